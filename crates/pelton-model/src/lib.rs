@@ -1,0 +1,5 @@
+//! Asking a model.
+
+mod world;
+
+pub use world::{RealWorld, World};

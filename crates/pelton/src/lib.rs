@@ -1,0 +1,4 @@
+//! Pelton: an agent engine.
+
+pub mod limits;
+pub mod tools;

@@ -1,0 +1,186 @@
+//! What a tool is: a name the model can call, a schema for its input, and a function that always answers.
+//!
+//! A tool never fails in the Rust sense. A file that is missing or a command that exits with 1 is an answer the
+//! model can act on, so [`Tool::run`] returns an [`Output`], not a `Result`.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use pelton_model::World;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::file_memory::FileMemory;
+use crate::limits::ToolLimits;
+
+/// A capability the model may call by name.
+pub trait Tool: Send + Sync {
+    /// Name, description and input schema, as the model is told.
+    fn spec(&self) -> &Spec;
+
+    /// Whether this very call may run beside others. Asked after the input was validated.
+    fn safety(&self, input: &Value) -> Safety;
+
+    /// What this very call would touch, in the words permission rules are written in; or why the input is unusable.
+    fn access(&self, input: &Value, cx: &ToolCx) -> Result<Access, InvalidInput>;
+
+    /// Does the work. Dropping the future cancels it and everything it started.
+    fn run<'a>(&'a self, input: Value, cx: &'a ToolCx) -> BoxFuture<'a, Output>;
+}
+
+/// What the model is told about a tool.
+#[derive(Debug, Clone)]
+pub struct Spec {
+    /// The public name, as users' rules and hooks write it.
+    pub name: &'static str,
+    /// When to use it, its limits and its error forms.
+    pub description: &'static str,
+    /// The JSON schema of its input, as compact JSON text.
+    pub input_schema: &'static str,
+}
+
+/// May a call run while others run?
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Safety {
+    /// Reads only: runs together with other shared calls.
+    Shared,
+    /// May change something: runs alone, in the order of asking.
+    Alone,
+}
+
+/// What a call touches. The permission room judges these words and nothing else about a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Access {
+    /// Reads a file or searches below a directory.
+    Read(PathBuf),
+    /// Creates or changes a file.
+    Edit(PathBuf),
+    /// Runs a shell command.
+    Shell(String),
+}
+
+/// The input does not fit the tool. The text names the field and what would be right.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvalidInput(pub String);
+
+/// What a tool answers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Output {
+    /// What the model reads.
+    pub content: Vec<ResultBlock>,
+    /// The call did not do what was asked.
+    pub is_error: bool,
+    /// The structured twin of `content` for SDK clients and the transcript (`tool_use_result`).
+    pub detail: Option<Value>,
+    /// The directory later calls start in, when this call moved it.
+    pub new_cwd: Option<PathBuf>,
+}
+
+/// One piece of a tool's answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ResultBlock {
+    /// Plain text; never empty when sent.
+    Text(String),
+    /// An image, base64 encoded.
+    Image {
+        /// `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
+        media_type: &'static str,
+        /// The base64 text.
+        base64: String,
+    },
+}
+
+impl Output {
+    /// A plain answer.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { content: vec![ResultBlock::Text(text.into())], is_error: false, detail: None, new_cwd: None }
+    }
+
+    /// An answer that says what went wrong and what to do about it.
+    pub fn error(text: impl Into<String>) -> Self {
+        Self { is_error: true, ..Self::text(text) }
+    }
+
+    /// A call that never reached its tool: unknown name, unusable input. The wrapper is what clients look for.
+    pub fn unusable(text: impl std::fmt::Display) -> Self {
+        Self::error(format!("<tool_use_error>{text}</tool_use_error>"))
+    }
+
+    /// Adds the structured twin.
+    #[must_use]
+    pub fn with_detail(mut self, detail: Value) -> Self {
+        self.detail = Some(detail);
+        self
+    }
+}
+
+/// Everything a running call may know about the session. Tools see each other only through files.
+#[derive(Clone)]
+pub struct ToolCx {
+    /// The id of the call.
+    pub call_id: Arc<str>,
+    /// Where relative paths start; absolute and existing when the session began.
+    pub cwd: PathBuf,
+    /// The directories the session works in, `cwd` of the start first.
+    pub roots: Arc<[PathBuf]>,
+    /// The environment child processes get; never the process's own.
+    pub env: Arc<[(OsString, OsString)]>,
+    /// Which files this session has read, and what they looked like.
+    pub files: Arc<FileMemory>,
+    /// Where output too large for an answer is kept. Created on first use.
+    pub spill_dir: PathBuf,
+    /// Bounds on sizes and times.
+    pub limits: Arc<ToolLimits>,
+    /// Time and chance.
+    pub world: Arc<dyn World>,
+    /// Set when the user interrupts: finish at once with what there is.
+    pub cancel: CancellationToken,
+    /// Where a long call says how far it is. Losing a report is harmless.
+    pub progress: Progress,
+}
+
+impl ToolCx {
+    /// Makes a path absolute against the session's directory, without touching the disk.
+    pub fn absolute(&self, path: &Path) -> PathBuf {
+        if path.is_absolute() { path.to_path_buf() } else { self.cwd.join(path) }
+    }
+}
+
+/// Where running tools report.
+#[derive(Clone)]
+pub struct Progress(Arc<dyn Fn(&str, Report) + Send + Sync>);
+
+/// How far a running call is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Report {
+    /// The newest complete line of a command's output.
+    OutputLine(String),
+}
+
+impl Progress {
+    /// Reports go to `sink` together with the id of the call.
+    pub fn new(sink: impl Fn(&str, Report) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(sink))
+    }
+
+    /// Reports go nowhere.
+    pub fn ignored() -> Self {
+        Self::new(|_, _| {})
+    }
+
+    /// Tells how far the call is.
+    pub fn report(&self, call_id: &str, report: Report) {
+        (self.0)(call_id, report);
+    }
+}
+
+/// Reads a tool's typed input, with an error the model can act on.
+pub fn parse_input<T: DeserializeOwned>(input: &Value) -> Result<T, InvalidInput> {
+    T::deserialize(input).map_err(|error| InvalidInput(error.to_string()))
+}
