@@ -1,5 +1,31 @@
 //! Asking a model.
+//!
+//! A [`Client`] sends an [`Ask`] and yields a [`Call`]: a stream of [`Step`]s that ends in a reply or an error.
+//! What stands between the two, from the outside in:
+//!
+//! - [`call`](Call): the loop: send, read, repeat what failed.
+//! - [`retry`]: when a failure is repeated, and after which wait. Pure.
+//! - `dialect`: what the bytes mean. Pure.
+//! - `assemble`: events become content blocks. Pure.
+//! - [`sse`]: bytes become events. Pure.
+//! - [`Transport`]: how bytes travel; [`HttpTransport`] is the real one.
+//! - [`catalogue`]: what the known models can do and cost.
 
+mod ask;
+mod call;
+mod client;
+mod error;
+pub mod retry;
+mod step;
+pub mod stream;
+mod transport;
 mod world;
 
+pub use ask::{Ask, Effort, Prefix, Source, Thinking, ThinkingDisplay, UnknownEffort};
+pub use call::Call;
+pub use client::{Auth, Client, DEFAULT_VERSION, Endpoint, Secret};
+pub use error::{ErrorKind, ModelError};
+pub use retry::RetryPolicy;
+pub use step::{BadInput, Block, BlockKind, Delta, DeltaKind, Notice, Opened, Reply, Started, Step};
+pub use transport::{Body, Post, Response, Transport, TransportError, TransportErrorKind};
 pub use world::{RealWorld, World};

@@ -1,0 +1,146 @@
+//! What a model is asked.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+/// One question to a model: the whole conversation, as bytes that are shared with whoever keeps it.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// The model: an id or an alias of the [catalogue](crate::catalogue).
+    pub model: String,
+    /// The most tokens the model may write.
+    pub max_tokens: u32,
+    /// System prompt and tools.
+    pub prefix: Arc<Prefix>,
+    /// Pieces that together are the inside of the JSON array of messages, commas included.
+    pub messages: Vec<Bytes>,
+    /// Whether and how the model thinks before it answers.
+    pub thinking: Thinking,
+    /// What is shown of its thinking.
+    pub display: ThinkingDisplay,
+    /// How hard it tries; `None` leaves it to the server.
+    pub effort: Option<Effort>,
+    /// An opaque name of who asks, for the server's own bookkeeping.
+    pub user_id: Option<String>,
+    /// Who waits for the answer.
+    pub source: Source,
+    /// Whether the answer comes in pieces or at once.
+    pub streaming: bool,
+}
+
+impl Ask {
+    /// A streamed question in the foreground, with the model's own defaults.
+    pub fn new(model: impl Into<String>, max_tokens: u32, prefix: Arc<Prefix>, messages: Vec<Bytes>) -> Self {
+        Self {
+            model: model.into(),
+            max_tokens,
+            prefix,
+            messages,
+            thinking: Thinking::ModelDefault,
+            display: ThinkingDisplay::Omitted,
+            effort: None,
+            user_id: None,
+            source: Source::Foreground,
+            streaming: true,
+        }
+    }
+}
+
+/// What stands before the messages. Frozen for a session, so that the server's prompt cache keeps it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Prefix {
+    /// The JSON array of system blocks. Empty, or an empty array: no system prompt.
+    pub system: Bytes,
+    /// The JSON array of tool definitions. Empty, or an empty array: no tools.
+    pub tools: Bytes,
+}
+
+/// Whether and how a model thinks. What a model cannot do is replaced by the nearest thing it can; a model that
+/// the catalogue does not know is only told what was asked for by name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Thinking {
+    /// What suits the model.
+    #[default]
+    ModelDefault,
+    /// The model decides how much.
+    Adaptive,
+    /// Up to a number of tokens.
+    Enabled {
+        /// Tokens it may think; at least 1024, below `max_tokens`.
+        budget: u32,
+    },
+    /// Not at all, where the model allows it.
+    Disabled,
+}
+
+/// What is shown of a model's thinking.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ThinkingDisplay {
+    /// Nothing: the blocks come empty but signed.
+    #[default]
+    Omitted,
+    /// A summary.
+    Summarized,
+}
+
+/// How hard a model tries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum Effort {
+    Low,
+    Medium,
+    High,
+    XHigh,
+    Max,
+}
+
+impl Effort {
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::XHigh => "xhigh",
+            Self::Max => "max",
+        }
+    }
+}
+
+impl fmt::Display for Effort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A word that is no level of effort.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no level of effort: low, medium, high, xhigh or max")]
+pub struct UnknownEffort(pub String);
+
+impl FromStr for Effort {
+    type Err = UnknownEffort;
+
+    fn from_str(name: &str) -> Result<Self, UnknownEffort> {
+        [Self::Low, Self::Medium, Self::High, Self::XHigh, Self::Max]
+            .into_iter()
+            .find(|effort| effort.as_str() == name)
+            .ok_or_else(|| UnknownEffort(name.to_owned()))
+    }
+}
+
+/// Who waits for an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Source {
+    /// Somebody: the main loop, a sub-agent.
+    #[default]
+    Foreground,
+    /// Nobody in particular: summaries, titles, speculation. Gives way when the server is overloaded.
+    Background,
+}

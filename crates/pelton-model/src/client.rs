@@ -1,0 +1,222 @@
+//! Who is asked, with which credentials, by which road.
+
+use std::fmt;
+use std::sync::Arc;
+
+use http::header::{AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::ask::Ask;
+use crate::call::Call;
+use crate::error::{ErrorKind, ModelError};
+use crate::retry::RetryPolicy;
+use crate::transport::Transport;
+use crate::world::World;
+
+/// The wire version spoken unless told otherwise.
+pub const DEFAULT_VERSION: &str = "2023-06-01";
+
+const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+
+/// A text that is never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Keeps a text secret.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text itself. Do not print it.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+/// How a request says who pays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Auth {
+    /// A key, sent as `x-api-key`.
+    ApiKey(Secret),
+    /// A token, sent as `authorization: Bearer`.
+    Bearer(Secret),
+    /// Not at all.
+    None,
+}
+
+/// A server that speaks Messages.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    /// Its address up to, and without, `/v1/messages`.
+    pub base_url: String,
+    /// Who pays.
+    pub auth: Auth,
+    /// The wire version; [`DEFAULT_VERSION`] unless there is a reason.
+    pub version: String,
+    /// Sent as they are; one that names a header we would send replaces it.
+    pub custom_headers: Vec<(String, String)>,
+    /// Who we say we are.
+    pub user_agent: String,
+    /// Beta features to switch on.
+    pub betas: Vec<String>,
+}
+
+impl Endpoint {
+    /// A server at this address, with everything else as usual.
+    pub fn new(base_url: impl Into<String>, auth: Auth) -> Self {
+        Self {
+            base_url: base_url.into(),
+            auth,
+            version: DEFAULT_VERSION.to_owned(),
+            custom_headers: Vec::new(),
+            user_agent: concat!("pelton/", env!("CARGO_PKG_VERSION")).to_owned(),
+            betas: Vec::new(),
+        }
+    }
+
+    fn messages_url(&self) -> String {
+        format!("{}/v1/messages", self.base_url.trim_end_matches('/'))
+    }
+
+    fn headers(&self) -> Result<HeaderMap, ModelError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(USER_AGENT, value("the user agent", &self.user_agent)?);
+        headers.insert("anthropic-version", value("the wire version", &self.version)?);
+        if !self.betas.is_empty() {
+            headers.insert("anthropic-beta", value("the list of betas", &self.betas.join(","))?);
+        }
+        match &self.auth {
+            Auth::ApiKey(key) => {
+                headers.insert(API_KEY, secret("the API key", key.reveal())?);
+            }
+            Auth::Bearer(token) => {
+                let bearer = format!("Bearer {}", token.reveal());
+                headers.insert(AUTHORIZATION, secret("the token", &bearer)?);
+            }
+            Auth::None => {}
+        }
+        for (name, text) in &self.custom_headers {
+            let name: HeaderName =
+                name.trim().parse().map_err(|_| unusable(&format!("the header name {name:?}")))?;
+            // A server answers 401 to two kinds of credentials at once: those given by hand win.
+            if name == API_KEY || name == AUTHORIZATION {
+                headers.remove(API_KEY);
+                headers.remove(AUTHORIZATION);
+            }
+            let text = secret(&format!("the header {name}"), text.trim())?;
+            headers.insert(name, text);
+        }
+        Ok(headers)
+    }
+}
+
+/// Asks one server. Cheap to clone; holds no connection of its own.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+/// use std::sync::Arc;
+///
+/// use bytes::Bytes;
+/// use futures::future::BoxFuture;
+/// use futures::{FutureExt, StreamExt};
+/// use pelton_model::{
+///     Ask, Auth, Client, Endpoint, Post, Prefix, RealWorld, Response, RetryPolicy, Step, Transport, TransportError,
+/// };
+///
+/// /// A server in memory that always says the same.
+/// struct Echo;
+///
+/// impl Transport for Echo {
+///     fn post(&self, post: Post) -> BoxFuture<'static, Result<Response, TransportError>> {
+///         assert!(post.url.ends_with("/v1/messages"));
+///         let events = [
+///             r#"{"type":"message_start","message":{"id":"msg_1","model":"m","usage":{"input_tokens":3}}}"#,
+///             r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#,
+///             r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"hello"}}"#,
+///             r#"{"type":"content_block_stop","index":0}"#,
+///             r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":1}}"#,
+///             r#"{"type":"message_stop"}"#,
+///         ];
+///         let bytes = events.map(|event| Ok(Bytes::from(format!("data: {event}\n\n"))));
+///         let body = futures::stream::iter(bytes).boxed();
+///         async move { Ok(Response { status: 200, headers: Default::default(), body }) }.boxed()
+///     }
+/// }
+///
+/// let endpoint = Endpoint::new("http://in.memory", Auth::None);
+/// let client = Client::new(endpoint, Arc::new(Echo), RetryPolicy::default(), Arc::new(RealWorld::new()));
+/// let messages = vec![Bytes::from_static(br#"{"role":"user","content":"hi"}"#)];
+/// let mut call = client.call(Ask::new("any-model", 1000, Arc::new(Prefix::default()), messages));
+/// let mut said = Vec::new();
+/// while let Some(step) = call.next().await {
+///     match step {
+///         Step::Block(block) => said.push(block.json),
+///         Step::Finished(reply) => assert_eq!(reply.usage.output_tokens, 1),
+///         _ => {}
+///     }
+/// }
+/// assert_eq!(said, [r#"{"type":"text","text":"hello"}"#]);
+/// # });
+/// ```
+#[derive(Clone)]
+pub struct Client {
+    pub(crate) road: Arc<Road>,
+}
+
+/// What every call of a client shares.
+pub(crate) struct Road {
+    pub(crate) url: String,
+    /// Made once; an endpoint whose headers cannot be sent fails at the first call, where somebody listens.
+    pub(crate) headers: Result<HeaderMap, ModelError>,
+    pub(crate) transport: Arc<dyn Transport>,
+    pub(crate) policy: RetryPolicy,
+    pub(crate) world: Arc<dyn World>,
+}
+
+impl Client {
+    /// A client for one server.
+    #[allow(clippy::needless_pass_by_value, reason = "the credentials are not left lying about")]
+    pub fn new(
+        endpoint: Endpoint,
+        transport: Arc<dyn Transport>,
+        policy: RetryPolicy,
+        world: Arc<dyn World>,
+    ) -> Self {
+        let (url, headers) = (endpoint.messages_url(), endpoint.headers());
+        Self { road: Arc::new(Road { url, headers, transport, policy, world }) }
+    }
+
+    /// Asks. Nothing happens until the call is polled; dropping it cancels.
+    pub fn call(&self, ask: Ask) -> Call {
+        Call::new(Arc::clone(&self.road), ask)
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("url", &self.road.url).finish_non_exhaustive()
+    }
+}
+
+fn value(what: &str, text: &str) -> Result<HeaderValue, ModelError> {
+    HeaderValue::from_str(text).map_err(|_| unusable(what))
+}
+
+fn secret(what: &str, text: &str) -> Result<HeaderValue, ModelError> {
+    let mut value = value(what, text)?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+fn unusable(what: &str) -> ModelError {
+    ModelError::new(ErrorKind::InvalidRequest, format!("{what} holds characters that a header cannot carry"))
+}

@@ -1,0 +1,147 @@
+//! Why a call to a model failed.
+
+use std::fmt;
+
+use crate::transport::{TransportError, TransportErrorKind};
+
+/// A call that failed: match on [`kind`](ModelError::kind), show the `Display` form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelError {
+    /// What to do about it depends on this.
+    pub kind: ErrorKind,
+    /// The HTTP status, if there was an answer.
+    pub status: Option<u16>,
+    /// The server's own name for it.
+    pub error_type: Option<String>,
+    /// The server's own words, or ours when it had none.
+    pub message: String,
+    /// The server's id of the request.
+    pub request_id: Option<String>,
+}
+
+impl ModelError {
+    /// An error that no server reported.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, status: None, error_type: None, message: message.into(), request_id: None }
+    }
+}
+
+impl fmt::Display for ModelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.status, &self.error_type) {
+            (Some(status), Some(name)) => write!(f, "{status} {name}: ")?,
+            (Some(status), None) => write!(f, "HTTP {status}: ")?,
+            (None, Some(name)) => write!(f, "{name}: ")?,
+            (None, None) => {}
+        }
+        // One line, whatever the server wrote.
+        for (at, line) in self.message.lines().map(str::trim).filter(|line| !line.is_empty()).enumerate() {
+            write!(f, "{}{line}", if at == 0 { "" } else { " " })?;
+        }
+        match &self.request_id {
+            Some(id) => write!(f, " (request {id})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for ModelError {}
+
+impl From<TransportError> for ModelError {
+    fn from(error: TransportError) -> Self {
+        Self::new(ErrorKind::Connection(error.kind), error.message)
+    }
+}
+
+/// The kinds of failure that are treated differently somewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The server has too much to do.
+    Overloaded,
+    /// We asked too much in too short a time.
+    RateLimited,
+    /// The credentials are not accepted.
+    Authentication,
+    /// The credentials do not allow this.
+    Permission,
+    /// The account cannot pay, or a spending limit is reached.
+    Billing,
+    /// No such model, or no such address.
+    NotFound,
+    /// The prompt alone does not fit the context window.
+    PromptTooLong {
+        /// Tokens of the prompt, if the server says.
+        tokens: Option<u64>,
+        /// The window, if the server says.
+        limit: Option<u64>,
+    },
+    /// The prompt fits, but not together with the output that was asked for.
+    OutputOverflow {
+        /// Tokens of the prompt.
+        input: u64,
+        /// The output asked for.
+        max_tokens: u64,
+        /// The window.
+        limit: u64,
+    },
+    /// The model never writes that much.
+    MaxTokensTooHigh {
+        /// What it writes at most.
+        limit: u64,
+    },
+    /// The request has too many bytes.
+    RequestTooLarge,
+    /// An image or a document cannot be used: too large, most often.
+    Image {
+        /// Which one, as a path into the request such as `messages.7.content.3`.
+        path: Option<String>,
+    },
+    /// A thinking block sent back is not accepted: it belongs to another model or another conversation.
+    ThinkingBound,
+    /// The server does not accept the request for another reason.
+    InvalidRequest,
+    /// The server failed.
+    Server,
+    /// The server gave up waiting for something.
+    Timeout,
+    /// The connection failed.
+    Connection(TransportErrorKind),
+    /// The stream ended too early.
+    StreamCut,
+    /// The stream fell silent.
+    Stalled,
+    /// The server said yes and then nothing.
+    EmptyStream,
+    /// The server sent what cannot be read.
+    Malformed,
+    /// Something else.
+    Other,
+}
+
+impl ErrorKind {
+    /// The name that front ends report: one of the error names of SDK messages.
+    pub fn wire_name(&self) -> &'static str {
+        match self {
+            Self::Overloaded => "overloaded",
+            Self::RateLimited => "rate_limit",
+            Self::Authentication | Self::Permission => "authentication_failed",
+            Self::Billing => "billing_error",
+            Self::NotFound => "model_not_found",
+            Self::PromptTooLong { .. }
+            | Self::OutputOverflow { .. }
+            | Self::MaxTokensTooHigh { .. }
+            | Self::RequestTooLarge
+            | Self::Image { .. }
+            | Self::ThinkingBound
+            | Self::InvalidRequest => "invalid_request",
+            Self::Server | Self::Timeout => "server_error",
+            Self::Connection(_)
+            | Self::StreamCut
+            | Self::Stalled
+            | Self::EmptyStream
+            | Self::Malformed
+            | Self::Other => "unknown",
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! How bytes travel to a model and back: one method, so that a network in memory is as good as a real one.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use http::HeaderMap;
+
+/// Carries requests to a model server.
+///
+/// A transport neither retries nor interprets: it answers with whatever status came back. Dropping the future or
+/// the body cancels the exchange.
+pub trait Transport: Send + Sync {
+    /// Sends one POST and resolves when the head of the answer is there.
+    fn post(&self, post: Post) -> BoxFuture<'static, Result<Response, TransportError>>;
+}
+
+/// One POST.
+#[derive(Clone, Debug)]
+pub struct Post {
+    /// Where to.
+    pub url: String,
+    /// All headers but the ones that describe the framing of the body.
+    pub headers: HeaderMap,
+    /// What is said.
+    pub body: Body,
+    /// Kept-alive connections are not to be trusted: one of them was just reset.
+    pub fresh_connection: bool,
+}
+
+/// A request body: a list of shared pieces. Cloning copies pointers.
+#[derive(Clone)]
+pub struct Body {
+    pieces: Arc<[Bytes]>,
+    length: u64,
+}
+
+impl Body {
+    /// The pieces, in the order they are sent.
+    pub fn pieces(&self) -> &[Bytes] {
+        &self.pieces
+    }
+
+    /// The length of all pieces together, in bytes.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// The pieces as one text of bytes; meant for tests and small bodies.
+    pub fn to_vec(&self) -> Vec<u8> {
+        self.pieces.concat()
+    }
+}
+
+impl From<Vec<Bytes>> for Body {
+    fn from(pieces: Vec<Bytes>) -> Self {
+        let length = pieces.iter().map(|piece| piece.len() as u64).sum();
+        Self { pieces: pieces.into(), length }
+    }
+}
+
+// A body holds a whole conversation: nobody wants it in a log.
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Body({} pieces, {} bytes)", self.pieces.len(), self.length)
+    }
+}
+
+/// The head of an answer, and its body as it arrives.
+pub struct Response {
+    /// The HTTP status.
+    pub status: u16,
+    /// The answer's headers.
+    pub headers: HeaderMap,
+    /// The body. An item in error is the last one.
+    pub body: BoxStream<'static, Result<Bytes, TransportError>>,
+}
+
+impl fmt::Debug for Response {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Response").field("status", &self.status).finish_non_exhaustive()
+    }
+}
+
+/// An exchange that failed on the way.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct TransportError {
+    /// What to do about it depends on this.
+    pub kind: TransportErrorKind,
+    /// What a person reads: plain words, causes included, no credentials.
+    pub message: String,
+}
+
+impl TransportError {
+    /// An error of this kind.
+    pub fn new(kind: TransportErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into() }
+    }
+}
+
+/// The ways an exchange fails on the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TransportErrorKind {
+    /// Nobody listens there.
+    Refused,
+    /// The connection broke.
+    Reset,
+    /// The name of the host could not be resolved.
+    Dns,
+    /// The secure connection could not be made: a certificate, most often.
+    Tls,
+    /// It took too long.
+    Timeout,
+    /// The proxy refused or could not be used.
+    Proxy,
+    /// The address cannot be used.
+    BadUrl,
+    /// Something else.
+    Other,
+}
