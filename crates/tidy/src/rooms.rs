@@ -1,0 +1,275 @@
+//! Which module may use which, inside a crate. The rules are rows of data; a room that is not built yet is
+//! simply not checked.
+
+use crate::rust::{Named, Scope, Source, test_files};
+use crate::{Finding, Tree};
+
+/// What the modules under `rooms` may not name, whatever way they name it.
+struct Wall {
+    krate: &'static str,
+    /// Modules this holds for, from the crate's root, with all that is inside them.
+    rooms: &'static [&'static str],
+    /// Modules inside those that it does not hold for.
+    except: &'static [&'static str],
+    /// What must not be named: own modules start with `crate::`.
+    never: &'static [&'static str],
+    /// What may be named all the same.
+    unless: &'static [&'static str],
+    why: &'static str,
+}
+
+/// Rooms of pure data and pure choices. Each may look at its siblings in the same room, less those that wait.
+const PURE: &[(&str, &str)] = &[
+    ("pelton", "turn::decide"),
+    ("pelton", "turn::budget"),
+    ("pelton", "history"),
+    ("pelton", "tools::schedule"),
+    ("pelton", "compact::plan"),
+    ("pelton", "permission::rules"),
+    ("pelton", "limits"),
+];
+
+/// Siblings of pure rooms that do the waiting.
+const WAITING: &[&str] = &[
+    "crate::turn::live",
+    "crate::turn::run",
+    "crate::turn::hands",
+    "crate::tools::executor",
+    "crate::tools::builtin",
+    "crate::tools::mcp",
+    "crate::tools::agent",
+    "crate::compact::auto",
+    "crate::permission::ask",
+];
+
+/// Crates a pure room must not name: everything that waits, and everything of ours but the words.
+const NOT_PURE: &[&str] =
+    &["crate", "tokio", "tokio_util", "futures", "reqwest", "pelton_model", "std::fs", "std::net"];
+
+/// Numbers are no dependency: `limits` is a pure room itself.
+const ALWAYS_PURE: &[&str] = &["crate::limits"];
+
+const WORKSHOPS: &[&str] = &["context", "compact", "tools", "permission", "hooks"];
+
+const WALLS: &[Wall] = &[
+    Wall {
+        krate: "pelton",
+        rooms: &[
+            "context",
+            "compact",
+            "tools",
+            "permission",
+            "hooks",
+            "history",
+            "transcript",
+            "settings",
+            "shared",
+        ],
+        except: &[],
+        never: &["crate::turn", "crate::engine"],
+        unless: &[],
+        why: "workshops do not know the turn: `turn::live` joins them",
+    },
+    Wall {
+        krate: "pelton",
+        rooms: &[""],
+        except: &["turn", "engine", "event"],
+        never: &["crate::turn"],
+        unless: &[],
+        why: "only the engine uses the turn",
+    },
+    Wall {
+        krate: "pelton",
+        rooms: &["event"],
+        except: &[],
+        never: &["crate::turn"],
+        unless: &["crate::turn::decide", "crate::turn::Terminal", "crate::turn::Transition"],
+        why: "events tell why a turn went on or ended: they carry those values and nothing else of the turn",
+    },
+    Wall {
+        krate: "pelton",
+        rooms: &["turn"],
+        except: &["turn::live"],
+        never: &["crate::context", "crate::compact", "crate::tools", "crate::permission", "crate::hooks"],
+        unless: &[],
+        why: "only `turn::live` joins the workshops",
+    },
+    Wall {
+        krate: "pelton",
+        rooms: &["turn"],
+        except: &[],
+        never: &["crate::engine"],
+        unless: &[],
+        why: "the engine uses the turn, not the other way round",
+    },
+    Wall {
+        krate: "pelton",
+        rooms: &["context", "compact", "permission", "hooks"],
+        except: &[],
+        never: &["crate::context", "crate::compact", "crate::tools", "crate::permission", "crate::hooks"],
+        unless: &[],
+        why: "workshops do not visit each other; only `tools` may use `permission` and `hooks`",
+    },
+    Wall {
+        krate: "pelton",
+        rooms: &["tools"],
+        except: &[],
+        never: &["crate::context", "crate::compact"],
+        unless: &[],
+        why: "of the other workshops `tools` may use only `permission` and `hooks`",
+    },
+    Wall {
+        krate: "pelton-model",
+        rooms: &["sse", "assemble", "dialect"],
+        except: &[],
+        never: &["tokio", "tokio_util", "reqwest", "crate::transport", "crate::auth", "crate::call"],
+        unless: &[],
+        why: "reading and writing the dialects needs no IO",
+    },
+];
+
+/// Modules inside a crate use each other one way only.
+pub fn directions(tree: &Tree) -> Vec<Finding> {
+    let tests = test_files(tree);
+    let mut findings = Vec::new();
+    for (path, text) in tree.rust().filter(|(path, _)| !tests.contains(*path)) {
+        let mut parts = path.strip_prefix("crates/").unwrap_or_default().splitn(3, '/');
+        let (Some(krate), Some("src"), Some(file)) = (parts.next(), parts.next(), parts.next()) else {
+            continue;
+        };
+        // The root file is the tour: it declares every room and hands on their names.
+        if file == "lib.rs" || file == "main.rs" {
+            continue;
+        }
+        let root = Source::read(tree.text(&format!("crates/{krate}/src/lib.rs")).unwrap_or_default());
+        let scope = Scope::of(file).with_root(&root);
+        let module = scope.module.join("::");
+        for named in Source::read(text).without_tests().named(&scope) {
+            let broken = WALLS
+                .iter()
+                .filter(|wall| wall.krate == krate && wall.holds_for(&module))
+                .find(|wall| wall.refuses(&named, &module))
+                .map(|wall| wall.why)
+                .or_else(|| impure(krate, &module, &named));
+            if let Some(why) = broken {
+                findings.push(Finding::at(
+                    path,
+                    named.line,
+                    format!("`{module}` names `{}`: {why}", named.text()),
+                ));
+            }
+        }
+    }
+    findings
+}
+
+impl Wall {
+    fn holds_for(&self, module: &str) -> bool {
+        self.rooms.iter().any(|room| is_inside(module, room))
+            && !self.except.iter().any(|room| is_inside(module, room))
+    }
+
+    fn refuses(&self, named: &Named, module: &str) -> bool {
+        let own_room = own_room(module);
+        let at_home = WORKSHOPS.contains(&own_room) && named.is_in(&format!("crate::{own_room}"));
+        !at_home
+            && self.never.iter().any(|what| named.is_in(what))
+            && !self.unless.iter().any(|what| named.is_in(what))
+    }
+}
+
+fn impure(krate: &str, module: &str, named: &Named) -> Option<&'static str> {
+    PURE.iter().find(|(pure, room)| *pure == krate && is_inside(module, room))?;
+    let waits = WAITING.iter().any(|what| named.is_in(what));
+    let sibling = named.is_in(&format!("crate::{}", own_room(module))) && !waits;
+    let allowed = sibling || ALWAYS_PURE.iter().any(|what| named.is_in(what));
+    let refused = !allowed && NOT_PURE.iter().any(|what| named.is_in(what));
+    refused.then_some(
+        "this room is pure: it may name `pelton_wire`, `limits` and its pure siblings, and never waits",
+    )
+}
+
+fn own_room(module: &str) -> &str {
+    module.split("::").next().unwrap_or(module)
+}
+
+fn is_inside(module: &str, room: &str) -> bool {
+    room.is_empty() || module == room || module.strip_prefix(room).is_some_and(|rest| rest.starts_with("::"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(file: &str, text: &str) -> Vec<String> {
+        let path = format!("crates/pelton/src/{file}");
+        let root = "mod turn; pub use turn::decide::Terminal;";
+        let tree = Tree::of([("crates/pelton/src/lib.rs", root), (path.as_str(), text)]);
+        directions(&tree).into_iter().map(|finding| finding.message).collect()
+    }
+
+    fn passes(file: &str, text: &str) {
+        assert_eq!(check(file, text), Vec::<String>::new(), "{file}: {text}");
+    }
+
+    fn fails(file: &str, text: &str, why: &str) {
+        let found = check(file, text);
+        assert!(found.iter().any(|message| message.contains(why)), "{file}: {text}: {found:?}");
+    }
+
+    #[test]
+    fn pure_rooms_name_only_words_numbers_and_themselves() {
+        for room in [
+            "turn/decide.rs",
+            "history/view.rs",
+            "tools/schedule.rs",
+            "compact/plan.rs",
+            "permission/rules.rs",
+        ] {
+            passes(room, "use pelton_wire::Usage; use crate::limits::X; use std::sync::Arc;");
+            fails(room, "use tokio::time::sleep;", "this room is pure");
+            fails(room, "fn f() { tokio::spawn(x); }", "this room is pure");
+            fails(room, "use pelton_model::ModelError;", "this room is pure");
+            fails(room, "use crate::shared::Shared;", "this room is pure");
+            passes(room, "#[cfg(test)] mod tests { use crate::shared::Shared; }");
+        }
+        passes("history/view.rs", "use super::entry::Entry; use crate::history::log::Log;");
+        passes("turn/decide.rs", "use super::budget::Gauges;");
+        passes("tools/schedule.rs", "use super::tool::Safety;");
+        fails("turn/decide.rs", "use super::live::Live;", "this room is pure");
+        fails("tools/schedule.rs", "use super::executor::Executor;", "this room is pure");
+        fails("limits.rs", "use crate::history::Log;", "this room is pure");
+    }
+
+    #[test]
+    fn workshops_do_not_know_the_turn() {
+        fails("tools/executor.rs", "use crate::turn::decide::Seen;", "workshops do not know the turn");
+        fails("hooks/stop.rs", "use crate::engine::Engine;", "workshops do not know the turn");
+        fails("compact/auto.rs", "use super::super::turn;", "workshops do not know the turn");
+        fails("context/prompt.rs", "use crate::Terminal;", "workshops do not know the turn");
+    }
+
+    #[test]
+    fn workshops_do_not_visit_each_other_but_tools_may_ask() {
+        passes(
+            "tools/executor.rs",
+            "use crate::permission::Rules; use crate::hooks::run; use super::tool::Tool;",
+        );
+        passes("compact/auto.rs", "use crate::history::Log; use super::plan::Plan;");
+        fails("tools/executor.rs", "use crate::compact::plan;", "`tools` may use only");
+        fails("permission/ask.rs", "use crate::tools::Tool;", "workshops do not visit each other");
+    }
+
+    #[test]
+    fn only_live_joins_and_only_the_engine_uses_the_turn() {
+        passes("turn/live.rs", "use crate::tools::Tool; use crate::compact::plan; use crate::hooks::stop;");
+        passes("engine.rs", "use crate::turn::run;");
+        passes("engine/input.rs", "use crate::turn::run;");
+        fails("turn/hands.rs", "use crate::tools::Tool;", "only `turn::live` joins the workshops");
+        fails("shared.rs", "use crate::turn::decide::Transition;", "the turn");
+        fails("limits.rs", "use crate::turn::decide::Transition;", "only the engine uses the turn");
+        passes("event.rs", "use crate::turn::{Terminal, Transition};");
+        fails("event.rs", "use crate::turn::live::Live;", "events tell why");
+        fails("turn/live.rs", "use crate::engine::Engine;", "the engine uses the turn");
+    }
+}
