@@ -73,18 +73,23 @@ const WALLS: &[Wall] = &[
     Wall {
         krate: "pelton",
         rooms: &[""],
-        except: &["turn", "engine", "event"],
+        except: &["turn", "engine", "event", "options"],
         never: &["crate::turn"],
         unless: &[],
         why: "only the engine uses the turn",
     },
     Wall {
         krate: "pelton",
-        rooms: &["event"],
+        rooms: &["event", "options"],
         except: &[],
         never: &["crate::turn"],
-        unless: &["crate::turn::decide", "crate::turn::Terminal", "crate::turn::Transition"],
-        why: "events tell why a turn went on or ended: they carry those values and nothing else of the turn",
+        unless: &[
+            "crate::turn::decide",
+            "crate::turn::Limits",
+            "crate::turn::Terminal",
+            "crate::turn::Transition",
+        ],
+        why: "options set the limits of a turn and events tell why it went on: its plain values, nothing else",
     },
     Wall {
         krate: "pelton",
@@ -269,7 +274,9 @@ mod tests {
         fails("shared.rs", "use crate::turn::decide::Transition;", "the turn");
         fails("limits.rs", "use crate::turn::decide::Transition;", "only the engine uses the turn");
         passes("event.rs", "use crate::turn::{Terminal, Transition};");
-        fails("event.rs", "use crate::turn::live::Live;", "events tell why");
+        fails("event.rs", "use crate::turn::live::Live;", "its plain values");
+        passes("options.rs", "use crate::turn::Limits;");
+        fails("options.rs", "use crate::turn::run;", "its plain values");
         fails("turn/live.rs", "use crate::engine::Engine;", "the engine uses the turn");
     }
 }
