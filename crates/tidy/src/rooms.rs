@@ -73,23 +73,16 @@ const WALLS: &[Wall] = &[
     Wall {
         krate: "pelton",
         rooms: &[""],
-        except: &["turn", "engine", "event", "options"],
+        except: &["turn", "engine"],
         never: &["crate::turn"],
-        unless: &[],
-        why: "only the engine uses the turn",
-    },
-    Wall {
-        krate: "pelton",
-        rooms: &["event", "options"],
-        except: &[],
-        never: &["crate::turn"],
+        // Options set its limits, events and sums tell why it went on or ended: plain values, not its hands.
         unless: &[
             "crate::turn::decide",
             "crate::turn::Limits",
             "crate::turn::Terminal",
             "crate::turn::Transition",
         ],
-        why: "options set the limits of a turn and events tell why it went on: its plain values, nothing else",
+        why: "only the engine uses the turn; others may carry its plain values",
     },
     Wall {
         krate: "pelton",
@@ -109,11 +102,20 @@ const WALLS: &[Wall] = &[
     },
     Wall {
         krate: "pelton",
-        rooms: &["context", "compact", "permission", "hooks"],
+        rooms: &["compact", "permission", "hooks"],
         except: &[],
         never: &["crate::context", "crate::compact", "crate::tools", "crate::permission", "crate::hooks"],
         unless: &[],
         why: "workshops do not visit each other; only `tools` may use `permission` and `hooks`",
+    },
+    Wall {
+        krate: "pelton",
+        rooms: &["context"],
+        except: &[],
+        never: &["crate::compact", "crate::tools", "crate::permission", "crate::hooks"],
+        // The prompt describes the tools: it needs the word, not the workshop.
+        unless: &["crate::tools::Tool", "crate::tools::Spec"],
+        why: "of the other workshops `context` may name only what a tool is",
     },
     Wall {
         krate: "pelton",
@@ -263,6 +265,8 @@ mod tests {
         passes("compact/auto.rs", "use crate::history::Log; use super::plan::Plan;");
         fails("tools/executor.rs", "use crate::compact::plan;", "`tools` may use only");
         fails("permission/ask.rs", "use crate::tools::Tool;", "workshops do not visit each other");
+        passes("context/prompt.rs", "use crate::tools::{Spec, Tool};");
+        fails("context/prompt.rs", "use crate::tools::executor::Executor;", "only what a tool is");
     }
 
     #[test]
@@ -272,11 +276,11 @@ mod tests {
         passes("engine/input.rs", "use crate::turn::run;");
         fails("turn/hands.rs", "use crate::tools::Tool;", "only `turn::live` joins the workshops");
         fails("shared.rs", "use crate::turn::decide::Transition;", "the turn");
-        fails("limits.rs", "use crate::turn::decide::Transition;", "only the engine uses the turn");
+        fails("account.rs", "use crate::turn::run;", "only the engine uses the turn");
         passes("event.rs", "use crate::turn::{Terminal, Transition};");
-        fails("event.rs", "use crate::turn::live::Live;", "its plain values");
+        fails("event.rs", "use crate::turn::live::Live;", "only the engine uses the turn");
         passes("options.rs", "use crate::turn::Limits;");
-        fails("options.rs", "use crate::turn::run;", "its plain values");
+        fails("options.rs", "use crate::turn::run;", "only the engine uses the turn");
         fails("turn/live.rs", "use crate::engine::Engine;", "the engine uses the turn");
     }
 }
