@@ -40,7 +40,7 @@ async function failure(promise) {
 }
 
 test("text streams in the pieces of the script", async (t) => {
-  const client = await scripted(t, [{ reply: [{ text: "Hello, world", fragments: [5, 2] }] }]);
+  const client = await scripted(t, [{ reply: [{ text: "Hello, world", fragments: [5, 7] }] }]);
   const pieces = [];
   const stream = client.messages.stream(ask()).on("text", (piece) => pieces.push(piece));
   const message = await stream.finalMessage();
@@ -166,6 +166,13 @@ test("an error inside a stream is raised after what came before it", async (t) =
   assert.equal(pieces.join(""), "So far");
   assert.ok(error instanceof Anthropic.APIError, String(error));
   assert.match(error.message, /overloaded_error/);
+});
+
+test("a connection cut in mid stream is an error and no short answer", async (t) => {
+  const reply = [{ text: "Hello, world", fragments: [5, 7] }];
+  const client = await scripted(t, [{ fault: { cut_after_events: 4 }, reply }]);
+  const error = await failure(client.messages.stream(ask()).finalMessage());
+  assert.ok(error instanceof Anthropic.AnthropicError, String(error));
 });
 
 test("unknown events, pings and comments are passed over", async (t) => {

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import anthropic
+import httpx2
 import pytest
 
 MODEL = "claude-opus-5-5"
@@ -29,7 +32,7 @@ def result(block: anthropic.types.ToolUseBlock, text: str) -> dict:
 
 
 def test_text_streams_in_the_pieces_of_the_script(client):
-    model = client({"reply": [{"text": "Hello, world", "fragments": [5, 2]}]})
+    model = client({"reply": [{"text": "Hello, world", "fragments": [5, 7]}]})
     with model.messages.stream(**ask()) as stream:
         pieces = list(stream.text_stream)
         message = stream.get_final_message()
@@ -180,6 +183,29 @@ def test_an_error_inside_a_stream_is_raised_after_what_came_before_it(client):
             seen.append(text)
     assert "".join(seen) == "So far"
     assert caught.value.body["error"]["type"] == "overloaded_error"
+
+
+def test_a_connection_cut_in_mid_stream_is_an_error_and_no_short_answer(client):
+    model = client({"fault": {"cut_after_events": 4}, "reply": [{"text": "Hello, world", "fragments": [5, 7]}]})
+    with pytest.raises((anthropic.APIConnectionError, httpx2.TransportError)), model.messages.stream(**ask()) as stream:
+        stream.until_done()
+
+
+def test_many_streams_at_once_keep_apart(scripted):
+    count = 20
+    steps = [{"when": {"last_user_text": f"^number {n}$"}, "reply": [{"text": f"answer {n}"}]} for n in range(count)]
+    address = scripted(*steps)
+
+    async def run() -> list[str]:
+        async with anthropic.AsyncAnthropic(base_url=address, api_key="test", max_retries=0) as model:
+
+            async def one(n: int) -> str:
+                async with model.messages.stream(**ask(f"number {n}")) as stream:
+                    return await stream.get_final_text()
+
+            return await asyncio.gather(*(one(n) for n in range(count)))
+
+    assert asyncio.run(run()) == [f"answer {n}" for n in range(count)]
 
 
 def test_a_script_that_has_ended_says_so(client):
