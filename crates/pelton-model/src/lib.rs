@@ -11,16 +11,25 @@
 //! - [`Transport`]: how bytes travel; [`HttpTransport`] is the real one.
 //! - [`catalogue`]: what the known models can do and cost.
 
+mod answer;
 mod ask;
+mod assemble;
 mod call;
+pub mod catalogue;
 mod client;
+mod dialect;
 mod error;
+mod http;
+mod json;
 pub mod retry;
+pub mod sse;
 mod step;
 pub mod stream;
 mod transport;
+mod watch;
 mod world;
 
+pub use self::http::{HttpOptions, HttpTransport, ProxyRules};
 pub use ask::{Ask, Effort, Prefix, Source, Thinking, ThinkingDisplay, UnknownEffort};
 pub use call::Call;
 pub use client::{Auth, Client, DEFAULT_VERSION, Endpoint, Secret};

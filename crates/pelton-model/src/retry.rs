@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use http::HeaderMap;
+use jiff::Timestamp;
+
 use crate::ask::Source;
 use crate::error::{ErrorKind, ModelError};
 use crate::transport::TransportErrorKind;
@@ -133,3 +136,45 @@ fn backoff(retries: u32, jitter: f64, policy: &RetryPolicy) -> Duration {
     let wait = doubled.min(policy.cap);
     wait.saturating_add(wait.mul_f64((policy.jitter * jitter).clamp(0.0, 1.0)))
 }
+
+/// Room left between prompt and window when the output is shrunk to fit, in tokens.
+const OVERFLOW_MARGIN_TOKENS: u64 = 1000;
+/// Less output than this is not worth asking for, in tokens.
+const OUTPUT_TOKENS_MIN: u64 = 3000;
+
+/// The output to ask for instead, when a failure says that too much was asked for. `None`: less would not help.
+pub fn fewer_tokens(kind: &ErrorKind, sent: u32) -> Option<u32> {
+    let fewer = match *kind {
+        ErrorKind::OutputOverflow { input, limit, .. } => {
+            let room = limit.checked_sub(input)?.checked_sub(OVERFLOW_MARGIN_TOKENS)?;
+            Some(room).filter(|room| *room >= OUTPUT_TOKENS_MIN)
+        }
+        ErrorKind::MaxTokensTooHigh { limit } => Some(limit).filter(|limit| *limit > 0),
+        _ => None,
+    };
+    u32::try_from(fewer?).ok().filter(|fewer| *fewer < sent)
+}
+
+/// What the headers of a failure say about repeating.
+pub fn advice(headers: &HeaderMap, now: Timestamp) -> Advice {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    let should_retry = match text("x-should-retry") {
+        Some("true") => Some(true),
+        Some("false") => Some(false),
+        _ => None,
+    };
+    let number = |text: &str| text.parse::<f64>().ok().filter(|number| *number > 0.0);
+    let retry_after = text("retry-after-ms").and_then(number).map(|ms| ms / 1000.0).or_else(|| {
+        let after = text("retry-after")?;
+        number(after).or_else(|| {
+            let date = jiff::fmt::rfc2822::parse(after).ok()?.timestamp();
+            Some(date.duration_since(now).as_secs_f64()).filter(|seconds| *seconds > 0.0)
+        })
+    });
+    let retry_after =
+        retry_after.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
+    Advice { retry_after, should_retry }
+}
+
+#[cfg(test)]
+mod tests;

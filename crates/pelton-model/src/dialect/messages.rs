@@ -1,0 +1,316 @@
+//! The Messages dialect.
+
+mod errors;
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use pelton_wire::stop::StopReason;
+use pelton_wire::usage::{Usage, UsageDelta};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+pub(crate) use errors::{from_answer, from_event};
+
+use crate::ask::{Ask, Effort, Prefix, Thinking, ThinkingDisplay};
+use crate::catalogue::{self, Caps, ThinkingKinds};
+use crate::error::ModelError;
+use crate::json;
+use crate::transport::Body;
+
+/// The fewest tokens a model may be given to think.
+const THINKING_TOKENS_MIN: u32 = 1024;
+
+/// The body of a request. Only what surrounds the prefix and the messages is made anew.
+pub(crate) fn body(ask: &Ask, max_tokens: u32) -> Body {
+    let model = catalogue::resolve(&ask.model);
+    let caps = catalogue::caps(&model);
+    let Prefix { system, tools } = &*ask.prefix;
+
+    let mut pieces = Vec::with_capacity(ask.messages.len() + 6);
+    let stream = ask.streaming;
+    let model = Value::from(catalogue::api_id(&model));
+    pieces.push(Bytes::from(format!(r#"{{"model":{model},"max_tokens":{max_tokens},"stream":{stream}"#)));
+    for (name, array) in [(r#","system":"#, system), (r#","tools":"#, tools)] {
+        if !is_empty_array(array) {
+            pieces.push(Bytes::from_static(name.as_bytes()));
+            pieces.push(array.clone());
+        }
+    }
+
+    let mut tail = String::new();
+    let effort = match caps {
+        Some(caps) => ask.effort.and_then(|asked| caps.effort(asked)),
+        None => ask.effort,
+    };
+    if let Some(thinking) = thinking(ask.thinking, ask.display, caps, effort, max_tokens) {
+        tail += r#","thinking":"#;
+        tail += &thinking;
+    }
+    if let Some(effort) = effort {
+        tail += &format!(r#","output_config":{{"effort":"{effort}"}}"#);
+    }
+    if let Some(user_id) = &ask.user_id {
+        tail += &format!(r#","metadata":{{"user_id":{}}}"#, Value::from(user_id.as_str()));
+    }
+    tail += r#","messages":["#;
+    pieces.push(Bytes::from(tail));
+    pieces.extend(ask.messages.iter().cloned());
+    pieces.push(Bytes::from_static(b"]}"));
+    Body::from(pieces)
+}
+
+fn is_empty_array(array: &[u8]) -> bool {
+    array.iter().all(|byte| matches!(byte, b'[' | b']' | b' ' | b'\n' | b'\r' | b'\t'))
+}
+
+/// The request's `thinking`: what was asked for, or the nearest thing the model accepts.
+fn thinking(
+    asked: Thinking,
+    display: ThinkingDisplay,
+    caps: Option<Caps>,
+    effort: Option<Effort>,
+    max_tokens: u32,
+) -> Option<String> {
+    let adaptive = || {
+        let display = match display {
+            ThinkingDisplay::Omitted => "omitted",
+            ThinkingDisplay::Summarized => "summarized",
+        };
+        Some(format!(r#"{{"type":"adaptive","display":"{display}"}}"#))
+    };
+    let enabled = |budget: u32| {
+        let budget = budget.max(THINKING_TOKENS_MIN).min(max_tokens.saturating_sub(1));
+        // Too small an answer to think about.
+        (budget >= THINKING_TOKENS_MIN).then(|| format!(r#"{{"type":"enabled","budget_tokens":{budget}}}"#))
+    };
+    let disabled = || Some(r#"{"type":"disabled"}"#.to_owned());
+    let Some(caps) = caps else {
+        return match asked {
+            Thinking::ModelDefault => None,
+            Thinking::Adaptive => adaptive(),
+            Thinking::Enabled { budget } => enabled(budget),
+            Thinking::Disabled => disabled(),
+        };
+    };
+    match (asked, caps.thinking) {
+        (Thinking::Disabled, ThinkingKinds::AdaptiveAlways) => adaptive(),
+        (Thinking::Disabled, ThinkingKinds::AdaptiveOffUpToHigh) if effort > Some(Effort::High) => adaptive(),
+        (Thinking::Disabled, _) => disabled(),
+        (Thinking::Enabled { budget }, ThinkingKinds::Budget | ThinkingKinds::AdaptiveOrBudget) => {
+            enabled(budget)
+        }
+        (_, ThinkingKinds::Budget) => enabled(u32::MAX),
+        _ => adaptive(),
+    }
+}
+
+/// An event of the stream. String literals are left as JSON, for whoever needs them.
+#[derive(Debug)]
+pub(crate) enum Event<'a> {
+    MessageStart(Head),
+    BlockStart { index: u32, block: &'a str },
+    BlockDelta { index: u32, change: Change<'a> },
+    BlockStop { index: u32 },
+    MessageDelta(Tail),
+    MessageStop,
+    Ping,
+    Error(ModelError),
+    Unknown,
+}
+
+/// What an event adds to a block. The texts are JSON.
+#[derive(Debug)]
+pub(crate) enum Change<'a> {
+    Text(&'a str),
+    Thinking { text: &'a str, estimated_tokens: Option<u64> },
+    Signature(&'a str),
+    InputJson(&'a str),
+    Citation(&'a str),
+    Compaction { content: Option<&'a str>, encrypted_content: Option<&'a str> },
+    Unknown,
+}
+
+/// How a message begins.
+#[derive(Debug, Default)]
+pub(crate) struct Head {
+    pub(crate) id: String,
+    pub(crate) model: String,
+    pub(crate) usage: Usage,
+}
+
+/// How a message ends, as far as an event says.
+#[derive(Debug, Default)]
+pub(crate) struct Tail {
+    pub(crate) stop_reason: Option<StopReason>,
+    pub(crate) stop_details: Option<Value>,
+    pub(crate) usage: UsageDelta,
+}
+
+/// A message that came whole.
+#[derive(Debug)]
+pub(crate) struct Whole<'a> {
+    pub(crate) head: Head,
+    pub(crate) blocks: Vec<&'a str>,
+    pub(crate) tail: Tail,
+}
+
+/// Reads an event; `name` is the one the stream gave it. `None`: it is no JSON object.
+pub(crate) fn event<'a>(name: &str, data: &'a str) -> Option<Event<'a>> {
+    // Ends streams of another dialect; relays add it to this one, where it says no more than a ping.
+    if data.trim() == "[DONE]" {
+        return Some(Event::Ping);
+    }
+    let said: Said<'a> = serde_json::from_str(data).ok()?;
+    let kind = if said.kind.is_empty() { name } else { &*said.kind };
+    let index = said.index.and_then(|index| u32::try_from(index).ok()).unwrap_or_default();
+    Some(match kind {
+        "content_block_delta" => {
+            Event::BlockDelta { index, change: said.delta.map_or(Change::Unknown, change) }
+        }
+        "content_block_start" => match said.content_block {
+            Some(block) => Event::BlockStart { index, block: block.get() },
+            None => Event::Unknown,
+        },
+        "content_block_stop" => Event::BlockStop { index },
+        "ping" => Event::Ping,
+        "message_start" => Event::MessageStart(said.message.map(head).unwrap_or_default()),
+        "message_delta" => {
+            let delta: Stop<'_> = read(said.delta).unwrap_or_default();
+            Event::MessageDelta(tail(&delta, said.usage))
+        }
+        "message_stop" => Event::MessageStop,
+        "error" => Event::Error(from_event(data)),
+        // Relays report failures in shapes of their own, without a type.
+        _ if said.error.is_some() || said.object.as_deref() == Some("error") => {
+            Event::Error(from_event(data))
+        }
+        _ => Event::Unknown,
+    })
+}
+
+/// Reads an answer that was not streamed.
+pub(crate) fn whole(data: &str) -> Option<Result<Whole<'_>, ModelError>> {
+    let said: Said<'_> = serde_json::from_str(data).ok()?;
+    if said.kind == "error" || said.error.is_some() || said.object.as_deref() == Some("error") {
+        return Some(Err(from_event(data)));
+    }
+    let message: Message<'_> = serde_json::from_str(data).ok()?;
+    let blocks: Vec<&RawValue> = read(message.content)?;
+    let stop: Stop<'_> = serde_json::from_str(data).ok()?;
+    Some(Ok(Whole {
+        head: head_of(&message),
+        blocks: blocks.into_iter().map(RawValue::get).collect(),
+        tail: tail(&stop, message.usage),
+    }))
+}
+
+/// Any event. Fields that an event does not need may hold anything.
+#[derive(Deserialize)]
+struct Said<'a> {
+    #[serde(rename = "type", borrow, default)]
+    kind: Cow<'a, str>,
+    #[serde(default)]
+    index: Option<u64>,
+    #[serde(borrow, default)]
+    delta: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    content_block: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    message: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    usage: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+    #[serde(default)]
+    object: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct SaidDelta<'a> {
+    #[serde(rename = "type", borrow, default)]
+    kind: Cow<'a, str>,
+    #[serde(borrow, default)]
+    text: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    thinking: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    estimated_tokens: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    signature: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    partial_json: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    citation: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    content: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    encrypted_content: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    model: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    usage: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    content: Option<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+struct Stop<'a> {
+    #[serde(borrow, default)]
+    stop_reason: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    stop_details: Option<&'a RawValue>,
+}
+
+fn change(delta: &RawValue) -> Change<'_> {
+    let Ok(said) = serde_json::from_str::<SaidDelta<'_>>(delta.get()) else { return Change::Unknown };
+    let change = match &*said.kind {
+        "text_delta" => said.text.map(|text| Change::Text(text.get())),
+        "input_json_delta" => said.partial_json.map(|part| Change::InputJson(part.get())),
+        "thinking_delta" => said
+            .thinking
+            .map(|text| Change::Thinking { text: text.get(), estimated_tokens: read(said.estimated_tokens) }),
+        "signature_delta" => said.signature.map(|signature| Change::Signature(signature.get())),
+        "citations_delta" => said.citation.map(|citation| Change::Citation(citation.get())),
+        "compaction_delta" => Some(Change::Compaction {
+            content: said.content.map(RawValue::get),
+            encrypted_content: said.encrypted_content.map(RawValue::get),
+        }),
+        _ => None,
+    };
+    change.unwrap_or(Change::Unknown)
+}
+
+fn head(message: &RawValue) -> Head {
+    serde_json::from_str(message.get()).map(|message| head_of(&message)).unwrap_or_default()
+}
+
+fn head_of(message: &Message<'_>) -> Head {
+    let text =
+        |literal: Option<&RawValue>| literal.map(|literal| json::text(literal.get())).unwrap_or_default();
+    Head { id: text(message.id), model: text(message.model), usage: read(message.usage).unwrap_or_default() }
+}
+
+fn tail(stop: &Stop<'_>, usage: Option<&RawValue>) -> Tail {
+    let reason = stop.stop_reason.map(|reason| json::text(reason.get())).filter(|reason| !reason.is_empty());
+    Tail {
+        stop_reason: reason.map(|reason| StopReason::from(reason.as_str())),
+        stop_details: read(stop.stop_details),
+        usage: read(usage).unwrap_or_default(),
+    }
+}
+
+/// What a part of an event says, if it says what it should: a strange part does not spoil the rest.
+fn read<'a, T: Deserialize<'a>>(part: Option<&'a RawValue>) -> Option<T> {
+    serde_json::from_str(part?.get()).ok()
+}
+
+#[cfg(test)]
+mod tests;

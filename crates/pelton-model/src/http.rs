@@ -1,0 +1,207 @@
+//! The real road: HTTP over TCP, with or without TLS.
+//!
+//! Nothing is read from the environment of the process and nothing is set up before the first request: proxies
+//! and certificates are options, the certificates of the system are read at the first TLS handshake.
+
+mod explain; // what went wrong, in words
+mod trust; // whom to trust
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt, TryStreamExt};
+use http_body::{Frame, SizeHint};
+use reqwest::{NoProxy, Proxy, Url, redirect};
+
+use crate::transport::{Body, Post, Response, Transport, TransportError, TransportErrorKind};
+
+/// How long an idle connection is kept.
+const POOL_IDLE: Duration = Duration::from_secs(60);
+/// How long a connection is silent before it is probed, and how long between two probes.
+const PROBE_AFTER: Duration = Duration::from_secs(15);
+/// A peer that acknowledges nothing for so long is gone: the machine slept, or the network changed.
+const DEAD_AFTER: Duration = Duration::from_secs(8);
+
+/// How the road is built.
+#[derive(Clone, Debug)]
+pub struct HttpOptions {
+    /// Proxies to go through.
+    pub proxy: Option<ProxyRules>,
+    /// Certificates to trust besides those of the system, as PEM.
+    pub extra_ca_pem: Option<Vec<u8>>,
+    /// How long a connection may take to come about.
+    pub connect_timeout: Duration,
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        Self { proxy: None, extra_ca_pem: None, connect_timeout: Duration::from_secs(10) }
+    }
+}
+
+/// Which requests go through which proxy. Addresses may carry credentials.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct ProxyRules {
+    /// The proxy for `http` addresses.
+    pub http: Option<String>,
+    /// The proxy for `https` addresses.
+    pub https: Option<String>,
+    /// Hosts that are reached directly, separated by commas.
+    pub no_proxy: Option<String>,
+}
+
+// The addresses may carry credentials.
+impl fmt::Debug for ProxyRules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let set = |proxy: &Option<String>| proxy.as_ref().map(|_| "***");
+        f.debug_struct("ProxyRules")
+            .field("http", &set(&self.http))
+            .field("https", &set(&self.https))
+            .field("no_proxy", &self.no_proxy)
+            .finish()
+    }
+}
+
+/// Sends requests over HTTP/1.1 or HTTP/2. Holds the pool of connections: make one, share it.
+pub struct HttpTransport {
+    options: HttpOptions,
+    tls: OnceLock<Result<rustls::ClientConfig, TransportError>>,
+    client: Mutex<Option<reqwest::Client>>,
+}
+
+impl HttpTransport {
+    /// A road that is built when the first request is sent.
+    pub fn new(options: HttpOptions) -> Self {
+        Self { options, tls: OnceLock::new(), client: Mutex::new(None) }
+    }
+
+    /// The client in use, or a new one whose pool is empty.
+    fn client(&self, fresh: bool) -> Result<reqwest::Client, TransportError> {
+        let mut client = self.client.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*client {
+            Some(client) if !fresh => Ok(client.clone()),
+            _ => Ok(client.insert(self.build()?).clone()),
+        }
+    }
+
+    fn build(&self) -> Result<reqwest::Client, TransportError> {
+        let tls = self.tls.get_or_init(|| trust::config(self.options.extra_ca_pem.as_deref())).clone()?;
+        let mut builder = reqwest::Client::builder()
+            // First of all: it also forgets the proxies of the environment.
+            .no_proxy()
+            .tls_backend_preconfigured(tls)
+            .redirect(redirect::Policy::none())
+            // Retrying is the caller's business.
+            .retry(reqwest::retry::never())
+            .connect_timeout(self.options.connect_timeout)
+            .pool_idle_timeout(POOL_IDLE)
+            .tcp_nodelay(true)
+            .tcp_keepalive(PROBE_AFTER)
+            .tcp_keepalive_interval(PROBE_AFTER)
+            .http2_keep_alive_interval(PROBE_AFTER)
+            .http2_keep_alive_timeout(DEAD_AFTER);
+        #[cfg(target_os = "linux")]
+        {
+            builder = builder.tcp_user_timeout(DEAD_AFTER);
+        }
+        for proxy in self.proxies()? {
+            builder = builder.proxy(proxy);
+        }
+        let unusable = |error| TransportError::new(TransportErrorKind::Other, explain::causes(&error));
+        builder.build().map_err(unusable)
+    }
+
+    fn proxies(&self) -> Result<Vec<Proxy>, TransportError> {
+        let Some(rules) = &self.options.proxy else { return Ok(Vec::new()) };
+        let around = rules.no_proxy.as_deref().and_then(NoProxy::from_string);
+        let mut proxies = Vec::new();
+        for (scheme, address) in [("http", &rules.http), ("https", &rules.https)] {
+            let Some(address) = address.as_deref().filter(|address| !address.is_empty()) else { continue };
+            let proxy = if scheme == "http" { Proxy::http(address) } else { Proxy::https(address) };
+            // The address itself stays out of the message: it may carry a password.
+            let proxy = proxy.map_err(|_| {
+                let message = format!("the address of the proxy for {scheme} requests cannot be used");
+                TransportError::new(TransportErrorKind::Proxy, message)
+            })?;
+            proxies.push(proxy.no_proxy(around.clone()));
+        }
+        Ok(proxies)
+    }
+}
+
+impl fmt::Debug for HttpTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpTransport").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+impl Transport for HttpTransport {
+    fn post(&self, post: Post) -> BoxFuture<'static, Result<Response, TransportError>> {
+        let client = self.client(post.fresh_connection);
+        async move {
+            let url = Url::parse(&post.url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+            let url = url.ok_or_else(|| {
+                TransportError::new(
+                    TransportErrorKind::BadUrl,
+                    "the address of the model server is no http address",
+                )
+            })?;
+            let host: Arc<str> = url.host_str().unwrap_or_default().into();
+            let request = client?.post(url).headers(post.headers);
+            let sent = request.body(reqwest::Body::wrap(Pieces::of(post.body))).send().await;
+            let response = sent.map_err(|error| explain::error(&host, error))?;
+            let (status, headers) = (response.status().as_u16(), response.headers().clone());
+            let body = response.bytes_stream().map_err(move |error| explain::error(&host, error)).boxed();
+            Ok(Response { status, headers, body })
+        }
+        .boxed()
+    }
+}
+
+/// A body whose pieces are sent one after the other, uncopied, with its length told ahead.
+struct Pieces {
+    body: Body,
+    next: usize,
+    left: u64,
+}
+
+impl Pieces {
+    fn of(body: Body) -> Self {
+        Self { next: 0, left: body.length(), body }
+    }
+}
+
+impl http_body::Body for Pieces {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        while let Some(piece) = self.body.pieces().get(self.next).cloned() {
+            self.next += 1;
+            self.left -= piece.len() as u64;
+            if !piece.is_empty() {
+                return Poll::Ready(Some(Ok(Frame::data(piece))));
+            }
+        }
+        Poll::Ready(None)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left)
+    }
+}
+
+#[cfg(test)]
+mod tests;

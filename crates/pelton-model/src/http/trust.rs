@@ -1,0 +1,112 @@
+//! Whom to trust: the certificates of the system and a few more.
+//!
+//! Reading the system's certificates takes longer than everything else at the start, and a server on this machine
+//! needs none of them: so they are read when the first certificate has to be judged.
+
+use std::sync::{Arc, OnceLock};
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{
+    CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
+};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{
+    ClientConfig, DigitallySignedStruct, Error, OtherError, RootCertStore, SignatureScheme, crypto,
+};
+
+use crate::transport::{TransportError, TransportErrorKind};
+
+/// How to speak TLS.
+pub(super) fn config(extra_ca_pem: Option<&[u8]>) -> Result<ClientConfig, TransportError> {
+    let tls = |message: String| TransportError::new(TransportErrorKind::Tls, message);
+    let extra: Vec<CertificateDer<'static>> =
+        CertificateDer::pem_slice_iter(extra_ca_pem.unwrap_or_default())
+            .collect::<Result<_, _>>()
+            .map_err(|error| tls(format!("the extra certificates cannot be read: {error}")))?;
+    let provider = Arc::new(crypto::ring::default_provider());
+    let judge = Judge { extra, provider: Arc::clone(&provider), system: OnceLock::new() };
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| tls(error.to_string()))?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(judge))
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+/// Judges certificates as usual, but reads what it needs for that when it needs it.
+#[derive(Debug)]
+struct Judge {
+    extra: Vec<CertificateDer<'static>>,
+    provider: Arc<CryptoProvider>,
+    system: OnceLock<Result<Arc<WebPkiServerVerifier>, Error>>,
+}
+
+impl Judge {
+    fn system(&self) -> Result<&WebPkiServerVerifier, Error> {
+        match self.system.get_or_init(|| self.read()) {
+            Ok(verifier) => Ok(verifier),
+            Err(error) => Err(error.clone()),
+        }
+    }
+
+    fn read(&self) -> Result<Arc<WebPkiServerVerifier>, Error> {
+        let mut roots = RootCertStore::empty();
+        let native = rustls_native_certs::load_native_certs();
+        // Stores hold odd certificates; one that cannot be used is no reason to trust none.
+        roots.add_parsable_certificates(native.certs);
+        for certificate in &self.extra {
+            roots.add(certificate.clone())?;
+        }
+        if roots.is_empty() {
+            let why = native.errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+            let message = format!("no trusted certificates were found on this machine {why}");
+            return Err(Error::General(message.trim_end().to_owned()));
+        }
+        WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&self.provider))
+            .build()
+            .map_err(|error| Error::Other(OtherError(Arc::new(error))))
+    }
+
+    fn algorithms(&self) -> &WebPkiSupportedAlgorithms {
+        &self.provider.signature_verification_algorithms
+    }
+}
+
+impl ServerCertVerifier for Judge {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        self.system()?.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, certificate, signed, self.algorithms())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signed, self.algorithms())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms().supported_schemes()
+    }
+}
