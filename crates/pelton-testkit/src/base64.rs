@@ -63,7 +63,8 @@ mod tests {
     fn reading_is_strict() {
         assert_eq!(decode("aGk="), Some(b"hi".to_vec()));
         assert_eq!(decode(""), Some(vec![]));
-        for bad in ["aGk", "aG\nk", "data:image/png;base64,aGk=", "aG=k", "====", "a===", "aaaaa===", "aGl="] {
+        for bad in ["aGk", "aG\nk", "data:image/png;base64,aGk=", "aG=k", "====", "a===", "aaaaa===", "aGl="]
+        {
             assert_eq!(decode(bad), None, "{bad}");
         }
     }

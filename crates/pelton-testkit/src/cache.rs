@@ -124,7 +124,8 @@ impl PromptCache {
         }
         self.entries.retain(|_, entry| entry.expires > now);
         if self.entries.len() >= ENTRIES_MAX
-            && let Some(soonest) = self.entries.iter().min_by_key(|(_, entry)| entry.expires).map(|(key, _)| *key)
+            && let Some(soonest) =
+                self.entries.iter().min_by_key(|(_, entry)| entry.expires).map(|(key, _)| *key)
         {
             self.entries.remove(&soonest);
         }
@@ -174,7 +175,8 @@ fn keys(request: &Value, parts: &[Part<'_>]) -> Vec<u64> {
 /// What loses the system prompt and the messages but keeps the tools.
 fn switches<'a>(request: &'a Value, parts: &'a [Part<'_>]) -> impl Iterator<Item = u64> + 'a {
     let citations = parts.iter().any(|part| {
-        part.kind() == "document" && part.field("citations").is_some_and(|c| c["enabled"] == Value::Bool(true))
+        part.kind() == "document"
+            && part.field("citations").is_some_and(|c| c["enabled"] == Value::Bool(true))
     });
     [prompt::hash_value(request.get("speed")), u64::from(citations)]
         .into_iter()

@@ -76,9 +76,9 @@ fn jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
         }
         let marker = *bytes.get(at + 1)?;
         match marker {
-            0xff => at += 1,                          // padding
-            0x01 | 0xd0..=0xd8 => at += 2,            // markers without a segment
-            0xd9 | 0xda => return None,               // image data before any frame header
+            0xff => at += 1,               // padding
+            0x01 | 0xd0..=0xd8 => at += 2, // markers without a segment
+            0xd9 | 0xda => return None,    // image data before any frame header
             0xc0..=0xcf if !matches!(marker, 0xc4 | 0xc8 | 0xcc) => {
                 return Some((be16(bytes, at + 7)?, be16(bytes, at + 5)?));
             }
@@ -156,7 +156,10 @@ mod tests {
             assert_eq!(size(bytes), Some(Size { width, height }), "{format:?}");
             for cut in 0..bytes.len() {
                 // A shorter file may still hold the whole size, never another one.
-                assert!(size(&bytes[..cut]).is_none_or(|s| s == Size { width, height }), "{format:?} cut at {cut}");
+                assert!(
+                    size(&bytes[..cut]).is_none_or(|s| s == Size { width, height }),
+                    "{format:?} cut at {cut}"
+                );
             }
         };
         check(&samples::png(8001, 3), Format::Png, 8001, 3);

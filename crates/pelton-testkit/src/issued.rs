@@ -129,7 +129,10 @@ pub(crate) const NOBODY: u64 = 0;
 
 /// The hash of everything in `parts` that later thinking blocks are bound to.
 pub(crate) fn prefix(parts: &[Part<'_>]) -> u64 {
-    parts.iter().filter(|part| !part.is_thinking()).fold(NOBODY, |hash, part| prompt::chain(hash, part.hash()))
+    parts
+        .iter()
+        .filter(|part| !part.is_thinking())
+        .fold(NOBODY, |hash, part| prompt::chain(hash, part.hash()))
 }
 
 /// Which thinking block this is: its signature, or its data when it is redacted.
@@ -174,7 +177,10 @@ mod tests {
         assert_ne!(base, sign("ho", "claude-opus-5-5", "hm"));
         assert_ne!(base, sign("hi", "claude-sonnet-5-5", "hm"));
         assert_ne!(base, sign("hi", "claude-opus-5-5", "ha"));
-        assert_ne!(base, issued.sign(&request("hi"), &[json!({"type": "text", "text": "x"})], "claude-opus-5-5", "hm"));
+        assert_ne!(
+            base,
+            issued.sign(&request("hi"), &[json!({"type": "text", "text": "x"})], "claude-opus-5-5", "hm")
+        );
         assert_eq!(base, sign("hi", "claude-opus-5-5-20260915", "hm"), "dated ids are the same model");
     }
 

@@ -124,11 +124,23 @@ pub(crate) fn parts(request: &Value) -> Vec<Part<'_>> {
     }
     match request.get("system") {
         Some(Value::String(text)) if !text.is_empty() => {
-            parts.push(Part { section: Section::System, role: "", index: 0, block: 0, body: Body::Text(text) });
+            parts.push(Part {
+                section: Section::System,
+                role: "",
+                index: 0,
+                block: 0,
+                body: Body::Text(text),
+            });
         }
         Some(Value::Array(blocks)) => {
             for (index, block) in blocks.iter().enumerate() {
-                parts.push(Part { section: Section::System, role: "", index, block: 0, body: Body::Block(block) });
+                parts.push(Part {
+                    section: Section::System,
+                    role: "",
+                    index,
+                    block: 0,
+                    body: Body::Block(block),
+                });
             }
         }
         _ => {}
@@ -286,11 +298,16 @@ mod tests {
         };
         let result = |inner: Value| json!({"type": "tool_result", "tool_use_id": "a", "content": [inner]});
         let plain = hash(result(json!({"type": "text", "text": "x"})));
-        let marked = hash(result(json!({"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}})));
+        let marked =
+            hash(result(json!({"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}})));
         assert_eq!(plain, marked);
         assert_ne!(plain, hash(result(json!({"type": "text", "text": "y"}))));
         let call = |input: Value| hash(json!({"type": "tool_use", "id": "a", "name": "n", "input": input}));
-        assert_ne!(call(json!({"a": 1, "b": 2})), call(json!({"b": 2, "a": 1})), "inputs are compared byte by byte");
+        assert_ne!(
+            call(json!({"a": 1, "b": 2})),
+            call(json!({"b": 2, "a": 1})),
+            "inputs are compared byte by byte"
+        );
     }
 
     #[test]

@@ -1,22 +1,34 @@
 //! What the real API refuses, in the real API's words.
+//!
+//! [`parse`] reads a body, [`check`] judges it. Both are pure. Each thing the API insists on is a [`Rule`] and can be
+//! switched off by itself with [`Strictness`], for tests that want to see past one refusal to the next.
+//!
+//! ```
+//! use pelton_testkit::issued::Issued;
+//! use pelton_testkit::strict::{Context, Endpoint, Strictness, check};
+//! let request = serde_json::json!({"model": "claude-opus-5-5", "max_tokens": 100, "messages": []});
+//! let context = Context { endpoint: Endpoint::Messages, body_bytes: 60, version: "2023-06-01", betas: "" };
+//! let refusal = check(&request, &context, &Issued::new(0), &Strictness::default()).unwrap_err();
+//! assert_eq!(refusal.message, "messages: at least one message is required");
+//! ```
+
+mod header; // version and beta headers
+mod marks; // cache marks
+mod media; // images and documents
+mod rule; // the rules and which are on
+mod sampling; // temperature, top_p, top_k
+mod shape; // fields, types, block shapes
+mod size; // bytes, output tokens, context window
+mod thinking; // configuration of thinking, replayed thinking blocks
+mod tools; // tool definitions and tool choice
+mod turns; // roles, empty text, tool pairs, prefill
+
+pub use rule::{Rule, Strictness};
+
+use crate::catalogue::{self, ModelFacts};
 use crate::issued::Issued;
-use serde::{Deserialize, Serialize};
+use crate::prompt::{self, Part};
 use serde_json::Value;
-
-/// One thing the API insists on; each can be switched off by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum Rule {
-    /// Every `tool_use` has its `tool_result` in the next user message, and the other way round.
-    ToolPairs,
-    /// Required fields, field types, unknown fields, JSON that parses.
-    Shape,
-}
-
-/// Which rules are on. The default is all of them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Strictness {}
 
 /// Why a request was refused, ready to be sent as an error body.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,36 +54,119 @@ pub enum Endpoint {
     CountTokens,
 }
 
-/// What `check` needs to know besides the parsed body.
+/// What [`check`] needs to know besides the parsed body.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
     /// Where the body was sent.
     pub endpoint: Endpoint,
-    /// Size of the raw (decompressed) body.
+    /// Size of the body, decompressed.
     pub body_bytes: usize,
     /// The `anthropic-version` header.
     pub version: &'a str,
-    /// The `anthropic-beta` header(s), joined with commas; empty when absent.
+    /// The `anthropic-beta` headers, joined with commas; empty when absent.
     pub betas: &'a str,
 }
 
-/// Parses a body as the API does: 413 above 32 MB, 400 when it is not a JSON object.
-pub fn parse(body: &[u8], _strictness: &Strictness) -> Result<Value, Refusal> {
-    serde_json::from_slice(body).map_err(|error| Refusal {
-        rule: Rule::Shape,
-        status: 400,
-        kind: "invalid_request_error",
-        message: format!("The request body is not valid JSON: {error}"),
-        code: None,
-    })
+/// Reads a body as the API does: 413 above its limit, 400 when it is not a JSON object or nested too deep.
+pub fn parse(body: &[u8], strictness: &Strictness) -> Result<Value, Refusal> {
+    if strictness.is_on(Rule::BodySize) {
+        size::body(body.len())?;
+    }
+    let not_json =
+        |why: String| bad_request(Rule::Shape, format!("The request body is not valid JSON: {why}"));
+    // The parser stops at 128 levels, so no value is deep enough to trouble the recursive walks behind it.
+    let value: Value = serde_json::from_slice(body).map_err(|error| not_json(error.to_string()))?;
+    if value.is_object() { Ok(value) } else { Err(not_json("expected an object".into())) }
 }
 
-/// Refuses what the API refuses.
+/// Refuses what the API refuses. Rules are tried in the API's order: shape first, then settings, then history.
 pub fn check(
-    _request: &Value,
-    _context: &Context<'_>,
-    _issued: &Issued,
-    _strictness: &Strictness,
+    request: &Value,
+    context: &Context<'_>,
+    issued: &Issued,
+    strictness: &Strictness,
 ) -> Result<(), Refusal> {
-    Ok(())
+    let judge = Judge::new(request, *context, issued, strictness);
+    if strictness.is_on(Rule::BodySize) {
+        size::body(context.body_bytes)?;
+    }
+    header::check(&judge)?;
+    shape::check(&judge)?;
+    judge.check_model()?;
+    tools::check(&judge)?;
+    size::check_max_tokens(&judge)?;
+    thinking::check_settings(&judge)?;
+    sampling::check(&judge)?;
+    turns::check(&judge)?;
+    marks::check(&judge)?;
+    media::check(&judge)?;
+    thinking::check_replay(&judge)?;
+    size::check_window(&judge)
 }
+
+/// One request on trial.
+struct Judge<'a> {
+    request: &'a Value,
+    context: Context<'a>,
+    issued: &'a Issued,
+    strictness: &'a Strictness,
+    facts: &'static ModelFacts,
+    parts: Vec<Part<'a>>,
+}
+
+type Verdict = Result<(), Refusal>;
+
+impl<'a> Judge<'a> {
+    fn new(request: &'a Value, context: Context<'a>, issued: &'a Issued, strictness: &'a Strictness) -> Self {
+        let model = request.get("model").and_then(Value::as_str).unwrap_or_default();
+        Self {
+            request,
+            context,
+            issued,
+            strictness,
+            facts: catalogue::model(model).unwrap_or(catalogue::permissive()),
+            parts: prompt::parts(request),
+        }
+    }
+
+    /// Refuses, unless the rule is relaxed: then the trial goes on.
+    fn refuse(&self, rule: Rule, message: impl Into<String>) -> Verdict {
+        if self.strictness.is_on(rule) { Err(bad_request(rule, message)) } else { Ok(()) }
+    }
+
+    fn check_model(&self) -> Verdict {
+        let Some(model) = self.str("model") else { return Ok(()) };
+        if catalogue::model(model).is_some() || !self.strictness.is_on(Rule::KnownModel) {
+            return Ok(());
+        }
+        let unknown = bad_request(Rule::KnownModel, format!("model: {model}"));
+        Err(Refusal { status: 404, kind: "not_found_error", ..unknown })
+    }
+
+    fn get(&self, field: &str) -> Option<&'a Value> {
+        self.request.get(field).filter(|value| !value.is_null())
+    }
+
+    fn str(&self, field: &str) -> Option<&'a str> {
+        self.get(field).and_then(Value::as_str)
+    }
+
+    fn list(&self, field: &str) -> &'a [Value] {
+        self.get(field).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
+
+    fn has_beta(&self, beta: &str) -> bool {
+        self.betas().any(|sent| sent == beta)
+    }
+
+    fn betas(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        self.context.betas.split(',').map(str::trim).filter(|beta| !beta.is_empty())
+    }
+}
+
+fn bad_request(rule: Rule, message: impl Into<String>) -> Refusal {
+    Refusal { rule, status: 400, kind: "invalid_request_error", message: message.into(), code: None }
+}
+
+#[cfg(test)]
+mod tests;

@@ -102,7 +102,8 @@ fn of_image(facts: &ModelFacts, source: &Value) -> u64 {
     let (width, height) = (u64::from(size.width), u64::from(size.height));
     let edge = width.max(height);
     // Scaled down to the longest edge the model sees, both sides by the same factor.
-    let pixels = if edge > edge_max { width * edge_max / edge * (height * edge_max / edge) } else { width * height };
+    let pixels =
+        if edge > edge_max { width * edge_max / edge * (height * edge_max / edge) } else { width * height };
     let whole_image = edge_max * edge_max / 2 / PIXELS_PER_TOKEN;
     pixels.div_ceil(PIXELS_PER_TOKEN).clamp(1, whole_image.max(1))
 }
@@ -164,7 +165,11 @@ mod tests {
         assert_eq!(image("claude-sonnet-4-5", 750, 100), 100);
         assert_eq!(image("claude-sonnet-4-5", 4000, 4000), 1639, "long edge 1568");
         assert_eq!(image("claude-opus-5-5", 4000, 4000), 4423, "long edge 2576");
-        assert_eq!(image("claude-opus-5-5", u32::MAX, 1), 1, "a declared size is never allocated or multiplied out");
+        assert_eq!(
+            image("claude-opus-5-5", u32::MAX, 1),
+            1,
+            "a declared size is never allocated or multiplied out"
+        );
     }
 
     #[test]

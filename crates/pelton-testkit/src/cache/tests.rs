@@ -56,7 +56,10 @@ fn a_change_loses_what_the_table_says() {
     check_reads(0, |r| r["model"] = json!("claude-sonnet-5-5"));
     check_reads(0, |r| r["tools"][0]["description"] = json!("x".repeat(3000)));
     check_reads(0, |r| {
-        r["tools"].as_array_mut().unwrap().insert(0, json!({"name": "A", "input_schema": {"type": "object"}}));
+        r["tools"]
+            .as_array_mut()
+            .unwrap()
+            .insert(0, json!({"name": "A", "input_schema": {"type": "object"}}));
     });
     check_reads(1, |r| r["system"][0]["text"] = json!("x".repeat(3000)));
     check_reads(1, |r| r["speed"] = json!("fast"));
@@ -94,7 +97,8 @@ fn moving_the_mark_forward_keeps_the_prefix() {
 #[test]
 fn a_mark_looks_back_over_twenty_blocks_and_no_more() {
     let with_blocks = |count: usize| {
-        let mut content: Vec<Value> = (0..count).map(|i| text(&format!("{i} {}", "x".repeat(3000)))).collect();
+        let mut content: Vec<Value> =
+            (0..count).map(|i| text(&format!("{i} {}", "x".repeat(3000)))).collect();
         content[count - 1][MARK] = mark();
         json!({"model": "claude-opus-5-5", "messages": [{"role": "user", "content": content}]})
     };
@@ -111,7 +115,9 @@ fn a_mark_looks_back_over_twenty_blocks_and_no_more() {
 fn entries_die_and_a_hit_keeps_them_alive() {
     let mut cache = PromptCache::default();
     let mut request = conversation();
-    let five = |cache: &mut PromptCache, request: &Value, at| cache.account(request, secs(at)).cache_read_input_tokens;
+    let five = |cache: &mut PromptCache, request: &Value, at| {
+        cache.account(request, secs(at)).cache_read_input_tokens
+    };
     assert_eq!(five(&mut cache, &request, 0), 0);
     assert!(five(&mut cache, &request, 299) > 0);
     assert!(five(&mut cache, &request, 299 + 299) > 0, "the hit refreshed it");
@@ -138,10 +144,9 @@ fn both_lifetimes_are_written_as_two_stretches() {
 
 #[test]
 fn short_prefixes_are_not_cached() {
-    let request = |model: &str, chars: usize| {
-        json!({"model": model, "cache_control": mark(), "messages": [{"role": "user", "content": "x".repeat(chars)}]})
-    };
-    let written = |model: &str, chars| PromptCache::default().account(&request(model, chars), secs(0)).write_5m;
+    let request = |model: &str, chars: usize| json!({"model": model, "cache_control": mark(), "messages": [{"role": "user", "content": "x".repeat(chars)}]});
+    let written =
+        |model: &str, chars| PromptCache::default().account(&request(model, chars), secs(0)).write_5m;
     assert_eq!(written("claude-opus-5-5", 1500), 0);
     assert!(written("claude-opus-5-5", 1600) > 512);
     assert_eq!(written("claude-haiku-4-5", 16_000), 0);
