@@ -112,15 +112,10 @@ impl fmt::Display for Rule {
 /// Which rules are on. The default is all of them.
 ///
 /// In scripts: `true`, `false`, `{off: [tool-pairs, …]}` or `{only: [tool-pairs, …]}`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Strictness {
+    /// One bit for each relaxed rule.
     off: u32,
-}
-
-impl Default for Strictness {
-    fn default() -> Self {
-        Self { off: 0 }
-    }
 }
 
 impl Strictness {

@@ -1,0 +1,274 @@
+//! The scripted model as a server on loopback, and the handle a test holds.
+//!
+//! - `connection`: one connection, from bytes to bytes
+//! - `answer`: from a request to its answer
+//! - `state`: requests seen, steps used, gates
+//! - `seen`, `summary`: what a test can look at
+//! - `control`: gates and summary for other processes
+
+pub(crate) mod answer;
+mod connection;
+mod control;
+pub(crate) mod seen;
+pub(crate) mod state;
+pub(crate) mod summary;
+
+pub use control::CONTROL_PATH;
+
+use crate::record::Record;
+use crate::script::{Script, ScriptError, validate};
+use seen::{Illegal, Seen, Unexpected};
+use state::Shared;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use summary::Summary;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+
+/// Most connections served at a time; more wait to be accepted.
+pub const CONNECTIONS_MAX: usize = 1024;
+/// How long a test waits for the model before it is told that it waits in vain, in seconds.
+pub const WAIT_SECONDS_MAX: u64 = 30;
+/// Rest after a failed accept: the system is out of something that only time gives back.
+const ACCEPT_RETRY_MS: u64 = 10;
+
+/// Why a scripted model did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The script cannot be played.
+    #[error(transparent)]
+    Script(#[from] ScriptError),
+    /// The port cannot be bound.
+    #[error("cannot listen on 127.0.0.1:{port}: {source}; choose another port, or 0 for any free one")]
+    Listen {
+        /// The port asked for.
+        port: u16,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The record cannot be written.
+    #[error("cannot write the record {}: {source}", path.display())]
+    Record {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A thread or runtime of its own cannot be had.
+    #[error("cannot start a thread for the scripted model: {0}")]
+    Thread(std::io::Error),
+}
+
+impl Script {
+    /// Starts a server on a free port, as a task of the current runtime.
+    pub async fn start(self) -> Result<ScriptedModel, StartError> {
+        let (listener, shared) = bind(self, 0).await?;
+        Ok(ScriptedModel::new(Server::spawn(listener, shared)?))
+    }
+
+    /// Starts a server on a thread of its own, for tests that block: those without a runtime, or that wait for a
+    /// child process.
+    pub fn start_on_thread(self) -> Result<ScriptedModel, StartError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(StartError::Thread)?;
+        let (listener, shared) = runtime.block_on(bind(self, 0))?;
+        let address = address_of(&listener)?;
+        let (stop, stopped) = oneshot::channel::<()>();
+        let accepting = accept(listener, shared.clone());
+        let thread = std::thread::Builder::new().name("scripted-model".to_owned());
+        let body = move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    () = accepting => {}
+                    // An error means the handle is gone, which is the same wish.
+                    _ = stopped => {}
+                }
+            });
+        };
+        thread.spawn(body).map_err(StartError::Thread)?;
+        Ok(ScriptedModel::new(Server { address, shared, running: Running::Thread { _stop: stop } }))
+    }
+}
+
+/// A running scripted model. Dropping it ends the server; dropping one that refused an illegal request panics,
+/// unless that was expected.
+#[derive(Debug)]
+pub struct ScriptedModel {
+    server: Server,
+    illegal_expected: bool,
+}
+
+impl ScriptedModel {
+    /// `http://127.0.0.1:PORT`
+    pub fn base_url(&self) -> String {
+        self.server.base_url()
+    }
+
+    /// Opens a gate, now and for all who come later.
+    pub fn open(&self, gate: &str) {
+        self.server.shared.open_gate(gate);
+    }
+
+    /// All requests so far whose details are kept, oldest first.
+    pub fn requests(&self) -> Vec<Seen> {
+        self.server.shared.state().seen.iter().cloned().collect()
+    }
+
+    /// The requests that asked for a reply: no token counts, no model lists.
+    pub fn reply_requests(&self) -> Vec<Seen> {
+        let asks =
+            |seen: &Seen| crate::messages::route(&seen.method, &seen.path) == crate::messages::Route::Reply;
+        self.requests().into_iter().filter(asks).collect()
+    }
+
+    /// The requests that strict rules refused.
+    pub fn illegal(&self) -> Vec<Illegal> {
+        self.summary().illegal
+    }
+
+    /// The requests no step was left for.
+    pub fn unexpected(&self) -> Vec<Unexpected> {
+        self.summary().unexpected
+    }
+
+    /// What happened so far.
+    pub fn summary(&self) -> Summary {
+        Summary::of(&self.server.shared)
+    }
+
+    /// Says that illegal requests are part of the test.
+    #[must_use]
+    pub fn expect_illegal(mut self) -> Self {
+        self.illegal_expected = true;
+        self
+    }
+
+    /// Panics, naming the first illegal or unexpected request, if there was one.
+    #[track_caller]
+    pub fn assert_clean(&self) {
+        if let Some(problem) = self.summary().first_problem() {
+            panic!("scripted model: {problem}");
+        }
+    }
+
+    /// Panics when steps are left that could have played.
+    #[track_caller]
+    pub fn assert_played_out(&self) {
+        let left = self.summary().steps_left;
+        assert!(left.is_empty(), "scripted model: steps {left:?} were not played to the end");
+    }
+
+    /// Returns when so many requests have arrived.
+    pub async fn wait_for_requests(&self, count: usize) {
+        self.wait(&format!("{count} requests"), |state| state.count >= count).await;
+    }
+
+    /// Returns when so many answers have ended, well or not.
+    pub async fn wait_for_answers(&self, count: usize) {
+        self.wait(&format!("{count} ended answers"), |state| state.finished >= count).await;
+    }
+
+    /// Returns when a stream has come to this gate.
+    pub async fn wait_at_gate(&self, gate: &str) {
+        self.wait(&format!("the gate {gate:?}"), |state| state.reached_gates.contains(gate)).await;
+    }
+
+    fn new(server: Server) -> Self {
+        Self { server, illegal_expected: false }
+    }
+
+    /// A test that waits in vain fails with the reason instead of hanging.
+    async fn wait(&self, what: &str, holds: impl Fn(&state::State) -> bool) {
+        let limit = Duration::from_secs(WAIT_SECONDS_MAX);
+        if tokio::time::timeout(limit, self.server.shared.until(holds)).await.is_err() {
+            let summary = self.summary();
+            panic!("scripted model: waited {WAIT_SECONDS_MAX} s for {what} in vain: {summary:?}");
+        }
+    }
+}
+
+impl Drop for ScriptedModel {
+    fn drop(&mut self) {
+        // A second panic while unwinding would abort the test run and hide the first.
+        if self.illegal_expected || std::thread::panicking() {
+            return;
+        }
+        let summary = self.summary();
+        if summary.illegal_count > 0
+            && let Some(illegal) = summary.illegal.first()
+        {
+            panic!(
+                "scripted model: {} illegal requests; request {} broke {}: {}",
+                summary.illegal_count, illegal.request, illegal.refusal.rule, illegal.refusal.message
+            );
+        }
+    }
+}
+
+/// A listening server; dropping it ends it.
+#[derive(Debug)]
+pub(crate) struct Server {
+    address: SocketAddr,
+    pub(crate) shared: Arc<Shared>,
+    /// Held for its drop alone.
+    #[expect(dead_code, reason = "dropping it ends the server")]
+    running: Running,
+}
+
+/// What ends the server when it is dropped.
+#[derive(Debug)]
+enum Running {
+    Task { _tasks: JoinSet<()> },
+    Thread { _stop: oneshot::Sender<()> },
+}
+
+impl Server {
+    pub(crate) fn base_url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    pub(crate) fn spawn(listener: TcpListener, shared: Arc<Shared>) -> Result<Self, StartError> {
+        let address = address_of(&listener)?;
+        let mut tasks = JoinSet::new();
+        tasks.spawn(accept(listener, shared.clone()));
+        Ok(Self { address, shared, running: Running::Task { _tasks: tasks } })
+    }
+}
+
+/// Checks the script, opens the record and binds the port.
+pub(crate) async fn bind(script: Script, port: u16) -> Result<(TcpListener, Arc<Shared>), StartError> {
+    let matchers = validate(&script)?;
+    let open = |path: &PathBuf| {
+        Record::open(path).map_err(|source| StartError::Record { path: path.clone(), source })
+    };
+    let record = script.record.as_ref().map(open).transpose()?;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
+        .await
+        .map_err(|source| StartError::Listen { port, source })?;
+    Ok((listener, Arc::new(Shared::new(script, matchers, record))))
+}
+
+fn address_of(listener: &TcpListener) -> Result<SocketAddr, StartError> {
+    listener.local_addr().map_err(|source| StartError::Listen { port: 0, source })
+}
+
+/// Accepts connections until it is dropped, and with it all of them.
+async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept(), if connections.len() < CONNECTIONS_MAX => match accepted {
+                Ok((stream, _)) => {
+                    connections.spawn(connection::serve(stream, shared.clone()));
+                }
+                Err(_) => tokio::time::sleep(Duration::from_millis(ACCEPT_RETRY_MS)).await,
+            },
+            // A connection that panicked is closed by that; its client sees it.
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}

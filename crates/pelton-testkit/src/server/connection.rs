@@ -1,0 +1,171 @@
+//! One connection: requests in, answers out, until either side has had enough.
+
+use super::answer::{self, Planned};
+use super::control;
+use super::state::Shared;
+use crate::http::{self, Framing, ReadError};
+use crate::play::{Ending, Piece};
+use bytes::BytesMut;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// How much of a refused request is read over so that its client gets to read the answer.
+const DRAINED_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// How long that may take.
+const DRAIN_SECONDS_MAX: u64 = 10;
+
+/// Serves a connection to its end.
+pub(crate) async fn serve(mut stream: TcpStream, shared: Arc<Shared>) {
+    // Small writes must arrive as they were written; a socket that cannot do so still works.
+    let _ = stream.set_nodelay(true);
+    let mut buffer = BytesMut::new();
+    while let Next::Request = serve_one(&mut stream, &mut buffer, &shared).await {}
+}
+
+/// What becomes of a connection after an answer.
+enum Next {
+    Request,
+    Close,
+}
+
+async fn serve_one(stream: &mut TcpStream, buffer: &mut BytesMut, shared: &Shared) -> Next {
+    let (mut reader, mut writer) = stream.split();
+    let request = match http::read_request(&mut reader, &mut writer, buffer).await {
+        Ok(request) => request,
+        Err(ReadError::Gone) => return Next::Close,
+        Err(ReadError::Bad(bad)) => {
+            let (status, headers, body) = answer::plan_bad(shared, &bad);
+            // The client may be gone already; there is nobody to tell then.
+            let _ = write_whole(&mut writer, status, &headers, &body, false).await;
+            drain(stream).await;
+            return Next::Close;
+        }
+    };
+    if let Some((status, body)) = control::answer(shared, &request) {
+        let headers = [("content-type".to_owned(), "application/json".to_owned())];
+        let written = write_whole(&mut writer, status, &headers, body.as_bytes(), request.keep_alive).await;
+        return if written.is_ok() && request.keep_alive { Next::Request } else { Next::Close };
+    }
+
+    let mut planned = answer::plan(shared, &request);
+    let bodiless = request.method == "HEAD";
+    let ending = tokio::select! {
+        biased;
+        ending = perform(&mut writer, &mut planned, shared, bodiless, request.keep_alive) => ending,
+        () = http::wait_for_hang_up(&mut reader, buffer) => Ending::ClientLeft,
+    };
+    shared.finish(planned.number, ending, ending == Ending::ClientLeft);
+    match ending {
+        Ending::Complete if request.keep_alive => Next::Request,
+        Ending::Stalled => {
+            http::wait_for_hang_up(&mut reader, buffer).await;
+            shared.change(|state| {
+                if let Some(seen) = state.seen_mut(planned.number) {
+                    seen.hung_up = true;
+                }
+            });
+            Next::Close
+        }
+        Ending::Reset => {
+            // Closing with a linger of zero makes the system send a reset instead of an orderly end.
+            let _ = stream.set_zero_linger();
+            Next::Close
+        }
+        Ending::Complete | Ending::Cut | Ending::ClientLeft => Next::Close,
+    }
+}
+
+/// Writes an answer piece by piece, waiting where it says so.
+async fn perform(
+    writer: &mut (impl AsyncWrite + Unpin),
+    planned: &mut Planned,
+    shared: &Shared,
+    bodiless: bool,
+    keep_alive: bool,
+) -> Ending {
+    match write_planned(writer, planned, shared, bodiless, keep_alive).await {
+        Ok(()) => planned.performance.ending,
+        Err(_) => Ending::ClientLeft,
+    }
+}
+
+async fn write_planned(
+    writer: &mut (impl AsyncWrite + Unpin),
+    planned: &mut Planned,
+    shared: &Shared,
+    bodiless: bool,
+    keep_alive: bool,
+) -> io::Result<()> {
+    let Planned { number, status, headers, framing, performance, cached } = planned;
+    if !performance.headers {
+        return Ok(());
+    }
+    // Gates and waits before a body of known length hold back the headers too: the model has not answered yet.
+    let mut head_written = *framing == Framing::Chunked;
+    if head_written {
+        http::write_head(writer, *status, headers, *framing, keep_alive).await?;
+    }
+    for piece in &performance.pieces {
+        match piece {
+            Piece::Wait(wait) => tokio::time::sleep(*wait).await,
+            Piece::Gate(name) => shared.pass_gate(*number, name).await,
+            Piece::Write { bytes, events_done } => {
+                if !std::mem::replace(&mut head_written, true) {
+                    http::write_head(writer, *status, headers, *framing, keep_alive).await?;
+                }
+                if bodiless {
+                    continue;
+                }
+                http::write_piece(writer, *framing, bytes).await?;
+                let sent = &performance.events[..(*events_done).min(performance.events.len())];
+                shared.change(|state| {
+                    if let Some(entries) = cached.take() {
+                        state.cache.commit(entries, shared.started.elapsed());
+                    }
+                    state.progress(*number, bytes.len(), sent);
+                });
+            }
+        }
+    }
+    if !head_written {
+        http::write_head(writer, *status, headers, *framing, keep_alive).await?;
+    }
+    match performance.ending {
+        Ending::Complete => http::write_end(writer, *framing).await,
+        Ending::Cut | Ending::Reset | Ending::Stalled | Ending::ClientLeft => Ok(()),
+    }
+}
+
+async fn write_whole(
+    writer: &mut (impl AsyncWrite + Unpin),
+    status: u16,
+    headers: &[(String, String)],
+    body: &[u8],
+    keep_alive: bool,
+) -> io::Result<()> {
+    let framing = Framing::Length(body.len());
+    http::write_head(writer, status, headers, framing, keep_alive).await?;
+    http::write_piece(writer, framing, body).await
+}
+
+/// Reads over what the client still sends. Closing at once would reset the connection, and the client might never
+/// read why it was refused.
+async fn drain(stream: &mut TcpStream) {
+    let read_over = async {
+        stream.shutdown().await?;
+        let mut drained = 0;
+        let mut scratch = vec![0; http::HEAD_BYTES_MAX];
+        while drained < DRAINED_BYTES_MAX {
+            match stream.read(&mut scratch).await? {
+                0 => break,
+                count => drained += count,
+            }
+        }
+        io::Result::Ok(())
+    };
+    // However it ends, the connection is closed next.
+    let _ = tokio::time::timeout(Duration::from_secs(DRAIN_SECONDS_MAX), read_over).await;
+}
