@@ -41,12 +41,25 @@ pub struct ModelFacts {
     pub binds_prefix: bool,
     /// Thinking blocks of another model are silently dropped; otherwise they are refused.
     pub drops_foreign_thinking: bool,
+    /// Whether `speed: "fast"` is accepted.
+    pub fast: Fast,
     /// Sampling parameters may differ from their defaults.
     pub sampling: bool,
     /// Input and `max_tokens` together must fit into the window; otherwise the answer ends early instead.
     pub refuses_overflow: bool,
     /// Counts with the newer tokenizer, about 30 % more tokens for the same text.
     pub dense_tokenizer: bool,
+}
+
+/// Whether a model has a fast mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fast {
+    /// It has none.
+    No,
+    /// With a beta header.
+    Beta,
+    /// For everyone.
+    Yes,
 }
 
 /// A value of `thinking.type`.
@@ -141,6 +154,7 @@ const NEWEST: ModelFacts = ModelFacts {
     system_role: true,
     binds_prefix: true,
     drops_foreign_thinking: true,
+    fast: Fast::No,
     sampling: false,
     refuses_overflow: false,
     dense_tokenizer: true,
@@ -179,6 +193,7 @@ const PERMISSIVE: ModelFacts = ModelFacts {
     prefill: true,
     forced_tool_choice: true,
     binds_prefix: false,
+    fast: Fast::Yes,
     sampling: true,
     ..NEWEST
 };
@@ -213,6 +228,7 @@ static MODELS: [ModelFacts; 20] = [
         display_name: "Claude Opus 5.5",
         line: "opus",
         created_at: "2026-09-15T00:00:00Z",
+        fast: Fast::Yes,
         ..NEWEST
     },
     ModelFacts {
@@ -244,6 +260,7 @@ static MODELS: [ModelFacts; 20] = [
         line: "opus",
         created_at: "2026-07-20T00:00:00Z",
         thinking: &[Thinking::Adaptive, Thinking::DisabledUpToHighEffort],
+        fast: Fast::Beta,
         ..UNBOUND
     },
     ModelFacts {
@@ -275,6 +292,7 @@ static MODELS: [ModelFacts; 20] = [
         line: "opus",
         created_at: "2026-05-28T00:00:00Z",
         cache_prefix_tokens_min: 1024,
+        fast: Fast::Beta,
         thinking: ADAPTIVE_OR_OFF,
         ..UNBOUND
     },

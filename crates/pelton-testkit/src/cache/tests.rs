@@ -16,7 +16,7 @@ fn text(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
-fn marked(text: &str, mark: Value) -> Value {
+fn marked(text: &str, mark: &Value) -> Value {
     json!({"type": "text", "text": text, "cache_control": mark})
 }
 
@@ -26,8 +26,8 @@ fn conversation() -> Value {
         "model": "claude-opus-5-5",
         "max_tokens": 100,
         "tools": [{"name": "Read", "description": "r".repeat(3000), "input_schema": {"type": "object"}, "cache_control": mark()}],
-        "system": [marked(&"s".repeat(3000), mark())],
-        "messages": [{"role": "user", "content": [marked(&"m".repeat(3000), mark())]}],
+        "system": [marked(&"s".repeat(3000), &mark())],
+        "messages": [{"role": "user", "content": [marked(&"m".repeat(3000), &mark())]}],
     })
 }
 
@@ -86,7 +86,7 @@ fn moving_the_mark_forward_keeps_the_prefix() {
     request["messages"][0]["content"][0].as_object_mut().unwrap().remove(MARK);
     request["messages"].as_array_mut().unwrap().extend([
         json!({"role": "assistant", "content": "ok"}),
-        json!({"role": "user", "content": [marked("go on", mark())]}),
+        json!({"role": "user", "content": [marked("go on", &mark())]}),
     ]);
     let second = cache.account(&request, secs(1));
     assert_eq!(second.cache_read_input_tokens, first.write_5m);

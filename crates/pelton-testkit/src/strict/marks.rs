@@ -76,7 +76,8 @@ fn check_mark(judge: &Judge<'_>, holder: &Value, path: &str) -> Verdict {
     }
     let scoped = judge.has_beta("prompt-caching-scope-2026-01-05");
     for name in members.keys() {
-        if !matches!(name.as_str(), "type" | "ttl") && !(name == "scope" && scoped) {
+        let known = matches!(name.as_str(), "type" | "ttl") || (scoped && name == "scope");
+        if !known {
             judge
                 .refuse(Rule::CacheMarks, format!("{at}.ephemeral.{name}: Extra inputs are not permitted"))?;
         }

@@ -5,6 +5,7 @@
 
 use super::header::VERSION_2026_10;
 use super::{Endpoint, Judge, Rule, Verdict};
+use crate::catalogue::Fast;
 use crate::prompt::{Body, Part, Section};
 use serde_json::Value;
 
@@ -131,6 +132,7 @@ fn check_top_level(judge: &Judge<'_>) -> Verdict {
         _ => Ok(()),
     };
     one_of("speed", &["fast", "standard"], "'fast' or 'standard'")?;
+    check_speed(judge)?;
     one_of("service_tier", &["auto", "standard_only"], "'auto' or 'standard_only'")?;
     check_members(judge, judge.get("metadata"), "metadata", &["user_id"])?;
     for (i, sequence) in judge.list("stop_sequences").iter().enumerate() {
@@ -139,6 +141,21 @@ fn check_top_level(judge: &Judge<'_>) -> Verdict {
         }
     }
     Ok(())
+}
+
+fn check_speed(judge: &Judge<'_>) -> Verdict {
+    if judge.str("speed") != Some("fast") {
+        return Ok(());
+    }
+    match judge.facts.fast {
+        Fast::Yes => Ok(()),
+        Fast::Beta if judge.has_beta("fast-mode-2026-02-01") => Ok(()),
+        Fast::Beta => judge.refuse(Rule::Shape, "speed: Extra inputs are not permitted"),
+        Fast::No => {
+            let model = judge.str("model").unwrap_or_default();
+            judge.refuse(Rule::Shape, format!("'{model}' does not support the `speed` parameter."))
+        }
+    }
 }
 
 fn check_members(judge: &Judge<'_>, value: Option<&Value>, path: &str, known: &[&str]) -> Verdict {

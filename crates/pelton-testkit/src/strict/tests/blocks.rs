@@ -108,10 +108,10 @@ fn cache_marks() {
     let hour = json!({"type": "ephemeral", "ttl": "1h"});
     let marked = |mark: &Value| json!({"type": "text", "text": "x", "cache_control": mark});
     let case = |change: &dyn Fn(&mut Value), message: &str| {
-        refused(tool_turn(OPUS), change, Rule::CacheMarks, message)
+        refused(tool_turn(OPUS), change, Rule::CacheMarks, message);
     };
     accepted(tool_turn(OPUS), |r| {
-        r["system"] = json!([marked(&hour), marked(&hour), marked(&mark), marked(&mark)])
+        r["system"] = json!([marked(&hour), marked(&hour), marked(&mark), marked(&mark)]);
     });
     case(
         &|r| r["system"] = json!(vec![marked(&mark); 5]),

@@ -28,13 +28,13 @@ fn roles() {
         tool_turn(OPUS),
         |r| {
             r["messages"][0]["content"] =
-                json!([{"type": "tool_use", "id": "x", "name": "Read", "input": {}}])
+                json!([{"type": "tool_use", "id": "x", "name": "Read", "input": {}}]);
         },
         Rule::Roles,
         "messages.0: `tool_use` blocks can only be in `assistant` messages",
     );
     accepted(base(OPUS), |r| {
-        r["messages"] = json!([{"role": "user", "content": "a"}, {"role": "user", "content": "b"}])
+        r["messages"] = json!([{"role": "user", "content": "a"}, {"role": "user", "content": "b"}]);
     });
 }
 
@@ -50,7 +50,7 @@ fn system_messages_inside_the_conversation() {
         json!({"model": OPUS, "max_tokens": 5, "messages": messages.collect::<Vec<_>>()})
     };
     let case = |roles: &str, message: &str| {
-        refused(talk(roles), |_| {}, Rule::Roles, &format!("{message}{anywhere}"))
+        refused(talk(roles), |_| {}, Rule::Roles, &format!("{message}{anywhere}"));
     };
     ["us", "usau", "ussauuss", "uusauus"].iter().for_each(|roles| accepted(talk(roles), |_| {}));
     let follow =
@@ -86,17 +86,17 @@ fn system_messages_inside_the_conversation() {
         "messages.1.clear_at: Extra inputs are not permitted",
     );
     accepted_in(with_betas("mid-conversation-system-clear-at-2026-08-21"), talk("us"), |r| {
-        r["messages"][1]["clear_at"] = json!("next_user_message")
+        r["messages"][1]["clear_at"] = json!("next_user_message");
     });
     accepted_in(with_betas("mid-conversation-output-config-2026-07-01"), talk("uasu"), |r| {
-        r["messages"][2] = json!({"role": "system", "content": [], "output_config": {"effort": "low"}})
+        r["messages"][2] = json!({"role": "system", "content": [], "output_config": {"effort": "low"}});
     });
 }
 
 #[test]
 fn empty_text() {
     let case = |content: Value, message: &str| {
-        refused(base(OPUS), |r| r["messages"][0]["content"] = content, Rule::EmptyText, message)
+        refused(base(OPUS), |r| r["messages"][0]["content"] = content, Rule::EmptyText, message);
     };
     case(json!([text("")]), "messages: text content blocks must be non-empty");
     case(json!([text("x"), text(" \n\t")]), "messages: text content blocks must contain non-whitespace text");
@@ -140,7 +140,7 @@ fn empty_text() {
 fn prefill() {
     let answer = |content: Value| {
         move |r: &mut Value| {
-            r["messages"].as_array_mut().unwrap().push(json!({"role": "assistant", "content": content}))
+            r["messages"].as_array_mut().unwrap().push(json!({"role": "assistant", "content": content}));
         }
     };
     let never = "This model does not support assistant message prefill. The conversation must end with a user message.";

@@ -169,7 +169,7 @@ fn break_rule(rule: Rule, request: &mut Value, context: &mut Context<'_>) -> Opt
         }
         Rule::ToolNames => request["tools"][1]["name"] = json!("Read"),
         Rule::ToolSchemas => {
-            request["tools"][0]["input_schema"] = json!({"type": "object", "required": "path"})
+            request["tools"][0]["input_schema"] = json!({"type": "object", "required": "path"});
         }
         Rule::MaxTokens => request["max_tokens"] = json!(facts.output_tokens_max + 1),
         Rule::ThinkingConfig => {
@@ -202,6 +202,95 @@ proptest! {
             let refusal = judged_in(context, &broken).expect_err("broken");
             prop_assert_eq!(refusal.rule, rule, "{}", refusal.message);
         }
+    }
+}
+
+/// Any JSON, made mostly of the words requests are made of.
+fn anything() -> impl Strategy<Value = Value> {
+    let words = [
+        "model",
+        "messages",
+        "role",
+        "content",
+        "type",
+        "text",
+        "tool_use",
+        "tool_result",
+        "tool_use_id",
+        "id",
+        "user",
+        "assistant",
+        "system",
+        "thinking",
+        "signature",
+        "redacted_thinking",
+        "data",
+        "image",
+        "source",
+        "base64",
+        "media_type",
+        "image/png",
+        "document",
+        "citations",
+        "cache_control",
+        "ephemeral",
+        "ttl",
+        "1h",
+        "tools",
+        "name",
+        "input_schema",
+        "object",
+        "properties",
+        "tool_choice",
+        "any",
+        "tool",
+        "enabled",
+        "budget_tokens",
+        "max_tokens",
+        "output_config",
+        "effort",
+        "block_binding",
+        "claude-opus-5-5",
+        "",
+        " ",
+        "server_tool_use",
+        "web_search_tool_result",
+    ];
+    let word = proptest::sample::select(words.to_vec());
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        word.clone().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(6, 80, 8, move |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+            proptest::collection::vec((word.clone(), inner), 0..8)
+                .prop_map(|members| members.into_iter().map(|(k, v)| (k.to_owned(), v)).collect::<Value>()),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn no_request_makes_the_server_panic(body in anything(), blocks in anything(), rule in proptest::sample::select(Rule::ALL)) {
+        let mut request = base(OPUS);
+        for (name, value) in body.as_object().into_iter().flatten() {
+            request[name] = value.clone();
+        }
+        if request["messages"][0].is_object() {
+            request["messages"][0]["content"] = blocks.clone();
+        }
+        let issued = Issued::new(1);
+        for strictness in [Strictness::default(), Strictness::none(), Strictness::only(&[rule])] {
+            let _ = check(&request, &messages(), &issued, &strictness);
+            let _ = check(&body, &messages(), &issued, &strictness);
+        }
+        let usage = crate::cache::PromptCache::default().account(&request, std::time::Duration::ZERO);
+        prop_assert_eq!(usage.total(), crate::tokens::count(&request));
+        let _ = issued.sign(&request, blocks.as_array().map_or(&[], Vec::as_slice), OPUS, "hm");
     }
 }
 

@@ -134,7 +134,8 @@ fn a_changed_prefix_is_refused_where_blocks_are_bound() {
             "{at}: Invalid `signature` in `thinking` block. The block is bound to a different conversation. Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to \"drop_block\". That setting requires the `thinking-binding-controls-2026-08-01` value in the `anthropic-beta` header."
         )
     };
-    let changes: [(&str, &dyn Fn(&mut Value)); 6] = [
+    type Change<'a> = (&'a str, &'a dyn Fn(&mut Value));
+    let changes: [Change<'_>; 6] = [
         ("messages.1.content.0", &|r| r["system"] = json!("be long")),
         ("messages.1.content.0", &|r| r["tools"][0]["description"] = json!("reads")),
         ("messages.1.content.0", &|r| r["tools"].as_array_mut().unwrap().push(tool("Bash"))),
@@ -186,7 +187,7 @@ fn what_is_no_change_of_the_prefix() {
         r["system"] = json!([{"type": "text", "text": "be brief", "cache_control": mark}]);
     });
     accepted(conversation(OPUS), |r| {
-        r["messages"][0]["content"] = json!([{"text": "start", "type": "text"}])
+        r["messages"][0]["content"] = json!([{"text": "start", "type": "text"}]);
     });
     accepted(conversation(OPUS), |r| {
         r["output_config"] = json!({"effort": "low"});
@@ -194,7 +195,7 @@ fn what_is_no_change_of_the_prefix() {
         r["thinking"] = json!({"type": "adaptive"});
     });
     accepted(conversation(OPUS), |r| {
-        r["messages"].as_array_mut().unwrap().push(json!({"role": "user", "content": "and then?"}))
+        r["messages"].as_array_mut().unwrap().push(json!({"role": "user", "content": "and then?"}));
     });
 }
 

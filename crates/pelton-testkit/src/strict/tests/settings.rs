@@ -68,7 +68,7 @@ fn top_level_fields() {
         "context_management: Extra inputs are not permitted",
     );
     accepted_in(with_betas("context-management-2025-06-27"), base(OPUS), |r| {
-        r["context_management"] = json!({"edits": []})
+        r["context_management"] = json!({"edits": []});
     });
     refused_in(
         with_betas("task-budgets-2026-03-13"),
@@ -86,6 +86,11 @@ fn top_level_fields() {
     );
     case(&|r| r["messages"][0] = json!("hi"), "messages.0: Input should be an object");
     accepted(base(OPUS), |r| r["system"] = Value::Null);
+    let fast = |r: &mut Value| r["speed"] = json!("fast");
+    accepted(base(OPUS), fast);
+    refused(base("claude-opus-5"), fast, Rule::Shape, "speed: Extra inputs are not permitted");
+    accepted_in(with_betas("fast-mode-2026-02-01"), base("claude-opus-5"), fast);
+    refused(base(HAIKU), fast, Rule::Shape, "'claude-haiku-4-5' does not support the `speed` parameter.");
     let counting = Context { endpoint: Endpoint::CountTokens, ..messages() };
     accepted_in(counting, base(OPUS), |r| {
         r.as_object_mut().unwrap().remove("max_tokens");
@@ -246,7 +251,7 @@ fn thinking_settings() {
         r["messages"] = json!([{"role": "user", "content": "hi"}]);
     });
     accepted_in(with_betas("thinking-display-updates-2026-08-18"), base(OPUS), |r| {
-        r["thinking"] = json!({"type": "adaptive", "display": "updates"})
+        r["thinking"] = json!({"type": "adaptive", "display": "updates"});
     });
     for (model, kinds) in [
         ("claude-opus-4-6", "adaptive disabled"),

@@ -60,10 +60,10 @@ fn tool_definitions() {
     }
     accepted(tool_turn(OPUS), |r| {
         r["tools"][1]["input_schema"] = json!({"$schema": "x", "type": "object", "required": [], "additionalProperties": false,
-        "$defs": {"b": {"type": ["string", "null"]}}, "properties": {"a": {"anyOf": [{"$ref": "#/$defs/b"}, true]}, "c": {"type": "array", "items": {"enum": [1]}, "minItems": 1.0}}})
+        "$defs": {"b": {"type": ["string", "null"]}}, "properties": {"a": {"anyOf": [{"$ref": "#/$defs/b"}, true]}, "c": {"type": "array", "items": {"enum": [1]}, "minItems": 1.0}}});
     });
     accepted(tool_turn(OPUS), |r| {
-        r["tools"][1] = json!({"type": "web_search_20250305", "name": "web_search", "max_uses": 3})
+        r["tools"][1] = json!({"type": "web_search_20250305", "name": "web_search", "max_uses": 3});
     });
     refused(
         tool_turn(OPUS),
@@ -117,7 +117,7 @@ fn tool_choice() {
         "Thinking may not be enabled when tool_choice forces tool use.",
     );
     accepted(tool_turn(HAIKU), |r| {
-        r["tool_choice"] = json!({"type": "tool", "name": "Read", "disable_parallel_tool_use": true})
+        r["tool_choice"] = json!({"type": "tool", "name": "Read", "disable_parallel_tool_use": true});
     });
     accepted(tool_turn("claude-haiku-5-5"), |r| r["tool_choice"] = json!({"type": "any"}));
     accepted(base(OPUS), |r| r["tool_choice"] = json!({"type": "auto"}));
@@ -136,7 +136,7 @@ fn tool_pairs() {
         )
     };
     let case = |change: &dyn Fn(&mut Value), message: &str| {
-        refused(tool_turn(OPUS), change, Rule::ToolPairs, message)
+        refused(tool_turn(OPUS), change, Rule::ToolPairs, message);
     };
     case(
         &|r| {
