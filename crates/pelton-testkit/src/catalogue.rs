@@ -348,7 +348,8 @@ static MODELS: [ModelFacts; 20] = [
         cache_prefix_tokens_min: 1024,
         ..V4_5
     },
-    // The last two are kept because they alone still refuse input and `max_tokens` that do not fit together.
+    // The last two are kept because they alone still refuse input and `max_tokens` that do not fit together. Their day of
+    // retirement is a stand-in that keeps them listed as deprecated.
     ModelFacts {
         id: "claude-opus-4-1",
         display_name: "Claude Opus 4.1",

@@ -3,6 +3,11 @@
 //! [`parse`] reads a body, [`check`] judges it. Both are pure. Each thing the API insists on is a [`Rule`] and can be
 //! switched off by itself with [`Strictness`], for tests that want to see past one refusal to the next.
 //!
+//! Most messages are the API's as users have reported them. For a few refusals no wording was known and the message is
+//! ours: an unknown version, `max_tokens: 0` with other settings, `speed` on a model without it, thinking types at the
+//! highest efforts, images and thinking blocks under the wrong role, blocks that version 2026-10-21 no longer takes,
+//! values that may be a string or an array, a body that is no object. Clients should not match on those.
+//!
 //! ```
 //! use pelton_testkit::issued::Issued;
 //! use pelton_testkit::strict::{Context, Endpoint, Strictness, check};
