@@ -1,1 +1,14 @@
-//! placeholder
+//! Front ends without a screen: plain text, one JSON result, and stream-json. They translate events for their
+//! readers and decide nothing. Writers are passed in; nothing here touches the process's own streams.
+
+mod print; // one prompt, shown as it runs
+mod frames; // stream-json: events as SDK messages
+mod outcome; // the result message
+mod text; // plain text, for people and pipes
+mod progress; // what the tools are doing, as a tree
+mod plain; // untrusted text made safe for a terminal
+mod out; // a writer with a queue: a slow reader never blocks the engine
+
+pub use out::{Out, WriteError};
+pub use plain::plain;
+pub use print::{Format, PrintOptions, print};

@@ -5,10 +5,65 @@ use std::time::Duration;
 
 /// Events waiting for a slow reader before the run itself waits.
 pub const EVENTS_QUEUED_MAX: usize = 256;
+/// Progress reports of tools waiting to be told; more are lost.
+pub const REPORTS_QUEUED_MAX: usize = 64;
 /// Concurrency-safe calls running at once, unless the options say otherwise.
 pub const TOOL_CALLS_RUNNING_MAX: usize = 10;
+/// Tokens an answer may have when nothing is known of the model.
+pub const OUTPUT_TOKENS_UNKNOWN_MODEL: u32 = 32_000;
+/// The context window assumed when nothing is known of the model, in tokens.
+pub const WINDOW_TOKENS_UNKNOWN_MODEL: u64 = 200_000;
 /// One line of the transcript. A longer one is written by reference, never read whole.
 pub const TRANSCRIPT_LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Files a session remembers having read; the one not used for longest is forgotten first.
+pub const FILES_REMEMBERED_MAX: usize = 4_096;
+/// Separate pages of one file that are remembered as read.
+pub const FILE_PAGES_REMEMBERED_MAX: usize = 64;
+/// Bytes of a file a Read looks through to count its lines and to recognise it later.
+pub const READ_SCAN_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+/// Symbolic links followed to find the file a path means.
+pub const LINKS_FOLLOWED_MAX: usize = 40;
+/// Names tried for a temporary file.
+pub const TEMPORARY_NAMES_TRIED_MAX: usize = 64;
+/// Names of one directory looked at to guess what a wrong path meant.
+pub const NEIGHBOURS_READ_MAX: usize = 2_000;
+/// Bytes of an earlier version that go into the structured answer of Write and Edit.
+pub const ORIGINAL_BYTES_MAX: usize = 256 * 1024;
+/// Time for comparing two versions of a file; a coarser comparison is shown after that.
+pub const DIFF_TIME_MAX: Duration = Duration::from_millis(300);
+/// Changed lines an Edit shows.
+pub const EDIT_SHOWN_LINES_MAX: usize = 80;
+/// Characters of one line in what Edit shows and compares.
+pub const EDIT_SHOWN_LINE_CHARS_MAX: usize = 500;
+/// Lines of a file compared with a text that Edit did not find.
+pub const EDIT_COMPARED_LINES_MAX: usize = 200_000;
+/// Places of an ambiguous text that Edit names.
+pub const EDIT_PLACES_NAMED_MAX: usize = 8;
+/// Replacements of one Edit with `replace_all`.
+pub const EDIT_REPLACEMENTS_MAX: usize = 100_000;
+/// Bytes of a shell command: the kernel takes no longer argument.
+pub const SHELL_COMMAND_BYTES_MAX: usize = 128 * 1024 - 512;
+/// Time between TERM and KILL when the user interrupts or a command leaves processes behind.
+pub const SHELL_KILL_GRACE_SHORT: Duration = Duration::from_millis(50);
+/// After a shell has ended, silence on its output that means nothing more is coming.
+pub const SHELL_DRAIN_QUIET: Duration = Duration::from_millis(100);
+/// After a shell has ended, the longest time its output is still read.
+pub const SHELL_DRAIN_TIME_MAX: Duration = Duration::from_millis(500);
+/// Time between two reports of a running command.
+pub const PROGRESS_EVERY: Duration = Duration::from_millis(100);
+/// Characters of a progress line.
+pub const PROGRESS_LINE_CHARS_MAX: usize = 500;
+/// Rounds of looking for and killing what a command started, until nothing is found.
+pub const KILL_ROUNDS_MAX: usize = 8;
+/// Threads of one Glob or Grep.
+pub const SEARCH_THREADS_MAX: usize = 4;
+/// Lines or paths a Grep returns when the model asks for all, and the most it can skip.
+pub const GREP_ROWS_MAX: usize = 10_000;
+/// Bytes of one line, or of one file in a multiline search, that a Grep holds.
+pub const GREP_BUFFER_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Bytes of a compiled search expression.
+pub const GREP_REGEX_BYTES_MAX: usize = 10 * 1024 * 1024;
 
 /// Bounds on what tools read, print and wait for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,12 +77,15 @@ pub struct ToolLimits {
     pub shell_output_chars_max: usize,
     /// Bytes of a command's output kept on disk before the command is cut.
     pub shell_spill_bytes_max: u64,
-    /// Time between TERM and KILL.
+    /// Time between TERM and KILL. A little under two seconds, so that a command with a limit of two seconds is
+    /// gone four seconds after its start.
     pub kill_grace: Duration,
     /// Bytes of text a Read without a range returns.
     pub read_bytes_max: usize,
     /// Lines a Read without a limit returns.
     pub read_lines_max: usize,
+    /// Characters of one line that a Read returns.
+    pub read_line_chars_max: usize,
     /// Bytes of a file that may be edited.
     pub edit_bytes_max: u64,
     /// Paths a Glob returns.
@@ -49,9 +107,10 @@ impl Default for ToolLimits {
             shell_time_max: Duration::from_secs(600),
             shell_output_chars_max: 30_000,
             shell_spill_bytes_max: 5 * 1024 * 1024 * 1024,
-            kill_grace: Duration::from_secs(2),
+            kill_grace: Duration::from_millis(1_800),
             read_bytes_max: 256 * 1024,
             read_lines_max: 2_000,
+            read_line_chars_max: 2_000,
             edit_bytes_max: 1024 * 1024 * 1024,
             glob_paths_max: 100,
             search_time_max: Duration::from_secs(20),

@@ -2,8 +2,6 @@
 
 mod errors;
 
-use std::borrow::Cow;
-
 use bytes::Bytes;
 use pelton_wire::stop::StopReason;
 use pelton_wire::usage::{Usage, UsageDelta};
@@ -163,8 +161,8 @@ pub(crate) fn event<'a>(name: &str, data: &'a str) -> Option<Event<'a>> {
         return Some(Event::Ping);
     }
     let said: Said<'a> = serde_json::from_str(data).ok()?;
-    let kind = if said.kind.is_empty() { name } else { &*said.kind };
-    let index = said.index.and_then(|index| u32::try_from(index).ok()).unwrap_or_default();
+    let kind = plain(said.kind).unwrap_or(name);
+    let index = read(said.index).unwrap_or_default();
     Some(match kind {
         "content_block_delta" => {
             Event::BlockDelta { index, change: said.delta.map_or(Change::Unknown, change) }
@@ -183,9 +181,7 @@ pub(crate) fn event<'a>(name: &str, data: &'a str) -> Option<Event<'a>> {
         "message_stop" => Event::MessageStop,
         "error" => Event::Error(from_event(data)),
         // Relays report failures in shapes of their own, without a type.
-        _ if said.error.is_some() || said.object.as_deref() == Some("error") => {
-            Event::Error(from_event(data))
-        }
+        _ if said.is_error() => Event::Error(from_event(data)),
         _ => Event::Unknown,
     })
 }
@@ -193,7 +189,7 @@ pub(crate) fn event<'a>(name: &str, data: &'a str) -> Option<Event<'a>> {
 /// Reads an answer that was not streamed.
 pub(crate) fn whole(data: &str) -> Option<Result<Whole<'_>, ModelError>> {
     let said: Said<'_> = serde_json::from_str(data).ok()?;
-    if said.kind == "error" || said.error.is_some() || said.object.as_deref() == Some("error") {
+    if said.is_error() {
         return Some(Err(from_event(data)));
     }
     let message: Message<'_> = serde_json::from_str(data).ok()?;
@@ -210,9 +206,9 @@ pub(crate) fn whole(data: &str) -> Option<Result<Whole<'_>, ModelError>> {
 #[derive(Deserialize)]
 struct Said<'a> {
     #[serde(rename = "type", borrow, default)]
-    kind: Cow<'a, str>,
-    #[serde(default)]
-    index: Option<u64>,
+    kind: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    index: Option<&'a RawValue>,
     #[serde(borrow, default)]
     delta: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -223,14 +219,20 @@ struct Said<'a> {
     usage: Option<&'a RawValue>,
     #[serde(borrow, default)]
     error: Option<&'a RawValue>,
-    #[serde(default)]
-    object: Option<String>,
+    #[serde(borrow, default)]
+    object: Option<&'a RawValue>,
+}
+
+impl Said<'_> {
+    fn is_error(&self) -> bool {
+        plain(self.kind) == Some("error") || self.error.is_some() || plain(self.object) == Some("error")
+    }
 }
 
 #[derive(Deserialize)]
 struct SaidDelta<'a> {
     #[serde(rename = "type", borrow, default)]
-    kind: Cow<'a, str>,
+    kind: Option<&'a RawValue>,
     #[serde(borrow, default)]
     text: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -271,7 +273,7 @@ struct Stop<'a> {
 
 fn change(delta: &RawValue) -> Change<'_> {
     let Ok(said) = serde_json::from_str::<SaidDelta<'_>>(delta.get()) else { return Change::Unknown };
-    let change = match &*said.kind {
+    let change = match plain(said.kind).unwrap_or_default() {
         "text_delta" => said.text.map(|text| Change::Text(text.get())),
         "input_json_delta" => said.partial_json.map(|part| Change::InputJson(part.get())),
         "thinking_delta" => said
@@ -305,6 +307,11 @@ fn tail(stop: &Stop<'_>, usage: Option<&RawValue>) -> Tail {
         stop_details: read(stop.stop_details),
         usage: read(usage).unwrap_or_default(),
     }
+}
+
+/// A name: a string without escapes, or it is none of those we know.
+fn plain(part: Option<&RawValue>) -> Option<&str> {
+    json::inside(part?.get())
 }
 
 /// What a part of an event says, if it says what it should: a strange part does not spoil the rest.

@@ -1,1 +1,203 @@
+use proptest::prelude::*;
 
+use super::*;
+
+fn error(kind: ErrorKind) -> ModelError {
+    ModelError::new(kind, "a test")
+}
+
+fn asked(wait: Duration) -> Advice {
+    Advice { retry_after: Some(wait), ..Advice::default() }
+}
+
+fn told(should_retry: bool) -> Advice {
+    Advice { should_retry: Some(should_retry), ..Advice::default() }
+}
+
+fn check(kind: ErrorKind, advice: Advice, progress: Progress, source: Source, expected: Retry) {
+    let plan = plan(&error(kind.clone()), advice, progress, source, 0.0, &RetryPolicy::default());
+    assert_eq!(plan, expected, "{kind:?} {advice:?} {progress:?} {source:?}");
+}
+
+const fn after_ms(ms: u64) -> Retry {
+    Retry::After(Duration::from_millis(ms))
+}
+
+fn retries(retries: u32) -> Progress {
+    Progress { retries, ..Progress::default() }
+}
+
+#[test]
+fn what_passes_by_itself_is_repeated() {
+    use ErrorKind::*;
+    let first = Progress::default();
+    let again = after_ms(500);
+    for (kind, expected) in [
+        (Overloaded, again),
+        (RateLimited, again),
+        (Server, again),
+        (Timeout, again),
+        (StreamCut, again),
+        (Stalled, again),
+        (EmptyStream, again),
+        (Malformed, again),
+        (Connection(TransportErrorKind::Refused), again),
+        (Connection(TransportErrorKind::Reset), again),
+        (Connection(TransportErrorKind::Dns), again),
+        (Connection(TransportErrorKind::Timeout), again),
+        (Connection(TransportErrorKind::Proxy), again),
+        (Connection(TransportErrorKind::Other), again),
+        (Connection(TransportErrorKind::Tls), Retry::GiveUp),
+        (Connection(TransportErrorKind::BadUrl), Retry::GiveUp),
+        (Authentication, Retry::GiveUp),
+        (Permission, Retry::GiveUp),
+        (Billing, Retry::GiveUp),
+        (NotFound, Retry::GiveUp),
+        (PromptTooLong { tokens: None, limit: None }, Retry::GiveUp),
+        (OutputOverflow { input: 1, max_tokens: 1, limit: 1 }, Retry::GiveUp),
+        (MaxTokensTooHigh { limit: 1 }, Retry::GiveUp),
+        (RequestTooLarge, Retry::GiveUp),
+        (Image { path: None }, Retry::GiveUp),
+        (ThinkingBound, Retry::GiveUp),
+        (InvalidRequest, Retry::GiveUp),
+        (Other, Retry::GiveUp),
+    ] {
+        check(kind, Advice::default(), first, Source::Foreground, expected);
+    }
+}
+
+#[test]
+fn waits_double_up_to_the_cap_and_end() {
+    for (made, expected) in [
+        (0, after_ms(500)),
+        (1, after_ms(1000)),
+        (2, after_ms(2000)),
+        (5, after_ms(16_000)),
+        (6, after_ms(32_000)),
+        (9, after_ms(32_000)),
+        (10, Retry::GiveUp),
+        (u32::MAX, Retry::GiveUp),
+    ] {
+        check(ErrorKind::Server, Advice::default(), retries(made), Source::Foreground, expected);
+    }
+}
+
+#[test]
+fn the_server_is_obeyed() {
+    use ErrorKind::*;
+    use Source::*;
+    let first = Progress::default();
+    check(RateLimited, asked(Duration::from_secs(90)), first, Foreground, after_ms(90_000));
+    check(Overloaded, asked(Duration::from_secs(90)), first, Foreground, after_ms(90_000));
+    check(RateLimited, asked(Duration::from_millis(1)), first, Foreground, after_ms(100));
+    check(RateLimited, asked(Duration::from_secs(3601)), first, Foreground, Retry::GiveUp);
+    check(RateLimited, told(false), first, Foreground, Retry::GiveUp);
+    check(InvalidRequest, told(true), first, Foreground, after_ms(500));
+    check(InvalidRequest, told(true), retries(10), Foreground, Retry::GiveUp);
+}
+
+#[test]
+fn background_work_gives_way_to_an_overload_only() {
+    use ErrorKind::*;
+    let first = Progress::default();
+    check(Overloaded, Advice::default(), first, Source::Background, Retry::GiveUp);
+    check(Overloaded, told(true), first, Source::Background, Retry::GiveUp);
+    check(Server, Advice::default(), first, Source::Background, after_ms(500));
+}
+
+#[test]
+fn a_silent_stream_is_begun_again_once() {
+    let stalled = |stalls| Progress { retries: stalls, stalls, ..Progress::default() };
+    check(ErrorKind::Stalled, Advice::default(), stalled(0), Source::Foreground, after_ms(500));
+    check(ErrorKind::Stalled, Advice::default(), stalled(1), Source::Foreground, Retry::GiveUp);
+}
+
+#[test]
+fn a_horizon_counts_time_instead_of_attempts() {
+    let policy = RetryPolicy { horizon: Some(Duration::from_secs(1800)), ..RetryPolicy::default() };
+    let at = |retries, seconds, advice| {
+        let elapsed = Duration::from_secs(seconds);
+        let progress = Progress { retries, stalls: 0, elapsed };
+        plan(&error(ErrorKind::Overloaded), advice, progress, Source::Foreground, 0.0, &policy)
+    };
+    assert_eq!(at(50, 1200, Advice::default()), after_ms(32_000));
+    assert_eq!(at(1, 1799, Advice::default()), after_ms(1000));
+    assert_eq!(at(2, 1799, Advice::default()), Retry::GiveUp);
+    assert_eq!(at(0, 1700, asked(Duration::from_secs(101))), Retry::GiveUp);
+}
+
+#[test]
+fn an_overflow_is_answered_with_fewer_tokens() {
+    let overflow = |input, limit| ErrorKind::OutputOverflow { input, max_tokens: 128_000, limit };
+    for (kind, sent, expected) in [
+        (overflow(178_959, 200_000), 128_000, Some(20_041)),
+        (overflow(196_000, 200_000), 128_000, Some(3000)),
+        (overflow(196_001, 200_000), 128_000, None),
+        (overflow(199_500, 200_000), 128_000, None),
+        (overflow(300_000, 200_000), 128_000, None),
+        (overflow(0, u64::MAX), 128_000, None),
+        (overflow(100_000, 200_000), 4000, None),
+        (ErrorKind::MaxTokensTooHigh { limit: 8192 }, 16_000, Some(8192)),
+        (ErrorKind::MaxTokensTooHigh { limit: 8192 }, 8192, None),
+        (ErrorKind::MaxTokensTooHigh { limit: 0 }, 8192, None),
+        (ErrorKind::InvalidRequest, 16_000, None),
+    ] {
+        assert_eq!(fewer_tokens(&kind, sent), expected, "{kind:?}");
+    }
+}
+
+#[test]
+fn headers_are_read_in_every_form() {
+    let now: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
+    let check = |headers: &[(&'static str, &str)], retry_after_ms: Option<u64>, should_retry| {
+        let headers =
+            headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
+        let expected = Advice { retry_after: retry_after_ms.map(Duration::from_millis), should_retry };
+        assert_eq!(advice(&headers, now), expected, "{headers:?}");
+    };
+    check(&[], None, None);
+    check(&[("retry-after", "90")], Some(90_000), None);
+    check(&[("retry-after", " 0.25 ")], Some(250), None);
+    check(&[("retry-after", "Sun, 15 Nov 2026 12:00:30 GMT")], Some(30_000), None);
+    check(&[("retry-after", "Sun, 15 Nov 2026 11:59:30 GMT")], None, None);
+    check(&[("retry-after", "0")], None, None);
+    check(&[("retry-after", "-5")], None, None);
+    check(&[("retry-after", "soon")], None, None);
+    check(&[("retry-after", "NaN")], None, None);
+    check(&[("retry-after-ms", "1500"), ("retry-after", "9")], Some(1500), None);
+    check(&[("retry-after-ms", "x"), ("retry-after", "9")], Some(9000), None);
+    check(&[("x-should-retry", "true")], None, Some(true));
+    check(&[("x-should-retry", "false")], None, Some(false));
+    check(&[("x-should-retry", "perhaps")], None, None);
+    let headers = HeaderMap::from_iter([("retry-after".parse().unwrap(), "1e300".parse().unwrap())]);
+    assert_eq!(advice(&headers, now).retry_after, Some(Duration::MAX));
+}
+
+proptest! {
+    #[test]
+    fn jitter_adds_a_quarter_at_most(made in 0_u32..10, jitter in 0.0..1.0_f64) {
+        let policy = RetryPolicy::default();
+        let wait = |jitter| plan(&error(ErrorKind::Server), Advice::default(), retries(made), Source::Foreground, jitter, &policy);
+        let (Retry::After(least), Retry::After(some)) = (wait(0.0), wait(jitter)) else { panic!("gave up") };
+        prop_assert!(least <= some && some <= least.mul_f64(1.25));
+        prop_assert!(least <= policy.cap);
+    }
+
+    #[test]
+    fn every_run_of_failures_ends(
+        horizon in proptest::option::of(0_u64..10_000),
+        waits in proptest::collection::vec(proptest::option::of(0_u64..5_000_000), 1..20),
+    ) {
+        let policy = RetryPolicy { horizon: horizon.map(Duration::from_secs), ..RetryPolicy::default() };
+        let mut progress = Progress::default();
+        for asked_ms in waits.iter().cycle() {
+            let advice = Advice { retry_after: asked_ms.map(Duration::from_millis), should_retry: Some(true) };
+            match plan(&error(ErrorKind::Other), advice, progress, Source::Foreground, 0.5, &policy) {
+                Retry::After(wait) => progress.elapsed += wait,
+                Retry::GiveUp => break,
+            }
+            progress.retries += 1;
+            prop_assert!(progress.retries <= 100_000);
+        }
+    }
+}

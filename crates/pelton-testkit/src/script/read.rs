@@ -9,8 +9,8 @@ use crate::strict::{Rule, Strictness};
 use serde_json::Value;
 use std::time::Duration;
 
-const SCRIPT_FIELDS: &[&str] = &["model", "strict", "seed", "vars", "steps"];
-const STEP_FIELDS: &[&str] = &[
+pub(super) const SCRIPT_FIELDS: &[&str] = &["model", "strict", "seed", "vars", "steps"];
+pub(super) const STEP_FIELDS: &[&str] = &[
     "when",
     "times",
     "always",
@@ -32,7 +32,7 @@ const STEP_FIELDS: &[&str] = &[
     "gzip",
     "fault",
 ];
-const WHEN_FIELDS: &[&str] = &[
+pub(super) const WHEN_FIELDS: &[&str] = &[
     "nth",
     "model",
     "last_tool_result",
@@ -45,7 +45,7 @@ const WHEN_FIELDS: &[&str] = &[
     "header",
 ];
 /// The field that says what an item is; exactly one per item.
-const ITEM_KINDS: &[&str] = &[
+pub(super) const ITEM_KINDS: &[&str] = &[
     "text",
     "thinking",
     "tool",
@@ -58,10 +58,11 @@ const ITEM_KINDS: &[&str] = &[
     "event",
     "error",
 ];
-const ITEM_DETAILS: &[&str] = &["fragments", "after", "id", "input", "input_json", "signature", "deltas"];
+pub(super) const ITEM_DETAILS: &[&str] =
+    &["fragments", "after", "id", "input", "input_json", "signature", "deltas"];
 /// Name, end, and what its number counts.
-type CountedFault = (&'static str, EarlyEnd, fn(usize) -> Place);
-const FAULTS_COUNTED: &[CountedFault] = &[
+pub(super) type CountedFault = (&'static str, EarlyEnd, fn(usize) -> Place);
+pub(super) const FAULTS_COUNTED: &[CountedFault] = &[
     ("cut_after_bytes", EarlyEnd::Cut, Place::Bytes),
     ("cut_after_events", EarlyEnd::Cut, Place::Events),
     ("end_after_bytes", EarlyEnd::End, Place::Bytes),
@@ -71,14 +72,14 @@ const FAULTS_COUNTED: &[CountedFault] = &[
     ("stall_after_bytes", EarlyEnd::Stall, Place::Bytes),
     ("stall_after_events", EarlyEnd::Stall, Place::Events),
 ];
-const FAULTS_PLAIN: &[(&str, EarlyEnd, Place)] = &[
+pub(super) const FAULTS_PLAIN: &[(&str, EarlyEnd, Place)] = &[
     ("close_before_headers", EarlyEnd::Cut, Place::BeforeHeaders),
     ("reset_before_headers", EarlyEnd::Reset, Place::BeforeHeaders),
     ("stall_before_headers", EarlyEnd::Stall, Place::BeforeHeaders),
     ("headers_then_stall", EarlyEnd::Stall, Place::Bytes(0)),
     ("empty_stream", EarlyEnd::End, Place::Events(0)),
 ];
-const MALFORMED: &str = "malformed_json_at_event";
+pub(super) const MALFORMED: &str = "malformed_json_at_event";
 
 pub(super) fn script(text: &str) -> Result<Script, ScriptError> {
     if text.len() > SCRIPT_BYTES_MAX {

@@ -337,6 +337,27 @@ async fn a_built_script_is_checked_when_it_starts() {
 }
 
 #[test]
+fn every_field_and_rule_is_on_the_page() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scripted-model.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let faults = read::FAULTS_COUNTED
+        .iter()
+        .map(|fault| fault.0)
+        .chain(read::FAULTS_PLAIN.iter().map(|fault| fault.0));
+    let fields =
+        [read::SCRIPT_FIELDS, read::STEP_FIELDS, read::WHEN_FIELDS, read::ITEM_KINDS, read::ITEM_DETAILS];
+    let words = fields.into_iter().flatten().copied().chain(faults).chain([read::MALFORMED]);
+    let rules = Rule::ALL.iter().map(|rule| rule.name());
+    for word in words.map(str::to_owned).chain(rules) {
+        let told = ["`{}`", "`{}:", "\n{}:", "{{}:"].map(|form| form.replace("{}", &word));
+        assert!(
+            told.iter().any(|form| page.contains(form)),
+            "{word} is not explained in docs/scripted-model.md"
+        );
+    }
+}
+
+#[test]
 fn variables_are_filled_and_strangers_stay() {
     let values = [("dir", "/tmp"), ("match.1", "x"), ("nest", "${dir}")];
     let values = values.map(|(name, value)| (name.to_owned(), value.to_owned())).into_iter().collect();

@@ -127,9 +127,6 @@ impl<'a> Planner<'a> {
     /// Everything the API looks at before it asks the model. A refused request uses up no step.
     fn check(&mut self) -> Result<(), Refusal> {
         let strictness = &self.shared.script.strictness;
-        if self.route == Route::Root {
-            return Ok(());
-        }
         // The body is kept even when the headers are refused, so that a test can look at it.
         let parsed = match self.route {
             Route::Reply | Route::CountTokens => strict::parse(&self.request.body, strictness),
@@ -137,6 +134,10 @@ impl<'a> Planner<'a> {
         };
         if let Ok(body) = &parsed {
             self.body = Arc::new(body.clone());
+        }
+        // What is no part of the API asks for no credentials: the answer is the script's, or 404.
+        if matches!(self.route, Route::Root | Route::Unknown) {
+            return Ok(());
         }
         messages::check_headers(self.request, strictness)?;
         parsed?;

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::file_memory::FileMemory;
 use crate::limits::ToolLimits;
+pub use crate::permission::Access;
 
 /// A capability the model may call by name.
 pub trait Tool: Send + Sync {
@@ -51,17 +52,6 @@ pub enum Safety {
     Alone,
 }
 
-/// What a call touches. The permission room judges these words and nothing else about a tool.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Access {
-    /// Reads a file or searches below a directory.
-    Read(PathBuf),
-    /// Creates or changes a file.
-    Edit(PathBuf),
-    /// Runs a shell command.
-    Shell(String),
-}
 
 /// The input does not fit the tool. The text names the field and what would be right.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -182,5 +172,9 @@ impl Progress {
 
 /// Reads a tool's typed input, with an error the model can act on.
 pub fn parse_input<T: DeserializeOwned>(input: &Value) -> Result<T, InvalidInput> {
-    T::deserialize(input).map_err(|error| InvalidInput(error.to_string()))
+    serde_path_to_error::deserialize(input).map_err(|error| match error.path().to_string().as_str() {
+        // The message itself names a field that is missing or unknown.
+        "." => InvalidInput(error.into_inner().to_string()),
+        path => InvalidInput(format!("`{path}`: {}", error.into_inner())),
+    })
 }

@@ -1,0 +1,250 @@
+//! What was said on the command line. Nothing is resolved here: `Option` means "not said".
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+
+use crate::fail::tell;
+
+/// Give it a task: Pelton drives a language model through a loop of answers and tools until the task is done.
+#[derive(Debug, Parser)]
+#[command(
+    name = "pelton",
+    version,
+    about = "An agent engine: give it a task, and it works with a language model and tools until the task is done.",
+    after_help = AFTER_HELP,
+    args_conflicts_with_subcommands = true,
+    subcommand_precedence_over_arg = true,
+    max_term_width = 100,
+)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  pelton -p \"why does the test in tests/api.rs fail?\"
+  pelton -p --continue \"and now the docs\"
+  git diff | pelton -p \"review this change\"
+  pelton -p \"fix it\" --permission-mode acceptEdits --allowedTools \"Bash(cargo test *)\"
+  pelton demo                       no key, no network: a real task on a scripted model
+
+Environment:
+  ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN   who pays (one of them)
+  ANTHROPIC_BASE_URL                        another server, such as 'pelton mock'
+  ANTHROPIC_MODEL                           the model when --model is not given
+  CLAUDE_CONFIG_DIR                         where sessions are kept (default ~/.claude)
+  NO_COLOR                                  no colours
+
+Exit codes:
+  0 done   1 failed, or a bad command line   129/130/143 hang-up, interrupt, terminate   141 output closed";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a real task without a key: a scripted model fixes a bug in a sample repository
+    Demo(DemoArgs),
+    /// Serve a scripted model over HTTP, to test setups offline
+    Mock(MockArgs),
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page
+    Man,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct DemoArgs {
+    /// Keep the sample repository's folder
+    #[arg(long)]
+    pub keep: bool,
+    /// Let the model fail on the way, and see the run survive it
+    #[arg(long, value_enum)]
+    pub fault: Option<Fault>,
+    /// Run the same task on a real model (needs a key)
+    #[arg(long)]
+    pub model: Option<String>,
+    /// Answer in this format
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    pub output_format: OutputFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Fault {
+    /// The model is overloaded twice (HTTP 529)
+    Overload,
+    /// Two answers break off in the middle
+    Cut,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct MockArgs {
+    /// The script, YAML or JSON ('-' for standard input)
+    pub script: PathBuf,
+    /// The port on 127.0.0.1; 0 takes a free one
+    #[arg(long, default_value_t = 0)]
+    pub port: u16,
+    /// Write every request and reply to this file, one JSON object per line
+    #[arg(long)]
+    pub record: Option<PathBuf>,
+    /// Set a variable of the script, NAME=VALUE
+    #[arg(long = "var", value_name = "NAME=VALUE")]
+    pub vars: Vec<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct RunArgs {
+    /// The task
+    #[arg(value_name = "PROMPT")]
+    pub prompt: Option<String>,
+    /// Run one task without a screen; the prompt comes from the argument, standard input, or both
+    #[arg(short = 'p', long)]
+    pub print: bool,
+    /// What to write to standard output
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    pub output_format: OutputFormat,
+    /// Write pieces of answers as they arrive (stream-json)
+    #[arg(long)]
+    pub include_partial_messages: bool,
+    /// Write all messages, not only the result
+    #[arg(long)]
+    pub verbose: bool,
+    /// The model: an id, or sonnet, opus, haiku, fable
+    #[arg(long)]
+    pub model: Option<String>,
+    /// How hard the model tries: low, medium, high, xhigh, max
+    #[arg(long)]
+    pub effort: Option<String>,
+    /// Stop after this many turns
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_turns: Option<u32>,
+    /// How much runs without asking
+    #[arg(long, value_enum, value_name = "MODE")]
+    pub permission_mode: Option<ModeArg>,
+    /// Run everything without asking (refused as root outside a sandbox)
+    #[arg(long)]
+    pub dangerously_skip_permissions: bool,
+    /// Rules for what runs without asking, such as "Read,Bash(git diff *)"
+    #[arg(long = "allowedTools", visible_alias = "allowed-tools", value_name = "RULES", num_args = 1..)]
+    pub allowed_tools: Vec<String>,
+    /// Rules for what never runs; a bare name takes the tool away
+    #[arg(long = "disallowedTools", visible_alias = "disallowed-tools", value_name = "RULES", num_args = 1..)]
+    pub disallowed_tools: Vec<String>,
+    /// Which tools there are: names, "default", or "" for none
+    #[arg(long, value_name = "NAMES", num_args = 1..)]
+    pub tools: Option<Vec<String>>,
+    /// A further directory to work in
+    #[arg(long, value_name = "DIR")]
+    pub add_dir: Vec<PathBuf>,
+    /// Replace the system prompt
+    #[arg(long, value_name = "TEXT")]
+    pub system_prompt: Option<String>,
+    /// Add to the system prompt
+    #[arg(long, value_name = "TEXT")]
+    pub append_system_prompt: Option<String>,
+    /// Go on with the newest session of this directory
+    #[arg(short = 'c', long = "continue", conflicts_with = "resume")]
+    pub continue_newest: bool,
+    /// Go on with a session
+    #[arg(short = 'r', long, value_name = "UUID")]
+    pub resume: Option<String>,
+    /// Use this session id
+    #[arg(long, value_name = "UUID", conflicts_with_all = ["continue_newest", "resume"])]
+    pub session_id: Option<uuid::Uuid>,
+    /// Do not record the session
+    #[arg(long)]
+    pub no_session_persistence: bool,
+    /// How much a crash of the machine may cost: nothing, or the last seconds
+    #[arg(long, value_enum, default_value_t = DurabilityArg::Synced)]
+    pub durability: DurabilityArg,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    /// The answer; on a terminal as it comes
+    Text,
+    /// One result object (with --verbose: an array of all messages)
+    Json,
+    /// One message per line, as it comes (needs --verbose)
+    StreamJson,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ModeArg {
+    /// Ask before anything that is not just looking
+    Default,
+    /// Edit files in the working directories without asking
+    #[value(name = "acceptEdits")]
+    AcceptEdits,
+    /// Look only
+    Plan,
+    /// Never ask: deny what would be asked
+    #[value(name = "dontAsk")]
+    DontAsk,
+    /// Run everything that no rule denies
+    #[value(name = "bypassPermissions")]
+    BypassPermissions,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DurabilityArg {
+    /// Wait for the disk where it matters
+    Synced,
+    /// Write, but do not wait for the disk
+    Fast,
+}
+
+/// Reads the command line. Help and version print and end well; mistakes are told in one line and end with 1.
+pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> Result<Args, ExitCode> {
+    Args::try_parse_from(words).map_err(|error| match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            // A reader that is gone, as in `pelton --help | head`, has seen enough.
+            let _ = error.print();
+            ExitCode::SUCCESS
+        }
+        _ => {
+            tell(&mistake(&error));
+            ExitCode::FAILURE
+        }
+    })
+}
+
+/// The definition, for completions and the manual.
+pub(crate) fn definition() -> clap::Command {
+    Args::command()
+}
+
+fn mistake(error: &clap::Error) -> String {
+    let context = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        Some(ContextValue::Strings(texts)) => Some(texts.join(", ")),
+        Some(ContextValue::StyledStr(text)) => Some(text.to_string()),
+        _ => None,
+    };
+    let suggestion = context(ContextKind::SuggestedArg)
+        .or_else(|| context(ContextKind::SuggestedValue))
+        .map(|near| format!(" (did you mean '{near}'?)"))
+        .unwrap_or_default();
+    match (error.kind(), context(ContextKind::InvalidArg)) {
+        (ErrorKind::UnknownArgument, Some(arg)) if arg.starts_with('-') => {
+            format!("error: unknown option '{arg}'{suggestion}")
+        }
+        (ErrorKind::UnknownArgument, Some(arg)) => {
+            format!("error: unexpected argument '{arg}': a prompt of several words goes in quotes")
+        }
+        _ => {
+            // The first line says what is wrong; usage and tips follow it.
+            let text = error.to_string();
+            let first = text.lines().next().unwrap_or("error: bad command line").to_owned();
+            let allowed = context(ContextKind::ValidValue).map(|values| format!(" [one of: {values}]")).unwrap_or_default();
+            format!("{first}{allowed}{suggestion}")
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! A real task without a key: the loop, the tools and the recording are the real ones, only the model is played
+//! from a script. Nothing outside this file knows that it is a demo.
+
+mod script; // what the model says
+
+use std::path::{Path, PathBuf};
+use std::process::{ExitCode, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use pelton::permission::{Mode, RuleSet};
+use pelton::{Options, Outcome, Prompt};
+use pelton_model::{Auth, Endpoint, Secret};
+use pelton_testkit::{ServeOptions, serve};
+
+use crate::args::{DemoArgs, OutputFormat, RunArgs};
+use crate::fail::{Fail, tell};
+use crate::headless;
+use crate::resolve::{self, Env};
+
+/// The sample repository: path and content of each file.
+const SAMPLE: &[(&str, &str)] = &[
+    ("README.md", include_str!("../demo/sample/README.md")),
+    ("src/almanac.sh", include_str!("../demo/sample/src/almanac.sh")),
+    ("src/days.sh", include_str!("../demo/sample/src/days.sh")),
+    ("src/leap.sh", include_str!("../demo/sample/src/leap.sh")),
+    ("tests/run.sh", include_str!("../demo/sample/tests/run.sh")),
+];
+
+const TASK: &str = "The tests of this repository fail (sh tests/run.sh). Find the bug, fix it, and run the tests.";
+
+/// The only command the demo needs; everything else would be asked for, and nobody is there to ask.
+const TEST_COMMAND: &str = "sh tests/run.sh";
+
+/// How long the sample's tests may take when the demo checks the work.
+const CHECK_WAIT: Duration = Duration::from_secs(30);
+
+/// `pelton demo`.
+pub(crate) async fn run(args: &DemoArgs, said: &RunArgs) -> Result<ExitCode, Fail> {
+    let env = Env::of_process();
+    let folder = Folder::unpack()?;
+    if passes(folder.path()).await? {
+        return Err(Fail::new("the sample's tests pass already: there is nothing to fix"));
+    }
+    let mut print = headless::shown(args.output_format, true, false, &env);
+    let people_watch = args.output_format == OutputFormat::Text;
+    // What the tools do is the point of a demo, also when standard error is a file.
+    print.colour &= print.err_is_terminal;
+    print.err_is_terminal = people_watch;
+
+    // The server must outlive the run.
+    let (mut options, _model) = match &args.model {
+        Some(model) => {
+            let mut options = resolve::options(said, &env)?;
+            options.model.clone_from(model);
+            (options, None)
+        }
+        None => {
+            let script = script::of(args.fault);
+            let model = serve(script, ServeOptions::default())
+                .await
+                .map_err(|error| Fail::new(format!("cannot start the scripted model: {error}")))?;
+            let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("demo")));
+            (resolve::options_for(said, &env, endpoint)?, Some(model))
+        }
+    };
+    at_home(&mut options, folder.path())?;
+    if people_watch {
+        tell(&format!("Task: {TASK}"));
+        tell(&format!("In:   {}", folder.path().display()));
+    }
+    let prompt = Prompt::text(TASK).map_err(|error| Fail::new(error.to_string()))?;
+    let ran = headless::submit(options, prompt, &print).await?;
+    let (outcome, transcript) = (ran.outcome.clone(), ran.transcript.clone());
+    let code = ran.exit()?;
+    let fixed = passes(folder.path()).await?;
+    if let (true, Some(outcome)) = (people_watch, &outcome) {
+        summary(outcome, transcript.as_deref());
+    }
+    folder.close(args.keep)?;
+    match (outcome, fixed) {
+        (Some(_), true) => Ok(code),
+        (Some(_), false) => Err(Fail::new("the task was not done: the sample's tests still fail")),
+        (None, _) => Ok(code),
+    }
+}
+
+/// The task's own directory and permissions.
+fn at_home(options: &mut Options, folder: &Path) -> Result<(), Fail> {
+    options.cwd = folder.to_path_buf();
+    options.additional_dirs.clear();
+    options.mode = Mode::AcceptEdits;
+    let rule = format!("Bash({TEST_COMMAND})");
+    let rule = rule.parse().map_err(|error| Fail::new(format!("{error}")))?;
+    options.rules = RuleSet { allow: vec![rule], ..RuleSet::default() };
+    Ok(())
+}
+
+/// Whether the sample's tests pass, judged by running them and not by what anybody said.
+async fn passes(folder: &Path) -> Result<bool, Fail> {
+    let mut words = TEST_COMMAND.split(' ');
+    let mut command = tokio::process::Command::new(words.next().unwrap_or("sh"));
+    command.args(words).current_dir(folder).kill_on_drop(true);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let status = tokio::time::timeout(CHECK_WAIT, command.status()).await;
+    match status {
+        Ok(Ok(status)) => Ok(status.success()),
+        Ok(Err(error)) => Err(Fail::new(format!("cannot run the sample's tests: {error} (the demo needs 'sh')"))),
+        Err(_) => Err(Fail::new("the sample's tests do not end")),
+    }
+}
+
+fn summary(outcome: &Arc<Outcome>, transcript: Option<&Path>) {
+    let usage = &outcome.usage;
+    let retries = match outcome.retries {
+        0 => String::new(),
+        1 => " · 1 retry".to_owned(),
+        n => format!(" · {n} retries"),
+    };
+    tell("");
+    tell(&format!(
+        "Done: {} turns · {} tool calls · {} tokens in ({} from cache) · {} out · ${:.4} · {:.1} s{retries}",
+        outcome.transitions.values().sum::<u32>() + 1,
+        outcome.tool_calls,
+        usage.prompt_tokens(),
+        usage.cache_read_input_tokens,
+        usage.output_tokens,
+        outcome.cost_usd,
+        outcome.duration.as_secs_f64(),
+    ));
+    if let Some(path) = transcript {
+        tell(&format!("Transcript: {}", path.display()));
+    }
+}
+
+/// The unpacked sample. Removed when it goes out of scope, unless it is kept.
+struct Folder {
+    dir: tempfile::TempDir,
+    path: PathBuf,
+}
+
+impl Folder {
+    fn unpack() -> Result<Self, Fail> {
+        let fail = |error: std::io::Error| Fail::new(format!("cannot unpack the sample repository: {error}"));
+        let dir = tempfile::Builder::new().prefix("pelton-demo-").tempdir().map_err(fail)?;
+        // Some systems keep temporary files behind a link.
+        let path = dir.path().canonicalize().map_err(fail)?;
+        for (name, content) in SAMPLE {
+            let file = path.join(name);
+            if let Some(parent) = file.parent() {
+                std::fs::create_dir_all(parent).map_err(fail)?;
+            }
+            std::fs::write(file, content).map_err(fail)?;
+        }
+        Ok(Self { dir, path })
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn close(self, keep: bool) -> Result<(), Fail> {
+        if keep {
+            tell(&format!("Kept: {}", self.dir.keep().display()));
+            return Ok(());
+        }
+        self.dir.close().map_err(|error| Fail::new(format!("cannot remove the sample's folder: {error}")))
+    }
+}

@@ -1,0 +1,97 @@
+//! A prompt from a pipe.
+
+use std::io::{IsTerminal, Read};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use crate::fail::{Fail, tell};
+
+/// More than this on standard input is a mistake, not a prompt.
+const BYTES_MAX: usize = 10 * 1024 * 1024;
+/// How long a pipe that says nothing is waited for: some callers leave one open and never write.
+const FIRST_BYTE_WAIT: Duration = Duration::from_secs(3);
+
+/// The prompt: the argument, what comes on standard input, or both, one after the other.
+pub(crate) async fn prompt(argument: Option<&str>) -> Result<String, Fail> {
+    let argument = argument.filter(|text| !text.trim().is_empty());
+    let piped = match read().await {
+        Ok(Piped::Text(text)) => Some(text),
+        Ok(Piped::Terminal) => None,
+        Ok(Piped::Silent) => {
+            if argument.is_some() {
+                tell("warning: nothing came on standard input for 3 s; going on without it (use '< /dev/null' to say so)");
+            }
+            None
+        }
+        Err(fail) if argument.is_some() && fail.recoverable => {
+            tell(&format!("warning: {}; going on without it", fail.message));
+            None
+        }
+        Err(fail) => return Err(Fail::new(fail.message)),
+    };
+    let piped = piped.filter(|text| !text.trim().is_empty());
+    match (argument, piped) {
+        (Some(argument), Some(piped)) => Ok(format!("{argument}\n{piped}")),
+        (Some(argument), None) => Ok(argument.to_owned()),
+        (None, Some(piped)) => Ok(piped),
+        (None, None) => Err(Fail::new("no prompt: give one as an argument (pelton -p \"...\") or on standard input")),
+    }
+}
+
+enum Piped {
+    Terminal,
+    Silent,
+    Text(String),
+}
+
+struct Unreadable {
+    message: String,
+    /// The argument alone may still do.
+    recoverable: bool,
+}
+
+async fn read() -> Result<Piped, Unreadable> {
+    if std::io::stdin().is_terminal() {
+        return Ok(Piped::Terminal);
+    }
+    // Reading blocks for as long as the writer likes, so it has a thread of its own, which ends with the process.
+    let (pieces_in, mut pieces) = mpsc::channel::<std::io::Result<Vec<u8>>>(8);
+    std::thread::spawn(move || {
+        let mut stdin = std::io::stdin().lock();
+        let mut buffer = vec![0; 64 * 1024];
+        loop {
+            let piece = match stdin.read(&mut buffer) {
+                Ok(0) => return,
+                Ok(count) => Ok(buffer[..count].to_vec()),
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(error) => Err(error),
+            };
+            let failed = piece.is_err();
+            if pieces_in.blocking_send(piece).is_err() || failed {
+                return;
+            }
+        }
+    });
+    let mut bytes = Vec::new();
+    let mut next = match tokio::time::timeout(FIRST_BYTE_WAIT, pieces.recv()).await {
+        Ok(first) => first,
+        Err(_) => return Ok(Piped::Silent),
+    };
+    while let Some(piece) = next {
+        let piece = piece.map_err(|error| Unreadable {
+            message: format!("cannot read standard input: {error}"),
+            recoverable: true,
+        })?;
+        bytes.extend_from_slice(&piece);
+        if bytes.len() > BYTES_MAX {
+            return Err(Unreadable {
+                message: "standard input is larger than 10 MB: put it in a file and name the file in the prompt".into(),
+                recoverable: false,
+            });
+        }
+        next = pieces.recv().await;
+    }
+    let text = String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+    Ok(Piped::Text(text))
+}

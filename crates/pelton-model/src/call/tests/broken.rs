@@ -1,0 +1,181 @@
+//! Streams that fail on the way.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn loop_M4_a_stream_cut_before_a_block_is_complete_is_taken_back_and_repeated() {
+    let outcome = play_through([events([START, TEXT_START, HEL]), events(HELLO)]).await;
+    expect![[r#"
+        requesting 1
+        started msg_1 m-1
+        opened text
+        text "hel"
+        retry 1 in 500ms, taken back: the connection was closed in the middle of the answer (request req_7)
+        requesting 2
+        started msg_1 m-1
+        opened text
+        text "hel"
+        text "lo"
+        block {"type":"text","text":"hello"}
+        event {"type":"content_block_stop","index":0}
+        event {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":57}}
+        event {"type":"message_stop"}
+        finished end_turn, 57 tokens
+    "#]].assert_eq(&outcome.log);
+    assert_eq!(outcome.took, Duration::from_millis(500));
+}
+
+#[tokio::test(start_paused = true)]
+async fn loop_M4_what_is_complete_is_kept_when_the_rest_is_lost() {
+    let outcome = play_through([events([START, TEXT_START, HEL, LO, TEXT_STOP, CALL_START])]).await;
+    expect![[r#"
+        requesting 1
+        started msg_1 m-1
+        opened text
+        text "hel"
+        text "lo"
+        block {"type":"text","text":"hello"}
+        event {"type":"content_block_stop","index":0}
+        opened tool_use
+        finished end_turn, 1 tokens, cut: the connection was closed in the middle of the answer (request req_7)
+    "#]].assert_eq(&outcome.log);
+    let outcome = play_through([events([START, CALL_START, CALL_INPUT, CALL_STOP, TEXT_START, HEL])]).await;
+    assert!(outcome.log.contains("finished tool_use, 1 tokens, cut: "), "{}", outcome.log);
+}
+
+#[tokio::test(start_paused = true)]
+async fn complete_thinking_and_blank_text_are_not_worth_keeping() {
+    let thinking =
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"hm"}}"#;
+    let blank = r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"\n"}}"#;
+    for block in [thinking, blank] {
+        let outcome = play_through([events([START, block, TEXT_STOP]), events(HELLO)]).await;
+        assert!(outcome.log.contains("retry 1 in 500ms, taken back: "), "{}", outcome.log);
+        assert!(outcome.log.ends_with("finished end_turn, 57 tokens\n"), "{}", outcome.log);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_the_final_delta_nothing_can_go_wrong() {
+    let complete = [START, TEXT_START, HEL, TEXT_STOP, END];
+    let error = r#"{"type":"error","error":{"type":"api_error","message":"late"}}"#;
+    let broken = complete.map(event).into_iter().chain([Act::Break(TransportErrorKind::Reset)]).collect();
+    let silent = complete.map(event).into_iter().chain([Act::Hang]).collect();
+    let late = complete.into_iter().chain([error]);
+    for turn in [events(complete), acts(broken), acts(silent), events(late)] {
+        let outcome = play_through([turn]).await;
+        assert!(outcome.log.ends_with("finished end_turn, 57 tokens\n"), "{}", outcome.log);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_open_block_of_a_complete_message_is_complete() {
+    let outcome = play_through([events([START, TEXT_START, HEL, END, STOP])]).await;
+    assert!(outcome.log.contains("block {\"type\":\"text\",\"text\":\"hel\"}\n"), "{}", outcome.log);
+    let outcome = play_through([events([START, TEXT_START, HEL, END])]).await;
+    assert!(outcome.log.contains("block {\"type\":\"text\",\"text\":\"hel\"}\n"), "{}", outcome.log);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pit_L9_five_cut_streams_give_one_answer() {
+    // Cut after 1, 2, 3 and 4 events, and once without any; each attempt begins from nothing.
+    let cuts = (0..5).map(|after| events(HELLO.into_iter().take(after)));
+    let outcome = play_through(cuts.chain([events(HELLO)])).await;
+    let after_last_retry = outcome.log.rsplit("retry 5").next().unwrap();
+    assert_eq!(after_last_retry.matches("text \"hel\"").count(), 1);
+    assert_eq!(outcome.log.matches("block ").count(), 1, "{}", outcome.log);
+    assert!(outcome.log.ends_with("finished end_turn, 57 tokens\n"), "{}", outcome.log);
+    assert_eq!(outcome.posts.len(), 6);
+    let first = outcome.posts[0].body.to_vec();
+    assert!(outcome.posts.iter().all(|post| post.body.to_vec() == first));
+}
+
+#[tokio::test(start_paused = true)]
+async fn errors_inside_a_stream_are_treated_by_their_name() {
+    let failing = |name: &str| {
+        let error =
+            format!(r#"{{"type":"error","error":{{"type":"{name}","message":"m"}},"request_id":"req_8"}}"#);
+        acts(vec![event(START), event(&error)])
+    };
+    for name in ["overloaded_error", "rate_limit_error", "api_error", "timeout_error"] {
+        let outcome = play_through([failing(name), events(HELLO)]).await;
+        assert!(
+            outcome.log.contains(&format!("retry 1 in 500ms: {name}: m (request req_7)\n")),
+            "{}",
+            outcome.log
+        );
+    }
+    let outcome = play_through([failing("invalid_request_error")]).await;
+    assert!(
+        outcome.log.ends_with("failed InvalidRequest: invalid_request_error: m (request req_7)\n"),
+        "{}",
+        outcome.log
+    );
+    let kept = [
+        START,
+        TEXT_START,
+        HEL,
+        TEXT_STOP,
+        r#"{"type":"error","error":{"type":"overloaded_error","message":"m"}}"#,
+    ];
+    let outcome = play_through([events(kept)]).await;
+    assert!(outcome.log.contains("finished end_turn, 1 tokens, cut: overloaded_error: m"), "{}", outcome.log);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_accepted_request_without_an_answer_is_repeated() {
+    let empty = [acts(vec![]), events([PING]), acts(vec![Act::Send(": hello\n\n".to_owned())])];
+    for turn in empty.into_iter().chain([acts(vec![Act::Send("<html>log in first</html>".to_owned())])]) {
+        let outcome = play_through([turn, events(HELLO)]).await;
+        let notice = "retry 1 in 500ms: the server accepted the request and sent no answer (request req_7)";
+        assert!(outcome.log.contains(notice), "{}", outcome.log);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_is_cut_short_is_part_of_the_cut() {
+    let half = Act::Send("data: {\"type\":\"content_block_de".to_owned());
+    let outcome = play_through([acts(vec![event(START), half]), events(HELLO)]).await;
+    assert!(outcome.log.contains("retry 1 in 500ms: the connection was closed"), "{}", outcome.log);
+    // In the middle of a stream the same is a fault of its own.
+    let garbage = acts(vec![event(START), event("{\"type\":\"content_block_de"), event(STOP)]);
+    let outcome = play_through([garbage, events(HELLO)]).await;
+    assert!(outcome.log.contains("retry 1 in 500ms: an event of the stream is not JSON"), "{}", outcome.log);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_event_may_lack_its_blank_line() {
+    let stream: String = HELLO.iter().map(|data| format!("data: {data}\n\n")).collect();
+    let outcome = play_through([acts(vec![Act::Send(stream.trim_end().to_owned())])]).await;
+    assert!(outcome.log.ends_with("finished end_turn, 57 tokens\n"), "{}", outcome.log);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_endless_event_is_given_up_at_once() {
+    let megabyte = Act::Send("x".repeat(1024 * 1024));
+    let endless =
+        std::iter::once(Act::Send("data: ".to_owned())).chain(std::iter::repeat_n(megabyte, 40)).collect();
+    let outcome = play_through([acts(endless)]).await;
+    assert!(
+        outcome.log.ends_with("failed Other: one event of the stream is larger than 32 MB (request req_7)\n")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn loop_R6_a_reset_asks_for_a_fresh_connection() {
+    use TransportErrorKind::*;
+    let reset = acts(vec![event(START), Act::Break(Reset)]);
+    let turns = [Turn::Fail(Reset), Turn::Fail(Refused), reset, Turn::Fail(Timeout), events(HELLO)];
+    let outcome = play_through(turns).await;
+    let fresh: Vec<bool> = outcome.posts.iter().map(|post| post.fresh_connection).collect();
+    assert_eq!(fresh, [false, true, false, true, true]);
+    assert!(outcome.log.ends_with("finished end_turn, 57 tokens\n"), "{}", outcome.log);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_certificate_is_not_asked_about_twice() {
+    for kind in [TransportErrorKind::Tls, TransportErrorKind::BadUrl] {
+        let outcome = play_through([Turn::Fail(kind)]).await;
+        assert!(matches!(&outcome.last, Step::Failed(error) if error.kind == ErrorKind::Connection(kind)));
+    }
+}

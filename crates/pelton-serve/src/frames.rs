@@ -1,0 +1,162 @@
+//! stream-json: events as the messages the SDKs read, one JSON object per line.
+
+use std::sync::Arc;
+
+use pelton::event::{Event, Init, Synthetic};
+use pelton::history::{Entry, Kind};
+use pelton::{CLI_VERSION, SYNTHETIC_MODEL, fresh_id};
+use pelton_model::{Delta, DeltaKind, Notice, World};
+use pelton_wire::line::Line;
+use pelton_wire::message;
+use pelton_wire::usage::Usage;
+use uuid::Uuid;
+
+use crate::outcome;
+
+/// Translates events into frames.
+pub(crate) struct Frames {
+    session: Uuid,
+    partial: bool,
+    world: Arc<dyn World>,
+    /// The server's newest guess of the tokens thought, to tell the difference.
+    thought: u64,
+}
+
+impl Frames {
+    /// `partial` adds the pieces of answers as they arrive.
+    pub fn new(session: Uuid, partial: bool, world: Arc<dyn World>) -> Self {
+        Self { session, partial, world, thought: 0 }
+    }
+
+    /// The frames of one event; most have one, some none.
+    pub fn of(&mut self, event: &Event) -> Vec<u8> {
+        match event {
+            Event::Init(init) => self.init(init),
+            Event::Requesting if self.partial => self.system("status").field("status", "requesting").finish_line(),
+            Event::Started(started) if self.partial => {
+                self.thought = 0;
+                self.stream_event(&started.raw)
+            }
+            Event::Delta(delta) => self.delta(delta),
+            Event::Message(entry) => self.message(entry),
+            Event::Retry(notice) => self.retry(notice),
+            Event::Cut { reason } => self
+                .system("informational")
+                .field("content", format!("The answer above may be incomplete: {reason}"))
+                .field("level", "warning")
+                .finish_line(),
+            Event::Synthetic(synthetic) => self.synthetic(synthetic),
+            Event::Result(outcome) => {
+                let mut line = outcome::json(outcome, self.session, self.id());
+                line.push(b'\n');
+                line
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn init(&self, init: &Init) -> Vec<u8> {
+        const NOTHING: [&str; 0] = [];
+        self.system("init")
+            .field("cwd", init.cwd.to_string_lossy())
+            .field("tools", &init.tools)
+            .field("mcp_servers", NOTHING)
+            .field("model", &init.model)
+            .field("permissionMode", init.mode.name())
+            .field("slash_commands", NOTHING)
+            .field("apiKeySource", init.api_key_source)
+            .field("claude_code_version", CLI_VERSION)
+            .field("output_style", "default")
+            .field("agents", NOTHING)
+            .field("skills", NOTHING)
+            .field("plugins", NOTHING)
+            .finish_line()
+    }
+
+    fn delta(&mut self, delta: &Delta) -> Vec<u8> {
+        let mut frames = if self.partial { self.stream_event(&delta.raw) } else { Vec::new() };
+        if let DeltaKind::Thinking { estimated_tokens: Some(tokens), .. } = delta.kind {
+            let more = tokens.saturating_sub(self.thought);
+            self.thought = tokens;
+            let thinking =
+                self.system("thinking_tokens").field("estimated_tokens", tokens).field("estimated_tokens_delta", more);
+            frames.extend(thinking.finish_line());
+        }
+        frames
+    }
+
+    fn stream_event(&self, event: &[u8]) -> Vec<u8> {
+        if event.is_empty() {
+            // An answer that was not streamed has no such events.
+            return Vec::new();
+        }
+        let line = Line::new("stream_event").raw("event", event).field("parent_tool_use_id", None::<&str>);
+        line.field("session_id", self.session).field("uuid", self.id()).finish_line()
+    }
+
+    fn message(&self, entry: &Entry) -> Vec<u8> {
+        match &entry.kind {
+            Kind::Assistant { origin, .. } => {
+                let head = message::Assistant {
+                    id: &origin.message_id,
+                    model: &origin.model,
+                    stop_reason: None,
+                    usage: &origin.usage,
+                };
+                self.ends(
+                    Line::new("assistant").raw("message", &message::assistant(&head, &entry.json)),
+                    entry.id,
+                    |line| line.field_if("request_id", origin.request_id.as_deref()),
+                )
+            }
+            Kind::ToolResult { .. } => {
+                self.ends(Line::new("user").raw("message", &message::user(&entry.json)), entry.id, |line| {
+                    line.field("timestamp", format!("{:.3}", entry.at)).raw_if("tool_use_result", entry.detail.as_deref())
+                })
+            }
+            Kind::Prompt { meta } => {
+                self.ends(Line::new("user").raw("message", &message::user(&entry.json)), entry.id, |line| {
+                    line.field("timestamp", format!("{:.3}", entry.at)).field_if("isSynthetic", meta.then_some(true))
+                })
+            }
+        }
+    }
+
+    fn retry(&self, notice: &Notice) -> Vec<u8> {
+        self.system("api_retry")
+            .field("attempt", notice.attempt)
+            .field("max_retries", notice.retries_max)
+            .field("retry_delay_ms", notice.wait.as_secs_f64() * 1000.0)
+            .field("error_status", notice.status)
+            .field("error", notice.kind.wire_name())
+            .finish_line()
+    }
+
+    fn synthetic(&self, synthetic: &Synthetic) -> Vec<u8> {
+        let id = synthetic.id.to_string();
+        let head = message::Assistant {
+            id: &id,
+            model: SYNTHETIC_MODEL,
+            stop_reason: Some("stop_sequence"),
+            usage: &Usage::default(),
+        };
+        self.ends(
+            Line::new("assistant").raw("message", &message::assistant(&head, &synthetic.json)),
+            synthetic.id,
+            |line| line.field("error", synthetic.error),
+        )
+    }
+
+    fn system(&self, subtype: &str) -> Line {
+        Line::new("system").field("subtype", subtype).field("session_id", self.session).field("uuid", self.id())
+    }
+
+    fn ends(&self, line: Line, id: Uuid, more: impl FnOnce(Line) -> Line) -> Vec<u8> {
+        let line = line.field("parent_tool_use_id", None::<&str>).field("session_id", self.session).field("uuid", id);
+        more(line).finish_line()
+    }
+
+    fn id(&self) -> Uuid {
+        fresh_id(self.world.as_ref())
+    }
+}

@@ -1,0 +1,109 @@
+//! The result message.
+
+use std::collections::BTreeMap;
+
+use pelton::event::{ModelUsage, Outcome};
+use pelton::limits::{OUTPUT_TOKENS_UNKNOWN_MODEL, WINDOW_TOKENS_UNKNOWN_MODEL};
+use pelton::{SYNTHETIC_MODEL, Terminal};
+use pelton_model::catalogue;
+use pelton_wire::line::Line;
+use pelton_wire::usage::Usage;
+use serde::Serialize;
+use uuid::Uuid;
+
+/// The `subtype` of a result.
+pub(crate) fn subtype(terminal: Terminal) -> &'static str {
+    match terminal {
+        Terminal::MaxTurns => "error_max_turns",
+        Terminal::AbortedStreaming | Terminal::AbortedToolExecution | Terminal::Unrecorded => "error_during_execution",
+        // An API error is a success of the protocol: the answer is the error's text, and `is_error` says so.
+        _ => "success",
+    }
+}
+
+/// One result as a JSON object.
+pub(crate) fn json(outcome: &Outcome, session: Uuid, uuid: Uuid) -> Vec<u8> {
+    let subtype = subtype(outcome.terminal);
+    let success = subtype == "success";
+    let api_error = success && outcome.is_error && outcome.terminal != Terminal::Completed;
+    let stop_reason = match &outcome.stop_reason {
+        _ if api_error => Some("stop_sequence"),
+        Some(reason) => Some(reason.as_str()),
+        None => None,
+    };
+    let line = Line::new("result")
+        .field("subtype", subtype)
+        .field("is_error", outcome.is_error)
+        .field("duration_ms", millis(outcome.duration))
+        .field("duration_api_ms", millis(outcome.duration_api))
+        .field_if("ttft_ms", outcome.first_token_after.map(millis))
+        .field("num_turns", outcome.num_turns);
+    let line = if success {
+        let status = outcome.error.as_ref().and_then(|error| error.status);
+        line.field("api_error_status", status).field("result", &outcome.text)
+    } else {
+        line.field("errors", &outcome.errors)
+    };
+    line.field("stop_reason", stop_reason)
+        .field("session_id", session)
+        .field("total_cost_usd", outcome.cost_usd)
+        .field("usage", &outcome.usage)
+        .field("modelUsage", by_model(&outcome.by_model))
+        .field("permission_denials", denials(outcome))
+        .field("terminal_reason", outcome.terminal.name())
+        .field("uuid", uuid)
+        .finish()
+}
+
+fn millis(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Model {
+    input_tokens: u64,
+    output_tokens: u64,
+    cache_read_input_tokens: u64,
+    cache_creation_input_tokens: u64,
+    web_search_requests: u64,
+    #[serde(rename = "costUSD")]
+    cost_usd: f64,
+    context_window: u64,
+    max_output_tokens: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost_basis: Option<&'static str>,
+}
+
+fn by_model(models: &BTreeMap<String, ModelUsage>) -> BTreeMap<&str, Model> {
+    let known = models.iter().filter(|(name, _)| *name != SYNTHETIC_MODEL);
+    known.map(|(name, used)| (name.as_str(), model(name, used))).collect()
+}
+
+fn model(name: &str, used: &ModelUsage) -> Model {
+    let caps = catalogue::caps(name);
+    let Usage { input_tokens, output_tokens, cache_read_input_tokens, cache_creation_input_tokens, .. } = used.usage;
+    Model {
+        input_tokens,
+        output_tokens,
+        cache_read_input_tokens,
+        cache_creation_input_tokens,
+        web_search_requests: used.usage.server_tool_use.web_search_requests,
+        cost_usd: used.cost_usd.unwrap_or_default(),
+        context_window: caps.map_or(WINDOW_TOKENS_UNKNOWN_MODEL, |caps| caps.window),
+        max_output_tokens: caps.map_or(OUTPUT_TOKENS_UNKNOWN_MODEL, |caps| caps.output_default),
+        cost_basis: used.cost_usd.is_none().then_some("unknown"),
+    }
+}
+
+#[derive(Serialize)]
+struct Denied<'a> {
+    tool_name: &'a str,
+    tool_use_id: &'a str,
+    tool_input: &'a serde_json::Value,
+}
+
+fn denials(outcome: &Outcome) -> Vec<Denied<'_>> {
+    let denied = outcome.denials.iter();
+    denied.map(|denial| Denied { tool_name: &denial.tool, tool_use_id: &denial.call, tool_input: &denial.input }).collect()
+}

@@ -1,0 +1,129 @@
+//! One prompt, shown as it runs.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use pelton::{Engine, Event, Outcome, Prompt};
+use pelton_model::World;
+
+use crate::frames::Frames;
+use crate::out::{Out, WriteError};
+use crate::text::Text;
+
+/// What is written to standard output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// The answer.
+    Text,
+    /// One result object; with `verbose`, an array of all messages.
+    Json,
+    /// One message per line, as it comes.
+    StreamJson,
+}
+
+/// How a prompt is shown.
+#[derive(Debug, Clone)]
+pub struct PrintOptions {
+    /// What is written to standard output.
+    pub format: Format,
+    /// All messages rather than the result alone.
+    pub verbose: bool,
+    /// Pieces of answers as they arrive.
+    pub partial: bool,
+    /// Standard output is a terminal: text is streamed.
+    pub out_is_terminal: bool,
+    /// Standard error is a terminal: what the tools do is shown there.
+    pub err_is_terminal: bool,
+    /// Colours are welcome on standard error.
+    pub colour: bool,
+}
+
+/// Submits a prompt and shows what comes of it. If `out` can no longer be written, the submission is interrupted
+/// and recorded as such before the error is returned: the conversation is not lost with its reader.
+pub async fn print(
+    engine: &mut Engine,
+    prompt: Prompt,
+    options: &PrintOptions,
+    world: Arc<dyn World>,
+    out: &Out,
+    err: &Out,
+) -> (Option<Arc<Outcome>>, Result<(), WriteError>) {
+    let interrupter = engine.interrupter();
+    let mut shown = match options.format {
+        Format::Text => Shown::Text(Text::new(options)),
+        Format::Json => Shown::Json(Collected::new(Frames::new(engine.session_id(), false, world), options.verbose)),
+        Format::StreamJson => Shown::Lines(Frames::new(engine.session_id(), options.partial, world)),
+    };
+    let mut outcome = None;
+    let mut written = Ok(());
+    let mut events = std::pin::pin!(engine.submit(prompt));
+    while let Some(event) = events.next().await {
+        if let Event::Result(result) = &event {
+            outcome = Some(Arc::clone(result));
+        }
+        if written.is_err() {
+            // Nobody reads any more; the rest of the events only brings the submission to its end.
+            continue;
+        }
+        let Pieces { to_out, to_err } = shown.of(&event);
+        // Progress is a courtesy: a closed standard error is no reason to stop.
+        let _ = err.write(to_err).await;
+        written = out.write(to_out).await;
+        if written.is_err() {
+            interrupter.interrupt();
+        }
+    }
+    (outcome, written)
+}
+
+/// What one event puts where.
+#[derive(Debug, Default)]
+pub(crate) struct Pieces {
+    pub to_out: Vec<u8>,
+    pub to_err: Vec<u8>,
+}
+
+enum Shown {
+    Text(Text),
+    Json(Collected),
+    Lines(Frames),
+}
+
+impl Shown {
+    fn of(&mut self, event: &Event) -> Pieces {
+        match self {
+            Self::Text(text) => text.of(event),
+            Self::Json(collected) => Pieces { to_out: collected.of(event), to_err: Vec::new() },
+            Self::Lines(frames) => Pieces { to_out: frames.of(event), to_err: Vec::new() },
+        }
+    }
+}
+
+/// The json format: nothing until the result, then everything at once.
+struct Collected {
+    frames: Frames,
+    verbose: bool,
+    array: Vec<u8>,
+}
+
+impl Collected {
+    fn new(frames: Frames, verbose: bool) -> Self {
+        Self { frames, verbose, array: Vec::new() }
+    }
+
+    fn of(&mut self, event: &Event) -> Vec<u8> {
+        let result = matches!(event, Event::Result(_));
+        if !self.verbose {
+            return if result { self.frames.of(event) } else { Vec::new() };
+        }
+        for line in self.frames.of(event).split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            self.array.push(if self.array.is_empty() { b'[' } else { b',' });
+            self.array.extend_from_slice(line);
+        }
+        if !result {
+            return Vec::new();
+        }
+        self.array.extend_from_slice(b"]\n");
+        std::mem::take(&mut self.array)
+    }
+}

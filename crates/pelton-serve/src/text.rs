@@ -1,0 +1,93 @@
+//! Plain text: on a terminal the answer streams and the tools are shown as they run; in a pipe only the last
+//! answer is written, so that it can be used.
+
+use std::sync::Arc;
+
+use pelton::Terminal;
+use pelton::event::{Event, Outcome};
+use pelton_model::{DeltaKind, Notice};
+
+use crate::plain::plain;
+use crate::print::{Pieces, PrintOptions};
+use crate::progress::{Progress, seconds};
+
+pub(crate) struct Text {
+    streams: bool,
+    shows_progress: bool,
+    progress: Progress,
+    /// Text was streamed since the last line end.
+    mid_line: bool,
+    /// Something of the newest answer was streamed: the result need not be written again.
+    streamed: bool,
+}
+
+impl Text {
+    pub fn new(options: &PrintOptions) -> Self {
+        Self {
+            streams: options.out_is_terminal,
+            shows_progress: options.err_is_terminal,
+            progress: Progress::new(options.colour),
+            mid_line: false,
+            streamed: false,
+        }
+    }
+
+    pub fn of(&mut self, event: &Event) -> Pieces {
+        let mut pieces = Pieces::default();
+        match event {
+            Event::Started(_) => self.streamed = false,
+            Event::Delta(delta) if self.streams => {
+                if let DeltaKind::Text(text) = &delta.kind {
+                    let text = plain(text);
+                    self.mid_line = !text.ends_with('\n') && (self.mid_line || !text.is_empty());
+                    self.streamed |= !text.is_empty();
+                    pieces.to_out = text.into_bytes();
+                }
+            }
+            Event::Message(_) | Event::ToolStarted(_) | Event::ToolProgress { .. } if self.shows_progress => {
+                let lines = self.progress.of(event);
+                self.note(lines, &mut pieces);
+            }
+            Event::Retry(notice) => self.retry(notice, &mut pieces),
+            Event::Stalled { silent_for } => {
+                self.note(format!("… nothing from the model for {}\n", seconds(*silent_for)), &mut pieces);
+            }
+            Event::Cut { reason } => self.note(format!("! the answer was cut: {}\n", plain(reason)), &mut pieces),
+            Event::Result(outcome) => self.result(outcome, &mut pieces),
+            _ => {}
+        }
+        pieces
+    }
+
+    fn retry(&mut self, notice: &Notice, pieces: &mut Pieces) {
+        let again = if notice.withdrawn && self.streams { "; the answer starts again" } else { "" };
+        let wait = seconds(notice.wait);
+        let message = plain(&notice.message);
+        let (attempt, max) = (notice.attempt, notice.retries_max);
+        self.note(format!("! {message}: asking again in {wait} ({attempt} of {max}){again}\n"), pieces);
+    }
+
+    fn result(&mut self, outcome: &Arc<Outcome>, pieces: &mut Pieces) {
+        // What went wrong is not an answer: the program tells it on standard error.
+        let answered = outcome.terminal == Terminal::Completed;
+        if answered && !(self.streams && self.streamed) {
+            let text = if self.streams { plain(&outcome.text) } else { outcome.text.clone() };
+            pieces.to_out = text.into_bytes();
+            self.mid_line = !pieces.to_out.is_empty() && !pieces.to_out.ends_with(b"\n");
+        }
+        if std::mem::take(&mut self.mid_line) {
+            pieces.to_out.push(b'\n');
+        }
+    }
+
+    /// A line on standard error starts on a line of its own, also when both streams end in one terminal.
+    fn note(&mut self, line: String, pieces: &mut Pieces) {
+        if line.is_empty() {
+            return;
+        }
+        if std::mem::take(&mut self.mid_line) && self.streams {
+            pieces.to_out.push(b'\n');
+        }
+        pieces.to_err.extend(line.into_bytes());
+    }
+}

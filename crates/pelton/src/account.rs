@@ -1,0 +1,56 @@
+//! What a session has consumed, and what one submission has: pure sums.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use pelton_model::catalogue;
+use pelton_wire::usage::Usage;
+
+use crate::event::{Denial, ModelUsage};
+use crate::turn::Transition;
+
+/// The lasting sums of a session.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Account {
+    pub by_model: BTreeMap<String, ModelUsage>,
+}
+
+impl Account {
+    /// Counts one answer.
+    pub fn answered(&mut self, model: &str, usage: &Usage) {
+        let cost = catalogue::cost(model, usage, &[]);
+        let entry = self.by_model.entry(model.to_owned()).or_default();
+        entry.usage.add(usage);
+        entry.cost_usd = match (entry.cost_usd, cost) {
+            (None, cost) => cost,
+            (Some(sum), cost) => Some(sum + cost.unwrap_or_default()),
+        };
+    }
+
+    /// What everything cost, as far as prices are known.
+    pub fn cost_usd(&self) -> f64 {
+        // Not `sum()`: the empty sum of floats is -0.
+        self.by_model.values().filter_map(|model| model.cost_usd).fold(0.0, |sum, cost| sum + cost)
+    }
+}
+
+/// The sums of one submission.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tally {
+    pub usage: Usage,
+    pub duration_api: Duration,
+    pub first_token_after: Option<Duration>,
+    /// Messages in the user's role that came about.
+    pub user_messages: u32,
+    pub denials: Vec<Denial>,
+    pub transitions: BTreeMap<&'static str, u32>,
+    pub retries: u32,
+    pub tool_calls: u32,
+}
+
+impl Tally {
+    /// Counts a reason the loop went on for.
+    pub fn went_on(&mut self, transition: Transition) {
+        *self.transitions.entry(transition.name()).or_default() += 1;
+    }
+}

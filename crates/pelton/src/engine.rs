@@ -1,0 +1,367 @@
+//! One conversation: what is submitted, what comes of it, what it costs.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::Stream;
+use pelton_model::stream::{Sender, stream};
+use pelton_model::{Ask, Client, Prefix, catalogue};
+use pelton_wire::content::Block;
+use serde::Deserialize;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::account::{Account, Tally};
+use crate::context::{Surroundings, git_branch, tools_json};
+use crate::event::{Event, Init, Outcome};
+use crate::history::{History, Kind};
+use crate::limits::{EVENTS_QUEUED_MAX, OUTPUT_TOKENS_UNKNOWN_MODEL, REPORTS_QUEUED_MAX};
+use crate::options::Options;
+use crate::permission::Gate;
+use crate::session::{Session, content};
+use crate::tools::executor::{Bench, Executor};
+use crate::tools::file_memory::FileMemory;
+use crate::tools::{Progress, Report, ToolCx};
+use crate::transcript::TranscriptError;
+use crate::turn::live::{LastReply, Live};
+use crate::turn::{Terminal, run};
+
+/// One conversation. Submit prompts one after the other; each gives a stream of events that ends in a result.
+pub struct Engine {
+    options: Options,
+    client: Client,
+    /// The question without its messages: the same bytes for the whole session.
+    question: Ask,
+    session: Session,
+    account: Account,
+    files: Arc<FileMemory>,
+    /// Where the next call starts.
+    cwd: PathBuf,
+    interrupter: Interrupter,
+}
+
+/// Words for the model.
+#[derive(Debug, Clone)]
+pub struct Prompt {
+    text: String,
+    id: Option<Uuid>,
+}
+
+/// A prompt needs words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the prompt is empty")]
+pub struct BlankPrompt;
+
+/// The engine cannot start.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// A working directory cannot be used.
+    #[error("cannot work in {path}: {reason}", path = path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// The system's words.
+        reason: String,
+    },
+}
+
+/// Ends the running submission of an engine, from anywhere. Without one it does nothing.
+#[derive(Debug, Clone, Default)]
+pub struct Interrupter(Arc<Mutex<CancellationToken>>);
+
+impl Prompt {
+    /// A prompt of plain text.
+    pub fn text(text: impl Into<String>) -> Result<Self, BlankPrompt> {
+        let text = text.into();
+        if text.trim().is_empty() { Err(BlankPrompt) } else { Ok(Self { text, id: None }) }
+    }
+
+    /// Gives it the caller's own id in transcript and events.
+    #[must_use]
+    pub fn with_id(mut self, id: Uuid) -> Self {
+        self.id = Some(id);
+        self
+    }
+}
+
+impl Interrupter {
+    /// Ends the running submission. It still answers open calls and gives its result.
+    pub fn interrupt(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).cancel();
+    }
+
+    fn fresh(&self) -> CancellationToken {
+        let token = CancellationToken::new();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = token.clone();
+        token
+    }
+}
+
+impl Engine {
+    /// An engine for one conversation. Touches the disk only to see that its directories are there.
+    pub fn new(mut options: Options) -> Result<Self, StartError> {
+        for path in std::iter::once(&options.cwd).chain(&options.additional_dirs) {
+            std::fs::read_dir(path)
+                .map_err(|error| StartError::Directory { path: path.clone(), reason: error.to_string() })?;
+        }
+        options.tools.retain(|tool| !options.rules.removes(tool.spec().name));
+        let client = Client::new(
+            options.endpoint.clone(),
+            Arc::clone(&options.transport),
+            options.retry.clone(),
+            Arc::clone(&options.world),
+        );
+        let prefix = Prefix { system: options.system_prompt.json(), tools: tools_json(&options.tools) };
+        options.model = catalogue::resolve(&options.model);
+        let output_default = catalogue::caps(&options.model).map_or(OUTPUT_TOKENS_UNKNOWN_MODEL, |caps| caps.output_default);
+        let max_tokens = options.max_output_tokens.unwrap_or(output_default);
+        let mut question = Ask::new(options.model.clone(), max_tokens, Arc::new(prefix), Vec::new());
+        question.thinking = options.thinking;
+        question.effort = options.effort;
+        Ok(Self {
+            client,
+            question,
+            session: Session::new(&options),
+            account: Account::default(),
+            files: Arc::new(FileMemory::default()),
+            cwd: options.cwd.clone(),
+            interrupter: Interrupter::default(),
+            options,
+        })
+    }
+
+    /// The session's id.
+    pub fn session_id(&self) -> Uuid {
+        self.session.id
+    }
+
+    /// The file the session is recorded in, if it is.
+    pub fn transcript_file(&self) -> Option<PathBuf> {
+        self.session.file(&self.options)
+    }
+
+    /// What was said so far.
+    pub fn history(&self) -> &History {
+        &self.session.history
+    }
+
+    /// A handle that ends the running submission.
+    pub fn interrupter(&self) -> Interrupter {
+        self.interrupter.clone()
+    }
+
+    /// Submits a prompt. The stream's last event is the result; until then it must be pulled, and dropping it
+    /// cancels everything the submission started.
+    pub fn submit(&mut self, prompt: Prompt) -> impl Stream<Item = Event> + Send + '_ {
+        stream(EVENTS_QUEUED_MAX, move |events| self.run(prompt, events))
+    }
+
+    async fn run(&mut self, prompt: Prompt, events: Sender<Event>) {
+        let started_at = self.options.world.monotonic();
+        let cancel = self.interrupter.fresh();
+        let mut tally = Tally::default();
+        let mut last = LastReply::default();
+        let terminal = match self.record_prompt(prompt).await {
+            Ok(entry) => {
+                events.send(Event::Prompt(entry)).await;
+                events.send(Event::Init(Arc::new(self.init()))).await;
+                self.turns(&events, &cancel, started_at, &mut tally, &mut last).await
+            }
+            Err(error) => {
+                events.send(Event::Init(Arc::new(self.init()))).await;
+                last.unrecorded = Some(error);
+                Terminal::Unrecorded
+            }
+        };
+        let outcome = self.outcome(terminal, started_at, tally, last, &events).await;
+        events.send(Event::Result(Arc::new(outcome))).await;
+    }
+
+    /// The prompt is on the disk before the model is asked: a killed process resumes from it.
+    async fn record_prompt(&mut self, prompt: Prompt) -> Result<Arc<crate::history::Entry>, TranscriptError> {
+        let branch = git_branch(&self.options.cwd);
+        self.session.open(&self.options, branch.clone())?;
+        if self.session.history.entries().is_empty() {
+            let roots = self.roots();
+            let now = self.options.world.now();
+            let text = Surroundings { roots: &roots, git_branch: branch.as_deref(), now }.text();
+            self.session.record_prompt(&text, true)?;
+        }
+        let kind = Kind::Prompt { meta: false };
+        let json = content(&[Block::Text { text: &prompt.text }]);
+        let entry = match prompt.id {
+            Some(id) => self.session.record_as(id, kind, json, None)?,
+            None => self.session.record(kind, json, None)?,
+        };
+        self.session.sync().await?;
+        Ok(entry)
+    }
+
+    async fn turns(
+        &mut self,
+        events: &Sender<Event>,
+        cancel: &CancellationToken,
+        started_at: Duration,
+        tally: &mut Tally,
+        last: &mut LastReply,
+    ) -> Terminal {
+        let (reports_in, reports) = mpsc::channel(REPORTS_QUEUED_MAX);
+        let bench = Arc::new(self.bench(cancel.child_token(), reports_in));
+        let mut live = Live {
+            session: &mut self.session,
+            account: &mut self.account,
+            client: &self.client,
+            question: &self.question,
+            limits: &self.options.limits,
+            executor: Executor::new(Arc::clone(&bench), self.options.tool_calls_running_max),
+            bench: Arc::clone(&bench),
+            running_max: self.options.tool_calls_running_max,
+            reports,
+            events: events.clone(),
+            cancel: cancel.clone(),
+            world: Arc::clone(&self.options.world),
+            started_at,
+            tally: std::mem::take(tally),
+            last: LastReply::default(),
+        };
+        let terminal = run(&mut live).await;
+        *tally = std::mem::take(&mut live.tally);
+        *last = std::mem::take(&mut live.last);
+        drop(live);
+        self.cwd.clone_from(&bench.cwd.lock().unwrap_or_else(PoisonError::into_inner));
+        terminal
+    }
+
+    fn bench(&self, cancel: CancellationToken, reports: mpsc::Sender<(Arc<str>, Report)>) -> Bench {
+        let options = &self.options;
+        let roots = self.roots();
+        let spill_dir = match self.session.file(options) {
+            Some(file) => file.with_extension("").join("tool-results"),
+                None => options.temp_dir.join(format!("pelton-{}", self.session.id)),
+        };
+        // A full queue loses reports, never results.
+        let progress = Progress::new(move |call, report| _ = reports.try_send((Arc::from(call), report)));
+        Bench {
+            tools: options.tools.clone(),
+            gate: Gate::new(Arc::new(options.rules.clone()), options.mode, &roots, options.home.clone()),
+            cwd: Mutex::new(self.cwd.clone()),
+            transcript: self.session.transcript.clone(),
+            cx: ToolCx {
+                call_id: Arc::from(""),
+                cwd: self.cwd.clone(),
+                roots: roots.into(),
+                env: options.env.clone().into(),
+                files: Arc::clone(&self.files),
+                spill_dir,
+                limits: Arc::new(options.tool_limits.clone()),
+                world: Arc::clone(&options.world),
+                cancel,
+                progress,
+            },
+        }
+    }
+
+    fn roots(&self) -> Vec<PathBuf> {
+        std::iter::once(&self.options.cwd).chain(&self.options.additional_dirs).cloned().collect()
+    }
+
+    fn init(&self) -> Init {
+        Init {
+            session_id: self.session.id,
+            cwd: self.cwd.clone(),
+            model: self.options.model.clone(),
+            mode: self.options.mode,
+            tools: self.options.tools.iter().map(|tool| tool.spec().name).collect(),
+            api_key_source: self.options.api_key_source,
+            transcript: self.session.file(&self.options),
+        }
+    }
+
+    /// Turns the reason for the end into a result. An error the user must see is said first, in the assistant's
+    /// role.
+    async fn outcome(
+        &mut self,
+        terminal: Terminal,
+        started_at: Duration,
+        tally: Tally,
+        last: LastReply,
+        events: &Sender<Event>,
+    ) -> Outcome {
+        let refused = last.stop_reason == Some(pelton_wire::stop::StopReason::Refusal);
+        let mut errors = Vec::new();
+        let mut text = answer_text(&last);
+        match terminal {
+            Terminal::Completed if refused && text.is_empty() => {
+                text = "The model declined to answer.".to_owned();
+            }
+            Terminal::Completed => {}
+            Terminal::MaxTurns => {
+                let turns = self.options.limits.turns_max.unwrap_or_default();
+                errors.push(format!("Reached maximum number of turns ({turns})"));
+            }
+            Terminal::AbortedStreaming | Terminal::AbortedToolExecution => {
+                errors.push("Interrupted by the user".to_owned());
+            }
+            Terminal::Unrecorded => {
+                errors.extend(last.unrecorded.as_ref().map(ToString::to_string));
+            }
+            Terminal::PromptTooLong
+            | Terminal::ImageError
+            | Terminal::ModelError
+            | Terminal::ModelUnreachable
+            | Terminal::MalformedToolUse => {
+                let (message, name) = match &last.error {
+                    Some(error) => (format!("API Error: {error}"), error.kind.wire_name()),
+                    None if terminal == Terminal::MalformedToolUse => {
+                        ("The model kept calling tools in ways that cannot be run.".to_owned(), "unknown")
+                    }
+                    None => {
+                        ("The model's answer was cut again and again by its output limit.".to_owned(), "max_output_tokens")
+                    }
+                };
+                text.clone_from(&message);
+                match self.session.record_error(message, name) {
+                    Ok(synthetic) => events.send(Event::Synthetic(synthetic)).await,
+                    Err(error) => errors.push(error.to_string()),
+                }
+            }
+        }
+        // Everything said is on the disk before the result is: what was acknowledged cannot be lost.
+        if let Err(error) = self.session.sync().await {
+            errors.push(error.to_string());
+        }
+        let is_error = refused || terminal != Terminal::Completed;
+        Outcome {
+            terminal,
+            is_error,
+            text,
+            errors,
+            stop_reason: last.stop_reason,
+            error: last.error,
+            num_turns: 1 + tally.user_messages,
+            duration: self.options.world.monotonic().saturating_sub(started_at),
+            duration_api: tally.duration_api,
+            first_token_after: tally.first_token_after,
+            usage: tally.usage,
+            by_model: self.account.by_model.clone(),
+            cost_usd: self.account.cost_usd(),
+            denials: tally.denials,
+            transitions: tally.transitions,
+            retries: tally.retries,
+            tool_calls: tally.tool_calls,
+        }
+    }
+}
+
+/// The words of the newest answer.
+fn answer_text(last: &LastReply) -> String {
+    #[derive(Deserialize)]
+    struct Text {
+        text: String,
+    }
+    let texts = last.text.iter().filter_map(|json| serde_json::from_slice::<Text>(json).ok());
+    texts.map(|block| block.text).collect()
+}

@@ -1,0 +1,174 @@
+//! What a run tells whoever watches it. Plain values; front ends translate them for their readers.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use pelton_model::{ModelError, Notice, Started};
+use pelton_wire::stop::StopReason;
+use pelton_wire::usage::Usage;
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::history::Entry;
+use crate::permission::Mode;
+use crate::tools::Report;
+use crate::turn::{Terminal, Transition};
+
+/// One thing that happened.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Event {
+    /// The submission begins.
+    Init(Arc<Init>),
+    /// A prompt was recorded and will be sent.
+    Prompt(Arc<Entry>),
+    /// The model is being asked.
+    Requesting,
+    /// An answer begins.
+    Started(Started),
+    /// A piece of an answer, as it arrives. Retried answers are withdrawn, see [`Event::Retry`].
+    Delta(pelton_model::Delta),
+    /// Something was said and is recorded: a block of an answer, a tool's result, words of the harness.
+    Message(Arc<Entry>),
+    /// A call has begun to run.
+    ToolStarted(ToolStarted),
+    /// A running call says how far it is.
+    ToolProgress {
+        /// The call.
+        call: Arc<str>,
+        /// What it says.
+        report: Report,
+    },
+    /// The model did not answer and is asked again after a wait. If `withdrawn`, what was shown of the failed
+    /// answer does not count.
+    Retry(Notice),
+    /// Nothing has come from the model for a while.
+    Stalled {
+        /// How long.
+        silent_for: Duration,
+    },
+    /// An answer was cut but what is complete of it is kept.
+    Cut {
+        /// What cut it.
+        reason: String,
+    },
+    /// The loop went on, and why.
+    Transition(Transition),
+    /// Words of the harness in the assistant's role: an error the user must see.
+    Synthetic(Synthetic),
+    /// The submission is over. Always the last event, exactly once.
+    Result(Arc<Outcome>),
+}
+
+/// What a submission starts with.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Init {
+    /// The session.
+    pub session_id: Uuid,
+    /// Where it works.
+    pub cwd: PathBuf,
+    /// The model asked.
+    pub model: String,
+    /// How much runs without asking.
+    pub mode: Mode,
+    /// The tools the model is offered.
+    pub tools: Vec<&'static str>,
+    /// Where the credentials came from, in the words of the protocol.
+    pub api_key_source: &'static str,
+    /// The file the session is recorded in, if it is.
+    pub transcript: Option<PathBuf>,
+}
+
+/// A call that has begun to run.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ToolStarted {
+    /// The call.
+    pub call: Arc<str>,
+    /// The tool.
+    pub tool: Arc<str>,
+    /// Its input.
+    pub input: Arc<Value>,
+    /// How many calls run now, this one included.
+    pub running: usize,
+}
+
+/// An error shown in the assistant's role. It is not part of the conversation the model sees.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Synthetic {
+    /// Its name in the transcript.
+    pub id: Uuid,
+    /// What it says.
+    pub text: String,
+    /// The error's name in the protocol.
+    pub error: &'static str,
+    /// The content array.
+    pub json: Bytes,
+}
+
+/// How a submission ended, and what it cost.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Outcome {
+    /// Why it ended.
+    pub terminal: Terminal,
+    /// Whether that is a failure.
+    pub is_error: bool,
+    /// The last words of the answer, or the error's text.
+    pub text: String,
+    /// What went wrong, for endings that have no answer.
+    pub errors: Vec<String>,
+    /// Why the last answer ended.
+    pub stop_reason: Option<StopReason>,
+    /// The error that ended it, if one did.
+    pub error: Option<ModelError>,
+    /// One, plus the messages in the user's role that came about.
+    pub num_turns: u32,
+    /// How long it took.
+    pub duration: Duration,
+    /// How much of that the model took.
+    pub duration_api: Duration,
+    /// Until the first word came.
+    pub first_token_after: Option<Duration>,
+    /// What this submission consumed.
+    pub usage: Usage,
+    /// What the session consumed, by model.
+    pub by_model: BTreeMap<String, ModelUsage>,
+    /// What the session cost; models without a known price count nothing and are named in `by_model`.
+    pub cost_usd: f64,
+    /// Calls that were not allowed.
+    pub denials: Vec<Denial>,
+    /// How often the loop went on, by reason.
+    pub transitions: BTreeMap<&'static str, u32>,
+    /// How often the model was asked again after a failure.
+    pub retries: u32,
+    /// How many calls ran.
+    pub tool_calls: u32,
+}
+
+/// What one model consumed.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct ModelUsage {
+    /// Tokens.
+    pub usage: Usage,
+    /// Cost, if the model's price is known.
+    pub cost_usd: Option<f64>,
+}
+
+/// A call that was not allowed.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Denial {
+    /// The tool.
+    pub tool: Arc<str>,
+    /// The call.
+    pub call: Arc<str>,
+    /// Its input.
+    pub input: Arc<Value>,
+}

@@ -1,0 +1,138 @@
+//! One thing that was said: a prompt, one block of an answer, or the result of one call.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use pelton_wire::usage::Usage;
+use uuid::Uuid;
+
+use super::tokens::estimate;
+
+/// Names an entry in the transcript and on the wire.
+pub type EntryId = Uuid;
+
+/// The id the model gave to a tool call.
+pub type CallId = Arc<str>;
+
+/// One thing that was said. Immutable; shared by pointer.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// Its name in the transcript.
+    pub id: EntryId,
+    /// When it was recorded.
+    pub at: Timestamp,
+    /// What it is. Every question the loop has is answered from here, without parsing `json` again.
+    pub kind: Kind,
+    /// The content array as JSON text, `[{…},…]`: the bytes that go to the model, to disk and to clients.
+    pub json: Bytes,
+    /// For a tool's result: its structured twin, for clients and the transcript only.
+    pub detail: Option<Bytes>,
+    /// What it will cost of the context window, estimated.
+    pub tokens: u32,
+}
+
+/// What an entry is.
+#[derive(Debug, Clone)]
+pub enum Kind {
+    /// Words in the user's role.
+    Prompt {
+        /// Written by the harness, not by a person.
+        meta: bool,
+    },
+    /// The result of one call.
+    ToolResult {
+        /// Which call it answers.
+        call: CallId,
+        /// The call did not do what was asked.
+        is_error: bool,
+    },
+    /// One content block of an answer. Blocks of one answer share their origin.
+    Assistant {
+        /// The answer it belongs to.
+        origin: Arc<Origin>,
+        /// What kind of block it is.
+        piece: Piece,
+    },
+}
+
+/// The model's answer a block belongs to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Origin {
+    /// The API's message id.
+    pub message_id: String,
+    /// The model that answered; `<synthetic>` for words of the harness in the assistant's role.
+    pub model: String,
+    /// The usage reported when the answer began.
+    pub usage: Usage,
+    /// The API's request id.
+    pub request_id: Option<String>,
+}
+
+/// The kinds of content block the loop tells apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piece {
+    /// Text for the user.
+    Text,
+    /// Thinking, open or redacted. Cannot carry a cache mark and cannot end an answer.
+    Thinking,
+    /// A call of one of our tools.
+    Call {
+        /// The id its result must name.
+        id: CallId,
+        /// The tool's name.
+        name: Arc<str>,
+    },
+    /// Anything else: server tools and blocks we do not know. Sent back as received.
+    Other,
+}
+
+/// The bytes are not the text of a non-empty JSON array of objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("an entry's content must be a non-empty JSON array of objects")]
+pub struct NotAContentArray;
+
+impl Entry {
+    /// Wraps a content array. Only its outline is checked (`[{…}]`): the makers of entries are serialisers, and
+    /// readers of foreign files validate before they come here.
+    pub fn new(id: EntryId, at: Timestamp, kind: Kind, json: Bytes) -> Result<Self, NotAContentArray> {
+        if !(json.starts_with(b"[{") && json.ends_with(b"}]")) {
+            return Err(NotAContentArray);
+        }
+        let tokens = estimate(&json);
+        Ok(Self { id, at, kind, json, detail: None, tokens })
+    }
+
+    /// Adds the structured twin of a tool's result.
+    #[must_use]
+    pub fn with_detail(mut self, detail: Option<Bytes>) -> Self {
+        self.detail = detail;
+        self
+    }
+
+    /// The blocks without the array's brackets, ready to be joined with those of a neighbour.
+    pub fn blocks(&self) -> Bytes {
+        self.json.slice(1..self.json.len() - 1)
+    }
+
+    /// The blocks cut where a cache mark fits: just before the last block's closing brace.
+    pub fn blocks_around_mark(&self) -> (Bytes, Bytes) {
+        let brace = self.json.len() - 2;
+        (self.json.slice(1..brace), self.json.slice(brace..brace + 1))
+    }
+
+    /// Whether the API takes a cache mark on the last block.
+    pub fn can_be_marked(&self) -> bool {
+        !matches!(self.kind, Kind::Assistant { piece: Piece::Thinking | Piece::Other, .. })
+    }
+
+    /// Whether it is part of an answer.
+    pub fn is_assistant(&self) -> bool {
+        matches!(self.kind, Kind::Assistant { .. })
+    }
+
+    /// Whether it is thinking.
+    pub fn is_thinking(&self) -> bool {
+        matches!(self.kind, Kind::Assistant { piece: Piece::Thinking, .. })
+    }
+}

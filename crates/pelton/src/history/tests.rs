@@ -1,0 +1,273 @@
+//! Whatever is pushed, what would be sent is legal.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use pelton_wire::usage::Usage;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::*;
+
+fn entry(kind: Kind, content: &Value) -> Arc<Entry> {
+    let json = Bytes::from(content.to_string());
+    Arc::new(Entry::new(Uuid::nil(), Timestamp::UNIX_EPOCH, kind, json).unwrap())
+}
+
+fn prompt(text: &str) -> Arc<Entry> {
+    entry(Kind::Prompt { meta: false }, &json!([{"type": "text", "text": text}]))
+}
+
+fn assistant(piece: Piece, content: &Value) -> Arc<Entry> {
+    let origin = Origin { message_id: "msg".into(), model: "m".into(), usage: Usage::default(), request_id: None };
+    entry(Kind::Assistant { origin: Arc::new(origin), piece }, content)
+}
+
+fn says(text: &str) -> Arc<Entry> {
+    assistant(Piece::Text, &json!([{"type": "text", "text": text}]))
+}
+
+fn thinks() -> Arc<Entry> {
+    assistant(Piece::Thinking, &json!([{"type": "thinking", "thinking": "hm", "signature": "s"}]))
+}
+
+fn calls(id: &str) -> Arc<Entry> {
+    let piece = Piece::Call { id: id.into(), name: "Read".into() };
+    assistant(piece, &json!([{"type": "tool_use", "id": id, "name": "Read", "input": {}}]))
+}
+
+fn answers(id: &str) -> Arc<Entry> {
+    let kind = Kind::ToolResult { call: id.into(), is_error: false };
+    entry(kind, &json!([{"type": "tool_result", "tool_use_id": id, "content": "ok", "is_error": false}]))
+}
+
+fn sent(view: &mut View) -> Vec<Value> {
+    let mut text = vec![b'['];
+    view.request().iter().for_each(|piece| text.extend_from_slice(piece));
+    text.push(b']');
+    serde_json::from_slice(&text).unwrap()
+}
+
+/// `user: hi | assistant: call a | user: result a`, with `!` for stand-ins and `*` for cache marks.
+fn outline(view: &mut View) -> String {
+    let messages = sent(view);
+    let message = |message: &Value| {
+        let blocks: Vec<String> = message["content"].as_array().unwrap().iter().map(block).collect();
+        format!("{}: {}", message["role"].as_str().unwrap(), blocks.join(", "))
+    };
+    messages.iter().map(message).collect::<Vec<_>>().join(" | ")
+}
+
+fn block(block: &Value) -> String {
+    let mark = if block.get("cache_control").is_some() { "*" } else { "" };
+    let text = |name: &str| block[name].as_str().unwrap_or_default().to_owned();
+    let words = match block["type"].as_str().unwrap() {
+        "text" => text("text"),
+        "tool_use" => format!("call {}", text("id")),
+        "tool_result" if text("content") == INTERRUPTED_RESULT => format!("!{}", text("tool_use_id")),
+        "tool_result" => format!("result {}", text("tool_use_id")),
+        other => other.to_owned(),
+    };
+    format!("{words}{mark}")
+}
+
+fn check(entries: &[Arc<Entry>], expected: &str) {
+    let mut view = View::default();
+    for entry in entries {
+        view.push(Arc::clone(entry));
+    }
+    assert_eq!(outline(&mut view), expected);
+}
+
+#[test]
+fn blocks_of_one_side_become_one_message() {
+    check(
+        &[prompt("env"), prompt("hi"), thinks(), says("a"), calls("1"), calls("2"), answers("1"), answers("2")],
+        "user: env, hi | assistant: thinking, a, call 1, call 2 | user: result 1, result 2*",
+    );
+}
+
+#[test]
+fn loop_P9_an_open_call_is_closed_until_its_result_comes() {
+    let crashed = [prompt("hi"), calls("1"), calls("2"), answers("2"), prompt("go on")];
+    check(&crashed, "user: hi | assistant: call 1, call 2 | user: result 2, !1, go on*");
+    let mut late = crashed.to_vec();
+    late.push(answers("1"));
+    check(&late, "user: hi | assistant: call 1, call 2 | user: result 2, result 1, go on*");
+}
+
+#[test]
+fn what_cannot_be_sent_is_left_out() {
+    check(&[says("nobody asked"), prompt("hi")], "user: hi*");
+    check(&[prompt("hi"), answers("1")], "user: hi*");
+    check(&[prompt("hi"), calls("1"), answers("1"), answers("1")], "user: hi | assistant: call 1 | user: result 1*");
+    check(&[prompt("hi"), calls("1"), calls("1"), answers("1")], "user: hi | assistant: call 1 | user: result 1*");
+    check(&[prompt("hi"), says("a"), thinks(), prompt("b")], "user: hi | assistant: a | user: b*");
+    check(&[prompt("hi"), thinks(), prompt("b")], "user: hi, b*");
+}
+
+#[test]
+fn results_come_before_words_in_their_message() {
+    check(
+        &[prompt("hi"), calls("1"), calls("2"), answers("1"), prompt("wait"), answers("2")],
+        "user: hi | assistant: call 1, call 2 | user: result 1, result 2, wait*",
+    );
+}
+
+#[test]
+fn the_mark_of_the_last_request_is_set_again() {
+    let mut view = View::default();
+    view.push(prompt("hi"));
+    assert_eq!(outline(&mut view), "user: hi*");
+    for entry in [calls("1"), answers("1")] {
+        view.push(entry);
+    }
+    assert_eq!(outline(&mut view), "user: hi* | assistant: call 1 | user: result 1*");
+    for entry in [calls("2"), answers("2")] {
+        view.push(entry);
+    }
+    assert_eq!(
+        outline(&mut view),
+        "user: hi | assistant: call 1 | user: result 1* | assistant: call 2 | user: result 2*"
+    );
+}
+
+#[test]
+fn the_bytes_before_a_mark_never_change() {
+    let mut view = View::default();
+    view.push(prompt("hi"));
+    let without_marks = |view: &mut View| {
+        let bytes: Vec<u8> = view.request().concat();
+        String::from_utf8(bytes).unwrap().replace(r#","cache_control":{"type":"ephemeral"}"#, "")
+    };
+    let mut before = without_marks(&mut view);
+    for turn in 0..5 {
+        let id = turn.to_string();
+        for entry in [thinks(), calls(&id), answers(&id)] {
+            view.push(entry);
+        }
+        let now = without_marks(&mut view);
+        assert!(now.starts_with(before.trim_end_matches("]}")), "{now} does not start with {before}");
+        before = now;
+    }
+}
+
+#[test]
+fn loop_B5_the_models_own_count_replaces_estimates() {
+    let mut view = View::default();
+    view.push(prompt(&"x".repeat(400)));
+    let estimated = view.tokens();
+    assert!((100..130).contains(&estimated), "{estimated}");
+    view.counted(&Usage { input_tokens: 5_000, output_tokens: 20, ..Usage::default() });
+    assert_eq!(view.tokens(), 5_020);
+    view.push(prompt("more"));
+    assert!(view.tokens() > 5_020);
+    view.counted(&Usage::default());
+    assert!(view.tokens() > 5_020, "a server that counts nothing changes nothing");
+}
+
+/// The rules of the API, written down a second time and without looking at the view.
+fn legal(messages: &[Value]) -> Result<(), String> {
+    let mut open: Vec<String> = Vec::new();
+    let mut used = std::collections::HashSet::new();
+    let mut marks = 0;
+    for (index, message) in messages.iter().enumerate() {
+        let role = message["role"].as_str().unwrap();
+        let expected = if index % 2 == 0 { "user" } else { "assistant" };
+        if role != expected {
+            return Err(format!("message {index} is of the {role}"));
+        }
+        let blocks = message["content"].as_array().unwrap();
+        marks += blocks.iter().filter(|block| block.get("cache_control").is_some()).count();
+        if blocks.is_empty() {
+            return Err(format!("message {index} is empty"));
+        }
+        if role == "user" {
+            let mut words = false;
+            for block in blocks {
+                match block["type"].as_str().unwrap() {
+                    "tool_result" if words => return Err("a result behind words".into()),
+                    "tool_result" => {
+                        let id = block["tool_use_id"].as_str().unwrap();
+                        let at = open.iter().position(|open| open == id).ok_or("a result without a call")?;
+                        open.remove(at);
+                    }
+                    _ => words = true,
+                }
+            }
+            if !open.is_empty() {
+                return Err(format!("calls without results: {open:?}"));
+            }
+        } else {
+            let last = index + 1 == messages.len();
+            if !last && blocks.last().unwrap()["type"] == "thinking" {
+                return Err("an answer ends in thinking".into());
+            }
+            for block in blocks.iter().filter(|block| block["type"] == "tool_use") {
+                let id = block["id"].as_str().unwrap().to_owned();
+                if !used.insert(id.clone()) {
+                    return Err("a call id twice".into());
+                }
+                open.push(id);
+            }
+        }
+    }
+    if marks > 2 {
+        return Err(format!("{marks} marks"));
+    }
+    Ok(())
+}
+
+fn any_entry() -> impl Strategy<Value = Arc<Entry>> {
+    let id = || prop::sample::select(vec!["1", "2", "3", "4", "5"]);
+    prop_oneof![
+        Just(prompt("words")),
+        Just(says("text")),
+        Just(thinks()),
+        id().prop_map(calls),
+        id().prop_map(answers),
+        Just(assistant(Piece::Other, &json!([{"type": "future", "x": 1}]))),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn any_history_whatever_its_damage_is_sent_legally(
+        entries in prop::collection::vec(any_entry(), 0..40),
+        asked_after in prop::collection::hash_set(0usize..40, 0..6),
+    ) {
+        let mut view = View::default();
+        for (index, entry) in entries.into_iter().enumerate() {
+            view.push(entry);
+            if asked_after.contains(&index) && view.open_calls().is_empty() {
+                view.request();
+            }
+        }
+        // A session goes on with a prompt; that closes what is open.
+        view.push(prompt("go on"));
+        prop_assert_eq!(legal(&sent(&mut view)), Ok(()));
+    }
+
+    #[test]
+    fn nothing_that_can_be_sent_is_lost(turns in prop::collection::vec((any::<bool>(), 1usize..4), 1..8)) {
+        let mut view = View::default();
+        let mut blocks = 0;
+        let mut next = 0;
+        view.push(prompt("hi"));
+        for (with_text, count) in turns {
+            blocks += usize::from(with_text) + 2 * count;
+            if with_text {
+                view.push(says("text"));
+            }
+            let ids: Vec<String> = (0..count).map(|_| { next += 1; next.to_string() }).collect();
+            ids.iter().for_each(|id| _ = view.push(calls(id)));
+            ids.iter().rev().for_each(|id| _ = view.push(answers(id)));
+        }
+        let messages = sent(&mut view);
+        let sent: usize = messages.iter().map(|message| message["content"].as_array().unwrap().len()).sum();
+        prop_assert_eq!(sent, blocks + 1);
+        prop_assert_eq!(legal(&messages), Ok(()));
+    }
+}

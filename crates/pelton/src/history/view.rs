@@ -1,0 +1,238 @@
+//! What the model is sent. Every entry, live or read from disk, comes in through [`View::push`], which keeps the
+//! whole legal for the API whatever the entries are: roles alternate, every call is answered exactly once in the
+//! next message and before anything else in it, no answer ends in thinking. There is no second validator because
+//! there is no second way in.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pelton_wire::usage::Usage;
+
+use super::entry::{CallId, Entry, Kind, Piece};
+use super::repair::stand_in;
+
+/// What the model sees of a conversation.
+#[derive(Debug, Clone, Default)]
+pub struct View {
+    parts: Vec<Part>,
+    /// Calls of the newest answer that have no result yet, in call order.
+    open: Vec<CallId>,
+    /// Every call id in the view: an id may be used once.
+    known: HashSet<CallId>,
+    /// Where the results at the front of the newest user message end; equals `parts.len()` outside one.
+    results_end: usize,
+    /// The part that carried the newest cache mark of the last request: marked again, so that the next request
+    /// finds it however many blocks came in between.
+    marked: Option<usize>,
+    /// Tokens the model has counted itself, and our estimate for what came after.
+    counted: u64,
+    estimated: u64,
+}
+
+#[derive(Debug, Clone)]
+struct Part {
+    entry: Arc<Entry>,
+    /// Stands for a result that never came; the real one replaces it.
+    stand_in: bool,
+}
+
+/// What became of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pushed {
+    /// The model will see it.
+    Seen,
+    /// It would make the request illegal, so the model will not see it.
+    Skipped(Skipped),
+}
+
+/// Why an entry is left out of the view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Skipped {
+    /// An answer before any prompt.
+    NothingAsked,
+    /// A result for a call that is not there or already has one.
+    NoSuchCall,
+    /// A call id that was used before.
+    CallRepeated,
+}
+
+impl View {
+    /// Adds an entry at the end, or says why it cannot be sent.
+    pub fn push(&mut self, entry: Arc<Entry>) -> Pushed {
+        match &entry.kind {
+            Kind::Prompt { .. } => {
+                self.end_answer(&entry);
+                self.close_open(&entry);
+                self.append(entry);
+                Pushed::Seen
+            }
+            Kind::ToolResult { call, .. } => {
+                let call = Arc::clone(call);
+                self.push_result(&call, entry)
+            }
+            Kind::Assistant { piece, .. } => {
+                let call = match piece {
+                    Piece::Call { id, .. } => Some(Arc::clone(id)),
+                    Piece::Text | Piece::Thinking | Piece::Other => None,
+                };
+                self.push_answer(call, entry)
+            }
+        }
+    }
+
+    /// The model counted everything sent and its own answer.
+    pub fn counted(&mut self, usage: &Usage) {
+        let total = usage.prompt_tokens() + usage.output_tokens;
+        // Servers that count nothing report zero; our own estimate is better than that.
+        if total > 0 {
+            self.counted = total;
+            self.estimated = 0;
+        }
+    }
+
+    /// About how many tokens the messages cost, system prompt and tools included once the model has counted them.
+    pub fn tokens(&self) -> u64 {
+        self.counted + self.estimated
+    }
+
+    /// Calls that have no result yet.
+    pub fn open_calls(&self) -> &[CallId] {
+        &self.open
+    }
+
+    /// Whether there is nothing to send.
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// How many content-carrying entries will be sent.
+    pub fn len(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// The inside of the request's `messages` array, as pieces of shared bytes, with cache marks on the newest
+    /// block that takes one and on the one that carried the mark before. Remembers the mark for the next request.
+    pub fn request(&mut self) -> Vec<Bytes> {
+        debug_assert!(self.open.is_empty(), "every call is answered before the model is asked");
+        let newest = self.parts.iter().rposition(|part| part.entry.can_be_marked());
+        let pieces = self.pieces(newest);
+        self.marked = newest;
+        pieces
+    }
+
+    fn pieces(&self, newest: Option<usize>) -> Vec<Bytes> {
+        const FIRST_USER: Bytes = Bytes::from_static(br#"{"role":"user","content":["#);
+        const FIRST_ASSISTANT: Bytes = Bytes::from_static(br#"{"role":"assistant","content":["#);
+        const NEXT_USER: Bytes = Bytes::from_static(br#"]},{"role":"user","content":["#);
+        const NEXT_ASSISTANT: Bytes = Bytes::from_static(br#"]},{"role":"assistant","content":["#);
+        const COMMA: Bytes = Bytes::from_static(b",");
+        const MARK: Bytes = Bytes::from_static(br#","cache_control":{"type":"ephemeral"}"#);
+        const END: Bytes = Bytes::from_static(b"]}");
+
+        let mut pieces = Vec::with_capacity(self.parts.len() * 2 + 8);
+        let mut side = None;
+        for (index, part) in self.parts.iter().enumerate() {
+            let assistant = part.entry.is_assistant();
+            pieces.push(match (side, assistant) {
+                (None, false) => FIRST_USER,
+                (None, true) => FIRST_ASSISTANT,
+                (Some(true), false) => NEXT_USER,
+                (Some(false), true) => NEXT_ASSISTANT,
+                (Some(_), _) => COMMA,
+            });
+            side = Some(assistant);
+            if Some(index) == newest || Some(index) == self.marked {
+                let (before, after) = part.entry.blocks_around_mark();
+                pieces.extend([before, MARK, after]);
+            } else {
+                pieces.push(part.entry.blocks());
+            }
+        }
+        if side.is_some() {
+            pieces.push(END);
+        }
+        pieces
+    }
+
+    fn push_answer(&mut self, call: Option<CallId>, entry: Arc<Entry>) -> Pushed {
+        if self.parts.is_empty() {
+            return Pushed::Skipped(Skipped::NothingAsked);
+        }
+        if let Some(call) = &call
+            && self.known.contains(call)
+        {
+            return Pushed::Skipped(Skipped::CallRepeated);
+        }
+        if self.ends_with_user() {
+            // Results that are missing behind others of the same message.
+            self.close_open(&entry);
+        }
+        self.append(entry);
+        self.results_end = self.parts.len();
+        if let Some(call) = call {
+            self.known.insert(Arc::clone(&call));
+            self.open.push(call);
+        }
+        Pushed::Seen
+    }
+
+    fn push_result(&mut self, call: &CallId, entry: Arc<Entry>) -> Pushed {
+        if let Some(position) = self.open.iter().position(|open| open == call) {
+            self.end_answer(&entry);
+            self.open.remove(position);
+            self.insert_result(Part { entry, stand_in: false });
+            return Pushed::Seen;
+        }
+        let late = |part: &Part| part.stand_in && matches!(&part.entry.kind, Kind::ToolResult { call: answered, .. } if answered == call);
+        match self.parts.iter().rposition(late) {
+            Some(index) => {
+                self.estimated += u64::from(entry.tokens);
+                self.parts[index] = Part { entry, stand_in: false };
+                Pushed::Seen
+            }
+            None => Pushed::Skipped(Skipped::NoSuchCall),
+        }
+    }
+
+    /// An answer that ends in thinking was cut: the API refuses it, and the thinking says nothing without what it
+    /// led to.
+    fn end_answer(&mut self, next: &Entry) {
+        debug_assert!(!next.is_assistant());
+        while self.parts.last().is_some_and(|part| part.entry.is_thinking()) {
+            self.parts.pop();
+        }
+        self.marked = self.marked.filter(|index| *index < self.parts.len());
+        if !self.ends_with_user() {
+            self.results_end = self.parts.len();
+        } else {
+            self.results_end = self.results_end.min(self.parts.len());
+        }
+    }
+
+    fn close_open(&mut self, beside: &Entry) {
+        for call in std::mem::take(&mut self.open) {
+            if let Some(entry) = stand_in(&call, beside) {
+                self.insert_result(Part { entry, stand_in: true });
+            }
+        }
+    }
+
+    /// Results go before anything else in their message.
+    fn insert_result(&mut self, part: Part) {
+        self.estimated += u64::from(part.entry.tokens);
+        let index = self.results_end;
+        self.parts.insert(index, part);
+        self.results_end = index + 1;
+        self.marked = self.marked.map(|marked| if marked >= index { marked + 1 } else { marked });
+    }
+
+    fn append(&mut self, entry: Arc<Entry>) {
+        self.estimated += u64::from(entry.tokens);
+        self.parts.push(Part { entry, stand_in: false });
+    }
+
+    fn ends_with_user(&self) -> bool {
+        self.parts.last().is_some_and(|part| !part.entry.is_assistant())
+    }
+}

@@ -1,0 +1,127 @@
+//! What an engine is told at its start: complete, resolved, and never changed afterwards.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pelton_model::{Effort, Endpoint, HttpOptions, HttpTransport, RealWorld, RetryPolicy, Thinking, Transport, World};
+use uuid::Uuid;
+
+use crate::context::SystemPrompt;
+use crate::limits::{TOOL_CALLS_RUNNING_MAX, ToolLimits};
+use crate::permission::{Mode, RuleSet};
+use crate::tools::{Tool, builtin};
+use crate::transcript::{Durability, Loaded};
+use crate::turn::Limits;
+
+/// Everything an [`Engine`](crate::Engine) needs to know. Nothing is taken from the process: the environment, the
+/// directory and the clock arrive here.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Options {
+    /// Where the session works; absolute.
+    pub cwd: PathBuf,
+    /// Further directories it may work in; absolute.
+    pub additional_dirs: Vec<PathBuf>,
+    /// Who is asked, and who pays.
+    pub endpoint: Endpoint,
+    /// Where the credentials came from, in the words of the protocol.
+    pub api_key_source: &'static str,
+    /// The model: an id, or an alias such as `sonnet`.
+    pub model: String,
+    /// The most tokens an answer may have; the model's own default if absent.
+    pub max_output_tokens: Option<u32>,
+    /// How much the model thinks before it answers.
+    pub thinking: Thinking,
+    /// How hard it tries; the model's own default if absent.
+    pub effort: Option<Effort>,
+    /// What the model is told about itself.
+    pub system_prompt: SystemPrompt,
+    /// What it may call.
+    pub tools: Vec<Arc<dyn Tool>>,
+    /// How many read-only calls run at once.
+    pub tool_calls_running_max: usize,
+    /// How much runs without asking.
+    pub mode: Mode,
+    /// What is allowed, asked for and denied by name.
+    pub rules: RuleSet,
+    /// Bounds of a submission.
+    pub limits: Limits,
+    /// Bounds of what tools read, print and wait for.
+    pub tool_limits: ToolLimits,
+    /// When and how often a failed request is repeated.
+    pub retry: RetryPolicy,
+    /// How requests travel.
+    pub transport: Arc<dyn Transport>,
+    /// Time and chance.
+    pub world: Arc<dyn World>,
+    /// The environment of child processes.
+    pub env: Vec<(OsString, OsString)>,
+    /// Where output too large for an answer goes when the session is not recorded.
+    pub temp_dir: PathBuf,
+    /// The user's home, for `~` in rules.
+    pub home: Option<PathBuf>,
+    /// The session's id; a new one if absent.
+    pub session_id: Option<Uuid>,
+    /// A conversation to go on with, and the file it is in.
+    pub resume: Option<Resumed>,
+    /// Where the session is recorded; nowhere if absent.
+    pub sessions: Option<Sessions>,
+    /// Which front end runs it, as transcripts say it.
+    pub entrypoint: String,
+}
+
+/// A conversation to go on with.
+#[derive(Debug, Clone)]
+pub struct Resumed {
+    /// Its file: new lines are added there.
+    pub file: PathBuf,
+    /// What it says.
+    pub conversation: Loaded,
+}
+
+/// Where and how sessions are recorded.
+#[derive(Debug, Clone)]
+pub struct Sessions {
+    /// The configuration directory that holds `projects/`.
+    pub config_dir: PathBuf,
+    /// How much a crash of the machine may cost.
+    pub durability: Durability,
+}
+
+impl Options {
+    /// The model asked when nobody names one.
+    pub const DEFAULT_MODEL: &'static str = "claude-sonnet-5-5";
+
+    /// A session in `cwd` that asks `endpoint`, with the built-in tools, the machine's clock, plain HTTP(S) and no
+    /// record on disk. Change the fields that should differ.
+    pub fn new(cwd: impl Into<PathBuf>, endpoint: Endpoint) -> Self {
+        Self {
+            cwd: cwd.into(),
+            additional_dirs: Vec::new(),
+            endpoint,
+            api_key_source: "none",
+            model: Self::DEFAULT_MODEL.to_owned(),
+            max_output_tokens: None,
+            thinking: Thinking::ModelDefault,
+            effort: None,
+            system_prompt: SystemPrompt::default(),
+            tools: builtin::all(),
+            tool_calls_running_max: TOOL_CALLS_RUNNING_MAX,
+            mode: Mode::Default,
+            rules: RuleSet::default(),
+            limits: Limits::default(),
+            tool_limits: ToolLimits::default(),
+            retry: RetryPolicy::default(),
+            transport: Arc::new(HttpTransport::new(HttpOptions::default())),
+            world: Arc::new(RealWorld::new()),
+            env: Vec::new(),
+            temp_dir: PathBuf::from("/tmp"),
+            home: None,
+            session_id: None,
+            resume: None,
+            sessions: None,
+            entrypoint: "sdk-rust".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The lasting part of a conversation: what was said, in memory and on disk. Everything is recorded through
+//! [`Session::record`], which writes before anybody is told.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pelton_model::World;
+use pelton_wire::content::Block;
+use uuid::Uuid;
+
+use crate::event::Synthetic;
+use crate::history::{Entry, History, Kind};
+use crate::options::{Options, Sessions};
+use crate::tools::{Output, ResultBlock};
+use crate::transcript::{Facts, Transcript, TranscriptError, session_file};
+
+/// One conversation and its file.
+pub(crate) struct Session {
+    pub id: Uuid,
+    pub history: History,
+    pub transcript: Option<Arc<Transcript>>,
+    /// The file of a conversation that goes on, and its newest line.
+    resumed: Option<(PathBuf, Option<Uuid>)>,
+    world: Arc<dyn World>,
+}
+
+impl Session {
+    pub fn new(options: &Options) -> Self {
+        let resumed_id = options.resume.as_ref().and_then(|resumed| resumed.conversation.session_id);
+        let id = resumed_id.or(options.session_id).unwrap_or_else(|| fresh_id(options.world.as_ref()));
+        let mut history = History::default();
+        let resumed = options.resume.as_ref().map(|resumed| {
+            for entry in &resumed.conversation.entries {
+                history.push(Arc::clone(entry));
+            }
+            (resumed.file.clone(), resumed.conversation.newest)
+        });
+        Self { id, history, transcript: None, resumed, world: Arc::clone(&options.world) }
+    }
+
+    /// Where the session is recorded, if it is.
+    pub fn file(&self, options: &Options) -> Option<PathBuf> {
+        options.sessions.as_ref().map(|Sessions { config_dir, .. }| {
+            if let Some((file, _)) = &self.resumed {
+                return file.clone();
+            }
+            let cwd = options.cwd.canonicalize().unwrap_or_else(|_| options.cwd.clone());
+            session_file(config_dir, &cwd, self.id)
+        })
+    }
+
+    /// Opens the file, once. Not at the start of the engine: a session in which nothing is said leaves no trace.
+    pub fn open(&mut self, options: &Options, git_branch: Option<String>) -> Result<(), TranscriptError> {
+        let (Some(sessions), Some(path), None) = (&options.sessions, self.file(options), &self.transcript) else {
+            return Ok(());
+        };
+        let facts = Facts {
+            session_id: self.id,
+            cwd: options.cwd.clone(),
+            version: crate::CLI_VERSION.to_owned(),
+            git_branch,
+            entrypoint: options.entrypoint.clone(),
+        };
+        let newest = self.resumed.as_ref().and_then(|(_, newest)| *newest);
+        self.transcript = Some(Arc::new(Transcript::open(&path, facts, sessions.durability, newest)?));
+        Ok(())
+    }
+
+    /// Writes an entry down and adds it to the history, in this order.
+    pub fn record(&mut self, kind: Kind, json: Bytes, detail: Option<Bytes>) -> Result<Arc<Entry>, TranscriptError> {
+        self.record_as(fresh_id(self.world.as_ref()), kind, json, detail)
+    }
+
+    /// The same, under a name of the caller's.
+    pub fn record_as(
+        &mut self,
+        id: Uuid,
+        kind: Kind,
+        json: Bytes,
+        detail: Option<Bytes>,
+    ) -> Result<Arc<Entry>, TranscriptError> {
+        let entry = Entry::new(id, self.world.now(), kind, json)
+            .map_err(|error| TranscriptError::Content { reason: error.to_string() })?
+            .with_detail(detail);
+        if let Some(transcript) = &self.transcript {
+            transcript.entry(&entry)?;
+        }
+        let entry = Arc::new(entry);
+        self.history.push(Arc::clone(&entry));
+        Ok(entry)
+    }
+
+    /// Records words in the user's role.
+    pub fn record_prompt(&mut self, text: &str, meta: bool) -> Result<Arc<Entry>, TranscriptError> {
+        self.record(Kind::Prompt { meta }, content(&[Block::Text { text }]), None)
+    }
+
+    /// Records what a call answered.
+    pub fn record_result(&mut self, call: &Arc<str>, output: &Output) -> Result<Arc<Entry>, TranscriptError> {
+        let block = Block::ToolResult { tool_use_id: call, content: result_blocks(output), is_error: output.is_error };
+        let detail = match (&output.detail, output.is_error) {
+            (Some(detail), _) => Some(Bytes::from(detail.to_string())),
+            (None, true) => Some(Bytes::from(serde_json::Value::from(format!("Error: {}", text_of(output))).to_string())),
+            (None, false) => None,
+        };
+        let kind = Kind::ToolResult { call: Arc::clone(call), is_error: output.is_error };
+        self.record(kind, content(&[block]), detail)
+    }
+
+    /// Records an error shown in the assistant's role. The model does not see it.
+    pub fn record_error(&mut self, text: String, error: &'static str) -> Result<Synthetic, TranscriptError> {
+        let json = content(&[Block::Text { text: &text }]);
+        let synthetic = Synthetic { id: fresh_id(self.world.as_ref()), text, error, json };
+        if let Some(transcript) = &self.transcript {
+            transcript.synthetic(&synthetic, self.world.now())?;
+        }
+        Ok(synthetic)
+    }
+
+    /// Waits until everything recorded is on the disk.
+    pub async fn sync(&self) -> Result<(), TranscriptError> {
+        match &self.transcript {
+            Some(transcript) => transcript.sync().await,
+            None => Ok(()),
+        }
+    }
+}
+
+/// A random (version 4) id.
+pub fn fresh_id(world: &dyn World) -> Uuid {
+    let bits = (u128::from(world.random()) << 64) | u128::from(world.random());
+    uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid()
+}
+
+/// The content array of blocks we made ourselves.
+pub(crate) fn content(blocks: &[Block<'_>]) -> Bytes {
+    // Blocks are strings and flags: serialising them cannot fail, and an empty array would be refused as content.
+    Bytes::from(serde_json::to_vec(blocks).unwrap_or_else(|_| b"[]".to_vec()))
+}
+
+fn result_blocks(output: &Output) -> Vec<Block<'_>> {
+    let mut blocks: Vec<Block<'_>> = output
+        .content
+        .iter()
+        .filter_map(|block| match block {
+            // The API refuses blank text.
+            ResultBlock::Text(text) if text.trim().is_empty() => None,
+            ResultBlock::Text(text) => Some(Block::Text { text }),
+            ResultBlock::Image { media_type, base64 } => {
+                Some(Block::Image { source: pelton_wire::content::ImageSource::Base64 { media_type, data: base64 } })
+            }
+        })
+        .collect();
+    if blocks.is_empty() {
+        blocks.push(Block::Text { text: "(no output)" });
+    }
+    blocks
+}
+
+fn text_of(output: &Output) -> String {
+    let texts = output.content.iter().filter_map(|block| match block {
+        ResultBlock::Text(text) => Some(text.as_str()),
+        ResultBlock::Image { .. } => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}

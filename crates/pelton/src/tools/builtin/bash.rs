@@ -1,0 +1,268 @@
+//! Bash: a command, what it printed, and nothing of it left running.
+
+mod capture;
+mod shell;
+mod words;
+
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use self::capture::{Captured, Pipes};
+use self::shell::Shell;
+use crate::limits::{SHELL_COMMAND_BYTES_MAX, SHELL_KILL_GRACE_SHORT};
+use crate::permission::shell::is_read_only;
+use crate::tools::lenient;
+use crate::tools::process::ProcessTree;
+use crate::tools::tool::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx, parse_input};
+
+/// The tool.
+pub(super) fn tool() -> Arc<dyn Tool> {
+    Arc::new(BashTool)
+}
+
+struct BashTool;
+
+const SPEC: Spec = Spec {
+    name: "Bash",
+    description: include_str!("bash.md"),
+    input_schema: r#"{"type":"object","properties":{"command":{"type":"string"},"timeout":{"type":"integer","description":"milliseconds"},"description":{"type":"string"},"run_in_background":{"type":"boolean"}},"required":["command"],"additionalProperties":false}"#,
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    command: String,
+    #[serde(default, deserialize_with = "lenient::count")]
+    timeout: Option<u64>,
+    /// For the people who watch.
+    #[serde(default, rename = "description")]
+    _description: Option<String>,
+    #[serde(default, deserialize_with = "lenient::flag")]
+    run_in_background: bool,
+}
+
+impl Tool for BashTool {
+    fn spec(&self) -> &Spec {
+        &SPEC
+    }
+
+    fn safety(&self, input: &Value) -> Safety {
+        match parse(input) {
+            Ok(input) if is_read_only(&input.command) => Safety::Shared,
+            _ => Safety::Alone,
+        }
+    }
+
+    fn access(&self, input: &Value, _cx: &ToolCx) -> Result<Access, InvalidInput> {
+        parse(input).map(|input| Access::Shell(input.command))
+    }
+
+    fn run<'a>(&'a self, input: Value, cx: &'a ToolCx) -> BoxFuture<'a, Output> {
+        Box::pin(async move {
+            match parse(&input) {
+                Ok(input) => run(&input, cx).await.unwrap_or_else(|refused| refused),
+                Err(InvalidInput(why)) => Output::unusable(why),
+            }
+        })
+    }
+}
+
+fn parse(input: &Value) -> Result<Input, InvalidInput> {
+    let input: Input = parse_input(input)?;
+    let wrong = |why: &str| Err(InvalidInput(why.to_owned()));
+    if input.command.trim().is_empty() {
+        return wrong("`command` is empty");
+    }
+    if input.command.contains('\0') {
+        return wrong("`command` holds a zero byte, which no shell can take");
+    }
+    if input.command.len() > SHELL_COMMAND_BYTES_MAX {
+        return wrong("`command` is longer than 128 KB: write it to a file with Write and run that");
+    }
+    if input.timeout == Some(0) {
+        return wrong("`timeout` must be 1 or more milliseconds");
+    }
+    if input.run_in_background {
+        return wrong("`run_in_background` is not available yet: run the command in the foreground");
+    }
+    Ok(input)
+}
+
+/// Why a command is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Over {
+    Exited,
+    TimedOut,
+    Interrupted,
+    PrintedTooMuch,
+}
+
+/// Both sides are answers; the error side never started a command.
+async fn run(input: &Input, cx: &ToolCx) -> Result<Output, Output> {
+    let time = input.timeout.map_or(cx.limits.shell_time_default, Duration::from_millis).min(cx.limits.shell_time_max);
+    if tokio::fs::metadata(&cx.cwd).await.is_err() {
+        return Err(lost_directory(cx).await);
+    }
+    let shell = Shell::find(&cx.env);
+    let (mut tree, directory) = shell
+        .start(&input.command, cx)
+        .map_err(|error| Output::error(format!("{} could not be started: {error}.", shell.program().display())))?;
+    let mut pipes = Pipes::new(&mut tree, cx).ok_or_else(|| Output::error("The shell has no pipes."))?;
+
+    let deadline = Instant::now() + time;
+    let over = pipes
+        .read_until(async {
+            tokio::select! {
+                biased;
+                () = cx.cancel.cancelled() => Over::Interrupted,
+                _ = tree.wait() => Over::Exited,
+                () = tokio::time::sleep_until(deadline) => Over::TimedOut,
+            }
+        })
+        .await
+        .unwrap_or(Over::PrintedTooMuch);
+    let grace = match over {
+        Over::Exited => {
+            // The shell has ended. What is still on its way is read; whoever else holds the pipes is not waited for.
+            pipes.drain().await;
+            SHELL_KILL_GRACE_SHORT
+        }
+        Over::Interrupted => SHELL_KILL_GRACE_SHORT,
+        Over::TimedOut | Over::PrintedTooMuch => cx.limits.kill_grace,
+    };
+    if over != Over::Exited {
+        // Read on meanwhile: a program that tidies up may have something to say, and must not wait for a reader.
+        tree.terminate();
+        let gone = async {
+            tokio::select! {
+                _ = tree.gone() => {}
+                () = sleep(grace) => {}
+                () = cx.cancel.cancelled(), if over != Over::Interrupted => {}
+            }
+        };
+        pipes.read_on_until(gone).await;
+    }
+    let ended = tree
+        .end(if over == Over::Exited { grace } else { Duration::ZERO })
+        .await
+        .map_err(|error| Output::error(format!("The command's end could not be observed: {error}.")))?;
+    if over != Over::Exited {
+        pipes.drain().await;
+    }
+    let left_running = ended.found && over == Over::Exited;
+    let moved = directory.read().filter(|_| over == Over::Exited);
+    let captured = pipes.finish().await;
+    Ok(answer(input, cx, &Outcome { over, status: ended.status, time, captured, left_running }, moved).await)
+}
+
+struct Outcome {
+    over: Over,
+    status: ExitStatus,
+    time: Duration,
+    captured: Captured,
+    /// Something in the background had to be stopped.
+    left_running: bool,
+}
+
+async fn answer(input: &Input, cx: &ToolCx, outcome: &Outcome, moved: Option<PathBuf>) -> Output {
+    let Outcome { over, status, time, captured, left_running } = outcome;
+    let code = shell::exit_code(*status);
+    let meaning = if *over == Over::Exited && code == 1 { words::meaning_of_exit_one(&input.command) } else { None };
+    let failed = *over != Over::Exited || (code != 0 && meaning.is_none());
+    let (new_cwd, moved_note) = match moved {
+        Some(moved) => follow(cx, moved).await,
+        None => (None, None),
+    };
+
+    let mut lines = Vec::new();
+    match over {
+        Over::Exited if failed => {
+            lines.push(format!("Exit code {code}"));
+            lines.extend(shell::signal_of(*status).map(|signal| format!("[Killed by signal {signal}.]")));
+        }
+        Over::Exited => {}
+        Over::TimedOut => lines.push(format!("[Timed out after {} ms and was killed. Printed until then:]", time.as_millis())),
+        Over::Interrupted => lines.push("[Interrupted by the user and killed. Printed until then:]".to_owned()),
+        Over::PrintedTooMuch => lines.push(format!(
+            "[Killed: it printed more than {} bytes. The beginning and the end:]",
+            cx.limits.shell_spill_bytes_max
+        )),
+    }
+    if !captured.text.trim().is_empty() {
+        lines.push(captured.text.clone());
+    } else if let Some(meaning) = meaning {
+        lines.push(format!("[No output; exit code 1: {meaning}.]"));
+    } else {
+        lines.push("[No output.]".to_owned());
+    }
+    if *left_running {
+        lines.push("[Processes it left running in the background were stopped.]".to_owned());
+    }
+    lines.extend(captured.lost.as_ref().map(|why| format!("[The whole output could not be kept: {why}.]")));
+    lines.extend(moved_note);
+
+    let mut detail = json!({
+        "stdout": captured.stdout,
+        "stderr": captured.stderr,
+        "interrupted": matches!(over, Over::Interrupted | Over::TimedOut),
+        "isImage": false,
+        "noOutputExpected": words::is_silent(&input.command),
+    });
+    if *over == Over::TimedOut {
+        detail["timedOutAfterMs"] = json!(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+    }
+    if let Some(meaning) = meaning {
+        detail["returnCodeInterpretation"] = json!(meaning);
+    }
+    if let Some(path) = &captured.kept_at {
+        detail["persistedOutputPath"] = json!(path);
+        detail["persistedOutputSize"] = json!(captured.bytes);
+    }
+    Output { is_error: failed, new_cwd, ..Output::text(lines.join("\n")).with_detail(detail) }
+}
+
+/// Where the next call starts, and a note when that is not where this one ended.
+async fn follow(cx: &ToolCx, moved: PathBuf) -> (Option<PathBuf>, Option<String>) {
+    let real = async |path: &PathBuf| tokio::fs::canonicalize(path).await.ok();
+    if real(&cx.cwd).await.as_ref() == Some(&moved) {
+        return (None, None);
+    }
+    for root in cx.roots.iter() {
+        if real(root).await.is_some_and(|root| moved.starts_with(root)) {
+            return (Some(moved), None);
+        }
+    }
+    let note = format!(
+        "[The working directory is again {}: {} is outside of the session's directories.]",
+        cx.cwd.display(),
+        moved.display()
+    );
+    (None, Some(note))
+}
+
+/// The working directory is gone: say so, and go on from the first root that is there.
+async fn lost_directory(cx: &ToolCx) -> Output {
+    let mut output = Output::error(format!("The working directory {} does not exist any more.", cx.cwd.display()));
+    for root in cx.roots.iter() {
+        if tokio::fs::metadata(root).await.is_ok_and(|metadata| metadata.is_dir()) {
+            output = Output::error(format!(
+                "The working directory {} does not exist any more; it is {} now. Nothing was run.",
+                cx.cwd.display(),
+                root.display()
+            ));
+            output.new_cwd = Some(root.clone());
+            break;
+        }
+    }
+    output
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,441 @@
+//! What a command prints: read as it comes, from two pipes, in bounded memory.
+//!
+//! The model gets one text in the order of arrival; its beginning and its end if it is long. Everything goes to a file
+//! then, which is made only when it is needed.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+
+use tokio::fs::File;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::{ChildStderr, ChildStdout};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval, timeout_at};
+
+use crate::limits::{PROGRESS_EVERY, PROGRESS_LINE_CHARS_MAX, SHELL_DRAIN_QUIET, SHELL_DRAIN_TIME_MAX};
+use crate::tools::process::ProcessTree;
+use crate::tools::text::cut;
+use crate::tools::tool::{Report, ToolCx};
+
+/// Bytes read at once: what a pipe holds.
+const CHUNK_BYTES: usize = 64 * 1024;
+/// Names tried for the file with everything.
+const SPILL_NAMES_TRIED_MAX: usize = 100;
+
+/// The two pipes of a command, and what came through them.
+pub(super) struct Pipes<'a> {
+    cx: &'a ToolCx,
+    stdout: Option<ChildStdout>,
+    stderr: Option<ChildStderr>,
+    chunks: [Vec<u8>; 2],
+    both: Both,
+    spill: Spill,
+    progress: Interval,
+    newest: NewestLine,
+}
+
+/// What a command printed.
+pub(super) struct Captured {
+    /// Everything, or its beginning and its end with a note between.
+    pub text: String,
+    /// The same of standard output alone.
+    pub stdout: String,
+    /// The same of standard error alone.
+    pub stderr: String,
+    /// All bytes printed.
+    pub bytes: u64,
+    /// The file with everything, when the text has not.
+    pub kept_at: Option<PathBuf>,
+    /// Why there is no such file although there should be.
+    pub lost: Option<io::Error>,
+}
+
+struct Both {
+    merged: HeadTail,
+    stdout: HeadTail,
+    stderr: HeadTail,
+}
+
+#[derive(Clone, Copy)]
+enum Source {
+    Stdout,
+    Stderr,
+}
+
+impl<'a> Pipes<'a> {
+    /// The pipes of a command that was just started.
+    pub fn new(tree: &mut ProcessTree, cx: &'a ToolCx) -> Option<Self> {
+        let (stdout, stderr) = tree.take_output()?;
+        let chars_max = cx.limits.shell_output_chars_max;
+        let mut progress = interval(PROGRESS_EVERY);
+        progress.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Some(Self {
+            cx,
+            stdout: Some(stdout),
+            stderr: Some(stderr),
+            chunks: [vec![0; CHUNK_BYTES], vec![0; CHUNK_BYTES]],
+            both: Both {
+                merged: HeadTail::new(chars_max),
+                stdout: HeadTail::new(chars_max),
+                stderr: HeadTail::new(chars_max),
+            },
+            spill: Spill::default(),
+            progress,
+            newest: NewestLine::default(),
+        })
+    }
+
+    /// Reads until something happens; `None` when too much was printed before that.
+    pub async fn read_until<T>(&mut self, event: impl Future<Output = T>) -> Option<T> {
+        let mut event = pin!(event);
+        loop {
+            tokio::select! {
+                biased;
+                happened = &mut event => return Some(happened),
+                _ = self.progress.tick() => self.report(),
+                Some((source, bytes)) = next(&mut self.stdout, &mut self.stderr, &mut self.chunks) => {
+                    self.take(source, bytes).await;
+                    if self.both.merged.bytes > self.cx.limits.shell_spill_bytes_max {
+                        return None;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads until something happens, however much is printed; what is beyond the limit is not kept.
+    pub async fn read_on_until(&mut self, event: impl Future<Output = ()>) {
+        let mut event = pin!(event);
+        while self.read_until(&mut event).await.is_none() {}
+    }
+
+    /// Reads what is still on its way, for a short while.
+    pub async fn drain(&mut self) {
+        let end = Instant::now() + SHELL_DRAIN_TIME_MAX;
+        loop {
+            let quiet = end.min(Instant::now() + SHELL_DRAIN_QUIET);
+            let next = next(&mut self.stdout, &mut self.stderr, &mut self.chunks);
+            match timeout_at(quiet, next).await {
+                Ok(Some((source, bytes))) => self.take(source, bytes).await,
+                Ok(None) | Err(_) => return,
+            }
+            if Instant::now() >= end {
+                return;
+            }
+        }
+    }
+
+    /// What was printed in all.
+    pub async fn finish(mut self) -> Captured {
+        let Both { merged, stdout, stderr } = self.both;
+        let text = merged.text();
+        if text.omitted > 0 {
+            // What fits the buffers was not written yet.
+            self.spill.open(self.cx, &merged).await;
+        }
+        let (kept_at, lost) = self.spill.finish().await;
+        Captured {
+            text: text.with_note(kept_at.as_deref()),
+            stdout: stdout.text().with_note(kept_at.as_deref()),
+            stderr: stderr.text().with_note(kept_at.as_deref()),
+            bytes: merged.bytes,
+            kept_at,
+            lost,
+        }
+    }
+
+    async fn take(&mut self, source: Source, bytes: usize) {
+        let (own, chunk) = match source {
+            Source::Stdout => (&mut self.both.stdout, &self.chunks[0][..bytes]),
+            Source::Stderr => (&mut self.both.stderr, &self.chunks[1][..bytes]),
+        };
+        own.add(chunk);
+        self.newest.add(chunk);
+        if !self.both.merged.holds(chunk.len()) {
+            self.spill.open(self.cx, &self.both.merged).await;
+        }
+        if self.both.merged.bytes < self.cx.limits.shell_spill_bytes_max {
+            self.spill.write(chunk).await;
+        }
+        self.both.merged.add(chunk);
+    }
+
+    fn report(&mut self) {
+        if let Some(line) = self.newest.take() {
+            self.cx.progress.report(&self.cx.call_id, Report::OutputLine(line));
+        }
+    }
+}
+
+/// The next bytes from either pipe, into its chunk; `None` when both have ended.
+async fn next(
+    stdout: &mut Option<ChildStdout>,
+    stderr: &mut Option<ChildStderr>,
+    [out, err]: &mut [Vec<u8>; 2],
+) -> Option<(Source, usize)> {
+    loop {
+        let (source, read) = match (stdout.as_mut(), stderr.as_mut()) {
+            (Some(stdout), Some(stderr)) => tokio::select! {
+                read = stdout.read(out) => (Source::Stdout, read),
+                read = stderr.read(err) => (Source::Stderr, read),
+            },
+            (Some(stdout), None) => (Source::Stdout, stdout.read(out).await),
+            (None, Some(stderr)) => (Source::Stderr, stderr.read(err).await),
+            (None, None) => return None,
+        };
+        match (source, read) {
+            (Source::Stdout, Ok(0) | Err(_)) => *stdout = None,
+            (Source::Stderr, Ok(0) | Err(_)) => *stderr = None,
+            (source, Ok(read)) => return Some((source, read)),
+        }
+    }
+}
+
+/// The beginning and the end of a stream of bytes.
+struct HeadTail {
+    chars_max: usize,
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    /// All that came.
+    bytes: u64,
+}
+
+impl HeadTail {
+    fn new(chars_max: usize) -> Self {
+        Self { chars_max, head: Vec::new(), tail: VecDeque::new(), bytes: 0 }
+    }
+
+    /// Half of the characters, each of at most four bytes.
+    fn half_bytes(&self) -> usize {
+        self.chars_max / 2 * 4
+    }
+
+    /// Whether `more` bytes fit without losing any.
+    fn holds(&self, more: usize) -> bool {
+        self.bytes + more as u64 <= 2 * self.half_bytes() as u64
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len() as u64;
+        let (head, rest) = bytes.split_at(bytes.len().min(self.half_bytes() - self.head.len()));
+        self.head.extend_from_slice(head);
+        // Of a long piece only its end can stay.
+        let rest = &rest[rest.len().saturating_sub(self.half_bytes())..];
+        let over = (self.tail.len() + rest.len()).saturating_sub(self.half_bytes());
+        self.tail.drain(..over);
+        self.tail.extend(rest);
+    }
+
+    fn text(&self) -> Text {
+        let tail: Vec<u8> = self.tail.iter().copied().collect();
+        if self.bytes == (self.head.len() + tail.len()) as u64 {
+            let all = [&self.head[..], &tail].concat();
+            let all = String::from_utf8_lossy(&all);
+            let chars = all.chars().count();
+            if chars <= self.chars_max {
+                return Text { head: all.into_owned(), tail: String::new(), omitted: 0 };
+            }
+            let (head, _) = cut(&all, self.chars_max / 2);
+            let tail = last_chars(&all, self.chars_max / 2);
+            let omitted = (all.len() - head.len() - tail.len()) as u64;
+            return Text { head: head.to_owned(), tail: tail.to_owned(), omitted };
+        }
+        // The buffers hold more than is shown, so a character torn at their inner ends is never seen.
+        let (head, tail) = (String::from_utf8_lossy(&self.head), String::from_utf8_lossy(&tail));
+        let (head, _) = cut(&head, self.chars_max / 2);
+        let tail = last_chars(&tail, self.chars_max / 2);
+        let omitted = self.bytes.saturating_sub((head.len() + tail.len()) as u64);
+        Text { head: head.to_owned(), tail: tail.to_owned(), omitted }
+    }
+}
+
+fn last_chars(text: &str, chars: usize) -> &str {
+    let start = text.char_indices().rev().take(chars).last().map_or(text.len(), |(at, _)| at);
+    &text[start..]
+}
+
+/// What is shown of a stream.
+struct Text {
+    head: String,
+    tail: String,
+    /// Bytes between the two.
+    omitted: u64,
+}
+
+impl Text {
+    fn with_note(&self, kept_at: Option<&Path>) -> String {
+        if self.omitted == 0 {
+            return self.head.trim_end_matches('\n').to_owned();
+        }
+        let file = kept_at.map_or(String::new(), |path| {
+            format!(" All of it is in {}: use Read with offset and limit, or Grep, on that", path.display())
+        });
+        let Self { head, tail, omitted } = self;
+        format!("{head}\n[… {omitted} bytes omitted.{file} …]\n{}", tail.trim_end_matches('\n'))
+    }
+}
+
+/// The file with everything.
+#[derive(Default)]
+enum Spill {
+    /// Not needed so far.
+    #[default]
+    None,
+    Open {
+        file: File,
+        path: PathBuf,
+    },
+    /// It was needed and could not be made or written.
+    Failed(io::Error),
+}
+
+impl Spill {
+    /// Makes the file and puts into it what came so far, which the buffers still hold completely.
+    async fn open(&mut self, cx: &ToolCx, so_far: &HeadTail) {
+        if !matches!(self, Self::None) {
+            return;
+        }
+        *self = match make_file(cx).await {
+            Ok((file, path)) => Self::Open { file, path },
+            Err(error) => Self::Failed(error),
+        };
+        let (first, second) = so_far.tail.as_slices();
+        for piece in [&so_far.head[..], first, second] {
+            self.write(piece).await;
+        }
+    }
+
+    async fn write(&mut self, bytes: &[u8]) {
+        if let Self::Open { file, .. } = self
+            && let Err(error) = file.write_all(bytes).await
+        {
+            *self = Self::Failed(error);
+        }
+    }
+
+    async fn finish(mut self) -> (Option<PathBuf>, Option<io::Error>) {
+        if let Self::Open { file, .. } = &mut self
+            && let Err(error) = file.flush().await
+        {
+            self = Self::Failed(error);
+        }
+        match self {
+            Self::None => (None, None),
+            Self::Open { path, .. } => (Some(path), None),
+            Self::Failed(error) => (None, Some(error)),
+        }
+    }
+}
+
+/// A new file in the session's directory for large output, readable by its owner alone.
+async fn make_file(cx: &ToolCx) -> io::Result<(File, PathBuf)> {
+    let dir = cx.spill_dir.clone();
+    // The id comes from the model's side of the wire: only harmless characters of it become part of a path.
+    let name: String =
+        cx.call_id.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')).take(64).collect();
+    let made = tokio::task::spawn_blocking(move || {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
+        for n in 0..SPILL_NAMES_TRIED_MAX {
+            let path = dir.join(if n == 0 { format!("{name}.txt") } else { format!("{name}-{n}.txt") });
+            match std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
+                Ok(file) => return Ok((File::from_std(file), path)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    });
+    made.await.map_err(io::Error::other)?
+}
+
+/// The newest complete line, for whoever watches.
+#[derive(Default)]
+struct NewestLine {
+    /// The line that is coming in, as far as it is shown.
+    coming: Vec<u8>,
+    complete: Option<String>,
+}
+
+impl NewestLine {
+    fn add(&mut self, bytes: &[u8]) {
+        // Only the last two line ends matter, however many there are.
+        let mut rest = bytes;
+        if let Some(end) = memchr::memrchr(b'\n', bytes) {
+            let start = memchr::memrchr(b'\n', &bytes[..end]).map_or(0, |before| before + 1);
+            if start > 0 {
+                self.coming.clear();
+            }
+            self.extend(&bytes[start..end]);
+            let line = String::from_utf8_lossy(&self.coming);
+            let line = cut(line.trim_end(), PROGRESS_LINE_CHARS_MAX).0;
+            if !line.is_empty() {
+                self.complete = Some(line.to_owned());
+            }
+            self.coming.clear();
+            rest = &bytes[end + 1..];
+        }
+        self.extend(rest);
+    }
+
+    fn extend(&mut self, bytes: &[u8]) {
+        let room = (PROGRESS_LINE_CHARS_MAX * 4).saturating_sub(self.coming.len());
+        self.coming.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+
+    fn take(&mut self) -> Option<String> {
+        self.complete.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(chars_max: usize, pieces: &[&str], shown: &str) {
+        let mut both = HeadTail::new(chars_max);
+        pieces.iter().for_each(|piece| both.add(piece.as_bytes()));
+        assert_eq!(both.text().with_note(None), shown, "{pieces:?}");
+    }
+
+    #[test]
+    fn the_beginning_and_the_end_are_kept() {
+        check(4, &["ab", "cd"], "abcd");
+        check(4, &["ab", "cde"], "ab\n[… 1 bytes omitted. …]\nde");
+        check(4, &["äö", "üäö"], "äö\n[… 2 bytes omitted. …]\näö");
+        check(4, &["漢字", &"x".repeat(1000), "漢字"], "漢字\n[… 1000 bytes omitted. …]\n漢字");
+        check(4, &["x\n\n"], "x");
+        check(4, &[], "");
+    }
+
+    #[test]
+    fn characters_are_never_torn() {
+        let text = "a€漢𝄞é".repeat(500);
+        for size in [1, 2, 3, 5, 64] {
+            let mut both = HeadTail::new(20);
+            text.as_bytes().chunks(size).for_each(|piece| both.add(piece));
+            let shown = both.text();
+            assert!(text.starts_with(&shown.head) && text.ends_with(&shown.tail), "{size}");
+            assert_eq!((shown.head.chars().count(), shown.tail.chars().count()), (10, 10));
+            assert_eq!(shown.omitted as usize, text.len() - shown.head.len() - shown.tail.len());
+        }
+    }
+
+    #[test]
+    fn the_newest_line_is_found_across_pieces() {
+        let mut newest = NewestLine::default();
+        for (piece, line) in [
+            ("one\ntwo\nthr", Some("two")),
+            ("ee", None),
+            ("\n", Some("three")),
+            ("\n", None),
+            ("a\nb\nc\nd", Some("c")),
+            ("\r\n", Some("d")),
+        ] {
+            newest.add(piece.as_bytes());
+            assert_eq!(newest.take().as_deref(), line, "{piece:?}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The shell: finding it, starting it, and learning where it ended up.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, PipeReader, Read};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+
+use crate::tools::process::{Launch, ProcessTree};
+use crate::tools::tool::ToolCx;
+
+/// Secrets of the engine that commands have no business with.
+const WITHHELD: &[&str] = &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"];
+/// The engine's own telemetry, which is not the commands'.
+const WITHHELD_PREFIX: &str = "OTEL_";
+
+/// Descriptors below this belong to scripts: `exec 9>lock` is a common sight.
+const DIRECTORY_DESCRIPTOR_MIN: i32 = 200;
+/// The longest path a system reports.
+const DIRECTORY_BYTES_MAX: u64 = 16 * 1024;
+
+/// The program that runs commands.
+pub(super) struct Shell {
+    program: PathBuf,
+}
+
+/// Where the shell says in which directory it ended.
+pub(super) struct Directory {
+    pipe: PipeReader,
+}
+
+impl Shell {
+    /// bash from the `PATH` of the environment, else sh.
+    pub fn find(env: &[(OsString, OsString)]) -> Self {
+        let path = env.iter().rev().find(|(name, _)| name == "PATH").map_or(&b""[..], |(_, path)| path.as_bytes());
+        let dirs = || path.split(|byte| *byte == b':').map(|dir| Path::new(OsStr::from_bytes(dir)));
+        let find = |name| dirs().filter(|dir| dir.is_absolute()).map(|dir| dir.join(name)).find(|file| is_program(file));
+        let program = find("bash").or_else(|| find("sh")).unwrap_or_else(|| PathBuf::from("/bin/sh"));
+        Self { program }
+    }
+
+    /// Its file.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// Starts a command.
+    pub fn start(&self, command: &str, cx: &ToolCx) -> io::Result<(ProcessTree, Directory)> {
+        let (reader, writer) = io::pipe()?;
+        // Non-blocking: background processes inherit the other end, so this one may never see its end.
+        fcntl(&reader, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+        let writer = out_of_the_way(writer.into());
+        let number = writer.as_raw_fd();
+        // On the same line as the command, so that error messages count its lines right. The exit status stays that of
+        // the command; one that sets its own EXIT trap or replaces the shell just does not move the session.
+        let script = format!("trap '{{ pwd -P >/dev/fd/{number}; }} 2>/dev/null' EXIT; {command}");
+        let args = [OsStr::new("-c"), OsStr::new(&script)];
+        let env = environment(cx);
+        let launch =
+            Launch { program: &self.program, args: &args, cwd: &cx.cwd, env: &env, keep: Some(&writer) };
+        Ok((ProcessTree::start(&launch)?, Directory { pipe: reader }))
+    }
+}
+
+impl Directory {
+    /// The directory, once the shell has exited. What it wrote is in the pipe then, or never will be.
+    pub fn read(mut self) -> Option<PathBuf> {
+        let mut bytes = Vec::new();
+        // Ends with an error when some background process still has the pipe: what came before that is ours.
+        let _ = (&mut self.pipe).take(DIRECTORY_BYTES_MAX).read_to_end(&mut bytes);
+        let path = bytes.strip_suffix(b"\n")?;
+        let path = PathBuf::from(OsString::from_vec(path.to_vec()));
+        path.is_absolute().then_some(path)
+    }
+}
+
+/// The exit code the way shells count: a signal is 128 and more.
+pub(super) fn exit_code(status: ExitStatus) -> i32 {
+    status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(-1)
+}
+
+/// The signal that ended the shell itself.
+pub(super) fn signal_of(status: ExitStatus) -> Option<i32> {
+    status.signal()
+}
+
+fn environment(cx: &ToolCx) -> Vec<(OsString, OsString)> {
+    let withheld = |name: &OsStr| {
+        WITHHELD.iter().any(|withheld| name == *withheld)
+            || name.as_bytes().starts_with(WITHHELD_PREFIX.as_bytes())
+    };
+    let own = [
+        (OsString::from("CLAUDECODE"), OsString::from("1")),
+        // Nobody is there to leave an editor or a pager.
+        (OsString::from("GIT_EDITOR"), OsString::from("true")),
+        (OsString::from("PWD"), cx.cwd.clone().into_os_string()),
+    ];
+    cx.env.iter().filter(|(name, _)| !withheld(name)).cloned().chain(own).collect()
+}
+
+/// The same pipe under a number scripts do not use; under its own where there is no such number.
+fn out_of_the_way(descriptor: OwnedFd) -> OwnedFd {
+    match fcntl(&descriptor, FcntlArg::F_DUPFD_CLOEXEC(DIRECTORY_DESCRIPTOR_MIN)) {
+        // SAFETY: the call above just made this descriptor, and nobody else has it.
+        Ok(number) => unsafe { OwnedFd::from_raw_fd(number) },
+        Err(_) => descriptor,
+    }
+}
+
+fn is_program(file: &Path) -> bool {
+    file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}

@@ -1,0 +1,49 @@
+//! The tools every session has. Each file is one tool; the page beside it is what the model reads about it.
+
+mod bash;
+mod edit;
+mod glob;
+mod grep;
+mod read;
+mod write;
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::tool::{Output, Tool, ToolCx};
+
+/// All built-in tools, by name: the order is part of what is cached, so it never depends on anything.
+pub fn all() -> Vec<Arc<dyn Tool>> {
+    vec![bash::tool(), edit::tool(), glob::tool(), grep::tool(), read::tool(), write::tool()]
+}
+
+/// What a call answers that the user stopped.
+const INTERRUPTED: &str = "Interrupted by the user before it was done.";
+
+/// Runs work that blocks beside the runtime. The work sees a token that is set when the call is interrupted or
+/// dropped, and the call answers at once when that happens.
+async fn looking(cx: &ToolCx, work: impl FnOnce(&CancellationToken) -> Output + Send + 'static) -> Output {
+    let cancel = cx.cancel.child_token();
+    tokio::select! {
+        biased;
+        () = cx.cancel.cancelled() => Output::error(INTERRUPTED),
+        output = changing(cancel, work) => output,
+    }
+}
+
+/// The same for work that changes something: it is waited for, so that the answer says what really happened.
+async fn changing(
+    cancel: CancellationToken,
+    work: impl FnOnce(&CancellationToken) -> Output + Send + 'static,
+) -> Output {
+    let _dropped = cancel.clone().drop_guard();
+    match tokio::task::spawn_blocking(move || work(&cancel)).await {
+        Ok(output) => output,
+        // One tool's panic is an error result, not the end of the session.
+        Err(error) => Output::error(format!("The tool failed inside: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

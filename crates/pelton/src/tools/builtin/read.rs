@@ -1,0 +1,277 @@
+//! Read: the text of a file, a page at a time.
+
+mod pager;
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use self::pager::{Page, Pager, Wanted};
+use super::looking;
+use crate::limits::{READ_SCAN_BYTES_MAX, ToolLimits};
+use crate::tools::disk::{DiskError, Place, neighbours};
+use crate::tools::file_memory::{FileMemory, Fingerprint, Fingerprinter, Reading};
+use crate::tools::lenient;
+use crate::tools::text::{Decoder, Encoding, SNIFFED_BYTES};
+use crate::tools::tool::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx, parse_input};
+
+/// The tool.
+pub(super) fn tool() -> Arc<dyn Tool> {
+    Arc::new(ReadTool)
+}
+
+struct ReadTool;
+
+/// Bytes of a file that are in memory at once.
+const PIECE_BYTES: usize = 64 * 1024;
+
+const SPEC: Spec = Spec {
+    name: "Read",
+    description: include_str!("read.md"),
+    input_schema: r#"{"type":"object","properties":{"file_path":{"type":"string"},"offset":{"type":"integer","minimum":1},"limit":{"type":"integer","minimum":1}},"required":["file_path"],"additionalProperties":false}"#,
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    file_path: PathBuf,
+    #[serde(default, deserialize_with = "lenient::count")]
+    offset: Option<u64>,
+    #[serde(default, deserialize_with = "lenient::count")]
+    limit: Option<u64>,
+}
+
+impl Tool for ReadTool {
+    fn spec(&self) -> &Spec {
+        &SPEC
+    }
+
+    fn safety(&self, _input: &Value) -> Safety {
+        Safety::Shared
+    }
+
+    fn access(&self, input: &Value, cx: &ToolCx) -> Result<Access, InvalidInput> {
+        parse(input).map(|input| Access::Read(cx.absolute(&input.file_path)))
+    }
+
+    fn run<'a>(&'a self, input: Value, cx: &'a ToolCx) -> BoxFuture<'a, Output> {
+        Box::pin(async move {
+            let input = match parse(&input) {
+                Ok(input) => input,
+                Err(InvalidInput(why)) => return Output::unusable(why),
+            };
+            let path = cx.absolute(&input.file_path);
+            let (files, limits) = (cx.files.clone(), cx.limits.clone());
+            looking(cx, move |cancel| read(&path, &input, &files, &limits, cancel).unwrap_or_else(|refused| refused))
+                .await
+        })
+    }
+}
+
+fn parse(input: &Value) -> Result<Input, InvalidInput> {
+    let input: Input = parse_input(input)?;
+    if input.file_path.as_os_str().is_empty() {
+        return Err(InvalidInput("`file_path` is empty".to_owned()));
+    }
+    if input.limit == Some(0) {
+        return Err(InvalidInput("`limit` must be 1 or more".to_owned()));
+    }
+    Ok(input)
+}
+
+/// Both sides are answers; the error side leaves early.
+fn read(
+    path: &Path,
+    input: &Input,
+    files: &FileMemory,
+    limits: &ToolLimits,
+    cancel: &CancellationToken,
+) -> Result<Output, Output> {
+    let shown = path.display();
+    let refused = |error: DiskError| refusal(path, &error);
+    let place = Place::find(path).map_err(refused)?;
+    let (mut file, _) = place.open().map_err(refused)?;
+    // Models count from zero now and then; the first line is meant.
+    let start = input.offset.unwrap_or(1).max(1);
+    let wanted = Wanted {
+        start,
+        lines_max: input.limit.unwrap_or(limits.read_lines_max as u64),
+        bytes_max: limits.read_bytes_max,
+        line_chars_max: limits.read_line_chars_max,
+    };
+    let (page, content, encoding) = match scan(&mut file, wanted, cancel).map_err(refused)? {
+        Scan::Text { page, content, encoding } => (page, content, encoding),
+        Scan::Media(kind) => {
+            return Err(Output::error(format!(
+                "{shown} is {kind}. Read shows text only: it cannot show {kind} yet."
+            )));
+        }
+        Scan::Binary => {
+            return Err(Output::error(format!(
+                "{shown} is a binary file. Read shows text only; `file`, `xxd` or `strings` in Bash can say more."
+            )));
+        }
+    };
+    if input.limit.is_some() && page.over_bytes {
+        return Err(Output::error(format!(
+            "{shown}: lines {start} to {} hold more than {} KB, the most one Read returns. Ask for fewer lines: about \
+             {} of them fit. Grep finds a place in a large file.",
+            start.saturating_add(wanted.lines_max).saturating_sub(1).min(page.total),
+            limits.read_bytes_max / 1024,
+            page.next - page.first,
+        )));
+    }
+    if let Some(content) = content {
+        let reading = Reading {
+            content,
+            lines: page.first..page.next,
+            lines_total: page.total,
+            lines_cut: page.lines_cut > 0,
+            range_asked: input.limit.is_some() || input.offset.is_some(),
+        };
+        files.note_read(place.path(), reading);
+    }
+
+    let mut text = page.numbered();
+    let mut note = |words: String| {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&words);
+    };
+    if page.total == 0 {
+        note(format!("[{shown} exists but is empty.]"));
+    } else if page.lines.is_empty() {
+        note(format!("[Offset {start} is past the end: {shown} has {} lines.]", page.total));
+    } else if input.limit.is_none() && (page.next <= page.total || !page.counted) {
+        note(format!(
+            "[PARTIAL: lines {} to {} of {}{}. A Read returns at most {} lines and {} KB. Go on with offset {}; until \
+             all is read, {shown} does not count as read.]",
+            page.first,
+            page.next - 1,
+            if page.counted { "" } else { "more than " },
+            page.total,
+            limits.read_lines_max,
+            limits.read_bytes_max / 1024,
+            page.next,
+        ));
+    }
+    if page.lines_cut > 0 {
+        note(format!("[{} lines are cut at {} characters.]", page.lines_cut, limits.read_line_chars_max));
+    }
+    if page.lossy {
+        note("[Not valid UTF-8: bytes that are no characters are shown as \u{FFFD}. Edit keeps them as they are.]".to_owned());
+    }
+    if encoding.unit_bytes() > 1 {
+        note(format!("[Encoding: {}; Edit keeps it.]", encoding.name()));
+    }
+    let detail = json!({
+        "type": "text",
+        "file": {
+            "filePath": path,
+            "content": page.content(),
+            "numLines": page.lines.len(),
+            "startLine": page.first,
+            "totalLines": page.total,
+        },
+    });
+    Ok(Output::text(text).with_detail(detail))
+}
+
+enum Scan {
+    Text {
+        page: Page,
+        /// The whole file, when it was looked at as a whole.
+        content: Option<Fingerprint>,
+        encoding: Encoding,
+    },
+    Media(&'static str),
+    Binary,
+}
+
+/// Goes through the file once, in pieces: for the page, the number of lines and the fingerprint.
+fn scan(file: &mut File, wanted: Wanted, cancel: &CancellationToken) -> Result<Scan, DiskError> {
+    let mut piece = vec![0; PIECE_BYTES];
+    // The first piece decides what kind of file this is, so it is filled before it is looked at.
+    let mut filled = 0;
+    while filled < SNIFFED_BYTES {
+        match file.read(&mut piece[filled..])? {
+            0 => break,
+            read => filled += read,
+        }
+    }
+    if let Some(kind) = media_kind(&piece[..filled]) {
+        return Ok(Scan::Media(kind));
+    }
+    let Some(encoding) = Encoding::sniff(&piece[..filled]) else { return Ok(Scan::Binary) };
+
+    let mut pager = Pager::new(wanted);
+    let mut fingerprinter = Fingerprinter::default();
+    let mut decoder = Decoder::new(encoding);
+    let mut decoded = Vec::new();
+    let mut mark = encoding.mark_bytes(&piece[..filled]);
+    let mut scanned = 0;
+    while filled > 0 {
+        if cancel.is_cancelled() {
+            return Err(DiskError::Interrupted);
+        }
+        fingerprinter.add(&piece[..filled]);
+        decoded.clear();
+        decoder.feed(&piece[mark..filled], &mut decoded);
+        pager.feed(&decoded);
+        mark = 0;
+        scanned += filled as u64;
+        if scanned >= READ_SCAN_BYTES_MAX && pager.is_full() {
+            let page = Page { counted: false, ..pager.finish() };
+            return Ok(Scan::Text { page, content: None, encoding });
+        }
+        filled = file.read(&mut piece)?;
+    }
+    decoded.clear();
+    decoder.finish(&mut decoded);
+    pager.feed(&decoded);
+    Ok(Scan::Text { page: pager.finish(), content: Some(fingerprinter.finish()), encoding })
+}
+
+/// What a file that is no text is, when its first bytes say so.
+fn media_kind(head: &[u8]) -> Option<&'static str> {
+    if head.starts_with(b"\x89PNG\r\n\x1a\n") {
+        Some("a PNG image")
+    } else if head.starts_with(b"\xFF\xD8\xFF") {
+        Some("a JPEG image")
+    } else if head.starts_with(b"GIF87a") || head.starts_with(b"GIF89a") {
+        Some("a GIF image")
+    } else if head.starts_with(b"RIFF") && head.get(8..12) == Some(b"WEBP") {
+        Some("a WebP image")
+    } else if head.starts_with(b"%PDF-") {
+        Some("a PDF document")
+    } else {
+        None
+    }
+}
+
+fn refusal(path: &Path, error: &DiskError) -> Output {
+    let shown = path.display();
+    Output::error(match error {
+        DiskError::Missing => {
+            let near: Vec<String> = neighbours(path).iter().map(|path| path.display().to_string()).collect();
+            if near.is_empty() {
+                format!("{shown} does not exist.")
+            } else {
+                format!("{shown} does not exist. Similar names: {}", near.join(", "))
+            }
+        }
+        DiskError::Directory => format!("{shown} is a directory. List it with Glob, or `ls` in Bash."),
+        DiskError::Interrupted => super::INTERRUPTED.to_owned(),
+        error => format!("{shown} {error}."),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,164 @@
+//! Write: a whole file, new or replaced.
+
+use std::io::Read as _;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::changing;
+use crate::limits::{ORIGINAL_BYTES_MAX, ToolLimits};
+use crate::tools::disk::{DiskError, Place};
+use crate::tools::file_memory::{FileMemory, Fingerprint, Known};
+use crate::tools::patch::Stretch;
+use crate::tools::text::Encoding;
+use crate::tools::tool::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx, parse_input};
+
+/// The tool.
+pub(super) fn tool() -> Arc<dyn Tool> {
+    Arc::new(WriteTool)
+}
+
+struct WriteTool;
+
+const SPEC: Spec = Spec {
+    name: "Write",
+    description: include_str!("write.md"),
+    input_schema: r#"{"type":"object","properties":{"file_path":{"type":"string"},"content":{"type":"string"}},"required":["file_path","content"],"additionalProperties":false}"#,
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    file_path: PathBuf,
+    content: String,
+}
+
+impl Tool for WriteTool {
+    fn spec(&self) -> &Spec {
+        &SPEC
+    }
+
+    fn safety(&self, _input: &Value) -> Safety {
+        Safety::Alone
+    }
+
+    fn access(&self, input: &Value, cx: &ToolCx) -> Result<Access, InvalidInput> {
+        parse(input).map(|input| Access::Edit(cx.absolute(&input.file_path)))
+    }
+
+    fn run<'a>(&'a self, input: Value, cx: &'a ToolCx) -> BoxFuture<'a, Output> {
+        Box::pin(async move {
+            let input = match parse(&input) {
+                Ok(input) => input,
+                Err(InvalidInput(why)) => return Output::unusable(why),
+            };
+            let path = cx.absolute(&input.file_path);
+            let (files, limits) = (cx.files.clone(), cx.limits.clone());
+            let work = move |cancel: &CancellationToken| {
+                write(&path, &input.content, &files, &limits, cancel).unwrap_or_else(|refused| refused)
+            };
+            changing(cx.cancel.child_token(), work).await
+        })
+    }
+}
+
+fn parse(input: &Value) -> Result<Input, InvalidInput> {
+    let input: Input = parse_input(input)?;
+    if input.file_path.as_os_str().is_empty() {
+        return Err(InvalidInput("`file_path` is empty".to_owned()));
+    }
+    Ok(input)
+}
+
+/// Both sides are answers; the error side leaves early.
+fn write(
+    path: &Path,
+    content: &str,
+    files: &FileMemory,
+    limits: &ToolLimits,
+    cancel: &CancellationToken,
+) -> Result<Output, Output> {
+    let shown = path.display();
+    let refused = |error: DiskError| Output::error(format!("{shown} {error}."));
+    let place = Place::find_or_make(path).map_err(refused)?;
+    let (mut file, found) = match place.open() {
+        Ok(opened) => opened,
+        Err(DiskError::Missing) => {
+            place.replace(content.as_bytes(), None, cancel).map_err(refused)?;
+            remember(files, &place, content);
+            let detail = json!({
+                "type": "create",
+                "filePath": path,
+                "content": content,
+                "structuredPatch": [],
+                "originalFile": null,
+            });
+            return Ok(Output::text(format!("Created {shown}.")).with_detail(detail));
+        }
+        Err(error) => return Err(refused(error)),
+    };
+    if found.metadata.size() > limits.edit_bytes_max {
+        return Err(Output::error(format!("{shown} is larger than {} bytes: too large to replace.", limits.edit_bytes_max)));
+    }
+    let mut original = Vec::new();
+    file.read_to_end(&mut original).map_err(|error| refused(error.into()))?;
+    if original == content.as_bytes() {
+        remember(files, &place, content);
+        let detail = detail_of_update(path, content, &original, content);
+        return Ok(Output::text(format!("{shown} already has this content; nothing was changed.")).with_detail(detail));
+    }
+    let why_not = match files.recall(place.path(), Fingerprint::of(&original)) {
+        // Nothing can be lost of an empty file.
+        _ if original.is_empty() => None,
+        Known::Whole { lines_cut: false } => None,
+        Known::Whole { lines_cut: true } => {
+            Some("has lines that Read showed only in part, so replacing it could lose them. Use Edit")
+        }
+        Known::Changed { .. } => Some("changed since it was read. Read it again first"),
+        Known::Lines(_) | Known::FirstPage => Some("was read only in part. Read the rest first, or use Edit"),
+        Known::Never => Some("exists and has not been read in this session. Read it first"),
+    };
+    if let Some(why_not) = why_not {
+        return Err(Output::error(format!("{shown} {why_not}. Nothing was written.")));
+    }
+    if !place.is_writable() {
+        return Err(Output::error(format!("{shown} is read-only. Nothing was written.")));
+    }
+    place.replace(content.as_bytes(), Some(&found), cancel).map_err(refused)?;
+    remember(files, &place, content);
+
+    let mut text = format!("Replaced the content of {shown}.");
+    let encoding = Encoding::of(&original).unwrap_or(Encoding::AsciiAndUnknown);
+    if encoding != Encoding::Utf8 {
+        text.push_str(&format!(" Its encoding was {}; it is UTF-8 now.", encoding.name()));
+    } else if original.windows(2).any(|pair| pair == b"\r\n") && !content.contains("\r\n") {
+        text.push_str(" Its lines ended in CRLF; they end in LF now.");
+    }
+    if found.metadata.nlink() > 1 {
+        text.push_str(" It had other hard links: those keep the old content.");
+    }
+    let old = encoding.decode(&original);
+    Ok(Output::text(text).with_detail(detail_of_update(path, content, &original, &old)))
+}
+
+fn remember(files: &FileMemory, place: &Place, content: &str) {
+    files.note_written(place.path(), Fingerprint::of(content.as_bytes()), content.lines().count() as u64);
+}
+
+fn detail_of_update(path: &Path, content: &str, original: &[u8], original_text: &str) -> Value {
+    json!({
+        "type": "update",
+        "filePath": path,
+        "content": content,
+        "structuredPatch": Stretch::whole(original_text, content).hunks(),
+        "originalFile": (original.len() <= ORIGINAL_BYTES_MAX).then_some(original_text),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,316 @@
+//! Files as the tools touch them: found once, opened without waiting, replaced whole or not at all.
+//!
+//! A path is resolved to a [`Place`]: an opened directory and a name in it that is not a link. Everything after that
+//! goes through the opened directory, so a link that appears later is refused instead of followed.
+
+use std::ffi::OsString;
+use std::fs::{self, File, Metadata};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use nix::errno::Errno;
+use nix::fcntl::{AtFlags, OFlag, openat, renameat};
+use nix::libc;
+use nix::sys::stat::{FileStat, Mode, fstatat};
+use nix::unistd::{AccessFlags, UnlinkatFlags, faccessat, fsync, unlinkat};
+use tokio_util::sync::CancellationToken;
+
+use crate::limits::{LINKS_FOLLOWED_MAX, NEIGHBOURS_READ_MAX, TEMPORARY_NAMES_TRIED_MAX};
+
+/// Why a file cannot be worked on. Reads on after the path: "`/a/b` is a directory".
+#[derive(Debug, thiserror::Error)]
+pub enum DiskError {
+    /// Neither the file nor, perhaps, its directory is there.
+    #[error("does not exist")]
+    Missing,
+    /// A directory.
+    #[error("is a directory")]
+    Directory,
+    /// Something that is not a file with content of its own.
+    #[error("is {0}, not a regular file")]
+    Special(&'static str),
+    /// Somebody else replaced or changed it while it was worked on.
+    #[error("changed while it was being worked on; nothing was written. Read it again")]
+    Moved,
+    /// The session ended first.
+    #[error("was not written: interrupted")]
+    Interrupted,
+    /// Anything else the system said.
+    #[error("cannot be used: {0}")]
+    Io(#[from] io::Error),
+}
+
+impl From<Errno> for DiskError {
+    fn from(errno: Errno) -> Self {
+        match errno {
+            Errno::ENOENT => Self::Missing,
+            // What was resolved to a plain name is a link now.
+            Errno::ELOOP => Self::Moved,
+            errno => Self::Io(errno.into()),
+        }
+    }
+}
+
+/// Where a file is: an opened directory, and a name in it that was not a link when it was resolved.
+#[derive(Debug)]
+pub struct Place {
+    dir: OwnedFd,
+    path: PathBuf,
+    name: OsString,
+}
+
+/// A file as it was found, to notice whether it is still the same.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// What the system says about it.
+    pub metadata: Metadata,
+}
+
+impl Place {
+    /// Finds the place `path` means, links resolved. The directory must exist, the file need not.
+    pub fn find(path: &Path) -> Result<Self, DiskError> {
+        let path = resolve(path)?;
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Err(DiskError::Directory) };
+        let dir = fs::OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC)
+            .open(parent)
+            .map_err(missing)?;
+        // Where the system can tell, the directory that was opened is the one that was resolved.
+        if let Some(opened) = path_of(&dir)
+            && opened != parent
+        {
+            return Err(DiskError::Moved);
+        }
+        let name = name.to_os_string();
+        Ok(Self { dir: dir.into(), path, name })
+    }
+
+    /// The same, making the directories that are missing.
+    pub fn find_or_make(path: &Path) -> Result<Self, DiskError> {
+        match Self::find(path) {
+            Err(DiskError::Missing) => {
+                let target = resolve_missing(path)?;
+                let parent = target.parent().ok_or(DiskError::Directory)?;
+                fs::create_dir_all(parent)?;
+                Self::find(&target)
+            }
+            found => found,
+        }
+    }
+
+    /// The real path: absolute, without links.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens the file for reading, without ever waiting for someone at the other end.
+    pub fn open(&self) -> Result<(File, Found), DiskError> {
+        // Looking first, because merely opening a device can do something.
+        let stat = fstatat(&self.dir, self.name.as_os_str(), AtFlags::AT_SYMLINK_NOFOLLOW)?;
+        regular(stat.st_mode)?;
+        let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOFOLLOW | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+        let file = File::from(openat(&self.dir, self.name.as_os_str(), flags, Mode::empty())?);
+        let metadata = file.metadata()?;
+        regular(metadata.mode())?;
+        if self.path.starts_with("/proc") {
+            // The processes' secrets are in there, and reading some of it waits or acts.
+            return Err(DiskError::Special("a view into the kernel"));
+        }
+        Ok((file, Found { metadata }))
+    }
+
+    /// Whether the file may be written. Replacing it would work without that right, against its owner's will.
+    pub fn is_writable(&self) -> bool {
+        faccessat(&self.dir, self.name.as_os_str(), AccessFlags::W_OK, AtFlags::AT_EACCESS).is_ok()
+    }
+
+    /// Puts `content` in the place of what was `found` there (`None`: nothing), keeping its owner and mode. Readers
+    /// see the old content or the new, never a part.
+    pub fn replace(
+        &self,
+        content: &[u8],
+        found: Option<&Found>,
+        cancel: &CancellationToken,
+    ) -> Result<(), DiskError> {
+        // A new file gets what the process's mask leaves; one that replaces another is private until it is like it.
+        let mode = if found.is_some() { 0o600 } else { 0o666 };
+        let (mut temporary, mut file) = Temporary::make(&self.dir, Mode::from_bits_truncate(mode))?;
+        if let Some(Found { metadata }) = found {
+            let own = file.metadata()?;
+            if (own.uid(), own.gid()) != (metadata.uid(), metadata.gid()) {
+                // Only some may give files away. Without it the file is ours, as with any editor that replaces.
+                let _ = std::os::unix::fs::fchown(&file, Some(metadata.uid()), Some(metadata.gid()));
+            }
+            file.set_permissions(fs::Permissions::from_mode(metadata.mode() & 0o7777))?;
+        }
+        file.write_all(content)?;
+        file.sync_all()?;
+        if !self.is_still(found)? {
+            return Err(DiskError::Moved);
+        }
+        if cancel.is_cancelled() {
+            return Err(DiskError::Interrupted);
+        }
+        renameat(&self.dir, temporary.name.as_str(), &self.dir, self.name.as_os_str())?;
+        temporary.there = false;
+        // The content is there already; a file system that cannot sync directories does not undo that.
+        let _ = fsync(&self.dir);
+        Ok(())
+    }
+
+    fn is_still(&self, found: Option<&Found>) -> Result<bool, DiskError> {
+        let now = match fstatat(&self.dir, self.name.as_os_str(), AtFlags::AT_SYMLINK_NOFOLLOW) {
+            Ok(stat) => Some(stat),
+            Err(Errno::ENOENT) => None,
+            Err(errno) => return Err(errno.into()),
+        };
+        Ok(match (found, now) {
+            (None, None) => true,
+            (Some(found), Some(now)) => stamp_of_metadata(&found.metadata) == stamp_of_stat(&now),
+            _ => false,
+        })
+    }
+}
+
+/// Names in the directory of a missing file that look like what was meant, best first.
+pub fn neighbours(path: &Path) -> Vec<PathBuf> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
+        return Vec::new();
+    };
+    let Ok(entries) = fs::read_dir(parent) else { return Vec::new() };
+    let names: Vec<String> = entries
+        .take(NEIGHBOURS_READ_MAX)
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    similar::get_close_matches(name, &names, 3, 0.6).into_iter().map(|name| parent.join(name)).collect()
+}
+
+/// A file that is removed again unless it was renamed.
+struct Temporary<'a> {
+    dir: &'a OwnedFd,
+    name: String,
+    /// It still has this name.
+    there: bool,
+}
+
+impl<'a> Temporary<'a> {
+    fn make(dir: &'a OwnedFd, mode: Mode) -> Result<(Self, File), DiskError> {
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let mut tries = 0;
+        loop {
+            // Unique on this machine. Another machine, or a process that died with our number, may have taken it.
+            let name = format!(".pelton-{}-{}.tmp", nix::unistd::getpid(), MADE.fetch_add(1, Ordering::Relaxed));
+            match openat(dir, name.as_str(), flags, mode) {
+                Ok(file) => return Ok((Self { dir, name, there: true }, file.into())),
+                Err(Errno::EEXIST) if tries < TEMPORARY_NAMES_TRIED_MAX => tries += 1,
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+}
+
+impl Drop for Temporary<'_> {
+    fn drop(&mut self) {
+        if self.there {
+            // If it cannot be removed there is nobody left to tell.
+            let _ = unlinkat(self.dir, self.name.as_str(), UnlinkatFlags::NoRemoveDir);
+        }
+    }
+}
+
+/// The path behind `path`: absolute, every link followed, the last name perhaps not there yet.
+fn resolve(path: &Path) -> Result<PathBuf, DiskError> {
+    let mut path = path.to_path_buf();
+    for _ in 0..LINKS_FOLLOWED_MAX {
+        let Some(name) = path.file_name() else {
+            // `/` or `..`: can only be a directory.
+            return fs::canonicalize(&path).map_err(missing);
+        };
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).ok_or(DiskError::Missing)?;
+        let real = fs::canonicalize(parent).map_err(missing)?.join(name);
+        match fs::read_link(&real) {
+            Ok(target) => path = real.with_file_name("").join(target),
+            Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::NotFound) => {
+                return Ok(real);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(io::Error::from(Errno::ELOOP).into())
+}
+
+/// What `path` will mean once its missing directories are made: the deepest directory that is there, resolved, and
+/// the names below it.
+fn resolve_missing(path: &Path) -> Result<PathBuf, DiskError> {
+    if path.components().any(|part| part == std::path::Component::ParentDir) {
+        // Where `missing/..` leads is anybody's guess.
+        return Err(DiskError::Missing);
+    }
+    for existing in path.ancestors().skip(1) {
+        match fs::canonicalize(existing) {
+            Ok(real) => {
+                let below = path.strip_prefix(existing).map_err(|_| DiskError::Missing)?;
+                return Ok(real.join(below));
+            }
+            // A dangling link is not a directory to be made.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && fs::symlink_metadata(existing).is_err() => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(DiskError::Missing)
+}
+
+fn missing(error: io::Error) -> DiskError {
+    if error.kind() == io::ErrorKind::NotFound { DiskError::Missing } else { error.into() }
+}
+
+#[cfg(target_os = "linux")]
+fn path_of(dir: &File) -> Option<PathBuf> {
+    use std::os::fd::AsRawFd;
+    fs::read_link(format!("/proc/self/fd/{}", dir.as_fd().as_raw_fd())).ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn path_of(_dir: &File) -> Option<PathBuf> {
+    None
+}
+
+// The width of a mode differs between systems.
+#[allow(clippy::unnecessary_cast)]
+fn regular(mode: impl Into<u32>) -> Result<(), DiskError> {
+    match mode.into() & libc::S_IFMT as u32 {
+        kind if kind == libc::S_IFREG as u32 => Ok(()),
+        kind if kind == libc::S_IFDIR as u32 => Err(DiskError::Directory),
+        kind if kind == libc::S_IFLNK as u32 => Err(DiskError::Moved),
+        kind if kind == libc::S_IFIFO as u32 => Err(DiskError::Special("a FIFO")),
+        kind if kind == libc::S_IFSOCK as u32 => Err(DiskError::Special("a socket")),
+        _ => Err(DiskError::Special("a device")),
+    }
+}
+
+type Stamp = (u64, u64, u64, i64, i64);
+
+fn stamp_of_metadata(metadata: &Metadata) -> Stamp {
+    (metadata.dev(), metadata.ino(), metadata.size(), metadata.mtime(), metadata.mtime_nsec())
+}
+
+// The widths of these fields differ between systems.
+#[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
+fn stamp_of_stat(stat: &FileStat) -> Stamp {
+    (
+        stat.st_dev as u64,
+        stat.st_ino as u64,
+        stat.st_size as u64,
+        stat.st_mtime as i64,
+        stat.st_mtime_nsec as i64,
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,252 @@
+//! Which files this session has read, and what they looked like then.
+//!
+//! A file may be changed only by someone who knows it. What counts is the content, not the time stamp: a file that
+//! was touched, reached by another name or moved is still known when its bytes are the ones that were read. Reading
+//! in pages adds up.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hasher};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::limits::{FILES_REMEMBERED_MAX, FILE_PAGES_REMEMBERED_MAX};
+
+/// The memory of one session. Shared by its tools.
+#[derive(Debug, Default)]
+pub struct FileMemory {
+    remembered: Mutex<Remembered>,
+}
+
+/// What is known about a file whose content is now this.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Known {
+    /// Every line was read.
+    Whole {
+        /// Some lines were too long and shown only in part.
+        lines_cut: bool,
+    },
+    /// These lines (counted from 1, end exclusive) were read because the model asked for them.
+    Lines(Vec<Range<u64>>),
+    /// A first page was shown to a model that had asked for the whole file. It may believe it saw everything, so
+    /// this does not count until it asks for another page.
+    FirstPage,
+    /// The file was read, but holds something else now.
+    Changed {
+        /// The earlier content was read whole.
+        was_whole: bool,
+    },
+    /// Nothing.
+    Never,
+}
+
+/// One reading of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reading {
+    /// What the whole file was like.
+    pub content: Fingerprint,
+    /// The lines shown, counted from 1, end exclusive.
+    pub lines: Range<u64>,
+    /// The lines of the whole file.
+    pub lines_total: u64,
+    /// Some of the lines were too long and shown only in part.
+    pub lines_cut: bool,
+    /// The model named the range itself.
+    pub range_asked: bool,
+}
+
+/// A change of lines by an edit, in the numbering before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LineChange {
+    /// The first line touched, counted from 1.
+    pub first: u64,
+    /// How many line ends the edit took away.
+    pub removed: u64,
+    /// How many line ends it brought.
+    pub added: u64,
+}
+
+/// Stands for the content of a file: its length and a hash. Good for noticing change in one process; not for storing,
+/// and no defence against someone who forges collisions (an edit still needs its exact, unique match).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Fingerprint {
+    bytes: u64,
+    hash: u64,
+}
+
+/// Makes a [`Fingerprint`] of content that comes in pieces.
+#[derive(Debug, Clone, Default)]
+pub struct Fingerprinter {
+    bytes: u64,
+    hasher: DefaultHasher,
+}
+
+#[derive(Debug, Default)]
+struct Remembered {
+    files: HashMap<PathBuf, Seen>,
+    /// Counts uses, to forget the file that was not used for longest.
+    uses: u64,
+}
+
+#[derive(Debug, Clone)]
+struct Seen {
+    content: Fingerprint,
+    /// Sorted, apart from each other, never empty.
+    pages: Vec<Range<u64>>,
+    lines_total: u64,
+    lines_cut: bool,
+    range_asked: bool,
+    used: u64,
+}
+
+impl FileMemory {
+    /// A memory of nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Remembers a reading. Pages of the same content add up. `path` is the real path, links resolved.
+    pub fn note_read(&self, path: &Path, reading: Reading) {
+        let Reading { content, lines, lines_total, lines_cut, range_asked } = reading;
+        let mut seen = Seen { content, pages: Vec::new(), lines_total, lines_cut, range_asked, used: 0 };
+        let mut remembered = self.lock();
+        if let Some(before) = remembered.files.get(path).filter(|before| before.content == content) {
+            seen.pages = before.pages.clone();
+            seen.lines_cut |= before.lines_cut;
+            seen.range_asked |= before.range_asked;
+        }
+        seen.add_page(lines);
+        remembered.put(path, seen);
+    }
+
+    /// Remembers a file that this session wrote whole.
+    pub fn note_written(&self, path: &Path, content: Fingerprint, lines_total: u64) {
+        let lines = 1..lines_total.saturating_add(1);
+        self.note_read(path, Reading { content, lines, lines_total, lines_cut: false, range_asked: false });
+    }
+
+    /// Remembers an edit that made `new` of `old`: what was known stays known, at its new place. `changes` are in
+    /// order and apart.
+    pub fn note_edit(&self, path: &Path, old: Fingerprint, new: Fingerprint, changes: &[LineChange]) {
+        let mut remembered = self.lock();
+        let own = remembered.files.get(path).filter(|seen| seen.content == old);
+        let Some(mut seen) = own.or_else(|| remembered.elsewhere(old)).cloned() else { return };
+        seen.content = new;
+        for change in changes.iter().rev() {
+            let after = change.first.saturating_add(change.removed);
+            let moved = |line: u64| {
+                if line > after { (line - change.removed).saturating_add(change.added) } else { line }
+            };
+            for page in &mut seen.pages {
+                *page = moved(page.start)..moved(page.end);
+            }
+            seen.lines_total = seen.lines_total.saturating_sub(change.removed).saturating_add(change.added);
+        }
+        remembered.put(path, seen);
+    }
+
+    /// What is known about the file at `path` (its real path) when it holds `content`.
+    pub fn recall(&self, path: &Path, content: Fingerprint) -> Known {
+        let mut remembered = self.lock();
+        remembered.uses += 1;
+        let now = remembered.uses;
+        let own = remembered.files.get_mut(path).map(|seen| {
+            seen.used = now;
+            seen.clone()
+        });
+        if let Some(seen) = own.as_ref().filter(|seen| seen.content == content) {
+            return seen.known();
+        }
+        match (remembered.elsewhere(content), own) {
+            (Some(seen), _) => seen.known(),
+            (None, Some(seen)) => Known::Changed { was_whole: seen.is_whole() },
+            (None, None) => Known::Never,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Remembered> {
+        // Every change is one insertion: a panic elsewhere cannot leave it half done.
+        self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Fingerprint {
+    /// The fingerprint of content that is at hand.
+    pub fn of(content: &[u8]) -> Self {
+        let mut fingerprinter = Fingerprinter::default();
+        fingerprinter.add(content);
+        fingerprinter.finish()
+    }
+}
+
+impl Fingerprinter {
+    /// Takes the next piece.
+    pub fn add(&mut self, piece: &[u8]) {
+        self.bytes += piece.len() as u64;
+        self.hasher.write(piece);
+    }
+
+    /// The fingerprint of all pieces.
+    pub fn finish(&self) -> Fingerprint {
+        Fingerprint { bytes: self.bytes, hash: self.hasher.finish() }
+    }
+}
+
+impl Remembered {
+    /// The same bytes, read whole under another name: moved, copied, or a name that differs only in case.
+    fn elsewhere(&self, content: Fingerprint) -> Option<&Seen> {
+        self.files.values().find(|seen| seen.content == content && seen.is_whole())
+    }
+
+    fn put(&mut self, path: &Path, mut seen: Seen) {
+        self.uses += 1;
+        seen.used = self.uses;
+        self.files.insert(path.to_path_buf(), seen);
+        if self.files.len() > FILES_REMEMBERED_MAX {
+            let oldest = self.files.iter().min_by_key(|(_, seen)| seen.used).map(|(path, _)| path.clone());
+            if let Some(oldest) = oldest {
+                self.files.remove(&oldest);
+            }
+        }
+    }
+}
+
+impl Seen {
+    fn add_page(&mut self, lines: Range<u64>) {
+        if lines.is_empty() {
+            return;
+        }
+        self.pages.push(lines.clone());
+        self.pages.sort_by_key(|page| page.start);
+        self.pages.dedup_by(|next, page| {
+            let touches = next.start <= page.end;
+            if touches {
+                page.end = page.end.max(next.end);
+            }
+            touches
+        });
+        if self.pages.len() > FILE_PAGES_REMEMBERED_MAX {
+            // Forgetting pages only means they have to be read again; the newest is the one about to be used.
+            self.pages = vec![lines];
+        }
+    }
+
+    fn is_whole(&self) -> bool {
+        self.lines_total == 0
+            || matches!(&self.pages[..], [page] if page.start <= 1 && page.end > self.lines_total)
+    }
+
+    fn known(&self) -> Known {
+        if self.is_whole() {
+            Known::Whole { lines_cut: self.lines_cut }
+        } else if self.range_asked {
+            Known::Lines(self.pages.clone())
+        } else {
+            Known::FirstPage
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

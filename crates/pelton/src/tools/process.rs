@@ -1,0 +1,275 @@
+//! Child processes that leave nothing behind.
+//!
+//! A [`ProcessTree`] is a program in a session and process group of its own, and everything it starts. It ends as a
+//! whole: TERM, a moment of grace, KILL. Dropping it kills at once. Waiting means waiting for the program to exit,
+//! never for its pipes to close: whoever it left in the background may hold those open for hours.
+//!
+//! What leaves the group (`set -m`, `setsid`, a daemon) is found on Linux through `/proc`: by its session, or by a
+//! variable of a name made for this one tree, which every descendant inherits.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use nix::libc;
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::{Pid, setsid};
+use tokio::process::{Child, ChildStderr, ChildStdout, Command};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::limits::KILL_ROUNDS_MAX;
+
+/// Time between two looks at whether a tree is gone.
+const POLL_EVERY: Duration = Duration::from_millis(20);
+
+/// A program to start.
+#[derive(Debug)]
+pub struct Launch<'a> {
+    /// The program's file.
+    pub program: &'a Path,
+    /// What it is told.
+    pub args: &'a [&'a OsStr],
+    /// Where it starts.
+    pub cwd: &'a Path,
+    /// Its whole environment.
+    pub env: &'a [(OsString, OsString)],
+    /// A descriptor it keeps, under its number here.
+    pub keep: Option<&'a OwnedFd>,
+}
+
+/// A running program and everything it started.
+#[derive(Debug)]
+pub struct ProcessTree {
+    child: Child,
+    group: Pid,
+    /// When it started, in the kernel's ticks; nothing older belongs to the tree.
+    #[cfg(target_os = "linux")]
+    born: u64,
+    /// `NAME=` of the variable that marks the tree.
+    mark: String,
+    /// Nothing is left to be killed.
+    ended: bool,
+}
+
+impl ProcessTree {
+    /// Starts a program with nothing on its standard input and pipes for what it prints.
+    ///
+    /// Call it on a thread that lives as long as the session (a worker of the runtime, not `spawn_blocking`): the
+    /// kernel takes the end of the starting thread for the end of the parent.
+    pub fn start(launch: &Launch<'_>) -> io::Result<Self> {
+        // Unique among everything running here, also when two sessions draw the same random numbers.
+        static STARTED: AtomicU64 = AtomicU64::new(0);
+        let parent = nix::unistd::getpid();
+        let mark = format!("PELTON_CALL_{parent}_{}", STARTED.fetch_add(1, Ordering::Relaxed));
+        let mut command = Command::new(launch.program);
+        command
+            .args(launch.args)
+            .current_dir(launch.cwd)
+            .env_clear()
+            .envs(launch.env.iter().map(|(name, value)| (name, value)))
+            .env(&mark, "1")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        let keep = launch.keep.map(AsRawFd::as_raw_fd);
+        // SAFETY: between fork and exec only async-signal-safe calls are made: setsid, prctl, getppid, fcntl. Nothing is
+        // allocated and no lock is taken.
+        unsafe {
+            command.pre_exec(move || prepare_child(keep, parent));
+        }
+        let child = command.spawn()?;
+        // A child that was just started and not waited for has an id; ids of processes fit.
+        let group = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
+        let group = group.ok_or_else(|| io::Error::other("the child has no process id"))?;
+        Ok(Self {
+            child,
+            group,
+            #[cfg(target_os = "linux")]
+            born: linux::started(group),
+            mark: mark + "=",
+            ended: false,
+        })
+    }
+
+    /// The pipes of what it prints; once.
+    pub fn take_output(&mut self) -> Option<(ChildStdout, ChildStderr)> {
+        self.child.stdout.take().zip(self.child.stderr.take())
+    }
+
+    /// Waits for the program itself to exit. May be dropped and called again.
+    pub async fn wait(&mut self) -> io::Result<ExitStatus> {
+        self.child.wait().await
+    }
+
+    /// Asks the whole tree to end.
+    pub fn terminate(&self) {
+        self.signal(Signal::SIGTERM);
+    }
+
+    /// Waits until the program has exited and nothing it started is left.
+    pub async fn gone(&mut self) -> io::Result<ExitStatus> {
+        let status = self.child.wait().await?;
+        while !self.survivors().is_empty() {
+            sleep(POLL_EVERY).await;
+        }
+        Ok(status)
+    }
+
+    /// Ends whatever is left, the program included, and says whether there was anything. Afterwards nothing of the
+    /// tree runs.
+    pub async fn end(&mut self, grace: Duration) -> io::Result<Ended> {
+        let exited = self.child.try_wait()?;
+        let found = exited.is_none() || !self.survivors().is_empty();
+        if found {
+            self.terminate();
+            // Out of time is an answer too: what does not want to end is killed.
+            let _ = timeout_at(Instant::now() + grace, self.gone()).await;
+        }
+        self.kill();
+        let status = self.child.wait().await?;
+        self.ended = true;
+        Ok(Ended { status, found })
+    }
+
+    fn signal(&self, signal: Signal) {
+        // The only error that matters here is that nobody is left.
+        let _ = killpg(self.group, signal);
+        for pid in self.survivors() {
+            let _ = kill(pid, signal);
+        }
+    }
+
+    /// Kills the tree. Looks again after each round, because what is being killed may be starting more.
+    fn kill(&self) {
+        for _ in 0..KILL_ROUNDS_MAX {
+            self.signal(Signal::SIGKILL);
+            if self.survivors().is_empty() {
+                break;
+            }
+        }
+    }
+
+    /// Processes of the tree that are still running, the program excepted once it was waited for.
+    #[cfg(target_os = "linux")]
+    fn survivors(&self) -> Vec<Pid> {
+        linux::survivors(self.group, self.born, self.mark.as_bytes())
+    }
+
+    /// Without `/proc` only the group can be asked, and only as a whole.
+    #[cfg(not(target_os = "linux"))]
+    fn survivors(&self) -> Vec<Pid> {
+        match killpg(self.group, None) {
+            Ok(()) => vec![Pid::from_raw(-self.group.as_raw())],
+            Err(_) => Vec::new(),
+        }
+    }
+}
+
+impl Drop for ProcessTree {
+    fn drop(&mut self) {
+        if !self.ended {
+            // The runtime reaps the program itself, whose handle is dropped after this.
+            self.kill();
+        }
+    }
+}
+
+/// How a tree ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Ended {
+    /// How the program itself exited.
+    pub status: ExitStatus,
+    /// Something had to be stopped.
+    pub found: bool,
+}
+
+/// In the child, before it becomes the program.
+fn prepare_child(keep: Option<RawFd>, parent: Pid) -> io::Result<()> {
+    setsid()?;
+    // If this process is killed outright, no destructor runs: the kernel has to end the program.
+    #[cfg(target_os = "linux")]
+    {
+        nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
+        if nix::unistd::getppid() != parent {
+            // The parent ended before the line above.
+            return Err(io::Error::from(nix::errno::Errno::ESRCH));
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = parent;
+    if let Some(keep) = keep {
+        // SAFETY: clears the flags of a descriptor number; `keep` is open, the caller of `start` borrows it.
+        if unsafe { libc::fcntl(keep, libc::F_SETFD, 0) } == -1 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::fs;
+    use std::io::Read;
+
+    use nix::unistd::Pid;
+
+    /// Bytes of a process's environment that are searched for the mark.
+    const ENVIRONMENT_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+    /// When a process started; zero, older than all, when nobody knows.
+    pub(super) fn started(pid: Pid) -> u64 {
+        status(pid).map_or(0, |status| status.started)
+    }
+
+    /// Running processes not older than `born` that belong to the session `group`, or carry `mark`. These files are
+    /// made by the kernel as they are read: nothing here waits for a disk.
+    pub(super) fn survivors(group: Pid, born: u64, mark: &[u8]) -> Vec<Pid> {
+        let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+        entries
+            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok().map(Pid::from_raw))
+            .filter(|pid| {
+                let Some(status) = status(*pid) else { return false };
+                status.running
+                    && status.started >= born
+                    && (status.group == group.as_raw() || status.session == group.as_raw() || carries(*pid, mark))
+            })
+            .collect()
+    }
+
+    struct Status {
+        running: bool,
+        group: i32,
+        session: i32,
+        started: u64,
+    }
+
+    fn status(pid: Pid) -> Option<Status> {
+        let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+        let stat = String::from_utf8_lossy(&stat);
+        // The name in the second field may hold anything, even brackets.
+        let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();
+        let running = !matches!(fields.next()?, "Z" | "X");
+        Some(Status {
+            running,
+            group: fields.nth(1)?.parse().ok()?,
+            session: fields.next()?.parse().ok()?,
+            started: fields.nth(15)?.parse().ok()?,
+        })
+    }
+
+    fn carries(pid: Pid, mark: &[u8]) -> bool {
+        let Ok(file) = fs::File::open(format!("/proc/{pid}/environ")) else { return false };
+        let mut environment = Vec::new();
+        // A process that ends while it is read carries nothing any more.
+        let _ = file.take(ENVIRONMENT_BYTES_MAX).read_to_end(&mut environment);
+        environment.split(|byte| *byte == 0).any(|variable| variable.starts_with(mark))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+use std::fs;
+use std::path::PathBuf;
+
+use tokio::io::AsyncReadExt;
+
+use super::*;
+
+const SHELL: &str = "/bin/sh";
+
+fn start(script: &str) -> ProcessTree {
+    let env = [(OsString::from("PATH"), OsString::from("/usr/local/bin:/usr/bin:/bin"))];
+    let args = [OsStr::new("-c"), OsStr::new(script)];
+    let launch =
+        Launch { program: Path::new(SHELL), args: &args, cwd: Path::new("/"), env: &env, keep: None };
+    ProcessTree::start(&launch).unwrap()
+}
+
+/// Waits until the script has written its process id to `file`.
+async fn pid_in(file: &Path) -> Pid {
+    for _ in 0..500 {
+        if let Some(pid) = fs::read_to_string(file).ok().and_then(|text| text.trim().parse().ok()) {
+            return Pid::from_raw(pid);
+        }
+        sleep(Duration::from_millis(10)).await;
+    }
+    panic!("no process id in {}", file.display());
+}
+
+/// Running, and not merely waiting to be reaped by a lazy first process.
+fn runs(pid: Pid) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|stat| !stat[stat.rfind(')').unwrap()..].starts_with(") Z"))
+}
+
+async fn assert_gone(pid: Pid) {
+    for _ in 0..100 {
+        if !runs(pid) {
+            return;
+        }
+        sleep(Duration::from_millis(5)).await;
+    }
+    panic!("process {pid} is still running");
+}
+
+fn file_in(dir: &tempfile::TempDir) -> PathBuf {
+    dir.path().join("pid")
+}
+
+#[tokio::test]
+async fn a_program_that_ends_by_itself_leaves_nothing_to_stop() {
+    let mut tree = start("echo hello; exit 3");
+    let (mut out, _) = tree.take_output().unwrap();
+    assert_eq!(tree.wait().await.unwrap().code(), Some(3));
+    let mut text = String::new();
+    out.read_to_string(&mut text).await.unwrap();
+    assert_eq!(text, "hello\n");
+    let ended = tree.end(Duration::ZERO).await.unwrap();
+    assert!(!ended.found);
+    assert_eq!(ended.status.code(), Some(3));
+}
+
+#[tokio::test]
+async fn whatever_hides_is_found() {
+    // In the background; deaf to TERM; in a process group, in a session, and without an environment of its own.
+    for script in [
+        "sleep 300 & echo $! > FILE",
+        "(trap '' TERM; sleep 300; sleep 300) & echo $! > FILE",
+        "set -m; sleep 300 & echo $! > FILE",
+        "setsid sh -c 'echo $$ > FILE; exec sleep 300' & sleep 0.1",
+        "env -i /bin/sh -c 'echo $$ > FILE; exec /bin/sleep 300' & sleep 0.1",
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let file = file_in(&dir);
+        let mut tree = start(&script.replace("FILE", file.to_str().unwrap()));
+        tree.wait().await.unwrap();
+        let pid = pid_in(&file).await;
+        assert!(runs(pid), "{script}");
+        let started = Instant::now();
+        assert!(tree.end(Duration::from_millis(200)).await.unwrap().found, "{script}");
+        assert_gone(pid).await;
+        assert!(started.elapsed() < Duration::from_secs(1), "{script}");
+    }
+}
+
+#[tokio::test]
+async fn what_wants_to_tidy_up_may() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, tidy) = (file_in(&dir), dir.path().join("tidy"));
+    let script = "trap 'sleep 0.2; echo done > TIDY; exit 7' TERM; echo $$ > FILE; while :; do sleep 0.02; done";
+    let script = script.replace("FILE", file.to_str().unwrap()).replace("TIDY", tidy.to_str().unwrap());
+    let mut tree = start(&script);
+    pid_in(&file).await;
+    let ended = tree.end(Duration::from_secs(5)).await.unwrap();
+    assert_eq!((ended.found, ended.status.code()), (true, Some(7)));
+    assert_eq!(fs::read_to_string(tidy).unwrap(), "done\n");
+}
+
+#[tokio::test]
+async fn dropping_kills_everything_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let (inner, outer) = (dir.path().join("inner"), dir.path().join("outer"));
+    let script = "trap '' TERM; setsid sh -c 'echo $$ > INNER; exec sleep 300' & echo $$ > OUTER; sleep 300; sleep 300";
+    let script = script.replace("INNER", inner.to_str().unwrap()).replace("OUTER", outer.to_str().unwrap());
+    let tree = start(&script);
+    let pids = [pid_in(&inner).await, pid_in(&outer).await];
+    drop(tree);
+    for pid in pids {
+        assert_gone(pid).await;
+    }
+}
+
+#[tokio::test]
+async fn a_kept_descriptor_reaches_the_program_and_no_other_does() {
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let writer = OwnedFd::from(writer);
+    let number = writer.as_raw_fd();
+    let script = format!("echo hi > /dev/fd/{number}; ls /proc/self/fd | wc -l");
+    let args = [OsStr::new("-c"), OsStr::new(&script)];
+    let env = [(OsString::from("PATH"), OsString::from("/usr/bin:/bin"))];
+    let launch =
+        Launch { program: Path::new(SHELL), args: &args, cwd: Path::new("/"), env: &env, keep: Some(&writer) };
+    let mut tree = ProcessTree::start(&launch).unwrap();
+    drop(writer);
+    let (mut out, _) = tree.take_output().unwrap();
+    tree.wait().await.unwrap();
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut reader, &mut text).unwrap();
+    assert_eq!(text, "hi\n");
+    let mut open = String::new();
+    out.read_to_string(&mut open).await.unwrap();
+    // In, out, err, the one that was kept, and the directory that `ls` reads.
+    assert_eq!(open.trim(), "5");
+    tree.end(Duration::ZERO).await.unwrap();
+}

@@ -1,0 +1,208 @@
+//! Walking a tree of files, for Glob and Grep: many threads, one deadline, and never out of the tree.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::Metadata;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ignore::overrides::Override;
+use ignore::types::Types;
+use ignore::{WalkBuilder, WalkState};
+use pelton_model::World;
+use tokio_util::sync::CancellationToken;
+
+use crate::limits::SEARCH_THREADS_MAX;
+
+/// Says when a search has to stop, and remembers that it did.
+pub(super) struct Deadline {
+    world: Arc<dyn World>,
+    cancel: CancellationToken,
+    started: Duration,
+    time_max: Duration,
+    passed: AtomicBool,
+}
+
+impl Deadline {
+    pub fn new(world: Arc<dyn World>, cancel: CancellationToken, time_max: Duration) -> Self {
+        let started = world.monotonic();
+        Self { world, cancel, started, time_max, passed: AtomicBool::new(false) }
+    }
+
+    /// Whether to stop now.
+    pub fn reached(&self) -> bool {
+        if self.cancel.is_cancelled() {
+            return true;
+        }
+        let late = self.elapsed() >= self.time_max;
+        if late {
+            self.passed.store(true, Ordering::Relaxed);
+        }
+        late
+    }
+
+    /// Whether the search was stopped because of the time.
+    pub fn passed(&self) -> bool {
+        self.passed.load(Ordering::Relaxed)
+    }
+
+    /// The time since the start.
+    pub fn elapsed(&self) -> Duration {
+        self.world.monotonic().saturating_sub(self.started)
+    }
+}
+
+/// Which files are visited.
+pub(super) struct Tree<'a> {
+    /// A directory, or one file.
+    pub root: &'a Path,
+    /// Globs that a file must match or must not.
+    pub globs: Override,
+    /// Kinds of files.
+    pub types: Types,
+}
+
+/// Visits the regular files of a tree, from several threads. Hidden files are visited; what ignore files name is not,
+/// nor the stores of version control. Links are not followed. `visitor` makes one visitor for each thread. Returns how
+/// many entries could not be read.
+pub(super) fn visit<V>(tree: Tree<'_>, deadline: &Deadline, visitor: impl Fn() -> V) -> u64
+where
+    V: FnMut(&Path) + Send,
+{
+    let unreadable = AtomicU64::new(0);
+    WalkBuilder::new(tree.root)
+        .hidden(false)
+        .follow_links(false)
+        .require_git(false)
+        // The user's own ignore file is found through the environment, which is not ours to read.
+        .git_global(false)
+        .overrides(tree.globs)
+        .types(tree.types)
+        .filter_entry(|entry| entry.depth() == 0 || !is_store(entry.file_name()))
+        .threads(SEARCH_THREADS_MAX)
+        .build_parallel()
+        .run(|| {
+            let mut visit = visitor();
+            let unreadable = &unreadable;
+            Box::new(move |entry| {
+                if deadline.reached() {
+                    return WalkState::Quit;
+                }
+                match entry {
+                    Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_file()) => visit(entry.path()),
+                    Ok(_) => {}
+                    Err(_) => {
+                        unreadable.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+                WalkState::Continue
+            })
+        });
+    unreadable.into_inner()
+}
+
+/// Where a search starts: a root that is a link was asked for by name, so it is followed; nothing else is.
+pub(super) fn real_root(root: &Path) -> io::Result<(PathBuf, Metadata)> {
+    let is_link = std::fs::symlink_metadata(root)?.is_symlink();
+    let root = if is_link { std::fs::canonicalize(root)? } else { root.to_path_buf() };
+    let metadata = std::fs::metadata(&root)?;
+    Ok((root, metadata))
+}
+
+/// When a file was last changed; the beginning of time when nobody knows.
+pub(super) fn changed_at(metadata: Option<Metadata>) -> std::time::SystemTime {
+    metadata.and_then(|metadata| metadata.modified().ok()).unwrap_or(std::time::UNIX_EPOCH)
+}
+
+/// Keeps the first of what is offered, in the order of its keys, up to a total weight; whatever order it comes in.
+pub(super) struct Kept<K, V> {
+    inner: Mutex<Inner<K, V>>,
+    weight_max: usize,
+}
+
+struct Inner<K, V> {
+    kept: BTreeMap<K, (V, usize)>,
+    weight: usize,
+    offered: u64,
+    dropped: bool,
+}
+
+impl<K: Ord, V> Kept<K, V> {
+    pub fn new(weight_max: usize) -> Self {
+        let inner = Inner { kept: BTreeMap::new(), weight: 0, offered: 0, dropped: false };
+        Self { inner: Mutex::new(inner), weight_max }
+    }
+
+    /// Offers one thing. What no longer has a chance is dropped.
+    pub fn offer(&self, key: K, value: V, weight: usize) {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.offered += 1;
+        inner.weight += weight;
+        inner.kept.insert(key, (value, weight));
+        let inner = &mut *inner;
+        while let Some(last) = inner.kept.last_entry()
+            && inner.weight - last.get().1 >= self.weight_max
+        {
+            let (_, weight) = last.remove();
+            inner.weight -= weight;
+            inner.dropped = true;
+        }
+    }
+
+    /// Whether something with this key would be dropped at once.
+    pub fn is_beyond(&self, key: &K) -> bool {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let beyond =
+            inner.weight >= self.weight_max && inner.kept.last_key_value().is_some_and(|(last, _)| key > last);
+        inner.dropped |= beyond;
+        beyond
+    }
+
+    /// What was kept, in order; how much was offered; whether something was left out.
+    pub fn finish(self) -> (Vec<(K, V)>, u64, bool) {
+        let inner = self.inner.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let kept = inner.kept.into_iter().map(|(key, (value, _))| (key, value)).collect();
+        (kept, inner.offered, inner.dropped)
+    }
+}
+
+/// The order of newest first; equal times by name.
+pub(super) type NewestFirst = (std::cmp::Reverse<std::time::SystemTime>, PathBuf);
+
+fn is_store(name: &OsStr) -> bool {
+    [".git", ".hg", ".svn", ".jj"].iter().any(|store| name == *store)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_are_kept_whatever_order_they_come_in() {
+        for order in [[1, 2, 3, 4, 5, 6], [6, 5, 4, 3, 2, 1], [4, 1, 6, 3, 5, 2]] {
+            let kept = Kept::new(6);
+            for key in order {
+                if !kept.is_beyond(&key) {
+                    kept.offer(key, (), 2);
+                }
+            }
+            let (kept, _, dropped) = kept.finish();
+            assert_eq!(kept, [(1, ()), (2, ()), (3, ())]);
+            assert!(dropped);
+        }
+    }
+
+    #[test]
+    fn what_fits_is_all_kept() {
+        let kept = Kept::new(6);
+        for key in [3, 1, 2] {
+            assert!(!kept.is_beyond(&key));
+            kept.offer(key, (), 2);
+        }
+        let (kept, offered, dropped) = kept.finish();
+        assert_eq!((kept.len(), offered, dropped), (3, 3, false));
+    }
+}

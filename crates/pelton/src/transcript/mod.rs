@@ -1,0 +1,9 @@
+//! The conversation on disk: one JSON object per line, appended and never changed.
+
+mod place; // which file
+mod write; // appending, and when it is safe
+mod read; // reading it back, whatever happened to it
+
+pub use place::{find_session, newest_session, project_key, session_file};
+pub use read::{Loaded, ReadError, read};
+pub use write::{Durability, Facts, Transcript, TranscriptError};

@@ -1,0 +1,83 @@
+//! Which file a session lives in: `<config>/projects/<key of the directory>/<session id>.jsonl`, where the
+//! official SDKs look for it.
+
+use std::path::{Path, PathBuf};
+
+use uuid::Uuid;
+
+/// Longer keys are cut and told apart by a hash: file names have a limit.
+const KEY_CHARS_MAX: usize = 200;
+
+/// The file of a session.
+pub fn session_file(config_dir: &Path, cwd: &Path, session: Uuid) -> PathBuf {
+    config_dir.join("projects").join(project_key(cwd)).join(format!("{session}.jsonl"))
+}
+
+/// The file of a session by its id: in this directory's folder, or else in the one folder that has it.
+pub fn find_session(config_dir: &Path, cwd: &Path, session: Uuid) -> Option<PathBuf> {
+    let here = session_file(config_dir, cwd, session);
+    if here.is_file() {
+        return Some(here);
+    }
+    let folders = std::fs::read_dir(config_dir.join("projects")).ok()?;
+    let name = format!("{session}.jsonl");
+    let mut found = folders.flatten().map(|folder| folder.path().join(&name)).filter(|file| file.is_file());
+    let first = found.next()?;
+    // Two files of one name are two conversations: guessing would go on with the wrong one.
+    found.next().is_none().then_some(first)
+}
+
+/// The newest session of a directory.
+pub fn newest_session(config_dir: &Path, cwd: &Path) -> Option<PathBuf> {
+    let folder = config_dir.join("projects").join(project_key(cwd));
+    let files = std::fs::read_dir(folder).ok()?.flatten().map(|file| file.path());
+    let sessions = files.filter(|file| file.extension().is_some_and(|extension| extension == "jsonl"));
+    let dated = sessions.filter_map(|file| Some((file.metadata().ok()?.modified().ok()?, file)));
+    dated.max().map(|(_, file)| file)
+}
+
+/// The name of a directory's folder: every character outside `[A-Za-z0-9]` becomes a dash.
+pub fn project_key(cwd: &Path) -> String {
+    let path = cwd.to_string_lossy();
+    let key: String = path.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    if key.len() <= KEY_CHARS_MAX {
+        return key;
+    }
+    format!("{}-{}", &key[..KEY_CHARS_MAX], base36(hash(&path)))
+}
+
+/// The 32-bit string hash the SDKs use: `hash * 31 + code unit`, as a signed number, made positive.
+fn hash(text: &str) -> u32 {
+    text.encode_utf16().fold(0i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit))).unsigned_abs()
+}
+
+fn base36(mut number: u32) -> String {
+    const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
+    let mut digits = Vec::new();
+    loop {
+        digits.push(DIGITS[(number % 36) as usize] as char);
+        number /= 36;
+        if number == 0 {
+            return digits.into_iter().rev().collect();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_keep_letters_and_digits() {
+        assert_eq!(project_key(Path::new("/w/My proj_1.x")), "-w-My-proj-1-x");
+        assert_eq!(project_key(Path::new("/é")), "--");
+    }
+
+    #[test]
+    fn long_keys_are_cut_and_hashed() {
+        let long = format!("/{}", "a".repeat(300));
+        let key = project_key(Path::new(&long));
+        assert!(key.starts_with(&format!("-{}-", "a".repeat(199))), "{key}");
+        assert_ne!(key, project_key(Path::new(&format!("{long}b"))));
+    }
+}

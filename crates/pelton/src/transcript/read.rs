@@ -1,0 +1,279 @@
+//! Reading a transcript back. Tolerant: a torn, foreign or damaged line is skipped and counted, never a reason to
+//! lose the others, and nothing in the file is changed.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use pelton_wire::usage::Usage;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use crate::history::{Entry, Kind, Origin, Piece};
+use crate::limits::TRANSCRIPT_LINE_BYTES_MAX;
+
+/// A conversation as its file tells it.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Loaded {
+    /// The session its lines name.
+    pub session_id: Option<Uuid>,
+    /// What was said, in order.
+    pub entries: Vec<Arc<Entry>>,
+    /// The line new ones follow.
+    pub newest: Option<Uuid>,
+    /// Lines that could not be read.
+    pub lines_skipped: usize,
+}
+
+/// The file cannot be read at all.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("cannot read the session file {path}: {reason}", path = path.display())]
+pub struct ReadError {
+    /// The file.
+    pub path: PathBuf,
+    /// The system's words.
+    pub reason: String,
+}
+
+/// Reads a session's file.
+pub fn read(path: &Path) -> Result<Loaded, ReadError> {
+    let fail = |error: std::io::Error| ReadError { path: path.to_path_buf(), reason: error.to_string() };
+    let mut reader = BufReader::new(File::open(path).map_err(fail)?);
+    let mut lines = Lines::default();
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let limit = TRANSCRIPT_LINE_BYTES_MAX as u64;
+        let count = reader.by_ref().take(limit).read_until(b'\n', &mut line).map_err(fail)?;
+        if count == 0 {
+            return Ok(lines.loaded());
+        }
+        if count as u64 == limit && !line.ends_with(b"\n") {
+            lines.skipped += 1;
+            skip_line(&mut reader).map_err(fail)?;
+            continue;
+        }
+        lines.add(&line);
+    }
+}
+
+fn skip_line(reader: &mut impl BufRead) -> std::io::Result<()> {
+    loop {
+        let buffer = reader.fill_buf()?;
+        let (used, done) = match buffer.iter().position(|byte| *byte == b'\n') {
+            Some(at) => (at + 1, true),
+            None => (buffer.len(), buffer.is_empty()),
+        };
+        reader.consume(used);
+        if done {
+            return Ok(());
+        }
+    }
+}
+
+/// What is looked at in a line. Everything else is left alone.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Line<'a> {
+    r#type: Option<String>,
+    uuid: Option<Uuid>,
+    parent_uuid: Option<Uuid>,
+    session_id: Option<Uuid>,
+    timestamp: Option<String>,
+    #[serde(default)]
+    is_sidechain: bool,
+    #[serde(default)]
+    is_meta: bool,
+    #[serde(default)]
+    is_api_error_message: bool,
+    request_id: Option<String>,
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tool_use_result: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Message<'a> {
+    id: Option<String>,
+    model: Option<String>,
+    usage: Option<Usage>,
+    #[serde(borrow)]
+    content: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct Block<'a> {
+    r#type: String,
+    id: Option<String>,
+    name: Option<String>,
+    tool_use_id: Option<String>,
+    is_error: Option<bool>,
+    text: Option<std::borrow::Cow<'a, str>>,
+}
+
+/// One line that is part of the conversation's chain.
+struct Link {
+    id: Uuid,
+    parent: Option<Uuid>,
+    entries: Vec<Arc<Entry>>,
+}
+
+#[derive(Default)]
+struct Lines {
+    links: Vec<Link>,
+    by_id: HashMap<Uuid, usize>,
+    session_id: Option<Uuid>,
+    skipped: usize,
+}
+
+impl Lines {
+    fn add(&mut self, bytes: &[u8]) {
+        // A crash can leave runs of NUL where the file system had reserved room.
+        let bytes = bytes.trim_ascii();
+        let start = bytes.iter().position(|byte| *byte != 0).unwrap_or(bytes.len());
+        let bytes = &bytes[start..];
+        if bytes.is_empty() {
+            return;
+        }
+        let Some(line) = std::str::from_utf8(bytes).ok().and_then(|text| serde_json::from_str::<Line<'_>>(text).ok()) else {
+            self.skipped += 1;
+            return;
+        };
+        let Some(id) = line.uuid else {
+            // Titles, tags and other bookkeeping are not part of the conversation.
+            return;
+        };
+        // A line written twice counts once; sub-agents have conversations of their own.
+        if self.by_id.contains_key(&id) || line.is_sidechain {
+            return;
+        }
+        self.session_id = self.session_id.or(line.session_id);
+        let entries = entries(&line, id).unwrap_or_else(|| {
+            self.skipped += 1;
+            Vec::new()
+        });
+        self.by_id.insert(id, self.links.len());
+        self.links.push(Link { id, parent: line.parent_uuid, entries });
+    }
+
+    /// The conversation: the chain of parents from the newest line back to the first.
+    fn loaded(self) -> Loaded {
+        let mut chain = Vec::new();
+        let mut on_chain = HashSet::new();
+        let mut at = self.links.len().checked_sub(1);
+        while let Some(index) = at {
+            if !on_chain.insert(index) {
+                break;
+            }
+            chain.push(index);
+            let link = &self.links[index];
+            at = match link.parent {
+                None => None,
+                Some(parent) => match self.by_id.get(&parent) {
+                    Some(parent) => Some(*parent),
+                    // The parent's line is damaged: what was written before it is still the conversation.
+                    None => index.checked_sub(1),
+                },
+            };
+        }
+        chain.reverse();
+        let mut entries: Vec<Arc<Entry>> = chain.iter().flat_map(|index| self.links[*index].entries.clone()).collect();
+        // Results of parallel calls may hang on branches of their own; the view puts each where it belongs.
+        let beside = (0..self.links.len()).filter(|index| !on_chain.contains(index));
+        entries.extend(
+            beside
+                .flat_map(|index| self.links[index].entries.clone())
+                .filter(|entry| matches!(entry.kind, Kind::ToolResult { .. })),
+        );
+        Loaded {
+            session_id: self.session_id,
+            newest: self.links.last().map(|link| link.id),
+            entries,
+            lines_skipped: self.skipped,
+        }
+    }
+}
+
+/// The entries of one line; `None` if it is not what it says it is.
+fn entries(line: &Line<'_>, id: Uuid) -> Option<Vec<Arc<Entry>>> {
+    let assistant = match line.r#type.as_deref() {
+        Some("user") => false,
+        Some("assistant") => true,
+        // Boundaries, attachments and kinds of a later version: links of the chain without words for the model.
+        _ => return Some(Vec::new()),
+    };
+    if line.is_api_error_message {
+        return Some(Vec::new());
+    }
+    let message: Message<'_> = serde_json::from_str(line.message?.get()).ok()?;
+    let model = message.model.unwrap_or_default();
+    if assistant && model == crate::SYNTHETIC_MODEL {
+        return Some(Vec::new());
+    }
+    let at = line.timestamp.as_deref().and_then(|text| text.parse().ok()).unwrap_or(Timestamp::UNIX_EPOCH);
+    let origin = Arc::new(Origin {
+        message_id: message.id.unwrap_or_default(),
+        model,
+        usage: message.usage.unwrap_or_default(),
+        request_id: line.request_id.clone(),
+    });
+    let mut made = Vec::new();
+    let mut words: Vec<&str> = Vec::new();
+    let entry = |kind: Kind, blocks: &[&str]| {
+        let json = Bytes::from(format!("[{}]", blocks.join(",")));
+        Entry::new(id, at, kind, json).ok()
+    };
+    let quoted;
+    let blocks: Vec<&str> = if message.content.get().starts_with('"') {
+        quoted = format!(r#"{{"type":"text","text":{}}}"#, message.content.get());
+        vec![quoted.as_str()]
+    } else {
+        let blocks: Vec<&RawValue> = serde_json::from_str(message.content.get()).ok()?;
+        blocks.into_iter().map(RawValue::get).collect()
+    };
+    for raw in blocks {
+        let block: Block<'_> = serde_json::from_str(raw).ok()?;
+        if block.r#type == "text" && block.text.as_ref().is_none_or(|text| text.trim().is_empty()) {
+            continue;
+        }
+        let made_here = match (assistant, block.r#type.as_str()) {
+            (true, kind) => {
+                let piece = match kind {
+                    "text" => Piece::Text,
+                    "thinking" | "redacted_thinking" => Piece::Thinking,
+                    "tool_use" => Piece::Call { id: block.id?.into(), name: block.name?.into() },
+                    _ => Piece::Other,
+                };
+                entry(Kind::Assistant { origin: Arc::clone(&origin), piece }, &[raw])?
+            }
+            (false, "tool_result") => {
+                let kind = Kind::ToolResult {
+                    call: block.tool_use_id?.into(),
+                    is_error: block.is_error.unwrap_or_default(),
+                };
+                let detail = line.tool_use_result.map(|detail| Bytes::copy_from_slice(detail.get().as_bytes()));
+                entry(kind, &[raw])?.with_detail(detail)
+            }
+            (false, _) => {
+                words.push(raw);
+                continue;
+            }
+        };
+        made.push(Arc::new(made_here));
+    }
+    if !words.is_empty() {
+        made.push(Arc::new(entry(Kind::Prompt { meta: line.is_meta }, &words)?));
+    }
+    Some(made)
+}
+
+#[cfg(test)]
+#[path = "read_tests.rs"]
+mod tests;

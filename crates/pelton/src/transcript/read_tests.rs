@@ -1,0 +1,142 @@
+use std::io::Write;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::history::View;
+
+fn id(number: u128) -> Uuid {
+    Uuid::from_u128(number)
+}
+
+fn line(number: u128, parent: Option<u128>, kind: &str, message: &Value) -> String {
+    json!({
+        "parentUuid": parent.map(id), "type": kind, "uuid": id(number), "sessionId": id(99),
+        "timestamp": "2026-01-01T00:00:00.000Z", "message": message,
+    })
+    .to_string()
+}
+
+fn user(number: u128, parent: Option<u128>, content: &Value) -> String {
+    line(number, parent, "user", &json!({"role": "user", "content": content}))
+}
+
+fn assistant(number: u128, parent: Option<u128>, block: &Value) -> String {
+    let message = json!({"id": "msg", "role": "assistant", "model": "m", "content": [block]});
+    line(number, parent, "assistant", &message)
+}
+
+fn call(name: &str) -> Value {
+    json!({"type": "tool_use", "id": name, "name": "Read", "input": {"z": 1, "a": 2}})
+}
+
+fn result(name: &str) -> Value {
+    json!([{"type": "tool_result", "tool_use_id": name, "content": "ok"}])
+}
+
+fn load(text: impl AsRef<[u8]>) -> Loaded {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(text.as_ref()).unwrap();
+    read(file.path()).unwrap()
+}
+
+/// What the model would be sent.
+fn sent(loaded: &Loaded) -> String {
+    let mut view = View::default();
+    for entry in &loaded.entries {
+        view.push(Arc::clone(entry));
+    }
+    if !view.open_calls().is_empty() {
+        return format!("open: {:?}", view.open_calls());
+    }
+    String::from_utf8(view.request().concat()).unwrap().replace(r#","cache_control":{"type":"ephemeral"}"#, "")
+}
+
+fn conversation() -> Vec<String> {
+    vec![
+        user(1, None, &json!("hi")),
+        assistant(2, Some(1), &json!({"type": "thinking", "thinking": "", "signature": "s"})),
+        assistant(3, Some(2), &call("a")),
+        user(4, Some(3), &result("a")),
+        assistant(5, Some(4), &json!({"type": "text", "text": "done"})),
+        user(6, Some(5), &json!([{"type": "text", "text": "more"}])),
+    ]
+}
+
+const SENT: &str = concat!(
+    r#"{"role":"user","content":[{"type":"text","text":"hi"}]},"#,
+    r#"{"role":"assistant","content":[{"type":"thinking","thinking":"","signature":"s"},"#,
+    r#"{"type":"tool_use","id":"a","name":"Read","input":{"z":1,"a":2}}]},"#,
+    r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"ok"}]},"#,
+    r#"{"role":"assistant","content":[{"type":"text","text":"done"}]},"#,
+    r#"{"role":"user","content":[{"type":"text","text":"more"}]}"#
+);
+
+#[test]
+fn a_conversation_comes_back_byte_for_byte() {
+    let loaded = load(conversation().join("\n") + "\n");
+    assert_eq!(sent(&loaded), SENT);
+    assert_eq!((loaded.session_id, loaded.newest, loaded.lines_skipped), (Some(id(99)), Some(id(6)), 0));
+}
+
+#[test]
+fn a_file_cut_at_any_byte_of_its_last_lines_keeps_all_before() {
+    let lines = conversation();
+    let kept: String = lines[..4].join("\n") + "\n";
+    let text = lines.join("\n") + "\n";
+    for cut in kept.len()..text.len() {
+        let loaded = load(&text[..cut]);
+        assert!(loaded.entries.len() >= 4, "cut at {cut}");
+        assert!(loaded.lines_skipped <= 1);
+        assert!(SENT.starts_with(sent(&loaded).trim_end_matches("]}")), "cut at {cut}");
+    }
+}
+
+#[test]
+fn damage_is_skipped_counted_and_bridged() {
+    let mut lines = conversation();
+    lines[4] = "{\"broken\": ".to_owned();
+    lines.insert(2, "\0\0\0\0".to_owned());
+    lines.insert(0, r#"{"type":"custom-title","customTitle":"x"}"#.to_owned());
+    lines.push(lines[3].clone());
+    lines.push("not json".to_owned());
+    let loaded = load(lines.join("\n"));
+    assert_eq!(loaded.lines_skipped, 2);
+    assert_eq!(
+        sent(&loaded),
+        SENT.replace(r#"]},{"role":"assistant","content":[{"type":"text","text":"done"}]},{"role":"user","content":["#, ",")
+    );
+}
+
+#[test]
+fn invalid_utf8_and_a_cycle_of_parents_end() {
+    let mut bytes = (conversation().join("\n") + "\n").into_bytes();
+    bytes.extend(b"{\"type\":\"user\",\"x\":\"\xff\"}\n");
+    assert_eq!(load(&bytes).lines_skipped, 1);
+    let cycle = [user(1, Some(2), &json!("a")), user(2, Some(1), &json!("b"))].join("\n");
+    assert_eq!(load(cycle).entries.len(), 2);
+}
+
+#[test]
+fn results_on_branches_of_their_own_find_their_calls() {
+    let lines = [
+        user(1, None, &json!("hi")),
+        assistant(2, Some(1), &call("a")),
+        assistant(3, Some(2), &call("b")),
+        user(4, Some(2), &result("a")),
+        user(5, Some(3), &result("b")),
+        assistant(6, Some(5), &json!({"type": "text", "text": "done"})),
+        user(7, Some(6), &json!("next")),
+    ];
+    let sent = sent(&load(lines.join("\n")));
+    assert!(!sent.contains("interrupted"), "{sent}");
+    assert!(sent.contains(r#""tool_use_id":"a","content":"ok""#), "{sent}");
+}
+
+#[test]
+fn words_of_the_harness_and_blank_text_are_not_sent() {
+    let error = json!({"id": "x", "role": "assistant", "model": "<synthetic>", "content": [{"type": "text", "text": "API Error"}]});
+    let lines =
+        [user(1, None, &json!([{"type": "text", "text": "hi"}, {"type": "text", "text": " "}])), line(2, Some(1), "assistant", &error)];
+    assert_eq!(sent(&load(lines.join("\n"))), r#"{"role":"user","content":[{"type":"text","text":"hi"}]}"#);
+}
