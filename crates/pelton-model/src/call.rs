@@ -272,18 +272,29 @@ struct Guard<'a> {
     /// Runs on while events come; whether it rang too early is looked up when it rings. Setting a timer for every
     /// event would cost more than reading the event.
     timer: BoxFuture<'static, ()>,
+    rings_at: Duration,
 }
 
 impl<'a> Guard<'a> {
     fn new(road: &'a Road, streaming: bool, steps: &'a Sender<Step>) -> Self {
         let now = road.world.monotonic();
         let watch = Watch::new(now, streaming, &road.policy);
-        let timer = road.world.sleep(watch.due().saturating_sub(now));
-        Self { road, steps, watch, timer }
+        let rings_at = watch.due();
+        Self { timer: road.world.sleep(rings_at.saturating_sub(now)), rings_at, road, steps, watch }
     }
 
     fn saw(&mut self, life: Life) {
-        self.watch.saw(life, self.road.world.monotonic());
+        let now = self.road.world.monotonic();
+        self.watch.saw(life, now);
+        // After a notice the timer waits for the cut, but now the next notice comes first.
+        if self.watch.due() < self.rings_at {
+            self.wind(now);
+        }
+    }
+
+    fn wind(&mut self, now: Duration) {
+        self.rings_at = self.watch.due();
+        self.timer = self.road.world.sleep(self.rings_at.saturating_sub(now));
     }
 
     /// Waits for `work`, but no longer than the server may be silent.
@@ -303,7 +314,7 @@ impl<'a> Guard<'a> {
                 Some(Alarm::Notice(silent_for)) => self.steps.send(Step::Stalled { silent_for }).await,
                 None => {}
             }
-            self.timer = self.road.world.sleep(self.watch.due().saturating_sub(now));
+            self.wind(now);
         }
     }
 }

@@ -238,7 +238,8 @@ async fn an_answer_comes_step_by_step() {
         event {"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":57}}
         event {"type":"message_stop"}
         finished tool_use, 57 tokens
-    "#]].assert_eq(&outcome.log);
+    "#]]
+    .assert_eq(&outcome.log);
     let Step::Finished(reply) = outcome.last else { panic!("{}", outcome.log) };
     assert_eq!((reply.usage.input_tokens, reply.usage.output_tokens), (12, 57));
     assert_eq!((&*reply.message_id, reply.request_id.as_deref()), ("msg_1", Some("req_7")));

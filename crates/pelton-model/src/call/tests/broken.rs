@@ -21,7 +21,8 @@ async fn loop_M4_a_stream_cut_before_a_block_is_complete_is_taken_back_and_repea
         event {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":57}}
         event {"type":"message_stop"}
         finished end_turn, 57 tokens
-    "#]].assert_eq(&outcome.log);
+    "#]]
+    .assert_eq(&outcome.log);
     assert_eq!(outcome.took, Duration::from_millis(500));
 }
 

@@ -24,7 +24,8 @@ async fn loop_R1_an_overload_is_retried_for_those_who_wait() {
         event {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":57}}
         event {"type":"message_stop"}
         finished end_turn, 57 tokens
-    "#]].assert_eq(&outcome.log);
+    "#]]
+    .assert_eq(&outcome.log);
     assert_eq!(outcome.took, Duration::from_millis(1500));
 }
 
