@@ -19,7 +19,16 @@ pub struct Source<'a> {
     /// Comments with the line they start on.
     pub comments: Vec<(usize, &'a str)>,
     /// Modules declared as `#[cfg(test)] mod name;`.
-    pub test_modules: Vec<&'a str>,
+    pub test_modules: Vec<TestModule<'a>>,
+}
+
+/// A module that is only there for tests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TestModule<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its file, from the folder of the one that declares it, when `#[path = "…"]` says so.
+    pub file: Option<&'a str>,
 }
 
 impl<'a> Source<'a> {
@@ -43,9 +52,7 @@ impl<'a> Source<'a> {
                         return Self { tokens: Vec::new(), comments: self.comments, test_modules };
                     }
                     let end = item_end(&self.tokens, attribute.end);
-                    if let Some(name) = declared_module(&self.tokens[attribute.end..end]) {
-                        test_modules.push(name);
-                    }
+                    test_modules.extend(declared_module(&self.tokens[attribute.end..end]));
                     at = end;
                 }
                 Some(attribute) => {
@@ -113,12 +120,12 @@ pub fn test_files(tree: &Tree) -> BTreeSet<String> {
         }
         let folder = children_folder(path);
         for module in Source::read(text).without_tests().test_modules {
-            for candidate in [format!("{folder}/{module}.rs"), format!("{folder}/{module}/mod.rs")] {
-                if tree.text(&candidate).is_some() {
-                    found.insert(candidate);
-                }
-            }
-            let inside = format!("{folder}/{module}/");
+            let TestModule { name, file } = module;
+            let beside = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            let given = file.map(|file| format!("{beside}/{file}"));
+            let usual = [format!("{folder}/{name}.rs"), format!("{folder}/{name}/mod.rs")];
+            found.extend(given.into_iter().chain(usual).filter(|candidate| tree.text(candidate).is_some()));
+            let inside = format!("{folder}/{name}/");
             found.extend(
                 tree.rust().map(|(path, _)| path.to_owned()).filter(|path| path.starts_with(&inside)),
             );
@@ -236,10 +243,13 @@ fn item_end(tokens: &[Token<'_>], mut at: usize) -> usize {
     tokens.len()
 }
 
-/// The name in `mod name;`, if that is what the item is.
-fn declared_module<'a>(item: &[Token<'a>]) -> Option<&'a str> {
+/// The module in `mod name;`, if that is what the item is.
+fn declared_module<'a>(item: &[Token<'a>]) -> Option<TestModule<'a>> {
     let at = item.iter().position(|token| token.text == "mod")?;
-    (item.get(at + 2)?.text == ";").then_some(item[at + 1].text)
+    let mut attributes = item[..at].windows(3);
+    let file = attributes.find(|three| three[0].text == "path" && three[1].text == "=");
+    let file = file.map(|three| three[2].text.trim_matches('"'));
+    (item.get(at + 2)?.text == ";").then_some(TestModule { name: item[at + 1].text, file })
 }
 
 #[cfg(test)]

@@ -51,6 +51,8 @@ fn modules_declared_for_tests_make_their_files_tests() {
         ("crates/a/src/fixture/deep.rs", ""),
         ("crates/a/src/real.rs", "#[cfg(test)]\nmod check;"),
         ("crates/a/src/real/check.rs", ""),
+        ("crates/a/src/other.rs", "#[cfg(test)]\n#[path = \"other_tests.rs\"]\nmod tests;"),
+        ("crates/a/src/other_tests.rs", ""),
         ("crates/a/src/real/tests.rs", ""),
         ("crates/a/tests/x.rs", ""),
     ]);
@@ -60,6 +62,7 @@ fn modules_declared_for_tests_make_their_files_tests() {
         [
             "crates/a/src/fixture.rs",
             "crates/a/src/fixture/deep.rs",
+            "crates/a/src/other_tests.rs",
             "crates/a/src/real/check.rs",
             "crates/a/src/real/tests.rs",
             "crates/a/tests/x.rs"
