@@ -54,8 +54,8 @@ impl<'a> Fields<'a> {
 
     pub(super) fn number(&self, name: &str) -> Result<Option<u64>, ScriptError> {
         let take = |value: &Value| {
-            let way_out = format!("write `{}: 1` or another whole number", leaf(name));
-            value.as_u64().ok_or_else(|| self.wrong(name, "a whole number", value, &way_out))
+            let way_out = "write digits alone, without quotes or sign";
+            value.as_u64().ok_or_else(|| self.wrong(name, "a whole number", value, way_out))
         };
         self.get(name).map(take).transpose()
     }
