@@ -139,6 +139,7 @@ impl<K: Ord, V> Kept<K, V> {
     /// Offers one thing. What no longer has a chance is dropped.
     pub fn offer(&self, key: K, value: V, weight: usize) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let inner = &mut *inner;
         inner.offered += 1;
         inner.weight += weight;
         inner.kept.insert(key, (value, weight));

@@ -29,7 +29,7 @@ const ALL_SEEN: [Seen; 16] = [
 fn check(memory: Memory, limits: &Limits, expected: &Expect) {
     let table: Vec<String> = ALL_SEEN
         .iter()
-        .map(|seen| format!("{:40} → {:?}", format!("{seen:?}").replace("Reply(", "").replace("Tools(", "Tools "), decide(&memory, limits, *seen)))
+        .map(|seen| format!("{:36} → {:?}", format!("{seen:?}"), decide(&memory, limits, *seen)))
         .collect();
     expected.assert_eq(&(table.join("\n") + "\n"));
 }
@@ -39,7 +39,24 @@ fn the_first_choice_of_a_submission() {
     check(
         Memory::default(),
         &Limits::default(),
-        &expect![[r#""#]],
+        &expect![[r#"
+            ToolUse)                                 → FinishTools
+            EndTurn)                                 → Stop(Completed)
+            Truncated)                               → Continue(MaxOutputTokensRecovery)
+            Paused)                                  → Continue(PauseTurn)
+            Empty)                                   → Continue(EmptyReplyNudge)
+            Refused)                                 → Stop(Completed)
+            Aborted)                                 → Stop(AbortedStreaming)
+            Failed(PromptTooLong))                   → Stop(PromptTooLong)
+            Failed(MediaTooLarge))                   → Stop(ImageError)
+            Failed(Api))                             → Stop(ModelError)
+            Failed(Unreachable))                     → Stop(ModelUnreachable)
+            Failed(Unrecorded))                      → Stop(Unrecorded)
+            Tools Done { all_unusable: false })      → Continue(NextTurn)
+            Tools Done { all_unusable: true })       → Continue(NextTurn)
+            Tools Aborted)                           → Stop(AbortedToolExecution)
+            Tools Unrecorded)                        → Stop(Unrecorded)
+        "#]],
     );
 }
 
@@ -54,7 +71,24 @@ fn every_bound_reached() {
         last: Some(Transition::NextTurn),
     };
     let limits = Limits { turns_max: Some(5), ..Limits::default() };
-    check(memory, &limits, &expect![[r#""#]]);
+    check(memory, &limits, &expect![[r#"
+        ToolUse)                                 → FinishTools
+        EndTurn)                                 → Stop(Completed)
+        Truncated)                               → Stop(ModelError)
+        Paused)                                  → Stop(Completed)
+        Empty)                                   → Stop(Completed)
+        Refused)                                 → Stop(Completed)
+        Aborted)                                 → Stop(AbortedStreaming)
+        Failed(PromptTooLong))                   → Stop(PromptTooLong)
+        Failed(MediaTooLarge))                   → Stop(ImageError)
+        Failed(Api))                             → Stop(ModelError)
+        Failed(Unreachable))                     → Stop(ModelUnreachable)
+        Failed(Unrecorded))                      → Stop(Unrecorded)
+        Tools Done { all_unusable: false })      → Stop(MaxTurns)
+        Tools Done { all_unusable: true })       → Stop(MalformedToolUse)
+        Tools Aborted)                           → Stop(AbortedToolExecution)
+        Tools Unrecorded)                        → Stop(Unrecorded)
+    "#]]);
 }
 
 /// Walks every run there is under small bounds: from each state, everything that can be seen there.

@@ -19,7 +19,6 @@ use self::shell::Shell;
 use crate::limits::{SHELL_COMMAND_BYTES_MAX, SHELL_KILL_GRACE_SHORT};
 use crate::permission::shell::is_read_only;
 use crate::tools::lenient;
-use crate::tools::process::ProcessTree;
 use crate::tools::tool::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx, parse_input};
 
 /// The tool.

@@ -1,0 +1,151 @@
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::super::tests::Bench;
+use crate::tools::text::Encoding;
+
+fn numbered(lines: std::ops::RangeInclusive<u64>) -> String {
+    lines.map(|n| format!("line {n}\n")).collect()
+}
+
+#[tokio::test]
+async fn lines_come_with_their_numbers() {
+    let bench = Bench::new();
+    let path = bench.put("a.txt", "one\n\ttwo\r\n\nfour");
+    for file in [path.to_str().unwrap(), "a.txt", "./a.txt"] {
+        let answer = bench.read(file).await;
+        assert_eq!(answer.ok(), "1\tone\n2\t\ttwo\n3\t\n4\tfour");
+        assert_eq!(answer.detail["file"]["totalLines"], 4);
+    }
+    let answer = bench.run("Read", json!({"file_path": path, "offset": "2", "limit": "2"})).await;
+    assert_eq!(answer.ok(), "2\t\ttwo\n3\t");
+    let file = json!({"filePath": path, "content": "\ttwo\n", "numLines": 2, "startLine": 2, "totalLines": 4});
+    assert_eq!(answer.detail, json!({"type": "text", "file": file}));
+}
+
+#[tokio::test]
+async fn more_than_a_page_is_said_to_be_partial() {
+    let bench = Bench::new();
+    let path = bench.put("long", numbered(1..=4_500));
+    let answer = bench.read(&path).await;
+    answer.says(&["\n2000\tline 2000\n", "PARTIAL", "1 to 2000 of 4500", "offset 2001", "does not count as read"]);
+    assert!(!answer.text.contains("line 2001"));
+    bench.edit(&path, "line 5\n", "five\n").await.refused(&["only in part"]);
+
+    let answer = bench.run("Read", json!({"file_path": path, "offset": 2001})).await;
+    answer.says(&["PARTIAL", "2001 to 4000 of 4500", "offset 4001"]);
+    let answer = bench.run("Read", json!({"file_path": path, "offset": 4001})).await;
+    assert!(answer.ok().starts_with("4001\tline 4001\n") && answer.text.ends_with("4500\tline 4500"));
+
+    // Page by page the whole file was read: it may be replaced.
+    bench.run("Write", json!({"file_path": path, "content": "short\n"})).await.ok();
+    assert_eq!(bench.get("long"), b"short\n");
+}
+
+#[tokio::test]
+async fn a_wide_file_ends_its_page_early_and_a_wide_range_is_refused() {
+    let bench = Bench::new();
+    let line = "x".repeat(999);
+    let path = bench.put("wide", format!("{line}\n").repeat(1_000));
+    bench.read(&path).await.says(&["PARTIAL", "1 to 262 of 1000", "offset 263"]);
+    let answer = bench.run("Read", json!({"file_path": path, "limit": 500})).await;
+    answer.refused(&["256 KB", "fewer lines", "262"]);
+    bench.run("Read", json!({"file_path": path, "limit": 200, "offset": 801})).await.ok();
+    let answer = bench.run("Read", json!({"file_path": path, "limit": 5_000, "offset": 801})).await;
+    assert_eq!(answer.ok().lines().count(), 200);
+}
+
+#[tokio::test]
+async fn long_lines_are_cut_with_a_note() {
+    let bench = Bench::new();
+    let path = bench.put("min.js", format!("{}\nshort\n", "ä".repeat(5_000)));
+    let answer = bench.read(&path).await;
+    assert!(answer.ok().starts_with(&format!("1\t{} [… cut]\n2\tshort\n", "ä".repeat(2_000))));
+    answer.says(&["1 lines are cut at 2000 characters"]);
+    // What was not seen can be kept by an edit, but not by a replacement.
+    bench.run("Write", json!({"file_path": path, "content": "x"})).await.refused(&["only in part"]);
+    bench.edit(&path, "short", "long").await.ok();
+}
+
+#[tokio::test]
+async fn nothing_to_show_is_a_note() {
+    let bench = Bench::new();
+    let empty = bench.put("empty", "");
+    bench.read(&empty).await.says(&["empty"]);
+    let file = bench.put("ten", numbered(1..=10));
+    let answer = bench.run("Read", json!({"file_path": file, "offset": 11})).await;
+    assert!(!answer.error);
+    answer.says(&["past the end", "10 lines"]);
+    bench.run("Read", json!({"file_path": file, "offset": 0, "limit": 1})).await.says(&["1\tline 1"]);
+    bench.run("Read", json!({"file_path": file, "limit": 0})).await.refused(&["limit"]);
+}
+
+#[tokio::test]
+async fn a_missing_file_is_answered_with_similar_names() {
+    let bench = Bench::new();
+    bench.put("src/config.rs", "");
+    bench.put("src/other.md", "");
+    let text = bench.read("src/confg.rs").await;
+    text.refused(&["does not exist", "src/config.rs"]);
+    assert!(!text.text.contains("other.md"));
+    bench.read("nowhere/at/all").await.refused(&["does not exist"]);
+}
+
+#[tokio::test]
+async fn what_is_no_text_is_refused_and_named() {
+    let bench = Bench::new();
+    bench.read(&bench.cx.cwd).await.refused(&["directory", "Glob"]);
+    let png = bench.put("a.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR");
+    bench.read(&png).await.refused(&["a PNG image", "text only"]);
+    let pdf = bench.put("a.pdf", b"%PDF-1.7\n1 0 obj");
+    bench.read(&pdf).await.refused(&["a PDF document"]);
+    let binary = bench.put("a.out", b"\x7fELF\x02\x01\0\0");
+    bench.read(&binary).await.refused(&["binary"]);
+    let fifo = bench.path("fifo");
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let started = Instant::now();
+    bench.read(&fifo).await.refused(&["FIFO"]);
+    bench.read("/dev/zero").await.refused(&["device"]);
+    assert!(started.elapsed() < Duration::from_secs(1), "opening does not wait");
+}
+
+#[tokio::test]
+async fn other_encodings_are_shown_and_named() {
+    let bench = Bench::new();
+    let latin = bench.put("latin1", b"caf\xE9\nplain\n");
+    bench.read(&latin).await.says(&["1\tcaf\u{FFFD}\n2\tplain", "Not valid UTF-8"]);
+    let marked = bench.put("marked", "\u{FEFF}first\n");
+    assert_eq!(bench.read(&marked).await.ok(), "1\tfirst");
+    for (name, mark, encoding) in
+        [("le", b"\xFF\xFE", Encoding::Utf16Le), ("be", b"\xFE\xFF", Encoding::Utf16Be)]
+    {
+        let text = encoding.encode("grüße 漢\r\n𝄞 end\n").unwrap();
+        let path = bench.put(name, [&mark[..], &text].concat());
+        bench.read(&path).await.says(&["1\tgrüße 漢\n2\t𝄞 end", encoding.name()]);
+    }
+}
+
+#[tokio::test]
+async fn a_huge_file_is_paged_in_little_memory() {
+    let bench = Bench::new();
+    let path = bench.path("huge");
+    // Mostly holes, which read as zeros: put text at the front so that it counts as text.
+    let file = std::fs::File::create(&path).unwrap();
+    let text = numbered(1..=2_000);
+    std::os::unix::fs::FileExt::write_all_at(&file, text.as_bytes(), 0).unwrap();
+    file.set_len(50 * 1024 * 1024).unwrap();
+    let answer = bench.run("Read", json!({"file_path": path, "offset": 10, "limit": 2})).await;
+    assert_eq!(answer.ok(), "10\tline 10\n11\tline 11");
+    assert_eq!(answer.detail["file"]["totalLines"], 2_001);
+    let last = bench.run("Read", json!({"file_path": path, "offset": 2_001})).await;
+    last.says(&["[… cut]"]);
+}
+
+#[tokio::test]
+async fn an_interrupt_is_answered_at_once() {
+    let bench = Bench::new();
+    let path = bench.put("a", "x\n");
+    bench.cx.cancel.cancel();
+    bench.read(&path).await.refused(&["Interrupted"]);
+}
