@@ -197,7 +197,7 @@ fn wrong_values_are_named_with_a_way_out() {
     check_error(
         "steps: [{status: ok}]",
         expect![
-            "step 1, field `status`: expected a whole number, found the text `ok`; write `status: 1` or another whole number"
+            "step 1, field `status`: expected a whole number, found the text `ok`; write digits alone, without quotes or sign"
         ],
     );
     check_error(
