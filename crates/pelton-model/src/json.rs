@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn pit_L4_halves_of_characters_are_replaced() {
+    fn halves_of_characters_are_replaced() {
         check_tidy(r#"{"a":"plain"}"#, r#"{"a":"plain"}"#);
         check_tidy(r#"{"a":"\ud83d\ude00"}"#, r#"{"a":"\ud83d\ude00"}"#);
         check_tidy(r#"{"a":"\uD83D"}"#, r#"{"a":"\ufffd"}"#);
@@ -171,7 +171,7 @@ mod tests {
         }
 
         #[test]
-        fn pit_L4_tidied_text_is_always_readable(units: Vec<u16>) {
+        fn tidied_text_is_always_readable(units: Vec<u16>) {
             let escaped: String = units.iter().map(|unit| format!("\\u{unit:04x}")).collect();
             let tidied = tidy(Bytes::from(format!("\"{escaped}\"")));
             let read: String = serde_json::from_slice(&tidied).unwrap();

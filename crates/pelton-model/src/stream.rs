@@ -14,7 +14,7 @@ use futures::Stream;
 /// Runs `produce` as a stream of what it sends. At most `capacity` items wait to be taken.
 ///
 /// ```
-/// # futures::executor::block_on(async {
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
 /// use futures::StreamExt;
 ///
 /// let numbers = pelton_model::stream::stream(1, |out| async move {
@@ -137,4 +137,96 @@ fn take<T>(queue: &Mutex<Queue<T>>) -> Option<T> {
 /// Nothing panics while the lock is held, so a poisoned queue is a whole one.
 fn lock<T>(queue: &Mutex<Queue<T>>) -> MutexGuard<'_, Queue<T>> {
     queue.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures::{FutureExt, StreamExt, future};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn items_come_in_order_and_the_stream_ends() {
+        let items = stream(2, |out| async move {
+            for number in 0..10 {
+                out.send(number).await;
+            }
+        });
+        assert_eq!(items.collect::<Vec<_>>().await, (0..10).collect::<Vec<_>>());
+        let nothing = stream(2, |out: Sender<()>| async move { drop(out) });
+        assert_eq!(nothing.collect::<Vec<_>>().await, []);
+    }
+
+    #[tokio::test]
+    async fn what_is_made_ahead_is_bounded() {
+        let made = AtomicUsize::new(0);
+        let mut items = stream(3, |out| async {
+            let out = out;
+            for number in 0..100 {
+                out.send(number).await;
+                made.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        assert_eq!(items.next().await, Some(0));
+        assert_eq!(made.load(Ordering::Relaxed), 3, "the fourth waits");
+        assert_eq!(items.next().await, Some(1));
+        assert_eq!(items.next().await, Some(2));
+        assert_eq!(items.next().await, Some(3));
+    }
+
+    #[tokio::test]
+    async fn several_senders_with_wakers_of_their_own_all_get_through() {
+        let mut items = stream(1, |out| async move {
+            let send = |number: usize| {
+                let out = out.clone();
+                async move {
+                    for _ in 0..20 {
+                        out.send(number).await;
+                        tokio::task::yield_now().await;
+                    }
+                }
+            };
+            // This join polls only the senders that were woken.
+            (0..5).map(send).collect::<futures::stream::FuturesUnordered<_>>().collect::<()>().await;
+        });
+        let mut counts = [0; 5];
+        while let Some(number) = items.next().await {
+            counts[number] += 1;
+        }
+        assert_eq!(counts, [20; 5]);
+    }
+
+    #[tokio::test]
+    async fn dropping_the_stream_drops_the_function_where_it_stands() {
+        let held = Arc::new(());
+        let inside = Arc::clone(&held);
+        let mut items = stream(1, |out| async move {
+            out.send(1).await;
+            future::pending::<()>().await;
+            drop(inside);
+        });
+        assert_eq!(items.next().await, Some(1));
+        assert_eq!(items.next().now_or_never(), None);
+        drop(items);
+        assert_eq!(Arc::strong_count(&held), 1);
+    }
+
+    #[tokio::test]
+    async fn a_sender_that_outlives_its_stream_is_not_stuck() {
+        let mut kept = None;
+        let items = stream(1, |out| {
+            kept = Some(out);
+            future::ready(())
+        });
+        let out = kept.unwrap();
+        out.send(1).await;
+        let waiting = out.send(2);
+        let mut waiting = std::pin::pin!(waiting);
+        assert!(waiting.as_mut().now_or_never().is_none());
+        drop(items);
+        waiting.await;
+        out.send(3).await;
+    }
 }

@@ -17,6 +17,7 @@ fn assemble(start: &str, changes: &[Change<'_>]) -> Block {
     block
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "`expect!` at the call site")]
 fn check(start: &str, changes: &[Change<'_>], expected: Expect) {
     let block = assemble(start, changes);
     expected.assert_eq(&format!("{}\n{:?}\n", String::from_utf8_lossy(&block.json), block.kind));
@@ -260,7 +261,7 @@ fn server_tools_are_kept_whole() {
 }
 
 #[test]
-fn pit_L4_halves_of_characters_never_reach_a_block() {
+fn halves_of_characters_never_reach_a_block() {
     check(
         r#"{"type":"text","text":""}"#,
         &[Change::Text(r#""a\ud83d""#)],

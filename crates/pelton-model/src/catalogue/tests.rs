@@ -109,7 +109,7 @@ fn a_long_prompt_changes_the_price_of_the_whole_call() {
 }
 
 #[test]
-fn pit_B4_an_unknown_model_has_no_cost() {
+fn an_unknown_model_has_no_cost() {
     let usage = Usage { input_tokens: 1, ..Usage::default() };
     assert_eq!(cost("mystery", &usage, &[]), None);
     let own = [("mystery".to_owned(), prices(1e6, 0.0, 0.0, 0.0, 0.0))];

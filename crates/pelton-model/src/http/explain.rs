@@ -60,9 +60,10 @@ fn kind_of(cause: &(dyn Error + 'static)) -> Option<TransportErrorKind> {
         return Some(TransportErrorKind::Tls);
     }
     if let Some(io) = cause.downcast_ref::<io::Error>() {
-        // What an IO error wraps is not among its sources.
-        if io.get_ref().is_some_and(|inner| inner.is::<rustls::Error>()) {
-            return Some(TransportErrorKind::Tls);
+        // What an IO error wraps is not among its sources; it may be another of its kind.
+        let inner = io.get_ref().map(|inner| inner as &(dyn Error + 'static));
+        if let Some(kind) = inner.and_then(kind_of) {
+            return Some(kind);
         }
         return match io.kind() {
             io::ErrorKind::ConnectionRefused => Some(TransportErrorKind::Refused),

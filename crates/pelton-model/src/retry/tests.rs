@@ -14,6 +14,7 @@ fn told(should_retry: bool) -> Advice {
     Advice { should_retry: Some(should_retry), ..Advice::default() }
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "reads better at the call site")]
 fn check(kind: ErrorKind, advice: Advice, progress: Progress, source: Source, expected: Retry) {
     let plan = plan(&error(kind.clone()), advice, progress, source, 0.0, &RetryPolicy::default());
     assert_eq!(plan, expected, "{kind:?} {advice:?} {progress:?} {source:?}");

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn loop_M4_a_stream_cut_before_a_block_is_complete_is_taken_back_and_repeated() {
+async fn a_stream_cut_before_a_block_is_complete_is_taken_back_and_repeated() {
     let outcome = play_through([events([START, TEXT_START, HEL]), events(HELLO)]).await;
     expect![[r#"
         requesting 1
@@ -27,7 +27,7 @@ async fn loop_M4_a_stream_cut_before_a_block_is_complete_is_taken_back_and_repea
 }
 
 #[tokio::test(start_paused = true)]
-async fn loop_M4_what_is_complete_is_kept_when_the_rest_is_lost() {
+async fn what_is_complete_is_kept_when_the_rest_is_lost() {
     let outcome = play_through([events([START, TEXT_START, HEL, LO, TEXT_STOP, CALL_START])]).await;
     expect![[r#"
         requesting 1
@@ -78,7 +78,7 @@ async fn an_open_block_of_a_complete_message_is_complete() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pit_L9_five_cut_streams_give_one_answer() {
+async fn five_cut_streams_give_one_answer() {
     // Cut after 1, 2, 3 and 4 events, and once without any; each attempt begins from nothing.
     let cuts = (0..5).map(|after| events(HELLO.into_iter().take(after)));
     let outcome = play_through(cuts.chain([events(HELLO)])).await;
@@ -163,7 +163,7 @@ async fn an_endless_event_is_given_up_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn loop_R6_a_reset_asks_for_a_fresh_connection() {
+async fn a_reset_asks_for_a_fresh_connection() {
     use TransportErrorKind::*;
     let reset = acts(vec![event(START), Act::Break(Reset)]);
     let turns = [Turn::Fail(Reset), Turn::Fail(Refused), reset, Turn::Fail(Timeout), events(HELLO)];

@@ -49,7 +49,7 @@ async fn loop_R1_background_work_gives_way_to_an_overload() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn loop_R3_a_rate_limit_says_how_long_to_wait() {
+async fn a_rate_limit_says_how_long_to_wait() {
     // The scripted clock starts at the beginning of 1970.
     for (name, value, wait) in [
         ("retry-after", "1", Duration::from_secs(1)),
@@ -161,12 +161,38 @@ async fn ten_retries_and_no_more() {
 
 #[tokio::test(start_paused = true)]
 async fn pit_L10_an_overload_of_twenty_minutes_is_outlasted_within_a_horizon() {
-    let policy = RetryPolicy { horizon: Some(Duration::from_secs(1800)), ..RetryPolicy::default() };
-    // 31.5 s for the first six retries, then one each 32 s: 43 refusals last twenty minutes.
+    let policy = || RetryPolicy { horizon: Some(seconds(1800)), ..RetryPolicy::default() };
+    // Half a minute for the first six retries, then one every 32 s: 43 refusals last twenty minutes.
     let refusals = std::iter::repeat_n(overloaded(), 43);
-    let outcome = play_ask(an_ask(), policy, refusals.chain([events(HELLO)])).await;
+    let outcome = play_ask(an_ask(), policy(), refusals.chain([events(HELLO)])).await;
     assert!(outcome.log.ends_with("finished end_turn, 57 tokens\n"), "{}", outcome.log);
-    assert!(outcome.took >= Duration::from_secs(1200), "{:?}", outcome.took);
+    assert!(outcome.took >= seconds(1200), "{:?}", outcome.took);
+
+    let limited = error(429, "rate_limit_error", "slow down", &[("retry-after", "90")]);
+    let outcome = play_ask(an_ask(), policy(), [limited, overloaded(), events(HELLO)]).await;
+    assert_eq!(outcome.took, seconds(91), "{}", outcome.log);
+    assert!(outcome.log.contains("retry 1 in 90s: 429 rate_limit_error: slow down\n"), "{}", outcome.log);
+    assert!(outcome.log.contains("retry 2 in 1s: 529 overloaded_error: Overloaded\n"), "{}", outcome.log);
+
+    // Many sessions that were refused at the same moment do not come back at the same moment.
+    let world = crate::world::RealWorld::new();
+    let waits: std::collections::BTreeSet<Duration> = (0..25)
+        .map(|_| {
+            let jitter = fraction(world.random());
+            let error = ModelError::new(ErrorKind::Overloaded, "m");
+            let progress = Progress { retries: 6, ..Progress::default() };
+            match retry::plan(&error, Advice::default(), progress, Source::Foreground, jitter, &policy()) {
+                Retry::After(wait) => wait,
+                Retry::GiveUp => panic!("gave up"),
+            }
+        })
+        .collect();
+    let spread = *waits.last().unwrap() - *waits.first().unwrap();
+    assert!(waits.len() == 25 && spread > seconds(2), "{waits:?}");
+}
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
 }
 
 #[tokio::test(start_paused = true)]

@@ -106,10 +106,9 @@ fn kind(status: Option<u16>, name: &str, code: &str, message: &str) -> ErrorKind
     }
     // "Too many tokens, please wait" is about speed, not about size.
     let throttled = says("rate limit") || says("too many requests") || says("throttl") || says("please wait");
-    if !throttled && !matches!(status, Some(401..=404 | 429 | 529)) {
-        if let Some(kind) = size(name, code, &words) {
-            return kind;
-        }
+    let about_size = !throttled && !matches!(status, Some(401..=404 | 429 | 529));
+    if let Some(kind) = about_size.then(|| size(name, code, &words)).flatten() {
+        return kind;
     }
     match status {
         Some(status) => by_status(status, name, &words, message),
@@ -128,10 +127,9 @@ fn size(name: &str, code: &str, words: &str) -> Option<ErrorKind> {
     if let Some([input, max_tokens, limit, ..]) = after("exceed context limit:").as_deref() {
         return Some(ErrorKind::OutputOverflow { input: *input, max_tokens: *max_tokens, limit: *limit });
     }
-    if words.contains("which is the maximum allowed number of output tokens") {
-        if let Some([_, limit, ..]) = after("max_tokens:").as_deref() {
-            return Some(ErrorKind::MaxTokensTooHigh { limit: *limit });
-        }
+    let too_much = words.contains("which is the maximum allowed number of output tokens");
+    if let (true, Some([_, limit, ..])) = (too_much, after("max_tokens:").as_deref()) {
+        return Some(ErrorKind::MaxTokensTooHigh { limit: *limit });
     }
     // The phrase, and where its numbers stand: (tokens, limit), counted from the phrase's own beginning.
     const TOO_LONG: &[(&str, Option<usize>, Option<usize>)] = &[

@@ -98,6 +98,7 @@ fn effort_is_what_the_model_accepts() {
     check("local-model", Some(Effort::Max), Some("max"));
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "`expect!` at the call site")]
 fn check_event(name: &str, data: &str, expected: Expect) {
     let event = event(name, data);
     expected.assert_eq(&format!("{event:?}"));
@@ -126,7 +127,7 @@ fn events_are_read() {
 }
 
 #[test]
-fn loop_M3_unknown_events_are_passed_over() {
+fn unknown_events_are_known_to_be_so() {
     check_event("", r#"{"type":"tea_break","index":"x","object":{}}"#, expect!["Some(Unknown)"]);
     check_event("", r#"{"type":"tea_break","delta":7}"#, expect!["Some(Unknown)"]);
     check_event("", r#"{"no_type":true}"#, expect!["Some(Unknown)"]);
@@ -168,10 +169,10 @@ fn kind_of(status: u16, body: &str) -> ErrorKind {
     from_answer(status, body.as_bytes(), None).kind
 }
 
-fn check_words(status: u16, message: &str, expected: ErrorKind) {
+fn check_words(status: u16, message: &str, expected: &ErrorKind) {
     let body =
         serde_json::json!({"type": "error", "error": {"type": "invalid_request_error", "message": message}});
-    assert_eq!(kind_of(status, &body.to_string()), expected, "{status} {message}");
+    assert_eq!(kind_of(status, &body.to_string()), *expected, "{status} {message}");
 }
 
 #[test]
@@ -223,7 +224,7 @@ fn sizes_are_read_in_everybodys_words() {
         (400, "Too many tokens, please wait before trying again.", InvalidRequest),
         (429, "This request would exceed your rate limit; maximum context length is 5", RateLimited),
     ] {
-        check_words(status, words, expected);
+        check_words(status, words, &expected);
     }
     let llama = r#"{"error":{"code":400,"type":"exceed_context_size_error","message":"request (20031 tokens) exceeds the available context size (8192 tokens), try increasing it","n_prompt_tokens":20031,"n_ctx":8192}}"#;
     assert_eq!(kind_of(400, llama), too_long(None, Some(8192)));
@@ -262,7 +263,7 @@ fn repairable_requests_are_told_apart() {
         ("temperature: Extra inputs are not permitted", InvalidRequest),
         ("messages.2: all messages must have non-empty content about an .image: x", InvalidRequest),
     ] {
-        check_words(400, words, expected);
+        check_words(400, words, &expected);
     }
 }
 
@@ -325,7 +326,7 @@ fn errors_inside_a_stream_are_read_by_name() {
 #[test]
 fn errors_are_told_in_one_line() {
     let check = |status, body: &str, id, expected: Expect| {
-        expected.assert_eq(&from_answer(status, body.as_bytes(), id).to_string())
+        expected.assert_eq(&from_answer(status, body.as_bytes(), id).to_string());
     };
     check(
         529,
