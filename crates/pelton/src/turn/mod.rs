@@ -5,8 +5,11 @@ mod decide; // what to do next, and why: pure
 mod hands; // everything the loop may touch
 pub(crate) mod live; // the hands of a real session
 
-pub use decide::{Failure, Limits, Memory, Next, Reply, Seen, Terminal, Transition, decide};
-pub use hands::Hands;
+pub use decide::{
+    Blocked, Failure, Gauges, Limits, Memory, Next, Reply, Rung, Seen, Terminal, Tools, Transition, Verdict, Withheld,
+    decide,
+};
+pub use hands::{Fit, Hands};
 pub use run::run;
 
 #[cfg(test)]

@@ -1,150 +1,448 @@
-//! Every choice, as a table; every run, by walking all of them.
+//! Every choice as a table; every run by walking all of them; the graph of the loop, drawn from the code.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
+use std::fmt::Write as _;
 
-use expect_test::{Expect, expect};
+use expect_test::{expect, expect_file};
+use proptest::prelude::*;
 
-use super::decide::Tools;
 use super::*;
 
-const ALL_SEEN: [Seen; 16] = [
-    Seen::Reply(Reply::ToolUse),
-    Seen::Reply(Reply::EndTurn),
-    Seen::Reply(Reply::Truncated),
-    Seen::Reply(Reply::Paused),
-    Seen::Reply(Reply::Empty),
-    Seen::Reply(Reply::Refused),
-    Seen::Reply(Reply::Aborted),
-    Seen::Reply(Reply::Failed(Failure::PromptTooLong)),
-    Seen::Reply(Reply::Failed(Failure::MediaTooLarge)),
-    Seen::Reply(Reply::Failed(Failure::Api)),
-    Seen::Reply(Reply::Failed(Failure::Unreachable)),
-    Seen::Reply(Reply::Failed(Failure::Unrecorded)),
-    Seen::Tools(Tools::Done { all_unusable: false }),
-    Seen::Tools(Tools::Done { all_unusable: true }),
-    Seen::Tools(Tools::Aborted),
-    Seen::Tools(Tools::Unrecorded),
+const TOO_LONG: Reply = Reply::Withheld(Withheld::PromptTooLong { can_shrink: true });
+const HOPELESS: Reply = Reply::Withheld(Withheld::PromptTooLong { can_shrink: false });
+const MEDIA: Reply = Reply::Withheld(Withheld::MediaTooLarge);
+const CUT: Reply = Reply::Withheld(Withheld::OutputTruncated { cap_can_rise: false });
+const CUT_LOW: Reply = Reply::Withheld(Withheld::OutputTruncated { cap_can_rise: true });
+
+const REPLIES: [Reply; 20] = [
+    Reply::ToolUse,
+    Reply::EndTurn,
+    Reply::Unstructured,
+    Reply::Paused,
+    Reply::Empty,
+    Reply::Refused,
+    TOO_LONG,
+    HOPELESS,
+    MEDIA,
+    CUT,
+    CUT_LOW,
+    Reply::Repairable { rung: Rung::Thinking, otherwise: Failure::Api },
+    Reply::Repairable { rung: Rung::Image, otherwise: Failure::Media },
+    Reply::Fallback,
+    Reply::Failed(Failure::Api),
+    Reply::Failed(Failure::Media),
+    Reply::Failed(Failure::Unreachable),
+    Reply::Failed(Failure::Unrecorded),
+    Reply::OverBudget,
+    Reply::Aborted,
 ];
+const TOOLS: [Tools; 7] = [
+    Tools::Done,
+    Tools::Unusable,
+    Tools::Structured,
+    Tools::Misstructured,
+    Tools::HookStopped,
+    Tools::Aborted,
+    Tools::Unrecorded,
+];
+const VERDICTS: [Verdict; 5] =
+    [Verdict::Pass, Verdict::Block, Verdict::Prevent, Verdict::Aborted, Verdict::Unrecorded];
+const BLOCKS: [Blocked; 3] = [Blocked::ContextFull, Blocked::Budget, Blocked::Unrecorded];
 
-fn check(memory: Memory, limits: &Limits, expected: &Expect) {
-    let table: Vec<String> = ALL_SEEN
-        .iter()
-        .map(|seen| format!("{:36} → {:?}", format!("{seen:?}"), decide(&memory, limits, *seen)))
-        .collect();
-    expected.assert_eq(&(table.join("\n") + "\n"));
+/// Where in the loop something is seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Phase {
+    Ask,
+    Tools,
+    Drain,
+    Compact,
+    StopHooks,
 }
 
-#[test]
-fn the_first_choice_of_a_submission() {
-    check(
-        Memory::default(),
-        &Limits::default(),
-        &expect![[r#"
-            ToolUse)                                 → FinishTools
-            EndTurn)                                 → Stop(Completed)
-            Truncated)                               → Continue(MaxOutputTokensRecovery)
-            Paused)                                  → Continue(PauseTurn)
-            Empty)                                   → Continue(EmptyReplyNudge)
-            Refused)                                 → Stop(Completed)
-            Aborted)                                 → Stop(AbortedStreaming)
-            Failed(PromptTooLong))                   → Stop(PromptTooLong)
-            Failed(MediaTooLarge))                   → Stop(ImageError)
-            Failed(Api))                             → Stop(ModelError)
-            Failed(Unreachable))                     → Stop(ModelUnreachable)
-            Failed(Unrecorded))                      → Stop(Unrecorded)
-            Tools Done { all_unusable: false })      → Continue(NextTurn)
-            Tools Done { all_unusable: true })       → Continue(NextTurn)
-            Tools Aborted)                           → Stop(AbortedToolExecution)
-            Tools Unrecorded)                        → Stop(Unrecorded)
-        "#]],
-    );
-}
+impl Phase {
+    const ALL: [Self; 5] = [Self::Ask, Self::Tools, Self::Drain, Self::Compact, Self::StopHooks];
 
-#[test]
-fn every_bound_reached() {
-    let memory = Memory {
-        turns: 4,
-        output_recoveries: 3,
-        pauses: 10,
-        nudged: true,
-        unusable_in_a_row: 2,
-        last: Some(Transition::NextTurn),
-    };
-    let limits = Limits { turns_max: Some(5), ..Limits::default() };
-    check(memory, &limits, &expect![[r#"
-        ToolUse)                                 → FinishTools
-        EndTurn)                                 → Stop(Completed)
-        Truncated)                               → Stop(ModelError)
-        Paused)                                  → Stop(Completed)
-        Empty)                                   → Stop(Completed)
-        Refused)                                 → Stop(Completed)
-        Aborted)                                 → Stop(AbortedStreaming)
-        Failed(PromptTooLong))                   → Stop(PromptTooLong)
-        Failed(MediaTooLarge))                   → Stop(ImageError)
-        Failed(Api))                             → Stop(ModelError)
-        Failed(Unreachable))                     → Stop(ModelUnreachable)
-        Failed(Unrecorded))                      → Stop(Unrecorded)
-        Tools Done { all_unusable: false })      → Stop(MaxTurns)
-        Tools Done { all_unusable: true })       → Stop(MalformedToolUse)
-        Tools Aborted)                           → Stop(AbortedToolExecution)
-        Tools Unrecorded)                        → Stop(Unrecorded)
-    "#]]);
-}
-
-/// Walks every run there is under small bounds: from each state, everything that can be seen there.
-#[test]
-fn every_run_ends_and_every_bound_holds() {
-    let limits = Limits { turns_max: Some(4), output_recoveries_max: 2, pauses_max: 2, unusable_in_a_row_max: 2 };
-    let mut visited = HashSet::new();
-    let mut walk = vec![(Memory::default(), false, 0u32)];
-    let mut ends = HashSet::new();
-    while let Some((memory, after_tool_use, steps)) = walk.pop() {
-        // A bound on the whole: turns, recoveries, pauses and the nudge, each seen once per trip, twice with tools.
-        assert!(steps <= 2 * (4 + 2 + 2 + 1 + 1), "a run that does not end: {memory:?}");
-        assert!(memory.turns <= 4 && memory.output_recoveries <= 2 && memory.pauses <= 2);
-        for seen in ALL_SEEN {
-            if after_tool_use != matches!(seen, Seen::Tools(_)) {
-                continue;
+    /// Everything that can be seen there.
+    fn sights(self) -> Vec<Seen> {
+        match self {
+            Self::Ask => {
+                let blocked = BLOCKS.into_iter().map(Seen::Blocked);
+                blocked.chain(REPLIES.into_iter().map(Seen::Reply)).collect()
             }
-            let next = decide(&memory, &limits, seen);
-            let mut after = memory;
-            after.note(seen, next);
-            match next {
-                Next::Stop(terminal) => _ = ends.insert(terminal),
-                Next::FinishTools => walk.push((after, true, steps + 1)),
-                Next::Continue(_) => {
-                    let key = (after.turns, after.output_recoveries, after.pauses, after.nudged, after.unusable_in_a_row);
-                    if visited.insert((key, steps + 1)) {
-                        walk.push((after, false, steps + 1));
+            Self::Tools => TOOLS.into_iter().map(Seen::Tools).collect(),
+            Self::Drain => [true, false].into_iter().map(|freed| Seen::Drained { freed }).collect(),
+            Self::Compact => [true, false].into_iter().map(|ok| Seen::Compacted { ok }).collect(),
+            Self::StopHooks => VERDICTS.into_iter().map(Seen::StopHooks).collect(),
+        }
+    }
+
+    /// Where a move leads; `None` if the submission is over.
+    fn after(next: Next) -> Option<Self> {
+        match next {
+            Next::FinishTools => Some(Self::Tools),
+            Next::DrainCollapse => Some(Self::Drain),
+            Next::ReactiveCompact => Some(Self::Compact),
+            Next::RunStopHooks => Some(Self::StopHooks),
+            Next::Continue(_) => Some(Self::Ask),
+            Next::Stop(_) => None,
+        }
+    }
+}
+
+/// What follows when the same is seen again and again, starting fresh: `T5 T5 T5 → ModelError`.
+fn again_and_again(limits: &Limits, reply: Reply, below: &[Seen]) -> String {
+    let mut memory = Memory::default();
+    let mut path = Vec::new();
+    let mut below = below.iter().copied().cycle();
+    let mut seen = Seen::Reply(reply);
+    loop {
+        let gauges = Gauges::default();
+        let next = decide(&memory, limits, gauges, seen);
+        memory.note(gauges, seen, next);
+        match next {
+            Next::Stop(terminal) => return format!("{} → {terminal:?}", path.join(" ")),
+            Next::Continue(transition) => {
+                path.push(transition.name().to_owned());
+                seen = Seen::Reply(reply);
+            }
+            _ => seen = below.next().expect("what is seen in between"),
+        }
+        assert!(path.len() < 100, "no end: {path:?}");
+    }
+}
+
+fn check(limits: &Limits, reply: Reply, below: &[Seen], expected: &str) {
+    assert_eq!(again_and_again(limits, reply, below), expected, "{reply:?} again and again");
+}
+
+#[test]
+fn each_reason_to_go_on_has_its_bound() {
+    let limits = &Limits { turns_max: Some(3), fallbacks_max: 2, pauses_max: 2, stop_hook_blocks_max: 2, ..Limits::default() };
+    let freed = [Seen::Drained { freed: true }];
+    let stuck = [Seen::Drained { freed: false }, Seen::Compacted { ok: true }];
+    let hopeless = [Seen::Drained { freed: false }, Seen::Compacted { ok: false }];
+    let thinking = Reply::Repairable { rung: Rung::Thinking, otherwise: Failure::Api };
+    let image = Reply::Repairable { rung: Rung::Image, otherwise: Failure::Media };
+    // T1, X4
+    check(limits, Reply::ToolUse, &[Seen::Tools(Tools::Done)], "next_turn next_turn → MaxTurns");
+    // T2 at most once in a row, then T3 once, then X5
+    let ladder = [freed[0], Seen::Compacted { ok: true }];
+    check(limits, TOO_LONG, &ladder, "collapse_drain_retry reactive_compact_retry → PromptTooLong");
+    check(limits, TOO_LONG, &stuck, "reactive_compact_retry → PromptTooLong");
+    check(limits, TOO_LONG, &hopeless, " → PromptTooLong");
+    check(limits, HOPELESS, &[], " → PromptTooLong");
+    // T3, X6
+    check(limits, MEDIA, &[Seen::Compacted { ok: true }], "reactive_compact_retry → ImageError");
+    check(limits, MEDIA, &[Seen::Compacted { ok: false }], " → ImageError");
+    // T4, T5, X7
+    let recovered = "max_output_tokens_recovery max_output_tokens_recovery max_output_tokens_recovery";
+    check(limits, CUT, &[], &format!("{recovered} → ModelError"));
+    check(limits, CUT_LOW, &[], &format!("max_output_tokens_escalate {recovered} → ModelError"));
+    // T6, X9
+    let block = [Seen::StopHooks(Verdict::Block)];
+    check(limits, Reply::EndTurn, &block, "stop_hook_blocking stop_hook_blocking → CompletedOverHooks");
+    check(limits, Reply::EndTurn, &[Seen::StopHooks(Verdict::Prevent)], " → StopHookPrevented");
+    check(limits, Reply::EndTurn, &[Seen::StopHooks(Verdict::Pass)], " → Completed");
+    // T8, X7
+    check(limits, Reply::Fallback, &[], "fallback_retry fallback_retry → ModelError");
+    // T9, T10, T11
+    check(limits, Reply::Paused, &[], "pause_turn pause_turn → Completed");
+    check(limits, Reply::Empty, &[], "empty_reply_nudge → Completed");
+    check(limits, thinking, &[], "request_repair → ModelError");
+    check(limits, image, &[], "request_repair → ImageError");
+    // X2, X3, X7, X8, X10
+    check(limits, Reply::Aborted, &[], " → AbortedStreaming");
+    check(limits, Reply::ToolUse, &[Seen::Tools(Tools::Aborted)], " → AbortedToolExecution");
+    check(limits, Reply::ToolUse, &[Seen::Tools(Tools::HookStopped)], " → HookStopped");
+    check(limits, Reply::Failed(Failure::Api), &[], " → ModelError");
+    check(limits, Reply::Failed(Failure::Unreachable), &[], " → ModelUnreachable");
+    // Budgets and structured output
+    check(limits, Reply::OverBudget, &[], " → BudgetExhausted");
+    check(limits, Reply::ToolUse, &[Seen::Tools(Tools::Structured)], " → Completed");
+    let five = ["structured_output_retry"; 5].join(" ");
+    check(&Limits::default(), Reply::Unstructured, &[], &format!("{five} → StructuredOutputRetries"));
+    let wrong = [Seen::Tools(Tools::Misstructured)];
+    check(&Limits::default(), Reply::ToolUse, &wrong, &format!("{five} → StructuredOutputRetries"));
+    let unusable = [Seen::Tools(Tools::Unusable)];
+    check(&Limits::default(), Reply::ToolUse, &unusable, "next_turn next_turn → MalformedToolUse");
+    let blocked = decide(&Memory::default(), limits, Gauges::default(), Seen::Blocked(Blocked::ContextFull));
+    assert_eq!(blocked, Next::Stop(Terminal::BlockingLimit));
+}
+
+#[test]
+fn loop_T6_tool_use_does_not_reset_the_count_of_blocks() {
+    let limits = Limits::default();
+    let mut memory = Memory::default();
+    let mut step = |seen| {
+        let next = decide(&memory, &limits, Gauges::default(), seen);
+        memory.note(Gauges::default(), seen, next);
+        next
+    };
+    for _ in 0..8 {
+        step(Seen::Reply(Reply::EndTurn));
+        assert_eq!(step(Seen::StopHooks(Verdict::Block)), Next::Continue(Transition::StopHookBlocking));
+        step(Seen::Reply(Reply::ToolUse));
+        step(Seen::Tools(Tools::Done));
+    }
+    step(Seen::Reply(Reply::EndTurn));
+    assert_eq!(step(Seen::StopHooks(Verdict::Block)), Next::Stop(Terminal::CompletedOverHooks));
+}
+
+/// Runs a submission whose every trip ends, with so many tokens written by each.
+fn continued(wanted: u64, brought: &[u64]) -> usize {
+    let limits = Limits { output_tokens_wanted: Some(wanted), ..Limits::default() };
+    let mut memory = Memory::default();
+    let mut gauges = Gauges::default();
+    for (trip, tokens) in brought.iter().enumerate() {
+        gauges.output_tokens += tokens;
+        for seen in [Seen::Reply(Reply::EndTurn), Seen::StopHooks(Verdict::Pass)] {
+            let next = decide(&memory, &limits, gauges, seen);
+            memory.note(gauges, seen, next);
+            if let Next::Stop(terminal) = next {
+                assert_eq!(terminal, Terminal::Completed);
+                return trip;
+            }
+        }
+    }
+    panic!("still going on after {} trips", brought.len());
+}
+
+#[test]
+fn loop_B4_more_is_asked_for_until_there_is_enough_or_no_more_to_come() {
+    assert_eq!(continued(1_000, &[899, 1]), 1, "90 % is enough");
+    assert_eq!(continued(1_000, &[900]), 0);
+    assert_eq!(continued(10_000, &[0, 100, 100, 100, 100]), 3, "three small ones in a row end it");
+    assert_eq!(continued(10_000, &[0, 100, 100, 600, 100, 100, 499]), 6, "a large one starts the count again");
+    assert_eq!(continued(10_000, &[500; 40]), 17);
+}
+
+/// How far a submission is: grows with every trip, and has a bound.
+fn progress(memory: &Memory) -> u64 {
+    let counters = [
+        u64::from(memory.turns),
+        memory.drains.into(),
+        memory.compacted.into(),
+        memory.escalated.into(),
+        memory.output_recoveries.into(),
+        memory.stop_hook_blocks.into(),
+        memory.budget_continuations.into(),
+        memory.fallbacks.into(),
+        memory.pauses.into(),
+        memory.nudged.into(),
+        memory.repairs.into(),
+        memory.structured_retries.into(),
+    ];
+    counters.iter().sum()
+}
+
+/// Counters that nothing may reset within a submission.
+fn lasting(memory: &Memory) -> [u64; 12] {
+    [
+        memory.turns.into(),
+        memory.drains.into(),
+        memory.compacted.into(),
+        memory.escalated.into(),
+        memory.output_recoveries.into(),
+        memory.stop_hook_blocks.into(),
+        memory.budget_continuations.into(),
+        memory.fallbacks.into(),
+        memory.pauses.into(),
+        memory.nudged.into(),
+        memory.repairs.into(),
+        memory.structured_retries.into(),
+    ]
+}
+
+/// Every state there is under small bounds, from each everything that can be seen there.
+struct Walk {
+    states: usize,
+    edges: BTreeSet<(Phase, String)>,
+    terminals: HashSet<Terminal>,
+    transitions: HashSet<Transition>,
+}
+
+fn walk(limits: &Limits, trips_max: u64, output_steps: &[u64]) -> Walk {
+    let mut walk = Walk { states: 0, edges: BTreeSet::new(), terminals: HashSet::new(), transitions: HashSet::new() };
+    let mut visited = HashSet::new();
+    let mut open = vec![(Memory::default(), Phase::Ask, Gauges::default())];
+    while let Some((memory, phase, gauges)) = open.pop() {
+        walk.states += 1;
+        for seen in phase.sights() {
+            for brought in if phase == Phase::Ask { output_steps } else { &[0] } {
+                let gauges = Gauges { output_tokens: gauges.output_tokens + brought };
+                let next = decide(&memory, limits, gauges, seen);
+                let mut after = memory;
+                after.note(gauges, seen, next);
+                let kept = lasting(&after).iter().zip(lasting(&memory)).all(|(after, before)| *after >= before);
+                assert!(kept, "a counter was reset: {memory:?} {seen:?}");
+                match next {
+                    Next::Stop(terminal) => {
+                        walk.terminals.insert(terminal);
+                        walk.edges.insert((phase, format!("{terminal:?}")));
+                        let failed_recovery = after.withheld.is_some() && matches!(seen, Seen::Reply(Reply::EndTurn));
+                        assert!(!failed_recovery, "a recovered error is forgotten: {after:?}");
+                        if terminal == Terminal::Completed {
+                            assert!(after.withheld.is_none() || seen == Seen::Reply(Reply::Refused), "{after:?} {seen:?}");
+                        }
+                    }
+                    Next::Continue(transition) => {
+                        walk.transitions.insert(transition);
+                        walk.edges.insert((phase, format!("Ask: {}", transition.name())));
+                        assert!(progress(&after) <= trips_max, "no end: {after:?}");
+                    }
+                    _ => _ = walk.edges.insert((phase, format!("{next:?}"))),
+                }
+                if let Some(phase) = Phase::after(next) {
+                    // Why it last went on is told, never asked for.
+                    let state = (Memory { last: None, ..after }, phase, gauges);
+                    if visited.insert(state) {
+                        open.push(state);
                     }
                 }
             }
         }
     }
-    assert_eq!(ends.len(), 10, "every ending is reachable: {ends:?}");
+    walk
 }
 
-/// A world that answers from a list and notes what was done with it.
-struct Scripted {
+fn small() -> Limits {
+    Limits {
+        turns_max: Some(2),
+        drains_max: 1,
+        output_recoveries_max: 1,
+        stop_hook_blocks_max: 1,
+        output_tokens_wanted: None,
+        fallbacks_max: 1,
+        pauses_max: 1,
+        repairs_max: 2,
+        structured_retries_max: 1,
+        unusable_in_a_row_max: 2,
+    }
+}
+
+#[test]
+fn every_run_ends_every_bound_holds_and_nothing_resets_it() {
+    // The sum of the small bounds: 2 turns, 1 drain, 1 compaction, 1 escalation, 1 each of recoveries, blocks,
+    // fallbacks, pauses, nudges and structured retries, 2 repairs.
+    let walk = walk(&small(), 13, &[0]);
+    assert!(walk.states > 10_000, "{} states", walk.states);
+    assert_eq!(walk.terminals.len(), Terminal::ALL.len(), "every ending is reachable: {:?}", walk.terminals);
+    assert_eq!(walk.transitions.len(), Transition::ALL.len() - 1, "all but the output target: {:?}", walk.transitions);
+}
+
+#[test]
+fn every_run_with_an_output_target_ends() {
+    let limits = Limits {
+        output_tokens_wanted: Some(2_000),
+        turns_max: Some(1),
+        drains_max: 0,
+        output_recoveries_max: 0,
+        stop_hook_blocks_max: 1,
+        fallbacks_max: 0,
+        pauses_max: 0,
+        repairs_max: 0,
+        structured_retries_max: 0,
+        ..small()
+    };
+    // At most 4 large continuations reach the target, with at most 2 small ones around each, and the other bounds.
+    let walk = walk(&limits, 24, &[0, 400, 600]);
+    assert!(walk.transitions.contains(&Transition::TokenBudgetContinuation));
+}
+
+#[test]
+fn the_graph_in_the_docs_is_drawn_from_the_code() {
+    let mut limits = small();
+    limits.output_tokens_wanted = Some(1);
+    let walk = walk(&limits, 40, &[0]);
+    let mut page = String::from(
+        "# The loop\n\nDrawn from `crates/pelton/src/turn/decide.rs` by its own test: every move that some run can make. \
+         Rebuild with\n`UPDATE_EXPECT=1 cargo test -p pelton --lib the_graph`.\n\n```mermaid\nflowchart TD\n",
+    );
+    for phase in Phase::ALL {
+        let label = match phase {
+            Phase::Ask => "ask the model",
+            Phase::Tools => "finish the tools",
+            Phase::Drain => "commit staged folds",
+            Phase::Compact => "compact the context",
+            Phase::StopHooks => "ask the stop hooks",
+        };
+        let _ = writeln!(page, "    {phase:?}[{label}]");
+    }
+    for (phase, to) in &walk.edges {
+        let edge = match to.as_str() {
+            "FinishTools" => "--> Tools".to_owned(),
+            "DrainCollapse" => "--> Drain".to_owned(),
+            "ReactiveCompact" => "--> Compact".to_owned(),
+            "RunStopHooks" => "--> StopHooks".to_owned(),
+            other => match other.strip_prefix("Ask: ") {
+                Some(transition) => format!("-- {transition} --> Ask"),
+                None => format!("--> {other}([{other}])"),
+            },
+        };
+        let _ = writeln!(page, "    {phase:?} {edge}");
+    }
+    page.push_str("```\n");
+    expect_file!["../../../../docs/loop.md"].assert_eq(&page);
+}
+
+#[test]
+fn names_are_those_of_the_wire() {
+    let names: Vec<&str> = Terminal::ALL.iter().map(|terminal| terminal.name()).collect();
+    expect![[r#"
+        completed completed aborted_streaming aborted_tools max_turns prompt_too_long image_error api_error model_error malformed_tool_use_exhausted blocking_limit stop_hook_prevented hook_stopped budget_exhausted structured_output_retry_exhausted turn_setup_failed"#]]
+    .assert_eq(&names.join(" "));
+}
+
+/// A world that answers at random and notes what was done with it.
+struct RandomWorld {
     limits: Limits,
-    replies: Vec<Reply>,
-    tools: Vec<Tools>,
+    picks: std::vec::IntoIter<usize>,
     done: Vec<String>,
 }
 
-impl Hands for Scripted {
+impl RandomWorld {
+    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        // When the picks run out the world is all failure: the loop must end by itself.
+        self.picks.next().map_or(from[from.len() - 1], |pick| from[pick % from.len()])
+    }
+}
+
+impl Hands for RandomWorld {
     fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    async fn ask(&mut self) -> Reply {
-        self.done.push("ask".into());
-        self.replies.remove(0)
+    fn gauges(&self) -> Gauges {
+        Gauges { output_tokens: 300 * self.done.len() as u64 }
     }
 
-    async fn finish_tools(&mut self) -> Seen {
+    async fn fit(&mut self) -> Fit {
+        Fit::Ready
+    }
+
+    async fn ask(&mut self) -> Reply {
+        self.done.push("ask".into());
+        self.pick(&REPLIES)
+    }
+
+    async fn finish_tools(&mut self) -> Tools {
         self.done.push("tools".into());
-        Seen::Tools(self.tools.remove(0))
+        self.pick(&TOOLS)
+    }
+
+    async fn drain_collapse(&mut self) -> bool {
+        self.done.push("drain".into());
+        self.pick(&[true, false])
+    }
+
+    async fn reactive_compact(&mut self) -> bool {
+        self.done.push("compact".into());
+        self.pick(&[true, false])
+    }
+
+    async fn stop_hooks(&mut self) -> Verdict {
+        self.done.push("hooks".into());
+        self.pick(&VERDICTS)
     }
 
     async fn prepare(&mut self, transition: Transition) {
@@ -152,15 +450,25 @@ impl Hands for Scripted {
     }
 }
 
-#[tokio::test]
-async fn the_loop_does_what_was_decided_in_order() {
-    let ran = Tools::Done { all_unusable: false };
-    let mut world = Scripted {
-        limits: Limits::default(),
-        replies: vec![Reply::ToolUse, Reply::Truncated, Reply::EndTurn],
-        tools: vec![ran],
-        done: Vec::new(),
-    };
-    assert_eq!(run(&mut world).await, Terminal::Completed);
-    assert_eq!(world.done, ["ask", "tools", "next_turn", "ask", "max_output_tokens_recovery", "ask"]);
+proptest! {
+    #[test]
+    fn the_loop_ends_in_any_world_and_prepares_between_trips(
+        picks in prop::collection::vec(0usize..1000, 0..200),
+        turns_max in 1u32..20,
+        wanted in prop::option::of(0u64..20_000),
+    ) {
+        let limits = Limits { turns_max: Some(turns_max), fallbacks_max: 3, output_tokens_wanted: wanted, ..Limits::default() };
+        let mut world = RandomWorld { limits, picks: picks.into_iter(), done: Vec::new() };
+        futures::executor::block_on(run(&mut world));
+        let count = |what: &str| world.done.iter().filter(|done| *done == what).count();
+        prop_assert!(count("tools") as u32 <= turns_max);
+        prop_assert!(count("compact") <= 1);
+        prop_assert!(count("stop_hook_blocking") <= 8);
+        prop_assert!(count("pause_turn") <= 10);
+        prop_assert!(count("fallback_retry") <= 3);
+        prop_assert!(count("max_output_tokens_recovery") <= 3);
+        let named: Vec<&str> = Transition::ALL.iter().map(|transition| transition.name()).collect();
+        let went_on = world.done.iter().filter(|done| named.contains(&done.as_str())).count();
+        prop_assert_eq!(count("ask"), went_on + 1, "one reason for every trip but the first");
+    }
 }
