@@ -89,6 +89,17 @@ async fn what_is_complete_is_kept_when_the_rest_stalls() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_reader_who_was_away_does_not_blame_the_server() {
+    let script = [event(START), Act::Wait(5)].into_iter().chain(HELLO[1..].iter().map(|data| event(data)));
+    let (_, mut call) = start(an_ask(), RetryPolicy::default(), [acts(script.collect())]);
+    while !matches!(call.next().await, Some(Step::Started(_))) {}
+    tokio::time::sleep(seconds(400)).await;
+    let rest: Vec<_> = call.collect().await;
+    assert!(matches!(rest.last(), Some(Step::Finished(_))), "{rest:?}");
+    assert!(!rest.iter().any(|step| matches!(step, Step::Stalled { .. } | Step::Retry(_))), "{rest:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn limits_are_settings() {
     let policy =
         RetryPolicy { idle: seconds(20), notice: seconds(5), stalls_max: 0, ..RetryPolicy::default() };
