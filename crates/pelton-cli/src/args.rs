@@ -1,11 +1,12 @@
 //! What was said on the command line. Nothing is resolved here: `Option` means "not said".
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use uuid::Uuid;
 
 use crate::fail::tell;
 
@@ -17,7 +18,8 @@ use crate::fail::tell;
     about = "An agent engine: give it a task, and it works with a language model and tools until the task is done.",
     after_help = AFTER_HELP,
     args_conflicts_with_subcommands = true,
-    subcommand_precedence_over_arg = true,
+    args_override_self = true,
+    disable_version_flag = true,
     max_term_width = 100,
 )]
 pub(crate) struct Args {
@@ -25,6 +27,15 @@ pub(crate) struct Args {
     pub command: Option<Command>,
     #[command(flatten)]
     pub run: RunArgs,
+}
+
+/// A command line without a command. Commands stand first; behind an option the same word is a prompt, as in
+/// `pelton -p help`.
+#[derive(Debug, Parser)]
+#[command(name = "pelton", version, args_override_self = true, disable_version_flag = true)]
+struct TaskOnly {
+    #[command(flatten)]
+    run: RunArgs,
 }
 
 const AFTER_HELP: &str = "\
@@ -43,7 +54,10 @@ Environment:
   NO_COLOR                                  no colours
 
 Exit codes:
-  0 done   1 failed, or a bad command line   129/130/143 hang-up, interrupt, terminate   141 output closed";
+  0                                         done
+  1                                         failed, or a mistake on the command line
+  129, 130, 143                             ended by a hang-up, an interrupt, a termination
+  141                                       standard output was closed";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -69,11 +83,14 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_enum)]
     pub fault: Option<Fault>,
     /// Run the same task on a real model (needs a key)
-    #[arg(long)]
+    #[arg(long, conflicts_with = "fault")]
     pub model: Option<String>,
-    /// Answer in this format
-    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    /// What to write to standard output
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
     pub output_format: OutputFormat,
+    /// Work on a copy of this repository instead of the built-in one; its tests must be 'sh tests/run.sh'
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub sample: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -108,7 +125,7 @@ pub(crate) struct RunArgs {
     #[arg(short = 'p', long)]
     pub print: bool,
     /// What to write to standard output
-    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
     pub output_format: OutputFormat,
     /// Write pieces of answers as they arrive (stream-json)
     #[arg(long)]
@@ -120,10 +137,10 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub model: Option<String>,
     /// How hard the model tries: low, medium, high, xhigh, max
-    #[arg(long)]
+    #[arg(long, value_name = "LEVEL")]
     pub effort: Option<String>,
     /// Stop after this many turns
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = turns)]
     pub max_turns: Option<u32>,
     /// How much runs without asking
     #[arg(long, value_enum, value_name = "MODE")]
@@ -152,18 +169,21 @@ pub(crate) struct RunArgs {
     /// Go on with the newest session of this directory
     #[arg(short = 'c', long = "continue", conflicts_with = "resume")]
     pub continue_newest: bool,
-    /// Go on with a session
+    /// Go on with the session of this id
     #[arg(short = 'r', long, value_name = "UUID")]
     pub resume: Option<String>,
-    /// Use this session id
-    #[arg(long, value_name = "UUID", conflicts_with_all = ["continue_newest", "resume"])]
-    pub session_id: Option<uuid::Uuid>,
+    /// Give the new session this id
+    #[arg(long, value_name = "UUID", value_parser = session_id, conflicts_with_all = ["continue_newest", "resume"])]
+    pub session_id: Option<Uuid>,
     /// Do not record the session
     #[arg(long)]
     pub no_session_persistence: bool,
     /// How much a crash of the machine may cost: nothing, or the last seconds
-    #[arg(long, value_enum, default_value_t = DurabilityArg::Synced)]
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = DurabilityArg::Synced)]
     pub durability: DurabilityArg,
+    /// Print the version
+    #[arg(short = 'v', visible_short_alias = 'V', long, action = clap::ArgAction::Version)]
+    version: Option<bool>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -179,6 +199,7 @@ pub(crate) enum OutputFormat {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ModeArg {
     /// Ask before anything that is not just looking
+    #[value(alias = "manual")]
     Default,
     /// Edit files in the working directories without asking
     #[value(name = "acceptEdits")]
@@ -203,7 +224,8 @@ pub(crate) enum DurabilityArg {
 
 /// Reads the command line. Help and version print and end well; mistakes are told in one line and end with 1.
 pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> Result<Args, ExitCode> {
-    Args::try_parse_from(words).map_err(|error| match error.kind() {
+    let words: Vec<OsString> = words.collect();
+    read(&words).map_err(|error| match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             // A reader that is gone, as in `pelton --help | head`, has seen enough.
             let _ = error.print();
@@ -221,30 +243,83 @@ pub(crate) fn definition() -> clap::Command {
     Args::command()
 }
 
+/// The command a word most likely means, if it is near one.
+pub(crate) fn nearest_command(word: &str) -> Option<String> {
+    if is_command(word.as_ref()) {
+        return Some(word.to_owned());
+    }
+    let commands = definition().get_subcommands().cloned().collect::<Vec<_>>();
+    let error =
+        clap::Command::new("pelton").subcommands(commands).try_get_matches_from(["pelton", word]).err()?;
+    text_of(&error, ContextKind::SuggestedSubcommand)
+        .and_then(|near| near.split(", ").next().map(str::to_owned))
+}
+
+fn read(words: &[OsString]) -> Result<Args, clap::Error> {
+    if words.get(1).is_some_and(|first| is_command(first)) {
+        return Args::try_parse_from(words);
+    }
+    match TaskOnly::try_parse_from(words) {
+        Ok(TaskOnly { run }) => Ok(Args { command: None, run }),
+        // The help for all of it, as long or short as it was asked for.
+        Err(error) if error.kind() == ErrorKind::DisplayHelp => {
+            let long = words.iter().any(|word| word == "--help");
+            Args::try_parse_from(["pelton", if long { "--help" } else { "-h" }])
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn is_command(word: &OsStr) -> bool {
+    word == "help" || definition().get_subcommands().any(|command| word == command.get_name())
+}
+
+fn turns(text: &str) -> Result<u32, &'static str> {
+    text.parse().ok().filter(|turns| *turns > 0).ok_or("expected a whole number, 1 or more")
+}
+
+fn session_id(text: &str) -> Result<Uuid, &'static str> {
+    text.parse().map_err(|_| "expected a UUID, such as 5f0c6a52-93b1-4c3e-8d27-1c0f6a7e9b40")
+}
+
+/// What is wrong with the command line, in one line.
 fn mistake(error: &clap::Error) -> String {
-    let context = |kind| match error.get(kind) {
-        Some(ContextValue::String(text)) => Some(text.clone()),
-        Some(ContextValue::Strings(texts)) => Some(texts.join(", ")),
-        Some(ContextValue::StyledStr(text)) => Some(text.to_string()),
-        _ => None,
-    };
-    let suggestion = context(ContextKind::SuggestedArg)
-        .or_else(|| context(ContextKind::SuggestedValue))
+    let arg = text_of(error, ContextKind::InvalidArg).unwrap_or_default();
+    let suggestion = text_of(error, ContextKind::SuggestedArg)
+        .or_else(|| text_of(error, ContextKind::SuggestedValue))
         .map(|near| format!(" (did you mean '{near}'?)"))
         .unwrap_or_default();
-    match (error.kind(), context(ContextKind::InvalidArg)) {
-        (ErrorKind::UnknownArgument, Some(arg)) if arg.starts_with('-') => {
+    let allowed = text_of(error, ContextKind::ValidValue).map(|values| format!(" (one of {values})"));
+    match error.kind() {
+        ErrorKind::UnknownArgument if arg.starts_with('-') => {
             format!("error: unknown option '{arg}'{suggestion}")
         }
-        (ErrorKind::UnknownArgument, Some(arg)) => {
+        ErrorKind::UnknownArgument => {
             format!("error: unexpected argument '{arg}': a prompt of several words goes in quotes")
         }
-        _ => {
-            // The first line says what is wrong; usage and tips follow it.
-            let text = error.to_string();
-            let first = text.lines().next().unwrap_or("error: bad command line").to_owned();
-            let allowed = context(ContextKind::ValidValue).map(|values| format!(" [one of: {values}]")).unwrap_or_default();
-            format!("{first}{allowed}{suggestion}")
+        ErrorKind::InvalidValue if text_of(error, ContextKind::InvalidValue).is_none() => {
+            format!("error: {arg} needs a value{}", allowed.unwrap_or_default())
         }
+        ErrorKind::MissingRequiredArgument => format!("error: {arg} is missing (see --help)"),
+        ErrorKind::ArgumentConflict => match text_of(error, ContextKind::PriorArg) {
+            Some(other) => format!("error: {arg} cannot be used together with {other}"),
+            None => first_line(error),
+        },
+        _ => format!("{}{}{suggestion}", first_line(error), allowed.unwrap_or_default()),
     }
+}
+
+/// Says what is wrong; usage and tips follow it.
+fn first_line(error: &clap::Error) -> String {
+    error.to_string().lines().next().unwrap_or("error: bad command line").to_owned()
+}
+
+fn text_of(error: &clap::Error, kind: ContextKind) -> Option<String> {
+    let text = match error.get(kind)? {
+        ContextValue::String(text) => text.clone(),
+        ContextValue::Strings(texts) => texts.join(", "),
+        ContextValue::StyledStr(text) => text.to_string(),
+        _ => return None,
+    };
+    (!text.is_empty()).then_some(text)
 }

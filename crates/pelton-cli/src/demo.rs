@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use pelton::permission::{Mode, RuleSet};
 use pelton::{Options, Outcome, Prompt};
-use pelton_model::{Auth, Endpoint, Secret};
+use pelton_model::{Auth, Endpoint, HttpOptions, HttpTransport, Secret};
 use pelton_testkit::{ServeOptions, serve};
 
 use crate::args::{DemoArgs, OutputFormat, RunArgs};
 use crate::fail::{Fail, tell};
-use crate::headless;
+use crate::headless::{self, Started};
 use crate::resolve::{self, Env};
 
 /// The sample repository: path and content of each file.
@@ -27,10 +27,14 @@ const SAMPLE: &[(&str, &str)] = &[
     ("tests/run.sh", include_str!("../demo/sample/tests/run.sh")),
 ];
 
-const TASK: &str = "The tests of this repository fail (sh tests/run.sh). Find the bug, fix it, and run the tests.";
+const TASK: &str =
+    "The tests of this repository fail (sh tests/run.sh). Find the bug, fix it, and run the tests.";
 
 /// The only command the demo needs; everything else would be asked for, and nobody is there to ask.
 const TEST_COMMAND: &str = "sh tests/run.sh";
+
+/// How many folders of a sample may lie in each other.
+const FOLDERS_DEEP_MAX: usize = 16;
 
 /// How long the sample's tests may take when the demo checks the work.
 const CHECK_WAIT: Duration = Duration::from_secs(30);
@@ -38,11 +42,17 @@ const CHECK_WAIT: Duration = Duration::from_secs(30);
 /// `pelton demo`.
 pub(crate) async fn run(args: &DemoArgs, said: &RunArgs) -> Result<ExitCode, Fail> {
     let env = Env::of_process();
-    let folder = Folder::unpack()?;
-    if passes(folder.path()).await? {
+    let folder = Folder::unpack(args.sample.as_deref())?;
+    let done = work(args, said, &env, folder.path()).await;
+    folder.close(args.keep)?;
+    done
+}
+
+async fn work(args: &DemoArgs, said: &RunArgs, env: &Env, folder: &Path) -> Result<ExitCode, Fail> {
+    if passes(folder).await? {
         return Err(Fail::new("the sample's tests pass already: there is nothing to fix"));
     }
-    let mut print = headless::shown(args.output_format, true, false, &env);
+    let mut print = headless::shown(args.output_format, true, false, env);
     let people_watch = args.output_format == OutputFormat::Text;
     // What the tools do is the point of a demo, also when standard error is a file.
     print.colour &= print.err_is_terminal;
@@ -51,7 +61,7 @@ pub(crate) async fn run(args: &DemoArgs, said: &RunArgs) -> Result<ExitCode, Fai
     // The server must outlive the run.
     let (mut options, _model) = match &args.model {
         Some(model) => {
-            let mut options = resolve::options(said, &env)?;
+            let mut options = resolve::options(said, env)?;
             options.model.clone_from(model);
             (options, None)
         }
@@ -61,28 +71,28 @@ pub(crate) async fn run(args: &DemoArgs, said: &RunArgs) -> Result<ExitCode, Fai
                 .await
                 .map_err(|error| Fail::new(format!("cannot start the scripted model: {error}")))?;
             let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("demo")));
-            (resolve::options_for(said, &env, endpoint)?, Some(model))
+            let mut options = resolve::options_for(said, env, endpoint)?;
+            // The scripted model is next door, whatever proxy leads out of the house.
+            options.transport = Arc::new(HttpTransport::new(HttpOptions::default()));
+            (options, Some(model))
         }
     };
-    at_home(&mut options, folder.path())?;
+    at_home(&mut options, folder)?;
     if people_watch {
         tell(&format!("Task: {TASK}"));
-        tell(&format!("In:   {}", folder.path().display()));
+        tell(&format!("In:   {}", folder.display()));
     }
     let prompt = Prompt::text(TASK).map_err(|error| Fail::new(error.to_string()))?;
-    let ran = headless::submit(options, prompt, &print).await?;
-    let (outcome, transcript) = (ran.outcome.clone(), ran.transcript.clone());
+    let ran = headless::submit(Started::new(options)?, prompt, &print).await?;
     let code = ran.exit()?;
-    let fixed = passes(folder.path()).await?;
-    if let (true, Some(outcome)) = (people_watch, &outcome) {
-        summary(outcome, transcript.as_deref());
+    if ran.ending.is_some() {
+        return Ok(code);
     }
-    folder.close(args.keep)?;
-    match (outcome, fixed) {
-        (Some(_), true) => Ok(code),
-        (Some(_), false) => Err(Fail::new("the task was not done: the sample's tests still fail")),
-        (None, _) => Ok(code),
+    let fixed = passes(folder).await?;
+    if let (true, Some(outcome)) = (people_watch, &ran.outcome) {
+        summary(outcome, fixed, ran.transcript.as_deref());
     }
+    if fixed { Ok(code) } else { Err(Fail::new("the task was not done: the sample's tests still fail")) }
 }
 
 /// The task's own directory and permissions.
@@ -105,12 +115,14 @@ async fn passes(folder: &Path) -> Result<bool, Fail> {
     let status = tokio::time::timeout(CHECK_WAIT, command.status()).await;
     match status {
         Ok(Ok(status)) => Ok(status.success()),
-        Ok(Err(error)) => Err(Fail::new(format!("cannot run the sample's tests: {error} (the demo needs 'sh')"))),
+        Ok(Err(error)) => {
+            Err(Fail::new(format!("cannot run the sample's tests: {error} (the demo needs 'sh')")))
+        }
         Err(_) => Err(Fail::new("the sample's tests do not end")),
     }
 }
 
-fn summary(outcome: &Arc<Outcome>, transcript: Option<&Path>) {
+fn summary(outcome: &Outcome, fixed: bool, transcript: Option<&Path>) {
     let usage = &outcome.usage;
     let retries = match outcome.retries {
         0 => String::new(),
@@ -119,7 +131,8 @@ fn summary(outcome: &Arc<Outcome>, transcript: Option<&Path>) {
     };
     tell("");
     tell(&format!(
-        "Done: {} turns · {} tool calls · {} tokens in ({} from cache) · {} out · ${:.4} · {:.1} s{retries}",
+        "{}: {} turns · {} tool calls · {} tokens in ({} from cache) · {} out · ${:.4} · {:.1} s{retries}",
+        if fixed { "Done" } else { "Not done" },
         outcome.transitions.values().sum::<u32>() + 1,
         outcome.tool_calls,
         usage.prompt_tokens(),
@@ -140,17 +153,25 @@ struct Folder {
 }
 
 impl Folder {
-    fn unpack() -> Result<Self, Fail> {
+    /// The built-in sample, or a copy of another one.
+    fn unpack(sample: Option<&Path>) -> Result<Self, Fail> {
         let fail = |error: std::io::Error| Fail::new(format!("cannot unpack the sample repository: {error}"));
         let dir = tempfile::Builder::new().prefix("pelton-demo-").tempdir().map_err(fail)?;
         // Some systems keep temporary files behind a link.
         let path = dir.path().canonicalize().map_err(fail)?;
-        for (name, content) in SAMPLE {
-            let file = path.join(name);
-            if let Some(parent) = file.parent() {
-                std::fs::create_dir_all(parent).map_err(fail)?;
+        match sample {
+            Some(sample) => copy(sample, &path, FOLDERS_DEEP_MAX).map_err(|error| {
+                Fail::new(format!("cannot copy the sample {}: {error}", sample.display()))
+            })?,
+            None => {
+                for (name, content) in SAMPLE {
+                    let file = path.join(name);
+                    if let Some(parent) = file.parent() {
+                        std::fs::create_dir_all(parent).map_err(fail)?;
+                    }
+                    std::fs::write(file, content).map_err(fail)?;
+                }
             }
-            std::fs::write(file, content).map_err(fail)?;
         }
         Ok(Self { dir, path })
     }
@@ -166,4 +187,22 @@ impl Folder {
         }
         self.dir.close().map_err(|error| Fail::new(format!("cannot remove the sample's folder: {error}")))
     }
+}
+
+/// Copies files and folders; links and other things are left out.
+fn copy(from: &Path, to: &Path, deep_max: usize) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let (kind, to) = (entry.file_type()?, to.join(entry.file_name()));
+        if kind.is_dir() {
+            let deep_max = deep_max
+                .checked_sub(1)
+                .ok_or_else(|| std::io::Error::other("too many folders in each other"))?;
+            std::fs::create_dir(&to)?;
+            copy(&entry.path(), &to, deep_max)?;
+        } else if kind.is_file() {
+            std::fs::copy(entry.path(), to)?;
+        }
+    }
+    Ok(())
 }

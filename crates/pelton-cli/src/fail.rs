@@ -1,36 +1,47 @@
 //! One line of cause, and a way out.
 
-use std::fmt;
 use std::process::ExitCode;
 
 /// Why the program stops, in one line, and its exit code.
 #[derive(Debug)]
 pub(crate) struct Fail {
-    message: String,
+    line: String,
     code: u8,
+    told_to_clients: Option<String>,
 }
 
 impl Fail {
     /// The common failure: exit code 1.
-    pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), code: 1 }
+    pub fn new(message: impl AsRef<str>) -> Self {
+        Self::with_code(message, 1)
     }
 
     /// A failure with a code of its own.
-    pub fn with_code(message: impl Into<String>, code: u8) -> Self {
-        Self { message: message.into(), code }
+    pub fn with_code(message: impl AsRef<str>, code: u8) -> Self {
+        Self { line: format!("error: {}", message.as_ref()), code, told_to_clients: None }
+    }
+
+    /// The command line is fine, but the run cannot start: clients that read JSON get a result that says so.
+    pub fn at_start(message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self { told_to_clients: Some(message.clone()), ..Self::new(message) }
+    }
+
+    /// The conversation is not there. Clients know these very words, on both streams.
+    pub fn no_conversation(id: &str) -> Self {
+        let message = format!("No conversation found with session ID: {id}");
+        Self { line: message.clone(), ..Self::at_start(message) }
+    }
+
+    /// What a result for clients says.
+    pub fn told_to_clients(&self) -> Option<&str> {
+        self.told_to_clients.as_deref()
     }
 
     /// Tells it on standard error.
     pub fn report(self) -> ExitCode {
-        tell(&format!("error: {}", self.message));
+        tell(&self.line);
         ExitCode::from(self.code)
-    }
-}
-
-impl fmt::Display for Fail {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
     }
 }
 

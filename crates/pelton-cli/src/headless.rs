@@ -1,17 +1,18 @@
 //! One prompt, without a screen.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pelton::{Engine, Options, Outcome, Prompt, Terminal};
-use pelton_model::{ErrorKind, ModelError, TransportErrorKind};
-use pelton_serve::{Format, Out, PrintOptions, WriteError, print};
+use pelton::{Engine, Options, Outcome, Prompt, Terminal, fresh_id};
+use pelton_model::{ErrorKind, ModelError, RealWorld, TransportErrorKind, World};
+use pelton_serve::{Format, Out, PrintOptions, WriteError, print, start_failure};
+use uuid::Uuid;
 
-use crate::args::{OutputFormat, RunArgs};
-use crate::fail::Fail;
+use crate::args::{self, OutputFormat, RunArgs};
+use crate::fail::{Fail, tell};
 use crate::resolve::{self, Env};
 use crate::signals::{Ending, Signals};
 use crate::stdin;
@@ -22,20 +23,66 @@ const END_WAIT: Duration = Duration::from_secs(2);
 /// `pelton -p`.
 pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
     if !args.print {
-        return Err(Fail::new(
-            "interactive sessions are not part of this version: run one task with pelton -p \"...\" (see 'pelton --help')",
-        ));
+        return Err(not_a_task(args.prompt.as_deref()));
     }
     if args.output_format == OutputFormat::StreamJson && !args.verbose {
         return Err(Fail::new("--output-format stream-json needs --verbose"));
     }
+    if args.include_partial_messages && args.output_format != OutputFormat::StreamJson {
+        return Err(Fail::new("--include-partial-messages needs --output-format stream-json"));
+    }
     let env = Env::of_process();
-    let options = resolve::options(args, &env)?;
+    let started = start(args, &env).await;
+    if let Err(fail) = &started {
+        tell_clients(fail, args);
+    }
+    let (engine, prompt) = started?;
     let print_options = shown(args.output_format, args.verbose, args.include_partial_messages, &env);
-    let prompt = stdin::prompt(args.prompt.as_deref()).await?;
+    submit(engine, prompt, &print_options).await?.exit()
+}
+
+/// Everything that can go wrong before the model is asked.
+async fn start(args: &RunArgs, env: &Env) -> Result<(Started, Prompt), Fail> {
+    let started = Started::new(resolve::options(args, env)?)?;
+    let prompt = stdin::prompt(args).await?;
     let prompt = Prompt::text(prompt).map_err(|error| Fail::new(error.to_string()))?;
-    let ran = submit(options, prompt, &print_options).await?;
-    ran.exit()
+    Ok((started, prompt))
+}
+
+/// A word without `-p` is most often a command with a slip in it.
+fn not_a_task(word: Option<&str>) -> Fail {
+    match word.and_then(args::nearest_command) {
+        Some(command) if Some(command.as_str()) == word => Fail::new(format!(
+            "'{command}' goes before the options: pelton {command} ... (or, as a task: pelton -p {command})"
+        )),
+        Some(command) => {
+            let word = word.unwrap_or_default();
+            Fail::new(format!(
+                "'{word}' is not a command: did you mean 'pelton {command}'? (or, as a task: pelton -p {word})"
+            ))
+        }
+        None => Fail::new(
+            "interactive sessions are not part of this version: run one task with pelton -p \"...\" (see 'pelton --help')",
+        ),
+    }
+}
+
+/// Clients that read JSON learn from a result why there is no run.
+fn tell_clients(fail: &Fail, args: &RunArgs) {
+    let Some(message) = fail.told_to_clients().filter(|_| args.output_format != OutputFormat::Text) else {
+        return;
+    };
+    let world = RealWorld::new();
+    let asked = args.resume.as_deref().and_then(|id| id.parse().ok()).or(args.session_id);
+    let session = asked.unwrap_or_else(|| fresh_id(&world));
+    let mut result = start_failure(message, session, fresh_id(&world));
+    if args.output_format == OutputFormat::Json && args.verbose {
+        result.insert(0, b'[');
+        result.push(b']');
+    }
+    result.push(b'\n');
+    // The same is told on standard error: a reader that is gone changes nothing.
+    let _ = std::io::stdout().write_all(&result);
 }
 
 /// How output is shown, as far as the streams decide.
@@ -54,81 +101,118 @@ pub(crate) fn shown(format: OutputFormat, verbose: bool, partial: bool, env: &En
     }
 }
 
+/// An engine that is ready to be asked.
+pub(crate) struct Started {
+    engine: Engine,
+    world: Arc<dyn World>,
+    base_url: String,
+}
+
+impl Started {
+    pub fn new(options: Options) -> Result<Self, Fail> {
+        let world = Arc::clone(&options.world);
+        let base_url = options.endpoint.base_url.clone();
+        let engine = Engine::new(options)
+            .map_err(|error| Fail::at_start(format!("{error} (check that it exists and may be read)")))?;
+        Ok(Self { engine, world, base_url })
+    }
+}
+
 /// A run that is over.
 pub(crate) struct Ran {
     pub outcome: Option<Arc<Outcome>>,
-    pub written: Result<(), WriteError>,
     pub ending: Option<Ending>,
     pub transcript: Option<PathBuf>,
+    written: Result<(), WriteError>,
     base_url: String,
-    session: String,
+    session: Uuid,
 }
 
 /// Runs one submission to its end, or to the end a signal gives it.
-pub(crate) async fn submit(options: Options, prompt: Prompt, print_options: &PrintOptions) -> Result<Ran, Fail> {
+///
+/// A standard output that was closed before the program started cannot be told from `/dev/null`, to which it is opened
+/// before `main`: the run is made, its answer goes nowhere, its transcript is kept.
+pub(crate) async fn submit(
+    started: Started,
+    prompt: Prompt,
+    print_options: &PrintOptions,
+) -> Result<Ran, Fail> {
     let mut signals = Signals::listen()?;
-    let world = Arc::clone(&options.world);
-    let base_url = options.endpoint.base_url.clone();
-    let mut engine = Engine::new(options).map_err(|error| Fail::new(format!("{error} (check that it exists and may be read)")))?;
+    let Started { mut engine, world, base_url } = started;
     let interrupter = engine.interrupter();
-    let transcript = engine.transcript_file();
-    let session = match &transcript {
-        Some(_) => format!(" (session {} is recorded)", engine.session_id()),
-        None => String::new(),
-    };
+    let (session, transcript) = (engine.session_id(), engine.transcript_file());
     let (out, err) = (Out::start(std::io::stdout()), Out::start(std::io::stderr()));
     let mut ending = None;
-    let (outcome, written) = {
+    let outcome = {
         let mut printed = std::pin::pin!(print(&mut engine, prompt, print_options, world, &out, &err));
         loop {
-            let deadline = tokio::time::sleep(END_WAIT);
             tokio::select! {
-                done = &mut printed => break done,
+                biased;
+                outcome = &mut printed => break outcome,
                 signal = signals.next() => match ending {
                     None => {
                         ending = Some(signal);
                         interrupter.interrupt();
                     }
                     // The second one does not wait. Dropping the run ends its processes.
-                    Some(_) => break (None, Ok(())),
+                    Some(_) => break None,
                 },
-                () = deadline, if ending.is_some() => break (None, Ok(())),
+                () = tokio::time::sleep(END_WAIT), if ending.is_some() => break None,
             }
         }
     };
     drop(engine);
-    let _ = err.finish();
-    // What is still queued for a reader that does not read must not keep a signalled program alive.
-    let written = match (written, ending) {
-        (Ok(()), None) => out.finish(),
-        (Ok(()), Some(_)) => tokio::time::timeout(END_WAIT, tokio::task::spawn_blocking(|| out.finish()))
-            .await
-            .map_or(Ok(()), |joined| joined.unwrap_or(Ok(()))),
-        (failed, _) => failed,
+    // A reader that does not read must not keep a signalled program alive.
+    let finished = async { futures::join!(err.finish(), out.finish()).1 };
+    let written = tokio::select! {
+        biased;
+        written = finished => written,
+        signal = signals.next() => {
+            ending.get_or_insert(signal);
+            Ok(())
+        }
+        () = tokio::time::sleep(END_WAIT), if ending.is_some() => Ok(()),
     };
-    Ok(Ran { outcome, written, ending, transcript, base_url, session })
+    Ok(Ran { outcome, ending, transcript, written, base_url, session })
 }
 
 impl Ran {
     /// Tells what went wrong, in one line, and gives the exit code. Signals win over everything else.
-    pub fn exit(self) -> Result<ExitCode, Fail> {
+    pub fn exit(&self) -> Result<ExitCode, Fail> {
         const OUTPUT_CLOSED: u8 = 141; // 128 + SIGPIPE
+        let go_on = self.go_on();
         if let Some(ending) = self.ending {
+            tell(&format!("{}{go_on}", ending.word()));
             return Ok(ExitCode::from(ending.exit_code()));
         }
         if let Err(error) = &self.written {
+            let completed = self.outcome.as_ref().is_some_and(|outcome| !outcome.is_error);
             return Err(match error.kind {
-                std::io::ErrorKind::BrokenPipe => {
-                    let text = format!("standard output was closed, so the run was stopped{}", self.session);
-                    Fail::with_code(text, OUTPUT_CLOSED)
-                }
-                _ => Fail::new(format!("cannot write to standard output: {}{}", error.message, self.session)),
+                std::io::ErrorKind::BrokenPipe if completed => Fail::with_code(
+                    format!("standard output was closed before the answer was written{go_on}"),
+                    OUTPUT_CLOSED,
+                ),
+                std::io::ErrorKind::BrokenPipe => Fail::with_code(
+                    format!("standard output was closed, so the run was stopped{go_on}"),
+                    OUTPUT_CLOSED,
+                ),
+                _ => Fail::new(format!("cannot write to standard output: {}{go_on}", error.message)),
             });
         }
         match &self.outcome {
             Some(outcome) if !outcome.is_error => Ok(ExitCode::SUCCESS),
-            Some(outcome) => Err(Fail::new(format!("{}{}", self.cause(outcome), self.session))),
-            None => Err(Fail::new(format!("the run ended without a result{}", self.session))),
+            Some(outcome) => Err(Fail::new(format!("{}{go_on}", self.cause(outcome)))),
+            None => Err(Fail::new(format!("the run ended without a result{go_on}"))),
+        }
+    }
+
+    /// How to go on with the session, if it is recorded.
+    fn go_on(&self) -> String {
+        let unrecorded =
+            self.outcome.as_ref().is_some_and(|outcome| outcome.terminal == Terminal::Unrecorded);
+        match &self.transcript {
+            Some(_) if !unrecorded => format!(" (go on with --resume {})", self.session),
+            _ => String::new(),
         }
     }
 
@@ -161,8 +245,9 @@ fn way_out(error: &ModelError, base_url: &str) -> String {
         ErrorKind::Connection(TransportErrorKind::Tls) => {
             ": behind a proxy with its own certificate, name it in NODE_EXTRA_CA_CERTS".to_owned()
         }
-        ErrorKind::Connection(_) => format!(": check that {base_url} (ANTHROPIC_BASE_URL) is right and reachable"),
+        ErrorKind::Connection(_) => {
+            format!(": check that {base_url} (ANTHROPIC_BASE_URL) is right and reachable")
+        }
         _ => String::new(),
     }
 }
-

@@ -3,12 +3,15 @@
 
 mod args; // what was said
 mod resolve; // what it means
+
 mod headless; // one prompt, without a screen
-mod stdin; // a prompt from a pipe
 mod signals; // interrupt, terminate, hang up
-mod mock; // the scripted model as a server
+mod stdin; // a prompt from a pipe
+
 mod demo; // a real task, without a key
+mod mock; // the scripted model as a server
 mod paper; // completions and the manual page
+
 mod fail; // one line of cause, and a way out
 
 use std::process::ExitCode;
@@ -31,16 +34,20 @@ fn run(args: Args) -> Result<ExitCode, Fail> {
     match args.command {
         Some(Command::Completions { shell }) => paper::completions(shell),
         Some(Command::Man) => paper::man(),
-        Some(Command::Mock(mock)) => runtime()?.block_on(mock::serve(&mock)),
-        Some(Command::Demo(demo)) => runtime()?.block_on(demo::run(&demo, &args.run)),
-        None => runtime()?.block_on(headless::run(&args.run)),
+        Some(Command::Mock(mock)) => finish(mock::serve(&mock)),
+        Some(Command::Demo(demo)) => finish(demo::run(&demo, &args.run)),
+        None => finish(headless::run(&args.run)),
     }
 }
 
 /// One thread is enough for one conversation: waiting is asynchronous, and file work has threads of its own.
-fn runtime() -> Result<tokio::runtime::Runtime, Fail> {
-    tokio::runtime::Builder::new_current_thread()
+fn finish(work: impl Future<Output = Result<ExitCode, Fail>>) -> Result<ExitCode, Fail> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Fail::new(format!("cannot start: {error}")))
+        .map_err(|error| Fail::new(format!("cannot start: {error}")))?;
+    let done = runtime.block_on(work);
+    // A search that still runs on a thread of its own is not waited for: its result has no reader any more.
+    runtime.shutdown_background();
+    done
 }

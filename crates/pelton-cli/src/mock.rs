@@ -40,7 +40,9 @@ pub(crate) async fn serve(args: &MockArgs) -> Result<ExitCode, Fail> {
 
 fn read(args: &MockArgs) -> Result<String, Fail> {
     use std::io::Read;
-    let fail = |error: std::io::Error| Fail::new(format!("cannot read the script {}: {error}", args.script.display()));
+    let fail = |error: std::io::Error| {
+        Fail::new(format!("cannot read the script {}: {error}", args.script.display()))
+    };
     let mut text = String::new();
     let mut source: Box<dyn Read> = if args.script.as_os_str() == "-" {
         Box::new(std::io::stdin())

@@ -36,7 +36,9 @@ impl Env {
         let Some(text) = self.get(name) else { return Ok(None) };
         match text.trim().parse() {
             Ok(number) => Ok(Some(number)),
-            Err(_) => Err(Fail::new(format!("{name} is not a number in range: '{text}' (correct it, or unset it)"))),
+            Err(_) => Err(Fail::at_start(format!(
+                "{name} is not a number in range: '{text}' (correct it, or unset it)"
+            ))),
         }
     }
 
@@ -59,12 +61,15 @@ pub(crate) fn options(args: &RunArgs, env: &Env) -> Result<Options, Fail> {
 
 /// The same, for a server that is known already.
 pub(crate) fn options_for(args: &RunArgs, env: &Env, endpoint: Endpoint) -> Result<Options, Fail> {
-    let cwd = std::env::current_dir()
-        .map_err(|error| Fail::new(format!("cannot read the working directory: {error} (change to one that exists)")))?;
+    let cwd = std::env::current_dir().map_err(|error| {
+        Fail::at_start(format!("cannot read the working directory: {error} (change to one that exists)"))
+    })?;
     let mut options = Options::new(cwd.clone(), endpoint);
     options.transport = Arc::new(HttpTransport::new(http_options(env)?));
     options.additional_dirs = args.add_dir.iter().map(|dir| cwd.join(dir)).collect();
-    if let Some(model) = args.model.as_deref().or(env.get("ANTHROPIC_MODEL")) {
+    if let Some(model) =
+        args.model.as_deref().filter(|model| !model.is_empty()).or(env.get("ANTHROPIC_MODEL"))
+    {
         options.model = model.to_owned();
     }
     options.max_output_tokens = env.number("CLAUDE_CODE_MAX_OUTPUT_TOKENS")?;
@@ -80,7 +85,8 @@ pub(crate) fn options_for(args: &RunArgs, env: &Env, endpoint: Endpoint) -> Resu
         keep_tools(&mut options, names)?;
     }
     options.mode = mode(args, env)?;
-    options.rules = RuleSet { allow: rules(&args.allowed_tools)?, ask: Vec::new(), deny: rules(&args.disallowed_tools)? };
+    options.rules =
+        RuleSet { allow: rules(&args.allowed_tools)?, ask: Vec::new(), deny: rules(&args.disallowed_tools)? };
     options.limits.turns_max = match args.max_turns {
         Some(turns) => Some(turns),
         None => env.number("CLAUDE_CODE_MAX_TURNS")?,
@@ -93,6 +99,11 @@ pub(crate) fn options_for(args: &RunArgs, env: &Env, endpoint: Endpoint) -> Resu
     options.entrypoint = env.get("CLAUDE_CODE_ENTRYPOINT").unwrap_or("cli").to_owned();
     options.sessions = if args.no_session_persistence { None } else { sessions(args, env) };
     options.resume = resumed(args, env, &options)?;
+    if let (Some(id), Some(sessions)) = (args.session_id, &options.sessions)
+        && find_session(&sessions.config_dir, &cwd, id).is_some()
+    {
+        return Err(Fail::at_start(format!("session {id} exists already: go on with it by --resume {id}")));
+    }
     Ok(options)
 }
 
@@ -103,7 +114,7 @@ fn credentials(env: &Env) -> Result<(Auth, &'static str), Fail> {
     if let Some(token) = env.get("ANTHROPIC_AUTH_TOKEN") {
         return Ok((Auth::Bearer(Secret::new(token.trim())), "none"));
     }
-    Err(Fail::new(
+    Err(Fail::at_start(
         "no API key: set ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN (a local server that wants none takes any value), or \
          try 'pelton demo', which needs no key",
     ))
@@ -113,7 +124,7 @@ fn endpoint(env: &Env, auth: Auth) -> Result<Endpoint, Fail> {
     let base_url = env.get("ANTHROPIC_BASE_URL").unwrap_or(DEFAULT_BASE_URL).trim();
     let host = base_url.strip_prefix("https://").or_else(|| base_url.strip_prefix("http://"));
     if host.is_none_or(|host| host.is_empty() || host.starts_with(['/', ':', '?', '#'])) {
-        return Err(Fail::new(format!(
+        return Err(Fail::at_start(format!(
             "ANTHROPIC_BASE_URL is not an http or https address: '{base_url}' (expected something like {DEFAULT_BASE_URL}, \
              without /v1/messages)"
         )));
@@ -122,13 +133,16 @@ fn endpoint(env: &Env, auth: Auth) -> Result<Endpoint, Fail> {
     if let Some(headers) = env.get("ANTHROPIC_CUSTOM_HEADERS") {
         for line in headers.lines().filter(|line| !line.trim().is_empty()) {
             let (name, value) = line.split_once(':').ok_or_else(|| {
-                Fail::new(format!("ANTHROPIC_CUSTOM_HEADERS has a line that is not 'Name: value': '{line}'"))
+                Fail::at_start(format!(
+                    "ANTHROPIC_CUSTOM_HEADERS has a line that is not 'Name: value': '{line}'"
+                ))
             })?;
             endpoint.custom_headers.push((name.trim().to_owned(), value.trim().to_owned()));
         }
     }
     if let Some(betas) = env.get("ANTHROPIC_BETAS") {
-        endpoint.betas = betas.split(',').map(str::trim).filter(|beta| !beta.is_empty()).map(str::to_owned).collect();
+        endpoint.betas =
+            betas.split(',').map(str::trim).filter(|beta| !beta.is_empty()).map(str::to_owned).collect();
     }
     Ok(endpoint)
 }
@@ -141,20 +155,23 @@ fn http_options(env: &Env) -> Result<HttpOptions, Fail> {
         https: either("https_proxy", "HTTPS_PROXY").or(all),
         no_proxy: either("no_proxy", "NO_PROXY"),
     };
-    let mut options = HttpOptions::default();
-    options.proxy = (proxy.http.is_some() || proxy.https.is_some()).then_some(proxy);
-    if let Some((name, path)) =
-        ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"].iter().find_map(|name| env.path(name).map(|path| (name, path)))
+    let proxy = (proxy.http.is_some() || proxy.https.is_some()).then_some(proxy);
+    let mut options = HttpOptions { proxy, ..HttpOptions::default() };
+    if let Some((name, path)) = ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"]
+        .iter()
+        .find_map(|name| env.path(name).map(|path| (name, path)))
     {
-        let pem = std::fs::read(&path)
-            .map_err(|error| Fail::new(format!("{name} names {}, which cannot be read: {error}", path.display())))?;
+        let pem = std::fs::read(&path).map_err(|error| {
+            Fail::at_start(format!("{name} names {}, which cannot be read: {error}", path.display()))
+        })?;
         options.extra_ca_pem = Some(pem);
     }
     Ok(options)
 }
 
 fn effort(args: &RunArgs, env: &Env) -> Result<Option<Effort>, Fail> {
-    let Some(level) = env.get("CLAUDE_CODE_EFFORT_LEVEL").or(args.effort.as_deref()) else { return Ok(None) };
+    let said = args.effort.as_deref().filter(|level| !level.is_empty());
+    let Some(level) = env.get("CLAUDE_CODE_EFFORT_LEVEL").or(said) else { return Ok(None) };
     level.parse().map(Some).map_err(|error| Fail::new(format!("{error}")))
 }
 
@@ -167,7 +184,10 @@ fn mode(args: &RunArgs, env: &Env) -> Result<Mode, Fail> {
         Some(ModeArg::DontAsk) => Mode::DontAsk,
         Some(ModeArg::BypassPermissions) => Mode::BypassPermissions,
     };
-    if mode == Mode::BypassPermissions && nix::unistd::geteuid().is_root() && env.get("IS_SANDBOX") != Some("1") {
+    if mode == Mode::BypassPermissions
+        && nix::unistd::geteuid().is_root()
+        && env.get("IS_SANDBOX") != Some("1")
+    {
         return Err(Fail::new(
             "bypassing permissions as root is refused outside a sandbox: run as another user, choose \
              --permission-mode acceptEdits with --allowedTools, or set IS_SANDBOX=1 if this is one",
@@ -225,17 +245,19 @@ fn resumed(args: &RunArgs, env: &Env, options: &Options) -> Result<Option<Resume
         return Ok(None);
     }
     let cwd = options.cwd.canonicalize().unwrap_or_else(|_| options.cwd.clone());
-    let config_dir = config_dir(env).ok_or_else(|| Fail::new("cannot look for sessions: set CLAUDE_CONFIG_DIR or HOME"))?;
+    let config_dir = config_dir(env)
+        .ok_or_else(|| Fail::at_start("cannot look for sessions: set CLAUDE_CONFIG_DIR or HOME"))?;
     let file = match &args.resume {
         Some(text) => {
-            let unknown = || Fail::new(format!("No conversation found with session ID: {text}"));
+            let unknown = || Fail::no_conversation(text);
             let id = text.parse().map_err(|_| unknown())?;
             find_session(&config_dir, &cwd, id).ok_or_else(unknown)?
         }
-        None => newest_session(&config_dir, &cwd)
-            .ok_or_else(|| Fail::new("no session to continue in this directory: start one without --continue"))?,
+        None => newest_session(&config_dir, &cwd).ok_or_else(|| {
+            Fail::at_start("no session to continue in this directory: start one without --continue")
+        })?,
     };
-    let conversation = transcript::read(&file).map_err(|error| Fail::new(error.to_string()))?;
+    let conversation = transcript::read(&file).map_err(|error| Fail::at_start(error.to_string()))?;
     if conversation.lines_skipped > 0 {
         let (lines, path) = (conversation.lines_skipped, file.display());
         tell(&format!("warning: {lines} damaged lines of {path} were left out; the file is unchanged"));
@@ -250,7 +272,10 @@ fn keep_tools(options: &mut Options, names: &[String]) -> Result<(), Fail> {
     }
     let known: Vec<&str> = builtin::all().iter().map(|tool| tool.spec().name).collect();
     if let Some(unknown) = names.iter().find(|name| !known.contains(&name.as_str())) {
-        return Err(Fail::new(format!("--tools names a tool there is not: '{unknown}' (there are {})", known.join(", "))));
+        return Err(Fail::new(format!(
+            "--tools names a tool there is not: '{unknown}' (there are {})",
+            known.join(", ")
+        )));
     }
     options.tools.retain(|tool| names.iter().any(|name| name == tool.spec().name));
     Ok(())

@@ -1,14 +1,16 @@
 //! Interrupt, terminate, hang up.
 
+use nix::libc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::fail::Fail;
 
-/// The signals that end a run.
+/// The signals that end a run. Those that were ignored when the program started stay so: that is how `nohup` and
+/// background jobs of a script say that they are not meant.
 pub(crate) struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-    hang_up: Signal,
+    interrupt: Option<Signal>,
+    terminate: Option<Signal>,
+    hang_up: Option<Signal>,
 }
 
 /// One that came.
@@ -28,11 +30,25 @@ impl Ending {
             Self::Terminate => 143,
         }
     }
+
+    /// What happened to the run.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::HangUp => "hung up",
+            Self::Interrupt => "interrupted",
+            Self::Terminate => "terminated",
+        }
+    }
 }
 
 impl Signals {
     pub fn listen() -> Result<Self, Fail> {
-        let listen = |kind| signal(kind).map_err(|error| Fail::new(format!("cannot listen for signals: {error}")));
+        let listen = |kind: SignalKind| {
+            if is_ignored(kind) {
+                return Ok(None);
+            }
+            signal(kind).map(Some).map_err(|error| Fail::new(format!("cannot listen for signals: {error}")))
+        };
         Ok(Self {
             interrupt: listen(SignalKind::interrupt())?,
             terminate: listen(SignalKind::terminate())?,
@@ -40,12 +56,31 @@ impl Signals {
         })
     }
 
-    /// Waits for the next one.
+    /// Waits for the next one. Loses none when it is dropped.
     pub async fn next(&mut self) -> Ending {
         tokio::select! {
-            _ = self.interrupt.recv() => Ending::Interrupt,
-            _ = self.terminate.recv() => Ending::Terminate,
-            _ = self.hang_up.recv() => Ending::HangUp,
+            () = came(&mut self.interrupt) => Ending::Interrupt,
+            () = came(&mut self.terminate) => Ending::Terminate,
+            () = came(&mut self.hang_up) => Ending::HangUp,
         }
     }
+}
+
+async fn came(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => _ = signal.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn is_ignored(kind: SignalKind) -> bool {
+    let mut now = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: with a null action nothing is changed; the kernel fills in `now`, for which all zeros is a valid value.
+    let now = unsafe {
+        if libc::sigaction(kind.as_raw_value(), std::ptr::null(), now.as_mut_ptr()) != 0 {
+            return false;
+        }
+        now.assume_init()
+    };
+    now.sa_sigaction == libc::SIG_IGN
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
+use crate::args::RunArgs;
 use crate::fail::{Fail, tell};
 
 /// More than this on standard input is a mistake, not a prompt.
@@ -13,30 +14,51 @@ const BYTES_MAX: usize = 10 * 1024 * 1024;
 const FIRST_BYTE_WAIT: Duration = Duration::from_secs(3);
 
 /// The prompt: the argument, what comes on standard input, or both, one after the other.
-pub(crate) async fn prompt(argument: Option<&str>) -> Result<String, Fail> {
-    let argument = argument.filter(|text| !text.trim().is_empty());
+pub(crate) async fn prompt(args: &RunArgs) -> Result<String, Fail> {
+    let argument = args.prompt.as_deref().filter(|text| !text.trim().is_empty());
+    let mut silent = "";
     let piped = match read().await {
         Ok(Piped::Text(text)) => Some(text),
         Ok(Piped::Terminal) => None,
         Ok(Piped::Silent) => {
             if argument.is_some() {
-                tell("warning: nothing came on standard input for 3 s; going on without it (use '< /dev/null' to say so)");
+                tell(
+                    "warning: nothing came on standard input for 3 s; going on without it (use '< /dev/null' to say so)",
+                );
             }
+            silent = " (nothing came there for 3 s)";
             None
         }
         Err(fail) if argument.is_some() && fail.recoverable => {
             tell(&format!("warning: {}; going on without it", fail.message));
             None
         }
-        Err(fail) => return Err(Fail::new(fail.message)),
+        Err(fail) => return Err(Fail::at_start(fail.message)),
     };
     let piped = piped.filter(|text| !text.trim().is_empty());
     match (argument, piped) {
         (Some(argument), Some(piped)) => Ok(format!("{argument}\n{piped}")),
         (Some(argument), None) => Ok(argument.to_owned()),
         (None, Some(piped)) => Ok(piped),
-        (None, None) => Err(Fail::new("no prompt: give one as an argument (pelton -p \"...\") or on standard input")),
+        (None, None) => Err(match swallower(args) {
+            Some(option) => Fail::at_start(format!(
+                "no prompt: {option} takes all words up to the next option, so put the prompt before it"
+            )),
+            None => Fail::at_start(format!(
+                "no prompt: give one as an argument (pelton -p \"...\") or on standard input{silent}"
+            )),
+        }),
     }
+}
+
+/// The option that may have taken the prompt for one of its values.
+fn swallower(args: &RunArgs) -> Option<&'static str> {
+    let lists = [
+        ("--allowedTools", args.allowed_tools.len()),
+        ("--disallowedTools", args.disallowed_tools.len()),
+        ("--tools", args.tools.as_ref().map_or(0, Vec::len)),
+    ];
+    lists.into_iter().find(|(_, values)| args.prompt.is_none() && *values > 1).map(|(option, _)| option)
 }
 
 enum Piped {
@@ -86,12 +108,15 @@ async fn read() -> Result<Piped, Unreadable> {
         bytes.extend_from_slice(&piece);
         if bytes.len() > BYTES_MAX {
             return Err(Unreadable {
-                message: "standard input is larger than 10 MB: put it in a file and name the file in the prompt".into(),
+                message:
+                    "standard input is larger than 10 MB: put it in a file and name the file in the prompt"
+                        .into(),
                 recoverable: false,
             });
         }
         next = pieces.recv().await;
     }
-    let text = String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+    let text = String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
     Ok(Piped::Text(text))
 }

@@ -33,6 +33,8 @@ const ERROR_BYTES_MAX: usize = 1024 * 1024;
 const ERROR_WAIT: Duration = Duration::from_secs(10);
 /// How long the end of a stream is waited for after its last event: a connection read to its end can be used again.
 const CLOSING_WAIT: Duration = Duration::from_millis(20);
+/// A timer that is noticed later than this was not listened to.
+const UNHEARD_MAX: Duration = Duration::from_secs(1);
 
 /// A running call: a stream of [`Step`]s. Pulled; dropping it cancels.
 #[must_use = "a call does nothing unless it is polled"]
@@ -306,6 +308,10 @@ impl<'a> Guard<'a> {
                 Either::Right(((), _)) => {}
             }
             let now = self.road.world.monotonic();
+            // Whoever pulls the call was busy elsewhere: that is no silence of the server's.
+            if now.saturating_sub(self.rings_at) > UNHEARD_MAX {
+                self.watch.excuse(now);
+            }
             match self.watch.alarm(now) {
                 Some(Alarm::Cut(silent)) => {
                     let message = format!("nothing came from the server for {} seconds", silent.as_secs());

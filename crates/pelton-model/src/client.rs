@@ -53,7 +53,7 @@ pub enum Auth {
 }
 
 /// A server that speaks Messages.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Endpoint {
     /// Its address up to, and without, `/v1/messages`.
     pub base_url: String,
@@ -116,6 +116,21 @@ impl Endpoint {
             headers.insert(name, text);
         }
         Ok(headers)
+    }
+}
+
+// Custom headers may carry credentials, and so may an address.
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.custom_headers.iter().map(|(name, _)| name.as_str()).collect();
+        f.debug_struct("Endpoint")
+            .field("base_url", &without_credentials(&self.base_url))
+            .field("auth", &self.auth)
+            .field("version", &self.version)
+            .field("custom_headers", &names)
+            .field("user_agent", &self.user_agent)
+            .field("betas", &self.betas)
+            .finish()
     }
 }
 
@@ -203,7 +218,14 @@ impl Client {
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("url", &self.road.url).finish_non_exhaustive()
+        f.debug_struct("Client").field("url", &without_credentials(&self.road.url)).finish_non_exhaustive()
+    }
+}
+
+fn without_credentials(url: &str) -> String {
+    match url.split_once("://").map(|(scheme, rest)| (scheme, rest.split_once('@'))) {
+        Some((scheme, Some((user, rest)))) if !user.contains('/') => format!("{scheme}://***@{rest}"),
+        _ => url.to_owned(),
     }
 }
 

@@ -47,6 +47,12 @@ impl Watch {
         }
     }
 
+    /// Nobody was listening until `now`: what the server said or did not say meanwhile is not known.
+    pub(crate) fn excuse(&mut self, now: Duration) {
+        self.last_event = now;
+        self.last_progress = now;
+    }
+
     /// When the next alarm is due, unless something comes.
     pub(crate) fn due(&self) -> Duration {
         let cut = (self.last_event + self.idle).min(self.last_progress + self.idle_pings_only);

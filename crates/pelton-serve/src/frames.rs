@@ -13,6 +13,10 @@ use uuid::Uuid;
 
 use crate::outcome;
 
+/// Readers take lines of a mebibyte at most. A frame that would be longer goes without the tool's own account of its
+/// result, which is a courtesy; the transcript has it.
+const FRAME_BYTES_MAX: usize = 1024 * 1024 - 1;
+
 /// Translates events into frames.
 pub(crate) struct Frames {
     session: Uuid,
@@ -32,7 +36,9 @@ impl Frames {
     pub fn of(&mut self, event: &Event) -> Vec<u8> {
         match event {
             Event::Init(init) => self.init(init),
-            Event::Requesting if self.partial => self.system("status").field("status", "requesting").finish_line(),
+            Event::Requesting if self.partial => {
+                self.system("status").field("status", "requesting").finish_line()
+            }
             Event::Started(started) if self.partial => {
                 self.thought = 0;
                 self.stream_event(&started.raw)
@@ -78,8 +84,10 @@ impl Frames {
         if let DeltaKind::Thinking { estimated_tokens: Some(tokens), .. } = delta.kind {
             let more = tokens.saturating_sub(self.thought);
             self.thought = tokens;
-            let thinking =
-                self.system("thinking_tokens").field("estimated_tokens", tokens).field("estimated_tokens_delta", more);
+            let thinking = self
+                .system("thinking_tokens")
+                .field("estimated_tokens", tokens)
+                .field("estimated_tokens_delta", more);
             frames.extend(thinking.finish_line());
         }
         frames
@@ -110,13 +118,23 @@ impl Frames {
                 )
             }
             Kind::ToolResult { .. } => {
-                self.ends(Line::new("user").raw("message", &message::user(&entry.json)), entry.id, |line| {
-                    line.field("timestamp", format!("{:.3}", entry.at)).raw_if("tool_use_result", entry.detail.as_deref())
-                })
+                let frame = |detail| {
+                    self.ends(
+                        Line::new("user").raw("message", &message::user(&entry.json)),
+                        entry.id,
+                        |line| {
+                            line.field("timestamp", format!("{:.3}", entry.at))
+                                .raw_if("tool_use_result", detail)
+                        },
+                    )
+                };
+                let whole = frame(entry.detail.as_deref());
+                if whole.len() <= FRAME_BYTES_MAX { whole } else { frame(None) }
             }
             Kind::Prompt { meta } => {
                 self.ends(Line::new("user").raw("message", &message::user(&entry.json)), entry.id, |line| {
-                    line.field("timestamp", format!("{:.3}", entry.at)).field_if("isSynthetic", meta.then_some(true))
+                    line.field("timestamp", format!("{:.3}", entry.at))
+                        .field_if("isSynthetic", meta.then_some(true))
                 })
             }
         }
@@ -148,11 +166,17 @@ impl Frames {
     }
 
     fn system(&self, subtype: &str) -> Line {
-        Line::new("system").field("subtype", subtype).field("session_id", self.session).field("uuid", self.id())
+        Line::new("system")
+            .field("subtype", subtype)
+            .field("session_id", self.session)
+            .field("uuid", self.id())
     }
 
     fn ends(&self, line: Line, id: Uuid, more: impl FnOnce(Line) -> Line) -> Vec<u8> {
-        let line = line.field("parent_tool_use_id", None::<&str>).field("session_id", self.session).field("uuid", id);
+        let line = line
+            .field("parent_tool_use_id", None::<&str>)
+            .field("session_id", self.session)
+            .field("uuid", id);
         more(line).finish_line()
     }
 

@@ -2,13 +2,17 @@
 //! readers and decide nothing. Writers are passed in; nothing here touches the process's own streams.
 
 mod print; // one prompt, shown as it runs
+
 mod frames; // stream-json: events as SDK messages
 mod outcome; // the result message
-mod text; // plain text, for people and pipes
-mod progress; // what the tools are doing, as a tree
+
 mod plain; // untrusted text made safe for a terminal
+mod progress; // what the tools are doing, as a tree
+mod text; // plain text, for people and pipes
+
 mod out; // a writer with a queue: a slow reader never blocks the engine
 
-pub use out::{Out, WriteError};
+pub use out::{Closed, Out, WriteError};
+pub use outcome::start_failure;
 pub use plain::plain;
 pub use print::{Format, PrintOptions, print};

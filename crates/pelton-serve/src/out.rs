@@ -2,10 +2,8 @@
 //! likes, and must not hold up signals, timers or the model's stream meanwhile.
 
 use std::io::Write;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 /// Pieces waiting for a slow reader before the front end waits.
 const PIECES_QUEUED_MAX: usize = 256;
@@ -14,8 +12,7 @@ const PIECES_QUEUED_MAX: usize = 256;
 #[derive(Debug)]
 pub struct Out {
     queue: mpsc::Sender<Vec<u8>>,
-    failure: Arc<Mutex<Option<WriteError>>>,
-    thread: JoinHandle<()>,
+    ended: oneshot::Receiver<Result<(), WriteError>>,
 }
 
 /// The reader is gone, or there is no room.
@@ -27,60 +24,103 @@ pub struct WriteError {
     pub message: String,
 }
 
+/// Nothing can be written any more; [`Out::finish`] says why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Closed;
+
 impl Out {
     /// Starts writing to `writer`.
     pub fn start(mut writer: impl Write + Send + 'static) -> Self {
         let (queue, mut pieces) = mpsc::channel::<Vec<u8>>(PIECES_QUEUED_MAX);
-        let failure = Arc::new(Mutex::new(None));
-        let noted = Arc::clone(&failure);
-        let thread = std::thread::spawn(move || {
-            let mut waiting = Vec::new();
-            // All that is waiting goes out in one write.
-            while let Some(first) = pieces.blocking_recv() {
-                waiting.extend_from_slice(&first);
-                while let Ok(next) = pieces.try_recv() {
-                    waiting.extend_from_slice(&next);
-                }
-                if let Err(error) = writer.write_all(&waiting).and_then(|()| writer.flush()) {
-                    let failure = WriteError { kind: error.kind(), message: error.to_string() };
-                    *noted.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
-                    return;
-                }
-                waiting.clear();
-            }
+        let (tell_end, ended) = oneshot::channel();
+        // Nobody waits for the thread itself: blocked by a reader that does not read, it ends with the process.
+        std::thread::spawn(move || {
+            let written = write_all(&mut writer, &mut pieces);
+            // The cause is there before anybody can notice that the queue is closed.
+            let _ = tell_end.send(written);
+            drop(pieces);
         });
-        Self { queue, failure, thread }
+        Self { queue, ended }
     }
 
     /// Queues bytes, waiting while the queue is full.
-    pub async fn write(&self, bytes: Vec<u8>) -> Result<(), WriteError> {
+    pub async fn write(&self, bytes: Vec<u8>) -> Result<(), Closed> {
         if bytes.is_empty() {
             return Ok(());
         }
-        match self.queue.send(bytes).await {
-            Ok(()) => Ok(()),
-            Err(_) => Err(self.failure().unwrap_or_else(stopped)),
-        }
+        self.queue.send(bytes).await.map_err(|_| Closed)
     }
 
-    /// Waits until everything is written.
-    pub fn finish(self) -> Result<(), WriteError> {
-        let Self { queue, failure, thread } = self;
+    /// Returns when nothing can be written any more.
+    pub async fn closed(&self) {
+        self.queue.closed().await;
+    }
+
+    /// Waits until everything is written. May be dropped: what is not written by then may be lost.
+    pub async fn finish(self) -> Result<(), WriteError> {
+        let Self { queue, ended } = self;
         drop(queue);
-        let panicked = thread.join().is_err();
-        let failure = failure.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match failure {
-            Some(error) => Err(error),
-            None if panicked => Err(stopped()),
-            None => Ok(()),
-        }
-    }
-
-    fn failure(&self) -> Option<WriteError> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        ended.await.unwrap_or_else(|_| {
+            Err(WriteError { kind: std::io::ErrorKind::Other, message: "the writer stopped".to_owned() })
+        })
     }
 }
 
-fn stopped() -> WriteError {
-    WriteError { kind: std::io::ErrorKind::Other, message: "the writer stopped".to_owned() }
+fn write_all(writer: &mut impl Write, pieces: &mut mpsc::Receiver<Vec<u8>>) -> Result<(), WriteError> {
+    let mut waiting = Vec::new();
+    // All that is waiting goes out in one write.
+    while let Some(first) = pieces.blocking_recv() {
+        waiting.extend_from_slice(&first);
+        while let Ok(next) = pieces.try_recv() {
+            waiting.extend_from_slice(&next);
+        }
+        writer
+            .write_all(&waiting)
+            .and_then(|()| writer.flush())
+            .map_err(|error| WriteError { kind: error.kind(), message: error.to_string() })?;
+        waiting.clear();
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes so many bytes, then fails.
+    struct Small(usize);
+
+    impl Write for Small {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            if self.0 == 0 {
+                return Err(std::io::ErrorKind::StorageFull.into());
+            }
+            let taken = bytes.len().min(self.0);
+            self.0 -= taken;
+            Ok(taken)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_failure_closes_the_queue_and_the_cause_is_told_at_the_end() {
+        let out = Out::start(Small(3));
+        assert_eq!(out.write(b"four".to_vec()).await, Ok(()));
+        out.closed().await;
+        assert_eq!(out.write(b"more".to_vec()).await, Err(Closed));
+        assert_eq!(out.finish().await.unwrap_err().kind, std::io::ErrorKind::StorageFull);
+    }
+
+    #[tokio::test]
+    async fn a_failure_of_the_last_write_is_not_lost() {
+        let out = Out::start(Small(3));
+        assert_eq!(out.write(b"four".to_vec()).await, Ok(()));
+        assert_eq!(out.finish().await.unwrap_err().kind, std::io::ErrorKind::StorageFull);
+        let out = Out::start(Small(4));
+        assert_eq!(out.write(b"four".to_vec()).await, Ok(()));
+        assert!(out.finish().await.is_ok());
+    }
 }

@@ -15,7 +15,9 @@ use uuid::Uuid;
 pub(crate) fn subtype(terminal: Terminal) -> &'static str {
     match terminal {
         Terminal::MaxTurns => "error_max_turns",
-        Terminal::AbortedStreaming | Terminal::AbortedToolExecution | Terminal::Unrecorded => "error_during_execution",
+        Terminal::AbortedStreaming | Terminal::AbortedToolExecution | Terminal::Unrecorded => {
+            "error_during_execution"
+        }
         // An API error is a success of the protocol: the answer is the error's text, and `is_error` says so.
         _ => "success",
     }
@@ -55,6 +57,25 @@ pub(crate) fn json(outcome: &Outcome, session: Uuid, uuid: Uuid) -> Vec<u8> {
         .finish()
 }
 
+/// The result of a run that could not start: nothing was asked, nothing was spent.
+pub fn start_failure(message: &str, session: Uuid, uuid: Uuid) -> Vec<u8> {
+    Line::new("result")
+        .field("subtype", "error_during_execution")
+        .field("is_error", true)
+        .field("duration_ms", 0)
+        .field("duration_api_ms", 0)
+        .field("num_turns", 0)
+        .field("errors", [message])
+        .field("stop_reason", None::<&str>)
+        .field("session_id", session)
+        .field("total_cost_usd", 0)
+        .field("usage", Usage::default())
+        .field("modelUsage", BTreeMap::<&str, Model>::new())
+        .field("permission_denials", [(); 0])
+        .field("uuid", uuid)
+        .finish()
+}
+
 fn millis(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
@@ -82,7 +103,8 @@ fn by_model(models: &BTreeMap<String, ModelUsage>) -> BTreeMap<&str, Model> {
 
 fn model(name: &str, used: &ModelUsage) -> Model {
     let caps = catalogue::caps(name);
-    let Usage { input_tokens, output_tokens, cache_read_input_tokens, cache_creation_input_tokens, .. } = used.usage;
+    let Usage { input_tokens, output_tokens, cache_read_input_tokens, cache_creation_input_tokens, .. } =
+        used.usage;
     Model {
         input_tokens,
         output_tokens,
@@ -105,5 +127,11 @@ struct Denied<'a> {
 
 fn denials(outcome: &Outcome) -> Vec<Denied<'_>> {
     let denied = outcome.denials.iter();
-    denied.map(|denial| Denied { tool_name: &denial.tool, tool_use_id: &denial.call, tool_input: &denial.input }).collect()
+    denied
+        .map(|denial| Denied {
+            tool_name: &denial.tool,
+            tool_use_id: &denial.call,
+            tool_input: &denial.input,
+        })
+        .collect()
 }

@@ -7,7 +7,7 @@ use pelton::{Engine, Event, Outcome, Prompt};
 use pelton_model::World;
 
 use crate::frames::Frames;
-use crate::out::{Out, WriteError};
+use crate::out::Out;
 use crate::text::Text;
 
 /// What is written to standard output.
@@ -39,7 +39,7 @@ pub struct PrintOptions {
 }
 
 /// Submits a prompt and shows what comes of it. If `out` can no longer be written, the submission is interrupted
-/// and recorded as such before the error is returned: the conversation is not lost with its reader.
+/// and recorded as such: the conversation is not lost with its reader. [`Out::finish`] tells the cause.
 pub async fn print(
     engine: &mut Engine,
     prompt: Prompt,
@@ -47,33 +47,43 @@ pub async fn print(
     world: Arc<dyn World>,
     out: &Out,
     err: &Out,
-) -> (Option<Arc<Outcome>>, Result<(), WriteError>) {
+) -> Option<Arc<Outcome>> {
     let interrupter = engine.interrupter();
     let mut shown = match options.format {
         Format::Text => Shown::Text(Text::new(options)),
-        Format::Json => Shown::Json(Collected::new(Frames::new(engine.session_id(), false, world), options.verbose)),
+        Format::Json => {
+            Shown::Json(Collected::new(Frames::new(engine.session_id(), false, world), options.verbose))
+        }
         Format::StreamJson => Shown::Lines(Frames::new(engine.session_id(), options.partial, world)),
     };
     let mut outcome = None;
-    let mut written = Ok(());
+    let mut read = true;
     let mut events = std::pin::pin!(engine.submit(prompt));
-    while let Some(event) = events.next().await {
+    loop {
+        let event = tokio::select! {
+            biased;
+            // Seen at once, also while a tool runs for minutes and nothing is there to write.
+            () = out.closed(), if read => {
+                read = false;
+                interrupter.interrupt();
+                continue;
+            }
+            event = events.next() => event,
+        };
+        let Some(event) = event else { return outcome };
         if let Event::Result(result) = &event {
             outcome = Some(Arc::clone(result));
         }
-        if written.is_err() {
+        if !read {
             // Nobody reads any more; the rest of the events only brings the submission to its end.
             continue;
         }
         let Pieces { to_out, to_err } = shown.of(&event);
         // Progress is a courtesy: a closed standard error is no reason to stop.
         let _ = err.write(to_err).await;
-        written = out.write(to_out).await;
-        if written.is_err() {
-            interrupter.interrupt();
-        }
+        // Noticed above.
+        let _ = out.write(to_out).await;
     }
-    (outcome, written)
 }
 
 /// What one event puts where.

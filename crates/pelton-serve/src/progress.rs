@@ -31,7 +31,8 @@ impl Progress {
             Event::ToolStarted(started) => {
                 let doing = doing(started);
                 // Commands may take long: they are announced. Everything else is told when it is done.
-                let line = if &*started.tool == "Bash" { self.line("├─ ", &doing, "") } else { String::new() };
+                let line =
+                    if &*started.tool == "Bash" { self.line("├─ ", &doing, "") } else { String::new() };
                 self.running.insert(Arc::clone(&started.call), doing);
                 line
             }
@@ -97,7 +98,8 @@ fn subject(text: &str) -> String {
 
 fn result_text(entry: &Entry) -> String {
     let blocks: Value = serde_json::from_slice(&entry.json).unwrap_or_default();
-    let texts = blocks[0]["content"].as_array().into_iter().flatten().filter_map(|block| block["text"].as_str());
+    let texts =
+        blocks[0]["content"].as_array().into_iter().flatten().filter_map(|block| block["text"].as_str());
     texts.collect::<Vec<_>>().join("\n")
 }
 

@@ -52,7 +52,9 @@ impl Text {
             Event::Stalled { silent_for } => {
                 self.note(format!("… nothing from the model for {}\n", seconds(*silent_for)), &mut pieces);
             }
-            Event::Cut { reason } => self.note(format!("! the answer was cut: {}\n", plain(reason)), &mut pieces),
+            Event::Cut { reason } => {
+                self.note(format!("! the answer was cut: {}\n", plain(reason)), &mut pieces);
+            }
             Event::Result(outcome) => self.result(outcome, &mut pieces),
             _ => {}
         }

@@ -256,6 +256,7 @@ impl<'de> Visitor<'de> for Scalar {
 mod tests {
     use super::*;
 
+    #[allow(clippy::needless_pass_by_value, reason = "reads better at the call site")]
     fn check(json: &str, expected: Usage) {
         assert_eq!(serde_json::from_str::<Usage>(json).unwrap(), expected, "{json}");
     }

@@ -293,9 +293,11 @@ impl Engine {
         let refused = last.stop_reason == Some(pelton_wire::stop::StopReason::Refusal);
         let mut errors = Vec::new();
         let mut text = answer_text(&last);
+        let unanswered = text.is_empty();
         match terminal {
-            Terminal::Completed if refused && text.is_empty() => {
-                text = "The model declined to answer.".to_owned();
+            Terminal::Completed if text.is_empty() => {
+                let why = if refused { "The model declined to answer." } else { "The model gave no answer." };
+                text = why.to_owned();
             }
             Terminal::Completed => {}
             Terminal::MaxTurns => {
@@ -333,7 +335,7 @@ impl Engine {
         if let Err(error) = self.session.sync().await {
             errors.push(error.to_string());
         }
-        let is_error = refused || terminal != Terminal::Completed;
+        let is_error = refused || unanswered || terminal != Terminal::Completed;
         Outcome {
             terminal,
             is_error,

@@ -69,7 +69,9 @@ fn done() -> Vec<Part> {
 }
 
 fn lost() -> Vec<Part> {
-    vec![text("This is not the bug I know how to fix: the last result was not what I expected. I changed nothing more.")]
+    vec![text(
+        "This is not the bug I know how to fix: the last result was not what I expected. I changed nothing more.",
+    )]
 }
 
 fn saw(words: &str) -> When {
@@ -78,7 +80,10 @@ fn saw(words: &str) -> When {
 
 /// A pattern that matches these words and nothing else.
 fn escaped(words: &str) -> String {
-    words.chars().flat_map(|c| if c.is_alphanumeric() || c == ' ' { vec![c] } else { vec!['\\', c] }).collect()
+    words
+        .chars()
+        .flat_map(|c| if c.is_alphanumeric() || c == ' ' { vec![c] } else { vec!['\\', c] })
+        .collect()
 }
 
 /// About as fast as a real model.

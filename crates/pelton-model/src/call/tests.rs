@@ -159,18 +159,15 @@ async fn play_through(turns: impl IntoIterator<Item = Turn>) -> Outcome {
 }
 
 async fn play_ask(ask: Ask, policy: RetryPolicy, turns: impl IntoIterator<Item = Turn>) -> Outcome {
-    let server =
-        Arc::new(Scripted { turns: Mutex::new(turns.into_iter().collect()), posts: Mutex::default() });
-    let endpoint = Endpoint::new("http://in.memory/", Auth::ApiKey(Secret::new("key")));
-    let world = Arc::new(PausedWorld { began: Instant::now() });
-    let mut call = Client::new(endpoint, server.clone(), policy, world.clone()).call(ask);
+    let began = Instant::now();
+    let (server, mut call) = start(ask, policy, turns);
     let mut log = String::new();
     let mut last = None;
     while let Some(step) = call.next().await {
         writeln!(log, "{}", line(&step)).unwrap();
         last = Some(step);
     }
-    let took = world.monotonic();
+    let took = began.elapsed();
     assert!(server.turns.lock().unwrap().is_empty(), "the script was not played to its end:\n{log}");
     Outcome {
         log,
@@ -178,6 +175,25 @@ async fn play_ask(ask: Ask, policy: RetryPolicy, turns: impl IntoIterator<Item =
         posts: server.posts.lock().unwrap().clone(),
         took,
     }
+}
+
+fn start(ask: Ask, policy: RetryPolicy, turns: impl IntoIterator<Item = Turn>) -> (Arc<Scripted>, Call) {
+    let server = scripted(turns);
+    let endpoint = Endpoint::new("http://in.memory/", Auth::ApiKey(Secret::new("key")));
+    let call = client(endpoint, &server, policy).call(ask);
+    (server, call)
+}
+
+fn scripted(turns: impl IntoIterator<Item = Turn>) -> Arc<Scripted> {
+    Arc::new(Scripted { turns: Mutex::new(turns.into_iter().collect()), posts: Mutex::default() })
+}
+
+fn client(endpoint: Endpoint, server: &Arc<Scripted>, policy: RetryPolicy) -> Client {
+    Client::new(endpoint, server.clone(), policy, Arc::new(PausedWorld { began: Instant::now() }))
+}
+
+async fn call_steps(turns: impl IntoIterator<Item = Turn>) -> Vec<Step> {
+    start(an_ask(), RetryPolicy::default(), turns).1.collect().await
 }
 
 fn line(step: &Step) -> String {
@@ -260,14 +276,6 @@ async fn events_are_handed_on_as_received() {
     assert_eq!(raw, HELLO);
 }
 
-async fn call_steps(turns: impl IntoIterator<Item = Turn>) -> Vec<Step> {
-    let server =
-        Arc::new(Scripted { turns: Mutex::new(turns.into_iter().collect()), posts: Mutex::default() });
-    let world = Arc::new(PausedWorld { began: Instant::now() });
-    let client = Client::new(Endpoint::new("http://x", Auth::None), server, RetryPolicy::default(), world);
-    client.call(an_ask()).collect().await
-}
-
 #[tokio::test(start_paused = true)]
 async fn chunks_may_be_cut_anywhere() {
     let stream: String = HELLO.iter().map(|data| format!("event: x\r\ndata: {data}\r\n\r\n")).collect();
@@ -343,12 +351,11 @@ async fn an_answer_in_one_piece_is_read_too() {
 
 #[tokio::test(start_paused = true)]
 async fn requests_carry_one_kind_of_credentials() {
-    let world = || Arc::new(PausedWorld { began: Instant::now() });
     let check = async |endpoint: Endpoint, expected: &[(&str, Option<&str>)]| {
-        let server =
-            Arc::new(Scripted { turns: Mutex::new([events(HELLO)].into()), posts: Mutex::default() });
-        let client = Client::new(endpoint, server.clone(), RetryPolicy::default(), world());
-        client.call(an_ask()).for_each(|_| std::future::ready(())).await;
+        assert!(!format!("{endpoint:?}").contains("s3cret"), "{endpoint:?}");
+        let server = scripted([events(HELLO)]);
+        let call = client(endpoint, &server, RetryPolicy::default()).call(an_ask());
+        call.for_each(|_| std::future::ready(())).await;
         let post = server.posts.lock().unwrap().remove(0);
         assert_eq!(post.url, "http://in.memory/v1/messages");
         for (name, value) in expected {
@@ -393,25 +400,17 @@ async fn requests_carry_one_kind_of_credentials() {
 
 #[tokio::test(start_paused = true)]
 async fn credentials_that_cannot_be_sent_are_an_error_and_no_panic() {
-    let server = Arc::new(Scripted { turns: Mutex::default(), posts: Mutex::default() });
     let endpoint = Endpoint::new("http://x", Auth::ApiKey(Secret::new("two\nlines")));
-    assert!(!format!("{endpoint:?}").contains("lines"));
-    let world = Arc::new(PausedWorld { began: Instant::now() });
-    let steps: Vec<_> =
-        Client::new(endpoint, server, RetryPolicy::default(), world).call(an_ask()).collect().await;
+    let call = client(endpoint, &scripted([]), RetryPolicy::default()).call(an_ask());
+    let steps: Vec<_> = call.collect().await;
     expect!["failed InvalidRequest: the API key holds characters that a header cannot carry"]
         .assert_eq(&line(steps.last().unwrap()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn nothing_happens_before_a_call_is_polled_and_after_it_is_dropped() {
-    let server = Arc::new(Scripted {
-        turns: Mutex::new([acts(vec![event(START), Act::Hang])].into()),
-        posts: Mutex::default(),
-    });
-    let world = Arc::new(PausedWorld { began: Instant::now() });
-    let client =
-        Client::new(Endpoint::new("http://x", Auth::None), server.clone(), RetryPolicy::default(), world);
+    let server = scripted([acts(vec![event(START), Act::Hang])]);
+    let client = client(Endpoint::new("http://x", Auth::None), &server, RetryPolicy::default());
     let mut call = client.call(an_ask());
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(server.posts.lock().unwrap().is_empty());

@@ -101,6 +101,11 @@ impl View {
         &self.open
     }
 
+    /// Whether a call of this id is there, answered or not.
+    pub fn has_call(&self, id: &str) -> bool {
+        self.known.contains(id)
+    }
+
     /// Whether there is nothing to send.
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty()

@@ -73,7 +73,9 @@ impl Place {
     /// Finds the place `path` means, links resolved. The directory must exist, the file need not.
     pub fn find(path: &Path) -> Result<Self, DiskError> {
         let path = resolve(path)?;
-        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Err(DiskError::Directory) };
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(DiskError::Directory);
+        };
         let dir = fs::OpenOptions::new()
             .read(true)
             .custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC)
@@ -112,7 +114,8 @@ impl Place {
         // Looking first, because merely opening a device can do something.
         let stat = fstatat(&self.dir, self.name.as_os_str(), AtFlags::AT_SYMLINK_NOFOLLOW)?;
         regular(stat.st_mode)?;
-        let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOFOLLOW | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+        let flags =
+            OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOFOLLOW | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
         let file = File::from(openat(&self.dir, self.name.as_os_str(), flags, Mode::empty())?);
         let metadata = file.metadata()?;
         regular(metadata.mode())?;
@@ -205,7 +208,8 @@ impl<'a> Temporary<'a> {
         let mut tries = 0;
         loop {
             // Unique on this machine. Another machine, or a process that died with our number, may have taken it.
-            let name = format!(".pelton-{}-{}.tmp", nix::unistd::getpid(), MADE.fetch_add(1, Ordering::Relaxed));
+            let name =
+                format!(".pelton-{}-{}.tmp", nix::unistd::getpid(), MADE.fetch_add(1, Ordering::Relaxed));
             match openat(dir, name.as_str(), flags, mode) {
                 Ok(file) => return Ok((Self { dir, name, there: true }, file.into())),
                 Err(Errno::EEXIST) if tries < TEMPORARY_NAMES_TRIED_MAX => tries += 1,
@@ -232,7 +236,8 @@ fn resolve(path: &Path) -> Result<PathBuf, DiskError> {
             // `/` or `..`: can only be a directory.
             return fs::canonicalize(&path).map_err(missing);
         };
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).ok_or(DiskError::Missing)?;
+        let parent =
+            path.parent().filter(|parent| !parent.as_os_str().is_empty()).ok_or(DiskError::Missing)?;
         let real = fs::canonicalize(parent).map_err(missing)?.join(name);
         match fs::read_link(&real) {
             Ok(target) => path = real.with_file_name("").join(target),
@@ -259,7 +264,8 @@ fn resolve_missing(path: &Path) -> Result<PathBuf, DiskError> {
                 return Ok(real.join(below));
             }
             // A dangling link is not a directory to be made.
-            Err(error) if error.kind() == io::ErrorKind::NotFound && fs::symlink_metadata(existing).is_err() => {}
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound && fs::symlink_metadata(existing).is_err() => {}
             Err(error) => return Err(error.into()),
         }
     }

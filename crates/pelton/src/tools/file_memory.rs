@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::limits::{FILES_REMEMBERED_MAX, FILE_PAGES_REMEMBERED_MAX};
+use crate::limits::{FILE_PAGES_REMEMBERED_MAX, FILES_REMEMBERED_MAX};
 
 /// The memory of one session. Shared by its tools.
 #[derive(Debug, Default)]
@@ -135,8 +135,12 @@ impl FileMemory {
         seen.content = new;
         for change in changes.iter().rev() {
             let after = change.first.saturating_add(change.removed);
-            let moved = |line: u64| {
-                if line > after { (line - change.removed).saturating_add(change.added) } else { line }
+            // Where the start of a line is after the edit. One that was inside of what went is where that was; what
+            // then follows on the same line may never have been seen.
+            let moved = |line: u64| match line {
+                line if line <= change.first => line,
+                line if line <= after => change.first.saturating_add(change.added),
+                line => (line - change.removed).saturating_add(change.added),
             };
             for page in &mut seen.pages {
                 *page = moved(page.start)..moved(page.end);

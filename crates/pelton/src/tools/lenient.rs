@@ -37,7 +37,9 @@ impl Visitor<'_> for Count {
     }
 
     fn visit_i64<E: Error>(self, value: i64) -> Result<Self::Value, E> {
-        u64::try_from(value).map(Some).map_err(|_| E::invalid_value(serde::de::Unexpected::Signed(value), &self))
+        u64::try_from(value)
+            .map(Some)
+            .map_err(|_| E::invalid_value(serde::de::Unexpected::Signed(value), &self))
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Self::Value, E> {

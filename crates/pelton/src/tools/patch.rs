@@ -50,8 +50,10 @@ impl<'a> Stretch<'a> {
             .iter()
             .filter_map(|group| {
                 let (first, last) = (group.first()?, group.last()?);
-                let (old, new) =
-                    (first.old_range().start..last.old_range().end, first.new_range().start..last.new_range().end);
+                let (old, new) = (
+                    first.old_range().start..last.old_range().end,
+                    first.new_range().start..last.new_range().end,
+                );
                 let mut lines = Vec::new();
                 for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
                     let sign = match change.tag() {
@@ -90,7 +92,17 @@ mod tests {
         assert_eq!(hunks.len(), 1);
         let hunk = &hunks[0];
         assert_eq!((hunk.old_start, hunk.old_lines, hunk.new_start, hunk.new_lines), (107, 7, 207, 8));
-        let lines = [" line 7", " line 8", " line 9", "-line 10", "+ten", "+and a half", " line 11", " line 12", " line 13"];
+        let lines = [
+            " line 7",
+            " line 8",
+            " line 9",
+            "-line 10",
+            "+ten",
+            "+and a half",
+            " line 11",
+            " line 12",
+            " line 13",
+        ];
         assert_eq!(hunk.lines, lines);
         assert!(Stretch::whole(&old, &old).hunks().is_empty());
     }

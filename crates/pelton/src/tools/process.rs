@@ -19,12 +19,12 @@ use nix::libc;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::{Pid, setsid};
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{sleep, timeout};
 
 use crate::limits::KILL_ROUNDS_MAX;
 
 /// Time between two looks at whether a tree is gone.
-const POLL_EVERY: Duration = Duration::from_millis(20);
+const POLL_EVERY: Duration = Duration::from_millis(10);
 
 /// A program to start.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ impl ProcessTree {
             .stderr(Stdio::piped())
             .kill_on_drop(true);
         let keep = launch.keep.map(AsRawFd::as_raw_fd);
-        // SAFETY: between fork and exec only async-signal-safe calls are made: setsid, prctl, getppid, fcntl. Nothing is
+        // SAFETY: between fork and exec only async-signal-safe calls are made: setsid, prctl, getppid, close_range, fcntl. Nothing is
         // allocated and no lock is taken.
         unsafe {
             command.pre_exec(move || prepare_child(keep, parent));
@@ -120,20 +120,19 @@ impl ProcessTree {
         Ok(status)
     }
 
-    /// Ends whatever is left, the program included, and says whether there was anything. Afterwards nothing of the
-    /// tree runs.
-    pub async fn end(&mut self, grace: Duration) -> io::Result<Ended> {
-        let exited = self.child.try_wait()?;
-        let found = exited.is_none() || !self.survivors().is_empty();
-        if found {
+    /// Makes sure that nothing of the tree runs any more: waits `patience` for it to end by itself, asks it to, waits
+    /// `grace`, and kills. Says whether it had to be asked.
+    pub async fn end(&mut self, patience: Duration, grace: Duration) -> io::Result<Ended> {
+        let by_itself = timeout(patience, self.gone()).await;
+        if by_itself.is_err() {
             self.terminate();
             // Out of time is an answer too: what does not want to end is killed.
-            let _ = timeout_at(Instant::now() + grace, self.gone()).await;
+            let _ = timeout(grace, self.gone()).await;
+            self.kill();
         }
-        self.kill();
         let status = self.child.wait().await?;
         self.ended = true;
-        Ok(Ended { status, found })
+        Ok(Ended { status, asked: by_itself.is_err() })
     }
 
     fn signal(&self, signal: Signal) {
@@ -184,8 +183,8 @@ impl Drop for ProcessTree {
 pub struct Ended {
     /// How the program itself exited.
     pub status: ExitStatus,
-    /// Something had to be stopped.
-    pub found: bool,
+    /// It did not end by itself.
+    pub asked: bool,
 }
 
 /// In the child, before it becomes the program.
@@ -202,6 +201,13 @@ fn prepare_child(keep: Option<RawFd>, parent: Pid) -> io::Result<()> {
     }
     #[cfg(not(target_os = "linux"))]
     let _ = parent;
+    // Whatever this process was given and did not mark is not the program's. Kernels before 5.11 cannot do this; what
+    // we open ourselves is always marked.
+    #[cfg(target_os = "linux")]
+    // SAFETY: marks descriptors to be closed by exec; touches no memory.
+    unsafe {
+        libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC);
+    }
     if let Some(keep) = keep {
         // SAFETY: clears the flags of a descriptor number; `keep` is open, the caller of `start` borrows it.
         if unsafe { libc::fcntl(keep, libc::F_SETFD, 0) } == -1 {
@@ -236,7 +242,9 @@ mod linux {
                 let Some(status) = status(*pid) else { return false };
                 status.running
                     && status.started >= born
-                    && (status.group == group.as_raw() || status.session == group.as_raw() || carries(*pid, mark))
+                    && (status.group == group.as_raw()
+                        || status.session == group.as_raw()
+                        || carries(*pid, mark))
             })
             .collect()
     }

@@ -156,8 +156,8 @@ impl<K: Ord, V> Kept<K, V> {
     /// Whether something with this key would be dropped at once.
     pub fn is_beyond(&self, key: &K) -> bool {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        let beyond =
-            inner.weight >= self.weight_max && inner.kept.last_key_value().is_some_and(|(last, _)| key > last);
+        let beyond = inner.weight >= self.weight_max
+            && inner.kept.last_key_value().is_some_and(|(last, _)| key > last);
         inner.dropped |= beyond;
         beyond
     }

@@ -198,7 +198,11 @@ mod tests {
         assert_eq!(Encoding::of("\u{FEFF}äöü".as_bytes()), Some(Encoding::Utf8));
         assert_eq!(Encoding::of(b"caf\xE9"), Some(Encoding::AsciiAndUnknown));
         assert_eq!(Encoding::of("äöüßé\u{FEFF}\n".as_bytes()), Some(Encoding::Utf8));
-        assert_eq!(Encoding::of(b"\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4 \xE9"), Some(Encoding::Utf8), "a little damage");
+        assert_eq!(
+            Encoding::of(b"\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4 \xE9"),
+            Some(Encoding::Utf8),
+            "a little damage"
+        );
         assert_eq!(Encoding::of(b"\xC3\xA4 \xE9"), Some(Encoding::AsciiAndUnknown));
         assert_eq!(Encoding::of(b"\xFF\xFEa\0"), Some(Encoding::Utf16Le));
         assert_eq!(Encoding::of(b"\xFE\xFF\0a"), Some(Encoding::Utf16Be));

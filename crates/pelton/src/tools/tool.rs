@@ -143,7 +143,9 @@ impl ToolCx {
 
 /// Where running tools report.
 #[derive(Clone)]
-pub struct Progress(Arc<dyn Fn(&str, Report) + Send + Sync>);
+pub struct Progress(Arc<ReportSink>);
+
+type ReportSink = dyn Fn(&str, Report) + Send + Sync;
 
 /// How far a running call is.
 #[derive(Debug, Clone, PartialEq, Eq)]

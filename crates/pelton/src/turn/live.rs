@@ -169,6 +169,7 @@ impl Live<'_> {
     }
 
     async fn block_complete(&mut self, answer: &mut Answer, block: Block) -> Result<(), TranscriptError> {
+        let block = self.with_id_of_its_own(answer, block);
         match &block.kind {
             // A server refuses blank text when it is sent back.
             BlockKind::Text { blank: true } => Ok(()),
@@ -194,6 +195,23 @@ impl Live<'_> {
                 Ok(())
             }
         }
+    }
+
+    /// Some servers number the calls of every answer anew, but in a conversation an id may be used once.
+    fn with_id_of_its_own(&self, answer: &Answer, mut block: Block) -> Block {
+        let BlockKind::ToolUse { id, .. } = &mut block.kind else { return block };
+        if !self.session.history.view().has_call(id) {
+            return block;
+        }
+        // A block that is no JSON object is left to the view, which leaves it out.
+        let Ok(mut json) = serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(&block.json) else {
+            return block;
+        };
+        let own = format!("toolu_{}_{}", answer.origin.message_id, block.index);
+        json.insert("id".to_owned(), own.as_str().into());
+        *id = own.into();
+        block.json = Bytes::from(serde_json::Value::Object(json).to_string());
+        block
     }
 
     async fn record_held(&mut self, answer: &mut Answer) -> Result<(), TranscriptError> {

@@ -89,6 +89,20 @@ async fn what_is_complete_is_kept_when_the_rest_stalls() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_reader_who_was_away_does_not_blame_the_server() {
+    // More than the queue holds comes at once, so that nobody listens to the server while the reader is away.
+    let many = [START, TEXT_START].into_iter().chain(std::iter::repeat_n(HEL, 2 * STEPS_QUEUED_MAX));
+    let burst: String = many.map(|data| format!("data: {data}\n\n")).collect();
+    let script = [Act::Send(burst), Act::Wait(5)].into_iter().chain([TEXT_STOP, END, STOP].map(event));
+    let (_, mut call) = start(an_ask(), RetryPolicy::default(), [acts(script.collect())]);
+    while !matches!(call.next().await, Some(Step::Started(_))) {}
+    tokio::time::sleep(seconds(400)).await;
+    let rest: Vec<_> = call.collect().await;
+    assert!(matches!(rest.last(), Some(Step::Finished(_))), "{:?}", rest.last());
+    assert!(!rest.iter().any(|step| matches!(step, Step::Stalled { .. } | Step::Retry(_))));
+}
+
+#[tokio::test(start_paused = true)]
 async fn limits_are_settings() {
     let policy =
         RetryPolicy { idle: seconds(20), notice: seconds(5), stalls_max: 0, ..RetryPolicy::default() };

@@ -99,9 +99,11 @@ fn kind(status: Option<u16>, name: &str, code: &str, message: &str) -> ErrorKind
     let words = message.replace('`', "").to_ascii_lowercase();
     let says = |phrase: &str| words.contains(phrase);
 
-    if matches!(code, "enforced_spend_limit_reached" | "insufficient_quota")
+    let unpaid = matches!(code, "enforced_spend_limit_reached" | "insufficient_quota")
         || says("credit balance is too low")
-    {
+        || says("spend limit")
+        || says("specified api usage limits");
+    if unpaid {
         return ErrorKind::Billing;
     }
     // "Too many tokens, please wait" is about speed, not about size.
@@ -226,7 +228,8 @@ fn media_path(message: &str) -> Option<String> {
     Some(path[..media].to_owned())
 }
 
-/// The whole numbers of a text, in order.
+/// The whole numbers of a text, in order; thousands may be set apart by commas.
 fn numbers(text: &str) -> Vec<u64> {
-    text.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
+    let digits = |c: char| c.is_ascii_digit() || c == ',';
+    text.split(|c| !digits(c)).filter_map(|number| number.replace(',', "").parse().ok()).collect()
 }

@@ -193,6 +193,7 @@ fn sizes_are_read_in_everybodys_words() {
             "max_tokens: 16000 > 8192, which is the maximum allowed number of output tokens for claude-x-4-5",
             MaxTokensTooHigh { limit: 8192 },
         ),
+        (400, "prompt is too long: 208,310 tokens > 200,000 maximum", too_long(Some(208_310), Some(200_000))),
         (413, "Request exceeds the maximum size", RequestTooLarge),
         (400, "Request exceeds the maximum allowed content length", RequestTooLarge),
         (

@@ -4,6 +4,7 @@ mod capture;
 mod shell;
 mod words;
 
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use self::shell::Shell;
 use crate::limits::{SHELL_COMMAND_BYTES_MAX, SHELL_KILL_GRACE_SHORT};
 use crate::permission::shell::is_read_only;
 use crate::tools::lenient;
+use crate::tools::process::{Ended, ProcessTree};
 use crate::tools::tool::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx, parse_input};
 
 /// The tool.
@@ -66,7 +68,7 @@ impl Tool for BashTool {
     fn run<'a>(&'a self, input: Value, cx: &'a ToolCx) -> BoxFuture<'a, Output> {
         Box::pin(async move {
             match parse(&input) {
-                Ok(input) => run(&input, cx).await.unwrap_or_else(|refused| refused),
+                Ok(input) => run(&input, cx).await.unwrap_or_else(Output::error),
                 Err(InvalidInput(why)) => Output::unusable(why),
             }
         })
@@ -103,17 +105,20 @@ enum Over {
     PrintedTooMuch,
 }
 
-/// Both sides are answers; the error side never started a command.
-async fn run(input: &Input, cx: &ToolCx) -> Result<Output, Output> {
-    let time = input.timeout.map_or(cx.limits.shell_time_default, Duration::from_millis).min(cx.limits.shell_time_max);
+/// Both sides are answers; the error side says what is wrong with the machine.
+async fn run(input: &Input, cx: &ToolCx) -> Result<Output, String> {
+    let time = input
+        .timeout
+        .map_or(cx.limits.shell_time_default, Duration::from_millis)
+        .min(cx.limits.shell_time_max);
     if tokio::fs::metadata(&cx.cwd).await.is_err() {
-        return Err(lost_directory(cx).await);
+        return Ok(lost_directory(cx).await);
     }
     let shell = Shell::find(&cx.env);
-    let (mut tree, directory) = shell
-        .start(&input.command, cx)
-        .map_err(|error| Output::error(format!("{} could not be started: {error}.", shell.program().display())))?;
-    let mut pipes = Pipes::new(&mut tree, cx).ok_or_else(|| Output::error("The shell has no pipes."))?;
+    let (mut tree, directory) = shell.start(&input.command, cx).map_err(|error| {
+        format!("{} could not be started: {error}.", shell.program().display())
+    })?;
+    let mut pipes = Pipes::new(&mut tree, cx).ok_or_else(|| "The shell has no pipes.".to_owned())?;
 
     let deadline = Instant::now() + time;
     let over = pipes
@@ -127,38 +132,44 @@ async fn run(input: &Input, cx: &ToolCx) -> Result<Output, Output> {
         })
         .await
         .unwrap_or(Over::PrintedTooMuch);
-    let grace = match over {
+    let ended = match over {
         Over::Exited => {
             // The shell has ended. What is still on its way is read; whoever else holds the pipes is not waited for.
             pipes.drain().await;
-            SHELL_KILL_GRACE_SHORT
+            tree.end(SHELL_KILL_GRACE_SHORT, SHELL_KILL_GRACE_SHORT).await
         }
-        Over::Interrupted => SHELL_KILL_GRACE_SHORT,
-        Over::TimedOut | Over::PrintedTooMuch => cx.limits.kill_grace,
+        Over::Interrupted => stop(&mut tree, &mut pipes, SHELL_KILL_GRACE_SHORT, cx).await,
+        Over::TimedOut | Over::PrintedTooMuch => stop(&mut tree, &mut pipes, cx.limits.kill_grace, cx).await,
     };
-    if over != Over::Exited {
-        // Read on meanwhile: a program that tidies up may have something to say, and must not wait for a reader.
-        tree.terminate();
-        let gone = async {
-            tokio::select! {
-                _ = tree.gone() => {}
-                () = sleep(grace) => {}
-                () = cx.cancel.cancelled(), if over != Over::Interrupted => {}
-            }
-        };
-        pipes.read_on_until(gone).await;
-    }
-    let ended = tree
-        .end(if over == Over::Exited { grace } else { Duration::ZERO })
-        .await
-        .map_err(|error| Output::error(format!("The command's end could not be observed: {error}.")))?;
-    if over != Over::Exited {
-        pipes.drain().await;
-    }
-    let left_running = ended.found && over == Over::Exited;
+    let ended =
+        ended.map_err(|error| format!("The command's end could not be observed: {error}."))?;
+    let left_running = ended.asked && over == Over::Exited;
     let moved = directory.read().filter(|_| over == Over::Exited);
     let captured = pipes.finish().await;
     Ok(answer(input, cx, &Outcome { over, status: ended.status, time, captured, left_running }, moved).await)
+}
+
+/// Ends a command that is still running.
+async fn stop(
+    tree: &mut ProcessTree,
+    pipes: &mut Pipes<'_>,
+    grace: Duration,
+    cx: &ToolCx,
+) -> io::Result<Ended> {
+    tree.terminate();
+    let was_interrupted = cx.cancel.is_cancelled();
+    // Read on meanwhile: a program that tidies up may have something to say, and must not wait for a reader.
+    let gone = async {
+        tokio::select! {
+            _ = tree.gone() => {}
+            () = sleep(grace) => {}
+            () = cx.cancel.cancelled(), if !was_interrupted => {}
+        }
+    };
+    pipes.read_on_until(gone).await;
+    let ended = tree.end(Duration::ZERO, Duration::ZERO).await;
+    pipes.drain().await;
+    ended
 }
 
 struct Outcome {
@@ -173,7 +184,8 @@ struct Outcome {
 async fn answer(input: &Input, cx: &ToolCx, outcome: &Outcome, moved: Option<PathBuf>) -> Output {
     let Outcome { over, status, time, captured, left_running } = outcome;
     let code = shell::exit_code(*status);
-    let meaning = if *over == Over::Exited && code == 1 { words::meaning_of_exit_one(&input.command) } else { None };
+    let meaning =
+        if *over == Over::Exited && code == 1 { words::meaning_of_exit_one(&input.command) } else { None };
     let failed = *over != Over::Exited || (code != 0 && meaning.is_none());
     let (new_cwd, moved_note) = match moved {
         Some(moved) => follow(cx, moved).await,
@@ -187,8 +199,11 @@ async fn answer(input: &Input, cx: &ToolCx, outcome: &Outcome, moved: Option<Pat
             lines.extend(shell::signal_of(*status).map(|signal| format!("[Killed by signal {signal}.]")));
         }
         Over::Exited => {}
-        Over::TimedOut => lines.push(format!("[Timed out after {} ms and was killed. Printed until then:]", time.as_millis())),
-        Over::Interrupted => lines.push("[Interrupted by the user and killed. Printed until then:]".to_owned()),
+        Over::TimedOut => lines
+            .push(format!("[Timed out after {} ms and was killed. Printed until then:]", time.as_millis())),
+        Over::Interrupted => {
+            lines.push("[Interrupted by the user and killed. Printed until then:]".to_owned());
+        }
         Over::PrintedTooMuch => lines.push(format!(
             "[Killed: it printed more than {} bytes. The beginning and the end:]",
             cx.limits.shell_spill_bytes_max
@@ -248,7 +263,8 @@ async fn follow(cx: &ToolCx, moved: PathBuf) -> (Option<PathBuf>, Option<String>
 
 /// The working directory is gone: say so, and go on from the first root that is there.
 async fn lost_directory(cx: &ToolCx) -> Output {
-    let mut output = Output::error(format!("The working directory {} does not exist any more.", cx.cwd.display()));
+    let mut output =
+        Output::error(format!("The working directory {} does not exist any more.", cx.cwd.display()));
     for root in cx.roots.iter() {
         if tokio::fs::metadata(root).await.is_ok_and(|metadata| metadata.is_dir()) {
             output = Output::error(format!(

@@ -68,7 +68,7 @@ impl Tool for EditTool {
             let path = cx.absolute(&input.file_path);
             let (files, limits) = (cx.files.clone(), cx.limits.clone());
             let work = move |cancel: &CancellationToken| {
-                edit(&path, &input, &files, &limits, cancel).unwrap_or_else(|refused| refused)
+                edit(&path, &input, &files, &limits, cancel).unwrap_or_else(Output::error)
             };
             changing(cx.cancel.child_token(), work).await
         })
@@ -81,25 +81,27 @@ fn parse(input: &Value) -> Result<Input, InvalidInput> {
         return Err(InvalidInput("`file_path` is empty".to_owned()));
     }
     if input.old_string == input.new_string {
-        return Err(InvalidInput("`old_string` and `new_string` are the same: nothing would change".to_owned()));
+        return Err(InvalidInput(
+            "`old_string` and `new_string` are the same: nothing would change".to_owned(),
+        ));
     }
     Ok(input)
 }
 
-/// Both sides are answers; the error side leaves early, with the file as it was.
+/// Both sides are answers; the error side says why the file is as it was.
 fn edit(
     path: &Path,
     input: &Input,
     files: &FileMemory,
     limits: &ToolLimits,
     cancel: &CancellationToken,
-) -> Result<Output, Output> {
+) -> Result<Output, String> {
     let shown = path.display();
     let refused = |error: DiskError| match error {
-        DiskError::Missing => Output::error(format!(
+        DiskError::Missing => format!(
             "{shown} does not exist. To create it leave `old_string` empty, or use Write."
-        )),
-        error => Output::error(format!("{shown} {error}.")),
+        ),
+        error => format!("{shown} {error}."),
     };
     if input.old_string.is_empty() {
         return fill(path, input, files, cancel).map_err(refused)?;
@@ -107,12 +109,15 @@ fn edit(
     let place = Place::find(path).map_err(refused)?;
     let (mut file, found) = place.open().map_err(refused)?;
     if found.metadata.size() > limits.edit_bytes_max {
-        return Err(Output::error(format!("{shown} is larger than {} bytes: too large to edit.", limits.edit_bytes_max)));
+        return Err(format!(
+            "{shown} is larger than {} bytes: too large to edit.",
+            limits.edit_bytes_max
+        ));
     }
     let mut original = Vec::new();
     file.read_to_end(&mut original).map_err(|error| refused(error.into()))?;
-    let encoding =
-        Encoding::of(&original).ok_or_else(|| Output::error(format!("{shown} is a binary file: Edit changes text only.")))?;
+    let encoding = Encoding::of(&original)
+        .ok_or_else(|| format!("{shown} is a binary file: Edit changes text only."))?;
 
     let content = Fingerprint::of(&original);
     let known = files.recall(place.path(), content);
@@ -123,7 +128,10 @@ fn edit(
             return Err(not_written(path, "changed since a part of it was read. Read it again first"));
         }
         Known::FirstPage => {
-            return Err(not_written(path, "was read only in part. Read the lines to change, with an offset, first"));
+            return Err(not_written(
+                path,
+                "was read only in part. Read the lines to change, with an offset, first",
+            ));
         }
         Known::Never => return Err(not_written(path, "has not been read in this session. Read it first")),
     };
@@ -135,10 +143,13 @@ fn edit(
             if changed_since {
                 why.push_str("\nThe file changed since it was read: read it again.");
             }
-            Output::error(format!("{shown} was not changed: {why}"))
+            format!("{shown} was not changed: {why}")
         })?;
     if changed_since && replacements.len() > 1 {
-        return Err(not_written(path, "changed since it was read, and the text is there several times. Read it again first"));
+        return Err(not_written(
+            path,
+            "changed since it was read, and the text is there several times. Read it again first",
+        ));
     }
     if let Known::Lines(pages) = &known {
         let unseen = replacements.iter().find(|replacement| {
@@ -146,7 +157,13 @@ fn edit(
             !pages.iter().any(|page| page.start <= lines.start && lines.end <= page.end)
         });
         if let Some(unseen) = unseen {
-            return Err(not_written(path, &format!("was read only in part, without line {}. Read that first", unseen.matched_lines.start)));
+            return Err(not_written(
+                path,
+                &format!(
+                    "was read only in part, without line {}. Read that first",
+                    unseen.matched_lines.start
+                ),
+            ));
         }
     }
     if !place.is_writable() {
@@ -184,7 +201,7 @@ fn fill(
     input: &Input,
     files: &FileMemory,
     cancel: &CancellationToken,
-) -> Result<Result<Output, Output>, DiskError> {
+) -> Result<Result<Output, String>, DiskError> {
     let place = Place::find_or_make(path)?;
     let found: Option<Found> = match place.open() {
         Ok((_, found)) if found.metadata.size() == 0 => Some(found),
@@ -204,8 +221,8 @@ fn fill(
     Ok(Ok(Output::text(text).with_detail(detail(path, input, b"", Encoding::Utf8, &hunks))))
 }
 
-fn not_written(path: &Path, why: &str) -> Output {
-    Output::error(format!("{} {why}. Nothing was written.", path.display()))
+fn not_written(path: &Path, why: &str) -> String {
+    format!("{} {why}. Nothing was written.", path.display())
 }
 
 fn detail(path: &Path, input: &Input, original: &[u8], encoding: Encoding, hunks: &[Hunk]) -> Value {
@@ -253,7 +270,9 @@ fn explain(miss: &Miss, input: &Input, original: &[u8], encoding: Encoding) -> S
             )
         }
         Miss::Overlapping { line } => {
-            format!("`old_string` overlaps itself in line {line}, so it is not clear which text is meant. Use a longer one.")
+            format!(
+                "`old_string` overlaps itself in line {line}, so it is not clear which text is meant. Use a longer one."
+            )
         }
         Miss::TooMany { max } => format!("`old_string` is in it more than {max} times."),
         Miss::Unrepresentable { field } => format!(
@@ -287,7 +306,9 @@ fn hunks(old: &[u8], new: &[u8], replacements: &[Replacement], encoding: Encodin
         let mut taken = 0;
         for replacement in rest {
             // What lies within reach of each other's context is one stretch.
-            if taken > 0 && matches::lines_back(old, replacement.range.start, CONTEXT_LINES, encoding) > window_end {
+            if taken > 0
+                && matches::lines_back(old, replacement.range.start, CONTEXT_LINES, encoding) > window_end
+            {
                 break;
             }
             window_end = matches::lines_on(old, replacement.range.end, CONTEXT_LINES + 1, encoding);
@@ -297,7 +318,8 @@ fn hunks(old: &[u8], new: &[u8], replacements: &[Replacement], encoding: Encodin
         }
         let new_window_start = window_start.saturating_add_signed(bytes_ahead);
         let new_window_end = window_end.saturating_add_signed(bytes_ahead + bytes_grown);
-        let old_start = first.lines.first - matches::line_ends(&old[window_start..first.range.start], encoding);
+        let old_start =
+            first.lines.first - matches::line_ends(&old[window_start..first.range.start], encoding);
         let stretch = Stretch {
             old: &encoding.decode(&old[window_start..window_end]),
             new: &encoding.decode(&new[new_window_start..new_window_end]),

@@ -73,7 +73,8 @@ impl Tool for GlobTool {
 fn parse(input: &Value, cx: &ToolCx) -> Result<Search, InvalidInput> {
     let Input { pattern, path } = parse_input(input)?;
     let wrong = |why: String| InvalidInput(format!("`pattern`: {why}"));
-    let mut root = path.filter(|path| !path.as_os_str().is_empty()).map_or(cx.cwd.clone(), |path| cx.absolute(&path));
+    let mut root =
+        path.filter(|path| !path.as_os_str().is_empty()).map_or(cx.cwd.clone(), |path| cx.absolute(&path));
     let mut pattern = pattern.as_str();
     if Path::new(pattern).is_absolute() {
         // The part without wildcards says where to start.
@@ -105,7 +106,9 @@ fn glob(search: &Search, limits: &ToolLimits, world: Arc<dyn World>, cancel: &Ca
     let shown = root.display();
     let root = &match real_root(root) {
         Ok((root, metadata)) if metadata.is_dir() => root,
-        Ok(_) => return Output::error(format!("{shown} is not a directory. To search in one file use Grep.")),
+        Ok(_) => {
+            return Output::error(format!("{shown} is not a directory. To search in one file use Grep."));
+        }
         Err(error) => return Output::error(format!("{shown} cannot be searched: {error}.")),
     };
     let deadline = Deadline::new(world, cancel.clone(), limits.search_time_max);
@@ -130,7 +133,10 @@ fn glob(search: &Search, limits: &ToolLimits, world: Arc<dyn World>, cancel: &Ca
         lines.push("No files found.".to_owned());
     }
     if dropped {
-        lines.push(format!("[The newest {} of {found} files. Use a narrower pattern or path for the others.]", kept.len()));
+        lines.push(format!(
+            "[The newest {} of {found} files. Use a narrower pattern or path for the others.]",
+            kept.len()
+        ));
     }
     if deadline.passed() {
         lines.push(format!(

@@ -149,9 +149,8 @@ fn understand(input: &Input, cx: &ToolCx) -> Result<Search, String> {
     if !input.multiline {
         builder.line_terminator(Some(b'\n'));
     }
-    let matcher = builder
-        .build(&input.pattern)
-        .map_err(|error| format!("The pattern cannot be used: {error}"))?;
+    let matcher =
+        builder.build(&input.pattern).map_err(|error| format!("The pattern cannot be used: {error}"))?;
 
     let mut globs = OverrideBuilder::new(&root);
     for glob in input.glob.iter().flat_map(|globs| split_globs(globs)) {
@@ -162,7 +161,8 @@ fn understand(input: &Input, cx: &ToolCx) -> Result<Search, String> {
     if let Some(kind) = input.kind.as_deref().filter(|kind| !kind.is_empty()) {
         types.add_defaults().select(kind);
     }
-    let types = types.build().map_err(|error| format!("`type` cannot be used: {error}. Use `glob` instead"))?;
+    let types =
+        types.build().map_err(|error| format!("`type` cannot be used: {error}. Use `glob` instead"))?;
 
     let context = |own: Option<u64>| {
         let lines = own.or(input.around).or(input.context).unwrap_or(0);
@@ -215,14 +215,23 @@ fn split_globs(globs: &str) -> impl Iterator<Item = &str> {
         .filter(|glob| !glob.is_empty())
 }
 
-fn grep(mut search: Search, limits: &ToolLimits, world: Arc<dyn World>, cancel: &CancellationToken) -> Output {
+fn grep(
+    mut search: Search,
+    limits: &ToolLimits,
+    world: Arc<dyn World>,
+    cancel: &CancellationToken,
+) -> Output {
     let one_file = match real_root(&search.root) {
         Ok((root, metadata)) if metadata.is_dir() || metadata.is_file() => {
             search.root = root;
             metadata.is_file()
         }
-        Ok(_) => return Output::error(format!("{} is neither a file nor a directory.", search.root.display())),
-        Err(error) => return Output::error(format!("{} cannot be searched: {error}.", search.root.display())),
+        Ok(_) => {
+            return Output::error(format!("{} is neither a file nor a directory.", search.root.display()));
+        }
+        Err(error) => {
+            return Output::error(format!("{} cannot be searched: {error}.", search.root.display()));
+        }
     };
     let deadline = Deadline::new(world, cancel.clone(), limits.search_time_max);
     let unread = AtomicU64::new(0);
@@ -248,8 +257,8 @@ fn grep(mut search: Search, limits: &ToolLimits, world: Arc<dyn World>, cancel: 
             });
             unread.fetch_add(unreadable, Ordering::Relaxed);
             let (kept, found, _) = kept.finish();
-            let paths = kept.into_iter().map(|((_, path), ())| path);
-            Answer::of_files(&search, limits, paths.collect(), found)
+            let paths: Vec<PathBuf> = kept.into_iter().map(|((_, path), ())| path).collect();
+            Answer::of_files(&search, limits, &paths, found)
         }
         Mode::Count => {
             let kept: Kept<PathBuf, u64> = Kept::new(limit);
@@ -267,7 +276,7 @@ fn grep(mut search: Search, limits: &ToolLimits, world: Arc<dyn World>, cancel: 
             });
             unread.fetch_add(unreadable, Ordering::Relaxed);
             let (kept, found, _) = kept.finish();
-            Answer::of_counts(&search, limits, kept, found, matches.into_inner())
+            Answer::of_counts(&search, limits, &kept, found, matches.into_inner())
         }
         Mode::Content => {
             let kept: Kept<PathBuf, Vec<rows::Row>> = Kept::new(limit);
@@ -287,7 +296,7 @@ fn grep(mut search: Search, limits: &ToolLimits, world: Arc<dyn World>, cancel: 
             });
             unread.fetch_add(unreadable, Ordering::Relaxed);
             let (kept, _, _) = kept.finish();
-            Answer::of_content(&search, limits, kept, one_file)
+            Answer::of_content(&search, limits, &kept, one_file)
         }
     };
     if cancel.is_cancelled() {
@@ -326,7 +335,12 @@ impl FileSearch<'_> {
     }
 
     /// Whether what the sink got counts: the file is text and was read to where the sink wanted.
-    fn run<S: Sink<Error = io::Error> + Judged>(&self, searcher: &mut Searcher, path: &Path, sink: &mut S) -> bool {
+    fn run<S: Sink<Error = io::Error> + Judged>(
+        &self,
+        searcher: &mut Searcher,
+        path: &Path,
+        sink: &mut S,
+    ) -> bool {
         match self.try_run(searcher, path, sink) {
             Ok(text) => text && !sink.is_binary(),
             Err(_) if self.deadline.reached() => false,
@@ -337,9 +351,15 @@ impl FileSearch<'_> {
         }
     }
 
-    fn try_run<S: Sink<Error = io::Error>>(&self, searcher: &mut Searcher, path: &Path, sink: &mut S) -> io::Result<bool> {
+    fn try_run<S: Sink<Error = io::Error>>(
+        &self,
+        searcher: &mut Searcher,
+        path: &Path,
+        sink: &mut S,
+    ) -> io::Result<bool> {
         // What was a file a moment ago may be a FIFO now: opening must not wait.
-        let mut file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
+        let mut file =
+            OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
         if !file.metadata()?.is_file() {
             return Ok(false);
         }
@@ -382,7 +402,7 @@ struct Answer {
 }
 
 impl Answer {
-    fn of_files(search: &Search, limits: &ToolLimits, paths: Vec<PathBuf>, found: u64) -> Self {
+    fn of_files(search: &Search, limits: &ToolLimits, paths: &[PathBuf], found: u64) -> Self {
         let names: Vec<String> = paths.iter().map(|path| search.name(path)).collect();
         let window = Window::new(&names, search, limits);
         let mut answer = Self {
@@ -393,8 +413,15 @@ impl Answer {
         answer
     }
 
-    fn of_counts(search: &Search, limits: &ToolLimits, counts: Vec<(PathBuf, u64)>, files: u64, matches: u64) -> Self {
-        let rows: Vec<String> = counts.iter().map(|(path, lines)| format!("{}:{lines}", search.name(path))).collect();
+    fn of_counts(
+        search: &Search,
+        limits: &ToolLimits,
+        counts: &[(PathBuf, u64)],
+        files: u64,
+        matches: u64,
+    ) -> Self {
+        let rows: Vec<String> =
+            counts.iter().map(|(path, lines)| format!("{}:{lines}", search.name(path))).collect();
         let window = Window::new(&rows, search, limits);
         let content = window.rows.join("\n");
         let mut answer = Self {
@@ -414,10 +441,15 @@ impl Answer {
         answer
     }
 
-    fn of_content(search: &Search, limits: &ToolLimits, files: Vec<(PathBuf, Vec<rows::Row>)>, one_file: bool) -> Self {
+    fn of_content(
+        search: &Search,
+        limits: &ToolLimits,
+        files: &[(PathBuf, Vec<rows::Row>)],
+        one_file: bool,
+    ) -> Self {
         let gaps = search.lines.before > 0 || search.lines.after > 0;
         let mut rows = Vec::new();
-        for (path, found) in &files {
+        for (path, found) in files {
             if gaps && !rows.is_empty() {
                 rows.push("--".to_owned());
             }
@@ -449,7 +481,9 @@ impl Answer {
     fn note_more(&mut self, window: &Window<'_>, what: &str) {
         if window.more {
             let (first, last) = (window.offset + 1, window.offset + window.rows.len());
-            self.note(&format!("[Rows {first} to {last}; {what}. Go on with offset {last}, or narrow the search.]"));
+            self.note(&format!(
+                "[Rows {first} to {last}; {what}. Go on with offset {last}, or narrow the search.]"
+            ));
         }
     }
 }

@@ -68,8 +68,10 @@ impl Tool for ReadTool {
             };
             let path = cx.absolute(&input.file_path);
             let (files, limits) = (cx.files.clone(), cx.limits.clone());
-            looking(cx, move |cancel| read(&path, &input, &files, &limits, cancel).unwrap_or_else(|refused| refused))
-                .await
+            looking(cx, move |cancel| {
+                read(&path, &input, &files, &limits, cancel).unwrap_or_else(Output::error)
+            })
+            .await
         })
     }
 }
@@ -85,14 +87,14 @@ fn parse(input: &Value) -> Result<Input, InvalidInput> {
     Ok(input)
 }
 
-/// Both sides are answers; the error side leaves early.
+/// Both sides are answers; the error side says why nothing is shown.
 fn read(
     path: &Path,
     input: &Input,
     files: &FileMemory,
     limits: &ToolLimits,
     cancel: &CancellationToken,
-) -> Result<Output, Output> {
+) -> Result<Output, String> {
     let shown = path.display();
     let refused = |error: DiskError| refusal(path, &error);
     let place = Place::find(path).map_err(refused)?;
@@ -108,24 +110,24 @@ fn read(
     let (page, content, encoding) = match scan(&mut file, wanted, cancel).map_err(refused)? {
         Scan::Text { page, content, encoding } => (page, content, encoding),
         Scan::Media(kind) => {
-            return Err(Output::error(format!(
+            return Err(format!(
                 "{shown} is {kind}. Read shows text only: it cannot show {kind} yet."
-            )));
+            ));
         }
         Scan::Binary => {
-            return Err(Output::error(format!(
+            return Err(format!(
                 "{shown} is a binary file. Read shows text only; `file`, `xxd` or `strings` in Bash can say more."
-            )));
+            ));
         }
     };
     if input.limit.is_some() && page.over_bytes {
-        return Err(Output::error(format!(
+        return Err(format!(
             "{shown}: lines {start} to {} hold more than {} KB, the most one Read returns. Ask for fewer lines: about \
              {} of them fit. Grep finds a place in a large file.",
             start.saturating_add(wanted.lines_max).saturating_sub(1).min(page.total),
             limits.read_bytes_max / 1024,
             page.next - page.first,
-        )));
+        ));
     }
     if let Some(content) = content {
         let reading = Reading {
@@ -256,9 +258,9 @@ fn media_kind(head: &[u8]) -> Option<&'static str> {
     }
 }
 
-fn refusal(path: &Path, error: &DiskError) -> Output {
+fn refusal(path: &Path, error: &DiskError) -> String {
     let shown = path.display();
-    Output::error(match error {
+    match error {
         DiskError::Missing => {
             let near: Vec<String> = neighbours(path).iter().map(|path| path.display().to_string()).collect();
             if near.is_empty() {
@@ -270,7 +272,7 @@ fn refusal(path: &Path, error: &DiskError) -> Output {
         DiskError::Directory => format!("{shown} is a directory. List it with Glob, or `ls` in Bash."),
         DiskError::Interrupted => super::INTERRUPTED.to_owned(),
         error => format!("{shown} {error}."),
-    })
+    }
 }
 
 #[cfg(test)]

@@ -35,7 +35,8 @@ impl Bench {
             call_id: "toolu_1".into(),
             cwd: work.clone(),
             roots: [work.clone()].into(),
-            env: [variable("PATH", "/usr/local/bin:/usr/bin:/bin"), variable("HOME", work.to_str().unwrap())].into(),
+            env: [variable("PATH", "/usr/local/bin:/usr/bin:/bin"), variable("HOME", work.to_str().unwrap())]
+                .into(),
             files: Arc::new(FileMemory::new()),
             spill_dir: work.with_file_name("spill"),
             limits: Arc::new(ToolLimits::default()),
@@ -77,7 +78,12 @@ impl Bench {
             other => panic!("not one text: {other:?}"),
         };
         assert!(!text.trim().is_empty(), "an answer is never blank");
-        Answer { text, error: output.is_error, detail: output.detail.unwrap_or(Value::Null), new_cwd: output.new_cwd }
+        Answer {
+            text,
+            error: output.is_error,
+            detail: output.detail.unwrap_or(Value::Null),
+            new_cwd: output.new_cwd,
+        }
     }
 
     pub async fn read(&self, path: impl AsRef<Path>) -> Answer {
@@ -167,7 +173,8 @@ fn schemas_are_json_and_name_what_the_tools_take() {
 #[test]
 fn only_readers_share() {
     for tool in all() {
-        let input = json!({"command": "rm x", "file_path": "x", "pattern": "x", "content": "", "old_string": ""});
+        let input =
+            json!({"command": "rm x", "file_path": "x", "pattern": "x", "content": "", "old_string": ""});
         let expected = match tool.spec().name {
             "Read" | "Glob" | "Grep" => Safety::Shared,
             _ => Safety::Alone,

@@ -60,7 +60,7 @@ impl Tool for WriteTool {
             let path = cx.absolute(&input.file_path);
             let (files, limits) = (cx.files.clone(), cx.limits.clone());
             let work = move |cancel: &CancellationToken| {
-                write(&path, &input.content, &files, &limits, cancel).unwrap_or_else(|refused| refused)
+                write(&path, &input.content, &files, &limits, cancel).unwrap_or_else(Output::error)
             };
             changing(cx.cancel.child_token(), work).await
         })
@@ -75,16 +75,16 @@ fn parse(input: &Value) -> Result<Input, InvalidInput> {
     Ok(input)
 }
 
-/// Both sides are answers; the error side leaves early.
+/// Both sides are answers; the error side says why nothing was written.
 fn write(
     path: &Path,
     content: &str,
     files: &FileMemory,
     limits: &ToolLimits,
     cancel: &CancellationToken,
-) -> Result<Output, Output> {
+) -> Result<Output, String> {
     let shown = path.display();
-    let refused = |error: DiskError| Output::error(format!("{shown} {error}."));
+    let refused = |error: DiskError| format!("{shown} {error}.");
     let place = Place::find_or_make(path).map_err(refused)?;
     let (mut file, found) = match place.open() {
         Ok(opened) => opened,
@@ -103,14 +103,18 @@ fn write(
         Err(error) => return Err(refused(error)),
     };
     if found.metadata.size() > limits.edit_bytes_max {
-        return Err(Output::error(format!("{shown} is larger than {} bytes: too large to replace.", limits.edit_bytes_max)));
+        return Err(format!(
+            "{shown} is larger than {} bytes: too large to replace.",
+            limits.edit_bytes_max
+        ));
     }
     let mut original = Vec::new();
     file.read_to_end(&mut original).map_err(|error| refused(error.into()))?;
     if original == content.as_bytes() {
         remember(files, &place, content);
         let detail = detail_of_update(path, content, &original, content);
-        return Ok(Output::text(format!("{shown} already has this content; nothing was changed.")).with_detail(detail));
+        return Ok(Output::text(format!("{shown} already has this content; nothing was changed."))
+            .with_detail(detail));
     }
     let why_not = match files.recall(place.path(), Fingerprint::of(&original)) {
         // Nothing can be lost of an empty file.
@@ -124,10 +128,10 @@ fn write(
         Known::Never => Some("exists and has not been read in this session. Read it first"),
     };
     if let Some(why_not) = why_not {
-        return Err(Output::error(format!("{shown} {why_not}. Nothing was written.")));
+        return Err(format!("{shown} {why_not}. Nothing was written."));
     }
     if !place.is_writable() {
-        return Err(Output::error(format!("{shown} is read-only. Nothing was written.")));
+        return Err(format!("{shown} is read-only. Nothing was written."));
     }
     place.replace(content.as_bytes(), Some(&found), cancel).map_err(refused)?;
     remember(files, &place, content);

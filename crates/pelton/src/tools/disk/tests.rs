@@ -42,7 +42,8 @@ fn replacing_keeps_mode_and_links_and_leaves_nothing_else() {
 #[test]
 fn a_dangling_link_is_written_through_and_a_loop_is_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let (target, link, circle) = (dir.path().join("target"), dir.path().join("link"), dir.path().join("circle"));
+    let (target, link, circle) =
+        (dir.path().join("target"), dir.path().join("link"), dir.path().join("circle"));
     symlink(&target, &link).unwrap();
     replace(&link, b"x").unwrap();
     assert_eq!(fs::read(&target).unwrap(), b"x");

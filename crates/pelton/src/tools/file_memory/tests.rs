@@ -45,7 +45,11 @@ fn pages_add_up_and_an_unasked_page_counts_for_nothing() {
     memory.note_read(path, reading("text", 11..21, 30, true));
     assert_eq!(memory.recall(path, content("text")), WHOLE);
     memory.note_read(path, reading("other", 1..5, 30, true));
-    assert_eq!(memory.recall(path, content("other")), Known::Lines(vec![1..5]), "pages of other content are gone");
+    assert_eq!(
+        memory.recall(path, content("other")),
+        Known::Lines(std::iter::once(1..5).collect()),
+        "pages of other content are gone"
+    );
 }
 
 #[test]
@@ -99,6 +103,11 @@ fn an_edit_of_a_moved_file_is_remembered_at_its_new_place() {
     let memory = FileMemory::new();
     memory.note_written(Path::new("/old"), content("text"), 3);
     let path = Path::new("/new");
-    memory.note_edit(path, content("text"), content("edited"), &[LineChange { first: 1, removed: 0, added: 0 }]);
+    memory.note_edit(
+        path,
+        content("text"),
+        content("edited"),
+        &[LineChange { first: 1, removed: 0, added: 0 }],
+    );
     assert_eq!(memory.recall(path, content("edited")), WHOLE);
 }

@@ -54,8 +54,8 @@ async fn a_program_that_ends_by_itself_leaves_nothing_to_stop() {
     let mut text = String::new();
     out.read_to_string(&mut text).await.unwrap();
     assert_eq!(text, "hello\n");
-    let ended = tree.end(Duration::ZERO).await.unwrap();
-    assert!(!ended.found);
+    let ended = tree.end(Duration::ZERO, Duration::ZERO).await.unwrap();
+    assert!(!ended.asked);
     assert_eq!(ended.status.code(), Some(3));
 }
 
@@ -75,8 +75,8 @@ async fn whatever_hides_is_found() {
         tree.wait().await.unwrap();
         let pid = pid_in(&file).await;
         assert!(runs(pid), "{script}");
-        let started = Instant::now();
-        assert!(tree.end(Duration::from_millis(200)).await.unwrap().found, "{script}");
+        let started = std::time::Instant::now();
+        assert!(tree.end(Duration::ZERO, Duration::from_millis(200)).await.unwrap().asked, "{script}");
         assert_gone(pid).await;
         assert!(started.elapsed() < Duration::from_secs(1), "{script}");
     }
@@ -86,12 +86,13 @@ async fn whatever_hides_is_found() {
 async fn what_wants_to_tidy_up_may() {
     let dir = tempfile::tempdir().unwrap();
     let (file, tidy) = (file_in(&dir), dir.path().join("tidy"));
-    let script = "trap 'sleep 0.2; echo done > TIDY; exit 7' TERM; echo $$ > FILE; while :; do sleep 0.02; done";
+    let script =
+        "trap 'sleep 0.2; echo done > TIDY; exit 7' TERM; echo $$ > FILE; while :; do sleep 0.02; done";
     let script = script.replace("FILE", file.to_str().unwrap()).replace("TIDY", tidy.to_str().unwrap());
     let mut tree = start(&script);
     pid_in(&file).await;
-    let ended = tree.end(Duration::from_secs(5)).await.unwrap();
-    assert_eq!((ended.found, ended.status.code()), (true, Some(7)));
+    let ended = tree.end(Duration::ZERO, Duration::from_secs(5)).await.unwrap();
+    assert_eq!((ended.asked, ended.status.code()), (true, Some(7)));
     assert_eq!(fs::read_to_string(tidy).unwrap(), "done\n");
 }
 
@@ -117,8 +118,13 @@ async fn a_kept_descriptor_reaches_the_program_and_no_other_does() {
     let script = format!("echo hi > /dev/fd/{number}; ls /proc/self/fd | wc -l");
     let args = [OsStr::new("-c"), OsStr::new(&script)];
     let env = [(OsString::from("PATH"), OsString::from("/usr/bin:/bin"))];
-    let launch =
-        Launch { program: Path::new(SHELL), args: &args, cwd: Path::new("/"), env: &env, keep: Some(&writer) };
+    let launch = Launch {
+        program: Path::new(SHELL),
+        args: &args,
+        cwd: Path::new("/"),
+        env: &env,
+        keep: Some(&writer),
+    };
     let mut tree = ProcessTree::start(&launch).unwrap();
     drop(writer);
     let (mut out, _) = tree.take_output().unwrap();
@@ -130,5 +136,5 @@ async fn a_kept_descriptor_reaches_the_program_and_no_other_does() {
     out.read_to_string(&mut open).await.unwrap();
     // In, out, err, the one that was kept, and the directory that `ls` reads.
     assert_eq!(open.trim(), "5");
-    tree.end(Duration::ZERO).await.unwrap();
+    tree.end(Duration::ZERO, Duration::ZERO).await.unwrap();
 }

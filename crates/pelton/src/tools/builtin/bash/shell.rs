@@ -37,9 +37,12 @@ pub(super) struct Directory {
 impl Shell {
     /// bash from the `PATH` of the environment, else sh.
     pub fn find(env: &[(OsString, OsString)]) -> Self {
-        let path = env.iter().rev().find(|(name, _)| name == "PATH").map_or(&b""[..], |(_, path)| path.as_bytes());
+        let path =
+            env.iter().rev().find(|(name, _)| name == "PATH").map_or(&b""[..], |(_, path)| path.as_bytes());
         let dirs = || path.split(|byte| *byte == b':').map(|dir| Path::new(OsStr::from_bytes(dir)));
-        let find = |name| dirs().filter(|dir| dir.is_absolute()).map(|dir| dir.join(name)).find(|file| is_program(file));
+        let find = |name| {
+            dirs().filter(|dir| dir.is_absolute()).map(|dir| dir.join(name)).find(|file| is_program(file))
+        };
         let program = find("bash").or_else(|| find("sh")).unwrap_or_else(|| PathBuf::from("/bin/sh"));
         Self { program }
     }

@@ -25,7 +25,22 @@ pub(super) fn is_silent(command: &str) -> bool {
     let program = words.next().and_then(|word| word.rsplit('/').next());
     matches!(
         program,
-        Some("mkdir" | "rmdir" | "mv" | "cp" | "rm" | "touch" | "ln" | "chmod" | "chown" | "cd" | "export" | "unset" | "true" | ":")
+        Some(
+            "mkdir"
+                | "rmdir"
+                | "mv"
+                | "cp"
+                | "rm"
+                | "touch"
+                | "ln"
+                | "chmod"
+                | "chown"
+                | "cd"
+                | "export"
+                | "unset"
+                | "true"
+                | ":"
+        )
     )
 }
 
@@ -74,7 +89,9 @@ mod tests {
         ] {
             assert!(meaning_of_exit_one(command).is_some(), "{command}");
         }
-        for command in ["false", "grep x y; false", "cargo test", "git commit", "echo 'a; grep b'", "echo grep", ""] {
+        for command in
+            ["false", "grep x y; false", "cargo test", "git commit", "echo 'a; grep b'", "echo grep", ""]
+        {
             assert!(meaning_of_exit_one(command).is_none(), "{command}");
         }
     }

@@ -7,8 +7,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use memchr::memmem::Finder;
 use memchr::memchr_iter;
+use memchr::memmem::Finder;
 
 use crate::limits::{EDIT_PLACES_NAMED_MAX, EDIT_REPLACEMENTS_MAX};
 use crate::tools::file_memory::LineChange;
@@ -224,7 +224,8 @@ impl<'a> Folded<'a> {
         let suffix = common_suffix(&old[prefix..], &new[prefix..], unit);
         let goes = at + prefix..at + old.len() - suffix;
         let comes = &new[prefix..new.len() - suffix];
-        let removed: Vec<usize> = line_feeds(&self.bytes[goes.clone()], self.encoding).map(|feed| goes.start + feed).collect();
+        let removed: Vec<usize> =
+            line_feeds(&self.bytes[goes.clone()], self.encoding).map(|feed| goes.start + feed).collect();
         let added = line_ends(comes, self.encoding);
 
         let first = counter.line(at);

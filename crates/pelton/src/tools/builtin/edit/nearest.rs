@@ -55,7 +55,10 @@ pub(super) fn lines(text: &str, file: &str) -> Option<Near> {
         .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)))?;
     let span = &found[start..found.len().min(start + wanted.len())];
     let only_whitespace_differs = span.len() == wanted.len()
-        && wanted.iter().zip(span).all(|(wanted, line)| wanted.trimmed.split_whitespace().eq(line.split_whitespace()));
+        && wanted
+            .iter()
+            .zip(span)
+            .all(|(wanted, line)| wanted.trimmed.split_whitespace().eq(line.split_whitespace()));
     let lines = span.iter().take(SHOWN_LINES_MAX).map(|line| {
         let (shown, more) = cut(line, EDIT_SHOWN_LINE_CHARS_MAX);
         format!("{shown}{}", if more > 0 { " [… cut]" } else { "" })

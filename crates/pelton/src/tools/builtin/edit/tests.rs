@@ -20,10 +20,20 @@ async fn the_changed_lines_are_shown() {
     let path = bench.put("a", &text);
     bench.read(&path).await.ok();
     let answer = bench.edit(&path, "line 10\n", "ten\nten and a half\n").await;
-    let shown = "7\tline 7\n8\tline 8\n9\tline 9\n10\tten\n11\tten and a half\n12\tline 11\n13\tline 12\n14\tline 13";
+    let shown =
+        "7\tline 7\n8\tline 8\n9\tline 9\n10\tten\n11\tten and a half\n12\tline 11\n13\tline 12\n14\tline 13";
     assert!(answer.ok().ends_with(shown), "{}", answer.text);
-    let lines =
-        [" line 7", " line 8", " line 9", "-line 10", "+ten", "+ten and a half", " line 11", " line 12", " line 13"];
+    let lines = [
+        " line 7",
+        " line 8",
+        " line 9",
+        "-line 10",
+        "+ten",
+        "+ten and a half",
+        " line 11",
+        " line 12",
+        " line 13",
+    ];
     assert_eq!(
         answer.detail,
         json!({
@@ -49,8 +59,10 @@ async fn every_place_is_replaced_and_far_places_are_far_hunks() {
     let answer = replace_all(&bench, "a", "x = 1", "y = 2\ny = 3").await;
     answer.says(&["in 3 places", "13\ty = 2\n14\ty = 3", "27\ty = 2\n28\ty = 3", "41\ty = 2\n42\ty = 3"]);
     let patch = answer.detail["structuredPatch"].as_array().unwrap();
-    let starts: Vec<(u64, u64)> =
-        patch.iter().map(|hunk| (hunk["oldStart"].as_u64().unwrap(), hunk["newStart"].as_u64().unwrap())).collect();
+    let starts: Vec<(u64, u64)> = patch
+        .iter()
+        .map(|hunk| (hunk["oldStart"].as_u64().unwrap(), hunk["newStart"].as_u64().unwrap()))
+        .collect();
     assert_eq!(starts, [(10, 10), (23, 24), (36, 38)]);
     assert_eq!(bench.get("a"), text.replace("x = 1", "y = 2\ny = 3").as_bytes());
 }
@@ -88,7 +100,8 @@ async fn pit_T3_only_the_edited_bytes_differ_and_a_miss_shows_the_nearest_lines(
             for mark in ["", "\u{FEFF}"] {
                 for last in ["", ends[2]] {
                     let [a, b, _] = ends;
-                    let file = |two: &str| format!("{mark}{indent}one{a}{indent}two{two}{b}{indent}three{last}");
+                    let file =
+                        |two: &str| format!("{mark}{indent}one{a}{indent}two{two}{b}{indent}three{last}");
                     // In one line, over a line end, adding lines, and taking the start and the end of the file.
                     let cases = [
                         ("two".to_owned(), "2".to_owned(), file("").replace("two", "2")),
@@ -98,12 +111,21 @@ async fn pit_T3_only_the_edited_bytes_differ_and_a_miss_shows_the_nearest_lines(
                             file("").replace("two", "2"),
                         ),
                         ("two".to_owned(), "two\nmore".to_owned(), file(&format!("{b}more"))),
-                        (format!("{indent}one\n"), String::new(), file("").replace(&format!("{indent}one{a}"), "")),
+                        (
+                            format!("{indent}one\n"),
+                            String::new(),
+                            file("").replace(&format!("{indent}one{a}"), ""),
+                        ),
                         ("three".to_owned(), String::new(), file("").replace("three", "")),
                     ];
                     for (old, new, expected) in cases {
                         let after = edited(file("").as_bytes(), &old, &new).await.unwrap();
-                        assert_eq!(String::from_utf8(after).unwrap(), expected, "{:?}: {old:?} -> {new:?}", file(""));
+                        assert_eq!(
+                            String::from_utf8(after).unwrap(),
+                            expected,
+                            "{:?}: {old:?} -> {new:?}",
+                            file("")
+                        );
                     }
                     let miss = edited(file("").as_bytes(), "twoo", "2").await.unwrap_err();
                     assert!(miss.contains(&format!("2\t{indent}two")), "{miss}");
@@ -113,7 +135,10 @@ async fn pit_T3_only_the_edited_bytes_differ_and_a_miss_shows_the_nearest_lines(
     }
     let text: String = (1..=50).map(|n| format!("\tlet value_{n} = compute({n});\n")).collect();
     let miss = edited(text.as_bytes(), "    let value_31 = compute(31);\n", "").await.unwrap_err();
-    assert!(miss.contains("only in white space") && miss.contains("31\t\tlet value_31 = compute(31);"), "{miss}");
+    assert!(
+        miss.contains("only in white space") && miss.contains("31\t\tlet value_31 = compute(31);"),
+        "{miss}"
+    );
     let miss = edited(text.as_bytes(), "let valu_31 = compute(31)", "").await.unwrap_err();
     assert!(miss.contains("most like it") && miss.contains("31\t\tlet value_31 = compute(31);"), "{miss}");
     let miss = edited(text.as_bytes(), "31\t\tlet value_31 = compute(31);", "").await.unwrap_err();
@@ -157,9 +182,9 @@ async fn pit_T4_bytes_outside_the_edit_stay_and_what_cannot_be_written_is_refuse
         assert_eq!(after[file("name = new\n").len()..], damaged[file("name = old\n").len()..]);
     }
     // UTF-8 with a little damage is still UTF-8.
-    let content = [&"grün äöü ß\n".as_bytes()[..], b"\xFF\n"].concat();
+    let content = ["grün äöü ß\n".as_bytes(), b"\xFF\n"].concat();
     let after = edited(&content, "grün", "blaugrün").await.unwrap();
-    assert_eq!(after, [&"blaugrün äöü ß\n".as_bytes()[..], b"\xFF\n"].concat());
+    assert_eq!(after, ["blaugrün äöü ß\n".as_bytes(), b"\xFF\n"].concat());
 }
 
 #[tokio::test]
@@ -180,12 +205,17 @@ async fn pit_T5_content_decides_and_doubt_refuses() {
     assert_eq!(bench.get("File"), b"1\n2\nIII\n");
 
     // Stale, ambiguous, overlapping: refused, and not a byte is different.
-    let refused = |content: &'static str, now: &'static str, old: &'static str, all: bool, words: &'static [&'static str]| async move {
+    let refused = |content: &'static str,
+                   now: &'static str,
+                   old: &'static str,
+                   all: bool,
+                   words: &'static [&'static str]| async move {
         let bench = Bench::new();
         bench.put("a", content);
         bench.read("a").await.ok();
         bench.put("a", now);
-        let answer = if all { replace_all(&bench, "a", old, "new").await } else { bench.edit("a", old, "new").await };
+        let answer =
+            if all { replace_all(&bench, "a", old, "new").await } else { bench.edit("a", old, "new").await };
         answer.refused(words);
         assert_eq!(bench.get("a"), now.as_bytes());
     };
@@ -281,7 +311,8 @@ proptest! {
 
         let result = Searched::new(file.as_bytes(), Encoding::Utf8).replacements(&old, &new, false);
         if places != 1 {
-            prop_assert!(matches!(result, Err(Miss::Ambiguous { .. })));
+            let ambiguous = matches!(result, Err(Miss::Ambiguous { .. }));
+            prop_assert!(ambiguous);
             return Ok(());
         }
         let replacements = result.unwrap();
@@ -344,6 +375,7 @@ proptest! {
         }
         rebuilt.extend(old_lines[at.min(old_lines.len())..].iter().map(|line| (*line).to_owned()));
         let after = String::from_utf8(after).unwrap();
-        prop_assert_eq!(rebuilt.join("\n").trim_end_matches('\n'), after.trim_end_matches('\n'));
+        let rebuilt = rebuilt.join("\n");
+        prop_assert_eq!(rebuilt.trim_end_matches('\n'), after.trim_end_matches('\n'));
     }
 }

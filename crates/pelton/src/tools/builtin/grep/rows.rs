@@ -25,8 +25,14 @@ pub(super) struct Wanted {
 /// One row of the answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Row {
-    Match { line: u64, text: String },
-    Context { line: u64, text: String },
+    Match {
+        line: u64,
+        text: String,
+    },
+    Context {
+        line: u64,
+        text: String,
+    },
     /// Lines were left out here.
     Gap,
 }

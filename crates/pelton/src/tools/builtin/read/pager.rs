@@ -146,7 +146,8 @@ impl Pager {
             self.page.over_bytes = true;
             return;
         }
-        self.page.lossy |= std::str::from_utf8(bytes).is_err_and(|error| whole || error.error_len().is_some());
+        self.page.lossy |=
+            std::str::from_utf8(bytes).is_err_and(|error| whole || error.error_len().is_some());
         self.page_bytes = bytes_after;
         self.page.lines_cut += u64::from(cut_here);
         self.page.lines.push(line);

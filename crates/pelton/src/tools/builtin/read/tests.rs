@@ -20,7 +20,8 @@ async fn lines_come_with_their_numbers() {
     }
     let answer = bench.run("Read", json!({"file_path": path, "offset": "2", "limit": "2"})).await;
     assert_eq!(answer.ok(), "2\t\ttwo\n3\t");
-    let file = json!({"filePath": path, "content": "\ttwo\n", "numLines": 2, "startLine": 2, "totalLines": 4});
+    let file =
+        json!({"filePath": path, "content": "\ttwo\n", "numLines": 2, "startLine": 2, "totalLines": 4});
     assert_eq!(answer.detail, json!({"type": "text", "file": file}));
 }
 
@@ -29,7 +30,13 @@ async fn more_than_a_page_is_said_to_be_partial() {
     let bench = Bench::new();
     let path = bench.put("long", numbered(1..=4_500));
     let answer = bench.read(&path).await;
-    answer.says(&["\n2000\tline 2000\n", "PARTIAL", "1 to 2000 of 4500", "offset 2001", "does not count as read"]);
+    answer.says(&[
+        "\n2000\tline 2000\n",
+        "PARTIAL",
+        "1 to 2000 of 4500",
+        "offset 2001",
+        "does not count as read",
+    ]);
     assert!(!answer.text.contains("line 2001"));
     bench.edit(&path, "line 5\n", "five\n").await.refused(&["only in part"]);
 

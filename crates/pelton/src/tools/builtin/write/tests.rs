@@ -76,7 +76,9 @@ async fn mode_and_links_stay() {
 #[tokio::test]
 async fn what_changes_besides_the_text_is_said() {
     let bench = Bench::new();
-    for (content, words) in [(&b"a\r\nb\r\n"[..], "CRLF"), (b"caf\xE9\n", "UTF-8 now"), (b"\xFF\xFEa\0", "UTF-16LE")] {
+    for (content, words) in
+        [(&b"a\r\nb\r\n"[..], "CRLF"), (b"caf\xE9\n", "UTF-8 now"), (b"\xFF\xFEa\0", "UTF-16LE")]
+    {
         let path = bench.put("a", content);
         bench.read(&path).await.ok();
         write(&bench, "a", "a\nb\n").await.says(&[words]);

@@ -1,0 +1,107 @@
+//! What the host chooses reaches the model.
+
+use std::sync::Arc;
+
+use pelton_model::{Effort, Thinking};
+use pelton_testkit::{Script, text, tool};
+use serde_json::{Value, json};
+
+use crate::probe::Notes;
+use crate::stage::{Stage, results_in, run, sh, text_of};
+
+fn hello() -> Script {
+    Script::new().reply([text("Hello.")])
+}
+
+fn tool_names(request: &Value) -> Vec<&str> {
+    request["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn loop_E1_a_session_works_in_the_directory_it_is_given() {
+    let script = Script::new()
+        .reply([tool("Bash", sh("pwd")), tool("Write", json!({"file_path": "here.txt", "content": "x"}))])
+        .reply([text("Done.")]);
+    let stage = Stage::new(script).await;
+    assert_ne!(std::env::current_dir().unwrap(), stage.cwd());
+
+    run(&mut stage.engine(), "Where are you?").await.assert_completed();
+
+    let (_, _, printed) = results_in(&stage.request(2)).remove(0);
+    assert_eq!(printed.trim(), stage.cwd().display().to_string());
+    assert_eq!(stage.read("here.txt"), "x");
+    let told = text_of(&stage.request(1)["messages"][0]["content"]);
+    assert!(told.contains(&stage.cwd().display().to_string()), "{told}");
+}
+
+#[tokio::test]
+async fn loop_E2_the_host_chooses_the_tools() {
+    let notes = Notes::default();
+    let stage = Stage::new(hello()).await;
+    let mut engine = stage.engine_with(|options| {
+        options.tools.retain(|tool| tool.spec().name == "Read");
+        options.tools.extend(notes.tools());
+    });
+    run(&mut engine, "Hi.").await.assert_completed();
+    assert_eq!(tool_names(&stage.request(1)), ["Read", "Look", "Change"]);
+
+    let stage = Stage::new(hello()).await;
+    run(&mut stage.engine_with(|options| options.tools.clear()), "Hi.").await.assert_completed();
+    assert_eq!(stage.request(1).get("tools"), None);
+
+    // A tool that a rule denies altogether is not offered either.
+    let stage = Stage::new(hello()).await;
+    let mut engine = stage.engine_with(|options| options.rules.deny = vec!["Bash".parse().unwrap()]);
+    run(&mut engine, "Hi.").await.assert_completed();
+    assert_eq!(tool_names(&stage.request(1)), ["Edit", "Glob", "Grep", "Read", "Write"]);
+}
+
+#[tokio::test]
+async fn loop_E11_loop_E12_a_system_prompt_can_be_replaced_and_added_to() {
+    let check = async |custom: Option<&str>, appended: Option<&str>| -> Arc<Value> {
+        let stage = Stage::new(hello()).await;
+        let mut engine = stage.engine_with(|options| {
+            options.system_prompt.custom = custom.map(str::to_owned);
+            options.system_prompt.appended = appended.map(str::to_owned);
+        });
+        run(&mut engine, "Hi.").await.assert_completed();
+        stage.request(1)
+    };
+    let base = pelton::context::SystemPrompt::BASE;
+    let texts = |request: &Value| -> Vec<String> {
+        request["system"].as_array().unwrap().iter().map(|block| block["text"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(texts(&*check(None, None).await), [base]);
+    assert_eq!(texts(&*check(Some("Be brief."), None).await), ["Be brief."]);
+    assert_eq!(texts(&*check(Some("Be brief."), Some("In verse.")).await), ["Be brief.", "In verse."]);
+    assert_eq!(texts(&*check(None, Some("In verse.")).await), [base, "In verse."]);
+}
+
+#[tokio::test]
+async fn loop_E13_the_model_is_an_option() {
+    for (name, id) in [("claude-opus-5-5", "claude-opus-5-5"), ("haiku", "claude-haiku-5-5"), ("sonnet", "claude-sonnet-5-5")]
+    {
+        let stage = Stage::new(hello()).await;
+        run(&mut stage.engine_with(|options| options.model = name.to_owned()), "Hi.").await.assert_completed();
+        let asked = stage.request(1)["model"].as_str().unwrap().to_owned();
+        assert!(asked.starts_with(id), "{name}: {asked}");
+    }
+}
+
+#[tokio::test]
+async fn loop_E15_how_the_model_thinks_reaches_the_request() {
+    let check = async |thinking, effort| {
+        let stage = Stage::new(hello()).await;
+        let mut engine = stage.engine_with(|options| {
+            options.model = "claude-haiku-5-5".to_owned();
+            options.thinking = thinking;
+            options.effort = effort;
+        });
+        run(&mut engine, "Hi.").await.assert_completed();
+        let request = stage.request(1);
+        (request["thinking"]["type"].as_str().map(str::to_owned), request["output_config"]["effort"].clone())
+    };
+    assert_eq!(check(Thinking::Adaptive, None).await, (Some("adaptive".to_owned()), Value::Null));
+    assert_eq!(check(Thinking::Disabled, None).await, (Some("disabled".to_owned()), Value::Null));
+    assert_eq!(check(Thinking::Adaptive, Some(Effort::Low)).await.1, "low");
+}
