@@ -27,6 +27,8 @@ pub struct Ask {
     pub user_id: Option<String>,
     /// Who waits for the answer.
     pub source: Source,
+    /// Another model can be asked instead: an overloaded one is given up after three tries.
+    pub fallback_ready: bool,
     /// Whether the answer comes in pieces or at once.
     pub streaming: bool,
 }
@@ -44,6 +46,7 @@ impl Ask {
             effort: None,
             user_id: None,
             source: Source::Foreground,
+            fallback_ready: false,
             streaming: true,
         }
     }

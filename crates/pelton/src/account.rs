@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use pelton_model::catalogue;
+use pelton_model::catalogue::{self, Prices};
 use pelton_wire::usage::Usage;
 
 use crate::event::{Denial, ModelUsage};
@@ -16,15 +16,16 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// Counts one answer.
-    pub fn answered(&mut self, model: &str, usage: &Usage) {
-        let cost = catalogue::cost(model, usage, &[]);
+    /// Counts one answer, and tells what it cost if that is known.
+    pub fn answered(&mut self, model: &str, usage: &Usage, prices: &[(String, Prices)]) -> Option<f64> {
+        let cost = catalogue::cost(model, usage, prices);
         let entry = self.by_model.entry(model.to_owned()).or_default();
         entry.usage.add(usage);
         entry.cost_usd = match (entry.cost_usd, cost) {
             (None, cost) => cost,
             (Some(sum), cost) => Some(sum + cost.unwrap_or_default()),
         };
+        cost
     }
 
     /// What everything cost, as far as prices are known.
@@ -44,6 +45,7 @@ pub(crate) struct Tally {
     pub user_messages: u32,
     pub denials: Vec<Denial>,
     pub transitions: BTreeMap<&'static str, u32>,
+    pub loop_events: BTreeMap<&'static str, u32>,
     pub retries: u32,
     pub tool_calls: u32,
 }

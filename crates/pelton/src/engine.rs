@@ -8,6 +8,7 @@ use futures::Stream;
 use pelton_model::stream::{Sender, stream};
 use pelton_model::{Ask, Client, Prefix, catalogue};
 use pelton_wire::content::Block;
+use pelton_wire::usage::Usage;
 use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -17,7 +18,11 @@ use crate::account::{Account, Tally};
 use crate::context::{Surroundings, git_branch, tools_json};
 use crate::event::{Event, Init, Outcome};
 use crate::history::{History, Kind};
-use crate::limits::{EVENTS_QUEUED_MAX, OUTPUT_TOKENS_UNKNOWN_MODEL, REPORTS_QUEUED_MAX};
+use crate::compact::Room;
+use crate::limits::{
+    ANSWER_TOKENS_MIN, EVENTS_QUEUED_MAX, FALLBACK_MODELS_MAX, OUTPUT_TOKENS_UNKNOWN_MODEL, REPORTS_QUEUED_MAX,
+    WINDOW_TOKENS_UNKNOWN_MODEL,
+};
 use crate::options::Options;
 use crate::permission::Gate;
 use crate::session::{Session, content};
@@ -25,6 +30,7 @@ use crate::tools::executor::{Bench, Executor};
 use crate::tools::file_memory::FileMemory;
 use crate::tools::{Progress, Report, ToolCx};
 use crate::transcript::TranscriptError;
+use crate::turn::budget::Purse;
 use crate::turn::live::{LastReply, Live};
 use crate::turn::{Terminal, run};
 
@@ -36,6 +42,8 @@ pub struct Engine {
     question: Ask,
     session: Session,
     account: Account,
+    /// The money, shared with whoever works for this session.
+    purse: Arc<Mutex<Purse>>,
     files: Arc<FileMemory>,
     /// Where the next call starts.
     cwd: PathBuf,
@@ -65,6 +73,12 @@ pub enum StartError {
         path: PathBuf,
         /// The system's words.
         reason: String,
+    },
+    /// A cap in money needs a price.
+    #[error("the price of {model} is not known, so a budget cannot be kept: set its price, or leave the budget out")]
+    NoPrice {
+        /// The model.
+        model: String,
     },
 }
 
@@ -116,12 +130,22 @@ impl Engine {
         );
         let prefix = Prefix { system: options.system_prompt.json(), tools: tools_json(&options.tools) };
         options.model = catalogue::resolve(&options.model);
+        options.fallback_models = fallbacks(&options);
+        options.limits.fallbacks_max = options.fallback_models.len() as u8;
+        let unpriced = |model: &&String| catalogue::cost(model, &Usage::default(), &options.prices).is_none();
+        if options.max_budget_usd.is_some()
+            && let Some(model) = std::iter::once(&options.model).chain(&options.fallback_models).find(unpriced)
+        {
+            return Err(StartError::NoPrice { model: model.clone() });
+        }
         let output_default = catalogue::caps(&options.model).map_or(OUTPUT_TOKENS_UNKNOWN_MODEL, |caps| caps.output_default);
         let max_tokens = options.max_output_tokens.unwrap_or(output_default);
         let mut question = Ask::new(options.model.clone(), max_tokens, Arc::new(prefix), Vec::new());
         question.thinking = options.thinking;
         question.effort = options.effort;
+        question.fallback_ready = !options.fallback_models.is_empty();
         Ok(Self {
+            purse: Arc::new(Mutex::new(Purse::new(options.max_budget_usd))),
             client,
             question,
             session: Session::new(&options),
@@ -214,7 +238,15 @@ impl Engine {
             session: &mut self.session,
             account: &mut self.account,
             client: &self.client,
-            question: &self.question,
+            question: self.question.clone(),
+            tools: self.options.tools.clone(),
+            fallbacks: self.options.fallback_models.iter().cloned().collect(),
+            room: room(&self.options),
+            shaper: self.options.shaper.as_ref(),
+            purse: &self.purse,
+            prices: &self.options.prices,
+            turn: 0,
+            reserved: None,
             limits: &self.options.limits,
             executor: Executor::new(Arc::clone(&bench), self.options.tool_calls_running_max),
             bench: Arc::clone(&bench),
@@ -295,11 +327,20 @@ impl Engine {
         let mut text = answer_text(&last);
         let unanswered = text.is_empty();
         match terminal {
-            Terminal::Completed if text.is_empty() => {
+            Terminal::Completed | Terminal::CompletedOverHooks if text.is_empty() => {
                 let why = if refused { "The model declined to answer." } else { "The model gave no answer." };
                 text = why.to_owned();
             }
-            Terminal::Completed => {}
+            Terminal::Completed | Terminal::CompletedOverHooks => {}
+            // What the hook said was told when it said it; the result has no words of its own.
+            Terminal::StopHookPrevented | Terminal::HookStopped => text.clear(),
+            Terminal::BudgetExhausted => {
+                let cap = self.options.max_budget_usd.unwrap_or_default();
+                errors.push(format!("Reached maximum budget (${cap})"));
+            }
+            Terminal::StructuredOutputRetries => {
+                errors.push("The model did not bring the structured output it was asked for".to_owned());
+            }
             Terminal::MaxTurns => {
                 let turns = self.options.limits.turns_max.unwrap_or_default();
                 errors.push(format!("Reached maximum number of turns ({turns})"));
@@ -312,11 +353,15 @@ impl Engine {
             }
             Terminal::PromptTooLong
             | Terminal::ImageError
+            | Terminal::BlockingLimit
             | Terminal::ModelError
             | Terminal::ModelUnreachable
             | Terminal::MalformedToolUse => {
                 let (message, name) = match &last.error {
                     Some(error) => (format!("API Error: {error}"), error.kind.wire_name()),
+                    None if terminal == Terminal::BlockingLimit => {
+                        ("The conversation fills the context window, and nothing more can be left out of it.".to_owned(), "invalid_request")
+                    }
                     None if terminal == Terminal::MalformedToolUse => {
                         ("The model kept calling tools in ways that cannot be run.".to_owned(), "unknown")
                     }
@@ -335,7 +380,11 @@ impl Engine {
         if let Err(error) = self.session.sync().await {
             errors.push(error.to_string());
         }
-        let is_error = refused || unanswered || terminal != Terminal::Completed;
+        let is_error = match terminal {
+            Terminal::Completed | Terminal::CompletedOverHooks => refused || unanswered,
+            Terminal::StopHookPrevented | Terminal::HookStopped => false,
+            _ => true,
+        };
         Outcome {
             terminal,
             is_error,
@@ -352,10 +401,28 @@ impl Engine {
             cost_usd: self.account.cost_usd(),
             denials: tally.denials,
             transitions: tally.transitions,
+            loop_events: tally.loop_events,
             retries: tally.retries,
             tool_calls: tally.tool_calls,
         }
     }
+}
+
+/// The models asked after the first, each once.
+fn fallbacks(options: &Options) -> Vec<String> {
+    let mut models = Vec::new();
+    for model in options.fallback_models.iter().map(|model| catalogue::resolve(model)) {
+        if model != options.model && !models.contains(&model) {
+            models.push(model);
+        }
+    }
+    models.truncate(FALLBACK_MODELS_MAX);
+    models
+}
+
+fn room(options: &Options) -> Room {
+    let known = catalogue::caps(&options.model).map_or(WINDOW_TOKENS_UNKNOWN_MODEL, |caps| caps.window);
+    Room { window_tokens: options.window_tokens.unwrap_or(known), answer_tokens: ANSWER_TOKENS_MIN }
 }
 
 /// The words of the newest answer.

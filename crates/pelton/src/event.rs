@@ -12,7 +12,7 @@ use pelton_wire::usage::Usage;
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::history::Entry;
+use crate::history::{Entry, EntryId};
 use crate::permission::Mode;
 use crate::tools::Report;
 use crate::turn::{Terminal, Transition};
@@ -57,6 +57,17 @@ pub enum Event {
     },
     /// The loop went on, and why.
     Transition(Transition),
+    /// Something the loop did that is neither a message nor a reason to go on, and why.
+    Loop(LoopEvent),
+    /// Messages that were shown do not count any more.
+    Tombstone(Vec<EntryId>),
+    /// Another model is asked from here on, for this submission.
+    ModelFallback {
+        /// The model that does not answer.
+        from: String,
+        /// The one that is asked instead.
+        to: String,
+    },
     /// Words of the harness in the assistant's role: an error the user must see.
     Synthetic(Synthetic),
     /// The submission is over. Always the last event, exactly once.
@@ -111,6 +122,56 @@ pub struct Synthetic {
     pub json: Bytes,
 }
 
+/// Something the loop did, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LoopEvent {
+    /// What it did.
+    pub kind: LoopKind,
+    /// Why.
+    pub reason: String,
+    /// During which trip to the model, counted from 1.
+    pub turn: u32,
+}
+
+/// What the loop did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LoopKind {
+    /// It went on.
+    Transition,
+    /// The model is asked again after a failure.
+    Retry,
+    /// An error is not shown while it may still be recovered from.
+    Withheld,
+    /// A step of a recovery was tried.
+    Ladder,
+    /// Money was refused, or ran out.
+    Budget,
+    /// Another model is asked.
+    Fallback,
+    /// Something was left out of a refused request.
+    Repair,
+    /// Stop hooks blocked once too often and were overridden.
+    HooksOverridden,
+}
+
+impl LoopKind {
+    /// The name in frames, transcripts and counters.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Transition => "transition",
+            Self::Retry => "retry",
+            Self::Withheld => "withheld",
+            Self::Ladder => "ladder",
+            Self::Budget => "budget",
+            Self::Fallback => "fallback",
+            Self::Repair => "repair",
+            Self::HooksOverridden => "hooks_overridden",
+        }
+    }
+}
+
 /// How a submission ended, and what it cost.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -145,6 +206,8 @@ pub struct Outcome {
     pub denials: Vec<Denial>,
     /// How often the loop went on, by reason.
     pub transitions: BTreeMap<&'static str, u32>,
+    /// What else the loop did, counted by kind.
+    pub loop_events: BTreeMap<&'static str, u32>,
     /// How often the model was asked again after a failure.
     pub retries: u32,
     /// How many calls ran.

@@ -13,6 +13,10 @@ pub const TOOL_CALLS_RUNNING_MAX: usize = 10;
 pub const OUTPUT_TOKENS_UNKNOWN_MODEL: u32 = 32_000;
 /// The context window assumed when nothing is known of the model, in tokens.
 pub const WINDOW_TOKENS_UNKNOWN_MODEL: u64 = 200_000;
+/// Models asked in place of one that does not answer.
+pub const FALLBACK_MODELS_MAX: usize = 3;
+/// Tokens that must be left of the window for an answer before the model is asked.
+pub const ANSWER_TOKENS_MIN: u64 = 3_000;
 /// One line of the transcript. A longer one is written by reference, never read whole.
 pub const TRANSCRIPT_LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
 

@@ -4,9 +4,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use pelton_model::catalogue::Prices;
 use pelton_model::{Effort, Endpoint, HttpOptions, HttpTransport, RealWorld, RetryPolicy, Thinking, Transport, World};
 use uuid::Uuid;
 
+use crate::compact::{LocalShaper, Shaper};
 use crate::context::SystemPrompt;
 use crate::limits::{TOOL_CALLS_RUNNING_MAX, ToolLimits};
 use crate::permission::{Mode, RuleSet};
@@ -29,6 +31,17 @@ pub struct Options {
     pub api_key_source: &'static str,
     /// The model: an id, or an alias such as `sonnet`.
     pub model: String,
+    /// Models to ask when that one does not answer, in this order, for the rest of a submission. At most
+    /// [`FALLBACK_MODELS_MAX`](crate::limits::FALLBACK_MODELS_MAX) count.
+    pub fallback_models: Vec<String>,
+    /// B1: the most the session may spend, in US dollars.
+    pub max_budget_usd: Option<f64>,
+    /// Prices of models the catalogue does not know, or knows wrongly.
+    pub prices: Vec<(String, Prices)>,
+    /// The context window, if it is not the one the catalogue says.
+    pub window_tokens: Option<u64>,
+    /// What keeps the context small.
+    pub shaper: Arc<dyn Shaper>,
     /// The most tokens an answer may have; the model's own default if absent.
     pub max_output_tokens: Option<u32>,
     /// How much the model thinks before it answers.
@@ -102,6 +115,11 @@ impl Options {
             endpoint,
             api_key_source: "none",
             model: Self::DEFAULT_MODEL.to_owned(),
+            fallback_models: Vec::new(),
+            max_budget_usd: None,
+            prices: Vec::new(),
+            window_tokens: None,
+            shaper: Arc::new(LocalShaper),
             max_output_tokens: None,
             thinking: Thinking::ModelDefault,
             effort: None,

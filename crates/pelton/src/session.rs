@@ -10,7 +10,7 @@ use pelton_wire::content::Block;
 use uuid::Uuid;
 
 use crate::event::Synthetic;
-use crate::history::{Entry, History, Kind};
+use crate::history::{Entry, EntryId, History, Kind};
 use crate::options::{Options, Sessions};
 use crate::tools::{Output, ResultBlock};
 use crate::transcript::{Facts, Transcript, TranscriptError, session_file};
@@ -116,6 +116,23 @@ impl Session {
             transcript.synthetic(&synthetic, self.world.now())?;
         }
         Ok(synthetic)
+    }
+
+    /// Notes what the loop did, and why. A note that cannot be written is no reason to stop: what it is about is
+    /// recorded by itself, and that will say so.
+    pub fn note(&self, kind: &str, reason: &str, turn: u32) {
+        if let Some(transcript) = &self.transcript {
+            let _ = transcript.note(kind, reason, turn, self.world.now());
+        }
+    }
+
+    /// Takes back the newest answer: it stays in the log and in the file, but does not count.
+    pub fn withdraw(&mut self, ids: &[EntryId]) -> Result<(), TranscriptError> {
+        if let Some(transcript) = &self.transcript {
+            transcript.tombstone(ids, self.world.now())?;
+        }
+        self.history.view_mut().withdraw(ids);
+        Ok(())
     }
 
     /// Waits until everything recorded is on the disk.

@@ -126,6 +126,14 @@ impl Entry {
         !matches!(self.kind, Kind::Assistant { piece: Piece::Thinking | Piece::Other, .. })
     }
 
+    /// How many content blocks it has. Only prompts can have more than one.
+    pub fn block_count(&self) -> usize {
+        match self.kind {
+            Kind::Prompt { .. } => serde_json::from_slice::<Vec<serde::de::IgnoredAny>>(&self.json).map_or(1, |blocks| blocks.len()),
+            Kind::ToolResult { .. } | Kind::Assistant { .. } => 1,
+        }
+    }
+
     /// Whether it is part of an answer.
     pub fn is_assistant(&self) -> bool {
         matches!(self.kind, Kind::Assistant { .. })

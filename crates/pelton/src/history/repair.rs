@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use serde::Serialize;
+use serde_json::Value;
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -10,6 +11,22 @@ use super::entry::{CallId, Entry, Kind};
 /// What the model reads about a call whose result was lost.
 pub const INTERRUPTED_RESULT: &str = "This call was interrupted before its result was recorded. It may or may not \
 have taken effect: check the state of things before repeating it.";
+
+/// What the model reads in place of the rounds that were left out.
+pub const LEFT_OUT: &str = "[Earlier parts of this conversation were left out to fit the context window. Files and command \
+output from then may have to be looked at again.]";
+
+#[derive(Serialize)]
+struct Words {
+    r#type: &'static str,
+    text: &'static str,
+}
+
+/// The note in place of rounds that were left out.
+pub(super) fn left_out(beside: &Entry) -> Option<Arc<Entry>> {
+    let json = Bytes::from(serde_json::to_vec(&[Words { r#type: "text", text: LEFT_OUT }]).ok()?);
+    Entry::new(Uuid::nil(), beside.at, Kind::Prompt { meta: true }, json).ok().map(Arc::new)
+}
 
 #[derive(Serialize)]
 struct StandIn<'a> {
@@ -27,4 +44,34 @@ pub(super) fn stand_in(call: &CallId, beside: &Entry) -> Option<Arc<Entry>> {
     let kind = Kind::ToolResult { call: Arc::clone(call), is_error: true };
     // It has no line of its own in the transcript, hence no name.
     Entry::new(Uuid::nil(), beside.at, kind, json).ok().map(Arc::new)
+}
+
+/// What the model reads in place of media that were left out.
+pub const MEDIA_LEFT_OUT: &str = "[An image or document was left out here because it was too large to be sent.]";
+
+/// The same entry with notes in place of its media; `None` if it has none.
+pub(super) fn without_media(entry: &Entry) -> Option<Entry> {
+    let mut blocks: Vec<Value> = serde_json::from_slice(&entry.json).ok()?;
+    let mut found = false;
+    for block in &mut blocks {
+        let inner = block.get_mut("content").and_then(Value::as_array_mut);
+        for block in inner.into_iter().flatten() {
+            found |= replace_media(block);
+        }
+        found |= replace_media(block);
+    }
+    if !found {
+        return None;
+    }
+    let json = Bytes::from(serde_json::to_vec(&blocks).ok()?);
+    let smaller = Entry::new(entry.id, entry.at, entry.kind.clone(), json).ok()?;
+    Some(smaller.with_detail(entry.detail.clone()))
+}
+
+fn replace_media(block: &mut Value) -> bool {
+    let media = matches!(block.get("type").and_then(Value::as_str), Some("image" | "document"));
+    if media {
+        *block = serde_json::json!({"type": "text", "text": MEDIA_LEFT_OUT});
+    }
+    media
 }

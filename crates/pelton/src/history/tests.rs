@@ -232,7 +232,99 @@ fn any_entry() -> impl Strategy<Value = Arc<Entry>> {
     ]
 }
 
+fn image() -> Value {
+    json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "x".repeat(9_000)}})
+}
+
+fn long_talk(rounds: usize) -> View {
+    let mut view = View::default();
+    view.push(prompt("the task"));
+    for round in 0..rounds {
+        let id = round.to_string();
+        for entry in [thinks(), says(&"words ".repeat(50)), calls(&id), answers(&id)] {
+            view.push(entry);
+        }
+    }
+    view
+}
+
+#[test]
+fn the_oldest_rounds_go_and_the_task_and_the_newest_stay() {
+    let mut view = long_talk(10);
+    let before = view.tokens();
+    let freed = view.leave_out_oldest(before / 3);
+    assert!(freed > before / 2, "{freed} of {before}");
+    assert!(view.tokens() <= before / 3 + 60, "{} left of {before}", view.tokens());
+    let messages = sent(&mut view);
+    assert_eq!(legal(&messages), Ok(()));
+    assert_eq!(messages[0]["content"][0]["text"], "the task");
+    assert_eq!(messages[0]["content"][1]["text"], LEFT_OUT);
+    assert_eq!(messages.last().unwrap()["content"][0]["tool_use_id"], "9");
+    assert!(!serde_json::to_string(&messages).unwrap().contains("thinking"), "bound to what is no more");
+}
+
+#[test]
+fn a_single_round_cannot_be_made_smaller() {
+    let mut view = long_talk(1);
+    assert_eq!((view.tokens_left_out_at_most(), view.leave_out_oldest(0)), (0, 0));
+    assert_eq!(View::default().leave_out_oldest(0), 0);
+}
+
+#[test]
+fn media_go_by_place_or_oldest_first() {
+    let mut view = View::default();
+    view.push(entry(Kind::Prompt { meta: false }, &json!([{"type": "text", "text": "look"}, image()])));
+    view.push(calls("a"));
+    let kind = Kind::ToolResult { call: "a".into(), is_error: false };
+    view.push(entry(kind, &json!([{"type": "tool_result", "tool_use_id": "a", "content": [image()]}])));
+    assert!(!view.leave_out_media_at(1, 0), "a call has none");
+    assert!(!view.leave_out_media_at(0, 7) && !view.leave_out_media_at(9, 0), "no such place");
+    assert!(view.leave_out_media_at(2, 0));
+    let messages = sent(&mut view);
+    assert_eq!(messages[2]["content"][0]["content"][0]["text"], MEDIA_LEFT_OUT);
+    assert_eq!(messages[0]["content"][1]["type"], "image");
+    assert!(view.leave_out_oldest_media(1) > 8_000);
+    assert_eq!(sent(&mut view)[0]["content"][1]["text"], MEDIA_LEFT_OUT);
+    assert_eq!(view.leave_out_oldest_media(1), 0);
+}
+
+#[test]
+fn a_withdrawn_answer_is_gone_and_its_call_may_come_again() {
+    let mut view = View::default();
+    view.push(prompt("hi"));
+    let mut answer = Vec::new();
+    for (number, made) in [says("half"), calls("a")].into_iter().enumerate() {
+        let mut made = Entry::clone(&made);
+        made.id = Uuid::from_u128(number as u128 + 1);
+        answer.push(made.id);
+        view.push(Arc::new(made));
+    }
+    view.withdraw(&answer);
+    assert_eq!(outline(&mut view), "user: hi*");
+    for again in [says("whole"), calls("a"), answers("a")] {
+        assert_eq!(view.push(again), Pushed::Seen);
+    }
+    assert_eq!(outline(&mut view), "user: hi* | assistant: whole, call a | user: result a*");
+}
+
 proptest! {
+    #[test]
+    fn whatever_is_left_out_the_rest_is_legal(
+        entries in prop::collection::vec(any_entry(), 0..40),
+        keep in 0u64..600,
+    ) {
+        let mut view = View::default();
+        entries.into_iter().for_each(|entry| _ = view.push(entry));
+        view.push(prompt("go on"));
+        view.leave_out_oldest(keep);
+        prop_assert_eq!(legal(&sent(&mut view)), Ok(()));
+        for more in [calls("new"), answers("new"), prompt("more")] {
+            view.push(more);
+        }
+        view.leave_out_thinking();
+        prop_assert_eq!(legal(&sent(&mut view)), Ok(()));
+    }
+
     #[test]
     fn any_history_whatever_its_damage_is_sent_legally(
         entries in prop::collection::vec(any_entry(), 0..40),

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pelton_wire::usage::Usage;
 
-use super::entry::{CallId, Entry, Kind, Piece};
-use super::repair::stand_in;
+use super::entry::{CallId, Entry, EntryId, Kind, Piece};
+use super::repair::{left_out, stand_in, without_media};
 
 /// What the model sees of a conversation.
 #[derive(Debug, Clone, Default)]
@@ -124,6 +124,119 @@ impl View {
         let pieces = self.pieces(newest);
         self.marked = newest;
         pieces
+    }
+
+    /// Leaves all thinking out: another model refuses it, and so does the same one after anything before it changed.
+    /// Tells how many blocks there were.
+    pub fn leave_out_thinking(&mut self) -> usize {
+        let before = self.parts.len();
+        self.parts.retain(|part| !part.entry.is_thinking());
+        self.after_edit();
+        before - self.parts.len()
+    }
+
+    /// Leaves out the oldest rounds until about `keep_tokens` are left, and all thinking with them. The first
+    /// message, the task, and the newest round stay; a note takes the place of what went. Tells about how many
+    /// tokens were freed.
+    pub fn leave_out_oldest(&mut self, keep_tokens: u64) -> u64 {
+        let rounds = self.rounds();
+        let Some((&task_end, &newest)) = rounds.first().zip(rounds.last()) else { return 0 };
+        let weight = |parts: &[Part]| parts.iter().map(|part| u64::from(part.entry.tokens)).sum::<u64>();
+        let all = weight(&self.parts);
+        // The model's own count includes what we do not hold: tools, system prompt, its own way of counting.
+        let target = if self.tokens() > 0 { keep_tokens * all / self.tokens().max(1) } else { keep_tokens };
+        let cut = rounds.iter().copied().find(|cut| all - weight(&self.parts[task_end..*cut]) <= target).unwrap_or(newest);
+        let Some(note) = self.parts.get(cut).and_then(|part| left_out(&part.entry)) else { return 0 };
+        let freed = weight(&self.parts[task_end..cut]);
+        if freed == 0 {
+            return 0;
+        }
+        self.parts.splice(task_end..cut, [Part { entry: note, stand_in: false }]);
+        self.leave_out_thinking();
+        // The figure of the last answer speaks of a prompt that is no more.
+        self.counted = 0;
+        self.estimated = weight(&self.parts);
+        freed
+    }
+
+    /// About how many tokens [`leave_out_oldest`](Self::leave_out_oldest) could free.
+    pub fn tokens_left_out_at_most(&self) -> u64 {
+        let rounds = self.rounds();
+        let Some((&task_end, &newest)) = rounds.first().zip(rounds.last()) else { return 0 };
+        self.parts[task_end..newest].iter().map(|part| u64::from(part.entry.tokens)).sum()
+    }
+
+    /// Puts a note in place of the media of one block, named as the API names it: the message's place among those
+    /// sent, and the block's in it. Tells whether there was any.
+    pub fn leave_out_media_at(&mut self, message: usize, block: usize) -> bool {
+        let mut at = (0, 0);
+        let mut side = None;
+        for index in 0..self.parts.len() {
+            let assistant = self.parts[index].entry.is_assistant();
+            if side.is_some_and(|side| side != assistant) {
+                at = (at.0 + 1, 0);
+            }
+            side = Some(assistant);
+            let blocks = self.parts[index].entry.block_count();
+            if at.0 == message && (at.1..at.1 + blocks).contains(&block) {
+                return self.leave_out_media_of(index) > 0;
+            }
+            at.1 += blocks;
+        }
+        false
+    }
+
+    /// Puts notes in place of media, oldest first, until about so many bytes are freed. Tells how many were.
+    pub fn leave_out_oldest_media(&mut self, bytes: usize) -> usize {
+        let mut freed = 0;
+        for index in 0..self.parts.len() {
+            if freed >= bytes {
+                break;
+            }
+            freed += self.leave_out_media_of(index);
+        }
+        freed
+    }
+
+    /// How many bytes the messages have.
+    pub fn bytes(&self) -> usize {
+        self.parts.iter().map(|part| part.entry.json.len()).sum()
+    }
+
+    fn leave_out_media_of(&mut self, index: usize) -> usize {
+        let part = &mut self.parts[index];
+        let Some(smaller) = without_media(&part.entry) else { return 0 };
+        let freed = part.entry.json.len().saturating_sub(smaller.json.len());
+        part.entry = Arc::new(smaller);
+        self.leave_out_thinking();
+        freed
+    }
+
+    /// Takes back the newest answer, as far as these entries are it.
+    pub fn withdraw(&mut self, ids: &[EntryId]) {
+        while self.parts.last().is_some_and(|part| part.entry.is_assistant() && ids.contains(&part.entry.id)) {
+            if let Some(Part { entry, .. }) = self.parts.pop()
+                && let Kind::Assistant { piece: Piece::Call { id, .. }, .. } = &entry.kind
+            {
+                self.known.remove(id);
+                self.open.retain(|open| open != id);
+            }
+        }
+        self.after_edit();
+    }
+
+    /// Where answers begin: everything between two of these is one round, calls and results together.
+    fn rounds(&self) -> Vec<usize> {
+        let begins = |index: &usize| self.parts[*index].entry.is_assistant() && !self.parts[index - 1].entry.is_assistant();
+        (1..self.parts.len()).filter(begins).collect()
+    }
+
+    /// Positions after parts went.
+    fn after_edit(&mut self) {
+        self.marked = None;
+        let user_from = self.parts.iter().rposition(|part| part.entry.is_assistant()).map_or(0, |last| last + 1);
+        let results = self.parts[user_from..].iter().take_while(|part| matches!(part.entry.kind, Kind::ToolResult { .. }));
+        self.results_end = user_from + results.count();
     }
 
     fn pieces(&self, newest: Option<usize>) -> Vec<Bytes> {

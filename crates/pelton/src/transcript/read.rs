@@ -83,6 +83,8 @@ fn skip_line(reader: &mut impl BufRead) -> std::io::Result<()> {
 struct Line<'a> {
     r#type: Option<String>,
     uuid: Option<Uuid>,
+    #[serde(default)]
+    uuids: Vec<Uuid>,
     parent_uuid: Option<Uuid>,
     session_id: Option<Uuid>,
     timestamp: Option<String>,
@@ -146,6 +148,14 @@ impl Lines {
             self.skipped += 1;
             return;
         };
+        if line.r#type.as_deref() == Some("tombstone") {
+            for id in line.uuids {
+                if let Some(index) = self.by_id.get(&id) {
+                    self.links[*index].entries.clear();
+                }
+            }
+            return;
+        }
         let Some(id) = line.uuid else {
             // Titles, tags and other bookkeeping are not part of the conversation.
             return;

@@ -161,6 +161,27 @@ impl Transcript {
         })
     }
 
+    /// Notes what the loop did, and why. Beside the conversation: such a line is nobody's parent.
+    pub fn note(&self, kind: &str, reason: &str, turn: u32, at: Timestamp) -> Result<(), TranscriptError> {
+        let line = Line::new("system")
+            .field("subtype", "loop_event")
+            .field("kind", kind)
+            .field("reason", reason)
+            .field("turn", turn)
+            .field("sessionId", self.facts.session_id)
+            .field("timestamp", format!("{at:.3}"));
+        self.append(&mut self.tail(), line.finish_line())
+    }
+
+    /// Takes entries back: they stay where they are, but a reader leaves them out.
+    pub fn tombstone(&self, ids: &[Uuid], at: Timestamp) -> Result<(), TranscriptError> {
+        let line = Line::new("tombstone")
+            .field("uuids", ids)
+            .field("sessionId", self.facts.session_id)
+            .field("timestamp", format!("{at:.3}"));
+        self.append(&mut self.tail(), line.finish_line())
+    }
+
     /// Waits until everything written is on the disk. Costs nothing when nothing was.
     pub async fn sync(&self) -> Result<(), TranscriptError> {
         if self.durability == Durability::Fast || !std::mem::take(&mut self.tail().dirty) {

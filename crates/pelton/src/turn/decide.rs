@@ -99,8 +99,6 @@ pub enum Rung {
     Media,
     /// The tool whose schema the error names.
     Tool,
-    /// A beta feature the server does not know.
-    Beta,
 }
 
 /// Why there is no answer, as far as it makes a difference here.
@@ -340,6 +338,7 @@ impl Memory {
     pub fn note(&mut self, gauges: Gauges, seen: Seen, next: Next) {
         match seen {
             Seen::Reply(Reply::Withheld(withheld)) => self.withheld = Some(withheld),
+            Seen::Reply(Reply::Repairable { otherwise: Failure::Media, .. }) => self.withheld = Some(Withheld::MediaTooLarge),
             Seen::Reply(Reply::ToolUse | Reply::EndTurn | Reply::Unstructured | Reply::Paused | Reply::Empty) => {
                 self.withheld = None;
                 self.drained_in_a_row = false;
@@ -423,6 +422,7 @@ pub fn decide(memory: &Memory, limits: &Limits, gauges: Gauges, seen: Seen) -> N
         {
             Continue(Transition::RequestRepair)
         }
+        Seen::Reply(Reply::Repairable { otherwise: Failure::Media, .. }) => recover(memory, limits, Withheld::MediaTooLarge),
         Seen::Reply(Reply::Repairable { otherwise, .. }) => Stop(failed(otherwise)),
 
         Seen::Drained { freed: true } => Continue(Transition::CollapseDrainRetry),

@@ -2,6 +2,7 @@
 
 mod run; // the loop
 mod decide; // what to do next, and why: pure
+pub(crate) mod budget; // the money of a run: pure
 mod hands; // everything the loop may touch
 pub(crate) mod live; // the hands of a real session
 

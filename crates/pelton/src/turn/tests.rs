@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write as _;
+use std::sync::LazyLock;
 
 use expect_test::{expect, expect_file};
 use proptest::prelude::*;
@@ -149,7 +150,8 @@ fn each_reason_to_go_on_has_its_bound() {
     check(limits, Reply::Paused, &[], "pause_turn pause_turn → Completed");
     check(limits, Reply::Empty, &[], "empty_reply_nudge → Completed");
     check(limits, thinking, &[], "request_repair → ModelError");
-    check(limits, image, &[], "request_repair → ImageError");
+    check(limits, image, &[Seen::Compacted { ok: false }], "request_repair → ImageError");
+    check(limits, image, &[Seen::Compacted { ok: true }], "request_repair reactive_compact_retry → ImageError");
     // X2, X3, X7, X8, X10
     check(limits, Reply::Aborted, &[], " → AbortedStreaming");
     check(limits, Reply::ToolUse, &[Seen::Tools(Tools::Aborted)], " → AbortedToolExecution");
@@ -311,23 +313,25 @@ fn small() -> Limits {
         drains_max: 1,
         output_recoveries_max: 1,
         stop_hook_blocks_max: 1,
-        output_tokens_wanted: None,
+        output_tokens_wanted: Some(1),
         fallbacks_max: 1,
         pauses_max: 1,
-        repairs_max: 2,
+        repairs_max: 1,
         structured_retries_max: 1,
         unusable_in_a_row_max: 2,
     }
 }
 
+/// The walk of all runs with small bounds. Their sum bounds every run: 2 turns, 1 each of drains, compactions,
+/// escalations, recoveries, blocks, fallbacks, pauses, nudges, repairs and structured retries, and the 4 times that
+/// more output is asked for when none comes.
+static ALL_RUNS: LazyLock<Walk> = LazyLock::new(|| walk(&small(), 16, &[0]));
+
 #[test]
 fn every_run_ends_every_bound_holds_and_nothing_resets_it() {
-    // The sum of the small bounds: 2 turns, 1 drain, 1 compaction, 1 escalation, 1 each of recoveries, blocks,
-    // fallbacks, pauses, nudges and structured retries, 2 repairs.
-    let walk = walk(&small(), 13, &[0]);
-    assert!(walk.states > 10_000, "{} states", walk.states);
-    assert_eq!(walk.terminals.len(), Terminal::ALL.len(), "every ending is reachable: {:?}", walk.terminals);
-    assert_eq!(walk.transitions.len(), Transition::ALL.len() - 1, "all but the output target: {:?}", walk.transitions);
+    assert!(ALL_RUNS.states > 10_000, "{} states", ALL_RUNS.states);
+    assert_eq!(ALL_RUNS.terminals.len(), Terminal::ALL.len(), "every ending is reachable: {:?}", ALL_RUNS.terminals);
+    assert_eq!(ALL_RUNS.transitions.len(), Transition::ALL.len(), "so is every reason: {:?}", ALL_RUNS.transitions);
 }
 
 #[test]
@@ -351,9 +355,6 @@ fn every_run_with_an_output_target_ends() {
 
 #[test]
 fn the_graph_in_the_docs_is_drawn_from_the_code() {
-    let mut limits = small();
-    limits.output_tokens_wanted = Some(1);
-    let walk = walk(&limits, 40, &[0]);
     let mut page = String::from(
         "# The loop\n\nDrawn from `crates/pelton/src/turn/decide.rs` by its own test: every move that some run can make. \
          Rebuild with\n`UPDATE_EXPECT=1 cargo test -p pelton --lib the_graph`.\n\n```mermaid\nflowchart TD\n",
@@ -368,7 +369,7 @@ fn the_graph_in_the_docs_is_drawn_from_the_code() {
         };
         let _ = writeln!(page, "    {phase:?}[{label}]");
     }
-    for (phase, to) in &walk.edges {
+    for (phase, to) in &ALL_RUNS.edges {
         let edge = match to.as_str() {
             "FinishTools" => "--> Tools".to_owned(),
             "DrainCollapse" => "--> Drain".to_owned(),

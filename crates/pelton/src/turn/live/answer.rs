@@ -1,0 +1,250 @@
+//! One answer while it streams.
+
+use std::sync::Arc;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use futures::StreamExt;
+use pelton_model::{Ask, Block, BlockKind, ErrorKind, ModelError, Notice, Started, Step, catalogue};
+use pelton_wire::stop::StopReason;
+
+use super::{INTERRUPTED, Live};
+use crate::event::{Event, LoopKind};
+use crate::history::{Kind, Origin, Piece};
+use crate::tools::executor::Call;
+use crate::transcript::TranscriptError;
+use crate::turn::decide::{Failure, Reply, Withheld};
+
+/// T4: an output limit above this is not raised.
+const LOW_OUTPUT_TOKENS_MAX: u32 = 8_192;
+
+/// One answer while it streams.
+struct Answer {
+    origin: Arc<Origin>,
+    /// Complete blocks that a retry would still withdraw: they are recorded with the first block that it would not.
+    held: Vec<Block>,
+}
+
+impl Live<'_> {
+    pub(super) async fn stream_answer(&mut self) -> Result<Reply, TranscriptError> {
+        let messages = self.session.history.view_mut().request();
+        let mut call = self.client.call(Ask { messages, ..self.question.clone() });
+        let mut answer = None;
+        loop {
+            self.start_tools().await;
+            let step = tokio::select! {
+                biased;
+                () = self.cancel.cancelled() => {
+                    drop(call);
+                    return self.interrupted(INTERRUPTED).await.map(|()| Reply::Aborted);
+                }
+                () = self.executor.advance() => continue,
+                Some((call, report)) = self.reports.recv() => {
+                    self.events.send(Event::ToolProgress { call, report }).await;
+                    continue;
+                }
+                step = call.next() => step,
+            };
+            match step {
+                Some(Step::Requesting { .. }) => self.events.send(Event::Requesting).await,
+                Some(Step::Started(started)) => {
+                    answer = Some(Answer { origin: Arc::new(origin(&started)), held: Vec::new() });
+                    self.events.send(Event::Started(started)).await;
+                }
+                Some(Step::Delta(delta)) => {
+                    self.note_first_token();
+                    self.events.send(Event::Delta(delta)).await;
+                }
+                Some(Step::Block(block)) => {
+                    if let Some(answer) = &mut answer {
+                        self.block_complete(answer, block).await?;
+                    }
+                }
+                Some(Step::Retry(notice)) => {
+                    answer = None;
+                    self.retry(notice).await;
+                }
+                Some(Step::Stalled { silent_for }) => self.events.send(Event::Stalled { silent_for }).await,
+                Some(Step::Finished(reply)) => {
+                    if let Some(answer) = &mut answer {
+                        self.record_held(answer).await?;
+                    }
+                    return self.answered(&reply).await;
+                }
+                Some(Step::Failed(error)) => return Ok(self.failed(error).await),
+                // A step this version does not know changes nothing.
+                Some(_) => {}
+                None => {
+                    let error = ModelError::new(ErrorKind::Other, "the model's answer ended without an end");
+                    return Ok(self.failed(error).await);
+                }
+            }
+        }
+    }
+
+    async fn block_complete(&mut self, answer: &mut Answer, block: Block) -> Result<(), TranscriptError> {
+        let block = self.with_id_of_its_own(answer, block);
+        match &block.kind {
+            // A server refuses blank text when it is sent back.
+            BlockKind::Text { blank: true } => Ok(()),
+            BlockKind::Text { blank: false } => {
+                self.record_held(answer).await?;
+                self.last.text.push(block.json.clone());
+                self.record_block(answer, &block, Piece::Text).await
+            }
+            BlockKind::ToolUse { id, name, input } => {
+                self.record_held(answer).await?;
+                let piece = Piece::Call { id: Arc::clone(id), name: Arc::clone(name) };
+                self.record_block(answer, &block, piece).await?;
+                self.executor.add(Call {
+                    id: Arc::clone(id),
+                    tool: Arc::clone(name),
+                    input: input.clone().map(Arc::new),
+                });
+                self.tally.tool_calls += 1;
+                Ok(())
+            }
+            _ => {
+                answer.held.push(block);
+                Ok(())
+            }
+        }
+    }
+
+    /// Some servers number the calls of every answer anew, but in a conversation an id may be used once.
+    fn with_id_of_its_own(&self, answer: &Answer, mut block: Block) -> Block {
+        let BlockKind::ToolUse { id, .. } = &mut block.kind else { return block };
+        if !self.session.history.view().has_call(id) {
+            return block;
+        }
+        // A block that is no JSON object is left to the view, which leaves it out.
+        let Ok(mut json) = serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(&block.json) else {
+            return block;
+        };
+        let own = format!("toolu_{}_{}", answer.origin.message_id, block.index);
+        json.insert("id".to_owned(), own.as_str().into());
+        *id = own.into();
+        block.json = Bytes::from(serde_json::Value::Object(json).to_string());
+        block
+    }
+
+    async fn record_held(&mut self, answer: &mut Answer) -> Result<(), TranscriptError> {
+        for block in std::mem::take(&mut answer.held) {
+            let piece = match block.kind {
+                BlockKind::Thinking | BlockKind::RedactedThinking => Piece::Thinking,
+                _ => Piece::Other,
+            };
+            self.record_block(answer, &block, piece).await?;
+        }
+        Ok(())
+    }
+
+    async fn record_block(&mut self, answer: &Answer, block: &Block, piece: Piece) -> Result<(), TranscriptError> {
+        let kind = Kind::Assistant { origin: Arc::clone(&answer.origin), piece };
+        let entry = self.session.record(kind, array_of(&block.json), None)?;
+        self.last.entries.push(entry.id);
+        self.events.send(Event::Message(entry)).await;
+        Ok(())
+    }
+
+    async fn retry(&mut self, notice: Notice) {
+        self.tally.retries += 1;
+        self.last.text.clear();
+        self.session.note(LoopKind::Retry.name(), &notice.message, self.turn);
+        self.events.send(Event::Retry(notice)).await;
+    }
+
+    async fn answered(&mut self, reply: &pelton_model::Reply) -> Result<Reply, TranscriptError> {
+        self.tally.usage.add(&reply.usage);
+        let cost = self.account.answered(&reply.model, &reply.usage, self.prices);
+        self.settle(cost.unwrap_or_default());
+        self.session.history.view_mut().counted(&reply.usage);
+        self.last.stop_reason = Some(reply.stop_reason.clone());
+        if let Some(error) = &reply.cut {
+            self.events.send(Event::Cut { reason: error.to_string() }).await;
+            // What is complete is kept, but the rest is asked of somebody else.
+            if error.kind == ErrorKind::Overloaded && !self.fallbacks.is_empty() {
+                self.ask_next_model().await;
+            }
+        }
+        if self.is_over_budget() {
+            self.note(LoopKind::Budget, "the money is spent".to_owned()).await;
+            self.close_calls().await?;
+            return Ok(Reply::OverBudget);
+        }
+        if !self.executor.is_empty() {
+            // The calls count, whatever the stop reason says.
+            return Ok(Reply::ToolUse);
+        }
+        let said_something = !self.last.text.is_empty();
+        Ok(match &reply.stop_reason {
+            _ if reply.cut.is_some() => self.truncated(false).await,
+            StopReason::MaxTokens => {
+                let caps = catalogue::caps(&self.question.model);
+                let more = caps.is_some_and(|caps| caps.output_max > reply.max_tokens);
+                self.truncated(more && reply.max_tokens <= LOW_OUTPUT_TOKENS_MAX).await
+            }
+            StopReason::ContextWindowExceeded => self.truncated(false).await,
+            StopReason::PauseTurn => Reply::Paused,
+            StopReason::Refusal => Reply::Refused,
+            _ if said_something => Reply::EndTurn,
+            _ => Reply::Empty,
+        })
+    }
+
+    async fn truncated(&mut self, cap_can_rise: bool) -> Reply {
+        self.note(LoopKind::Withheld, "the answer was cut".to_owned()).await;
+        Reply::Withheld(Withheld::OutputTruncated { cap_can_rise })
+    }
+
+    async fn failed(&mut self, error: ModelError) -> Reply {
+        let reply = self.meaning(&error);
+        if let Reply::Withheld(_) | Reply::Repairable { .. } | Reply::Fallback = reply {
+            self.note(LoopKind::Withheld, error.to_string()).await;
+        }
+        self.last.error = Some(error);
+        reply
+    }
+
+    fn meaning(&self, error: &ModelError) -> Reply {
+        if let Some((rung, otherwise)) = super::recover::rung(error) {
+            return Reply::Repairable { rung, otherwise };
+        }
+        match &error.kind {
+            ErrorKind::PromptTooLong { tokens, limit } => {
+                let over = tokens.zip(*limit).map_or(0, |(tokens, limit)| tokens.saturating_sub(limit));
+                let could_free = self.shaper.could_free(self.session.history.view());
+                Reply::Withheld(Withheld::PromptTooLong { can_shrink: could_free > 0 && could_free >= over })
+            }
+            ErrorKind::OutputOverflow { .. } => Reply::Withheld(Withheld::PromptTooLong {
+                can_shrink: self.shaper.could_free(self.session.history.view()) > 0,
+            }),
+            ErrorKind::RequestTooLarge | ErrorKind::Image { .. } => Reply::Withheld(Withheld::MediaTooLarge),
+            ErrorKind::Overloaded | ErrorKind::Server if !self.fallbacks.is_empty() => Reply::Fallback,
+            _ if error.status.is_none() && error.error_type.is_none() => Reply::Failed(Failure::Unreachable),
+            _ => Reply::Failed(Failure::Api),
+        }
+    }
+
+    fn note_first_token(&mut self) {
+        if self.tally.first_token_after.is_none() {
+            self.tally.first_token_after = Some(self.world.monotonic().saturating_sub(self.started_at));
+        }
+    }
+}
+
+fn origin(started: &Started) -> Origin {
+    Origin {
+        message_id: started.message_id.to_string(),
+        model: started.model.to_string(),
+        usage: started.usage.clone(),
+        request_id: started.request_id.as_deref().map(str::to_owned),
+    }
+}
+
+fn array_of(block: &Bytes) -> Bytes {
+    let mut array = BytesMut::with_capacity(block.len() + 2);
+    array.put_u8(b'[');
+    array.extend_from_slice(block);
+    array.put_u8(b']');
+    array.freeze()
+}

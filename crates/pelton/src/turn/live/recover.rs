@@ -1,0 +1,139 @@
+//! What is done about errors, between two trips to the model.
+
+use std::sync::Arc;
+
+use pelton_model::{ErrorKind, ModelError, Prefix, catalogue};
+
+use super::Live;
+use crate::context::tools_json;
+use crate::event::{Event, LoopKind};
+use crate::transcript::TranscriptError;
+use crate::turn::decide::{Failure, Rung, Transition};
+
+/// What the model reads when its answer was cut.
+const GO_ON: &str = "Your answer was cut off. Go on exactly where it stopped, without repeating or summarising what \
+you already wrote. If it was long, finish it in smaller parts.";
+/// What the model reads when it said nothing.
+const SAY_SOMETHING: &str = "Your last answer was empty. If the task is done, say so in a sentence; otherwise go on.";
+/// What the model reads when more output is wanted.
+const SAY_MORE: &str = "Go on working on the task: there is room for more. Do not repeat or summarise what is there.";
+/// T4: the output limit is not raised above this.
+const RAISED_OUTPUT_TOKENS_MAX: u32 = 64_000;
+/// The request's bytes the API accepts.
+const REQUEST_BYTES_MAX: usize = 32_000_000;
+
+impl Live<'_> {
+    /// Does what the next trip needs.
+    pub(super) async fn make_ready(&mut self, transition: Transition) -> Result<(), TranscriptError> {
+        match transition {
+            Transition::MaxOutputTokensRecovery => self.say_as_user(GO_ON).await,
+            Transition::EmptyReplyNudge => self.say_as_user(SAY_SOMETHING).await,
+            Transition::TokenBudgetContinuation => self.say_as_user(SAY_MORE).await,
+            Transition::MaxOutputTokensEscalate => self.raise_output_limit().await,
+            Transition::FallbackRetry => {
+                self.ask_next_model().await;
+                Ok(())
+            }
+            Transition::RequestRepair => {
+                self.repair().await;
+                Ok(())
+            }
+            Transition::NextTurn
+            | Transition::PauseTurn
+            | Transition::CollapseDrainRetry
+            | Transition::ReactiveCompactRetry
+            | Transition::StopHookBlocking
+            | Transition::StructuredOutputRetry => Ok(()),
+        }
+    }
+
+    /// T4: the cut answer does not count, and is asked for again with more room.
+    async fn raise_output_limit(&mut self) -> Result<(), TranscriptError> {
+        let most = catalogue::caps(&self.question.model).map_or(RAISED_OUTPUT_TOKENS_MAX, |caps| caps.output_max);
+        self.question.max_tokens = most.min(RAISED_OUTPUT_TOKENS_MAX);
+        let withdrawn = std::mem::take(&mut self.last.entries);
+        if !withdrawn.is_empty() {
+            self.session.withdraw(&withdrawn)?;
+            self.events.send(Event::Tombstone(withdrawn)).await;
+        }
+        Ok(())
+    }
+
+    /// T8, F3–F5: the next model is asked, without the thinking that belongs to the last one.
+    pub(super) async fn ask_next_model(&mut self) {
+        let Some(next) = self.fallbacks.pop_front() else { return };
+        let from = std::mem::replace(&mut self.question.model, catalogue::resolve(&next));
+        let to = self.question.model.clone();
+        if let Some(caps) = catalogue::caps(&to) {
+            self.question.max_tokens = self.question.max_tokens.min(caps.output_max);
+            self.room.window_tokens = caps.window;
+        }
+        self.question.fallback_ready = !self.fallbacks.is_empty();
+        self.session.history.view_mut().leave_out_thinking();
+        self.note(LoopKind::Fallback, format!("{from} does not answer; asking {to}")).await;
+        self.events.send(Event::ModelFallback { from, to }).await;
+    }
+
+    /// T11: leaves out what the request was refused for.
+    async fn repair(&mut self) {
+        let Some(error) = self.last.error.take() else { return };
+        let view = self.session.history.view_mut();
+        let reason = match rung(&error) {
+            Some((Rung::Thinking, _)) => format!("{} thinking blocks were left out", view.leave_out_thinking()),
+            Some((Rung::Image, _)) => {
+                match image_place(&error).filter(|(message, block)| view.leave_out_media_at(*message, *block)) {
+                    Some((message, block)) => format!("the image in block {block} of message {message} was left out"),
+                    None => format!("{} bytes of media were left out", view.leave_out_oldest_media(usize::MAX)),
+                }
+            }
+            Some((Rung::Media, _)) => {
+                let over = view.bytes().saturating_sub(REQUEST_BYTES_MAX / 2).max(1);
+                format!("{} bytes of media were left out, oldest first", view.leave_out_oldest_media(over))
+            }
+            Some((Rung::Tool, _)) => self.leave_out_tool(&error),
+            None => return,
+        };
+        self.note(LoopKind::Repair, reason).await;
+    }
+
+    fn leave_out_tool(&mut self, error: &ModelError) -> String {
+        let Some(index) = tool_place(error).filter(|index| *index < self.tools.len()) else {
+            return "the error names no tool that was offered".to_owned();
+        };
+        let tool = self.tools.remove(index);
+        let tools = tools_json(&self.tools);
+        self.question.prefix = Arc::new(Prefix { system: self.question.prefix.system.clone(), tools });
+        // What comes before the messages has changed, and thinking is bound to it.
+        self.session.history.view_mut().leave_out_thinking();
+        format!("the tool {} was left out", tool.spec().name)
+    }
+}
+
+/// What a refused request could be sent without, and what the refusal is if that was tried.
+pub(super) fn rung(error: &ModelError) -> Option<(Rung, Failure)> {
+    match &error.kind {
+        ErrorKind::ThinkingBound => Some((Rung::Thinking, Failure::Api)),
+        ErrorKind::Image { .. } => Some((Rung::Image, Failure::Media)),
+        ErrorKind::RequestTooLarge => Some((Rung::Media, Failure::Media)),
+        ErrorKind::InvalidRequest if tool_place(error).is_some() => Some((Rung::Tool, Failure::Api)),
+        _ => None,
+    }
+}
+
+/// `messages.7.content.3.image…`: message 7, block 3.
+fn image_place(error: &ModelError) -> Option<(usize, usize)> {
+    let ErrorKind::Image { path: Some(path) } = &error.kind else { return None };
+    let mut words = path.split('.');
+    let (Some("messages"), Some(message), Some("content"), Some(block)) =
+        (words.next(), words.next(), words.next(), words.next())
+    else {
+        return None;
+    };
+    Some((message.parse().ok()?, block.parse().ok()?))
+}
+
+/// `tools.4.custom.input_schema: …`: tool 4.
+fn tool_place(error: &ModelError) -> Option<usize> {
+    let (place, _) = error.message.strip_prefix("tools.")?.split_once('.')?;
+    place.parse().ok()
+}
