@@ -1,4 +1,4 @@
-//! Which crate may depend on which. The manifests say what is, [`ALLOWED`] says what may be.
+//! Which crate may depend on which. The manifests say what is, `ALLOWED` says what may be.
 
 use std::collections::BTreeMap;
 

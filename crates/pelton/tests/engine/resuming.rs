@@ -1,1 +1,218 @@
+//! Going on from what is on disk.
 
+use std::path::{Path, PathBuf};
+
+use pelton::transcript;
+use pelton_testkit::{Script, Step, gate, redacted_thinking, text, thinking, tool};
+use serde_json::{Value, json};
+
+use crate::probe::{Note, Notes};
+use crate::stage::{
+    Stage, blocks, holds, lines, prompt, pulling, resume_from, results_in, run, sh, unmarked,
+};
+
+#[tokio::test]
+async fn loop_P9_pit_L1_a_call_that_was_running_when_the_process_died_is_answered_once_and_not_run_again() {
+    let notes = Notes::default();
+    let script = Script::new()
+        .reply([
+            thinking("All three."),
+            tool("Look", json!({"name": "ended"})).id("toolu_ended"),
+            tool("Change", json!({"name": "hangs", "does": "hang"})).id("toolu_hangs"),
+            tool("Change", json!({"name": "waits"})).id("toolu_waits"),
+        ])
+        .reply([thinking("I see."), text("Going on.")])
+        .reply([text("And on.")])
+        .reply([text("And on and on.")]);
+    let stage = Stage::new(script).await;
+    let mut engine = stage.engine_with(|options| options.tools.extend(notes.tools()));
+    let file = engine.transcript_file().unwrap();
+
+    let mut events = engine.submit(prompt("Go."));
+    pulling(&mut events, holds(|| notes.has(&Note::Begun("hangs".into())))).await;
+    drop(events);
+    drop(engine);
+
+    let resume = || {
+        stage.engine_with(|options| {
+            options.tools.extend(notes.tools());
+            resume_from(options, &file);
+        })
+    };
+    let mut engine = resume();
+    run(&mut engine, "Go on.").await.assert_completed();
+    run(&mut engine, "And on.").await.assert_completed();
+    drop(engine);
+    run(&mut resume(), "And on.").await.assert_completed();
+
+    assert_eq!(notes.begun(), ["ended", "hangs"], "nothing runs again");
+    for request in 2..=4 {
+        let results = results_in(&stage.request(request));
+        let errors: Vec<(&str, bool)> = results.iter().map(|(id, is_error, _)| (id.as_str(), *is_error)).collect();
+        assert_eq!(errors, [("toolu_ended", false), ("toolu_hangs", true), ("toolu_waits", true)], "request {request}");
+        assert!(results[1].2.contains("may or may not have taken effect"), "{}", results[1].2);
+    }
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn loop_P9_loop_E9_a_session_that_ended_well_goes_on_where_it_was() {
+    let script = Script::new()
+        .reply([text("Both."), tool("Bash", sh("echo a")), tool("Bash", sh("exit 3"))])
+        .reply([text("Done.")])
+        .step(Step::reply([text("And on.")]).times(2));
+    let stage = Stage::new(script).await;
+    let mut engine = stage.engine();
+    run(&mut engine, "Go.").await.assert_completed();
+    let file = engine.transcript_file().unwrap();
+    let copy = file.with_file_name("copy.jsonl");
+    std::fs::copy(&file, &copy).unwrap();
+
+    run(&mut engine, "Go on.").await.assert_completed();
+    let session = engine.session_id();
+    let mut resumed = stage.resume(&copy);
+    run(&mut resumed, "Go on.").await.assert_completed();
+
+    // Whether it was resumed or not makes no difference to the model.
+    assert_eq!(unmarked(&stage.request(4)), unmarked(&stage.request(3)));
+    assert_eq!(resumed.session_id(), session);
+    assert_eq!(resumed.transcript_file(), Some(copy.clone()));
+    let lines = lines(&copy);
+    for pair in lines.windows(2) {
+        assert_eq!(pair[1]["parentUuid"], pair[0]["uuid"], "new lines join the chain");
+    }
+    stage.assert_all_played();
+}
+
+/// Everything a conversation can hold, twice.
+fn eventful() -> Script {
+    let read = |n: usize| tool("Read", json!({"file_path": format!("{n}.txt")}));
+    let mut script = Script::new();
+    for n in 0..2 {
+        script = script
+            .reply([
+                thinking(format!("First of all, {n}.")),
+                text("Let me look."),
+                read(0),
+                thinking("Another one."),
+                read(1),
+                read(2),
+                tool("Imagine", json!({})),
+            ])
+            .reply([redacted_thinking("secret"), thinking("Now write."), tool("Bash", sh("echo x >> log.txt"))])
+            .step(Step::status(529))
+            .step(Step::reply([thinking("Too long."), text("Part one,")]).stop("max_tokens"))
+            .reply([thinking("Go on."), text(" part two.")]);
+    }
+    script
+}
+
+/// Runs the eventful conversation to its end; its file.
+async fn converse(stage: &Stage) -> PathBuf {
+    for n in 0..3 {
+        stage.write(&format!("{n}.txt"), &format!("file {n}\n"));
+    }
+    let mut engine = stage.engine();
+    run(&mut engine, "One.").await.assert_completed();
+    run(&mut engine, "Two.").await.assert_completed();
+    engine.transcript_file().unwrap()
+}
+
+#[tokio::test]
+async fn thinking_is_replayed_exactly_after_a_restart() {
+    let stage = Stage::new(eventful().step(Step::reply([thinking("Still."), text("And on.")]).times(2))).await;
+    let file = converse(&stage).await;
+    let last = stage.model.reply_requests().pop().unwrap();
+    assert_eq!(last.body["model"], "claude-sonnet-5-5");
+
+    let mut engine = stage.resume(&file);
+    run(&mut engine, "Three.").await.assert_completed();
+    run(&mut engine, "Four.").await.assert_completed();
+
+    // The strict model checks signatures, their places and everything before them.
+    let request = stage.model.reply_requests().pop().unwrap();
+    let signed = |body: &Value| {
+        let thoughts = blocks(body, "assistant").into_iter().filter(|block| block["type"] == "thinking");
+        thoughts.map(|block| block["signature"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let before = signed(&last.body);
+    assert!(before.len() >= 8 && signed(&request.body).starts_with(&before));
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn loop_P9_pit_L1_a_session_goes_on_from_any_line_its_file_ends_with() {
+    let stage = Stage::new(eventful().step(Step::reply([thinking("Hm."), text("And on.")]).always())).await;
+    let file = converse(&stage).await;
+    let whole = std::fs::read(&file).unwrap();
+    let ends: Vec<usize> = whole.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1).collect();
+    assert!(ends.len() > 20);
+
+    let copy = file.with_file_name("copy.jsonl");
+    for (n, end) in ends.iter().enumerate() {
+        // At a line's end, and in the middle of the next line.
+        let torn = ends.get(n + 1).map_or(*end, |next| (end + next) / 2);
+        for end in [*end, torn] {
+            std::fs::write(&copy, &whole[..end]).unwrap();
+            let mut engine = stage.resume(&copy);
+            run(&mut engine, "Go on.").await.assert_completed();
+            run(&mut engine, "And on.").await.assert_completed();
+            drop(engine);
+            run(&mut stage.resume(&copy), "Once more.").await.assert_completed();
+        }
+    }
+    assert_eq!(stage.read("log.txt"), "x\nx\n", "nothing was run again");
+    stage.model.assert_clean();
+}
+
+#[tokio::test]
+async fn a_transcript_cut_at_any_byte_of_its_end_keeps_all_before() {
+    let stage = Stage::new(eventful()).await;
+    let file = converse(&stage).await;
+    let whole = std::fs::read(&file).unwrap();
+    let ids = |file: &Path| {
+        let loaded = transcript::read(file).unwrap();
+        (loaded.entries.iter().map(|entry| entry.id).collect::<Vec<_>>(), loaded.lines_skipped)
+    };
+    let (all, skipped) = ids(&file);
+    assert_eq!(skipped, 0);
+    let last_line = whole[..whole.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap() + 1;
+    let copy = file.with_file_name("copy.jsonl");
+    for end in last_line..whole.len() {
+        std::fs::write(&copy, &whole[..end]).unwrap();
+        let (kept, skipped) = ids(&copy);
+        let complete = end + 1 == whole.len();
+        let expected = if complete { &all[..] } else { &all[..all.len() - 1] };
+        assert_eq!(kept, expected, "{end}");
+        assert_eq!(skipped, usize::from(!complete && end > last_line), "{end}");
+        assert_eq!(std::fs::read(&copy).unwrap(), &whole[..end], "reading changes nothing");
+    }
+}
+
+#[tokio::test]
+async fn an_interrupted_session_can_be_resumed() {
+    let script = Script::new()
+        .reply([thinking("Hm."), text("Sleeping."), tool("Bash", sh("touch begun; sleep 300"))])
+        .reply([text("I was"), gate("rest")])
+        .reply([text("Good morning.")]);
+    let stage = Stage::new(script).await;
+    let mut engine = stage.engine();
+    let interrupter = engine.interrupter();
+    let mut events = engine.submit(prompt("Sleep."));
+    pulling(&mut events, holds(|| stage.path("begun").exists())).await;
+    interrupter.interrupt();
+    crate::stage::rest(&mut events).await;
+    drop(events);
+    let mut events = engine.submit(prompt("Talk."));
+    pulling(&mut events, stage.model.wait_at_gate("rest")).await;
+    interrupter.interrupt();
+    crate::stage::rest(&mut events).await;
+    drop(events);
+    let file = engine.transcript_file().unwrap();
+    drop(engine);
+
+    run(&mut stage.resume(&file), "Wake up.").await.assert_completed();
+
+    assert_eq!(results_in(&stage.request(3)).len(), 1);
+    stage.assert_all_played();
+}

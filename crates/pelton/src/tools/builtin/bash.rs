@@ -33,7 +33,7 @@ struct BashTool;
 const SPEC: Spec = Spec {
     name: "Bash",
     description: include_str!("bash.md"),
-    input_schema: r#"{"type":"object","properties":{"command":{"type":"string"},"timeout":{"type":"integer","description":"milliseconds"},"description":{"type":"string"},"run_in_background":{"type":"boolean"}},"required":["command"],"additionalProperties":false}"#,
+    input_schema: r#"{"type":"object","properties":{"command":{"type":"string"},"timeout":{"type":"integer","description":"milliseconds"},"description":{"type":"string"}},"required":["command"],"additionalProperties":false}"#,
 };
 
 #[derive(Deserialize)]
@@ -111,13 +111,16 @@ async fn run(input: &Input, cx: &ToolCx) -> Result<Output, String> {
         .timeout
         .map_or(cx.limits.shell_time_default, Duration::from_millis)
         .min(cx.limits.shell_time_max);
+    if cx.cancel.is_cancelled() {
+        return Err(super::INTERRUPTED.to_owned());
+    }
     if tokio::fs::metadata(&cx.cwd).await.is_err() {
         return Ok(lost_directory(cx).await);
     }
     let shell = Shell::find(&cx.env);
-    let (mut tree, directory) = shell.start(&input.command, cx).map_err(|error| {
-        format!("{} could not be started: {error}.", shell.program().display())
-    })?;
+    let (mut tree, directory) = shell
+        .start(&input.command, cx)
+        .map_err(|error| format!("{} could not be started: {error}.", shell.program().display()))?;
     let mut pipes = Pipes::new(&mut tree, cx).ok_or_else(|| "The shell has no pipes.".to_owned())?;
 
     let deadline = Instant::now() + time;
@@ -141,8 +144,7 @@ async fn run(input: &Input, cx: &ToolCx) -> Result<Output, String> {
         Over::Interrupted => stop(&mut tree, &mut pipes, SHELL_KILL_GRACE_SHORT, cx).await,
         Over::TimedOut | Over::PrintedTooMuch => stop(&mut tree, &mut pipes, cx.limits.kill_grace, cx).await,
     };
-    let ended =
-        ended.map_err(|error| format!("The command's end could not be observed: {error}."))?;
+    let ended = ended.map_err(|error| format!("The command's end could not be observed: {error}."))?;
     let left_running = ended.asked && over == Over::Exited;
     let moved = directory.read().filter(|_| over == Over::Exited);
     let captured = pipes.finish().await;

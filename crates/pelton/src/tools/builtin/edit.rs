@@ -98,9 +98,9 @@ fn edit(
 ) -> Result<Output, String> {
     let shown = path.display();
     let refused = |error: DiskError| match error {
-        DiskError::Missing => format!(
-            "{shown} does not exist. To create it leave `old_string` empty, or use Write."
-        ),
+        DiskError::Missing => {
+            format!("{shown} does not exist. To create it leave `old_string` empty, or use Write.")
+        }
         error => format!("{shown} {error}."),
     };
     if input.old_string.is_empty() {
@@ -109,10 +109,7 @@ fn edit(
     let place = Place::find(path).map_err(refused)?;
     let (mut file, found) = place.open().map_err(refused)?;
     if found.metadata.size() > limits.edit_bytes_max {
-        return Err(format!(
-            "{shown} is larger than {} bytes: too large to edit.",
-            limits.edit_bytes_max
-        ));
+        return Err(format!("{shown} is larger than {} bytes: too large to edit.", limits.edit_bytes_max));
     }
     let mut original = Vec::new();
     file.read_to_end(&mut original).map_err(|error| refused(error.into()))?;

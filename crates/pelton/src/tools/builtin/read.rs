@@ -110,9 +110,7 @@ fn read(
     let (page, content, encoding) = match scan(&mut file, wanted, cancel).map_err(refused)? {
         Scan::Text { page, content, encoding } => (page, content, encoding),
         Scan::Media(kind) => {
-            return Err(format!(
-                "{shown} is {kind}. Read shows text only: it cannot show {kind} yet."
-            ));
+            return Err(format!("{shown} is {kind}. Read shows text only: it cannot show {kind} yet."));
         }
         Scan::Binary => {
             return Err(format!(

@@ -103,10 +103,7 @@ fn write(
         Err(error) => return Err(refused(error)),
     };
     if found.metadata.size() > limits.edit_bytes_max {
-        return Err(format!(
-            "{shown} is larger than {} bytes: too large to replace.",
-            limits.edit_bytes_max
-        ));
+        return Err(format!("{shown} is larger than {} bytes: too large to replace.", limits.edit_bytes_max));
     }
     let mut original = Vec::new();
     file.read_to_end(&mut original).map_err(|error| refused(error.into()))?;

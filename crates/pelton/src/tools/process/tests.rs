@@ -138,3 +138,30 @@ async fn a_kept_descriptor_reaches_the_program_and_no_other_does() {
     assert_eq!(open.trim(), "5");
     tree.end(Duration::ZERO, Duration::ZERO).await.unwrap();
 }
+
+/// Plays the engine when this variable names a file, in a second process of this very test.
+const ENGINE: &str = "PELTON_TEST_ENGINE_FILE";
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn an_engine_that_is_killed_takes_the_program_with_it() {
+    if let Some(file) = std::env::var_os(ENGINE) {
+        let script = format!("echo $$ > {}; exec sleep 300", file.display());
+        let _tree = start(&script);
+        sleep(Duration::from_secs(60)).await;
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let file = file_in(&dir);
+    let mut engine = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "tools::process::tests::an_engine_that_is_killed_takes_the_program_with_it"])
+        .env(ENGINE, &file)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let pid = pid_in(&file).await;
+    assert!(runs(pid));
+    engine.kill().unwrap();
+    engine.wait().unwrap();
+    assert_gone(pid).await;
+}

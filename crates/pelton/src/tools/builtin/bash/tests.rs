@@ -148,6 +148,8 @@ async fn an_interrupt_kills_at_once_and_keeps_what_was_printed() {
     assert_gone(&pid_in(&bench, "pid"));
     // A little over the promised 100 ms, for machines that are busy.
     assert!(took < Duration::from_millis(400), "{took:?}");
+    bench.bash("touch started").await.refused(&["Interrupted"]);
+    assert!(!bench.path("started").exists(), "nothing is started after an interrupt");
 }
 
 #[tokio::test]
