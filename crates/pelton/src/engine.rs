@@ -28,7 +28,8 @@ use crate::permission::Gate;
 use crate::session::{Session, content};
 use crate::tools::executor::{Bench, Executor};
 use crate::tools::file_memory::FileMemory;
-use crate::tools::{Progress, Report, ToolCx};
+use crate::tools::structured::{BadSchema, StructuredOutput};
+use crate::tools::{Progress, Report, Tool, ToolCx};
 use crate::transcript::TranscriptError;
 use crate::turn::budget::Purse;
 use crate::turn::live::{LastReply, Live};
@@ -42,6 +43,7 @@ pub struct Engine {
     question: Ask,
     session: Session,
     account: Account,
+    structured: Option<Arc<StructuredOutput>>,
     /// The money, shared with whoever works for this session.
     purse: Arc<Mutex<Purse>>,
     files: Arc<FileMemory>,
@@ -74,6 +76,9 @@ pub enum StartError {
         /// The system's words.
         reason: String,
     },
+    /// The schema of the structured output cannot be used.
+    #[error(transparent)]
+    Schema(#[from] BadSchema),
     /// A cap in money needs a price.
     #[error("the price of {model} is not known, so a budget cannot be kept: set its price, or leave the budget out")]
     NoPrice {
@@ -128,6 +133,11 @@ impl Engine {
             options.retry.clone(),
             Arc::clone(&options.world),
         );
+        let structured = match &options.json_schema {
+            Some(schema) => Some(Arc::new(StructuredOutput::new(schema)?)),
+            None => None,
+        };
+        options.tools.extend(structured.clone().map(|tool| tool as Arc<dyn Tool>));
         let prefix = Prefix { system: options.system_prompt.json(), tools: tools_json(&options.tools) };
         options.model = catalogue::resolve(&options.model);
         options.fallback_models = fallbacks(&options);
@@ -145,6 +155,7 @@ impl Engine {
         question.effort = options.effort;
         question.fallback_ready = !options.fallback_models.is_empty();
         Ok(Self {
+            structured,
             purse: Arc::new(Mutex::new(Purse::new(options.max_budget_usd))),
             client,
             question,
@@ -240,6 +251,7 @@ impl Engine {
             client: &self.client,
             question: self.question.clone(),
             tools: self.options.tools.clone(),
+            structured: self.structured.clone(),
             fallbacks: self.options.fallback_models.iter().cloned().collect(),
             room: room(&self.options),
             shaper: self.options.shaper.as_ref(),
@@ -306,7 +318,7 @@ impl Engine {
             cwd: self.cwd.clone(),
             model: self.options.model.clone(),
             mode: self.options.mode,
-            tools: self.options.tools.iter().map(|tool| tool.spec().name).collect(),
+            tools: self.options.tools.iter().map(|tool| tool.spec().name.to_owned()).collect(),
             api_key_source: self.options.api_key_source,
             transcript: self.session.file(&self.options),
         }
@@ -325,6 +337,10 @@ impl Engine {
         let refused = last.stop_reason == Some(pelton_wire::stop::StopReason::Refusal);
         let mut errors = Vec::new();
         let mut text = answer_text(&last);
+        let structured_output = self.structured.as_ref().and_then(|tool| tool.take());
+        if let (Some(output), Terminal::Completed) = (&structured_output, terminal) {
+            text = output.to_string();
+        }
         let unanswered = text.is_empty();
         match terminal {
             Terminal::Completed | Terminal::CompletedOverHooks if text.is_empty() => {
@@ -389,6 +405,7 @@ impl Engine {
             terminal,
             is_error,
             text,
+            structured_output,
             errors,
             stop_reason: last.stop_reason,
             error: last.error,

@@ -87,7 +87,7 @@ pub struct Init {
     /// How much runs without asking.
     pub mode: Mode,
     /// The tools the model is offered.
-    pub tools: Vec<&'static str>,
+    pub tools: Vec<String>,
     /// Where the credentials came from, in the words of the protocol.
     pub api_key_source: &'static str,
     /// The file the session is recorded in, if it is.
@@ -182,6 +182,8 @@ pub struct Outcome {
     pub is_error: bool,
     /// The last words of the answer, or the error's text.
     pub text: String,
+    /// The answer in the form of the schema, if one was asked for and brought.
+    pub structured_output: Option<Value>,
     /// What went wrong, for endings that have no answer.
     pub errors: Vec<String>,
     /// Why the last answer ended.

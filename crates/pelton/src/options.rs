@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use pelton_model::catalogue::Prices;
 use pelton_model::{Effort, Endpoint, HttpOptions, HttpTransport, RealWorld, RetryPolicy, Thinking, Transport, World};
+use serde_json::Value;
 use uuid::Uuid;
 
 use crate::compact::{LocalShaper, Shaper};
@@ -52,6 +53,8 @@ pub struct Options {
     pub system_prompt: SystemPrompt,
     /// What it may call.
     pub tools: Vec<Arc<dyn Tool>>,
+    /// The JSON schema the answer must fit: it is then brought by a call of the StructuredOutput tool.
+    pub json_schema: Option<Value>,
     /// How many read-only calls run at once.
     pub tool_calls_running_max: usize,
     /// How much runs without asking.
@@ -125,6 +128,7 @@ impl Options {
             effort: None,
             system_prompt: SystemPrompt::default(),
             tools: builtin::all(),
+            json_schema: None,
             tool_calls_running_max: TOOL_CALLS_RUNNING_MAX,
             mode: Mode::Default,
             rules: RuleSet::default(),

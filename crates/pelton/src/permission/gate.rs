@@ -16,6 +16,8 @@ pub enum Access {
     Edit(PathBuf),
     /// Runs a shell command.
     Shell(String),
+    /// Touches nothing but the conversation.
+    Nothing,
 }
 
 /// Judges calls for one session.
@@ -47,6 +49,7 @@ impl Gate {
         match access {
             Access::Read(path) => target(Target::Read(&place(path))),
             Access::Edit(path) => target(Target::Edit(&place(path))),
+            Access::Nothing => target(Target::Nothing),
             Access::Shell(command) => {
                 let looks_only = self.looks_only_inside(command, cwd);
                 target(Target::Shell { command, looks_only })

@@ -116,7 +116,7 @@ impl Rule {
             Specifier::Any => self.tool == "*" || self.governs(request),
             Specifier::Command(pattern) => match request.target {
                 Target::Shell { command, .. } => self.tool == request.tool && pattern.matches(command, need),
-                Target::Read(_) | Target::Edit(_) => false,
+                Target::Read(_) | Target::Edit(_) | Target::Nothing => false,
             },
             Specifier::Path(pattern) => match request.target {
                 Target::Read(place) => self.governs(request) && pattern.matches(place, request.here, need),
@@ -124,7 +124,7 @@ impl Rule {
                 Target::Edit(place) => {
                     (self.tool == "Edit" || need == Need::Either) && pattern.matches(place, request.here, need)
                 }
-                Target::Shell { .. } => false,
+                Target::Shell { .. } | Target::Nothing => false,
             },
         }
     }
@@ -135,7 +135,7 @@ impl Rule {
             || match request.target {
                 Target::Read(_) => self.tool == "Read",
                 Target::Edit(_) => self.tool == "Edit",
-                Target::Shell { .. } => false,
+                Target::Shell { .. } | Target::Nothing => false,
             }
     }
 }
@@ -290,6 +290,7 @@ pub(super) enum Target<'a> {
     Read(&'a Place),
     Edit(&'a Place),
     Shell { command: &'a str, looks_only: bool },
+    Nothing,
 }
 
 /// One call to be judged.
@@ -346,6 +347,7 @@ impl RuleSet {
         let reading = match request.target {
             Target::Read(place) => request.here.contains(place),
             Target::Shell { looks_only, .. } => looks_only,
+            Target::Nothing => true,
             Target::Edit(_) => false,
         };
         if reading {
@@ -364,7 +366,7 @@ impl RuleSet {
         question(mode, match request.target {
             Target::Read(place) => format!("{} is outside the working directories.", place.given.display()),
             Target::Edit(place) => format!("Changing {} needs approval.", place.given.display()),
-            Target::Shell { .. } => "This command needs approval.".to_owned(),
+            Target::Shell { .. } | Target::Nothing => "This command needs approval.".to_owned(),
         })
     }
 }

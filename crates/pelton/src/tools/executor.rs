@@ -17,6 +17,7 @@ use pelton_model::BadInput;
 use serde_json::Value;
 
 use super::schedule::Schedule;
+use super::structured;
 use super::tool::{Output, Safety, Tool, ToolCx};
 use crate::permission::{Gate, Verdict};
 use crate::transcript::{Transcript, TranscriptError};
@@ -57,6 +58,10 @@ pub enum Ending {
     Interrupted,
     /// It was not run because the conversation cannot be recorded.
     Unrecorded,
+    /// It brought the structured output.
+    Structured,
+    /// It brought a structured output that does not fit.
+    Misstructured,
 }
 
 /// What calls are performed with.
@@ -124,8 +129,13 @@ impl Bench {
                 if let Some(moved) = &output.new_cwd {
                     self.cwd.lock().unwrap_or_else(PoisonError::into_inner).clone_from(moved);
                 }
-                let interrupted = cx.cancel.is_cancelled();
-                ended(if interrupted { Ending::Interrupted } else { Ending::Ran }, output)
+                let ending = match (tool.spec().name, output.is_error) {
+                    _ if cx.cancel.is_cancelled() => Ending::Interrupted,
+                    (structured::NAME, false) => Ending::Structured,
+                    (structured::NAME, true) => Ending::Misstructured,
+                    _ => Ending::Ran,
+                };
+                ended(ending, output)
             }
             Err(panic) => ended(Ending::Ran, crashed(&call.tool, panic.as_ref())),
         }

@@ -5,6 +5,7 @@ pub mod schedule; // which calls may run together: pure
 pub mod executor; // runs the calls of one answer
 pub mod file_memory; // which files the session has read
 pub mod process; // children that leave nothing behind
+pub mod structured; // an answer in the form of a schema
 pub mod builtin; // Read, Write, Edit, Bash, Glob, Grep
 mod disk; // files found once, opened without waiting, replaced whole
 mod text; // bytes of a file as characters

@@ -20,7 +20,7 @@ pub use crate::permission::Access;
 /// A capability the model may call by name.
 pub trait Tool: Send + Sync {
     /// Name, description and input schema, as the model is told.
-    fn spec(&self) -> &Spec;
+    fn spec(&self) -> Spec<'_>;
 
     /// Whether this very call may run beside others. Asked after the input was validated.
     fn safety(&self, input: &Value) -> Safety;
@@ -33,14 +33,14 @@ pub trait Tool: Send + Sync {
 }
 
 /// What the model is told about a tool.
-#[derive(Debug, Clone)]
-pub struct Spec {
+#[derive(Debug, Clone, Copy)]
+pub struct Spec<'a> {
     /// The public name, as users' rules and hooks write it.
-    pub name: &'static str,
+    pub name: &'a str,
     /// When to use it, its limits and its error forms.
-    pub description: &'static str,
+    pub description: &'a str,
     /// The JSON schema of its input, as compact JSON text.
-    pub input_schema: &'static str,
+    pub input_schema: &'a str,
 }
 
 /// May a call run while others run?

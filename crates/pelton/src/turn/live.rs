@@ -26,6 +26,7 @@ use crate::event::{Denial, Event, LoopEvent, LoopKind, ToolStarted};
 use crate::history::{Entry, EntryId};
 use crate::session::Session;
 use crate::tools::executor::{Bench, Call, Ending, Executor, Finished};
+use crate::tools::structured::StructuredOutput;
 use crate::tools::{Report, Tool};
 use crate::transcript::TranscriptError;
 
@@ -47,6 +48,8 @@ pub(crate) struct Live<'a> {
     pub question: Ask,
     /// The tools the question offers: one that the API refuses is left out.
     pub tools: Vec<Arc<dyn Tool>>,
+    /// The structured output the answer must have.
+    pub structured: Option<Arc<StructuredOutput>>,
     /// Further models, in the order they are asked.
     pub fallbacks: VecDeque<String>,
     pub room: Room,
@@ -275,6 +278,10 @@ impl Live<'_> {
 fn together(endings: &[Ending]) -> Tools {
     if endings.contains(&Ending::Unrecorded) {
         Tools::Unrecorded
+    } else if endings.contains(&Ending::Structured) {
+        Tools::Structured
+    } else if endings.contains(&Ending::Misstructured) {
+        Tools::Misstructured
     } else if endings.iter().all(|ending| *ending == Ending::Unusable) {
         Tools::Unusable
     } else {

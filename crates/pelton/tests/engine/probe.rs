@@ -62,7 +62,7 @@ impl Notes {
     /// Two tools that write here: `Look` may run beside others, `Change` may not.
     pub fn tools(&self) -> [Arc<dyn Tool>; 2] {
         let probe = |spec, safety| Arc::new(Probe { spec, safety, notes: self.clone() }) as Arc<dyn Tool>;
-        [probe(&LOOK, Safety::Shared), probe(&CHANGE, Safety::Alone)]
+        [probe(LOOK, Safety::Shared), probe(CHANGE, Safety::Alone)]
     }
 }
 
@@ -76,11 +76,11 @@ macro_rules! spec {
     };
 }
 
-static LOOK: Spec = spec!("Look");
-static CHANGE: Spec = spec!("Change");
+const LOOK: Spec<'static> = spec!("Look");
+const CHANGE: Spec<'static> = spec!("Change");
 
 struct Probe {
-    spec: &'static Spec,
+    spec: Spec<'static>,
     safety: Safety,
     notes: Notes,
 }
@@ -103,7 +103,7 @@ struct Input {
 }
 
 impl Tool for Probe {
-    fn spec(&self) -> &Spec {
+    fn spec(&self) -> Spec<'_> {
         self.spec
     }
 

@@ -30,7 +30,7 @@ pub(super) fn tool() -> Arc<dyn Tool> {
 
 struct BashTool;
 
-const SPEC: Spec = Spec {
+const SPEC: Spec<'static> = Spec {
     name: "Bash",
     description: include_str!("bash.md"),
     input_schema: r#"{"type":"object","properties":{"command":{"type":"string"},"timeout":{"type":"integer","description":"milliseconds"},"description":{"type":"string"}},"required":["command"],"additionalProperties":false}"#,
@@ -50,8 +50,8 @@ struct Input {
 }
 
 impl Tool for BashTool {
-    fn spec(&self) -> &Spec {
-        &SPEC
+    fn spec(&self) -> Spec<'_> {
+        SPEC
     }
 
     fn safety(&self, input: &Value) -> Safety {

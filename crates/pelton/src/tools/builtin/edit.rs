@@ -30,7 +30,7 @@ pub(super) fn tool() -> Arc<dyn Tool> {
 
 struct EditTool;
 
-const SPEC: Spec = Spec {
+const SPEC: Spec<'static> = Spec {
     name: "Edit",
     description: include_str!("edit.md"),
     input_schema: r#"{"type":"object","properties":{"file_path":{"type":"string"},"old_string":{"type":"string"},"new_string":{"type":"string"},"replace_all":{"type":"boolean","default":false}},"required":["file_path","old_string","new_string"],"additionalProperties":false}"#,
@@ -47,8 +47,8 @@ struct Input {
 }
 
 impl Tool for EditTool {
-    fn spec(&self) -> &Spec {
-        &SPEC
+    fn spec(&self) -> Spec<'_> {
+        SPEC
     }
 
     fn safety(&self, _input: &Value) -> Safety {

@@ -25,7 +25,7 @@ pub(super) fn tool() -> Arc<dyn Tool> {
 
 struct GlobTool;
 
-const SPEC: Spec = Spec {
+const SPEC: Spec<'static> = Spec {
     name: "Glob",
     description: include_str!("glob.md"),
     input_schema: r#"{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string"}},"required":["pattern"],"additionalProperties":false}"#,
@@ -46,8 +46,8 @@ struct Search {
 }
 
 impl Tool for GlobTool {
-    fn spec(&self) -> &Spec {
-        &SPEC
+    fn spec(&self) -> Spec<'_> {
+        SPEC
     }
 
     fn safety(&self, _input: &Value) -> Safety {

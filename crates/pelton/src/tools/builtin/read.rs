@@ -31,7 +31,7 @@ struct ReadTool;
 /// Bytes of a file that are in memory at once.
 const PIECE_BYTES: usize = 64 * 1024;
 
-const SPEC: Spec = Spec {
+const SPEC: Spec<'static> = Spec {
     name: "Read",
     description: include_str!("read.md"),
     input_schema: r#"{"type":"object","properties":{"file_path":{"type":"string"},"offset":{"type":"integer","minimum":1},"limit":{"type":"integer","minimum":1}},"required":["file_path"],"additionalProperties":false}"#,
@@ -48,8 +48,8 @@ struct Input {
 }
 
 impl Tool for ReadTool {
-    fn spec(&self) -> &Spec {
-        &SPEC
+    fn spec(&self) -> Spec<'_> {
+        SPEC
     }
 
     fn safety(&self, _input: &Value) -> Safety {

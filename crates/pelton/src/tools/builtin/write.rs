@@ -25,7 +25,7 @@ pub(super) fn tool() -> Arc<dyn Tool> {
 
 struct WriteTool;
 
-const SPEC: Spec = Spec {
+const SPEC: Spec<'static> = Spec {
     name: "Write",
     description: include_str!("write.md"),
     input_schema: r#"{"type":"object","properties":{"file_path":{"type":"string"},"content":{"type":"string"}},"required":["file_path","content"],"additionalProperties":false}"#,
@@ -39,8 +39,8 @@ struct Input {
 }
 
 impl Tool for WriteTool {
-    fn spec(&self) -> &Spec {
-        &SPEC
+    fn spec(&self) -> Spec<'_> {
+        SPEC
     }
 
     fn safety(&self, _input: &Value) -> Safety {

@@ -186,6 +186,7 @@ impl Live<'_> {
             StopReason::ContextWindowExceeded => self.truncated(false).await,
             StopReason::PauseTurn => Reply::Paused,
             StopReason::Refusal => Reply::Refused,
+            _ if self.structured.is_some() => Reply::Unstructured,
             _ if said_something => Reply::EndTurn,
             _ => Reply::Empty,
         })

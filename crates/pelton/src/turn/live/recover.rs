@@ -7,6 +7,7 @@ use pelton_model::{ErrorKind, ModelError, Prefix, catalogue};
 use super::Live;
 use crate::context::tools_json;
 use crate::event::{Event, LoopKind};
+use crate::tools::structured::REMINDER;
 use crate::transcript::TranscriptError;
 use crate::turn::decide::{Failure, Rung, Transition};
 
@@ -42,8 +43,10 @@ impl Live<'_> {
             | Transition::PauseTurn
             | Transition::CollapseDrainRetry
             | Transition::ReactiveCompactRetry
-            | Transition::StopHookBlocking
-            | Transition::StructuredOutputRetry => Ok(()),
+            | Transition::StopHookBlocking => Ok(()),
+            // A call that did not fit has its answer already; no call at all needs a word.
+            Transition::StructuredOutputRetry if self.executor.is_empty() => self.say_as_user(REMINDER).await,
+            Transition::StructuredOutputRetry => Ok(()),
         }
     }
 
