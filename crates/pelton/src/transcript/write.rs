@@ -221,6 +221,14 @@ impl Transcript {
     }
 }
 
+impl Drop for Transcript {
+    fn drop(&mut self) {
+        // A wait for the disk that was given up still holds the file for a moment; the session is free now. A lock
+        // that cannot be given back goes with the file.
+        let _ = self.file.unlock();
+    }
+}
+
 fn ends_torn(file: &mut File) -> std::io::Result<bool> {
     if file.seek(SeekFrom::End(0))? == 0 {
         return Ok(false);
@@ -229,4 +237,31 @@ fn ends_torn(file: &mut File) -> std::io::Result<bool> {
     let mut last = [0];
     file.read_exact(&mut last)?;
     Ok(last != *b"\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_free_as_soon_as_it_is_let_go() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || {
+            let facts = Facts {
+                session_id: Uuid::nil(),
+                cwd: PathBuf::new(),
+                version: String::new(),
+                git_branch: None,
+                entrypoint: String::new(),
+            };
+            Transcript::open(&dir.path().join("a.jsonl"), facts, Durability::Synced, None)
+        };
+        let first = open().unwrap();
+        assert!(matches!(open(), Err(TranscriptError::Busy { .. })));
+        // As `sync` does while it waits for the disk.
+        let waiting = Arc::clone(&first.file);
+        drop(first);
+        assert!(open().is_ok());
+        drop(waiting);
+    }
 }
