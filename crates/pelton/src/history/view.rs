@@ -189,7 +189,10 @@ impl View {
             self.insert_result(Part { entry, stand_in: false });
             return Pushed::Seen;
         }
-        let late = |part: &Part| part.stand_in && matches!(&part.entry.kind, Kind::ToolResult { call: answered, .. } if answered == call);
+        let late = |part: &Part| {
+            part.stand_in
+                && matches!(&part.entry.kind, Kind::ToolResult { call: answered, .. } if answered == call)
+        };
         match self.parts.iter().rposition(late) {
             Some(index) => {
                 self.estimated += u64::from(entry.tokens);

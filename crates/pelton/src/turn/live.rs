@@ -7,9 +7,7 @@ use std::time::Duration;
 use bytes::{BufMut, Bytes, BytesMut};
 use futures::StreamExt;
 use pelton_model::stream::Sender;
-use pelton_model::{
-    Ask, Block, BlockKind, Client, ErrorKind, ModelError, Notice, Started, Step, World,
-};
+use pelton_model::{Ask, Block, BlockKind, Client, ErrorKind, ModelError, Notice, Started, Step, World};
 use pelton_wire::stop::StopReason;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -28,7 +26,8 @@ use crate::transcript::TranscriptError;
 const GO_ON: &str = "Your answer was cut off. Go on exactly where it stopped, without repeating or summarising what \
 you already wrote. If it was long, finish it in smaller parts.";
 /// What the model reads when it said nothing.
-const SAY_SOMETHING: &str = "Your last answer was empty. If the task is done, say so in a sentence; otherwise go on.";
+const SAY_SOMETHING: &str =
+    "Your last answer was empty. If the task is done, say so in a sentence; otherwise go on.";
 /// What clients look for after an interruption.
 const INTERRUPTED: &str = "[Request interrupted by user]";
 const INTERRUPTED_IN_TOOLS: &str = "[Request interrupted by user for tool use]";
@@ -114,7 +113,9 @@ impl Hands for Live<'_> {
 
 impl Live<'_> {
     async fn stream_answer(&mut self) -> Result<Reply, TranscriptError> {
-        let mut call = self.client.call(Ask { messages: self.session.history.view_mut().request(), ..self.question.clone() });
+        let mut call = self
+            .client
+            .call(Ask { messages: self.session.history.view_mut().request(), ..self.question.clone() });
         let mut answer = None;
         loop {
             self.start_tools().await;
@@ -204,7 +205,8 @@ impl Live<'_> {
             return block;
         }
         // A block that is no JSON object is left to the view, which leaves it out.
-        let Ok(mut json) = serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(&block.json) else {
+        let Ok(mut json) = serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(&block.json)
+        else {
             return block;
         };
         let own = format!("toolu_{}_{}", answer.origin.message_id, block.index);
@@ -225,7 +227,12 @@ impl Live<'_> {
         Ok(())
     }
 
-    async fn record_block(&mut self, answer: &Answer, block: &Block, piece: Piece) -> Result<(), TranscriptError> {
+    async fn record_block(
+        &mut self,
+        answer: &Answer,
+        block: &Block,
+        piece: Piece,
+    ) -> Result<(), TranscriptError> {
         let kind = Kind::Assistant { origin: Arc::clone(&answer.origin), piece };
         let entry = self.session.record(kind, array_of(&block.json), None)?;
         self.events.send(Event::Message(entry)).await;

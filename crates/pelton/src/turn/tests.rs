@@ -40,22 +40,22 @@ fn the_first_choice_of_a_submission() {
         Memory::default(),
         &Limits::default(),
         &expect![[r#"
-            ToolUse)                                 → FinishTools
-            EndTurn)                                 → Stop(Completed)
-            Truncated)                               → Continue(MaxOutputTokensRecovery)
-            Paused)                                  → Continue(PauseTurn)
-            Empty)                                   → Continue(EmptyReplyNudge)
-            Refused)                                 → Stop(Completed)
-            Aborted)                                 → Stop(AbortedStreaming)
-            Failed(PromptTooLong))                   → Stop(PromptTooLong)
-            Failed(MediaTooLarge))                   → Stop(ImageError)
-            Failed(Api))                             → Stop(ModelError)
-            Failed(Unreachable))                     → Stop(ModelUnreachable)
-            Failed(Unrecorded))                      → Stop(Unrecorded)
-            Tools Done { all_unusable: false })      → Continue(NextTurn)
-            Tools Done { all_unusable: true })       → Continue(NextTurn)
-            Tools Aborted)                           → Stop(AbortedToolExecution)
-            Tools Unrecorded)                        → Stop(Unrecorded)
+            Reply(ToolUse)                       → FinishTools
+            Reply(EndTurn)                       → Stop(Completed)
+            Reply(Truncated)                     → Continue(MaxOutputTokensRecovery)
+            Reply(Paused)                        → Continue(PauseTurn)
+            Reply(Empty)                         → Continue(EmptyReplyNudge)
+            Reply(Refused)                       → Stop(Completed)
+            Reply(Aborted)                       → Stop(AbortedStreaming)
+            Reply(Failed(PromptTooLong))         → Stop(PromptTooLong)
+            Reply(Failed(MediaTooLarge))         → Stop(ImageError)
+            Reply(Failed(Api))                   → Stop(ModelError)
+            Reply(Failed(Unreachable))           → Stop(ModelUnreachable)
+            Reply(Failed(Unrecorded))            → Stop(Unrecorded)
+            Tools(Done { all_unusable: false })  → Continue(NextTurn)
+            Tools(Done { all_unusable: true })   → Continue(NextTurn)
+            Tools(Aborted)                       → Stop(AbortedToolExecution)
+            Tools(Unrecorded)                    → Stop(Unrecorded)
         "#]],
     );
 }
@@ -71,30 +71,35 @@ fn every_bound_reached() {
         last: Some(Transition::NextTurn),
     };
     let limits = Limits { turns_max: Some(5), ..Limits::default() };
-    check(memory, &limits, &expect![[r#"
-        ToolUse)                                 → FinishTools
-        EndTurn)                                 → Stop(Completed)
-        Truncated)                               → Stop(ModelError)
-        Paused)                                  → Stop(Completed)
-        Empty)                                   → Stop(Completed)
-        Refused)                                 → Stop(Completed)
-        Aborted)                                 → Stop(AbortedStreaming)
-        Failed(PromptTooLong))                   → Stop(PromptTooLong)
-        Failed(MediaTooLarge))                   → Stop(ImageError)
-        Failed(Api))                             → Stop(ModelError)
-        Failed(Unreachable))                     → Stop(ModelUnreachable)
-        Failed(Unrecorded))                      → Stop(Unrecorded)
-        Tools Done { all_unusable: false })      → Stop(MaxTurns)
-        Tools Done { all_unusable: true })       → Stop(MalformedToolUse)
-        Tools Aborted)                           → Stop(AbortedToolExecution)
-        Tools Unrecorded)                        → Stop(Unrecorded)
-    "#]]);
+    check(
+        memory,
+        &limits,
+        &expect![[r#"
+        Reply(ToolUse)                       → FinishTools
+        Reply(EndTurn)                       → Stop(Completed)
+        Reply(Truncated)                     → Stop(ModelError)
+        Reply(Paused)                        → Stop(Completed)
+        Reply(Empty)                         → Stop(Completed)
+        Reply(Refused)                       → Stop(Completed)
+        Reply(Aborted)                       → Stop(AbortedStreaming)
+        Reply(Failed(PromptTooLong))         → Stop(PromptTooLong)
+        Reply(Failed(MediaTooLarge))         → Stop(ImageError)
+        Reply(Failed(Api))                   → Stop(ModelError)
+        Reply(Failed(Unreachable))           → Stop(ModelUnreachable)
+        Reply(Failed(Unrecorded))            → Stop(Unrecorded)
+        Tools(Done { all_unusable: false })  → Stop(MaxTurns)
+        Tools(Done { all_unusable: true })   → Stop(MalformedToolUse)
+        Tools(Aborted)                       → Stop(AbortedToolExecution)
+        Tools(Unrecorded)                    → Stop(Unrecorded)
+    "#]],
+    );
 }
 
 /// Walks every run there is under small bounds: from each state, everything that can be seen there.
 #[test]
 fn every_run_ends_and_every_bound_holds() {
-    let limits = Limits { turns_max: Some(4), output_recoveries_max: 2, pauses_max: 2, unusable_in_a_row_max: 2 };
+    let limits =
+        Limits { turns_max: Some(4), output_recoveries_max: 2, pauses_max: 2, unusable_in_a_row_max: 2 };
     let mut visited = HashSet::new();
     let mut walk = vec![(Memory::default(), false, 0u32)];
     let mut ends = HashSet::new();
@@ -113,7 +118,13 @@ fn every_run_ends_and_every_bound_holds() {
                 Next::Stop(terminal) => _ = ends.insert(terminal),
                 Next::FinishTools => walk.push((after, true, steps + 1)),
                 Next::Continue(_) => {
-                    let key = (after.turns, after.output_recoveries, after.pauses, after.nudged, after.unusable_in_a_row);
+                    let key = (
+                        after.turns,
+                        after.output_recoveries,
+                        after.pauses,
+                        after.nudged,
+                        after.unusable_in_a_row,
+                    );
                     if visited.insert((key, steps + 1)) {
                         walk.push((after, false, steps + 1));
                     }
