@@ -263,7 +263,7 @@ fn resumed(args: &RunArgs, env: &Env, options: &Options) -> Result<Option<Resume
         0 => {}
         1 => tell(&format!("warning: a damaged line of {path} was left out; the file is unchanged")),
         lines => {
-            tell(&format!("warning: {lines} damaged lines of {path} were left out; the file is unchanged"))
+            tell(&format!("warning: {lines} damaged lines of {path} were left out; the file is unchanged"));
         }
     }
     Ok(Some(Resumed { file, conversation }))

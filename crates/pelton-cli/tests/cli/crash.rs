@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use pelton_testkit::{Pace, Script, ScriptedModel, Seen, Step, gate, text, thinking, tool};
@@ -68,14 +68,21 @@ fn pit_L1_a_call_cut_by_a_kill_is_answered_once_and_not_run_again() {
 }
 
 #[test]
-fn a_killed_run_leaves_no_command_behind() {
+fn pit_M3_a_killed_run_leaves_no_command_behind() {
     let place = Place::new();
-    let mark = format!("sleep 61.{}", std::process::id());
-    let command = format!("touch began; exec {mark}");
+    let mark = format!("61.{}", std::process::id());
+    // The shell's child, one in the background, one that does not want to end, and one in a session of its own.
+    let stubborn =
+        format!("trap '' TERM INT HUP; while :; do sleep 0.{mark}; done", mark = mark.replace('.', ""));
+    let command = format!("({stubborn}) & setsid sleep {mark} & sleep {mark} & touch began; sleep {mark}");
     let call = tool("Bash", json!({"command": command, "description": "Wait"}));
     let model = model(Script::new().reply([call]));
     kill_in_the_tool(&place, &model);
-    until("the command is gone", || processes_with(&mark).is_empty());
+    let began = Instant::now();
+    until("the commands are gone", || {
+        processes_with(&mark).is_empty() && processes_with(&mark.replace('.', "")).is_empty()
+    });
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
 }
 
 #[test]

@@ -72,17 +72,17 @@ fn check(signal: Signal, code: i32, word: &str, mark: &str) {
 }
 
 #[test]
-fn loop_A5_loop_A7_an_interrupt_ends_the_turn_and_reaps_its_processes() {
+fn loop_A5_loop_A7_pit_M3_an_interrupt_ends_the_turn_and_reaps_its_processes() {
     check(Signal::SIGINT, 130, "interrupted", &a_mark(1));
 }
 
 #[test]
-fn loop_A5_loop_A7_a_termination_ends_the_turn_and_reaps_its_processes() {
+fn loop_A5_loop_A7_pit_M3_a_termination_ends_the_turn_and_reaps_its_processes() {
     check(Signal::SIGTERM, 143, "terminated", &a_mark(2));
 }
 
 #[test]
-fn loop_A5_loop_A7_a_hang_up_ends_the_turn_and_reaps_its_processes() {
+fn loop_A5_loop_A7_pit_M3_a_hang_up_ends_the_turn_and_reaps_its_processes() {
     check(Signal::SIGHUP, 129, "hung up", &a_mark(3));
 }
 
