@@ -47,7 +47,9 @@ impl Tool for CountWords {
 
     fn run<'a>(&'a self, input: Value, cx: &'a ToolCx) -> BoxFuture<'a, Output> {
         Box::pin(async move {
-            let Ok(input) = parse_input::<Input>(&input) else { return Output::error("`file_path` is missing") };
+            let Ok(input) = parse_input::<Input>(&input) else {
+                return Output::error("`file_path` is missing");
+            };
             match tokio::fs::read_to_string(cx.absolute(&input.file_path)).await {
                 Ok(content) => Output::text(format!("{} words", content.split_whitespace().count())),
                 Err(error) => Output::error(format!("cannot read {}: {error}", input.file_path.display())),

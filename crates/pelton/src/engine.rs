@@ -116,7 +116,8 @@ impl Engine {
         );
         let prefix = Prefix { system: options.system_prompt.json(), tools: tools_json(&options.tools) };
         options.model = catalogue::resolve(&options.model);
-        let output_default = catalogue::caps(&options.model).map_or(OUTPUT_TOKENS_UNKNOWN_MODEL, |caps| caps.output_default);
+        let output_default =
+            catalogue::caps(&options.model).map_or(OUTPUT_TOKENS_UNKNOWN_MODEL, |caps| caps.output_default);
         let max_tokens = options.max_output_tokens.unwrap_or(output_default);
         let mut question = Ask::new(options.model.clone(), max_tokens, Arc::new(prefix), Vec::new());
         question.thinking = options.thinking;
@@ -240,7 +241,7 @@ impl Engine {
         let roots = self.roots();
         let spill_dir = match self.session.file(options) {
             Some(file) => file.with_extension("").join("tool-results"),
-                None => options.temp_dir.join(format!("pelton-{}", self.session.id)),
+            None => options.temp_dir.join(format!("pelton-{}", self.session.id)),
         };
         // A full queue loses reports, never results.
         let progress = Progress::new(move |call, report| _ = reports.try_send((Arc::from(call), report)));
@@ -320,9 +321,10 @@ impl Engine {
                     None if terminal == Terminal::MalformedToolUse => {
                         ("The model kept calling tools in ways that cannot be run.".to_owned(), "unknown")
                     }
-                    None => {
-                        ("The model's answer was cut again and again by its output limit.".to_owned(), "max_output_tokens")
-                    }
+                    None => (
+                        "The model's answer was cut again and again by its output limit.".to_owned(),
+                        "max_output_tokens",
+                    ),
                 };
                 text.clone_from(&message);
                 match self.session.record_error(message, name) {

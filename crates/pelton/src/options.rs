@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pelton_model::{Effort, Endpoint, HttpOptions, HttpTransport, RealWorld, RetryPolicy, Thinking, Transport, World};
+use pelton_model::{
+    Effort, Endpoint, HttpOptions, HttpTransport, RealWorld, RetryPolicy, Thinking, Transport, World,
+};
 use uuid::Uuid;
 
 use crate::context::SystemPrompt;

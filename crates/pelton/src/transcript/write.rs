@@ -52,7 +52,9 @@ pub enum TranscriptError {
         reason: String,
     },
     /// Somebody else writes to it.
-    #[error("the session file {path} is in use by another process: end that one, or start a session of your own")]
+    #[error(
+        "the session file {path} is in use by another process: end that one, or start a session of your own"
+    )]
     Busy {
         /// The file.
         path: PathBuf,
@@ -95,16 +97,27 @@ struct Tail {
 
 impl Transcript {
     /// Opens the session's file, making it and its folders if need be. Lines are readable by the user alone.
-    pub fn open(path: &Path, facts: Facts, durability: Durability, newest: Option<Uuid>) -> Result<Self, TranscriptError> {
-        let fail = |error: std::io::Error| TranscriptError::Open { path: path.to_path_buf(), reason: error.to_string() };
+    pub fn open(
+        path: &Path,
+        facts: Facts,
+        durability: Durability,
+        newest: Option<Uuid>,
+    ) -> Result<Self, TranscriptError> {
+        let fail = |error: std::io::Error| TranscriptError::Open {
+            path: path.to_path_buf(),
+            reason: error.to_string(),
+        };
         if let Some(dir) = path.parent() {
             std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(fail)?;
         }
-        let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path).map_err(fail)?;
+        let mut file =
+            OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path).map_err(fail)?;
         // The lock goes with the process, however it ends.
         match file.try_lock() {
             Ok(()) => {}
-            Err(std::fs::TryLockError::WouldBlock) => return Err(TranscriptError::Busy { path: path.to_path_buf() }),
+            Err(std::fs::TryLockError::WouldBlock) => {
+                return Err(TranscriptError::Busy { path: path.to_path_buf() });
+            }
             Err(std::fs::TryLockError::Error(error)) => return Err(fail(error)),
         }
         let torn = ends_torn(&mut file).map_err(fail)?;
@@ -157,7 +170,10 @@ impl Transcript {
         };
         let message = message::assistant(&head, &synthetic.json);
         self.line(synthetic.id, at, |line| {
-            line.field("type", "assistant").raw("message", &message).field("isApiErrorMessage", true).field("error", synthetic.error)
+            line.field("type", "assistant")
+                .raw("message", &message)
+                .field("isApiErrorMessage", true)
+                .field("error", synthetic.error)
         })
     }
 
