@@ -287,6 +287,8 @@ fn mistake(error: &clap::Error) -> String {
     let arg = text_of(error, ContextKind::InvalidArg).unwrap_or_default();
     let suggestion = text_of(error, ContextKind::SuggestedArg)
         .or_else(|| text_of(error, ContextKind::SuggestedValue))
+        // Of one or two letters everything is a neighbour.
+        .filter(|_| arg.trim_start_matches('-').len() > 2)
         .map(|near| format!(" (did you mean '{near}'?)"))
         .unwrap_or_default();
     let allowed = text_of(error, ContextKind::ValidValue).map(|values| format!(" (one of {values})"));

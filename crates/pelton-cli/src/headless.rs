@@ -148,7 +148,7 @@ pub(crate) async fn submit(
         loop {
             tokio::select! {
                 biased;
-                outcome = &mut printed => break outcome,
+                outcome = &mut printed => break Some(outcome),
                 signal = signals.next() => match ending {
                     None => {
                         ending = Some(signal);
@@ -162,17 +162,20 @@ pub(crate) async fn submit(
         }
     };
     drop(engine);
-    // A reader that does not read must not keep a signalled program alive.
-    let finished = async { futures::join!(err.finish(), out.finish()).1 };
-    let written = tokio::select! {
-        biased;
-        written = finished => written,
-        signal = signals.next() => {
-            ending.get_or_insert(signal);
-            Ok(())
-        }
-        () = tokio::time::sleep(END_WAIT), if ending.is_some() => Ok(()),
+    let written = match outcome {
+        None => Ok(()),
+        Some(_) => tokio::select! {
+            biased;
+            (_, written) = futures::future::join(err.finish(), out.finish()) => written,
+            // A reader that does not read must not keep a signalled program alive.
+            signal = signals.next() => {
+                ending.get_or_insert(signal);
+                Ok(())
+            }
+            () = tokio::time::sleep(END_WAIT), if ending.is_some() => Ok(()),
+        },
     };
+    let outcome = outcome.flatten();
     Ok(Ran { outcome, ending, transcript, written, base_url, session })
 }
 

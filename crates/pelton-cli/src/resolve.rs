@@ -258,9 +258,13 @@ fn resumed(args: &RunArgs, env: &Env, options: &Options) -> Result<Option<Resume
         })?,
     };
     let conversation = transcript::read(&file).map_err(|error| Fail::at_start(error.to_string()))?;
-    if conversation.lines_skipped > 0 {
-        let (lines, path) = (conversation.lines_skipped, file.display());
-        tell(&format!("warning: {lines} damaged lines of {path} were left out; the file is unchanged"));
+    let path = file.display();
+    match conversation.lines_skipped {
+        0 => {}
+        1 => tell(&format!("warning: a damaged line of {path} was left out; the file is unchanged")),
+        lines => {
+            tell(&format!("warning: {lines} damaged lines of {path} were left out; the file is unchanged"));
+        }
     }
     Ok(Some(Resumed { file, conversation }))
 }

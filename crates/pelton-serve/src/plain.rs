@@ -4,67 +4,69 @@
 /// The text without control characters and escape sequences; tabs and line ends stay. Invisible characters that
 /// reorder or hide text are shown as `<U+202E>`.
 pub fn plain(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        match c {
-            '\t' | '\n' => safe.push(c),
-            '\u{1b}' => skip_escape(&mut chars),
-            // The same sequences exist as single characters.
-            '\u{9b}' => skip_csi(&mut chars),
-            '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}' => skip_string(&mut chars),
-            c if c.is_control() => {}
-            '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' => {
-                safe.push_str(&format!("<U+{:04X}>", u32::from(c)));
-            }
-            c => safe.push(c),
-        }
-    }
-    safe
+    Plain::default().of(text)
 }
 
-type Chars<'a> = std::iter::Peekable<std::str::Chars<'a>>;
+/// The same for text that comes in pieces: a sequence may begin in one and end in another.
+#[derive(Debug, Default)]
+pub(crate) struct Plain {
+    inside: Inside,
+}
 
-fn skip_escape(chars: &mut Chars<'_>) {
-    match chars.peek() {
-        Some('[') => {
-            chars.next();
-            skip_csi(chars);
+/// What the next character is part of.
+#[derive(Debug, Clone, Copy, Default)]
+enum Inside {
+    #[default]
+    Text,
+    /// Behind an escape character.
+    Escape,
+    /// Behind an escape character and what may come between it and the sequence's last character.
+    Intermediate,
+    /// In a control sequence (CSI), which ends with a letter.
+    Control,
+    /// In a string (OSC, DCS, APC, PM, SOS), which ends with a terminator. One that never comes takes the rest of
+    /// the line only: the text after it is still the user's to read.
+    String,
+}
+
+impl Plain {
+    /// The next piece, made safe.
+    pub fn of(&mut self, text: &str) -> String {
+        let mut safe = String::with_capacity(text.len());
+        for c in text.chars() {
+            self.inside = match (self.inside, c) {
+                (Inside::Escape, '[') => Inside::Control,
+                (Inside::Escape, ']' | 'P' | 'X' | '^' | '_') => Inside::String,
+                (Inside::Escape | Inside::Intermediate, ' '..='/') => Inside::Intermediate,
+                (Inside::Escape | Inside::Intermediate, '0'..='~') => Inside::Text,
+                (Inside::Control, ' '..='?') => Inside::Control,
+                (Inside::Control, '@'..='~') => Inside::Text,
+                (Inside::String, '\u{7}' | '\u{9c}') => Inside::Text,
+                // The terminator is a sequence of two characters; any other ends the string as well.
+                (Inside::String, c) if c != '\n' && c != '\u{1b}' => Inside::String,
+                // Anything that does not belong where it stands ends what it stands in.
+                (_, c) => shown(c, &mut safe),
+            };
         }
-        Some(']' | 'P' | 'X' | '^' | '_') => {
-            chars.next();
-            skip_string(chars);
-        }
-        // Intermediate bytes, then a final one.
-        Some(' '..='/') => {
-            while chars.next_if(|c| (' '..='/').contains(c)).is_some() {}
-            chars.next_if(|c| ('0'..='~').contains(c));
-        }
-        Some('0'..='~') => {
-            chars.next();
-        }
-        _ => {}
+        safe
     }
 }
 
-fn skip_csi(chars: &mut Chars<'_>) {
-    while chars.next_if(|c| (' '..='?').contains(c)).is_some() {}
-    chars.next_if(|c| ('@'..='~').contains(c));
-}
-
-/// Up to the string terminator. One that never comes takes the rest of the line only: the text after it is still
-/// the user's to read.
-fn skip_string(chars: &mut Chars<'_>) {
-    while let Some(c) = chars.next_if(|c| *c != '\n') {
-        match c {
-            '\u{7}' | '\u{9c}' => return,
-            '\u{1b}' => {
-                chars.next_if(|c| *c == '\\');
-                return;
-            }
-            _ => {}
+/// A character outside of sequences: shows it, or begins one.
+fn shown(c: char, safe: &mut String) -> Inside {
+    match c {
+        '\t' | '\n' => safe.push(c),
+        '\u{1b}' => return Inside::Escape,
+        // The same sequences exist as single characters.
+        '\u{9b}' => return Inside::Control,
+        '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}' => return Inside::String,
+        c if c.is_control() => {}
+        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' => {
+            safe.push_str(&format!("<U+{:04X}>", u32::from(c)));
         }
+        c => safe.push(c),
     }
+    Inside::Text
 }
 
 #[cfg(test)]
@@ -92,6 +94,12 @@ mod tests {
             ("日本語 é 👍", "日本語 é 👍"),
         ] {
             assert_eq!(plain(text), expected, "{text:?}");
+            // Wherever it is cut.
+            for (cut, _) in text.char_indices() {
+                let mut pieces = Plain::default();
+                let joined = pieces.of(&text[..cut]) + &pieces.of(&text[cut..]);
+                assert_eq!(joined, expected, "{text:?} cut at {cut}");
+            }
         }
     }
 }

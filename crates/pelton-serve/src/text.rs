@@ -7,7 +7,7 @@ use pelton::Terminal;
 use pelton::event::{Event, Outcome};
 use pelton_model::{DeltaKind, Notice};
 
-use crate::plain::plain;
+use crate::plain::{Plain, plain};
 use crate::print::{Pieces, PrintOptions};
 use crate::progress::{Progress, seconds};
 
@@ -15,6 +15,8 @@ pub(crate) struct Text {
     streams: bool,
     shows_progress: bool,
     progress: Progress,
+    /// The answer as it streams, made safe.
+    answer: Plain,
     /// Text was streamed since the last line end.
     mid_line: bool,
     /// Something of the newest answer was streamed: the result need not be written again.
@@ -27,6 +29,7 @@ impl Text {
             streams: options.out_is_terminal,
             shows_progress: options.err_is_terminal,
             progress: Progress::new(options.colour),
+            answer: Plain::default(),
             mid_line: false,
             streamed: false,
         }
@@ -36,14 +39,16 @@ impl Text {
         let mut pieces = Pieces::default();
         match event {
             Event::Started(_) => self.streamed = false,
-            Event::Delta(delta) if self.streams => {
-                if let DeltaKind::Text(text) = &delta.kind {
-                    let text = plain(text);
+            Event::Delta(delta) if self.streams => match &delta.kind {
+                DeltaKind::BlockStart(_) => self.answer = Plain::default(),
+                DeltaKind::Text(text) => {
+                    let text = self.answer.of(text);
                     self.mid_line = !text.ends_with('\n') && (self.mid_line || !text.is_empty());
                     self.streamed |= !text.is_empty();
                     pieces.to_out = text.into_bytes();
                 }
-            }
+                _ => {}
+            },
             Event::Message(_) | Event::ToolStarted(_) | Event::ToolProgress { .. } if self.shows_progress => {
                 let lines = self.progress.of(event);
                 self.note(lines, &mut pieces);

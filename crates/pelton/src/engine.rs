@@ -15,13 +15,13 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::account::{Account, Tally};
+use crate::compact::Room;
 use crate::context::{Surroundings, git_branch, tools_json};
 use crate::event::{Event, Init, Outcome};
 use crate::history::{History, Kind};
-use crate::compact::Room;
 use crate::limits::{
-    ANSWER_TOKENS_MIN, EVENTS_QUEUED_MAX, FALLBACK_MODELS_MAX, OUTPUT_TOKENS_UNKNOWN_MODEL, REPORTS_QUEUED_MAX,
-    WINDOW_TOKENS_UNKNOWN_MODEL,
+    ANSWER_TOKENS_MIN, EVENTS_QUEUED_MAX, FALLBACK_MODELS_MAX, OUTPUT_TOKENS_UNKNOWN_MODEL,
+    REPORTS_QUEUED_MAX, WINDOW_TOKENS_UNKNOWN_MODEL,
 };
 use crate::options::Options;
 use crate::permission::Gate;
@@ -80,7 +80,9 @@ pub enum StartError {
     #[error(transparent)]
     Schema(#[from] BadSchema),
     /// A cap in money needs a price.
-    #[error("the price of {model} is not known, so a budget cannot be kept: set its price, or leave the budget out")]
+    #[error(
+        "the price of {model} is not known, so a budget cannot be kept: set its price, or leave the budget out"
+    )]
     NoPrice {
         /// The model.
         model: String,
@@ -144,11 +146,13 @@ impl Engine {
         options.limits.fallbacks_max = options.fallback_models.len() as u8;
         let unpriced = |model: &&String| catalogue::cost(model, &Usage::default(), &options.prices).is_none();
         if options.max_budget_usd.is_some()
-            && let Some(model) = std::iter::once(&options.model).chain(&options.fallback_models).find(unpriced)
+            && let Some(model) =
+                std::iter::once(&options.model).chain(&options.fallback_models).find(unpriced)
         {
             return Err(StartError::NoPrice { model: model.clone() });
         }
-        let output_default = catalogue::caps(&options.model).map_or(OUTPUT_TOKENS_UNKNOWN_MODEL, |caps| caps.output_default);
+        let output_default =
+            catalogue::caps(&options.model).map_or(OUTPUT_TOKENS_UNKNOWN_MODEL, |caps| caps.output_default);
         let max_tokens = options.max_output_tokens.unwrap_or(output_default);
         let mut question = Ask::new(options.model.clone(), max_tokens, Arc::new(prefix), Vec::new());
         question.thinking = options.thinking;
@@ -284,7 +288,7 @@ impl Engine {
         let roots = self.roots();
         let spill_dir = match self.session.file(options) {
             Some(file) => file.with_extension("").join("tool-results"),
-                None => options.temp_dir.join(format!("pelton-{}", self.session.id)),
+            None => options.temp_dir.join(format!("pelton-{}", self.session.id)),
         };
         // A full queue loses reports, never results.
         let progress = Progress::new(move |call, report| _ = reports.try_send((Arc::from(call), report)));
@@ -375,15 +379,18 @@ impl Engine {
             | Terminal::MalformedToolUse => {
                 let (message, name) = match &last.error {
                     Some(error) => (format!("API Error: {error}"), error.kind.wire_name()),
-                    None if terminal == Terminal::BlockingLimit => {
-                        ("The conversation fills the context window, and nothing more can be left out of it.".to_owned(), "invalid_request")
-                    }
+                    None if terminal == Terminal::BlockingLimit => (
+                        "The conversation fills the context window, and nothing more can be left out of it."
+                            .to_owned(),
+                        "invalid_request",
+                    ),
                     None if terminal == Terminal::MalformedToolUse => {
                         ("The model kept calling tools in ways that cannot be run.".to_owned(), "unknown")
                     }
-                    None => {
-                        ("The model's answer was cut again and again by its output limit.".to_owned(), "max_output_tokens")
-                    }
+                    None => (
+                        "The model's answer was cut again and again by its output limit.".to_owned(),
+                        "max_output_tokens",
+                    ),
                 };
                 text.clone_from(&message);
                 match self.session.record_error(message, name) {

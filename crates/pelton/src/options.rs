@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pelton_model::catalogue::Prices;
-use pelton_model::{Effort, Endpoint, HttpOptions, HttpTransport, RealWorld, RetryPolicy, Thinking, Transport, World};
+use pelton_model::{
+    Effort, Endpoint, HttpOptions, HttpTransport, RealWorld, RetryPolicy, Thinking, Transport, World,
+};
 use serde_json::Value;
 use uuid::Uuid;
 

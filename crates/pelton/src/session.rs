@@ -52,7 +52,8 @@ impl Session {
 
     /// Opens the file, once. Not at the start of the engine: a session in which nothing is said leaves no trace.
     pub fn open(&mut self, options: &Options, git_branch: Option<String>) -> Result<(), TranscriptError> {
-        let (Some(sessions), Some(path), None) = (&options.sessions, self.file(options), &self.transcript) else {
+        let (Some(sessions), Some(path), None) = (&options.sessions, self.file(options), &self.transcript)
+        else {
             return Ok(());
         };
         let facts = Facts {
@@ -68,7 +69,12 @@ impl Session {
     }
 
     /// Writes an entry down and adds it to the history, in this order.
-    pub fn record(&mut self, kind: Kind, json: Bytes, detail: Option<Bytes>) -> Result<Arc<Entry>, TranscriptError> {
+    pub fn record(
+        &mut self,
+        kind: Kind,
+        json: Bytes,
+        detail: Option<Bytes>,
+    ) -> Result<Arc<Entry>, TranscriptError> {
         self.record_as(fresh_id(self.world.as_ref()), kind, json, detail)
     }
 
@@ -98,10 +104,16 @@ impl Session {
 
     /// Records what a call answered.
     pub fn record_result(&mut self, call: &Arc<str>, output: &Output) -> Result<Arc<Entry>, TranscriptError> {
-        let block = Block::ToolResult { tool_use_id: call, content: result_blocks(output), is_error: output.is_error };
+        let block = Block::ToolResult {
+            tool_use_id: call,
+            content: result_blocks(output),
+            is_error: output.is_error,
+        };
         let detail = match (&output.detail, output.is_error) {
             (Some(detail), _) => Some(Bytes::from(detail.to_string())),
-            (None, true) => Some(Bytes::from(serde_json::Value::from(format!("Error: {}", text_of(output))).to_string())),
+            (None, true) => {
+                Some(Bytes::from(serde_json::Value::from(format!("Error: {}", text_of(output))).to_string()))
+            }
             (None, false) => None,
         };
         let kind = Kind::ToolResult { call: Arc::clone(call), is_error: output.is_error };
@@ -164,9 +176,9 @@ fn result_blocks(output: &Output) -> Vec<Block<'_>> {
             // The API refuses blank text.
             ResultBlock::Text(text) if text.trim().is_empty() => None,
             ResultBlock::Text(text) => Some(Block::Text { text }),
-            ResultBlock::Image { media_type, base64 } => {
-                Some(Block::Image { source: pelton_wire::content::ImageSource::Base64 { media_type, data: base64 } })
-            }
+            ResultBlock::Image { media_type, base64 } => Some(Block::Image {
+                source: pelton_wire::content::ImageSource::Base64 { media_type, data: base64 },
+            }),
         })
         .collect();
     if blocks.is_empty() {

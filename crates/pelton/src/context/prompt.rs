@@ -26,8 +26,11 @@ impl SystemPrompt {
     /// The request's `system` array, with a cache mark on its last block.
     pub fn json(&self) -> Bytes {
         let base = self.custom.as_deref().unwrap_or(Self::BASE);
-        let texts: Vec<&str> =
-            [Some(base), self.appended.as_deref()].into_iter().flatten().filter(|text| !text.trim().is_empty()).collect();
+        let texts: Vec<&str> = [Some(base), self.appended.as_deref()]
+            .into_iter()
+            .flatten()
+            .filter(|text| !text.trim().is_empty())
+            .collect();
         let last = texts.len().saturating_sub(1);
         let blocks: Vec<_> = texts
             .iter()

@@ -129,7 +129,8 @@ impl Entry {
     /// How many content blocks it has. Only prompts can have more than one.
     pub fn block_count(&self) -> usize {
         match self.kind {
-            Kind::Prompt { .. } => serde_json::from_slice::<Vec<serde::de::IgnoredAny>>(&self.json).map_or(1, |blocks| blocks.len()),
+            Kind::Prompt { .. } => serde_json::from_slice::<Vec<serde::de::IgnoredAny>>(&self.json)
+                .map_or(1, |blocks| blocks.len()),
             Kind::ToolResult { .. } | Kind::Assistant { .. } => 1,
         }
     }

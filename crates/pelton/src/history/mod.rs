@@ -1,4 +1,4 @@
-//! What was said. The [`Log`] keeps everything and only grows; the [`View`] is what the model is sent.
+//! What was said. The [`History`] keeps everything and only grows; its [`View`] is what the model is sent.
 //!
 //! Nothing here waits, asks the clock or knows who is watching. Entries are serialised once, when they are made;
 //! requests, transcript lines and client messages wrap the same bytes.
@@ -6,8 +6,8 @@
 mod entry; // one thing that was said, with its bytes
 mod log; // all of it, in order
 mod repair; // what stands in for a result that never came
-mod view; // what the model sees: legal by construction
-mod tokens; // estimates for what the model has not counted yet
+mod tokens;
+mod view; // what the model sees: legal by construction // estimates for what the model has not counted yet
 
 pub use entry::{CallId, Entry, EntryId, Kind, NotAContentArray, Origin, Piece};
 pub use log::History;

@@ -47,7 +47,8 @@ pub(super) fn stand_in(call: &CallId, beside: &Entry) -> Option<Arc<Entry>> {
 }
 
 /// What the model reads in place of media that were left out.
-pub const MEDIA_LEFT_OUT: &str = "[An image or document was left out here because it was too large to be sent.]";
+pub const MEDIA_LEFT_OUT: &str =
+    "[An image or document was left out here because it was too large to be sent.]";
 
 /// The same entry with notes in place of its media; `None` if it has none.
 pub(super) fn without_media(entry: &Entry) -> Option<Entry> {

@@ -21,7 +21,8 @@ fn prompt(text: &str) -> Arc<Entry> {
 }
 
 fn assistant(piece: Piece, content: &Value) -> Arc<Entry> {
-    let origin = Origin { message_id: "msg".into(), model: "m".into(), usage: Usage::default(), request_id: None };
+    let origin =
+        Origin { message_id: "msg".into(), model: "m".into(), usage: Usage::default(), request_id: None };
     entry(Kind::Assistant { origin: Arc::new(origin), piece }, content)
 }
 
@@ -84,7 +85,16 @@ fn check(entries: &[Arc<Entry>], expected: &str) {
 #[test]
 fn blocks_of_one_side_become_one_message() {
     check(
-        &[prompt("env"), prompt("hi"), thinks(), says("a"), calls("1"), calls("2"), answers("1"), answers("2")],
+        &[
+            prompt("env"),
+            prompt("hi"),
+            thinks(),
+            says("a"),
+            calls("1"),
+            calls("2"),
+            answers("1"),
+            answers("2"),
+        ],
         "user: env, hi | assistant: thinking, a, call 1, call 2 | user: result 1, result 2*",
     );
 }
@@ -102,8 +112,14 @@ fn loop_P9_an_open_call_is_closed_until_its_result_comes() {
 fn what_cannot_be_sent_is_left_out() {
     check(&[says("nobody asked"), prompt("hi")], "user: hi*");
     check(&[prompt("hi"), answers("1")], "user: hi*");
-    check(&[prompt("hi"), calls("1"), answers("1"), answers("1")], "user: hi | assistant: call 1 | user: result 1*");
-    check(&[prompt("hi"), calls("1"), calls("1"), answers("1")], "user: hi | assistant: call 1 | user: result 1*");
+    check(
+        &[prompt("hi"), calls("1"), answers("1"), answers("1")],
+        "user: hi | assistant: call 1 | user: result 1*",
+    );
+    check(
+        &[prompt("hi"), calls("1"), calls("1"), answers("1")],
+        "user: hi | assistant: call 1 | user: result 1*",
+    );
     check(&[prompt("hi"), says("a"), thinks(), prompt("b")], "user: hi | assistant: a | user: b*");
     check(&[prompt("hi"), thinks(), prompt("b")], "user: hi, b*");
 }

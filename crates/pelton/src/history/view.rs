@@ -145,7 +145,11 @@ impl View {
         let all = weight(&self.parts);
         // The model's own count includes what we do not hold: tools, system prompt, its own way of counting.
         let target = if self.tokens() > 0 { keep_tokens * all / self.tokens().max(1) } else { keep_tokens };
-        let cut = rounds.iter().copied().find(|cut| all - weight(&self.parts[task_end..*cut]) <= target).unwrap_or(newest);
+        let cut = rounds
+            .iter()
+            .copied()
+            .find(|cut| all - weight(&self.parts[task_end..*cut]) <= target)
+            .unwrap_or(newest);
         let Some(note) = self.parts.get(cut).and_then(|part| left_out(&part.entry)) else { return 0 };
         let freed = weight(&self.parts[task_end..cut]);
         if freed == 0 {
@@ -214,7 +218,8 @@ impl View {
 
     /// Takes back the newest answer, as far as these entries are it.
     pub fn withdraw(&mut self, ids: &[EntryId]) {
-        while self.parts.last().is_some_and(|part| part.entry.is_assistant() && ids.contains(&part.entry.id)) {
+        while self.parts.last().is_some_and(|part| part.entry.is_assistant() && ids.contains(&part.entry.id))
+        {
             if let Some(Part { entry, .. }) = self.parts.pop()
                 && let Kind::Assistant { piece: Piece::Call { id, .. }, .. } = &entry.kind
             {
@@ -227,15 +232,20 @@ impl View {
 
     /// Where answers begin: everything between two of these is one round, calls and results together.
     fn rounds(&self) -> Vec<usize> {
-        let begins = |index: &usize| self.parts[*index].entry.is_assistant() && !self.parts[index - 1].entry.is_assistant();
+        let begins = |index: &usize| {
+            self.parts[*index].entry.is_assistant() && !self.parts[index - 1].entry.is_assistant()
+        };
         (1..self.parts.len()).filter(begins).collect()
     }
 
     /// Positions after parts went.
     fn after_edit(&mut self) {
         self.marked = None;
-        let user_from = self.parts.iter().rposition(|part| part.entry.is_assistant()).map_or(0, |last| last + 1);
-        let results = self.parts[user_from..].iter().take_while(|part| matches!(part.entry.kind, Kind::ToolResult { .. }));
+        let user_from =
+            self.parts.iter().rposition(|part| part.entry.is_assistant()).map_or(0, |last| last + 1);
+        let results = self.parts[user_from..]
+            .iter()
+            .take_while(|part| matches!(part.entry.kind, Kind::ToolResult { .. }));
         self.results_end = user_from + results.count();
     }
 
@@ -302,7 +312,10 @@ impl View {
             self.insert_result(Part { entry, stand_in: false });
             return Pushed::Seen;
         }
-        let late = |part: &Part| part.stand_in && matches!(&part.entry.kind, Kind::ToolResult { call: answered, .. } if answered == call);
+        let late = |part: &Part| {
+            part.stand_in
+                && matches!(&part.entry.kind, Kind::ToolResult { call: answered, .. } if answered == call)
+        };
         match self.parts.iter().rposition(late) {
             Some(index) => {
                 self.estimated += u64::from(entry.tokens);

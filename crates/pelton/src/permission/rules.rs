@@ -73,12 +73,15 @@ impl FromStr for Rule {
         let (tool, specifier) = match trimmed.split_once('(') {
             None => (trimmed, None),
             Some((tool, rest)) => {
-                let inside = rest.strip_suffix(')').ok_or_else(|| fail("the closing ')' is missing".into()))?;
+                let inside =
+                    rest.strip_suffix(')').ok_or_else(|| fail("the closing ')' is missing".into()))?;
                 (tool, Some(inside))
             }
         };
         if tool.is_empty() || !tool.chars().all(|c| c.is_ascii_alphanumeric() || "_-*".contains(c)) {
-            return Err(fail("write a tool name, such as Bash, or a tool with a specifier, such as Bash(ls *)".into()));
+            return Err(fail(
+                "write a tool name, such as Bash, or a tool with a specifier, such as Bash(ls *)".into(),
+            ));
         }
         let specifier = match (tool, specifier) {
             (_, None | Some("*" | "")) => Specifier::Any,
@@ -122,7 +125,8 @@ impl Rule {
                 Target::Read(place) => self.governs(request) && pattern.matches(place, request.here, need),
                 // A file that must not be read must not be written either.
                 Target::Edit(place) => {
-                    (self.tool == "Edit" || need == Need::Either) && pattern.matches(place, request.here, need)
+                    (self.tool == "Edit" || need == Need::Either)
+                        && pattern.matches(place, request.here, need)
                 }
                 Target::Shell { .. } | Target::Nothing => false,
             },
@@ -256,7 +260,9 @@ impl PathPattern {
             Anchor::Home => here.home.as_deref().is_some_and(below),
             Anchor::Start => below(&here.start),
             Anchor::Here => below(&here.cwd),
-            Anchor::Anywhere => path.ancestors().filter_map(Path::file_name).any(|name| self.glob.is_match(name)),
+            Anchor::Anywhere => {
+                path.ancestors().filter_map(Path::file_name).any(|name| self.glob.is_match(name))
+            }
         }
     }
 }
@@ -357,17 +363,24 @@ impl RuleSet {
         if mode == Mode::Plan && !reads {
             return Verdict::Deny("Plan mode: nothing may be changed before the plan is approved.".into());
         }
-        if mode == Mode::AcceptEdits && matches!(request.target, Target::Edit(place) if request.here.contains(place)) {
+        if mode == Mode::AcceptEdits
+            && matches!(request.target, Target::Edit(place) if request.here.contains(place))
+        {
             return Verdict::Allow;
         }
         if self.allow.iter().any(|rule| rule.matches(request, Need::Both)) {
             return Verdict::Allow;
         }
-        question(mode, match request.target {
-            Target::Read(place) => format!("{} is outside the working directories.", place.given.display()),
-            Target::Edit(place) => format!("Changing {} needs approval.", place.given.display()),
-            Target::Shell { .. } | Target::Nothing => "This command needs approval.".to_owned(),
-        })
+        question(
+            mode,
+            match request.target {
+                Target::Read(place) => {
+                    format!("{} is outside the working directories.", place.given.display())
+                }
+                Target::Edit(place) => format!("Changing {} needs approval.", place.given.display()),
+                Target::Shell { .. } | Target::Nothing => "This command needs approval.".to_owned(),
+            },
+        )
     }
 }
 
@@ -382,12 +395,43 @@ fn question(mode: Mode, why: String) -> Verdict {
 const PROTECTED_DIRS: &[&str] =
     &[".git", ".vscode", ".idea", ".husky", ".cargo", ".devcontainer", ".yarn", ".mvn", ".claude"];
 const PROTECTED_FILES: &[&str] = &[
-    ".gitconfig", ".gitmodules", ".bashrc", ".bash_profile", ".bash_login", ".bash_aliases", ".bash_logout", ".zshrc",
-    ".zprofile", ".zshenv", ".zlogin", ".zlogout", ".profile", ".envrc", ".npmrc", ".yarnrc", ".yarnrc.yml",
-    ".pnp.cjs", ".pnp.loader.mjs", ".pnpmfile.cjs", "bunfig.toml", ".bunfig.toml", ".bazelrc", ".bazelversion",
-    ".bazeliskrc", ".pre-commit-config.yaml", "lefthook.yml", "lefthook.yaml", ".lefthook.yml", ".lefthook.yaml",
-    "gradle-wrapper.properties", "maven-wrapper.properties", ".devcontainer.json", ".ripgreprc",
-    "pyrightconfig.json", ".mcp.json", ".claude.json",
+    ".gitconfig",
+    ".gitmodules",
+    ".bashrc",
+    ".bash_profile",
+    ".bash_login",
+    ".bash_aliases",
+    ".bash_logout",
+    ".zshrc",
+    ".zprofile",
+    ".zshenv",
+    ".zlogin",
+    ".zlogout",
+    ".profile",
+    ".envrc",
+    ".npmrc",
+    ".yarnrc",
+    ".yarnrc.yml",
+    ".pnp.cjs",
+    ".pnp.loader.mjs",
+    ".pnpmfile.cjs",
+    "bunfig.toml",
+    ".bunfig.toml",
+    ".bazelrc",
+    ".bazelversion",
+    ".bazeliskrc",
+    ".pre-commit-config.yaml",
+    "lefthook.yml",
+    "lefthook.yaml",
+    ".lefthook.yml",
+    ".lefthook.yaml",
+    "gradle-wrapper.properties",
+    "maven-wrapper.properties",
+    ".devcontainer.json",
+    ".ripgreprc",
+    "pyrightconfig.json",
+    ".mcp.json",
+    ".claude.json",
 ];
 
 /// The protected name a path goes through, if any. Case does not count: some file systems ignore it.

@@ -14,12 +14,7 @@ fn rules(texts: &[&str]) -> Vec<Rule> {
 }
 
 fn here() -> Here {
-    Here {
-        start: "/w".into(),
-        cwd: "/w".into(),
-        home: Some("/home/u".into()),
-        roots: vec!["/w".into()],
-    }
+    Here { start: "/w".into(), cwd: "/w".into(), home: Some("/home/u".into()), roots: vec!["/w".into()] }
 }
 
 fn judge(case: &Case<'_>, tool: &str, target: Target<'_>) -> Verdict {
@@ -86,7 +81,8 @@ fn modes_decide_what_no_rule_names() {
 
 #[test]
 fn command_patterns_have_word_borders_and_vouch_only_for_plain_words() {
-    let case = Case { allow: &["Bash(git diff *)", "Bash(npm run test:*)", "Bash(make)", "Bash(cargo*)"], ..NONE };
+    let case =
+        Case { allow: &["Bash(git diff *)", "Bash(npm run test:*)", "Bash(make)", "Bash(cargo*)"], ..NONE };
     for (command, expected) in [
         ("git diff", "allow"),
         ("git diff --stat", "allow"),
@@ -111,7 +107,8 @@ fn command_patterns_have_word_borders_and_vouch_only_for_plain_words() {
 
 #[test]
 fn deny_beats_ask_beats_allow() {
-    let case = Case { allow: &["Bash"], ask: &["Bash(git push*)"], deny: &["Bash(git push --force*)"], ..NONE };
+    let case =
+        Case { allow: &["Bash"], ask: &["Bash(git push*)"], deny: &["Bash(git push --force*)"], ..NONE };
     bash(&case, "git commit -m x", "allow");
     bash(&case, "git push origin", "ask");
     bash(&case, "git push --force", "deny");
@@ -119,7 +116,11 @@ fn deny_beats_ask_beats_allow() {
 
 #[test]
 fn path_rules_are_anchored_as_written() {
-    let case = Case { mode: Mode::AcceptEdits, deny: &["Edit(/secret/**)", "Edit(*.pem)", "Read(//etc/**)", "Edit(~/x)"], ..NONE };
+    let case = Case {
+        mode: Mode::AcceptEdits,
+        deny: &["Edit(/secret/**)", "Edit(*.pem)", "Read(//etc/**)", "Edit(~/x)"],
+        ..NONE
+    };
     edit(&case, "/w/secret/a", "deny");
     edit(&case, "/w/sub/secret/a", "allow");
     edit(&case, "/w/deep/key.pem", "deny");
@@ -140,7 +141,9 @@ fn path_rules_are_anchored_as_written() {
 
 #[test]
 fn bad_rules_are_named_with_a_way_out() {
-    for (text, part) in [("Bash(ls", "closing ')'"), ("", "tool name"), ("Write(x)", "Edit(...)"), ("Ba sh", "tool name")] {
+    for (text, part) in
+        [("Bash(ls", "closing ')'"), ("", "tool name"), ("Write(x)", "Edit(...)"), ("Ba sh", "tool name")]
+    {
         let error = text.parse::<Rule>().expect_err(text).to_string();
         assert!(error.contains(part), "{error}");
     }

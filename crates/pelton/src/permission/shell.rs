@@ -29,8 +29,8 @@ pub fn plain_words(command: &str) -> Option<Vec<String>> {
                     }
                 }
             }
-            '$' | '`' | '\\' | ';' | '&' | '|' | '<' | '>' | '(' | ')' | '{' | '}' | '#' | '!' | '*' | '?' | '['
-            | ']' | '~' | '^' => return None,
+            '$' | '`' | '\\' | ';' | '&' | '|' | '<' | '>' | '(' | ')' | '{' | '}' | '#' | '!' | '*'
+            | '?' | '[' | ']' | '~' | '^' => return None,
             c if c.is_control() => return None,
             c => word.get_or_insert_default().push(c),
         }
@@ -53,13 +53,20 @@ pub(super) fn words_only_look(words: &[String]) -> bool {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match program.as_str() {
         // Programs none of whose options write, run or connect.
-        "ls" | "pwd" | "cat" | "head" | "tail" | "wc" | "stat" | "echo" | "true" | "false" | "whoami" | "basename"
-        | "dirname" | "realpath" | "readlink" | "cut" | "tr" | "nl" | "tac" | "diff" | "cmp" | "du" | "which"
-        | "grep" | "egrep" | "fgrep" | "uname" | "id" => true,
-        "sort" => !has_option(&args, 'o', "output") && !has_long(&args, &["--compress-program", "--files0-from"]) && !has_option(&args, 'T', "temporary-directory"),
+        "ls" | "pwd" | "cat" | "head" | "tail" | "wc" | "stat" | "echo" | "true" | "false" | "whoami"
+        | "basename" | "dirname" | "realpath" | "readlink" | "cut" | "tr" | "nl" | "tac" | "diff" | "cmp"
+        | "du" | "which" | "grep" | "egrep" | "fgrep" | "uname" | "id" => true,
+        "sort" => {
+            !has_option(&args, 'o', "output")
+                && !has_long(&args, &["--compress-program", "--files0-from"])
+                && !has_option(&args, 'T', "temporary-directory")
+        }
         "uniq" => args.iter().filter(|arg| !arg.starts_with('-')).count() <= 1,
         "date" => args.iter().all(|arg| arg.starts_with('+') || matches!(*arg, "-u" | "--utc" | "-R" | "-I")),
-        "rg" => !has_long(&args, &["--pre", "--hostname-bin", "--search-zip"]) && !has_option(&args, 'z', "search-zip"),
+        "rg" => {
+            !has_long(&args, &["--pre", "--hostname-bin", "--search-zip"])
+                && !has_option(&args, 'z', "search-zip")
+        }
         "find" => !args.iter().any(|arg| {
             ["-exec", "-ok", "-delete", "-fprint", "-fls"].iter().any(|writes| arg.starts_with(writes))
         }),
@@ -71,8 +78,13 @@ pub(super) fn words_only_look(words: &[String]) -> bool {
 fn git_only_looks(args: &[&str]) -> bool {
     // Options before the sub-command can run programs (`-c`, `--exec-path`): none is accepted.
     let Some((command, args)) = args.split_first() else { return false };
-    let looks = matches!(*command, "status" | "log" | "diff" | "show" | "rev-parse" | "ls-files" | "blame" | "shortlog");
-    looks && !has_long(args, &["--output", "--ext-diff", "--textconv", "--exec", "--contents"]) && !args.iter().any(|arg| arg.starts_with("-O"))
+    let looks = matches!(
+        *command,
+        "status" | "log" | "diff" | "show" | "rev-parse" | "ls-files" | "blame" | "shortlog"
+    );
+    looks
+        && !has_long(args, &["--output", "--ext-diff", "--textconv", "--exec", "--contents"])
+        && !args.iter().any(|arg| arg.starts_with("-O"))
 }
 
 /// Whether one of the options is there, abbreviated (`--out`), with a value (`--output=x`) or plain.
@@ -108,9 +120,23 @@ mod tests {
     #[test]
     fn ordinary_inspection_only_looks() {
         for command in [
-            "ls", "ls -la src", "cat a.txt", "head -n 5 'a b.txt'", "grep -rn foo src", "rg foo", "find . -name x.rs",
-            "git status", "git log --oneline -5", "git diff HEAD", "wc -l a", "sort a", "echo \"hi there\"", "pwd",
-            "date +%s", "diff a b", "uniq a",
+            "ls",
+            "ls -la src",
+            "cat a.txt",
+            "head -n 5 'a b.txt'",
+            "grep -rn foo src",
+            "rg foo",
+            "find . -name x.rs",
+            "git status",
+            "git log --oneline -5",
+            "git diff HEAD",
+            "wc -l a",
+            "sort a",
+            "echo \"hi there\"",
+            "pwd",
+            "date +%s",
+            "diff a b",
+            "uniq a",
         ] {
             check(command, true);
         }
@@ -119,12 +145,50 @@ mod tests {
     #[test]
     fn whatever_may_write_run_or_hide_is_unknown() {
         for command in [
-            "", " ", "rm -rf x", "ls; rm x", "ls && rm x", "ls | sh", "cat a > b", "cat $(id)", "cat `id`", "ls $HOME",
-            "cat ~/.ssh/id_rsa", "ls *", "find . -delete", "find . -exec rm {} +", "find . -fprintf x y", "sort -o x a",
-            "sort --output=x a", "sort --out=x a", "sort -no x", "rg --pre sh x", "rg -z x", "git -c a=b log",
-            "git diff --output=x", "git diff --ext-diff", "git push", "git branch new", "PATH=. ls", "uniq a b",
-            "date -s now", "date 01010000", "echo \"$x\"", "echo 'unclosed", "ls\nrm x", "ls & rm x", "FOO=1", "l\\s",
-            "git log --out=x", "env ls", "sudo ls", "xargs rm", "awk 1 a", "sed -n 1p a", "tee x", "git show -Oorder",
+            "",
+            " ",
+            "rm -rf x",
+            "ls; rm x",
+            "ls && rm x",
+            "ls | sh",
+            "cat a > b",
+            "cat $(id)",
+            "cat `id`",
+            "ls $HOME",
+            "cat ~/.ssh/id_rsa",
+            "ls *",
+            "find . -delete",
+            "find . -exec rm {} +",
+            "find . -fprintf x y",
+            "sort -o x a",
+            "sort --output=x a",
+            "sort --out=x a",
+            "sort -no x",
+            "rg --pre sh x",
+            "rg -z x",
+            "git -c a=b log",
+            "git diff --output=x",
+            "git diff --ext-diff",
+            "git push",
+            "git branch new",
+            "PATH=. ls",
+            "uniq a b",
+            "date -s now",
+            "date 01010000",
+            "echo \"$x\"",
+            "echo 'unclosed",
+            "ls\nrm x",
+            "ls & rm x",
+            "FOO=1",
+            "l\\s",
+            "git log --out=x",
+            "env ls",
+            "sudo ls",
+            "xargs rm",
+            "awk 1 a",
+            "sed -n 1p a",
+            "tee x",
+            "git show -Oorder",
         ] {
             check(command, false);
         }

@@ -1,5 +1,5 @@
 //! Runs the calls of one answer while the answer still streams. The order is the [`Schedule`]'s; what happens to
-//! one call, from its input to its output, is [`Bench::perform`].
+//! one call, from its input to its output, is `Bench::perform`.
 //!
 //! Calls are futures inside the executor, not tasks: dropping the executor drops them, and with them whatever
 //! they started.
@@ -100,7 +100,10 @@ impl Bench {
     async fn perform(&self, call: &Call) -> Finished {
         let ended = |ending, output| Finished { output, ending };
         let Some(tool) = self.tool(&call.tool) else {
-            return ended(Ending::Unusable, Output::unusable(format_args!("Error: No such tool available: {}", call.tool)));
+            return ended(
+                Ending::Unusable,
+                Output::unusable(format_args!("Error: No such tool available: {}", call.tool)),
+            );
         };
         let input = match &call.input {
             Ok(input) => input,
@@ -110,7 +113,10 @@ impl Bench {
         let access = match tool.access(input, &cx) {
             Ok(access) => access,
             Err(invalid) => {
-                let text = format!("InputValidationError: {} was called with unusable input: {}", call.tool, invalid.0);
+                let text = format!(
+                    "InputValidationError: {} was called with unusable input: {}",
+                    call.tool, invalid.0
+                );
                 return ended(Ending::Unusable, Output::unusable(text));
             }
         };

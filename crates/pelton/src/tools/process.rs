@@ -5,7 +5,11 @@
 //! never for its pipes to close: whoever it left in the background may hold those open for hours.
 //!
 //! What leaves the group (`set -m`, `setsid`, a daemon) is found on Linux through `/proc`: by its session, or by a
-//! variable of a name made for this one tree, which every descendant inherits.
+//! variable of a name made for this one tree, which every descendant inherits. If this process itself is killed, the
+//! kernel ends the programs and the [`warden`] what they have started.
+
+#[cfg(target_os = "linux")]
+mod warden;
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -53,6 +57,8 @@ pub struct ProcessTree {
     mark: String,
     /// Nothing is left to be killed.
     ended: bool,
+    #[cfg(target_os = "linux")]
+    _warden: Option<std::sync::Arc<warden::Warden>>,
 }
 
 impl ProcessTree {
@@ -64,7 +70,11 @@ impl ProcessTree {
         // Unique among everything running here, also when two sessions draw the same random numbers.
         static STARTED: AtomicU64 = AtomicU64::new(0);
         let parent = nix::unistd::getpid();
-        let mark = format!("PELTON_CALL_{parent}_{}", STARTED.fetch_add(1, Ordering::Relaxed));
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let mark = format!("{}{number}", mark_of(parent));
+        // On duty before there is anything to watch over.
+        #[cfg(target_os = "linux")]
+        let warden = warden::Warden::on_duty(launch.env);
         let mut command = Command::new(launch.program);
         command
             .args(launch.args)
@@ -93,6 +103,8 @@ impl ProcessTree {
             born: linux::started(group),
             mark: mark + "=",
             ended: false,
+            #[cfg(target_os = "linux")]
+            _warden: warden,
         })
     }
 
@@ -201,13 +213,7 @@ fn prepare_child(keep: Option<RawFd>, parent: Pid) -> io::Result<()> {
     }
     #[cfg(not(target_os = "linux"))]
     let _ = parent;
-    // Whatever this process was given and did not mark is not the program's. Kernels before 5.11 cannot do this; what
-    // we open ourselves is always marked.
-    #[cfg(target_os = "linux")]
-    // SAFETY: marks descriptors to be closed by exec; touches no memory.
-    unsafe {
-        libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC);
-    }
+    close_at_exec();
     if let Some(keep) = keep {
         // SAFETY: clears the flags of a descriptor number; `keep` is open, the caller of `start` borrows it.
         if unsafe { libc::fcntl(keep, libc::F_SETFD, 0) } == -1 {
@@ -215,6 +221,21 @@ fn prepare_child(keep: Option<RawFd>, parent: Pid) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// In a child: whatever this process was given and did not mark is not the program's. Kernels before 5.11 cannot do
+/// this; what we open ourselves is always marked.
+fn close_at_exec() {
+    #[cfg(target_os = "linux")]
+    // SAFETY: marks descriptors to be closed by exec; touches no memory.
+    unsafe {
+        libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC);
+    }
+}
+
+/// The beginning of the names of the variables that mark what a process has started.
+fn mark_of(process: Pid) -> String {
+    format!("PELTON_CALL_{process}_")
 }
 
 #[cfg(target_os = "linux")]

@@ -77,8 +77,8 @@ impl Schedule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
     use Safety::{Alone, Shared};
+    use proptest::prelude::*;
 
     fn schedule(calls: &[Safety], running_max: usize) -> Schedule {
         let mut schedule = Schedule::new(running_max);

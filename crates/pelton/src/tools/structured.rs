@@ -13,7 +13,8 @@ use super::tool::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx};
 pub const NAME: &str = "StructuredOutput";
 
 /// What the model reads when it ended without calling it.
-pub const REMINDER: &str = "Give your final answer by calling the StructuredOutput tool, with input that fits its schema.";
+pub const REMINDER: &str =
+    "Give your final answer by calling the StructuredOutput tool, with input that fits its schema.";
 
 /// Errors named in one refusal.
 const ERRORS_TOLD_MAX: usize = 5;
@@ -143,6 +144,9 @@ mod tests {
     #[test]
     fn a_schema_must_be_one_of_an_object() {
         assert!(StructuredOutput::new(&json!({"type": "array"})).is_err());
-        assert!(StructuredOutput::new(&json!({"type": "object", "properties": {"a": {"type": "nonsense"}}})).is_err());
+        assert!(
+            StructuredOutput::new(&json!({"type": "object", "properties": {"a": {"type": "nonsense"}}}))
+                .is_err()
+        );
     }
 }

@@ -52,7 +52,6 @@ pub enum Safety {
     Alone,
 }
 
-
 /// The input does not fit the tool. The text names the field and what would be right.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidInput(pub String);

@@ -48,7 +48,9 @@ pub fn project_key(cwd: &Path) -> String {
 
 /// The 32-bit string hash the SDKs use: `hash * 31 + code unit`, as a signed number, made positive.
 fn hash(text: &str) -> u32 {
-    text.encode_utf16().fold(0i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit))).unsigned_abs()
+    text.encode_utf16()
+        .fold(0i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit)))
+        .unsigned_abs()
 }
 
 fn base36(mut number: u32) -> String {

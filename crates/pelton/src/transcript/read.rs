@@ -144,7 +144,9 @@ impl Lines {
         if bytes.is_empty() {
             return;
         }
-        let Some(line) = std::str::from_utf8(bytes).ok().and_then(|text| serde_json::from_str::<Line<'_>>(text).ok()) else {
+        let Some(line) =
+            std::str::from_utf8(bytes).ok().and_then(|text| serde_json::from_str::<Line<'_>>(text).ok())
+        else {
             self.skipped += 1;
             return;
         };
@@ -194,7 +196,8 @@ impl Lines {
             };
         }
         chain.reverse();
-        let mut entries: Vec<Arc<Entry>> = chain.iter().flat_map(|index| self.links[*index].entries.clone()).collect();
+        let mut entries: Vec<Arc<Entry>> =
+            chain.iter().flat_map(|index| self.links[*index].entries.clone()).collect();
         // Results of parallel calls may hang on branches of their own; the view puts each where it belongs.
         let beside = (0..self.links.len()).filter(|index| !on_chain.contains(index));
         entries.extend(
@@ -268,7 +271,8 @@ fn entries(line: &Line<'_>, id: Uuid) -> Option<Vec<Arc<Entry>>> {
                     call: block.tool_use_id?.into(),
                     is_error: block.is_error.unwrap_or_default(),
                 };
-                let detail = line.tool_use_result.map(|detail| Bytes::copy_from_slice(detail.get().as_bytes()));
+                let detail =
+                    line.tool_use_result.map(|detail| Bytes::copy_from_slice(detail.get().as_bytes()));
                 entry(kind, &[raw])?.with_detail(detail)
             }
             (false, _) => {

@@ -49,7 +49,9 @@ fn sent(loaded: &Loaded) -> String {
     if !view.open_calls().is_empty() {
         return format!("open: {:?}", view.open_calls());
     }
-    String::from_utf8(view.request().concat()).unwrap().replace(r#","cache_control":{"type":"ephemeral"}"#, "")
+    String::from_utf8(view.request().concat())
+        .unwrap()
+        .replace(r#","cache_control":{"type":"ephemeral"}"#, "")
 }
 
 fn conversation() -> Vec<String> {
@@ -104,7 +106,10 @@ fn damage_is_skipped_counted_and_bridged() {
     assert_eq!(loaded.lines_skipped, 2);
     assert_eq!(
         sent(&loaded),
-        SENT.replace(r#"]},{"role":"assistant","content":[{"type":"text","text":"done"}]},{"role":"user","content":["#, ",")
+        SENT.replace(
+            r#"]},{"role":"assistant","content":[{"type":"text","text":"done"}]},{"role":"user","content":["#,
+            ","
+        )
     );
 }
 
@@ -136,7 +141,9 @@ fn results_on_branches_of_their_own_find_their_calls() {
 #[test]
 fn words_of_the_harness_and_blank_text_are_not_sent() {
     let error = json!({"id": "x", "role": "assistant", "model": "<synthetic>", "content": [{"type": "text", "text": "API Error"}]});
-    let lines =
-        [user(1, None, &json!([{"type": "text", "text": "hi"}, {"type": "text", "text": " "}])), line(2, Some(1), "assistant", &error)];
+    let lines = [
+        user(1, None, &json!([{"type": "text", "text": "hi"}, {"type": "text", "text": " "}])),
+        line(2, Some(1), "assistant", &error),
+    ];
     assert_eq!(sent(&load(lines.join("\n"))), r#"{"role":"user","content":[{"type":"text","text":"hi"}]}"#);
 }

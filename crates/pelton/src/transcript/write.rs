@@ -52,7 +52,9 @@ pub enum TranscriptError {
         reason: String,
     },
     /// Somebody else writes to it.
-    #[error("the session file {path} is in use by another process: end that one, or start a session of your own")]
+    #[error(
+        "the session file {path} is in use by another process: end that one, or start a session of your own"
+    )]
     Busy {
         /// The file.
         path: PathBuf,
@@ -95,16 +97,27 @@ struct Tail {
 
 impl Transcript {
     /// Opens the session's file, making it and its folders if need be. Lines are readable by the user alone.
-    pub fn open(path: &Path, facts: Facts, durability: Durability, newest: Option<Uuid>) -> Result<Self, TranscriptError> {
-        let fail = |error: std::io::Error| TranscriptError::Open { path: path.to_path_buf(), reason: error.to_string() };
+    pub fn open(
+        path: &Path,
+        facts: Facts,
+        durability: Durability,
+        newest: Option<Uuid>,
+    ) -> Result<Self, TranscriptError> {
+        let fail = |error: std::io::Error| TranscriptError::Open {
+            path: path.to_path_buf(),
+            reason: error.to_string(),
+        };
         if let Some(dir) = path.parent() {
             std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(fail)?;
         }
-        let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path).map_err(fail)?;
+        let mut file =
+            OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path).map_err(fail)?;
         // The lock goes with the process, however it ends.
         match file.try_lock() {
             Ok(()) => {}
-            Err(std::fs::TryLockError::WouldBlock) => return Err(TranscriptError::Busy { path: path.to_path_buf() }),
+            Err(std::fs::TryLockError::WouldBlock) => {
+                return Err(TranscriptError::Busy { path: path.to_path_buf() });
+            }
             Err(std::fs::TryLockError::Error(error)) => return Err(fail(error)),
         }
         let torn = ends_torn(&mut file).map_err(fail)?;
@@ -157,7 +170,10 @@ impl Transcript {
         };
         let message = message::assistant(&head, &synthetic.json);
         self.line(synthetic.id, at, |line| {
-            line.field("type", "assistant").raw("message", &message).field("isApiErrorMessage", true).field("error", synthetic.error)
+            line.field("type", "assistant")
+                .raw("message", &message)
+                .field("isApiErrorMessage", true)
+                .field("error", synthetic.error)
         })
     }
 
@@ -242,6 +258,14 @@ impl Transcript {
     }
 }
 
+impl Drop for Transcript {
+    fn drop(&mut self) {
+        // A wait for the disk that was given up still holds the file for a moment; the session is free now. A lock
+        // that cannot be given back goes with the file.
+        let _ = self.file.unlock();
+    }
+}
+
 fn ends_torn(file: &mut File) -> std::io::Result<bool> {
     if file.seek(SeekFrom::End(0))? == 0 {
         return Ok(false);
@@ -250,4 +274,31 @@ fn ends_torn(file: &mut File) -> std::io::Result<bool> {
     let mut last = [0];
     file.read_exact(&mut last)?;
     Ok(last != *b"\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_free_as_soon_as_it_is_let_go() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || {
+            let facts = Facts {
+                session_id: Uuid::nil(),
+                cwd: PathBuf::new(),
+                version: String::new(),
+                git_branch: None,
+                entrypoint: String::new(),
+            };
+            Transcript::open(&dir.path().join("a.jsonl"), facts, Durability::Synced, None)
+        };
+        let first = open().unwrap();
+        assert!(matches!(open(), Err(TranscriptError::Busy { .. })));
+        // As `sync` does while it waits for the disk.
+        let waiting = Arc::clone(&first.file);
+        drop(first);
+        assert!(open().is_ok());
+        drop(waiting);
+    }
 }

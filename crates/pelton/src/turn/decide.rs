@@ -338,15 +338,20 @@ impl Memory {
     pub fn note(&mut self, gauges: Gauges, seen: Seen, next: Next) {
         match seen {
             Seen::Reply(Reply::Withheld(withheld)) => self.withheld = Some(withheld),
-            Seen::Reply(Reply::Repairable { otherwise: Failure::Media, .. }) => self.withheld = Some(Withheld::MediaTooLarge),
-            Seen::Reply(Reply::ToolUse | Reply::EndTurn | Reply::Unstructured | Reply::Paused | Reply::Empty) => {
+            Seen::Reply(Reply::Repairable { otherwise: Failure::Media, .. }) => {
+                self.withheld = Some(Withheld::MediaTooLarge)
+            }
+            Seen::Reply(
+                Reply::ToolUse | Reply::EndTurn | Reply::Unstructured | Reply::Paused | Reply::Empty,
+            ) => {
                 self.withheld = None;
                 self.drained_in_a_row = false;
                 self.repaired_in_a_row = 0;
             }
             Seen::Tools(tools) => {
                 self.turns += 1;
-                self.unusable_in_a_row = if tools == Tools::Unusable { self.unusable_in_a_row + 1 } else { 0 };
+                self.unusable_in_a_row =
+                    if tools == Tools::Unusable { self.unusable_in_a_row + 1 } else { 0 };
             }
             _ => {}
         }
@@ -366,7 +371,8 @@ impl Memory {
             Transition::StopHookBlocking => self.stop_hook_blocks += 1,
             Transition::TokenBudgetContinuation => {
                 let small = self.continuation_was_small(gauges);
-                self.small_continuations_in_a_row = if small { self.small_continuations_in_a_row + 1 } else { 0 };
+                self.small_continuations_in_a_row =
+                    if small { self.small_continuations_in_a_row + 1 } else { 0 };
                 self.budget_continuations += 1;
                 self.output_at_continuation = gauges.output_tokens;
             }
@@ -415,14 +421,18 @@ pub fn decide(memory: &Memory, limits: &Limits, gauges: Gauges, seen: Seen) -> N
         Seen::Reply(Reply::Paused) => Stop(Terminal::Completed),
         Seen::Reply(Reply::Empty) if !memory.nudged => Continue(Transition::EmptyReplyNudge),
         Seen::Reply(Reply::Empty) => Stop(Terminal::Completed),
-        Seen::Reply(Reply::Fallback) if memory.fallbacks < limits.fallbacks_max => Continue(Transition::FallbackRetry),
+        Seen::Reply(Reply::Fallback) if memory.fallbacks < limits.fallbacks_max => {
+            Continue(Transition::FallbackRetry)
+        }
         Seen::Reply(Reply::Fallback) => Stop(Terminal::ModelError),
         Seen::Reply(Reply::Repairable { rung, .. })
             if memory.repaired_in_a_row & rung.bit() == 0 && memory.repairs < limits.repairs_max =>
         {
             Continue(Transition::RequestRepair)
         }
-        Seen::Reply(Reply::Repairable { otherwise: Failure::Media, .. }) => recover(memory, limits, Withheld::MediaTooLarge),
+        Seen::Reply(Reply::Repairable { otherwise: Failure::Media, .. }) => {
+            recover(memory, limits, Withheld::MediaTooLarge)
+        }
         Seen::Reply(Reply::Repairable { otherwise, .. }) => Stop(failed(otherwise)),
 
         Seen::Drained { freed: true } => Continue(Transition::CollapseDrainRetry),
@@ -437,7 +447,9 @@ pub fn decide(memory: &Memory, limits: &Limits, gauges: Gauges, seen: Seen) -> N
         Seen::Tools(Tools::Unusable) if memory.unusable_in_a_row + 1 >= limits.unusable_in_a_row_max => {
             Stop(Terminal::MalformedToolUse)
         }
-        Seen::Tools(_) if limits.turns_max.is_some_and(|max| memory.turns + 1 >= max) => Stop(Terminal::MaxTurns),
+        Seen::Tools(_) if limits.turns_max.is_some_and(|max| memory.turns + 1 >= max) => {
+            Stop(Terminal::MaxTurns)
+        }
         Seen::Tools(Tools::Misstructured) => structured_again(memory, limits),
         Seen::Tools(Tools::Done | Tools::Unusable) => Continue(Transition::NextTurn),
 
@@ -460,7 +472,9 @@ fn recover(memory: &Memory, limits: &Limits, withheld: Withheld) -> Next {
     use Next::{Continue, DrainCollapse, ReactiveCompact, Stop};
     match withheld {
         Withheld::PromptTooLong { can_shrink: false } => Stop(Terminal::PromptTooLong),
-        Withheld::PromptTooLong { .. } if !memory.drained_in_a_row && memory.drains < limits.drains_max => DrainCollapse,
+        Withheld::PromptTooLong { .. } if !memory.drained_in_a_row && memory.drains < limits.drains_max => {
+            DrainCollapse
+        }
         Withheld::PromptTooLong { .. } | Withheld::MediaTooLarge if !memory.compacted => ReactiveCompact,
         Withheld::PromptTooLong { .. } => Stop(Terminal::PromptTooLong),
         Withheld::MediaTooLarge => Stop(Terminal::ImageError),
@@ -504,7 +518,8 @@ fn structured_again(memory: &Memory, limits: &Limits) -> Next {
 fn wants_more(memory: &Memory, limits: &Limits, gauges: Gauges) -> bool {
     let Some(wanted) = limits.output_tokens_wanted else { return false };
     let enough = gauges.output_tokens.saturating_mul(100) >= wanted.saturating_mul(OUTPUT_ENOUGH_PERCENT);
-    let small_in_a_row = memory.small_continuations_in_a_row + u8::from(memory.continuation_was_small(gauges));
+    let small_in_a_row =
+        memory.small_continuations_in_a_row + u8::from(memory.continuation_was_small(gauges));
     !enough && small_in_a_row < SMALL_CONTINUATIONS_MAX
 }
 

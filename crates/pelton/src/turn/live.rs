@@ -247,7 +247,8 @@ impl Live<'_> {
         let likely = self.likely_cost();
         self.reserved = self.purse.lock().unwrap_or_else(PoisonError::into_inner).reserve(likely);
         if self.reserved.is_none() {
-            self.note(LoopKind::Budget, "the money is spent, or set aside for calls in flight".to_owned()).await;
+            self.note(LoopKind::Budget, "the money is spent, or set aside for calls in flight".to_owned())
+                .await;
         }
         self.reserved.is_some()
     }

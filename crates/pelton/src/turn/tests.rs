@@ -118,7 +118,13 @@ fn check(limits: &Limits, reply: Reply, below: &[Seen], expected: &str) {
 
 #[test]
 fn each_reason_to_go_on_has_its_bound() {
-    let limits = &Limits { turns_max: Some(3), fallbacks_max: 2, pauses_max: 2, stop_hook_blocks_max: 2, ..Limits::default() };
+    let limits = &Limits {
+        turns_max: Some(3),
+        fallbacks_max: 2,
+        pauses_max: 2,
+        stop_hook_blocks_max: 2,
+        ..Limits::default()
+    };
     let freed = [Seen::Drained { freed: true }];
     let stuck = [Seen::Drained { freed: false }, Seen::Compacted { ok: true }];
     let hopeless = [Seen::Drained { freed: false }, Seen::Compacted { ok: false }];
@@ -151,7 +157,12 @@ fn each_reason_to_go_on_has_its_bound() {
     check(limits, Reply::Empty, &[], "empty_reply_nudge → Completed");
     check(limits, thinking, &[], "request_repair → ModelError");
     check(limits, image, &[Seen::Compacted { ok: false }], "request_repair → ImageError");
-    check(limits, image, &[Seen::Compacted { ok: true }], "request_repair reactive_compact_retry → ImageError");
+    check(
+        limits,
+        image,
+        &[Seen::Compacted { ok: true }],
+        "request_repair reactive_compact_retry → ImageError",
+    );
     // X2, X3, X7, X8, X10
     check(limits, Reply::Aborted, &[], " → AbortedStreaming");
     check(limits, Reply::ToolUse, &[Seen::Tools(Tools::Aborted)], " → AbortedToolExecution");
@@ -214,7 +225,11 @@ fn loop_B4_more_is_asked_for_until_there_is_enough_or_no_more_to_come() {
     assert_eq!(continued(1_000, &[899, 1]), 1, "90 % is enough");
     assert_eq!(continued(1_000, &[900]), 0);
     assert_eq!(continued(10_000, &[0, 100, 100, 100, 100]), 3, "three small ones in a row end it");
-    assert_eq!(continued(10_000, &[0, 100, 100, 600, 100, 100, 499]), 6, "a large one starts the count again");
+    assert_eq!(
+        continued(10_000, &[0, 100, 100, 600, 100, 100, 499]),
+        6,
+        "a large one starts the count again"
+    );
     assert_eq!(continued(10_000, &[500; 40]), 17);
 }
 
@@ -264,7 +279,8 @@ struct Walk {
 }
 
 fn walk(limits: &Limits, trips_max: u64, output_steps: &[u64]) -> Walk {
-    let mut walk = Walk { states: 0, edges: BTreeSet::new(), terminals: HashSet::new(), transitions: HashSet::new() };
+    let mut walk =
+        Walk { states: 0, edges: BTreeSet::new(), terminals: HashSet::new(), transitions: HashSet::new() };
     let mut visited = HashSet::new();
     let mut open = vec![(Memory::default(), Phase::Ask, Gauges::default())];
     while let Some((memory, phase, gauges)) = open.pop() {
@@ -275,16 +291,21 @@ fn walk(limits: &Limits, trips_max: u64, output_steps: &[u64]) -> Walk {
                 let next = decide(&memory, limits, gauges, seen);
                 let mut after = memory;
                 after.note(gauges, seen, next);
-                let kept = lasting(&after).iter().zip(lasting(&memory)).all(|(after, before)| *after >= before);
+                let kept =
+                    lasting(&after).iter().zip(lasting(&memory)).all(|(after, before)| *after >= before);
                 assert!(kept, "a counter was reset: {memory:?} {seen:?}");
                 match next {
                     Next::Stop(terminal) => {
                         walk.terminals.insert(terminal);
                         walk.edges.insert((phase, format!("{terminal:?}")));
-                        let failed_recovery = after.withheld.is_some() && matches!(seen, Seen::Reply(Reply::EndTurn));
+                        let failed_recovery =
+                            after.withheld.is_some() && matches!(seen, Seen::Reply(Reply::EndTurn));
                         assert!(!failed_recovery, "a recovered error is forgotten: {after:?}");
                         if terminal == Terminal::Completed {
-                            assert!(after.withheld.is_none() || seen == Seen::Reply(Reply::Refused), "{after:?} {seen:?}");
+                            assert!(
+                                after.withheld.is_none() || seen == Seen::Reply(Reply::Refused),
+                                "{after:?} {seen:?}"
+                            );
                         }
                     }
                     Next::Continue(transition) => {
@@ -330,8 +351,18 @@ static ALL_RUNS: LazyLock<Walk> = LazyLock::new(|| walk(&small(), 16, &[0]));
 #[test]
 fn every_run_ends_every_bound_holds_and_nothing_resets_it() {
     assert!(ALL_RUNS.states > 10_000, "{} states", ALL_RUNS.states);
-    assert_eq!(ALL_RUNS.terminals.len(), Terminal::ALL.len(), "every ending is reachable: {:?}", ALL_RUNS.terminals);
-    assert_eq!(ALL_RUNS.transitions.len(), Transition::ALL.len(), "so is every reason: {:?}", ALL_RUNS.transitions);
+    assert_eq!(
+        ALL_RUNS.terminals.len(),
+        Terminal::ALL.len(),
+        "every ending is reachable: {:?}",
+        ALL_RUNS.terminals
+    );
+    assert_eq!(
+        ALL_RUNS.transitions.len(),
+        Transition::ALL.len(),
+        "so is every reason: {:?}",
+        ALL_RUNS.transitions
+    );
 }
 
 #[test]

@@ -139,29 +139,34 @@ async fn a_kept_descriptor_reaches_the_program_and_no_other_does() {
     tree.end(Duration::ZERO, Duration::ZERO).await.unwrap();
 }
 
-/// Plays the engine when this variable names a file, in a second process of this very test.
-const ENGINE: &str = "PELTON_TEST_ENGINE_FILE";
+/// Plays the engine when this variable has a script, in a second process of this very test.
+const ENGINE: &str = "PELTON_TEST_ENGINE_SCRIPT";
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn an_engine_that_is_killed_takes_the_program_with_it() {
-    if let Some(file) = std::env::var_os(ENGINE) {
-        let script = format!("echo $$ > {}; exec sleep 300", file.display());
-        let _tree = start(&script);
+async fn an_engine_that_is_killed_takes_everything_with_it() {
+    if let Some(script) = std::env::var_os(ENGINE) {
+        let _tree = start(script.to_str().unwrap());
         sleep(Duration::from_secs(60)).await;
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
-    let file = file_in(&dir);
-    let mut engine = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "tools::process::tests::an_engine_that_is_killed_takes_the_program_with_it"])
-        .env(ENGINE, &file)
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    let pid = pid_in(&file).await;
-    assert!(runs(pid));
-    engine.kill().unwrap();
-    engine.wait().unwrap();
-    assert_gone(pid).await;
+    for script in [
+        "echo $$ > FILE; exec sleep 300",
+        "sh -c 'echo $$ > FILE; exec sleep 300'; true",
+        "setsid sh -c \"trap '' TERM HUP; echo \\$\\$ > FILE; while :; do sleep 300; done\" & wait",
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let file = file_in(&dir);
+        let mut engine = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "tools::process::tests::an_engine_that_is_killed_takes_everything_with_it"])
+            .env(ENGINE, script.replace("FILE", file.to_str().unwrap()))
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let pid = pid_in(&file).await;
+        assert!(runs(pid), "{script}");
+        engine.kill().unwrap();
+        engine.wait().unwrap();
+        assert_gone(pid).await;
+    }
 }

@@ -117,7 +117,8 @@ impl Live<'_> {
             return block;
         }
         // A block that is no JSON object is left to the view, which leaves it out.
-        let Ok(mut json) = serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(&block.json) else {
+        let Ok(mut json) = serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(&block.json)
+        else {
             return block;
         };
         let own = format!("toolu_{}_{}", answer.origin.message_id, block.index);
@@ -138,7 +139,12 @@ impl Live<'_> {
         Ok(())
     }
 
-    async fn record_block(&mut self, answer: &Answer, block: &Block, piece: Piece) -> Result<(), TranscriptError> {
+    async fn record_block(
+        &mut self,
+        answer: &Answer,
+        block: &Block,
+        piece: Piece,
+    ) -> Result<(), TranscriptError> {
         let kind = Kind::Assistant { origin: Arc::clone(&answer.origin), piece };
         let entry = self.session.record(kind, array_of(&block.json), None)?;
         self.last.entries.push(entry.id);

@@ -15,9 +15,11 @@ use crate::turn::decide::{Failure, Rung, Transition};
 const GO_ON: &str = "Your answer was cut off. Go on exactly where it stopped, without repeating or summarising what \
 you already wrote. If it was long, finish it in smaller parts.";
 /// What the model reads when it said nothing.
-const SAY_SOMETHING: &str = "Your last answer was empty. If the task is done, say so in a sentence; otherwise go on.";
+const SAY_SOMETHING: &str =
+    "Your last answer was empty. If the task is done, say so in a sentence; otherwise go on.";
 /// What the model reads when more output is wanted.
-const SAY_MORE: &str = "Go on working on the task: there is room for more. Do not repeat or summarise what is there.";
+const SAY_MORE: &str =
+    "Go on working on the task: there is room for more. Do not repeat or summarise what is there.";
 /// T4: the output limit is not raised above this.
 const RAISED_OUTPUT_TOKENS_MAX: u32 = 64_000;
 /// The request's bytes the API accepts.
@@ -52,7 +54,8 @@ impl Live<'_> {
 
     /// T4: the cut answer does not count, and is asked for again with more room.
     async fn raise_output_limit(&mut self) -> Result<(), TranscriptError> {
-        let most = catalogue::caps(&self.question.model).map_or(RAISED_OUTPUT_TOKENS_MAX, |caps| caps.output_max);
+        let most =
+            catalogue::caps(&self.question.model).map_or(RAISED_OUTPUT_TOKENS_MAX, |caps| caps.output_max);
         self.question.max_tokens = most.min(RAISED_OUTPUT_TOKENS_MAX);
         let withdrawn = std::mem::take(&mut self.last.entries);
         if !withdrawn.is_empty() {
@@ -82,11 +85,18 @@ impl Live<'_> {
         let Some(error) = self.last.error.take() else { return };
         let view = self.session.history.view_mut();
         let reason = match rung(&error) {
-            Some((Rung::Thinking, _)) => format!("{} thinking blocks were left out", view.leave_out_thinking()),
+            Some((Rung::Thinking, _)) => {
+                format!("{} thinking blocks were left out", view.leave_out_thinking())
+            }
             Some((Rung::Image, _)) => {
-                match image_place(&error).filter(|(message, block)| view.leave_out_media_at(*message, *block)) {
-                    Some((message, block)) => format!("the image in block {block} of message {message} was left out"),
-                    None => format!("{} bytes of media were left out", view.leave_out_oldest_media(usize::MAX)),
+                match image_place(&error).filter(|(message, block)| view.leave_out_media_at(*message, *block))
+                {
+                    Some((message, block)) => {
+                        format!("the image in block {block} of message {message} was left out")
+                    }
+                    None => {
+                        format!("{} bytes of media were left out", view.leave_out_oldest_media(usize::MAX))
+                    }
                 }
             }
             Some((Rung::Media, _)) => {

@@ -1,0 +1,268 @@
+//! Killed in the middle, and gone on with: nothing that was told is lost, and nothing is done twice.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use pelton_testkit::{Pace, Script, ScriptedModel, Seen, Step, gate, text, thinking, tool};
+use serde_json::{Value, json};
+
+use crate::place::{Commanded, Place, lines_of, model, processes_with, until, wait};
+
+const STREAM: [&str; 3] = ["--output-format", "stream-json", "--verbose"];
+
+/// A step that takes long, says that it began, and counts how often it ran.
+fn long_step() -> [pelton_testkit::Part; 2] {
+    let command = "echo ran >> count; touch began; sleep 60";
+    [
+        text("This takes a while."),
+        tool("Bash", json!({"command": command, "description": "Wait"})).id("toolu_long"),
+    ]
+}
+
+/// The answers to a call in a request.
+fn answers(seen: &Seen, call: &str) -> Vec<Value> {
+    let messages = seen.body["messages"].as_array().unwrap();
+    let blocks = messages.iter().flat_map(|message| message["content"].as_array().unwrap());
+    blocks.filter(|block| block["tool_use_id"] == call).cloned().collect()
+}
+
+/// All that was said, in a request.
+fn said(seen: &Seen) -> String {
+    seen.body["messages"].to_string()
+}
+
+fn kill_in_the_tool(place: &Place, model: &ScriptedModel) {
+    let running =
+        place.task(model, ["take your time", "--allowedTools", "Bash(*)"].into_iter().chain(STREAM)).start();
+    until("the command runs", || place.has("began"));
+    running.signal(Signal::SIGKILL);
+    assert_eq!(running.end().signal, Some(9));
+}
+
+#[test]
+fn pit_L1_a_call_cut_by_a_kill_is_answered_once_and_not_run_again() {
+    let place = Place::new();
+    let model = model(Script::new().reply(long_step()).reply([text("gone on")]).reply([text("and on")]));
+    kill_in_the_tool(&place, &model);
+
+    let ran = place.task(&model, ["go on", "--continue"]).run();
+    assert_eq!(ran.well(), "gone on\n");
+    let id = place.transcripts()[0].file_stem().unwrap().to_str().unwrap().to_owned();
+    assert_eq!(place.task(&model, ["and further", "--resume", &id]).run().well(), "and on\n");
+
+    // The strict model refuses histories with an open call, or with one answered twice.
+    model.assert_clean();
+    let requests = model.reply_requests();
+    for seen in &requests[1..] {
+        let answers = answers(seen, "toolu_long");
+        assert_eq!(answers.len(), 1, "{}", said(seen));
+        assert_eq!(answers[0]["is_error"], true);
+    }
+    assert!(said(&requests[2]).contains("take your time"));
+    assert!(said(&requests[2]).contains("gone on"));
+    assert_eq!(place.read("count"), "ran\n");
+    // It is one conversation in one file.
+    assert_eq!(place.transcripts().len(), 1);
+}
+
+#[test]
+fn pit_M3_a_killed_run_leaves_no_command_behind() {
+    let place = Place::new();
+    let mark = format!("61.{}", std::process::id());
+    // The shell's child, one in the background, one that does not want to end, and one in a session of its own.
+    let stubborn =
+        format!("trap '' TERM INT HUP; while :; do sleep 0.{mark}; done", mark = mark.replace('.', ""));
+    let command = format!("({stubborn}) & setsid sleep {mark} & sleep {mark} & touch began; sleep {mark}");
+    let call = tool("Bash", json!({"command": command, "description": "Wait"}));
+    let model = model(Script::new().reply([call]));
+    kill_in_the_tool(&place, &model);
+    let began = Instant::now();
+    until("the commands are gone", || {
+        processes_with(&mark).is_empty() && processes_with(&mark.replace('.', "")).is_empty()
+    });
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+}
+
+#[test]
+fn what_was_told_of_a_cut_answer_is_kept() {
+    let place = Place::new();
+    let model = model(
+        Script::new()
+            .reply([thinking("Hm."), text("First things first."), gate("never"), text("Never said.")])
+            .reply([text("gone on")]),
+    );
+    let mut running = place.task(&model, ["begin"].into_iter().chain(STREAM));
+    let mut child = running.spawn().unwrap();
+    // The block is told while the answer still streams.
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.contains("First things first.")));
+    wait(model.wait_at_gate("never"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+
+    assert_eq!(place.task(&model, ["--continue", "go on"]).run().well(), "gone on\n");
+    model.assert_clean();
+    let second = said(&model.reply_requests()[1]);
+    for words in ["begin", "First things first.", "go on"] {
+        assert!(second.contains(words), "{words}: {second}");
+    }
+}
+
+#[test]
+fn an_answer_cut_before_anything_was_told_leaves_the_prompt() {
+    let place = Place::new();
+    let model =
+        model(Script::new().reply([text("Half of a").after(1, gate("never"))]).reply([text("gone on")]));
+    let running = place.task(&model, ["begin"]).start();
+    wait(model.wait_at_gate("never"));
+    running.signal(Signal::SIGKILL);
+    running.end();
+    assert_eq!(place.task(&model, ["go on", "-c"]).run().well(), "gone on\n");
+    model.assert_clean();
+    let second = said(&model.reply_requests()[1]);
+    assert!(second.contains("begin") && second.contains("go on") && !second.contains("Half"), "{second}");
+}
+
+/// Kills at many moments of the same run: whatever a reader was told is on disk, and the session goes on.
+#[test]
+fn a_kill_at_any_moment_loses_nothing_that_was_told() {
+    const KILLS: u64 = 12;
+    let steps = || {
+        let slow = Pace::chunk_bytes(200).delay(Duration::from_millis(1));
+        let bash = |command: &str| tool("Bash", json!({"command": command, "description": "A step"}));
+        Script::new()
+            .step(Step::reply([thinking("Hm."), text("One."), bash("echo 1 >> log")]).pace(slow))
+            .step(Step::reply([text("Two."), bash("sleep 0.02; echo 2 >> log"), bash("cat log")]).pace(slow))
+            .step(Step::reply([text("Three."), bash("echo 3 >> log")]).pace(slow))
+            .step(Step::reply([text("Four.")]).always())
+    };
+    let mut told_in_all = 0;
+    for kill in 0..KILLS {
+        let (place, server) = (Place::new(), model(steps()));
+        let words =
+            ["work", "--allowedTools", "Bash(*)", "--include-partial-messages"].into_iter().chain(STREAM);
+        let running = place.task(&server, words).start();
+        wait(server.wait_for_requests(1));
+        std::thread::sleep(Duration::from_millis(kill * 23));
+        running.signal(Signal::SIGKILL);
+        let ran = running.end();
+
+        let recorded: HashMap<String, Value> = lines_of(&place.transcripts()[0])
+            .into_iter()
+            .map(|line| (line["uuid"].as_str().unwrap().to_owned(), line["message"]["content"].clone()))
+            .collect();
+        // The last line may be torn: it was not told.
+        let whole = ran.out.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+        for frame in whole.map(|line| serde_json::from_str::<Value>(line).unwrap()) {
+            if ["assistant", "user"].contains(&frame["type"].as_str().unwrap()) {
+                told_in_all += 1;
+                assert_eq!(
+                    recorded.get(frame["uuid"].as_str().unwrap()),
+                    Some(&frame["message"]["content"]),
+                    "kill {kill}"
+                );
+            }
+        }
+        let after = place.task(&server, ["go on", "--continue", "--allowedTools", "Bash(*)"]).run();
+        assert_eq!(after.code, Some(0), "kill {kill}: {after:?}");
+        server.assert_clean();
+        if place.has("log") {
+            let log = place.read("log");
+            let done: Vec<&str> = log.lines().collect();
+            let mut once = done.clone();
+            once.dedup();
+            assert_eq!(done, once, "kill {kill}: something was done twice");
+        }
+    }
+    assert!(told_in_all > 0, "every kill came too early");
+}
+
+#[test]
+fn a_session_that_is_not_there_is_said_so_in_every_format() {
+    let (place, model) = (Place::new(), model(Script::new()));
+    for id in ["11111111-2222-4333-8444-555555555555", "not-an-id"] {
+        let line = format!("No conversation found with session ID: {id}");
+        let text = place.task(&model, ["go on", "--resume", id]).run();
+        assert_eq!((text.failed(1, &[]), text.out.as_str()), (line.as_str(), ""));
+
+        for format in [&STREAM[..], &["--output-format", "json"]] {
+            let words = ["go on", "--resume", id].into_iter().chain(format.iter().copied());
+            // Nothing is waited for: the input may stay open and silent.
+            let ran = place.task(&model, words).stdin(std::process::Stdio::piped()).run();
+            assert_eq!(ran.failed(1, &[]), line);
+            assert!(ran.took < Duration::from_secs(2), "{:?}", ran.took);
+            assert_eq!(ran.frames().len(), 1);
+            let result = ran.result();
+            assert_eq!(
+                (&result["subtype"], &result["is_error"]),
+                (&json!("error_during_execution"), &json!(true))
+            );
+            assert_eq!(result["errors"], json!([line]));
+            for zero in ["duration_ms", "duration_api_ms", "num_turns", "total_cost_usd"] {
+                assert_eq!(result[zero], 0, "{zero}");
+            }
+            assert_eq!(result["usage"]["input_tokens"], 0);
+            assert_eq!((&result["modelUsage"], &result["permission_denials"]), (&json!({}), &json!([])));
+            assert!(result["session_id"].is_string() && result["uuid"].is_string());
+        }
+    }
+    let ran = place.task(&model, ["go on", "--continue"]).run();
+    ran.failed(1, &["no session to continue in this directory", "without --continue"]);
+    assert!(model.requests().is_empty() && place.transcripts().is_empty());
+}
+
+#[test]
+fn an_id_may_be_chosen_but_only_once() {
+    let (place, model) = (Place::new(), model(Script::new().step(Step::reply([text("hello")]).always())));
+    let id = "5f0c6a52-93b1-4c3e-8d27-1c0f6a7e9b40";
+    let words = ["hi", "--session-id", id, "--output-format", "json"];
+    assert_eq!(place.task(&model, words).run().result()["session_id"], id);
+    assert!(place.transcripts()[0].ends_with(format!("{id}.jsonl")));
+    place.task(&model, words).run().failed(1, &[id, "exists already", "--resume"]);
+    let again = place.task(&model, ["hi", "-r", id, "--output-format", "json"]).run();
+    assert_eq!(again.result()["session_id"], id);
+    assert_eq!(place.transcripts().len(), 1);
+}
+
+#[test]
+fn a_session_in_use_is_not_written_by_two() {
+    let place = Place::new();
+    let model = model(Script::new().reply([text("hello")]).reply([gate("busy"), text("at last")]));
+    place.task(&model, ["hi"]).run().well();
+    let first = place.task(&model, ["first", "--continue"]).start();
+    wait(model.wait_for_requests(2));
+    let second = place.task(&model, ["second", "--continue"]).run();
+    second.failed(1, &["in use by another process"]);
+    model.open("busy");
+    assert_eq!(first.end().well(), "at last\n");
+    model.assert_clean();
+    assert!(!std::fs::read_to_string(&place.transcripts()[0]).unwrap().contains("second"));
+}
+
+#[test]
+fn a_torn_line_is_left_out_and_the_session_goes_on() {
+    let (place, model) = (Place::new(), model(Script::new().reply([text("hello")]).reply([text("again")])));
+    place.task(&model, ["hi"]).run().well();
+    let file = &place.transcripts()[0];
+    let before = std::fs::read(file).unwrap();
+    let mut torn = before.clone();
+    torn.extend_from_slice(&before[..100]);
+    std::fs::write(file, &torn).unwrap();
+    let ran = place.task(&model, ["more", "-c"]).run();
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "again\n"));
+    assert!(ran.err.starts_with("warning: a damaged line of "), "{}", ran.err);
+    assert!(std::fs::read(file).unwrap().starts_with(&torn), "nothing that was there is changed");
+    model.assert_clean();
+}
+
+#[test]
+fn a_session_may_go_without_a_record() {
+    let (place, model) = (Place::new(), model(Script::new().step(Step::reply([text("hello")]).always())));
+    assert_eq!(place.task(&model, ["hi", "--no-session-persistence"]).run().well(), "hello\n");
+    assert!(place.transcripts().is_empty());
+    let ran = place.task(&model, ["hi"]).env_remove("CLAUDE_CONFIG_DIR").env_remove("HOME").run();
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "hello\n"));
+    assert!(ran.err.starts_with("warning: neither CLAUDE_CONFIG_DIR nor HOME is set"), "{}", ran.err);
+}

@@ -1,0 +1,15 @@
+//! The `pelton` command as its users meet it: a real process, real pipes and signals, and a scripted model behind
+//! real HTTP. One program, so that it is linked once.
+
+mod place; // where a process under test runs, and what it leaves behind
+
+mod crash; // killed in the middle, and gone on with
+mod demo; // `pelton demo`
+mod frames; // stream-json and json, field by field
+mod mock; // `pelton mock`
+mod permission; // what runs without anybody to ask
+mod screen; // what people see on a terminal
+mod signals; // interrupt, terminate, hang up
+mod task; // one task, from the prompt to the answer
+mod trouble; // what goes wrong outside, told in one line
+mod words; // the command line itself

@@ -1,0 +1,186 @@
+//! What people see on a terminal, and what a pipe gets instead.
+
+use std::fs::File;
+use std::io::Read;
+use std::process::Command;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use nix::pty::openpty;
+use pelton_testkit::{Script, ScriptedModel, Step, gate, text, tool};
+use serde_json::json;
+
+use crate::place::{Commanded, Place, model, wait};
+
+/// A terminal nobody types at; what is shown on it.
+struct Screen {
+    device: File,
+    shown: JoinHandle<String>,
+}
+
+impl Screen {
+    fn new() -> Self {
+        let pair = openpty(None, None).unwrap();
+        let mut master = File::from(pair.master);
+        let shown = std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            let mut buffer = [0; 4096];
+            // The end of a terminal is an error on Linux.
+            while let Ok(count @ 1..) = master.read(&mut buffer) {
+                bytes.extend_from_slice(&buffer[..count]);
+            }
+            // The terminal's own line ends.
+            String::from_utf8(bytes).unwrap().replace("\r\n", "\n")
+        });
+        Self { device: File::from(pair.slave), shown }
+    }
+
+    fn device(&self) -> File {
+        self.device.try_clone().unwrap()
+    }
+
+    /// What was shown, once nobody has it open.
+    fn read(self) -> String {
+        drop(self.device);
+        self.shown.join().unwrap()
+    }
+}
+
+/// Runs with standard output and standard error on terminals of their own.
+fn on_screens(mut command: Command) -> (Option<i32>, String, String) {
+    let (out, err) = (Screen::new(), Screen::new());
+    let running = command.stdin(out.device()).stdout(out.device()).stderr(err.device()).start();
+    // The command holds the terminals open, too.
+    drop(command);
+    let ran = running.end();
+    (ran.code, out.read(), err.read())
+}
+
+fn looker() -> ScriptedModel {
+    let bash = tool("Bash", json!({"command": "echo out; false", "description": "Look"}));
+    model(
+        Script::new()
+            .reply([text("Let me look."), tool("Read", json!({"file_path": "notes.txt"})), bash])
+            .reply([text("It says "), text("hello.")]),
+    )
+}
+
+const ALLOWED: [&str; 3] = ["look", "--allowedTools", "Bash(*)"];
+
+#[test]
+fn loop_Z3_a_terminal_shows_the_answer_and_a_tree_of_what_the_tools_do() {
+    let (place, model) = (Place::new(), looker());
+    place.put("notes.txt", "hello\n");
+    let (code, out, err) = on_screens(place.task(&model, ALLOWED));
+    assert_eq!(code, Some(0));
+    // A line of the tree starts on a line of its own, so the words before it end one.
+    assert_eq!(out, "Let me look.\nIt says hello.\n");
+    let colourless = err.replace("\u{1b}[2m", "").replace("\u{1b}[0m", "");
+    assert_ne!(colourless, err, "colours are welcome on a terminal");
+    let lines: Vec<&str> = colourless.lines().collect();
+    assert_eq!(lines.len(), 3, "{colourless}");
+    assert!(lines.contains(&"├─ Reading notes.txt · 1 line"), "{colourless}");
+    assert!(lines.contains(&"├─ Running echo out; false"), "{colourless}");
+    assert!(lines.iter().any(|line| line.starts_with("│  failed: Exit code 1")), "{colourless}");
+}
+
+#[test]
+fn colours_can_be_refused() {
+    for (name, value) in [("NO_COLOR", "1"), ("TERM", "dumb")] {
+        let (place, model) = (Place::new(), looker());
+        place.put("notes.txt", "hello\n");
+        let mut command = place.task(&model, ALLOWED);
+        command.env(name, value);
+        let (code, out, err) = on_screens(command);
+        assert_eq!(code, Some(0));
+        assert!(!out.contains('\u{1b}') && !err.contains('\u{1b}'), "{name}: {err:?}");
+        assert!(err.contains("├─ Reading notes.txt"), "{err}");
+    }
+}
+
+#[test]
+fn a_pipe_gets_the_last_answer_alone() {
+    let (place, model) = (Place::new(), looker());
+    place.put("notes.txt", "hello\n");
+    assert_eq!(place.task(&model, ALLOWED).run().well(), "It says hello.\n");
+}
+
+#[test]
+fn a_terminal_sees_words_as_they_come() {
+    let place = Place::new();
+    let model =
+        model(Script::new().reply([text("First half, second half.").fragments([11]).after(1, gate("rest"))]));
+    let pair = openpty(None, None).unwrap();
+    let mut command = place.task(&model, ["talk"]);
+    let running = command.stdout(File::from(pair.slave)).start();
+    drop(command);
+    let mut screen = File::from(pair.master);
+    let mut first = [0; 11];
+    // Before the rest is even sent.
+    screen.read_exact(&mut first).unwrap();
+    assert_eq!(&first, b"First half,");
+    wait(model.wait_at_gate("rest"));
+    model.open("rest");
+    let ran = running.end();
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    let mut rest = [0; 15];
+    screen.read_exact(&mut rest).unwrap();
+    assert_eq!(&rest, b" second half.\r\n");
+}
+
+/// Sequences that would move the cursor, set the title, write the clipboard, or hide what is there.
+const HOSTILE: &str =
+    "a\u{1b}[2Jb\u{1b}]0;title\u{7}c\u{1b}]52;c;aGk=\u{1b}\\d\u{9b}31me\rf\u{8}g\u{202e}h\u{1b}Pq\u{1b}\\i";
+
+#[test]
+fn hostile_words_never_reach_a_terminal_as_they_are() {
+    let place = Place::new();
+    place.put("notes.txt", HOSTILE);
+    let calls = || {
+        [
+            text(HOSTILE).fragments(HOSTILE.chars().count()),
+            tool("Read", json!({"file_path": HOSTILE})),
+            tool("Grep", json!({"pattern": format!("{HOSTILE}("), "output_mode": "content"})),
+            tool(
+                "Bash",
+                json!({"command": format!("cat notes.txt; echo '{HOSTILE}' >&2; exit 1"), "description": HOSTILE}),
+            ),
+            tool(format!("None{}", "such"), json!({})),
+        ]
+    };
+    let server = model(Script::new().reply(calls()).reply([text(HOSTILE)]));
+    let (code, out, err) = on_screens(place.task(&server, ALLOWED));
+    assert_eq!(code, Some(0));
+    for sent in [&out, &err] {
+        let ours = sent.replace("\u{1b}[2m", "").replace("\u{1b}[0m", "");
+        let bad: Vec<char> =
+            ours.chars().filter(|c| (c.is_control() && *c != '\n') || *c == '\u{202e}').collect();
+        assert!(bad.is_empty(), "{bad:?} in {ours:?}");
+    }
+    assert_eq!(out, "abcdefg<U+202E>hi\nabcdefg<U+202E>hi\n");
+    // A pipe gets what was said: it is no terminal, and what reads it may want every byte.
+    let server = model(Script::new().reply([text(HOSTILE)]));
+    assert_eq!(place.task(&server, ["talk"]).run().well(), format!("{HOSTILE}\n"));
+}
+
+#[test]
+fn a_withdrawn_answer_is_said_to_start_again() {
+    let place = Place::new();
+    let cut = Step::reply([text("Half of it")]).fault(pelton_testkit::Fault::cut_after_events(4));
+    let model = model(Script::new().step(cut).reply([text("All of it.")]));
+    let (code, out, err) = on_screens(place.task(&model, ["talk"]));
+    assert_eq!(code, Some(0));
+    assert!(err.contains("the answer starts again"), "{err}");
+    assert!(out.ends_with("\nAll of it.\n"), "{out:?}");
+}
+
+#[test]
+fn without_any_terminal_there_is_nothing_to_ask_for() {
+    let (place, model) = (Place::new(), looker());
+    place.put("notes.txt", "hello\n");
+    // No controlling terminal at all.
+    let mut command = place.shell("exec setsid \"$PELTON\" -p look --allowedTools 'Bash(*)' < /dev/null");
+    let ran = command.asks(&model).run();
+    assert_eq!(ran.well(), "It says hello.\n");
+    assert!(ran.took < Duration::from_secs(5));
+}

@@ -1,0 +1,44 @@
+//! An engine in twenty lines: a prompt goes in, events come out, the last one is the result.
+//!
+//! The model is played from a script, so this needs no key and no network. To ask a real one, leave the script out
+//! and put its address and your key into the endpoint.
+//!
+//! ```sh
+//! cargo run -p pelton --example engine
+//! ```
+
+use std::error::Error;
+use std::path::Path;
+
+use futures::StreamExt;
+use pelton::{Engine, Event, Options, Prompt};
+use pelton_model::{Auth, Endpoint, Secret};
+use pelton_testkit::{Script, text, tool};
+use serde_json::json;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    println!("{}", ask(&std::env::current_dir()?).await?);
+    Ok(())
+}
+
+pub async fn ask(dir: &Path) -> Result<String, Box<dyn Error>> {
+    let model = Script::new()
+        .reply([text("Let me look."), tool("Glob", json!({"pattern": "*.toml"}))])
+        .reply([text("I found this:\n${last_tool_result}")])
+        .start()
+        .await?;
+    let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+
+    let mut engine = Engine::new(Options::new(dir, endpoint))?;
+    let mut events = engine.submit(Prompt::text("Which TOML files are here?")?);
+    while let Some(event) = events.next().await {
+        match event {
+            Event::ToolStarted(call) => println!("[{} {}]", call.tool, call.input),
+            Event::Result(outcome) if outcome.is_error => return Err(outcome.text.clone().into()),
+            Event::Result(outcome) => return Ok(outcome.text.clone()),
+            _ => {}
+        }
+    }
+    Err("the stream ends in a result".into())
+}
