@@ -100,8 +100,12 @@ async fn loop_P4_loop_I8_results_come_in_the_order_of_the_calls_and_progress_at_
     let lines = lines(&engine.transcript_file().unwrap());
     let results = lines.iter().filter_map(|line| line["message"]["content"][0]["tool_use_id"].as_str());
     assert_eq!(results.collect::<Vec<_>>(), order, "in the transcript");
-    let progress = told.position(|event| matches!(event, Event::ToolProgress { call, .. } if &**call == "toolu_fast"));
-    assert!(progress < told.position(|event| is_result_of(event, "toolu_slow")), "progress does not wait its turn");
+    let progress =
+        told.position(|event| matches!(event, Event::ToolProgress { call, .. } if &**call == "toolu_fast"));
+    assert!(
+        progress < told.position(|event| is_result_of(event, "toolu_slow")),
+        "progress does not wait its turn"
+    );
     stage.assert_all_played();
 }
 
@@ -150,11 +154,16 @@ async fn input_is_validated_before_permission_and_what_is_denied_does_not_run() 
 
     let outcome = told.assert_completed();
     assert_eq!(notes.begun(), ["allowed"]);
-    let denied: Vec<(&str, &str)> = outcome.denials.iter().map(|denial| (&*denial.tool, &*denial.call)).collect();
+    let denied: Vec<(&str, &str)> =
+        outcome.denials.iter().map(|denial| (&*denial.tool, &*denial.call)).collect();
     assert_eq!(denied, [("Change", "toolu_denied")]);
     assert_eq!(*outcome.denials[0].input, json!({"name": "denied"}));
     let results = results_in(&stage.request(2));
-    assert!(results[0].1 && results[0].2.contains("--allowedTools"), "the way out is named: {}", results[0].2);
+    assert!(
+        results[0].1 && results[0].2.contains("--allowedTools"),
+        "the way out is named: {}",
+        results[0].2
+    );
     assert!(results[1].1 && results[1].2.contains("<tool_use_error>"), "{}", results[1].2);
     assert!(!results[2].1);
     stage.assert_all_played();
@@ -206,7 +215,9 @@ async fn loop_P11_a_change_of_directory_holds_for_the_calls_behind_it() {
 async fn pit_L15_of_ten_calls_three_fail_differently_and_seven_keep_their_own_results() {
     let notes = Notes::default();
     let look = |name: &str| tool("Look", json!({"name": name, "ms": 5})).id(format!("toolu_{name}"));
-    let does = |name: &str, does: &str| tool("Look", json!({"name": name, "does": does})).id(format!("toolu_{name}"));
+    let does = |name: &str, does: &str| {
+        tool("Look", json!({"name": name, "does": does})).id(format!("toolu_{name}"))
+    };
     let stage = Stage::new(calling([
         look("0"),
         does("1", "fail"),
@@ -303,11 +314,16 @@ async fn a_server_that_uses_a_call_id_again_gets_both_results() {
 
 #[tokio::test]
 async fn every_call_is_told_to_start_before_its_result() {
-    let stage = Stage::new(calling([tool("Bash", sh("echo one")).id("toolu_1"), tool("Nothing", json!({})).id("toolu_2")]))
-        .await;
+    let stage = Stage::new(calling([
+        tool("Bash", sh("echo one")).id("toolu_1"),
+        tool("Nothing", json!({})).id("toolu_2"),
+    ]))
+    .await;
     let mut engine = stage.engine();
     let told = run(&mut engine, "Go.").await;
     for id in ["toolu_1", "toolu_2"] {
-        assert!(told.position(|event| is_start_of(event, id)) < told.position(|event| is_result_of(event, id)));
+        assert!(
+            told.position(|event| is_start_of(event, id)) < told.position(|event| is_result_of(event, id))
+        );
     }
 }

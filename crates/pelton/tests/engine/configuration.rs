@@ -69,7 +69,12 @@ async fn loop_E11_loop_E12_a_system_prompt_can_be_replaced_and_added_to() {
     };
     let base = pelton::context::SystemPrompt::BASE;
     let texts = |request: &Value| -> Vec<String> {
-        request["system"].as_array().unwrap().iter().map(|block| block["text"].as_str().unwrap().to_owned()).collect()
+        request["system"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|block| block["text"].as_str().unwrap().to_owned())
+            .collect()
     };
     assert_eq!(texts(&*check(None, None).await), [base]);
     assert_eq!(texts(&*check(Some("Be brief."), None).await), ["Be brief."]);
@@ -79,10 +84,15 @@ async fn loop_E11_loop_E12_a_system_prompt_can_be_replaced_and_added_to() {
 
 #[tokio::test]
 async fn loop_E13_the_model_is_an_option() {
-    for (name, id) in [("claude-opus-5-5", "claude-opus-5-5"), ("haiku", "claude-haiku-5-5"), ("sonnet", "claude-sonnet-5-5")]
-    {
+    for (name, id) in [
+        ("claude-opus-5-5", "claude-opus-5-5"),
+        ("haiku", "claude-haiku-5-5"),
+        ("sonnet", "claude-sonnet-5-5"),
+    ] {
         let stage = Stage::new(hello()).await;
-        run(&mut stage.engine_with(|options| options.model = name.to_owned()), "Hi.").await.assert_completed();
+        run(&mut stage.engine_with(|options| options.model = name.to_owned()), "Hi.")
+            .await
+            .assert_completed();
         let asked = stage.request(1)["model"].as_str().unwrap().to_owned();
         assert!(asked.starts_with(id), "{name}: {asked}");
     }

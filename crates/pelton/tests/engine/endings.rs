@@ -23,11 +23,7 @@ async fn loop_X1_the_models_own_end_is_a_success() {
 }
 
 /// A limit on turns, what the model does, and what comes of it: terminal, turns reported, requests sent.
-async fn check_turns(
-    turns_max: Option<u32>,
-    calls: usize,
-    expected: (Terminal, u32, usize),
-) {
+async fn check_turns(turns_max: Option<u32>, calls: usize, expected: (Terminal, u32, usize)) {
     let read = |n| tool("Read", json!({"file_path": "a.txt", "offset": n + 1}));
     let mut script = Script::new();
     if calls > 0 {
@@ -63,9 +59,8 @@ async fn loop_X4_loop_B2_loop_I12_loop_E16_the_limit_on_turns_holds_and_turns_ar
 
 #[tokio::test]
 async fn a_session_goes_on_after_its_turn_limit() {
-    let script = Script::new()
-        .reply([tool("Read", json!({"file_path": "a.txt"}))])
-        .reply([text("It says one.")]);
+    let script =
+        Script::new().reply([tool("Read", json!({"file_path": "a.txt"}))]).reply([text("It says one.")]);
     let stage = Stage::new(script).await;
     stage.write("a.txt", "one\n");
     let mut engine = stage.engine_with(|options| options.limits.turns_max = Some(1));

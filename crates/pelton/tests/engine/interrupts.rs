@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use crate::probe::{Note, Notes};
 use crate::stage::{
-    Stage, Told, blocks, holds, is_result_of, is_start_of, last_user_blocks, prompt, pulling, rest, results_in, run, sh,
-    text_of, until,
+    Stage, Told, blocks, holds, is_result_of, is_start_of, last_user_blocks, prompt, pulling, rest,
+    results_in, run, sh, text_of, until,
 };
 
 /// An interrupt takes effect within a tenth of a second on a quiet machine; tests run on busy ones.
@@ -25,7 +25,8 @@ fn sleeping() -> Part {
 fn is_alive(pid: Pid) -> bool {
     // A process that has ended and that nobody has waited for yet is not alive.
     let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok();
-    let ended = state.is_some_and(|stat| stat.rsplit(')').next().is_some_and(|rest| rest.trim().starts_with(['Z', 'X'])));
+    let ended = state
+        .is_some_and(|stat| stat.rsplit(')').next().is_some_and(|rest| rest.trim().starts_with(['Z', 'X'])));
     !ended && kill(pid, None).is_ok()
 }
 
@@ -38,7 +39,11 @@ impl Stage {
 }
 
 /// Submits, pulls until the condition holds, interrupts, and pulls the rest; says how long that took.
-async fn interrupt_when(engine: &mut Engine, text: &str, condition: impl Future<Output = ()>) -> (Told, Duration) {
+async fn interrupt_when(
+    engine: &mut Engine,
+    text: &str,
+    condition: impl Future<Output = ()>,
+) -> (Told, Duration) {
     let interrupter = engine.interrupter();
     let mut events = engine.submit(prompt(text));
     let (mut told, ()) = pulling(&mut events, condition).await;
@@ -164,7 +169,8 @@ async fn loop_I5_loop_P9_an_interrupt_while_calls_run_and_wait_answers_each_of_t
 
     run(&mut engine, "What happened?").await.assert_completed();
     let results = results_in(&stage.request(2));
-    let errors: Vec<(&str, bool)> = results.iter().map(|(id, is_error, _)| (id.as_str(), *is_error)).collect();
+    let errors: Vec<(&str, bool)> =
+        results.iter().map(|(id, is_error, _)| (id.as_str(), *is_error)).collect();
     assert_eq!(errors, [("toolu_ended", false), ("toolu_hangs", true), ("toolu_waits", true)]);
     stage.assert_all_played();
 }
@@ -187,7 +193,9 @@ async fn loop_A4_the_session_takes_the_next_prompt_at_once_again_and_again() {
         };
         assert!(interrupt_when(&mut engine, "Sleep.", running).await.0.outcome().is_error);
         let gate = format!("gate{n}");
-        assert!(interrupt_when(&mut engine, "Talk.", stage.model.wait_at_gate(&gate)).await.0.outcome().is_error);
+        assert!(
+            interrupt_when(&mut engine, "Talk.", stage.model.wait_at_gate(&gate)).await.0.outcome().is_error
+        );
     }
     assert_eq!(run(&mut engine, "And now?").await.assert_completed().text, "Finally.");
     stage.assert_all_played();

@@ -4,14 +4,14 @@
 mod stage; // where a test takes place: directories, options, a scripted model, ways to look at what happened
 mod probe; // tools whose running can be observed
 
-mod configuration; // what the host chooses reaches the model
-mod turns; // why the loop goes on
-mod endings; // why it ends
 mod calls; // what happens to tool calls
-mod streams; // answers as they arrive, whole and broken
-mod retries; // answers that do not come at once
+mod configuration; // what the host chooses reaches the model
+mod endings; // why it ends
+mod examples; // the programs users start from
 mod interrupts; // stopping in the middle
 mod records; // what is on disk
 mod resuming; // going on from it
+mod retries; // answers that do not come at once
+mod streams; // answers as they arrive, whole and broken
+mod turns; // why the loop goes on
 mod weather; // all of it at random
-mod examples; // the programs users start from

@@ -24,7 +24,10 @@ struct Watching {
 
 impl Transport for Watching {
     fn post(&self, post: Post) -> BoxFuture<'static, Result<Response, TransportError>> {
-        self.seen.lock().unwrap().push(the_only_session(&self.config_dir).map_or(Vec::new(), |file| lines(&file)));
+        self.seen
+            .lock()
+            .unwrap()
+            .push(the_only_session(&self.config_dir).map_or(Vec::new(), |file| lines(&file)));
         self.road.post(post)
     }
 }
@@ -68,7 +71,12 @@ async fn loop_S4_the_prompt_is_on_disk_before_the_model_hears_of_it() {
 #[tokio::test]
 async fn the_transcript_is_one_chain_of_the_entries_that_were_told() {
     let script = Script::new()
-        .reply([thinking("Hm."), text("Two at once."), tool("Bash", sh("echo a")), tool("Bash", sh("echo b"))])
+        .reply([
+            thinking("Hm."),
+            text("Two at once."),
+            tool("Bash", sh("echo a")),
+            tool("Bash", sh("echo b")),
+        ])
         .step(Step::status(529))
         .reply([text("Done.")])
         .step(Step::status(400))
@@ -81,7 +89,10 @@ async fn the_transcript_is_one_chain_of_the_entries_that_were_told() {
 
     let file = engine.transcript_file().unwrap();
     let name = format!("{}.jsonl", engine.session_id());
-    assert_eq!(file, stage.config_dir().join("projects").join(pelton::transcript::project_key(&stage.cwd())).join(name));
+    assert_eq!(
+        file,
+        stage.config_dir().join("projects").join(pelton::transcript::project_key(&stage.cwd())).join(name)
+    );
     let lines = lines(&file);
     let mut parent = Value::Null;
     for line in &lines {

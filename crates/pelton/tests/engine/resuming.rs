@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::probe::{Note, Notes};
 use crate::stage::{
-    Stage, blocks, holds, lines, prompt, pulling, resume_from, results_in, run, sh, unmarked,
+    Stage, blocks, holds, lines, prompt, pulling, results_in, resume_from, run, sh, unmarked,
 };
 
 #[tokio::test]
@@ -48,8 +48,13 @@ async fn loop_P9_pit_L1_a_call_that_was_running_when_the_process_died_is_answere
     assert_eq!(notes.begun(), ["ended", "hangs"], "nothing runs again");
     for request in 2..=4 {
         let results = results_in(&stage.request(request));
-        let errors: Vec<(&str, bool)> = results.iter().map(|(id, is_error, _)| (id.as_str(), *is_error)).collect();
-        assert_eq!(errors, [("toolu_ended", false), ("toolu_hangs", true), ("toolu_waits", true)], "request {request}");
+        let errors: Vec<(&str, bool)> =
+            results.iter().map(|(id, is_error, _)| (id.as_str(), *is_error)).collect();
+        assert_eq!(
+            errors,
+            [("toolu_ended", false), ("toolu_hangs", true), ("toolu_waits", true)],
+            "request {request}"
+        );
         assert!(results[1].2.contains("may or may not have taken effect"), "{}", results[1].2);
     }
     stage.assert_all_played();
@@ -99,7 +104,11 @@ fn eventful() -> Script {
                 read(2),
                 tool("Imagine", json!({})),
             ])
-            .reply([redacted_thinking("secret"), thinking("Now write."), tool("Bash", sh("echo x >> log.txt"))])
+            .reply([
+                redacted_thinking("secret"),
+                thinking("Now write."),
+                tool("Bash", sh("echo x >> log.txt")),
+            ])
             .step(Step::status(529))
             .step(Step::reply([thinking("Too long."), text("Part one,")]).stop("max_tokens"))
             .reply([thinking("Go on."), text(" part two.")]);
@@ -120,7 +129,8 @@ async fn converse(stage: &Stage) -> PathBuf {
 
 #[tokio::test]
 async fn thinking_is_replayed_exactly_after_a_restart() {
-    let stage = Stage::new(eventful().step(Step::reply([thinking("Still."), text("And on.")]).times(2))).await;
+    let stage =
+        Stage::new(eventful().step(Step::reply([thinking("Still."), text("And on.")]).times(2))).await;
     let file = converse(&stage).await;
     let last = stage.model.reply_requests().pop().unwrap();
     assert_eq!(last.body["model"], "claude-sonnet-5-5");
@@ -145,7 +155,8 @@ async fn loop_P9_pit_L1_a_session_goes_on_from_any_line_its_file_ends_with() {
     let stage = Stage::new(eventful().step(Step::reply([thinking("Hm."), text("And on.")]).always())).await;
     let file = converse(&stage).await;
     let whole = std::fs::read(&file).unwrap();
-    let ends: Vec<usize> = whole.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1).collect();
+    let ends: Vec<usize> =
+        whole.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1).collect();
     assert!(ends.len() > 20);
 
     let copy = file.with_file_name("copy.jsonl");

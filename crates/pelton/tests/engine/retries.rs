@@ -41,14 +41,16 @@ async fn loop_R1_an_overloaded_api_is_asked_again() {
 
 #[tokio::test]
 async fn a_rate_limit_waits_as_long_as_the_answer_says() {
-    for (header, value, wait) in [
-        ("retry-after-ms", "150", Duration::from_millis(150)),
-        ("retry-after", "1", Duration::from_secs(1)),
-    ] {
+    for (header, value, wait) in
+        [("retry-after-ms", "150", Duration::from_millis(150)), ("retry-after", "1", Duration::from_secs(1))]
+    {
         let (told, stage) = check([Step::status(429).header(header, value)]).await;
         told.assert_completed();
         let [notice] = told.retries()[..] else { panic!("one retry") };
-        assert_eq!((notice.wait, notice.status, notice.kind.clone()), (wait, Some(429), ErrorKind::RateLimited));
+        assert_eq!(
+            (notice.wait, notice.status, notice.kind.clone()),
+            (wait, Some(429), ErrorKind::RateLimited)
+        );
         let requests = stage.model.reply_requests();
         assert!(requests[1].arrived - requests[0].arrived >= wait, "{header}: {value}");
         stage.assert_all_played();
@@ -102,7 +104,8 @@ async fn loop_R11_anything_else_is_not_asked_again() {
 
 #[tokio::test]
 async fn loop_R8_input_and_output_beyond_the_window_ask_for_less_output() {
-    let words = "input length and `max_tokens` exceed context limit: 188240 + 32000 > 200000, decrease input length";
+    let words =
+        "input length and `max_tokens` exceed context limit: 188240 + 32000 > 200000, decrease input length";
     let (told, stage) = check([Step::status(400).message(words)]).await;
 
     told.assert_completed();
@@ -113,7 +116,8 @@ async fn loop_R8_input_and_output_beyond_the_window_ask_for_less_output() {
     assert_eq!(first, unmarked(&stage.request(2)), "nothing else changed");
 
     // Under 3,000 it is not worth it.
-    let words = "input length and `max_tokens` exceed context limit: 197240 + 32000 > 200000, decrease input length";
+    let words =
+        "input length and `max_tokens` exceed context limit: 197240 + 32000 > 200000, decrease input length";
     let (told, stage) = check([Step::status(400).message(words)]).await;
     assert!(told.outcome().is_error);
     assert_eq!(stage.request_count(), 1);

@@ -254,7 +254,10 @@ pub fn is_start_of(event: &Event, id: &str) -> bool {
 /// The blocks of all messages of one role in a request, in order.
 pub fn blocks<'a>(request: &'a Value, role: &str) -> Vec<&'a Value> {
     let messages = request["messages"].as_array().unwrap().iter();
-    messages.filter(|message| message["role"] == role).flat_map(|message| message["content"].as_array().unwrap()).collect()
+    messages
+        .filter(|message| message["role"] == role)
+        .flat_map(|message| message["content"].as_array().unwrap())
+        .collect()
 }
 
 /// The blocks of the last message of a request, which is in the user's role.
@@ -312,7 +315,9 @@ pub fn marks(request: &Value) -> usize {
 #[track_caller]
 pub fn lines(file: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(file).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+        .collect()
 }
 
 /// The input of a Bash call.

@@ -5,7 +5,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use pelton::{Event, Terminal};
 use pelton_model::{DeltaKind, ErrorKind, RealWorld, RetryPolicy, World};
-use pelton_testkit::{Fault, Fragments, LineEnd, Pace, Script, Step, error, event, ping, raw_block, text, thinking, tool};
+use pelton_testkit::{
+    Fault, Fragments, LineEnd, Pace, Script, Step, error, event, ping, raw_block, text, thinking, tool,
+};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -55,7 +57,11 @@ async fn loop_M2_the_prefix_stays_the_same_and_is_read_from_the_cache() {
     let mut script = Script::new();
     for n in 0..4 {
         script = script
-            .reply([thinking("Hm."), text("Changing."), tool("Write", json!({"file_path": format!("{n}.txt"), "content": "x"}))])
+            .reply([
+                thinking("Hm."),
+                text("Changing."),
+                tool("Write", json!({"file_path": format!("{n}.txt"), "content": "x"})),
+            ])
             .reply([tool("Bash", sh("cd .. && ls")), tool("Glob", json!({"pattern": "*"}))])
             .reply([text("Done.")]);
     }
@@ -116,7 +122,8 @@ async fn pit_B2_resuming_another_day_sends_the_same_bytes() {
     let (old, new) = (old.as_array().unwrap(), new.as_array().unwrap());
     let text = |messages: &[Value]| serde_json::to_string(messages).unwrap();
     assert_eq!(text(&new[..old.len()]), text(old));
-    let read = |at: usize| requests[at].reply.usage.as_ref().unwrap()["cache_read_input_tokens"].as_u64().unwrap();
+    let read =
+        |at: usize| requests[at].reply.usage.as_ref().unwrap()["cache_read_input_tokens"].as_u64().unwrap();
     assert!(read(2) > read(1), "everything up to the last turn comes from the cache");
     stage.assert_all_played();
 }
@@ -133,7 +140,10 @@ async fn loop_M3_text_and_calls_in_any_order_become_one_message_and_unknown_thin
             tool("Bash", sh("printf '%s' 'é🎈'")).id("toolu_1").fragments(Fragments::Random),
             raw_block(unknown.clone()),
             text("In between."),
-            event("content_block_delta", json!({"type": "content_block_delta", "index": 99, "delta": {"type": "x"}})),
+            event(
+                "content_block_delta",
+                json!({"type": "content_block_delta", "index": 99, "delta": {"type": "x"}}),
+            ),
             tool("Bash", sh("echo two")).id("toolu_2"),
             text("At the end."),
         ])
@@ -142,12 +152,16 @@ async fn loop_M3_text_and_calls_in_any_order_become_one_message_and_unknown_thin
         |step| step,
         |step| step.pace(Pace::chunk_bytes(1)),
         |step| step.line_end(LineEnd::CrLf).bom(),
-        |step| step.line_end(LineEnd::Mixed).pace(Pace { chunk: pelton_testkit::Chunk::Random, ..Pace::default() }),
+        |step| {
+            step.line_end(LineEnd::Mixed)
+                .pace(Pace { chunk: pelton_testkit::Chunk::Random, ..Pace::default() })
+        },
         |step| step.gzip(),
         |step| step.no_opening_ping().line_end(LineEnd::Cr),
     ];
     for (n, travel) in travels.into_iter().enumerate() {
-        let stage = Stage::new(Script::new().seed(n as u64).step(travel(reply())).reply([text("Done.")])).await;
+        let stage =
+            Stage::new(Script::new().seed(n as u64).step(travel(reply())).reply([text("Done.")])).await;
         let mut engine = stage.engine();
 
         let told = run(&mut engine, "Go.").await;
@@ -155,8 +169,13 @@ async fn loop_M3_text_and_calls_in_any_order_become_one_message_and_unknown_thin
         told.assert_completed();
         let second = stage.request(2);
         let answer = unmarked(&second["messages"][1]["content"]);
-        let kinds: Vec<&str> = answer.as_array().unwrap().iter().map(|block| block["type"].as_str().unwrap()).collect();
-        assert_eq!(kinds, ["thinking", "text", "tool_use", "hologram", "text", "tool_use", "text"], "travel {n}");
+        let kinds: Vec<&str> =
+            answer.as_array().unwrap().iter().map(|block| block["type"].as_str().unwrap()).collect();
+        assert_eq!(
+            kinds,
+            ["thinking", "text", "tool_use", "hologram", "text", "tool_use", "text"],
+            "travel {n}"
+        );
         assert_eq!(answer[1]["text"], long);
         assert_eq!(answer[2]["input"], sh("printf '%s' 'é🎈'"));
         assert_eq!(answer[3], unknown, "an unknown block goes back as it came");
@@ -194,7 +213,8 @@ async fn loop_M4_a_stream_cut_before_anything_was_complete_is_asked_for_again() 
     assert!(!told.0.iter().any(|event| matches!(event, Event::Cut { .. })));
     assert_eq!(stage.read("log.txt"), "once\n");
     assert_eq!(unmarked(&stage.request(2)), unmarked(&stage.request(1)), "the same question");
-    let said: Vec<Value> = blocks(&stage.request(4), "assistant").into_iter().map(|block| block["type"].clone()).collect();
+    let said: Vec<Value> =
+        blocks(&stage.request(4), "assistant").into_iter().map(|block| block["type"].clone()).collect();
     assert_eq!(said, ["text", "tool_use"], "one copy of everything");
     stage.assert_all_played();
 }
@@ -219,7 +239,10 @@ async fn loop_M4_a_stream_cut_after_a_complete_call_keeps_it_and_runs_it_once() 
 
     told.assert_completed();
     assert!(told.retries().is_empty());
-    assert!(told.0.iter().any(|event| matches!(event, Event::Cut { reason } if !reason.is_empty())), "a notice");
+    assert!(
+        told.0.iter().any(|event| matches!(event, Event::Cut { reason } if !reason.is_empty())),
+        "a notice"
+    );
     assert_eq!(stage.read("log.txt"), "once\n");
     assert_eq!(stage.request_count(), 2);
     let second = stage.request(2);
@@ -263,7 +286,10 @@ async fn pit_L9_connections_lost_again_and_again_leave_no_repeats() {
         .step(Step::reply([overloaded()]))
         .step(Step::reply([text("One.").fragments(1), append("a"), overloaded()]))
         .step(Step::reply([text("Tw").fragments(1).after(1, overloaded())]))
-        .step(Step::reply([append("b"), append("c"), text("half a te")]).fault(Fault::cut_after_events(2 + 3 + 3 + 2)))
+        .step(
+            Step::reply([append("b"), append("c"), text("half a te")])
+                .fault(Fault::cut_after_events(2 + 3 + 3 + 2)),
+        )
         .step(Step::reply([text("Two."), append("d")]).fault(Fault::empty_stream()))
         .reply([text("Two."), append("d")])
         .reply([text("Three.")])
@@ -278,7 +304,8 @@ async fn pit_L9_connections_lost_again_and_again_leave_no_repeats() {
     run(&mut engine, "Again.").await.assert_completed();
     let requests = stage.model.reply_requests();
     let last = &requests.last().unwrap().body;
-    let said: Vec<&str> = blocks(last, "assistant").into_iter().filter_map(|block| block["text"].as_str()).collect();
+    let said: Vec<&str> =
+        blocks(last, "assistant").into_iter().filter_map(|block| block["text"].as_str()).collect();
     assert_eq!(said, ["One.", "Two.", "Three."]);
     stage.assert_all_played();
 }
@@ -301,8 +328,11 @@ async fn loop_M5_a_silent_stream_is_reported_cut_and_asked_for_again() {
     let told = run(&mut engine, "Go.").await;
 
     assert_eq!(told.assert_completed().text, "A whole one.");
-    let noticed = told.position(|event| matches!(event, Event::Stalled { silent_for } if *silent_for >= Duration::from_millis(60)));
-    let retried = told.position(|event| matches!(event, Event::Retry(notice) if notice.kind == ErrorKind::Stalled));
+    let noticed = told.position(
+        |event| matches!(event, Event::Stalled { silent_for } if *silent_for >= Duration::from_millis(60)),
+    );
+    let retried =
+        told.position(|event| matches!(event, Event::Retry(notice) if notice.kind == ErrorKind::Stalled));
     assert!(noticed < retried);
     assert!(told.retries()[0].withdrawn);
     stage.assert_all_played();

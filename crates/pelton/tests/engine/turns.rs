@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::probe::{Note, Notes};
 use crate::stage::{
-    Stage, Told, blocks, entry_of, holds, is_start_of, last_user_blocks, lines, prompt, pulling, rest, results_in, run,
-    text_of,
+    Stage, Told, blocks, entry_of, holds, is_start_of, last_user_blocks, lines, prompt, pulling, rest,
+    results_in, run, text_of,
 };
 
 #[tokio::test]
@@ -32,7 +32,8 @@ async fn loop_T1_loop_I13_tools_run_and_their_results_go_back() {
     let (id, is_error, content) = &sent[0];
     assert_eq!((id.as_str(), *is_error), ("toolu_1", false));
     assert!(content.contains("hello from the file"), "{content}");
-    let roles: Vec<&Value> = second["messages"].as_array().unwrap().iter().map(|message| &message["role"]).collect();
+    let roles: Vec<&Value> =
+        second["messages"].as_array().unwrap().iter().map(|message| &message["role"]).collect();
     assert_eq!(roles, ["user", "assistant", "user"]);
     stage.assert_all_played();
 }
@@ -154,10 +155,7 @@ async fn loop_T9_an_answer_that_is_paused_for_ever_goes_back_ten_times() {
 
 #[tokio::test]
 async fn loop_T10_an_empty_answer_is_nudged_once() {
-    let script = Script::new()
-        .reply([])
-        .reply([text("  \n")])
-        .reply([text("Here I am.")]);
+    let script = Script::new().reply([]).reply([text("  \n")]).reply([text("Here I am.")]);
     let stage = Stage::new(script).await;
     let mut engine = stage.engine();
 
@@ -202,8 +200,15 @@ async fn loop_T10_thinking_alone_is_no_answer() {
 #[tokio::test]
 async fn pit_L14_no_stop_reason_and_no_empty_answer_spoils_the_next_prompt() {
     let reasons = [
-        "end_turn", "stop_sequence", "tool_use", "max_tokens", "pause_turn", "refusal", "model_context_window_exceeded",
-        "compaction", "moonrise",
+        "end_turn",
+        "stop_sequence",
+        "tool_use",
+        "max_tokens",
+        "pause_turn",
+        "refusal",
+        "model_context_window_exceeded",
+        "compaction",
+        "moonrise",
     ];
     for reason in reasons {
         for said in ["", "Some words."] {

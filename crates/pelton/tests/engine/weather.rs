@@ -8,7 +8,8 @@ use futures::StreamExt;
 use pelton::transcript::Durability;
 use pelton::{Engine, Sessions};
 use pelton_testkit::{
-    Fault, Part, Script, Step, error, event, ping, raw_block, redacted_thinking, text, thinking, tool, tool_with_json,
+    Fault, Part, Script, Step, error, event, ping, raw_block, redacted_thinking, text, thinking, tool,
+    tool_with_json,
 };
 use serde_json::{Value, json};
 
@@ -61,10 +62,15 @@ fn part(dice: &mut Dice, name: &str) -> Part {
         3 | 4 => text(format!("A few words about {name}.")),
         5 | 6 => tool("Look", json!({"name": name, "ms": ms})),
         7 | 8 => tool("Change", json!({"name": name, "ms": ms})),
-        9 => [tool("Look", json!({"name": name, "does": "panic"})), tool("Nowhere", json!({}))][dice.below(2)].clone(),
+        9 => [tool("Look", json!({"name": name, "does": "panic"})), tool("Nowhere", json!({}))]
+            [dice.below(2)]
+        .clone(),
         10 => tool_with_json("Look", r#"{"name": "cut o"#),
-        _ => [raw_block(json!({"type": "hologram", "of": name})), ping(), event("moonrise", json!({"type": "moonrise"}))]
-            [dice.below(3)]
+        _ => [
+            raw_block(json!({"type": "hologram", "of": name})),
+            ping(),
+            event("moonrise", json!({"type": "moonrise"})),
+        ][dice.below(3)]
         .clone(),
     }
 }
@@ -152,10 +158,20 @@ async fn storm(seed: u64) {
     drop(engine);
     let mut engine = open(true);
     let told = run(&mut engine, "Once more?").await;
-    assert_eq!(told.outcome().text, "Fine.", "{case}: {:?} {:?}", told.outcome(), stage.model.summary().first_problem());
+    assert_eq!(
+        told.outcome().text,
+        "Fine.",
+        "{case}: {:?} {:?}",
+        told.outcome(),
+        stage.model.summary().first_problem()
+    );
 
     let begun = notes.begun();
-    assert_eq!(begun.len(), begun.iter().collect::<HashSet<_>>().len(), "{case}: something ran twice: {begun:?}");
+    assert_eq!(
+        begun.len(),
+        begun.iter().collect::<HashSet<_>>().len(),
+        "{case}: something ran twice: {begun:?}"
+    );
     let mut parent = Value::Null;
     for line in lines(&file) {
         assert_eq!(line["parentUuid"], parent, "{case}");
