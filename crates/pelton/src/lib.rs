@@ -4,19 +4,19 @@
 //! Start at [`Engine`]: [`Options`] say what it may do, [`Engine::submit`] gives a stream of [`Event`]s that ends
 //! in a result. Behind it, from the outside in:
 
-mod account; // what it costs
+pub mod engine; // one conversation: input, turns, result
+pub mod options; // what it is told at its start
+pub mod event; // what it tells
+pub mod turn; // the loop, and the one place that decides
+pub mod tools; // what the model may call
+pub mod permission; // what may run
 pub mod compact; // keeping what the model sees small enough
 pub mod context; // what the model is told besides the conversation
-pub mod engine; // one conversation: input, turns, result
-pub mod event; // what it tells
 pub mod history; // what was said: pure data
-pub mod limits; // every number that bounds something
-pub mod options; // what it is told at its start
-pub mod permission; // what may run
-mod session;
-pub mod tools; // what the model may call
 pub mod transcript; // what was said, on disk
-pub mod turn; // the loop, and the one place that decides // history and transcript, always in step
+pub mod limits; // every number that bounds something
+mod account; // what it costs
+mod session; // history and transcript, always in step
 
 pub use engine::{BlankPrompt, Engine, Interrupter, Prompt, StartError};
 pub use event::{Event, Outcome};

@@ -5,9 +5,9 @@
 
 mod entry; // one thing that was said, with its bytes
 mod log; // all of it, in order
+mod view; // what the model sees: legal by construction
 mod repair; // what stands in for a result that never came
-mod tokens;
-mod view; // what the model sees: legal by construction // estimates for what the model has not counted yet
+mod tokens; // estimates for what the model has not counted yet
 
 pub use entry::{CallId, Entry, EntryId, Kind, NotAContentArray, Origin, Piece};
 pub use log::History;

@@ -1,8 +1,8 @@
 //! The conversation on disk: one JSON object per line, appended and never changed.
 
 mod place; // which file
-mod read;
-mod write; // appending, and when it is safe // reading it back, whatever happened to it
+mod write; // appending, and when it is safe
+mod read; // reading it back, whatever happened to it
 
 pub use place::{find_session, newest_session, project_key, session_file};
 pub use read::{Loaded, ReadError, read};

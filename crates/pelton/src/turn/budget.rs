@@ -46,6 +46,7 @@ impl Purse {
     }
 
     /// What was spent.
+    #[cfg(test)]
     pub fn spent_usd(&self) -> f64 {
         self.spent_usd
     }

@@ -1,17 +1,17 @@
 //! The engine from end to end: real HTTP to a scripted model, real tools, real files. One binary, because linking
 //! costs more than running.
 
-mod probe;
-mod stage; // where a test takes place: directories, options, a scripted model, ways to look at what happened // tools whose running can be observed
+mod stage; // where a test takes place: directories, options, a scripted model, ways to look at what happened
+mod probe; // tools whose running can be observed
 
 mod calls; // what happens to tool calls
 mod configuration; // what the host chooses reaches the model
 mod endings; // why it ends
-mod examples;
+mod examples; // the programs users start from
 mod interrupts; // stopping in the middle
 mod records; // what is on disk
 mod resuming; // going on from it
 mod retries; // answers that do not come at once
 mod streams; // answers as they arrive, whole and broken
 mod turns; // why the loop goes on
-mod weather; // all of it at random // the programs users start from
+mod weather; // all of it at random
