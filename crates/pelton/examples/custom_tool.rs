@@ -29,8 +29,8 @@ struct Input {
 }
 
 impl Tool for CountWords {
-    fn spec(&self) -> &Spec {
-        &Spec {
+    fn spec(&self) -> Spec<'_> {
+        Spec {
             name: "CountWords",
             description: "Counts the words of a text file.",
             input_schema: r#"{"type":"object","properties":{"file_path":{"type":"string"}},"required":["file_path"]}"#,

@@ -202,6 +202,11 @@ impl View {
         freed
     }
 
+    /// Whether there are images or documents. Looks through all bytes: for errors only.
+    pub fn has_media(&self) -> bool {
+        self.parts.iter().any(|part| without_media(&part.entry).is_some())
+    }
+
     /// How many bytes the messages have.
     pub fn bytes(&self) -> usize {
         self.parts.iter().map(|part| part.entry.json.len()).sum()

@@ -311,13 +311,25 @@ pub fn marks(request: &Value) -> usize {
     }
 }
 
-/// The lines of a transcript.
+/// The lines of a transcript that are part of the conversation. What the loop noted stands beside it.
 #[track_caller]
 pub fn lines(file: &Path) -> Vec<Value> {
+    all_lines(file).into_iter().filter(|line| line.get("uuid").is_some()).collect()
+}
+
+/// What the loop noted in a transcript: `(kind, reason)`.
+#[track_caller]
+pub fn notes(file: &Path) -> Vec<(String, String)> {
+    let word = |line: &Value, key: &str| line[key].as_str().unwrap_or_default().to_owned();
+    let all = all_lines(file);
+    let noted = all.iter().filter(|line| line["subtype"] == "loop_event");
+    noted.map(|line| (word(line, "kind"), word(line, "reason"))).collect()
+}
+
+#[track_caller]
+fn all_lines(file: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(file).unwrap();
-    text.lines()
-        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
-        .collect()
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 /// The input of a Bash call.

@@ -213,7 +213,9 @@ impl Live<'_> {
     }
 
     fn meaning(&self, error: &ModelError) -> Reply {
-        if let Some((rung, otherwise)) = super::recover::rung(error) {
+        if let Some((rung, otherwise)) = super::recover::rung(error)
+            && (otherwise != Failure::Media || self.session.history.view().has_media())
+        {
             return Reply::Repairable { rung, otherwise };
         }
         match &error.kind {
