@@ -203,7 +203,7 @@ async fn reader_gone() {
     {
         return;
     }
-    std::future::pending().await;
+    std::future::pending::<()>().await;
 }
 
 impl Ran {
