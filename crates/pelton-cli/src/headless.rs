@@ -1,6 +1,7 @@
 //! One prompt, without a screen.
 
 use std::io::{IsTerminal, Write};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -9,6 +10,8 @@ use std::time::Duration;
 use pelton::{Engine, Options, Outcome, Prompt, Terminal, fresh_id};
 use pelton_model::{ErrorKind, ModelError, RealWorld, TransportErrorKind, World};
 use pelton_serve::{Format, Out, PrintOptions, WriteError, print, start_failure};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 use uuid::Uuid;
 
 use crate::args::{self, OutputFormat, RunArgs};
@@ -143,12 +146,18 @@ pub(crate) async fn submit(
     let (session, transcript) = (engine.session_id(), engine.transcript_file());
     let (out, err) = (Out::start(std::io::stdout()), Out::start(std::io::stderr()));
     let mut ending = None;
+    let mut nobody_reads = false;
     let outcome = {
         let mut printed = std::pin::pin!(print(&mut engine, prompt, print_options, world, &out, &err));
+        let mut reader_gone = std::pin::pin!(reader_gone());
         loop {
             tokio::select! {
                 biased;
                 outcome = &mut printed => break Some(outcome),
+                () = &mut reader_gone, if !nobody_reads => {
+                    nobody_reads = true;
+                    interrupter.interrupt();
+                }
                 signal = signals.next() => match ending {
                     None => {
                         ending = Some(signal);
@@ -176,7 +185,25 @@ pub(crate) async fn submit(
         },
     };
     let outcome = outcome.flatten();
+    // Also when there was nothing left to write, so that no write has failed.
+    let written =
+        written.and_then(|()| if nobody_reads { Err(std::io::ErrorKind::BrokenPipe.into()) } else { Ok(()) });
     Ok(Ran { outcome, ending, transcript, written, base_url, session })
+}
+
+/// Returns when nobody can read standard output any more, also while there is nothing to write: a run that works for
+/// ten minutes would not notice otherwise. Files cannot be watched, and need not be.
+async fn reader_gone() {
+    let watch = |stdout: OwnedFd| {
+        // SAFETY: the descriptor is open, nobody else has it, and it stays open for as long as it is owned.
+        unsafe { AsyncFd::register_with_interest(stdout, Interest::ERROR) }.map_err(std::io::Error::from)
+    };
+    if let Ok(watched) = std::io::stdout().as_fd().try_clone_to_owned().and_then(watch)
+        && watched.ready(Interest::ERROR).await.is_ok()
+    {
+        return;
+    }
+    std::future::pending::<()>().await;
 }
 
 impl Ran {

@@ -24,6 +24,18 @@ pub struct WriteError {
     pub message: String,
 }
 
+impl From<std::io::Error> for WriteError {
+    fn from(error: std::io::Error) -> Self {
+        Self { kind: error.kind(), message: error.to_string() }
+    }
+}
+
+impl From<std::io::ErrorKind> for WriteError {
+    fn from(kind: std::io::ErrorKind) -> Self {
+        std::io::Error::from(kind).into()
+    }
+}
+
 /// Nothing can be written any more; [`Out::finish`] says why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Closed;
@@ -74,10 +86,7 @@ fn write_all(writer: &mut impl Write, pieces: &mut mpsc::Receiver<Vec<u8>>) -> R
         while let Ok(next) = pieces.try_recv() {
             waiting.extend_from_slice(&next);
         }
-        writer
-            .write_all(&waiting)
-            .and_then(|()| writer.flush())
-            .map_err(|error| WriteError { kind: error.kind(), message: error.to_string() })?;
+        writer.write_all(&waiting).and_then(|()| writer.flush())?;
         waiting.clear();
     }
     Ok(())

@@ -227,6 +227,29 @@ fn an_id_may_be_chosen_but_only_once() {
 }
 
 #[test]
+fn pit_S7_a_session_is_found_by_its_id_from_anywhere() {
+    let (place, model) = (Place::new(), model(Script::new().step(Step::reply([text("hello")]).always())));
+    let id = "0b5e3c1a-6d2f-4a49-9c7e-2f8d1e6b7a90";
+    place.task(&model, ["remember this", "--session-id", id]).run().well();
+    // Another program may have written its own kind of line first.
+    let file = &place.transcripts()[0];
+    let lines = std::fs::read_to_string(file).unwrap();
+    std::fs::write(
+        file,
+        format!("{{\"type\":\"summary\",\"summary\":\"x\",\"leafUuid\":\"{id}\"}}\n{lines}"),
+    )
+    .unwrap();
+    for dir in [place.home(), place.work(), "/".into()] {
+        let mut command = place.task(&model, ["go on", "--resume", id, "--output-format", "json"]);
+        let ran = command.current_dir(dir).run();
+        ran.well();
+        assert_eq!(ran.result()["session_id"], id);
+        assert!(said(model.reply_requests().last().unwrap()).contains("remember this"));
+    }
+    assert_eq!(place.transcripts(), std::slice::from_ref(file));
+}
+
+#[test]
 fn a_session_in_use_is_not_written_by_two() {
     let place = Place::new();
     let model = model(Script::new().reply([text("hello")]).reply([gate("busy"), text("at last")]));

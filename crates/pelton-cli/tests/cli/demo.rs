@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use nix::sys::signal::Signal;
 use pelton_testkit::{Script, Step, When, text, thinking, tool};
 use serde_json::json;
 
-use crate::place::{Commanded, Place, Ran, model};
+use crate::place::{Commanded, Place, Ran, model, until};
 
 const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/demo/sample");
 
@@ -84,6 +85,18 @@ fn the_demo_writes_frames_too() {
     let ran = place.pelton(["demo", "--output-format", "stream-json"]).run();
     ran.well();
     assert_eq!(ran.result()["is_error"], false);
+}
+
+#[test]
+fn an_interrupted_demo_ends_as_such_and_tidies_up() {
+    let place = Place::new();
+    let running = place.pelton(["demo"]).start();
+    until("it works", || !place.transcripts().is_empty());
+    running.signal(Signal::SIGINT);
+    let ran = running.end();
+    assert_eq!(ran.code, Some(130), "{ran:?}");
+    assert!(ran.err.contains("\ninterrupted (go on with --resume "), "{}", ran.err);
+    assert_eq!(std::fs::read_dir(place.temp()).unwrap().count(), 0);
 }
 
 /// A copy of the sample with other files in some places.

@@ -267,7 +267,7 @@ fn a_task_of_ten_turns_as_a_stream_of_frames() {
 }
 
 #[test]
-fn json_is_the_result_alone_and_verbose_the_whole_stream_as_a_list() {
+fn loop_E20_json_is_the_result_alone_and_verbose_the_whole_stream_as_a_list() {
     let (place, model) = ten_turns_place();
     let words = ["count", "--output-format", "json"].into_iter().chain(TEN_TURNS_ALLOWED);
     let ran = place.task(&model, words).run();

@@ -58,7 +58,7 @@ pub fn ten_turns_place() -> (Place, ScriptedModel) {
 }
 
 #[test]
-fn loop_T1_ten_turns_of_tools_lead_to_one_answer() {
+fn loop_T1_loop_X1_ten_turns_of_tools_lead_to_one_answer() {
     let (place, model) = ten_turns_place();
     let ran = place.task(&model, ["count the notes"].into_iter().chain(TEN_TURNS_ALLOWED)).run();
     assert_eq!(ran.well(), "All done: Ω.\n");
@@ -186,7 +186,7 @@ fn loop_S4_the_prompt_is_on_disk_before_the_model_hears_of_it() {
 }
 
 #[test]
-fn loop_X4_the_turn_limit_ends_a_run() {
+fn loop_X4_loop_B2_loop_E16_the_turn_limit_ends_a_run() {
     let place = Place::new();
     let look = || [tool("Bash", json!({"command": "pwd", "description": "Look"}))];
     let model = model(Script::new().reply(look()).reply(look()).reply([text("never asked for")]));
@@ -202,7 +202,7 @@ fn loop_X4_the_turn_limit_ends_a_run() {
 }
 
 #[test]
-fn options_may_be_written_in_both_ways_and_be_empty() {
+fn loop_E2_loop_E11_loop_E13_options_may_be_written_in_both_ways_and_be_empty() {
     let (place, model) = (Place::new(), hello());
     let words =
         ["hi", "--model=haiku", "--append-system-prompt=Be brief.", "--max-turns=3", "--output-format=json"];

@@ -191,13 +191,19 @@ fn a_session_that_cannot_be_recorded_is_not_begun() {
     assert!(model.requests().is_empty());
 }
 
-/// Reads one line of the stream and goes away, while a command still runs.
+/// Reads one line and goes away while a command runs and nothing is there to be written; or never reads at all.
 #[test]
 fn a_reader_that_goes_away_ends_the_run() {
+    check_reader_gone(&["--output-format", "stream-json", "--verbose"], true);
+    check_reader_gone(&["--output-format", "text"], false);
+}
+
+#[track_caller]
+fn check_reader_gone(format: &[&str], reads_a_line: bool) {
     let place = Place::new();
     let call = tool("Bash", json!({"command": "touch began; sleep 60", "description": "Wait"}));
     let model = model(Script::new().reply([text("Working."), call]));
-    let words = ["work", "--allowedTools", "Bash(*)", "--output-format", "stream-json", "--verbose"];
+    let words = ["work", "--allowedTools", "Bash(*)"].into_iter().chain(format.iter().copied());
     let mut command = place.task(&model, words);
     let mut child = command
         .stdout(Stdio::piped())
@@ -205,7 +211,10 @@ fn a_reader_that_goes_away_ends_the_run() {
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap());
-    lines.read_line(&mut String::new()).unwrap();
+    if reads_a_line {
+        lines.read_line(&mut String::new()).unwrap();
+    }
+    until("the command runs", || place.has("began"));
     drop(lines);
     let began = Instant::now();
     until("it ends", || child.try_wait().unwrap().is_some());
