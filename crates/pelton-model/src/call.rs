@@ -82,7 +82,7 @@ async fn run(road: Arc<Road>, ask: Ask, steps: Sender<Step>) {
         sent.fresh_connection = distrusts_connections(&failure.error.kind);
         let notice = Notice {
             attempt: progress.retries,
-            retries_max: road.policy.retries_max,
+            retries_max: retry::retries_max(&failure.error.kind, &road.policy),
             wait,
             status: failure.error.status,
             message: failure.error.to_string(),

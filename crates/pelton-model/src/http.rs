@@ -151,7 +151,10 @@ impl Transport for HttpTransport {
                     "the address of the model server is no http address",
                 )
             })?;
-            let host: Arc<str> = url.host_str().unwrap_or_default().into();
+            let host: Arc<str> = match (url.host_str().unwrap_or_default(), url.port()) {
+                (host, Some(port)) => format!("{host}:{port}").into(),
+                (host, None) => host.into(),
+            };
             let request = client?.post(url).headers(post.headers);
             let sent = request.body(reqwest::Body::wrap(Pieces::of(post.body))).send().await;
             let response = sent.map_err(|error| explain::error(&host, error))?;

@@ -109,9 +109,23 @@ pub fn plan(
     };
     let patient = match policy.horizon {
         Some(horizon) => progress.elapsed.saturating_add(wait) <= horizon,
-        None => progress.retries < policy.retries_max,
+        None => progress.retries < retries_max(&error.kind, policy),
     };
     if patient { Retry::After(wait) } else { Retry::GiveUp }
+}
+
+/// Where nobody is, nobody will be in two minutes either: a wrong address or a server that is not running is told
+/// within seconds, while one that is just being restarted is still met.
+const NOBODY_THERE_RETRIES_MAX: u32 = 3;
+
+/// How often a failure of this kind is repeated at the most.
+pub fn retries_max(kind: &ErrorKind, policy: &RetryPolicy) -> u32 {
+    match kind {
+        ErrorKind::Connection(TransportErrorKind::Refused | TransportErrorKind::Dns) => {
+            policy.retries_max.min(NOBODY_THERE_RETRIES_MAX)
+        }
+        _ => policy.retries_max,
+    }
 }
 
 /// Whether a failure of this kind is likely to pass by itself.

@@ -11,15 +11,23 @@ pub(super) fn error(host: &str, error: reqwest::Error) -> TransportError {
     let error = error.without_url();
     let kind = kind(&error);
     let what = match kind {
-        TransportErrorKind::Refused => "nobody accepts connections at",
-        TransportErrorKind::Reset => "the connection broke to",
-        TransportErrorKind::Dns => "the name cannot be resolved of",
-        TransportErrorKind::Tls => "no secure connection to",
-        TransportErrorKind::Timeout => "no answer in time from",
-        TransportErrorKind::Proxy => "the proxy gave no connection to",
-        _ => "the exchange failed with",
+        TransportErrorKind::Refused => format!("nobody accepts connections at {host}"),
+        TransportErrorKind::Reset => format!("the connection to {host} broke"),
+        TransportErrorKind::Dns => format!("the name {host} cannot be resolved"),
+        TransportErrorKind::Tls => format!("no secure connection to {host}"),
+        TransportErrorKind::Timeout => format!("no answer in time from {host}"),
+        TransportErrorKind::Proxy => format!("the proxy gave no connection to {host}"),
+        _ => format!("the exchange with {host} failed"),
     };
-    TransportError::new(kind, format!("{what} {host}: {}", causes(&error)))
+    let why = match kind {
+        // The kind says it all, or the innermost cause says what the ones around it only repeat.
+        TransportErrorKind::Refused => return TransportError::new(kind, what),
+        TransportErrorKind::Reset | TransportErrorKind::Dns => {
+            chain(&error).last().map_or_else(String::new, ToString::to_string)
+        }
+        _ => causes(&error),
+    };
+    TransportError::new(kind, format!("{what}: {why}"))
 }
 
 /// An error and what caused it, without the frames that only repeat what is inside them.

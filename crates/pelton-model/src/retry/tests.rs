@@ -202,3 +202,13 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn where_nobody_is_three_retries_are_enough() {
+    for kind in [TransportErrorKind::Refused, TransportErrorKind::Dns].map(ErrorKind::Connection) {
+        check(kind.clone(), Advice::default(), retries(2), Source::Foreground, after_ms(2_000));
+        check(kind, Advice::default(), retries(3), Source::Foreground, Retry::GiveUp);
+    }
+    let reset = ErrorKind::Connection(TransportErrorKind::Reset);
+    check(reset, Advice::default(), retries(3), Source::Foreground, after_ms(4_000));
+}

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use crate::probe::{Note, Notes};
 use crate::stage::{
-    Stage, blocks, holds, lines, prompt, pulling, results_in, resume_from, run, sh, unmarked,
+    Stage, blocks, holds, is_result_of, lines, prompt, pulling, rest, results_in, resume_from, run, sh,
+    unmarked, until,
 };
 
 #[tokio::test]
@@ -29,6 +30,7 @@ async fn loop_P9_pit_L1_a_call_that_was_running_when_the_process_died_is_answere
     let file = engine.transcript_file().unwrap();
 
     let mut events = engine.submit(prompt("Go."));
+    until(&mut events, |event| is_result_of(event, "toolu_ended")).await;
     pulling(&mut events, holds(|| notes.has(&Note::Begun("hangs".into())))).await;
     drop(events);
     drop(engine);
@@ -212,12 +214,12 @@ async fn an_interrupted_session_can_be_resumed() {
     let mut events = engine.submit(prompt("Sleep."));
     pulling(&mut events, holds(|| stage.path("begun").exists())).await;
     interrupter.interrupt();
-    crate::stage::rest(&mut events).await;
+    rest(&mut events).await;
     drop(events);
     let mut events = engine.submit(prompt("Talk."));
     pulling(&mut events, stage.model.wait_at_gate("rest")).await;
     interrupter.interrupt();
-    crate::stage::rest(&mut events).await;
+    rest(&mut events).await;
     drop(events);
     let file = engine.transcript_file().unwrap();
     drop(engine);

@@ -99,6 +99,30 @@ async fn loop_M2_the_prefix_stays_the_same_and_is_read_from_the_cache() {
 }
 
 #[tokio::test]
+async fn loop_M2_many_calls_at_once_do_not_hide_the_cached_part() {
+    // A server looks only some twenty blocks back from a mark.
+    let many = Step::reply(
+        (0..30).map(|_| tool("Nowhere", json!({}))).chain([tool("Glob", json!({"pattern": "x"}))]),
+    );
+    let stage = Stage::new(Script::new().step(many.times(3)).reply([text("Done.")])).await;
+    run(&mut stage.engine(), "Go.").await.assert_completed();
+    let usages: Vec<(u64, u64)> = stage
+        .model
+        .reply_requests()
+        .iter()
+        .map(|seen| {
+            let usage = seen.reply.usage.as_ref().unwrap();
+            let figure = |name: &str| usage[name].as_u64().unwrap();
+            (figure("cache_read_input_tokens"), figure("cache_creation_input_tokens"))
+        })
+        .collect();
+    for pair in usages.windows(2) {
+        assert_eq!(pair[1].0, pair[0].0 + pair[0].1, "all that was written is read: {usages:?}");
+    }
+    stage.assert_all_played();
+}
+
+#[tokio::test]
 async fn pit_B2_resuming_another_day_sends_the_same_bytes() {
     let script = Script::new()
         .reply([thinking("Hm."), text("Looking."), tool("Bash", sh("ls"))])
@@ -224,12 +248,12 @@ async fn loop_M4_a_stream_cut_after_a_complete_call_keeps_it_and_runs_it_once() 
     let script = Script::new()
         .step(
             Step::reply([
-                text("Appending.").fragments(1),
+                thinking("Append.").fragments(1),
                 tool("Bash", sh("echo once >> log.txt")).id("toolu_1").fragments(1),
                 tool("Bash", sh("echo never >> log.txt")).id("toolu_2").fragments(1),
             ])
-            // Both ends of the second call are missing: its input is there, but not its stop.
-            .fault(Fault::cut_after_events(2 + 3 + 3 + 2)),
+            // Up to the input of the second call, but without its end. Thinking has a signature of its own.
+            .fault(Fault::cut_after_events(2 + 4 + 3 + 2)),
         )
         .reply([text("Done.")]);
     let stage = Stage::new(script).await;
@@ -247,7 +271,7 @@ async fn loop_M4_a_stream_cut_after_a_complete_call_keeps_it_and_runs_it_once() 
     assert_eq!(stage.request_count(), 2);
     let second = stage.request(2);
     let said: Vec<&Value> = blocks(&second, "assistant").into_iter().map(|block| &block["type"]).collect();
-    assert_eq!(said, ["text", "tool_use"]);
+    assert_eq!(said, ["thinking", "tool_use"]);
     assert_eq!(results_in(&second).len(), 1);
     stage.assert_all_played();
 }

@@ -59,13 +59,13 @@ async fn a_private_authority_is_trusted_when_it_is_named() {
 #[tokio::test]
 async fn a_stranger_is_not_trusted() {
     let (server, authority) = start().await;
-    let words = "no secure connection to localhost: ";
+    let words = "no secure connection to localhost:";
     check_error(plain(), &url(&server), TransportErrorKind::Tls, words).await;
     // Nor is somebody else under a trusted authority.
     let transport =
         HttpTransport::new(HttpOptions { extra_ca_pem: Some(authority), ..HttpOptions::default() });
     let other_name = url(&server).replace("localhost", "127.0.0.1");
-    check_error(transport, &other_name, TransportErrorKind::Tls, "no secure connection to 127.0.0.1: ").await;
+    check_error(transport, &other_name, TransportErrorKind::Tls, "no secure connection to 127.0.0.1:").await;
     assert!(server.heard().is_empty());
 }
 
