@@ -130,12 +130,24 @@ pub(crate) struct RunArgs {
     /// Write pieces of answers as they arrive (stream-json)
     #[arg(long)]
     pub include_partial_messages: bool,
+    /// Write what the loop did, and why (stream-json)
+    #[arg(long)]
+    pub include_loop_events: bool,
     /// Write all messages, not only the result
     #[arg(long)]
     pub verbose: bool,
     /// The model: an id, or sonnet, opus, haiku, fable
     #[arg(long)]
     pub model: Option<String>,
+    /// Models to ask when that one does not answer, separated by commas, at most three
+    #[arg(long, value_name = "MODELS", value_delimiter = ',')]
+    pub fallback_model: Vec<String>,
+    /// Stop when this much is spent, in US dollars
+    #[arg(long, value_name = "USD")]
+    pub max_budget_usd: Option<f64>,
+    /// Bring the answer as JSON that fits this schema
+    #[arg(long, value_name = "SCHEMA")]
+    pub json_schema: Option<String>,
     /// How hard the model tries: low, medium, high, xhigh, max
     #[arg(long, value_name = "LEVEL")]
     pub effort: Option<String>,

@@ -40,7 +40,8 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
         tell_clients(fail, args);
     }
     let (engine, prompt) = started?;
-    let print_options = shown(args.output_format, args.verbose, args.include_partial_messages, &env);
+    let mut print_options = shown(args.output_format, args.verbose, args.include_partial_messages, &env);
+    print_options.loop_events = args.include_loop_events;
     submit(engine, prompt, &print_options).await?.exit()
 }
 
@@ -98,6 +99,7 @@ pub(crate) fn shown(format: OutputFormat, verbose: bool, partial: bool, env: &En
         },
         verbose,
         partial,
+        loop_events: false,
         out_is_terminal: std::io::stdout().is_terminal(),
         err_is_terminal: std::io::stderr().is_terminal(),
         colour: env.colour(),

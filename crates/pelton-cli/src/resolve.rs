@@ -87,6 +87,15 @@ pub(crate) fn options_for(args: &RunArgs, env: &Env, endpoint: Endpoint) -> Resu
     options.mode = mode(args, env)?;
     options.rules =
         RuleSet { allow: rules(&args.allowed_tools)?, ask: Vec::new(), deny: rules(&args.disallowed_tools)? };
+    options.fallback_models = args
+        .fallback_model
+        .iter()
+        .map(|model| model.trim().to_owned())
+        .filter(|model| !model.is_empty())
+        .collect();
+    options.max_budget_usd = budget(args)?;
+    options.window_tokens = env.number("CLAUDE_CODE_MAX_CONTEXT_TOKENS")?;
+    options.json_schema = schema(args)?;
     options.limits.turns_max = match args.max_turns {
         Some(turns) => Some(turns),
         None => env.number("CLAUDE_CODE_MAX_TURNS")?,
@@ -196,6 +205,24 @@ fn mode(args: &RunArgs, env: &Env) -> Result<Mode, Fail> {
     Ok(mode)
 }
 
+fn budget(args: &RunArgs) -> Result<Option<f64>, Fail> {
+    match args.max_budget_usd {
+        Some(usd) if !(usd.is_finite() && usd > 0.0) => Err(Fail::new(format!(
+            "--max-budget-usd {usd} is not an amount: write one above 0, such as 2.50"
+        ))),
+        budget => Ok(budget),
+    }
+}
+
+fn schema(args: &RunArgs) -> Result<Option<serde_json::Value>, Fail> {
+    let Some(text) = args.json_schema.as_deref().filter(|text| !text.trim().is_empty()) else {
+        return Ok(None);
+    };
+    let schema = serde_json::from_str(text)
+        .map_err(|error| Fail::new(format!("--json-schema is not JSON: {error}")))?;
+    Ok(Some(schema))
+}
+
 fn limits(options: &mut Options, env: &Env) -> Result<(), Fail> {
     if let Some(retries) = env.number::<u32>("CLAUDE_CODE_MAX_RETRIES")? {
         options.retry.retries_max = retries.min(RETRIES_MAX);
@@ -274,7 +301,8 @@ fn keep_tools(options: &mut Options, names: &[String]) -> Result<(), Fail> {
     if names.iter().any(|name| name == "default") {
         return Ok(());
     }
-    let known: Vec<&str> = builtin::all().iter().map(|tool| tool.spec().name).collect();
+    let built_in = builtin::all();
+    let known: Vec<&str> = built_in.iter().map(|tool| tool.spec().name).collect();
     if let Some(unknown) = names.iter().find(|name| !known.contains(&name.as_str())) {
         return Err(Fail::new(format!(
             "--tools names a tool there is not: '{unknown}' (there are {})",

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pelton::event::{Event, Init, Synthetic};
+use pelton::event::{Event, Init, LoopKind, Synthetic};
 use pelton::history::{Entry, Kind};
 use pelton::{CLI_VERSION, SYNTHETIC_MODEL, fresh_id};
 use pelton_model::{Delta, DeltaKind, Notice, World};
@@ -21,7 +21,12 @@ const FRAME_BYTES_MAX: usize = 1024 * 1024 - 1;
 pub(crate) struct Frames {
     session: Uuid,
     partial: bool,
+    loop_events: bool,
     world: Arc<dyn World>,
+    /// Messages that were taken back and whose successor has not come yet.
+    withdrawn: Vec<Uuid>,
+    /// Trips to the model, for what the loop tells.
+    turn: u32,
     /// The server's newest guess of the tokens thought, to tell the difference.
     thought: u64,
 }
@@ -29,11 +34,26 @@ pub(crate) struct Frames {
 impl Frames {
     /// `partial` adds the pieces of answers as they arrive.
     pub fn new(session: Uuid, partial: bool, world: Arc<dyn World>) -> Self {
-        Self { session, partial, world, thought: 0 }
+        Self { session, partial, loop_events: false, world, withdrawn: Vec::new(), turn: 0, thought: 0 }
+    }
+
+    /// Adds a frame for everything the loop did, and why.
+    #[must_use]
+    pub fn with_loop_events(mut self, loop_events: bool) -> Self {
+        self.loop_events = loop_events;
+        self
     }
 
     /// The frames of one event; most have one, some none.
     pub fn of(&mut self, event: &Event) -> Vec<u8> {
+        let mut frames = self.frame(event);
+        if self.loop_events {
+            frames.extend(self.loop_event(event));
+        }
+        frames
+    }
+
+    fn frame(&mut self, event: &Event) -> Vec<u8> {
         match event {
             Event::Init(init) => self.init(init),
             Event::Requesting if self.partial => {
@@ -45,6 +65,17 @@ impl Frames {
             }
             Event::Delta(delta) => self.delta(delta),
             Event::Message(entry) => self.message(entry),
+            Event::Tombstone(ids) => {
+                self.withdrawn.extend(ids);
+                Vec::new()
+            }
+            Event::ModelFallback { from, to } => self
+                .system("model_fallback")
+                .field("trigger", "overloaded")
+                .field("original_model", from)
+                .field("fallback_model", to)
+                .field("content", format!("{from} does not answer; switched to {to} for this task"))
+                .finish_line(),
             Event::Retry(notice) => self.retry(notice),
             Event::Cut { reason } => self
                 .system("informational")
@@ -102,9 +133,29 @@ impl Frames {
         line.field("session_id", self.session).field("uuid", self.id()).finish_line()
     }
 
-    fn message(&self, entry: &Entry) -> Vec<u8> {
+    /// What the loop did, for those who asked.
+    fn loop_event(&mut self, event: &Event) -> Vec<u8> {
+        let (kind, reason) = match event {
+            Event::Init(_) => {
+                self.turn = 1;
+                return Vec::new();
+            }
+            Event::Retry(notice) => (LoopKind::Retry, notice.message.as_str()),
+            Event::Transition(transition) => (LoopKind::Transition, transition.name()),
+            Event::Loop(told) => (told.kind, told.reason.as_str()),
+            _ => return Vec::new(),
+        };
+        let line = self.system("loop_event").field("kind", kind.name()).field("reason", reason);
+        let line = line.field("turn", self.turn).finish_line();
+        // A reason to go on ends its turn.
+        self.turn += u32::from(kind == LoopKind::Transition);
+        line
+    }
+
+    fn message(&mut self, entry: &Entry) -> Vec<u8> {
         match &entry.kind {
             Kind::Assistant { origin, .. } => {
+                let withdrawn = Some(std::mem::take(&mut self.withdrawn)).filter(|ids| !ids.is_empty());
                 let head = message::Assistant {
                     id: &origin.message_id,
                     model: &origin.model,
@@ -114,7 +165,10 @@ impl Frames {
                 self.ends(
                     Line::new("assistant").raw("message", &message::assistant(&head, &entry.json)),
                     entry.id,
-                    |line| line.field_if("request_id", origin.request_id.as_deref()),
+                    |line| {
+                        line.field_if("request_id", origin.request_id.as_deref())
+                            .field_if("supersedes", withdrawn)
+                    },
                 )
             }
             Kind::ToolResult { .. } => {

@@ -15,6 +15,8 @@ use uuid::Uuid;
 pub(crate) fn subtype(terminal: Terminal) -> &'static str {
     match terminal {
         Terminal::MaxTurns => "error_max_turns",
+        Terminal::BudgetExhausted => "error_max_budget_usd",
+        Terminal::StructuredOutputRetries => "error_max_structured_output_retries",
         Terminal::AbortedStreaming | Terminal::AbortedToolExecution | Terminal::Unrecorded => {
             "error_during_execution"
         }
@@ -27,7 +29,8 @@ pub(crate) fn subtype(terminal: Terminal) -> &'static str {
 pub(crate) fn json(outcome: &Outcome, session: Uuid, uuid: Uuid) -> Vec<u8> {
     let subtype = subtype(outcome.terminal);
     let success = subtype == "success";
-    let api_error = success && outcome.is_error && outcome.terminal != Terminal::Completed;
+    let completed = matches!(outcome.terminal, Terminal::Completed | Terminal::CompletedOverHooks);
+    let api_error = success && outcome.is_error && !completed;
     let stop_reason = match &outcome.stop_reason {
         _ if api_error => Some("stop_sequence"),
         Some(reason) => Some(reason.as_str()),
@@ -52,6 +55,7 @@ pub(crate) fn json(outcome: &Outcome, session: Uuid, uuid: Uuid) -> Vec<u8> {
         .field("usage", &outcome.usage)
         .field("modelUsage", by_model(&outcome.by_model))
         .field("permission_denials", denials(outcome))
+        .field_if("structured_output", outcome.structured_output.as_ref())
         .field("terminal_reason", outcome.terminal.name())
         .field("uuid", uuid)
         .finish()

@@ -30,6 +30,8 @@ pub struct PrintOptions {
     pub verbose: bool,
     /// Pieces of answers as they arrive.
     pub partial: bool,
+    /// What the loop did, and why (stream-json).
+    pub loop_events: bool,
     /// Standard output is a terminal: text is streamed.
     pub out_is_terminal: bool,
     /// Standard error is a terminal: what the tools do is shown there.
@@ -54,7 +56,10 @@ pub async fn print(
         Format::Json => {
             Shown::Json(Collected::new(Frames::new(engine.session_id(), false, world), options.verbose))
         }
-        Format::StreamJson => Shown::Lines(Frames::new(engine.session_id(), options.partial, world)),
+        Format::StreamJson => {
+            let frames = Frames::new(engine.session_id(), options.partial, world);
+            Shown::Lines(frames.with_loop_events(options.loop_events))
+        }
     };
     let mut outcome = None;
     let mut read = true;
