@@ -9,7 +9,6 @@ use pelton_model::stream::{Sender, stream};
 use pelton_model::{Ask, Client, Prefix, catalogue};
 use pelton_wire::content::Block;
 use pelton_wire::usage::Usage;
-use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -19,6 +18,7 @@ use crate::compact::Room;
 use crate::context::{Surroundings, git_branch, tools_json};
 use crate::event::{Event, Init, Outcome};
 use crate::history::{History, Kind};
+use crate::hooks::{Base, HookCx, Hooks, SessionHooks};
 use crate::limits::{
     ANSWER_TOKENS_MIN, EVENTS_QUEUED_MAX, FALLBACK_MODELS_MAX, OUTPUT_TOKENS_UNKNOWN_MODEL,
     REPORTS_QUEUED_MAX, WINDOW_TOKENS_UNKNOWN_MODEL,
@@ -26,7 +26,8 @@ use crate::limits::{
 use crate::options::Options;
 use crate::permission::Gate;
 use crate::session::{Session, content};
-use crate::tools::executor::{Bench, Executor};
+use crate::tools::bench::Bench;
+use crate::tools::executor::Executor;
 use crate::tools::file_memory::FileMemory;
 use crate::tools::structured::{BadSchema, StructuredOutput};
 use crate::tools::{Progress, Report, Tool, ToolCx};
@@ -44,6 +45,7 @@ pub struct Engine {
     session: Session,
     account: Account,
     structured: Option<Arc<StructuredOutput>>,
+    hooks: Arc<Hooks>,
     /// The money, shared with whoever works for this session.
     purse: Arc<Mutex<Purse>>,
     files: Arc<FileMemory>,
@@ -160,6 +162,7 @@ impl Engine {
         question.fallback_ready = !options.fallback_models.is_empty();
         Ok(Self {
             structured,
+            hooks: Arc::new(Hooks::new(std::mem::take(&mut options.hooks))),
             purse: Arc::new(Mutex::new(Purse::new(options.max_budget_usd))),
             client,
             question,
@@ -262,6 +265,8 @@ impl Engine {
             purse: &self.purse,
             prices: &self.options.prices,
             turn: 0,
+            stop_feedback: None,
+            stop_hook_active: false,
             reserved: None,
             limits: &self.options.limits,
             executor: Executor::new(Arc::clone(&bench), self.options.tool_calls_running_max),
@@ -290,11 +295,26 @@ impl Engine {
             Some(file) => file.with_extension("").join("tool-results"),
             None => options.temp_dir.join(format!("pelton-{}", self.session.id)),
         };
+        let mut hook_cx = HookCx::new(
+            options.cwd.clone(),
+            options.env.clone().into(),
+            spill_dir.clone(),
+            Arc::clone(&options.world),
+        );
+        hook_cx.cancel = cancel.clone();
+        let base = Base {
+            session_id: self.session.id.to_string(),
+            transcript_path: self.session.file(options).unwrap_or_default(),
+            cwd: self.cwd.clone(),
+            permission_mode: Some(options.mode.name().to_owned()),
+            ..Base::default()
+        };
         // A full queue loses reports, never results.
         let progress = Progress::new(move |call, report| _ = reports.try_send((Arc::from(call), report)));
         Bench {
             tools: options.tools.clone(),
             gate: Gate::new(Arc::new(options.rules.clone()), options.mode, &roots, options.home.clone()),
+            hooks: SessionHooks { hooks: Arc::clone(&self.hooks), cx: hook_cx, base },
             cwd: Mutex::new(self.cwd.clone()),
             transcript: self.session.transcript.clone(),
             cx: ToolCx {
@@ -340,7 +360,7 @@ impl Engine {
     ) -> Outcome {
         let refused = last.stop_reason == Some(pelton_wire::stop::StopReason::Refusal);
         let mut errors = Vec::new();
-        let mut text = answer_text(&last);
+        let mut text = last.words().unwrap_or_default();
         let structured_output = self.structured.as_ref().and_then(|tool| tool.take());
         if let (Some(output), Terminal::Completed) = (&structured_output, terminal) {
             text = output.to_string();
@@ -447,14 +467,4 @@ fn fallbacks(options: &Options) -> Vec<String> {
 fn room(options: &Options) -> Room {
     let known = catalogue::caps(&options.model).map_or(WINDOW_TOKENS_UNKNOWN_MODEL, |caps| caps.window);
     Room { window_tokens: options.window_tokens.unwrap_or(known), answer_tokens: ANSWER_TOKENS_MIN }
-}
-
-/// The words of the newest answer.
-fn answer_text(last: &LastReply) -> String {
-    #[derive(Deserialize)]
-    struct Text {
-        text: String,
-    }
-    let texts = last.text.iter().filter_map(|json| serde_json::from_slice::<Text>(json).ok());
-    texts.map(|block| block.text).collect()
 }

@@ -13,6 +13,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::history::{Entry, EntryId};
+use crate::hooks::HookRun;
 use crate::permission::Mode;
 use crate::tools::Report;
 use crate::turn::{Terminal, Transition};
@@ -57,6 +58,15 @@ pub enum Event {
     },
     /// The loop went on, and why.
     Transition(Transition),
+    /// A hook has run.
+    Hook(Arc<HookRun>),
+    /// Words for the user that are no part of the conversation.
+    Informational {
+        /// What they say.
+        content: String,
+        /// The run ends because of it.
+        prevents_continuation: bool,
+    },
     /// Something the loop did that is neither a message nor a reason to go on, and why.
     Loop(LoopEvent),
     /// Messages that were shown do not count any more.

@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use crate::compact::{LocalShaper, Shaper};
 use crate::context::SystemPrompt;
+use crate::hooks::HookConfig;
 use crate::limits::{TOOL_CALLS_RUNNING_MAX, ToolLimits};
 use crate::permission::{Mode, RuleSet};
 use crate::tools::{Tool, builtin};
@@ -63,6 +64,8 @@ pub struct Options {
     pub mode: Mode,
     /// What is allowed, asked for and denied by name.
     pub rules: RuleSet,
+    /// Other people's programs, called around tools and at the end.
+    pub hooks: HookConfig,
     /// Bounds of a submission.
     pub limits: Limits,
     /// Bounds of what tools read, print and wait for.
@@ -134,6 +137,7 @@ impl Options {
             tool_calls_running_max: TOOL_CALLS_RUNNING_MAX,
             mode: Mode::Default,
             rules: RuleSet::default(),
+            hooks: HookConfig::default(),
             limits: Limits::default(),
             tool_limits: ToolLimits::default(),
             retry: RetryPolicy::default(),

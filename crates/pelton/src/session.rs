@@ -112,7 +112,7 @@ impl Session {
         let detail = match (&output.detail, output.is_error) {
             (Some(detail), _) => Some(Bytes::from(detail.to_string())),
             (None, true) => {
-                Some(Bytes::from(serde_json::Value::from(format!("Error: {}", text_of(output))).to_string()))
+                Some(Bytes::from(serde_json::Value::from(format!("Error: {}", output.words())).to_string()))
             }
             (None, false) => None,
         };
@@ -185,12 +185,4 @@ fn result_blocks(output: &Output) -> Vec<Block<'_>> {
         blocks.push(Block::Text { text: "(no output)" });
     }
     blocks
-}
-
-fn text_of(output: &Output) -> String {
-    let texts = output.content.iter().filter_map(|block| match block {
-        ResultBlock::Text(text) => Some(text.as_str()),
-        ResultBlock::Image { .. } => None,
-    });
-    texts.collect::<Vec<_>>().join("\n")
 }

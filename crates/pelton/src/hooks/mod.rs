@@ -11,6 +11,7 @@ pub mod config; // who listens: settings and callbacks, checked and pooled
 pub mod input; // what a hook is told
 pub mod outcome; // what a hook said, and what several said together
 pub mod run; // calls everyone who listens, side by side
+pub mod session; // the hooks of one session
 pub mod limits; // every number that bounds a hook
 mod background; // hooks nobody waits for
 mod callback; // hooks that are functions of the host
@@ -26,3 +27,4 @@ pub use event::HookEvent;
 pub use input::{Base, EventInput, HookInput, ToolCall};
 pub use outcome::{HookOutcome, PermissionAnswer, PermissionDecision, Verdict};
 pub use run::{Fired, HookCondition, HookCx, HookKind, HookNews, HookRun, HookWatch, Hooks};
+pub use session::SessionHooks;

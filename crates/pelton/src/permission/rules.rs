@@ -305,6 +305,8 @@ pub(super) struct Request<'a> {
     pub tool: &'a str,
     pub target: Target<'a>,
     pub here: &'a Here,
+    /// A hook said that it may run.
+    pub vouched: bool,
 }
 
 /// All rules of a session.
@@ -349,6 +351,9 @@ impl RuleSet {
             && let Some(name) = protected(place)
         {
             return question(mode, format!("{name} is protected and is never changed without approval."));
+        }
+        if request.vouched {
+            return Verdict::Allow;
         }
         let reading = match request.target {
             Target::Read(place) => request.here.contains(place),

@@ -20,7 +20,7 @@ fn here() -> Here {
 fn judge(case: &Case<'_>, tool: &str, target: Target<'_>) -> Verdict {
     let set = RuleSet { allow: rules(case.allow), ask: rules(case.ask), deny: rules(case.deny) };
     let here = here();
-    set.judge(case.mode, &Request { tool, target, here: &here })
+    set.judge(case.mode, &Request { tool, target, here: &here, vouched: false })
 }
 
 fn word(verdict: &Verdict) -> &'static str {
@@ -103,6 +103,21 @@ fn command_patterns_have_word_borders_and_vouch_only_for_plain_words() {
     }
     let deny = Case { mode: Mode::BypassPermissions, deny: &["Bash(rm *)"], ..NONE };
     bash(&deny, "rm -rf x; ls", "deny");
+}
+
+#[test]
+fn a_hook_that_vouches_takes_the_place_of_the_question_only() {
+    let set = RuleSet { ask: rules(&["Bash(git push*)"]), deny: rules(&["Bash(curl *)"]), allow: Vec::new() };
+    let judged = |command: &str| {
+        let target = Target::Shell { command, looks_only: false };
+        let verdict =
+            set.judge(Mode::Default, &Request { tool: "Bash", target, here: &here(), vouched: true });
+        word(&verdict)
+    };
+    assert_eq!([judged("make"), judged("git push"), judged("curl x")], ["allow", "ask", "deny"]);
+    let place = at("/w/.git/config", "/w/.git/config");
+    let protected = Request { tool: "Edit", target: Target::Edit(&place), here: &here(), vouched: true };
+    assert_eq!(word(&set.judge(Mode::AcceptEdits, &protected)), "ask");
 }
 
 #[test]

@@ -1,13 +1,10 @@
 //! Runs the calls of one answer while the answer still streams. The order is the [`Schedule`]'s; what happens to
-//! one call, from its input to its output, is `Bench::perform`.
+//! one call is the [`Bench`]'s.
 //!
 //! Calls are futures inside the executor, not tasks: dropping the executor drops them, and with them whatever
 //! they started.
 
-use std::any::Any;
-use std::panic::AssertUnwindSafe;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -16,11 +13,9 @@ use futures::{FutureExt, StreamExt};
 use pelton_model::BadInput;
 use serde_json::Value;
 
+use super::bench::{Bench, Ending, Finished, HookWords};
 use super::schedule::Schedule;
-use super::structured;
-use super::tool::{Output, Safety, Tool, ToolCx};
-use crate::permission::{Gate, Verdict};
-use crate::transcript::{Transcript, TranscriptError};
+use super::tool::Output;
 
 /// How long a cancelled call may take to say what it has. Tools are told first; after that they are dropped.
 const CANCEL_GRACE: Duration = Duration::from_millis(80);
@@ -34,126 +29,6 @@ pub struct Call {
     pub tool: Arc<str>,
     /// Its input, or what is wrong with it.
     pub input: Result<Arc<Value>, BadInput>,
-}
-
-/// How a call ended.
-#[derive(Debug)]
-pub struct Finished {
-    /// What the model reads.
-    pub output: Output,
-    /// What kind of ending it is.
-    pub ending: Ending,
-}
-
-/// Kinds of ending the loop tells apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
-    /// The tool ran.
-    Ran,
-    /// It was not allowed.
-    Denied,
-    /// It could not be tried: no such tool, or unusable input.
-    Unusable,
-    /// The user interrupted.
-    Interrupted,
-    /// It was not run because the conversation cannot be recorded.
-    Unrecorded,
-    /// It brought the structured output.
-    Structured,
-    /// It brought a structured output that does not fit.
-    Misstructured,
-}
-
-/// What calls are performed with.
-pub struct Bench {
-    /// The tools by name.
-    pub tools: Vec<Arc<dyn Tool>>,
-    /// What may run.
-    pub gate: Gate,
-    /// What every call gets to know; id and directory are filled in per call.
-    pub cx: ToolCx,
-    /// The directory calls start in. Calls that change it run alone, so there is no race.
-    pub cwd: Mutex<PathBuf>,
-    /// Where side effects are announced before they happen.
-    pub transcript: Option<Arc<Transcript>>,
-}
-
-impl Bench {
-    fn tool(&self, name: &str) -> Option<&Arc<dyn Tool>> {
-        self.tools.iter().find(|tool| tool.spec().name == name)
-    }
-
-    fn cx(&self, call: &Call) -> ToolCx {
-        let cwd = self.cwd.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        ToolCx { call_id: Arc::clone(&call.id), cwd, ..self.cx.clone() }
-    }
-
-    fn safety(&self, call: &Call) -> Safety {
-        match (self.tool(&call.tool), &call.input) {
-            (Some(tool), Ok(input)) => tool.safety(input),
-            // It will be answered without running anything.
-            _ => Safety::Shared,
-        }
-    }
-
-    /// One call, from its input to its output: known tool → usable input → permission → record → run.
-    async fn perform(&self, call: &Call) -> Finished {
-        let ended = |ending, output| Finished { output, ending };
-        let Some(tool) = self.tool(&call.tool) else {
-            return ended(
-                Ending::Unusable,
-                Output::unusable(format_args!("Error: No such tool available: {}", call.tool)),
-            );
-        };
-        let input = match &call.input {
-            Ok(input) => input,
-            Err(bad) => return ended(Ending::Unusable, unreadable(&call.tool, bad)),
-        };
-        let cx = self.cx(call);
-        let access = match tool.access(input, &cx) {
-            Ok(access) => access,
-            Err(invalid) => {
-                let text = format!(
-                    "InputValidationError: {} was called with unusable input: {}",
-                    call.tool, invalid.0
-                );
-                return ended(Ending::Unusable, Output::unusable(text));
-            }
-        };
-        match self.gate.judge(&call.tool, &access, &cx.cwd) {
-            Verdict::Allow => {}
-            Verdict::Deny(why) => return ended(Ending::Denied, Output::error(why)),
-            Verdict::Ask(why) => return ended(Ending::Denied, Output::error(nobody_to_ask(&why))),
-        }
-        if tool.safety(input) == Safety::Alone
-            && let Err(error) = self.announce().await
-        {
-            return ended(Ending::Unrecorded, Output::error(format!("Not run: {error}")));
-        }
-        match AssertUnwindSafe(tool.run(Value::clone(input), &cx)).catch_unwind().await {
-            Ok(output) => {
-                if let Some(moved) = &output.new_cwd {
-                    self.cwd.lock().unwrap_or_else(PoisonError::into_inner).clone_from(moved);
-                }
-                let ending = match (tool.spec().name, output.is_error) {
-                    _ if cx.cancel.is_cancelled() => Ending::Interrupted,
-                    (structured::NAME, false) => Ending::Structured,
-                    (structured::NAME, true) => Ending::Misstructured,
-                    _ => Ending::Ran,
-                };
-                ended(ending, output)
-            }
-            Err(panic) => ended(Ending::Ran, crashed(&call.tool, panic.as_ref())),
-        }
-    }
-
-    /// A call with side effects is on the disk before it begins: after a crash the session knows it may have run.
-    async fn announce(&self) -> Result<(), TranscriptError> {
-        match &self.transcript {
-            Some(transcript) => transcript.sync().await,
-            None => Ok(()),
-        }
-    }
 }
 
 /// The calls of one answer.
@@ -254,31 +129,8 @@ impl Executor {
             finished.get_or_insert_with(|| Finished {
                 output: Output::error("The user interrupted before this call had a result."),
                 ending: Ending::Interrupted,
+                hooks: HookWords::default(),
             });
         }
     }
-}
-
-fn unreadable(tool: &str, bad: &BadInput) -> Output {
-    Output::unusable(format_args!(
-        "InputValidationError: the input of {tool} is not a JSON object ({}). If it was cut by the output limit, write \
-         it in smaller parts.",
-        bad.error
-    ))
-}
-
-fn nobody_to_ask(why: &str) -> String {
-    format!(
-        "{why} There is nobody to ask in this session, so it was not done. The user can allow it beforehand with a \
-         permission rule (--allowedTools) or a permission mode (--permission-mode)."
-    )
-}
-
-fn crashed(tool: &str, panic: &(dyn Any + Send)) -> Output {
-    let message = panic
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "unknown cause".to_owned());
-    Output::error(format!("{tool} crashed: {message}. This is a fault in the tool, not in the call."))
 }

@@ -100,6 +100,15 @@ impl Output {
         Self::error(format!("<tool_use_error>{text}</tool_use_error>"))
     }
 
+    /// Its words, without what is not text.
+    pub fn words(&self) -> String {
+        let texts = self.content.iter().filter_map(|block| match block {
+            ResultBlock::Text(text) => Some(text.as_str()),
+            ResultBlock::Image { .. } => None,
+        });
+        texts.collect::<Vec<_>>().join("\n")
+    }
+
     /// Adds the structured twin.
     #[must_use]
     pub fn with_detail(mut self, detail: Value) -> Self {

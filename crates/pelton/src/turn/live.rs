@@ -14,6 +14,7 @@ use pelton_model::stream::Sender;
 use pelton_model::{Ask, Client, ModelError, World, catalogue};
 use pelton_wire::stop::StopReason;
 use pelton_wire::usage::Usage;
+use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -25,7 +26,8 @@ use crate::compact::{Room, Shaper};
 use crate::event::{Denial, Event, LoopEvent, LoopKind, ToolStarted};
 use crate::history::{Entry, EntryId};
 use crate::session::Session;
-use crate::tools::executor::{Bench, Call, Ending, Executor, Finished};
+use crate::tools::bench::{Bench, Ending, Finished, HookWords};
+use crate::tools::executor::{Call, Executor};
 use crate::tools::structured::StructuredOutput;
 use crate::tools::{Report, Tool};
 use crate::transcript::TranscriptError;
@@ -64,6 +66,10 @@ pub(crate) struct Live<'a> {
     pub last: LastReply,
     /// Trips to the model, this one included.
     pub turn: u32,
+    /// What the stop hooks want to be done before the end.
+    pub stop_feedback: Option<String>,
+    /// It goes on only because a stop hook wanted it.
+    pub stop_hook_active: bool,
     /// Money set aside for the call that is being made.
     pub reserved: Option<Reserved>,
 }
@@ -145,7 +151,10 @@ impl Hands for Live<'_> {
     }
 
     async fn stop_hooks(&mut self) -> Verdict {
-        Verdict::Pass
+        self.ask_stop_hooks().await.unwrap_or_else(|error| {
+            self.last.unrecorded = Some(error);
+            Verdict::Unrecorded
+        })
     }
 
     async fn prepare(&mut self, transition: Transition) {
@@ -163,13 +172,19 @@ impl Hands for Live<'_> {
 impl Live<'_> {
     async fn drain_tools(&mut self) -> Result<Tools, TranscriptError> {
         let mut endings = Vec::new();
+        let mut contexts = Vec::new();
         loop {
             self.start_tools().await;
-            while let Some((call, finished)) = self.executor.take_next() {
+            while let Some((call, mut finished)) = self.executor.take_next() {
                 endings.push(finished.ending);
+                contexts.append(&mut finished.hooks.contexts);
                 self.record_result(&call, finished).await?;
             }
             if self.executor.is_drained() {
+                // Words of hooks come behind all results: the API wants those first.
+                if !contexts.is_empty() {
+                    self.say_as_user(&reminder(&contexts)).await?;
+                }
                 // Results wait for the write only; the disk is waited for before the next side effect.
                 return Ok(together(&endings));
             }
@@ -210,9 +225,52 @@ impl Live<'_> {
                 input: call.input.clone().unwrap_or_default(),
             });
         }
+        self.tell_hooks(finished.hooks).await;
         let entry = self.session.record_result(&call.id, &finished.output)?;
         self.tell_as_user(entry).await;
         Ok(())
+    }
+
+    /// H1–H5: what the stop hooks say about the end.
+    async fn ask_stop_hooks(&mut self) -> Result<Verdict, TranscriptError> {
+        let words = self.last.words();
+        let cwd = self.bench.cwd.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let bench = Arc::clone(&self.bench);
+        let Some(fired) = bench.hooks.stop(self.stop_hook_active, words, &cwd).await else {
+            return Ok(Verdict::Pass);
+        };
+        if self.cancel.is_cancelled() {
+            self.interrupted(INTERRUPTED_IN_TOOLS).await?;
+            return Ok(Verdict::Aborted);
+        }
+        let verdict = fired.verdict;
+        let stop = verdict.stop;
+        let prevents = stop.is_some();
+        self.tell_hooks(HookWords {
+            contexts: Vec::new(),
+            messages: verdict.messages,
+            stop,
+            runs: fired.runs,
+        })
+        .await;
+        // Words without a refusal are feedback too: the model has not heard them yet.
+        self.stop_feedback =
+            verdict.block.or_else(|| (!verdict.contexts.is_empty()).then(|| verdict.contexts.join("\n")));
+        Ok(match &self.stop_feedback {
+            _ if prevents => Verdict::Prevent,
+            Some(_) => Verdict::Block,
+            None => Verdict::Pass,
+        })
+    }
+
+    async fn tell_hooks(&mut self, words: HookWords) {
+        for run in words.runs {
+            self.events.send(Event::Hook(Arc::new(run))).await;
+        }
+        let said = words.messages.into_iter().map(|content| (content, false));
+        for (content, prevents_continuation) in said.chain(words.stop.map(|reason| (reason, true))) {
+            self.events.send(Event::Informational { content, prevents_continuation }).await;
+        }
     }
 
     async fn say_as_user(&mut self, text: &str) -> Result<(), TranscriptError> {
@@ -275,10 +333,29 @@ impl Live<'_> {
     }
 }
 
+impl LastReply {
+    /// The words of the newest answer.
+    pub fn words(&self) -> Option<String> {
+        #[derive(Deserialize)]
+        struct Text {
+            text: String,
+        }
+        let texts = self.text.iter().filter_map(|json| serde_json::from_slice::<Text>(json).ok());
+        Some(texts.map(|block| block.text).collect()).filter(|text: &String| !text.is_empty())
+    }
+}
+
+/// Words of hooks, as the model reads them.
+fn reminder(contexts: &[String]) -> String {
+    format!("<system-reminder>\n{}\n</system-reminder>", contexts.join("\n"))
+}
+
 /// What the endings of all calls mean together.
 fn together(endings: &[Ending]) -> Tools {
     if endings.contains(&Ending::Unrecorded) {
         Tools::Unrecorded
+    } else if endings.contains(&Ending::HookStopped) {
+        Tools::HookStopped
     } else if endings.contains(&Ending::Structured) {
         Tools::Structured
     } else if endings.contains(&Ending::Misstructured) {

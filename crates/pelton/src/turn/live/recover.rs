@@ -44,8 +44,12 @@ impl Live<'_> {
             Transition::NextTurn
             | Transition::PauseTurn
             | Transition::CollapseDrainRetry
-            | Transition::ReactiveCompactRetry
-            | Transition::StopHookBlocking => Ok(()),
+            | Transition::ReactiveCompactRetry => Ok(()),
+            Transition::StopHookBlocking => {
+                self.stop_hook_active = true;
+                let feedback = self.stop_feedback.take().unwrap_or_default();
+                self.say_as_user(&format!("Stop hook feedback:\n{feedback}")).await
+            }
             // A call that did not fit has its answer already; no call at all needs a word.
             Transition::StructuredOutputRetry if self.executor.is_empty() => self.say_as_user(REMINDER).await,
             Transition::StructuredOutputRetry => Ok(()),

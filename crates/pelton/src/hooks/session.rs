@@ -1,0 +1,84 @@
+//! The hooks of one session: what each moment of it tells them.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::event::HookEvent;
+use super::input::{Base, EventInput, HookInput, ToolCall};
+use super::run::{Fired, HookCx, Hooks};
+
+/// Calls the hooks of one session. Cheap to clone.
+#[derive(Clone)]
+pub struct SessionHooks {
+    /// Who listens.
+    pub hooks: Arc<Hooks>,
+    /// What they run with.
+    pub cx: HookCx,
+    /// What every one of them is told.
+    pub base: Base,
+}
+
+impl SessionHooks {
+    /// A tool is about to run. `None` if nobody listens.
+    pub async fn before_tool(&self, call: &ToolCall, cwd: &Path) -> Option<Fired> {
+        self.fire(HookEvent::PreToolUse, cwd, || EventInput::PreToolUse { call: call.clone() }).await
+    }
+
+    /// A tool has run.
+    pub async fn after_tool(
+        &self,
+        call: &ToolCall,
+        response: &Value,
+        duration: Duration,
+        cwd: &Path,
+    ) -> Option<Fired> {
+        let event = || EventInput::PostToolUse { call: call.clone(), response: response.clone(), duration };
+        self.fire(HookEvent::PostToolUse, cwd, event).await
+    }
+
+    /// A tool has failed.
+    pub async fn after_failure(
+        &self,
+        call: &ToolCall,
+        error: &str,
+        duration: Duration,
+        cwd: &Path,
+    ) -> Option<Fired> {
+        let is_interrupt = self.cx.cancel.is_cancelled();
+        let event = || EventInput::PostToolUseFailure {
+            call: call.clone(),
+            error: error.to_owned(),
+            is_interrupt,
+            duration,
+        };
+        self.fire(HookEvent::PostToolUseFailure, cwd, event).await
+    }
+
+    /// The user sent a prompt.
+    pub async fn prompt(&self, prompt: &str) -> Option<Fired> {
+        let event = || EventInput::UserPromptSubmit { prompt: prompt.to_owned() };
+        self.fire(HookEvent::UserPromptSubmit, &self.base.cwd, event).await
+    }
+
+    /// The submission is about to end.
+    pub async fn stop(
+        &self,
+        stop_hook_active: bool,
+        last_words: Option<String>,
+        cwd: &Path,
+    ) -> Option<Fired> {
+        let event = || EventInput::Stop { stop_hook_active, last_assistant_message: last_words.clone() };
+        self.fire(HookEvent::Stop, cwd, event).await
+    }
+
+    async fn fire(&self, event: HookEvent, cwd: &Path, input: impl FnOnce() -> EventInput) -> Option<Fired> {
+        if !self.hooks.listens(event) {
+            return None;
+        }
+        let base = Base { cwd: cwd.to_path_buf(), ..self.base.clone() };
+        Some(self.hooks.fire(&HookInput { base, event: input() }, &self.cx).await)
+    }
+}

@@ -1,0 +1,250 @@
+//! One call, from its input to its output: known tool → usable input → hooks → permission → record → run → hooks.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::FutureExt;
+use pelton_model::BadInput;
+use serde_json::Value;
+
+use super::executor::Call;
+use super::structured;
+use super::tool::{Access, Output, Safety, Tool, ToolCx};
+use crate::hooks::{Fired, HookRun, PermissionDecision, SessionHooks, ToolCall};
+use crate::permission::{Gate, Verdict};
+use crate::transcript::{Transcript, TranscriptError};
+
+/// How a call ended.
+#[derive(Debug)]
+pub struct Finished {
+    /// What the model reads.
+    pub output: Output,
+    /// What kind of ending it is.
+    pub ending: Ending,
+    /// What hooks had to say.
+    pub hooks: HookWords,
+}
+
+/// Kinds of ending the loop tells apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// The tool ran.
+    Ran,
+    /// It was not allowed.
+    Denied,
+    /// It could not be tried: no such tool, or unusable input.
+    Unusable,
+    /// The user interrupted.
+    Interrupted,
+    /// It was not run because the conversation cannot be recorded.
+    Unrecorded,
+    /// It brought the structured output.
+    Structured,
+    /// It brought a structured output that does not fit.
+    Misstructured,
+    /// A hook said: do not continue.
+    HookStopped,
+}
+
+/// What the hooks around a call said.
+#[derive(Debug, Default)]
+pub struct HookWords {
+    /// Words for the model.
+    pub contexts: Vec<String>,
+    /// Words for the user.
+    pub messages: Vec<String>,
+    /// Why the run must not go on.
+    pub stop: Option<String>,
+    /// What ran.
+    pub runs: Vec<HookRun>,
+}
+
+impl HookWords {
+    fn heard(&mut self, fired: &mut Fired) {
+        self.contexts.append(&mut fired.verdict.contexts);
+        self.messages.append(&mut fired.verdict.messages);
+        self.runs.append(&mut fired.runs);
+        if self.stop.is_none() {
+            self.stop = fired.verdict.stop.take();
+        }
+    }
+}
+
+/// What calls are performed with.
+pub struct Bench {
+    /// The tools by name.
+    pub tools: Vec<Arc<dyn Tool>>,
+    /// What may run.
+    pub gate: Gate,
+    /// Who is asked and told about calls.
+    pub hooks: SessionHooks,
+    /// What every call gets to know; id and directory are filled in per call.
+    pub cx: ToolCx,
+    /// The directory calls start in. Calls that change it run alone, so there is no race.
+    pub cwd: Mutex<PathBuf>,
+    /// Where side effects are announced before they happen.
+    pub transcript: Option<Arc<Transcript>>,
+}
+
+/// A call that ends here.
+struct Ended(Ending, Output);
+
+impl Bench {
+    /// Whether a call may run beside others.
+    pub(super) fn safety(&self, call: &Call) -> Safety {
+        match (self.tool(&call.tool), &call.input) {
+            (Some(tool), Ok(input)) => tool.safety(input),
+            // It will be answered without running anything.
+            _ => Safety::Shared,
+        }
+    }
+
+    /// One call, from its input to its output.
+    pub(super) async fn perform(&self, call: &Call) -> Finished {
+        let mut hooks = HookWords::default();
+        let (Ok(Ended(ending, output)) | Err(Ended(ending, output))) = self.attempt(call, &mut hooks).await;
+        let ending = if hooks.stop.is_some() { Ending::HookStopped } else { ending };
+        Finished { output, ending, hooks }
+    }
+
+    async fn attempt(&self, call: &Call, hooks: &mut HookWords) -> Result<Ended, Ended> {
+        let tool = self.tool(&call.tool).ok_or_else(|| {
+            let text = format!("Error: No such tool available: {}", call.tool);
+            Ended(Ending::Unusable, Output::unusable(text))
+        })?;
+        let input =
+            call.input.as_ref().map_err(|bad| Ended(Ending::Unusable, unreadable(&call.tool, bad)))?;
+        let cx = self.cx(call);
+        let mut told =
+            ToolCall { name: call.tool.to_string(), input: Value::clone(input), id: call.id.to_string() };
+        self.access(tool.as_ref(), &told.input, &cx)?;
+        let vouched = self.ask_hooks(&mut told, &cx, hooks).await?;
+        // A hook may have changed the input: everything that depends on it is judged anew.
+        let access = self.access(tool.as_ref(), &told.input, &cx)?;
+        match self.gate.judge(&call.tool, &access, &cx.cwd, vouched) {
+            Verdict::Allow => {}
+            Verdict::Deny(why) => return Err(Ended(Ending::Denied, Output::error(why))),
+            Verdict::Ask(why) => return Err(Ended(Ending::Denied, Output::error(nobody_to_ask(&why)))),
+        }
+        if tool.safety(&told.input) == Safety::Alone {
+            let unrecorded = |error| Ended(Ending::Unrecorded, Output::error(format!("Not run: {error}")));
+            self.announce().await.map_err(unrecorded)?;
+        }
+        Ok(self.run(tool.as_ref(), &told, &cx, hooks).await)
+    }
+
+    async fn run(&self, tool: &dyn Tool, call: &ToolCall, cx: &ToolCx, hooks: &mut HookWords) -> Ended {
+        let started = cx.world.monotonic();
+        let output = match AssertUnwindSafe(tool.run(call.input.clone(), cx)).catch_unwind().await {
+            Ok(output) => output,
+            Err(panic) => crashed(&call.name, panic.as_ref()),
+        };
+        let took = cx.world.monotonic().saturating_sub(started);
+        if let Some(moved) = &output.new_cwd {
+            self.cwd.lock().unwrap_or_else(PoisonError::into_inner).clone_from(moved);
+        }
+        if !cx.cancel.is_cancelled() {
+            let fired = if output.is_error {
+                self.hooks.after_failure(call, &output.words(), took, &cx.cwd).await
+            } else {
+                let response = output.detail.clone().unwrap_or_else(|| output.words().into());
+                self.hooks.after_tool(call, &response, took, &cx.cwd).await
+            };
+            if let Some(mut fired) = fired {
+                // What was done is done: a block can only be told.
+                hooks.contexts.extend(fired.verdict.block.take());
+                hooks.heard(&mut fired);
+            }
+        }
+        let ending = match (tool.spec().name, output.is_error) {
+            _ if cx.cancel.is_cancelled() => Ending::Interrupted,
+            (structured::NAME, false) => Ending::Structured,
+            (structured::NAME, true) => Ending::Misstructured,
+            _ => Ending::Ran,
+        };
+        Ended(ending, output)
+    }
+
+    /// Asks the hooks about a call, and takes over what they changed. Tells whether they vouch for it.
+    async fn ask_hooks(
+        &self,
+        call: &mut ToolCall,
+        cx: &ToolCx,
+        hooks: &mut HookWords,
+    ) -> Result<bool, Ended> {
+        let Some(mut fired) = self.hooks.before_tool(call, &cx.cwd).await else { return Ok(false) };
+        hooks.heard(&mut fired);
+        if cx.cancel.is_cancelled() {
+            return Err(Ended(
+                Ending::Interrupted,
+                Output::error("The user interrupted before this call ran."),
+            ));
+        }
+        if let Some(reason) = &hooks.stop {
+            let text = format!("Not run: a hook ended the run. {reason}");
+            return Err(Ended(Ending::HookStopped, Output::error(text.trim_end())));
+        }
+        if let Some(input) = fired.verdict.updated_input {
+            call.input = input;
+        }
+        let Some(answer) = fired.verdict.permission else { return Ok(false) };
+        let reason = answer.reason.unwrap_or_else(|| "A hook refused this call.".to_owned());
+        match answer.decision {
+            PermissionDecision::Allow => Ok(true),
+            PermissionDecision::Deny => Err(Ended(Ending::Denied, Output::error(reason))),
+            // Nobody is there to be asked, and nothing can be put off.
+            _ => Err(Ended(Ending::Denied, Output::error(nobody_to_ask(&reason)))),
+        }
+    }
+
+    fn access(&self, tool: &dyn Tool, input: &Value, cx: &ToolCx) -> Result<Access, Ended> {
+        tool.access(input, cx).map_err(|invalid| {
+            let name = tool.spec().name;
+            let text = format!("InputValidationError: {name} was called with unusable input: {}", invalid.0);
+            Ended(Ending::Unusable, Output::unusable(text))
+        })
+    }
+
+    fn tool(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        self.tools.iter().find(|tool| tool.spec().name == name)
+    }
+
+    fn cx(&self, call: &Call) -> ToolCx {
+        let cwd = self.cwd.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        ToolCx { call_id: Arc::clone(&call.id), cwd, ..self.cx.clone() }
+    }
+
+    /// A call with side effects is on the disk before it begins: after a crash the session knows it may have run.
+    async fn announce(&self) -> Result<(), TranscriptError> {
+        match &self.transcript {
+            Some(transcript) => transcript.sync().await,
+            None => Ok(()),
+        }
+    }
+}
+
+fn unreadable(tool: &str, bad: &BadInput) -> Output {
+    Output::unusable(format_args!(
+        "InputValidationError: the input of {tool} is not a JSON object ({}). If it was cut by the output limit, write \
+         it in smaller parts.",
+        bad.error
+    ))
+}
+
+fn nobody_to_ask(why: &str) -> String {
+    format!(
+        "{why} There is nobody to ask in this session, so it was not done. The user can allow it beforehand with a \
+         permission rule (--allowedTools) or a permission mode (--permission-mode)."
+    )
+}
+
+fn crashed(tool: &str, panic: &(dyn Any + Send)) -> Output {
+    let message = panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "unknown cause".to_owned());
+    Output::error(format!("{tool} crashed: {message}. This is a fault in the tool, not in the call."))
+}
