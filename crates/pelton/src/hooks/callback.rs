@@ -1,0 +1,41 @@
+//! Hooks that are functions of the host: of a program using the library, or of an SDK client at the other end of a
+//! pipe.
+
+use futures::future::BoxFuture;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+/// A hook that is a function.
+pub trait HookCallback: Send + Sync {
+    /// Answers with the same JSON object a command would print; `{}` is no opinion. The future is dropped when its
+    /// time is over or the user interrupts.
+    fn call<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<Value, CallbackError>>;
+
+    /// What notices call it.
+    fn label(&self) -> &str {
+        "callback"
+    }
+}
+
+/// What a callback is told.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct HookCall<'a> {
+    /// What a command would read on its standard input.
+    pub input: &'a Value,
+    /// The call the event is about.
+    pub tool_use_id: Option<&'a str>,
+    /// Set when the user interrupts.
+    pub cancel: &'a CancellationToken,
+}
+
+impl<'a> HookCall<'a> {
+    pub(super) fn new(input: &'a Value, tool_use_id: Option<&'a str>, cancel: &'a CancellationToken) -> Self {
+        Self { input, tool_use_id, cancel }
+    }
+}
+
+/// Why a callback has no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct CallbackError(pub String);

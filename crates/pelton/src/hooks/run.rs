@@ -1,0 +1,423 @@
+//! Calls everyone who listens to an event, side by side, and makes one verdict of their answers.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::{FutureExt, StreamExt, stream};
+use pelton_model::World;
+use serde_json::Value;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use super::background::{Adopted, Arrived, Background};
+use super::callback::{HookCall, HookCallback};
+use super::command::{self, Over, Surroundings, Terms};
+use super::config::{CommandHook, Entry, Hook, HookConfig, Waiting, time_together};
+use super::event::HookEvent;
+use super::input::{HookInput, subject};
+use super::limits::{BACKGROUND_MAX, RUNNING_MAX};
+use super::long_text;
+use super::outcome::{HookOutcome, Said, Speaker, Verdict, merge};
+use crate::fresh_id;
+
+/// The hooks of a session. Dropping them ends those still running in the background.
+#[derive(Debug, Default)]
+pub struct Hooks {
+    config: HookConfig,
+    background: Background,
+}
+
+/// What hooks are called with, besides the event.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct HookCx {
+    /// The project; its files are what settings name hooks by.
+    pub project_dir: PathBuf,
+    /// The environment of commands. The engine's own secrets do not reach them.
+    pub env: Arc<[(OsString, OsString)]>,
+    /// Where hooks of some events may write variables for later commands.
+    pub env_file: Option<PathBuf>,
+    /// Where texts go that are too long to be told. Made when needed.
+    pub spill_dir: PathBuf,
+    /// Chance, for ids.
+    pub world: Arc<dyn World>,
+    /// Set when the user interrupts.
+    pub cancel: CancellationToken,
+    /// Who is told about starts and ends.
+    pub watch: HookWatch,
+    /// For hooks with an `if`. When nobody can tell whether it holds, they are called: a guard too many does less harm
+    /// than one too few.
+    pub condition: Option<HookCondition>,
+}
+
+/// Whether the call in question matches a permission rule, given as settings write it.
+pub type HookCondition = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+
+/// Who is told about starts and ends of hooks, as they happen.
+#[derive(Clone)]
+pub struct HookWatch(Arc<dyn Fn(HookNews<'_>) + Send + Sync>);
+
+/// Something happened to a hook.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub enum HookNews<'a> {
+    /// It was started.
+    Started {
+        /// The run.
+        id: &'a str,
+        /// The event and its subject: `PreToolUse:Bash`.
+        name: &'a str,
+        /// The event.
+        event: HookEvent,
+        /// What is called.
+        kind: HookKind,
+        /// What users see meanwhile.
+        status_message: Option<&'a str>,
+    },
+    /// It is over, or goes on in the background.
+    Ended(&'a HookRun),
+}
+
+/// What all hooks of one event did, and what it comes to.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct Fired {
+    /// Each hook, in the order of the configuration.
+    pub runs: Vec<HookRun>,
+    /// What they said together.
+    pub verdict: Verdict,
+}
+
+/// One run of a hook.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HookRun {
+    /// Its id.
+    pub id: String,
+    /// The event and its subject: `PreToolUse:Bash`.
+    pub name: String,
+    /// The event.
+    pub event: HookEvent,
+    /// What was called.
+    pub kind: HookKind,
+    /// The command, or the callback's name.
+    pub label: String,
+    /// How it ended.
+    pub outcome: HookOutcome,
+    /// A command's exit code, when it exited by itself.
+    pub exit_code: Option<i32>,
+    /// The beginning of what a command printed.
+    pub stdout: String,
+    /// The same of its standard error.
+    pub stderr: String,
+    /// How long it took.
+    pub duration: Duration,
+}
+
+/// What kind of hook ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HookKind {
+    /// A program.
+    Command,
+    /// A function of the host.
+    Callback,
+}
+
+impl Hooks {
+    /// The hooks of a configuration.
+    pub fn new(config: HookConfig) -> Self {
+        Self { config, background: Background::default() }
+    }
+
+    /// Whether anybody listens to an event at all; if not, there is no need to describe it.
+    pub fn listens(&self, event: HookEvent) -> bool {
+        self.config.listens(event)
+    }
+
+    /// Calls every hook that listens to an event and waits for all of them, each at most for its own time and a
+    /// moment to end it. Dropping the future ends them at once.
+    pub async fn fire(&self, input: &HookInput, cx: &HookCx) -> Fired {
+        let event = input.event();
+        if !self.listens(event) {
+            return Fired::default();
+        }
+        let json = input.to_json();
+        let subject = subject(event, &json);
+        let name = subject.map_or(event.name().to_owned(), |subject| format!("{}:{subject}", event.name()));
+        let met = |rule: &str| cx.condition.as_ref().is_none_or(|condition| condition(rule));
+        let entries = self.config.matching(event, subject, met);
+        let together = time_together(event, &entries);
+        let moment = Arc::new(Moment {
+            event,
+            name,
+            text: line(&json),
+            json,
+            tool_use_id: input.tool_use_id().map(str::to_owned),
+            surroundings: Surroundings {
+                event,
+                session_id: input.base.session_id.clone(),
+                effort: input.base.effort.clone(),
+                cwd: input.base.cwd.clone(),
+                project_dir: cx.project_dir.clone(),
+                env: Arc::clone(&cx.env),
+                env_file: cx.env_file.clone(),
+            },
+            spill_dir: cx.spill_dir.clone(),
+            cancel: cx.cancel.clone(),
+            not_after: together.map(|together| Instant::now() + together),
+        });
+        let calls: Vec<_> = entries
+            .into_iter()
+            .map(|entry| {
+                let limit = entry.time_limit(together);
+                let id = fresh_id(&*cx.world).to_string();
+                self.attend(Call { id, entry, limit, moment: Arc::clone(&moment) }, &cx.watch)
+            })
+            .collect();
+        let ended: Vec<(HookRun, Said)> = stream::iter(calls).buffered(RUNNING_MAX).collect().await;
+        let (runs, said): (Vec<_>, Vec<_>) = ended.into_iter().unzip();
+        Fired { runs, verdict: merge(said) }
+    }
+
+    /// What arrived since the last look from hooks that nobody waited for.
+    pub fn take_arrived(&self) -> Vec<Arrived> {
+        self.background.take_arrived()
+    }
+
+    /// Ends the hooks in the background, with everything they started.
+    pub async fn end_background(&self) {
+        self.background.end().await;
+    }
+
+    /// One call, until it is answered or goes on by itself.
+    async fn attend(&self, call: Call, watch: &HookWatch) -> (HookRun, Said) {
+        watch.tell(HookNews::Started {
+            id: &call.id,
+            name: &call.moment.name,
+            event: call.moment.event,
+            kind: call.kind(),
+            status_message: call.entry.status_message.as_deref(),
+        });
+        let waiting = call.waiting();
+        let started = Instant::now();
+        // Should it go on by itself: what is known of it now.
+        let so_far = call.ended(started, HookOutcome::Background);
+        let entry = Arc::clone(&call.entry);
+        let (detach, detached) = oneshot::channel();
+        let mut run = call.run(detach).boxed();
+        let answered = match waiting {
+            Waiting::UntilDone => tokio::select! {
+                biased;
+                answered = &mut run => Some(answered),
+                Ok(()) = detached => None,
+            },
+            Waiting::Never | Waiting::NeverButWakes => None,
+        };
+        let (run, said) = match answered {
+            Some(answered) => answered,
+            None if self.background.adopt(Adopted { run, wakes: waiting == Waiting::NeverButWakes }) => {
+                (so_far, Said { outcome: HookOutcome::Background, ..Said::default() })
+            }
+            None => {
+                let why = format!("was not run: {BACKGROUND_MAX} hooks are in the background already");
+                let said = speaker(&entry, &so_far.name).failed(&why);
+                (HookRun { outcome: said.outcome, ..so_far }, said)
+            }
+        };
+        watch.tell(HookNews::Ended(&run));
+        (run, said)
+    }
+}
+
+/// One event, as all hooks see it.
+struct Moment {
+    event: HookEvent,
+    name: String,
+    json: Value,
+    text: Bytes,
+    tool_use_id: Option<String>,
+    surroundings: Surroundings,
+    spill_dir: PathBuf,
+    cancel: CancellationToken,
+    /// When all hooks have to be over.
+    not_after: Option<Instant>,
+}
+
+/// One hook to be called.
+struct Call {
+    id: String,
+    entry: Arc<Entry>,
+    limit: Duration,
+    moment: Arc<Moment>,
+}
+
+impl Call {
+    fn kind(&self) -> HookKind {
+        match self.entry.hook {
+            Hook::Command(_) => HookKind::Command,
+            Hook::Callback(_) => HookKind::Callback,
+        }
+    }
+
+    fn waiting(&self) -> Waiting {
+        match &self.entry.hook {
+            Hook::Command(command) => command.waiting,
+            Hook::Callback(_) => Waiting::UntilDone,
+        }
+    }
+
+    async fn run(self, detach: oneshot::Sender<()>) -> (HookRun, Said) {
+        let started = Instant::now();
+        let deadline = started + self.limit;
+        let deadline = self.moment.not_after.map_or(deadline, |not_after| deadline.min(not_after));
+        let speaker = speaker(&self.entry, &self.moment.name);
+        let (mut said, printed) = if self.moment.cancel.is_cancelled() && self.waiting() == Waiting::UntilDone
+        {
+            (Speaker::cancelled(), Printed::default())
+        } else {
+            match &self.entry.hook {
+                Hook::Command(command) => self.command(command, &speaker, deadline, detach).await,
+                Hook::Callback(callback) => {
+                    (self.callback(&**callback, &speaker, deadline).await, Printed::default())
+                }
+            }
+        };
+        long_text::keep(&mut said, &self.moment.spill_dir, &self.id).await;
+        let Printed { exit_code, stdout, stderr } = printed;
+        let run = HookRun { exit_code, stdout, stderr, ..self.ended(started, said.outcome) };
+        (run, said)
+    }
+
+    async fn command(
+        &self,
+        command: &CommandHook,
+        speaker: &Speaker<'_>,
+        deadline: Instant,
+        detach: oneshot::Sender<()>,
+    ) -> (Said, Printed) {
+        let Moment { surroundings, text, cancel, .. } = &*self.moment;
+        let terms = Terms { deadline, cancel, detach: Some(detach) };
+        let ran = match command::run(command, &self.entry.source, text, surroundings, terms).await {
+            Ok(ran) => ran,
+            Err(error) => {
+                return (speaker.failed(&format!("could not be started: {error}")), Printed::default());
+            }
+        };
+        match ran.over {
+            Over::Exited(exit_code) => {
+                let said = speaker.exited(exit_code, &ran.stdout, &ran.stderr);
+                (said, Printed { exit_code, stdout: ran.stdout, stderr: ran.stderr })
+            }
+            // Half an answer is none: what it printed does not count.
+            Over::TimedOut => (speaker.timed_out(self.limit, false), Printed::default()),
+            Over::Cancelled => (Speaker::cancelled(), Printed::default()),
+        }
+    }
+
+    async fn callback(&self, callback: &dyn HookCallback, speaker: &Speaker<'_>, deadline: Instant) -> Said {
+        let Moment { event, json, tool_use_id, cancel, .. } = &*self.moment;
+        let call = HookCall::new(json, tool_use_id.as_deref(), cancel);
+        // A host's panic is its own: the session goes on.
+        let answer = AssertUnwindSafe(async { callback.call(call).await }).catch_unwind();
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Speaker::cancelled(),
+            answer = timeout_at(deadline, answer) => match answer {
+                Ok(Ok(Ok(output))) => speaker.answered(&output),
+                Ok(Ok(Err(error))) => speaker.failed(&format!("failed: {error}")),
+                Ok(Err(_)) => speaker.failed("panicked"),
+                Err(_) => {
+                    // Silence is no permission.
+                    let waited_for = matches!(event, HookEvent::PreToolUse | HookEvent::UserPromptSubmit);
+                    speaker.timed_out(self.limit, waited_for)
+                }
+            },
+        }
+    }
+
+    fn ended(&self, started: Instant, outcome: HookOutcome) -> HookRun {
+        HookRun {
+            id: self.id.clone(),
+            name: self.moment.name.clone(),
+            event: self.moment.event,
+            kind: self.kind(),
+            label: self.entry.label().to_owned(),
+            outcome,
+            exit_code: None,
+            stdout: String::new(),
+            stderr: String::new(),
+            duration: started.elapsed(),
+        }
+    }
+}
+
+/// The event as one line.
+fn line(json: &Value) -> Bytes {
+    Bytes::from(format!("{json}\n"))
+}
+
+fn speaker<'a>(entry: &'a Entry, name: &'a str) -> Speaker<'a> {
+    Speaker { event: entry.event, name, label: entry.label(), on_failure: entry.on_failure }
+}
+
+/// How a command exited, and what it printed.
+#[derive(Default)]
+struct Printed {
+    exit_code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+impl HookCx {
+    /// For commands of a project; long texts go to `spill_dir`. Change the fields that should differ.
+    pub fn new(
+        project_dir: PathBuf,
+        env: Arc<[(OsString, OsString)]>,
+        spill_dir: PathBuf,
+        world: Arc<dyn World>,
+    ) -> Self {
+        Self {
+            project_dir,
+            env,
+            env_file: None,
+            spill_dir,
+            world,
+            cancel: CancellationToken::new(),
+            watch: HookWatch::ignored(),
+            condition: None,
+        }
+    }
+}
+
+impl HookWatch {
+    /// News go to `sink`, on whichever thread they happen.
+    pub fn new(sink: impl Fn(HookNews<'_>) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(sink))
+    }
+
+    /// News go nowhere.
+    pub fn ignored() -> Self {
+        Self::new(|_| {})
+    }
+
+    fn tell(&self, news: HookNews<'_>) {
+        (self.0)(news);
+    }
+}
+
+impl fmt::Debug for HookCx {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The environment may hold anything.
+        f.debug_struct("HookCx").field("project_dir", &self.project_dir).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;
