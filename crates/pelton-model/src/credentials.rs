@@ -7,7 +7,7 @@
 //! - [`OauthFile`]: a token in a file that many processes share, renewed over the network.
 //! - [`HelperCommand`]: a key that somebody's program prints.
 
-mod helper;
+mod command;
 mod keeper;
 mod oauth;
 mod store; // the file: read, locked, replaced
@@ -15,7 +15,7 @@ mod store; // the file: read, locked, replaced
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 
-pub use self::helper::{HELPER_TTL, HelperCommand, RunHelper};
+pub use self::command::{HELPER_TTL, HelperCommand, RunHelper};
 pub use self::keeper::Keeper;
 pub use self::oauth::{OauthFile, OauthOptions, TokenForm};
 use crate::client::Auth;

@@ -123,15 +123,12 @@ impl Clerk {
                 return Err(ModelError::new(ErrorKind::Timeout, message));
             }
             self.world.sleep(LOCK_POLL).await;
-            let login = self.read().await?;
-            if self.is_done(&login, first, refused) {
-                return Ok(login);
-            }
         };
         // Whoever had the lock before us may have renewed it.
         let login = self.read().await?;
+        let done = self.is_good(&login, refused) || self.is_newer(&login, first);
         let login = match &login.refresh {
-            Some(refresh) if !self.is_done(&login, first, refused) => self.renew(&login, refresh).await,
+            Some(refresh) if !done => self.renew(&login, refresh).await,
             _ => Ok(login),
         };
         drop(lock);
@@ -245,11 +242,6 @@ impl Clerk {
     fn is_good(&self, login: &Login, refused: Option<&Auth>) -> bool {
         let soon = self.world.now().checked_add(EXPIRES_SOON).unwrap_or(Timestamp::MAX);
         login.expires_at.is_none_or(|at| at > soon) && refused != Some(&Auth::Bearer(login.access.clone()))
-    }
-
-    /// Whether nothing is left to be done about a login that was `first` in need of it.
-    fn is_done(&self, login: &Login, first: &Login, refused: Option<&Auth>) -> bool {
-        self.is_good(login, refused) || self.is_newer(login, first)
     }
 
     /// Whether somebody has renewed a login meanwhile. Then it is used, however soon it runs out: some tokens never

@@ -359,3 +359,12 @@ async fn many_who_share_a_file_renew_it_once() {
     assert!(all.iter().all(|auth| *auth == Ok(token("a2"))), "{all:?}");
     assert_eq!(exchange.posts.lock().unwrap().len(), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn many_who_share_a_token_that_never_lasts_long_renew_it_once() {
+    let folder = folder(&login(0));
+    let exchange = Exchange::new([Trouble::Says(json!({"access_token": "short", "expires_in": 60}))]);
+    let all = join_all((0..20).map(|_| keeper(folder.path(), &exchange).current())).await;
+    assert!(all.iter().all(|auth| *auth == Ok(token("short"))), "{all:?}");
+    assert_eq!(exchange.posts.lock().unwrap().len(), 1);
+}
