@@ -41,6 +41,19 @@ async fn a_call_leaves_its_connection_to_the_next() {
 }
 
 #[tokio::test]
+async fn a_connection_that_the_server_closed_meanwhile_costs_no_answer() {
+    let server = Server::start(hello().leak(), true).await;
+    let client = client(format!("http://{}", server.address));
+    for _ in 0..5 {
+        let steps = ask(&client).await;
+        assert!(matches!(steps.last(), Some(Step::Finished(reply)) if reply.cut.is_none()), "{steps:?}");
+    }
+    let mut connections: Vec<usize> = server.heard().into_iter().map(|(number, _)| number).collect();
+    connections.dedup();
+    assert_eq!(connections, [0, 1, 2, 3, 4]);
+}
+
+#[tokio::test]
 async fn loop_R6_after_a_reset_the_call_goes_on_over_a_new_connection() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let client = client(format!("http://{}", listener.local_addr().unwrap()));
