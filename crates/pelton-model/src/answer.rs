@@ -8,9 +8,10 @@ use pelton_wire::usage::Usage;
 use serde_json::Value;
 
 use crate::assemble::{self, Assembler, TooLarge};
-use crate::dialect::messages::{self, Change, Event, Head, Tail};
+use crate::dialect::messages::{self, Change, Event, Head, Rounds, Tail};
 use crate::error::{ErrorKind, ModelError};
 use crate::json;
+use crate::limits::RateLimits;
 use crate::sse;
 use crate::step::{Block, BlockKind, Delta, DeltaKind, Reply, Started, Step};
 
@@ -29,10 +30,12 @@ pub(crate) enum Life {
 #[derive(Debug)]
 pub(crate) struct Answer {
     request_id: Option<Arc<str>>,
+    limits: Option<RateLimits>,
     started: bool,
     message_id: Arc<str>,
     model: Arc<str>,
     usage: Usage,
+    rounds: Rounds,
     stop_reason: Option<StopReason>,
     stop_details: Option<Value>,
     blocks: Assembler,
@@ -46,13 +49,15 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    pub(crate) fn new(request_id: Option<Arc<str>>) -> Self {
+    pub(crate) fn new(request_id: Option<Arc<str>>, limits: Option<RateLimits>) -> Self {
         Self {
             request_id,
+            limits,
             started: false,
             message_id: Arc::default(),
             model: Arc::default(),
             usage: Usage::default(),
+            rounds: Rounds::default(),
             stop_reason: None,
             stop_details: None,
             blocks: Assembler::default(),
@@ -76,16 +81,14 @@ impl Answer {
         let text = std::str::from_utf8(&data).unwrap_or_default();
         let name = std::str::from_utf8(&event.name).unwrap_or_default();
         let Some(event) = messages::event(name, text) else {
-            return Err(self.own_error(ErrorKind::Malformed, "an event of the stream is not JSON"));
+            return Err(ModelError::new(ErrorKind::Malformed, "an event of the stream is not JSON"));
         };
         if !matches!(event, Event::Ping) {
             self.begun = true;
         }
         let (index, kind) = match event {
             Event::Ping => return Ok(Life::Ping),
-            Event::Error(error) => {
-                return Err(ModelError { request_id: self.request_id(error.request_id), ..error });
-            }
+            Event::Error(error) => return Err(error),
             Event::MessageStart(head) => {
                 self.start(head, json::tidy(data.clone()), steps);
                 return Ok(Life::Progress);
@@ -96,11 +99,11 @@ impl Answer {
                 self.close(index, steps);
                 let start = data.slice_ref(block.as_bytes());
                 let id = format!("{}_{index}", self.message_id);
-                let opened = self.blocks.open(index, start, &id).map_err(|error| self.too_large(error))?;
+                let opened = self.blocks.open(index, start, &id).map_err(too_large)?;
                 (Some(index), opened.map_or(DeltaKind::Other, DeltaKind::BlockStart))
             }
             Event::BlockDelta { index, change } => {
-                self.blocks.change(index, &change).map_err(|error| self.too_large(error))?;
+                self.blocks.change(index, &change).map_err(too_large)?;
                 (Some(index), shown_as(&change))
             }
             Event::BlockStop { index } => {
@@ -129,10 +132,8 @@ impl Answer {
         let text = std::str::from_utf8(&body).unwrap_or_default();
         let message = match messages::whole(text) {
             Some(Ok(message)) => message,
-            Some(Err(error)) => {
-                return Err(ModelError { request_id: self.request_id(error.request_id), ..error });
-            }
-            None => return Err(self.own_error(ErrorKind::Malformed, "the answer is not a message")),
+            Some(Err(error)) => return Err(error),
+            None => return Err(ModelError::new(ErrorKind::Malformed, "the answer is not a message")),
         };
         self.start(message.head, Bytes::new(), steps);
         for (index, block) in (0..).zip(message.blocks) {
@@ -161,6 +162,7 @@ impl Answer {
             None
         } else {
             let cause = cause.unwrap_or_else(|| self.cut());
+            let cause = ModelError { request_id: self.request_id(cause.request_id), ..cause };
             if !self.text_complete && !self.call_complete {
                 return Err(cause);
             }
@@ -171,33 +173,27 @@ impl Answer {
             None if self.call_complete => StopReason::ToolUse,
             None => StopReason::EndTurn,
         };
+        self.usage.add(&self.rounds.compactions);
         Ok(Reply {
             message_id: self.message_id,
             model: self.model,
             stop_reason,
             stop_details: self.stop_details,
             usage: self.usage,
+            last_round: self.rounds.last_message.map(Box::new),
+            limits: self.limits.map(Box::new),
             request_id: self.request_id,
             max_tokens,
             cut,
         })
     }
 
-    /// An error that we found, not the server.
-    pub(crate) fn own_error(&self, kind: ErrorKind, message: impl Into<String>) -> ModelError {
-        ModelError { request_id: self.request_id(None), ..ModelError::new(kind, message) }
-    }
-
     fn cut(&self) -> ModelError {
         if self.begun {
-            self.own_error(ErrorKind::StreamCut, "the connection was closed in the middle of the answer")
+            ModelError::new(ErrorKind::StreamCut, "the connection was closed in the middle of the answer")
         } else {
-            self.own_error(ErrorKind::EmptyStream, "the server accepted the request and sent no answer")
+            ModelError::new(ErrorKind::EmptyStream, "the server accepted the request and sent no answer")
         }
-    }
-
-    fn too_large(&self, error: TooLarge) -> ModelError {
-        self.own_error(ErrorKind::Other, error.to_string())
     }
 
     /// The header's id is the one support asks for; an error body may know it when a relay ate the header.
@@ -213,6 +209,7 @@ impl Answer {
         self.message_id = head.id.into();
         self.model = head.model.into();
         self.usage = head.usage;
+        self.rounds = head.rounds.unwrap_or_default();
         steps.push(Step::Started(Started {
             message_id: Arc::clone(&self.message_id),
             model: Arc::clone(&self.model),
@@ -229,6 +226,7 @@ impl Answer {
 
     fn tail(&mut self, tail: Tail) {
         self.usage.apply(&tail.usage);
+        self.rounds = tail.rounds.unwrap_or_else(|| std::mem::take(&mut self.rounds));
         self.stop_reason = tail.stop_reason.or(self.stop_reason.take());
         self.stop_details = tail.stop_details.or(self.stop_details.take());
     }
@@ -254,6 +252,10 @@ impl Answer {
         self.shown = true;
         steps.push(Step::Block(block));
     }
+}
+
+fn too_large(error: TooLarge) -> ModelError {
+    ModelError::new(ErrorKind::Other, error.to_string())
 }
 
 fn shown_as(change: &Change<'_>) -> DeltaKind {

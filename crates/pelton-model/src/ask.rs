@@ -27,10 +27,14 @@ pub struct Ask {
     pub user_id: Option<String>,
     /// Who waits for the answer.
     pub source: Source,
-    /// Another model can be asked instead: an overloaded one is given up after three tries.
+    /// Another model can be asked instead: the third overload in a row ends the call.
     pub fallback_ready: bool,
     /// Whether the answer comes in pieces or at once.
     pub streaming: bool,
+    /// How fast it comes, and at which price.
+    pub speed: Speed,
+    /// How many tokens the whole task may take, for the model to know.
+    pub task_budget: Option<TaskBudget>,
 }
 
 impl Ask {
@@ -48,6 +52,8 @@ impl Ask {
             source: Source::Foreground,
             fallback_ready: false,
             streaming: true,
+            speed: Speed::Standard,
+            task_budget: None,
         }
     }
 }
@@ -146,4 +152,23 @@ pub enum Source {
     Foreground,
     /// Nobody in particular: summaries, titles, speculation. Gives way when the server is overloaded.
     Background,
+}
+
+/// How fast an answer comes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Speed {
+    /// As usual.
+    #[default]
+    Standard,
+    /// Faster and dearer, from models that can and while the [client](crate::Client::fast_mode) may ask for it.
+    Fast,
+}
+
+/// The tokens a task may take, shown to the model as a countdown. Not a hard limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskBudget {
+    /// Tokens of the whole task. Servers take no less than 20,000: a smaller budget is sent as what remains of that.
+    pub total: u64,
+    /// What is left; `None` leaves the counting to the server. Needed once the history was rewritten.
+    pub remaining: Option<u64>,
 }

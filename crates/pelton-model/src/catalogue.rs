@@ -25,6 +25,8 @@ pub struct Caps {
     pub efforts: &'static [Effort],
     /// The level asked for unless somebody says otherwise.
     pub effort_default: Option<Effort>,
+    /// Whether it can be asked to answer fast.
+    pub fast: FastKind,
     /// What it costs.
     pub prices: Prices,
 }
@@ -50,6 +52,18 @@ pub enum ThinkingKinds {
     AdaptiveOrBudget,
     /// With a budget, or none.
     Budget,
+}
+
+/// Whether a model can be asked to answer fast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FastKind {
+    /// It has one speed.
+    Never,
+    /// As a beta feature.
+    Beta,
+    /// As any other feature.
+    General,
 }
 
 /// Prices in US dollars per million tokens.
@@ -213,29 +227,30 @@ const HAIKU_5_5: Prices = Prices {
 const HAIKU_4_5: Prices = prices(1.0, 5.0, 1.25, 2.0, 0.10);
 
 use Effort::{High, Medium, XHigh};
+use FastKind::{Beta, General, Never};
 use ThinkingKinds::{Adaptive, AdaptiveAlways, AdaptiveOffUpToHigh, AdaptiveOrBudget, Budget};
 
 #[rustfmt::skip]
 const MODELS: &[Caps] = &[
-    //   id                   window out     default  thinking          efforts     default       prices
-    row("claude-fable-5-2",   M1,    128_000, 128_000, AdaptiveAlways,   ALL,        Some(Medium), FABLE_5_2),
-    row("claude-mythos-5-2",  M1,    128_000, 128_000, AdaptiveAlways,   ALL,        Some(Medium), FABLE_5_2),
-    row("claude-fable-5-1",   M1,    128_000,  64_000, AdaptiveAlways,   ALL,        Some(High),   FABLE_5_1),
-    row("claude-mythos-5-1",  M1,    128_000,  64_000, AdaptiveAlways,   ALL,        Some(High),   FABLE_5_1),
-    row("claude-fable-5",     M1,    128_000, 128_000, AdaptiveAlways,   ALL,        Some(High),   FABLE_5),
-    row("claude-mythos-5",    M1,    128_000, 128_000, AdaptiveAlways,   ALL,        Some(High),   FABLE_5),
-    row("claude-opus-5-5",    M1,    128_000, 128_000, AdaptiveAlways,   ALL,        Some(Medium), OPUS_5_5),
-    row("claude-opus-5",      M1,    128_000,  64_000, AdaptiveOffUpToHigh, ALL,             Some(High),   OPUS),
-    row("claude-opus-4-8",    M1,    128_000,  64_000, Adaptive,         ALL,        Some(High),   OPUS),
-    row("claude-opus-4-7",    M1,    128_000,  64_000, Adaptive,         ALL,        Some(XHigh),  OPUS),
-    row("claude-opus-4-6",    K200,  128_000,  64_000, AdaptiveOrBudget, NO_XHIGH,   Some(High),   OPUS),
-    row("claude-opus-4-5",    K200,   64_000,  32_000, Budget,           UP_TO_HIGH, Some(High),   OPUS),
-    row("claude-sonnet-5-5",  M1,    128_000, 128_000, AdaptiveAlways,   ALL,        Some(Medium), SONNET_5_5),
-    row("claude-sonnet-5",    M1,    128_000,  64_000, Adaptive,         ALL,        Some(High),   SONNET_5),
-    row("claude-sonnet-4-6",  K200,  128_000,  32_000, AdaptiveOrBudget, NO_XHIGH,   Some(High),   SONNET_4),
-    row("claude-sonnet-4-5",  K200,   64_000,  32_000, Budget,           &[],        None,         SONNET_4),
-    row("claude-haiku-5-5",   M1,    128_000, 128_000, Adaptive,         ALL,        Some(Medium), HAIKU_5_5),
-    row("claude-haiku-4-5",   K200,   64_000,  32_000, Budget,           &[],        None,         HAIKU_4_5),
+    //   id                   window out     default  thinking          efforts     default       fast     prices
+    row("claude-fable-5-2",   M1,    128_000, 128_000, AdaptiveAlways,   ALL,        Some(Medium), Never,   FABLE_5_2),
+    row("claude-mythos-5-2",  M1,    128_000, 128_000, AdaptiveAlways,   ALL,        Some(Medium), Never,   FABLE_5_2),
+    row("claude-fable-5-1",   M1,    128_000,  64_000, AdaptiveAlways,   ALL,        Some(High),   Never,   FABLE_5_1),
+    row("claude-mythos-5-1",  M1,    128_000,  64_000, AdaptiveAlways,   ALL,        Some(High),   Never,   FABLE_5_1),
+    row("claude-fable-5",     M1,    128_000, 128_000, AdaptiveAlways,   ALL,        Some(High),   Never,   FABLE_5),
+    row("claude-mythos-5",    M1,    128_000, 128_000, AdaptiveAlways,   ALL,        Some(High),   Never,   FABLE_5),
+    row("claude-opus-5-5",    M1,    128_000, 128_000, AdaptiveAlways,   ALL,        Some(Medium), General, OPUS_5_5),
+    row("claude-opus-5",      M1,    128_000,  64_000, AdaptiveOffUpToHigh, ALL,             Some(High),   Beta,    OPUS),
+    row("claude-opus-4-8",    M1,    128_000,  64_000, Adaptive,         ALL,        Some(High),   Beta,    OPUS),
+    row("claude-opus-4-7",    M1,    128_000,  64_000, Adaptive,         ALL,        Some(XHigh),  Never,   OPUS),
+    row("claude-opus-4-6",    K200,  128_000,  64_000, AdaptiveOrBudget, NO_XHIGH,   Some(High),   Never,   OPUS),
+    row("claude-opus-4-5",    K200,   64_000,  32_000, Budget,           UP_TO_HIGH, Some(High),   Never,   OPUS),
+    row("claude-sonnet-5-5",  M1,    128_000, 128_000, AdaptiveAlways,   ALL,        Some(Medium), Never,   SONNET_5_5),
+    row("claude-sonnet-5",    M1,    128_000,  64_000, Adaptive,         ALL,        Some(High),   Never,   SONNET_5),
+    row("claude-sonnet-4-6",  K200,  128_000,  32_000, AdaptiveOrBudget, NO_XHIGH,   Some(High),   Never,   SONNET_4),
+    row("claude-sonnet-4-5",  K200,   64_000,  32_000, Budget,           &[],        None,         Never,   SONNET_4),
+    row("claude-haiku-5-5",   M1,    128_000, 128_000, Adaptive,         ALL,        Some(Medium), Never,   HAIKU_5_5),
+    row("claude-haiku-4-5",   K200,   64_000,  32_000, Budget,           &[],        None,         Never,   HAIKU_4_5),
 ];
 
 #[allow(clippy::too_many_arguments, reason = "one row of the table above")]
@@ -247,9 +262,10 @@ const fn row(
     thinking: ThinkingKinds,
     efforts: &'static [Effort],
     effort_default: Option<Effort>,
+    fast: FastKind,
     prices: Prices,
 ) -> Caps {
-    Caps { id, window, output_max, output_default, thinking, efforts, effort_default, prices }
+    Caps { id, window, output_max, output_default, thinking, efforts, effort_default, fast, prices }
 }
 
 const fn prices(

@@ -8,7 +8,9 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::ask::Ask;
 use crate::call::Call;
+use crate::credentials::Credentials;
 use crate::error::{ErrorKind, ModelError};
+use crate::fast::{FastMode, FastSwitch};
 use crate::retry::RetryPolicy;
 use crate::transport::Transport;
 use crate::world::World;
@@ -17,6 +19,7 @@ use crate::world::World;
 pub const DEFAULT_VERSION: &str = "2023-06-01";
 
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+const BETA: HeaderName = HeaderName::from_static("anthropic-beta");
 
 /// A text that is never printed.
 #[derive(Clone, PartialEq, Eq)]
@@ -59,6 +62,9 @@ pub struct Endpoint {
     pub base_url: String,
     /// Who pays.
     pub auth: Auth,
+    /// Who pays, where that changes: asked instead of `auth` before every request, and again when a server does not
+    /// accept what it said.
+    pub credentials: Option<Arc<dyn Credentials>>,
     /// The wire version; [`DEFAULT_VERSION`] unless there is a reason.
     pub version: String,
     /// Sent as they are; one that names a header we would send replaces it.
@@ -75,6 +81,7 @@ impl Endpoint {
         Self {
             base_url: base_url.into(),
             auth,
+            credentials: None,
             version: DEFAULT_VERSION.to_owned(),
             custom_headers: Vec::new(),
             user_agent: concat!("pelton/", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -86,32 +93,18 @@ impl Endpoint {
         format!("{}/v1/messages", self.base_url.trim_end_matches('/'))
     }
 
+    /// All headers but the credentials, unless those were given by hand.
     fn headers(&self) -> Result<HeaderMap, ModelError> {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(USER_AGENT, value("the user agent", &self.user_agent)?);
         headers.insert("anthropic-version", value("the wire version", &self.version)?);
         if !self.betas.is_empty() {
-            headers.insert("anthropic-beta", value("the list of betas", &self.betas.join(","))?);
-        }
-        match &self.auth {
-            Auth::ApiKey(key) => {
-                headers.insert(API_KEY, secret("the API key", key.reveal())?);
-            }
-            Auth::Bearer(token) => {
-                let bearer = format!("Bearer {}", token.reveal());
-                headers.insert(AUTHORIZATION, secret("the token", &bearer)?);
-            }
-            Auth::None => {}
+            headers.insert(BETA, value("the list of betas", &self.betas.join(","))?);
         }
         for (name, text) in &self.custom_headers {
             let name: HeaderName =
                 name.trim().parse().map_err(|_| unusable(&format!("the header name {name:?}")))?;
-            // A server answers 401 to two kinds of credentials at once: those given by hand win.
-            if name == API_KEY || name == AUTHORIZATION {
-                headers.remove(API_KEY);
-                headers.remove(AUTHORIZATION);
-            }
             let text = secret(&format!("the header {name}"), text.trim())?;
             headers.insert(name, text);
         }
@@ -126,6 +119,7 @@ impl fmt::Debug for Endpoint {
         f.debug_struct("Endpoint")
             .field("base_url", &without_credentials(&self.base_url))
             .field("auth", &self.auth)
+            .field("credentials", &self.credentials.as_ref().map(|_| "***"))
             .field("version", &self.version)
             .field("custom_headers", &names)
             .field("user_agent", &self.user_agent)
@@ -191,15 +185,57 @@ pub struct Client {
 pub(crate) struct Road {
     pub(crate) url: String,
     /// Made once; an endpoint whose headers cannot be sent fails at the first call, where somebody listens.
-    pub(crate) headers: Result<HeaderMap, ModelError>,
+    headers: Result<HeaderMap, ModelError>,
+    auth: Auth,
+    /// `None`: what is in `auth` is all there is.
+    pub(crate) credentials: Option<Arc<dyn Credentials>>,
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) policy: RetryPolicy,
     pub(crate) world: Arc<dyn World>,
+    pub(crate) fast: FastSwitch,
+}
+
+impl Road {
+    /// Who pays for the next request.
+    pub(crate) async fn auth(&self) -> Result<Auth, ModelError> {
+        match &self.credentials {
+            Some(credentials) => credentials.current().await,
+            None => Ok(self.auth.clone()),
+        }
+    }
+
+    /// The headers of a request that these credentials pay for and that makes use of these betas.
+    pub(crate) fn headers<'a>(
+        &self,
+        auth: &Auth,
+        betas: impl Iterator<Item = &'a str>,
+    ) -> Result<HeaderMap, ModelError> {
+        let mut headers = self.headers.clone()?;
+        match auth {
+            // A server answers 401 to two kinds of credentials at once: those given by hand win.
+            _ if has_credentials(&headers) => {}
+            Auth::ApiKey(key) => {
+                headers.insert(API_KEY, secret("the API key", key.reveal())?);
+            }
+            Auth::Bearer(token) => {
+                let bearer = format!("Bearer {}", token.reveal());
+                headers.insert(AUTHORIZATION, secret("the token", &bearer)?);
+            }
+            Auth::None => {}
+        }
+        for beta in betas {
+            let listed = headers.get(BETA).and_then(|list| list.to_str().ok()).unwrap_or_default();
+            if !listed.split(',').any(|name| name.trim() == beta) {
+                let comma = if listed.is_empty() { "" } else { "," };
+                headers.insert(BETA, value("the list of betas", &format!("{listed}{comma}{beta}"))?);
+            }
+        }
+        Ok(headers)
+    }
 }
 
 impl Client {
     /// A client for one server.
-    #[allow(clippy::needless_pass_by_value, reason = "the credentials are not left lying about")]
     pub fn new(
         endpoint: Endpoint,
         transport: Arc<dyn Transport>,
@@ -207,12 +243,28 @@ impl Client {
         world: Arc<dyn World>,
     ) -> Self {
         let (url, headers) = (endpoint.messages_url(), endpoint.headers());
-        Self { road: Arc::new(Road { url, headers, transport, policy, world }) }
+        let by_hand = headers.as_ref().is_ok_and(has_credentials);
+        let road = Road {
+            url,
+            headers,
+            auth: endpoint.auth,
+            credentials: endpoint.credentials.filter(|_| !by_hand),
+            transport,
+            policy,
+            world,
+            fast: FastSwitch::default(),
+        };
+        Self { road: Arc::new(road) }
     }
 
     /// Asks. Nothing happens until the call is polled; dropping it cancels.
     pub fn call(&self, ask: Ask) -> Call {
         Call::new(Arc::clone(&self.road), ask)
+    }
+
+    /// What a question in fast mode gets now.
+    pub fn fast_mode(&self) -> FastMode {
+        self.road.fast.state(self.road.world.monotonic())
     }
 }
 
@@ -220,6 +272,10 @@ impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client").field("url", &without_credentials(&self.road.url)).finish_non_exhaustive()
     }
+}
+
+fn has_credentials(headers: &HeaderMap) -> bool {
+    headers.contains_key(API_KEY) || headers.contains_key(AUTHORIZATION)
 }
 
 fn without_credentials(url: &str) -> String {

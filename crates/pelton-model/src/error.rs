@@ -17,12 +17,14 @@ pub struct ModelError {
     pub message: String,
     /// The server's id of the request.
     pub request_id: Option<String>,
+    /// How many requests were sent until the call was given up; 0 in an error that did not end a call.
+    pub attempts: u32,
 }
 
 impl ModelError {
     /// An error that no server reported.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, status: None, error_type: None, message: message.into(), request_id: None }
+        Self { kind, status: None, error_type: None, message: message.into(), request_id: None, attempts: 0 }
     }
 }
 
@@ -97,6 +99,8 @@ pub enum ErrorKind {
         /// Which one, as a path into the request such as `messages.7.content.3`.
         path: Option<String>,
     },
+    /// Fast answers are not to be had: the account or the model does not allow them.
+    FastModeRefused,
     /// A thinking block sent back is not accepted: it belongs to another model or another conversation.
     ThinkingBound,
     /// The server does not accept the request for another reason.
@@ -133,6 +137,7 @@ impl ErrorKind {
             | Self::MaxTokensTooHigh { .. }
             | Self::RequestTooLarge
             | Self::Image { .. }
+            | Self::FastModeRefused
             | Self::ThinkingBound
             | Self::InvalidRequest => "invalid_request",
             Self::Server | Self::Timeout => "server_error",

@@ -90,6 +90,11 @@ impl HttpTransport {
     }
 
     fn build(&self) -> Result<reqwest::Client, TransportError> {
+        let unusable = |error| TransportError::new(TransportErrorKind::Other, explain::cause(&error));
+        self.plan()?.build().map_err(unusable)
+    }
+
+    fn plan(&self) -> Result<reqwest::ClientBuilder, TransportError> {
         let tls = self.tls.get_or_init(|| trust::config(self.options.extra_ca_pem.as_deref())).clone()?;
         let mut builder = reqwest::Client::builder()
             // First of all: it also forgets the proxies of the environment.
@@ -112,8 +117,7 @@ impl HttpTransport {
         for proxy in self.proxies()? {
             builder = builder.proxy(proxy);
         }
-        let unusable = |error| TransportError::new(TransportErrorKind::Other, explain::causes(&error));
-        builder.build().map_err(unusable)
+        Ok(builder)
     }
 
     fn proxies(&self) -> Result<Vec<Proxy>, TransportError> {

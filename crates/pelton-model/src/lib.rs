@@ -5,6 +5,7 @@
 //!
 //! - [`call`](Call): the loop: send, read, repeat what failed.
 //! - [`retry`]: when a failure is repeated, and after which wait. Pure.
+//! - [`credentials`]: who pays, where that changes while we run.
 //! - `dialect`: what the bytes mean. Pure.
 //! - `assemble`: events become content blocks. Pure.
 //! - [`sse`]: bytes become events. Pure.
@@ -17,10 +18,13 @@ mod assemble;
 mod call;
 pub mod catalogue;
 mod client;
+pub mod credentials;
 mod dialect;
 mod error;
+mod fast;
 mod http;
 mod json;
+mod limits;
 pub mod retry;
 pub mod sse;
 mod step;
@@ -30,11 +34,16 @@ mod watch;
 mod world;
 
 pub use self::http::{HttpOptions, HttpTransport, ProxyRules};
-pub use ask::{Ask, Effort, Prefix, Source, Thinking, ThinkingDisplay, UnknownEffort};
+pub use ask::{Ask, Effort, Prefix, Source, Speed, TaskBudget, Thinking, ThinkingDisplay, UnknownEffort};
 pub use call::Call;
 pub use client::{Auth, Client, DEFAULT_VERSION, Endpoint, Secret};
+pub use credentials::Credentials;
 pub use error::{ErrorKind, ModelError};
+pub use fast::FastMode;
+pub use limits::{Limit, RateLimits};
 pub use retry::RetryPolicy;
-pub use step::{BadInput, Block, BlockKind, Delta, DeltaKind, Notice, Opened, Reply, Started, Step};
+pub use step::{
+    BadInput, Block, BlockKind, Delta, DeltaKind, HEARTBEAT, Notice, Opened, Reply, Started, Step,
+};
 pub use transport::{Body, Post, Response, Transport, TransportError, TransportErrorKind};
 pub use world::{RealWorld, World};

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use crate::ask::Source;
 use crate::error::{ErrorKind, ModelError};
+use crate::limits::RateLimits;
 use crate::transport::TransportErrorKind;
 
 /// How patient a client is. Every number is a setting.
@@ -16,12 +17,16 @@ pub struct RetryPolicy {
     pub retries_max: u32,
     /// The first wait; each further one is twice as long.
     pub base: Duration,
-    /// No wait of our own is longer, jitter aside.
+    /// No wait of our own is longer, jitter aside. An unattended client has a cap of its own.
     pub cap: Duration,
     /// The share of a wait that chance may add, so that many clients do not come back at once.
     pub jitter: f64,
     /// Repeat as long as this since the first attempt, instead of a number of times.
     pub horizon: Option<Duration>,
+    /// Nobody waits at the other end, so nobody is kept waiting: rate limits and overload are outlasted however long
+    /// they take, anything else that passes is repeated [`UNATTENDED_RETRIES_MAX`] times. Only a limit on spending
+    /// ends the call at once. Wins over the number of retries and over the horizon.
+    pub unattended: bool,
     /// A server that asks for a longer wait than this is not waited for.
     pub retry_after_max: Duration,
     /// How often a stream that fell silent is begun again.
@@ -32,6 +37,12 @@ pub struct RetryPolicy {
     pub idle_pings_only: Duration,
     /// Silence of so long is reported.
     pub notice: Duration,
+    /// When streams do not come through, the question is put once more without streaming.
+    pub non_streaming_fallback: bool,
+    /// The longest wait that a rate limit of fast mode is worth; rather than wait longer, standard speed will do.
+    pub fast_wait_max: Duration,
+    /// How long standard speed has to do then, at least.
+    pub fast_cooldown: Duration,
 }
 
 impl Default for RetryPolicy {
@@ -42,14 +53,32 @@ impl Default for RetryPolicy {
             cap: Duration::from_secs(32),
             jitter: 0.25,
             horizon: None,
+            unattended: false,
             retry_after_max: Duration::from_secs(3600),
             stalls_max: 1,
             idle: Duration::from_secs(300),
             idle_pings_only: Duration::from_secs(900),
             notice: Duration::from_secs(15),
+            non_streaming_fallback: true,
+            fast_wait_max: Duration::from_secs(15),
+            fast_cooldown: Duration::from_secs(5 * 60),
         }
     }
 }
+
+/// Overload in a row after which a call with a fallback is given up: the other model is likely to be free.
+pub const OVERLOADS_BEFORE_FALLBACK: u32 = 3;
+/// How often a server is tried that nobody is reached at: the port refuses, or the name leads nowhere. That is a
+/// mistake in the settings, a server that is not started, or a network that is down. None of them passes within
+/// the minutes that an overload may take, and whoever made the mistake should hear of it within seconds. With a
+/// horizon, or unattended, patience was asked for and is given.
+pub const UNREACHED_RETRIES_MAX: u32 = 3;
+/// How often an unattended client repeats what is neither a rate limit nor an overload.
+pub const UNATTENDED_RETRIES_MAX: u32 = 300;
+/// The cap of an unattended client's own waits, jitter aside.
+pub const UNATTENDED_CAP: Duration = Duration::from_secs(5 * 60);
+/// The longest an unattended client waits for a limit to be lifted before it looks again.
+pub const UNATTENDED_RESET_MAX: Duration = Duration::from_secs(6 * 3600);
 
 /// What a server says about repeating, beside the error itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,17 +87,46 @@ pub struct Advice {
     pub retry_after: Option<Duration>,
     /// Repeat, or do not; wins over the kind of error.
     pub should_retry: Option<bool>,
+    /// The limit that was hit is lifted after so long.
+    pub reset_after: Option<Duration>,
 }
 
-/// How far a call has come when it fails.
+/// Who wants the answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Caller {
+    /// Whether somebody waits for it.
+    pub source: Source,
+    /// Another model stands ready to be asked instead.
+    pub fallback_ready: bool,
+}
+
+/// How far a call has come when it fails. The failure itself is not counted yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Retries already made.
     pub retries: u32,
-    /// Of those, how many because the stream fell silent.
+    /// Of those, how many because of neither a rate limit nor an overload.
+    pub other: u32,
+    /// How many because the stream fell silent.
     pub stalls: u32,
+    /// The latest ones in a row that were because of overload.
+    pub overloads: u32,
+    /// The latest ones in a row that reached nobody.
+    pub unreached: u32,
     /// Time since the first attempt.
     pub elapsed: Duration,
+}
+
+impl Progress {
+    /// A failure of this kind is about to be followed by another attempt.
+    pub fn count(&mut self, kind: &ErrorKind) {
+        let in_a_row = |count: u32, again: bool| if again { count.saturating_add(1) } else { 0 };
+        self.retries = self.retries.saturating_add(1);
+        self.other = self.other.saturating_add(u32::from(!is_load(kind)));
+        self.stalls += u32::from(*kind == ErrorKind::Stalled);
+        self.overloads = in_a_row(self.overloads, *kind == ErrorKind::Overloaded);
+        self.unreached = in_a_row(self.unreached, is_unreached(kind));
+    }
 }
 
 /// What follows a failure.
@@ -88,44 +146,66 @@ pub fn plan(
     error: &ModelError,
     advice: Advice,
     progress: Progress,
-    source: Source,
+    caller: Caller,
     jitter: f64,
     policy: &RetryPolicy,
 ) -> Retry {
-    // Background work gives way at once: every retry of it delays somebody who waits.
-    if error.kind == ErrorKind::Overloaded && source == Source::Background {
+    let kind = &error.kind;
+    if *kind == ErrorKind::Overloaded {
+        // Background work gives way at once: every retry of it delays somebody who waits.
+        let gives_way = caller.source == Source::Background;
+        let goes_elsewhere = caller.fallback_ready && progress.overloads + 1 >= OVERLOADS_BEFORE_FALLBACK;
+        if gives_way || goes_elsewhere {
+            return Retry::GiveUp;
+        }
+    }
+    if !advice.should_retry.unwrap_or_else(|| passes(kind)) {
         return Retry::GiveUp;
     }
-    if !advice.should_retry.unwrap_or_else(|| passes(&error.kind)) {
-        return Retry::GiveUp;
+    if policy.unattended {
+        let wait = unattended_wait(kind, advice, progress, jitter, policy);
+        let patient = is_load(kind) || progress.other < UNATTENDED_RETRIES_MAX;
+        // Money does not come by waiting, whatever the server says about repeating.
+        return if patient && *kind != ErrorKind::Billing { Retry::After(wait) } else { Retry::GiveUp };
     }
-    if error.kind == ErrorKind::Stalled && progress.stalls >= policy.stalls_max {
+    if *kind == ErrorKind::Stalled && progress.stalls >= policy.stalls_max {
         return Retry::GiveUp;
     }
     let wait = match advice.retry_after {
         Some(asked) if asked > policy.retry_after_max => return Retry::GiveUp,
         Some(asked) => asked.max(RETRY_AFTER_MIN),
-        None => backoff(progress.retries, jitter, policy),
+        None => backoff(progress.retries, jitter, policy.cap, policy),
     };
     let patient = match policy.horizon {
         Some(horizon) => progress.elapsed.saturating_add(wait) <= horizon,
-        None => progress.retries < retries_max(&error.kind, policy),
+        None if is_unreached(kind) && progress.unreached >= UNREACHED_RETRIES_MAX => false,
+        None => progress.retries < policy.retries_max,
     };
     if patient { Retry::After(wait) } else { Retry::GiveUp }
 }
 
-/// Where nobody is, nobody will be in two minutes either: a wrong address or a server that is not running is told
-/// within seconds, while one that is just being restarted is still met.
-const NOBODY_THERE_RETRIES_MAX: u32 = 3;
-
-/// How often a failure of this kind is repeated at the most.
-pub fn retries_max(kind: &ErrorKind, policy: &RetryPolicy) -> u32 {
-    match kind {
-        ErrorKind::Connection(TransportErrorKind::Refused | TransportErrorKind::Dns) => {
-            policy.retries_max.min(NOBODY_THERE_RETRIES_MAX)
-        }
-        _ => policy.retries_max,
+fn unattended_wait(
+    kind: &ErrorKind,
+    advice: Advice,
+    progress: Progress,
+    jitter: f64,
+    policy: &RetryPolicy,
+) -> Duration {
+    let reset = advice.reset_after.filter(|_| *kind == ErrorKind::RateLimited);
+    match advice.retry_after.or(reset) {
+        Some(asked) => asked.clamp(RETRY_AFTER_MIN, UNATTENDED_RESET_MAX),
+        None => backoff(progress.retries, jitter, UNATTENDED_CAP, policy),
     }
+}
+
+/// Whether the server is well and has only too much to do.
+fn is_load(kind: &ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Overloaded | ErrorKind::RateLimited)
+}
+
+/// Whether there was nobody to talk to.
+fn is_unreached(kind: &ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Connection(TransportErrorKind::Refused | TransportErrorKind::Dns))
 }
 
 /// Whether a failure of this kind is likely to pass by itself.
@@ -145,9 +225,9 @@ fn passes(kind: &ErrorKind) -> bool {
     }
 }
 
-fn backoff(retries: u32, jitter: f64, policy: &RetryPolicy) -> Duration {
+fn backoff(retries: u32, jitter: f64, cap: Duration, policy: &RetryPolicy) -> Duration {
     let doubled = policy.base.saturating_mul(2_u32.saturating_pow(retries.min(31)));
-    let wait = doubled.min(policy.cap);
+    let wait = doubled.min(cap);
     wait.saturating_add(wait.mul_f64((policy.jitter * jitter).clamp(0.0, 1.0)))
 }
 
@@ -187,7 +267,9 @@ pub fn advice(headers: &HeaderMap, now: Timestamp) -> Advice {
     });
     let retry_after =
         retry_after.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
-    Advice { retry_after, should_retry }
+    let reset = RateLimits::read(headers).and_then(|limits| limits.lifted_at());
+    let reset_after = reset.and_then(|at| Duration::try_from(at.duration_since(now)).ok());
+    Advice { retry_after, should_retry, reset_after: reset_after.filter(|wait| !wait.is_zero()) }
 }
 
 #[cfg(test)]

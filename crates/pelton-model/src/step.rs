@@ -9,6 +9,10 @@ use pelton_wire::usage::Usage;
 use serde_json::Value;
 
 use crate::error::{ErrorKind, ModelError};
+use crate::limits::RateLimits;
+
+/// How often a wait says that it goes on.
+pub const HEARTBEAT: Duration = Duration::from_secs(30);
 
 /// One thing that happened during a call.
 ///
@@ -30,6 +34,11 @@ pub enum Step {
     Block(Block),
     /// The attempt failed, another follows.
     Retry(Notice),
+    /// The wait before another attempt goes on. Comes every [`HEARTBEAT`].
+    Waiting {
+        /// How long it still takes.
+        left: Duration,
+    },
     /// Nothing but signs of life came for a while; the call goes on.
     Stalled {
         /// How long nothing came.
@@ -152,7 +161,7 @@ pub struct BadInput {
 pub struct Notice {
     /// 1 for the first retry.
     pub attempt: u32,
-    /// How many there may be.
+    /// How many there may be. Where time decides, or nothing: as many as there were.
     pub retries_max: u32,
     /// The wait before it.
     pub wait: Duration,
@@ -166,6 +175,10 @@ pub struct Notice {
     pub withdrawn: bool,
     /// The next attempt asks for fewer tokens: this many.
     pub max_tokens: Option<u32>,
+    /// The next attempt asks for the answer in one piece.
+    pub non_streaming: bool,
+    /// The server's id of the request that failed.
+    pub request_id: Option<String>,
 }
 
 /// The end of an answer.
@@ -180,12 +193,24 @@ pub struct Reply {
     pub stop_reason: StopReason,
     /// What else the server says about the stop, such as the category of a refusal.
     pub stop_details: Option<Value>,
-    /// What the call consumed.
+    /// What the call consumed, compactions by the server included.
     pub usage: Usage,
+    /// Of an answer that the server made in several rounds, the last one.
+    pub last_round: Option<Box<Usage>>,
+    /// The limits of the account, if the server tells them.
+    pub limits: Option<Box<RateLimits>>,
     /// The server's id of the request.
     pub request_id: Option<Arc<str>>,
-    /// The limit of output tokens that was in force: lower than asked for after an overflow was repaired.
+    /// The limit of output tokens that was in force: lower than asked for after a repair.
     pub max_tokens: u32,
     /// The stream broke after a text or a tool call was complete: the blocks that came are all there is.
     pub cut: Option<ModelError>,
+}
+
+impl Reply {
+    /// The usage that tells how large the context is now. Differs from what was consumed when the server compacted
+    /// the context on the way.
+    pub fn context_usage(&self) -> &Usage {
+        self.last_round.as_deref().unwrap_or(&self.usage)
+    }
 }

@@ -46,6 +46,11 @@ pub enum Event {
     /// The model did not answer and is asked again after a wait. If `withdrawn`, what was shown of the failed
     /// answer does not count.
     Retry(Notice),
+    /// Still waiting before the model is asked again.
+    Waiting {
+        /// How long it will take.
+        left: Duration,
+    },
     /// Nothing has come from the model for a while.
     Stalled {
         /// How long.

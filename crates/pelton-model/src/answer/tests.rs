@@ -62,7 +62,7 @@ fn soup() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn whatever_comes_an_answer_ends_in_order(events in proptest::collection::vec(soup(), 0..30)) {
-        let mut answer = Answer::new(None);
+        let mut answer = Answer::new(None, None);
         let mut steps = Vec::new();
         let mut cause = None;
         for event in &events {
@@ -110,7 +110,7 @@ proptest! {
 
 #[test]
 fn an_answer_without_a_beginning_gets_one() {
-    let mut answer = Answer::new(None);
+    let mut answer = Answer::new(None, None);
     let mut steps = Vec::new();
     let start = r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"x"}}"#;
     answer.event(sse(start), &mut steps).unwrap();
@@ -119,7 +119,7 @@ fn an_answer_without_a_beginning_gets_one() {
 
 #[test]
 fn a_block_that_was_never_closed_ends_where_the_next_begins() {
-    let mut answer = Answer::new(None);
+    let mut answer = Answer::new(None, None);
     let mut steps = Vec::new();
     for text in ["one", "two"] {
         let start = format!(
@@ -140,7 +140,7 @@ fn a_block_that_was_never_closed_ends_where_the_next_begins() {
 
 #[test]
 fn text_that_is_no_utf8_is_made_readable() {
-    let mut answer = Answer::new(None);
+    let mut answer = Answer::new(None, None);
     let mut steps = Vec::new();
     let mut start =
         br#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"a?"}}"#.to_vec();
@@ -153,4 +153,30 @@ fn text_that_is_no_utf8_is_made_readable() {
         _ => None,
     });
     assert_eq!(block.unwrap(), "{\"type\":\"text\",\"text\":\"a\u{FFFD}\"}");
+}
+
+#[test]
+fn compactions_by_the_server_are_counted_and_do_not_swell_the_context() {
+    let rounds = r#""usage":{"input_tokens":23,"output_tokens":19,"iterations":[
+        {"type":"compaction","input_tokens":180000,"output_tokens":3500,"cache_creation":{"ephemeral_5m_input_tokens":7}},
+        {"type":"message","input_tokens":11,"output_tokens":9},{"type":"later","input_tokens":1},17,
+        {"type":"message","input_tokens":12,"cache_read_input_tokens":40,"output_tokens":10}]}"#;
+    let streamed = [
+        r#"{"type":"message_start","message":{"id":"m","model":"x","usage":{"input_tokens":23,"output_tokens":1}}}"#,
+        r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":5,"iterations":null}}"#,
+    ];
+    let last = format!(r#"{{"type":"message_delta","delta":{{}},{rounds}}}"#);
+    let whole = format!(r#"{{"type":"message","id":"m","content":[],"stop_reason":"end_turn",{rounds}}}"#);
+    let mut in_pieces = Answer::new(None, None);
+    for data in streamed.into_iter().chain([last.as_str()]) {
+        in_pieces.event(sse(data), &mut Vec::new()).unwrap();
+    }
+    let mut at_once = Answer::new(None, None);
+    at_once.whole(Bytes::from(whole), &mut Vec::new()).unwrap();
+    for answer in [in_pieces, at_once] {
+        let reply = answer.end(None, 100, &mut Vec::new()).unwrap();
+        assert_eq!((reply.usage.input_tokens, reply.usage.output_tokens), (180_023, 3519));
+        assert_eq!(reply.usage.cache_creation.ephemeral_5m_input_tokens, 7);
+        assert_eq!((reply.context_usage().prompt_tokens(), reply.context_usage().output_tokens), (52, 10));
+    }
 }

@@ -1,22 +1,29 @@
 mod broken; // streams that fail on the way
+mod fast; // the fast mode
 mod refused; // answers that are no success
+mod renewed; // credentials that are not accepted
 mod silent; // streams that say nothing
+mod unattended; // nobody waits
+mod whole; // answers in one piece
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::sync::Mutex;
 
+use bytes::Bytes;
 use expect_test::expect;
-use futures::FutureExt;
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt};
 use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::*;
 use crate::ask::{Prefix, Source};
 use crate::client::{Auth, Client, Endpoint, Secret};
-use crate::retry::RetryPolicy;
+use crate::error::ErrorKind;
+use crate::retry::{Advice, RetryPolicy};
 use crate::step::{Block, BlockKind, Delta, DeltaKind};
-use crate::transport::Transport;
+use crate::transport::{Post, Response, Transport, TransportError, TransportErrorKind};
 use crate::world::World;
 
 const START: &str = r#"{"type":"message_start","message":{"id":"msg_1","model":"m-1","usage":{"input_tokens":12,"output_tokens":1}}}"#;
@@ -144,9 +151,17 @@ struct Outcome {
 
 impl Outcome {
     fn sent_max_tokens(&self) -> Vec<u64> {
-        let sent = |post: &Post| serde_json::from_slice::<serde_json::Value>(&post.body.to_vec()).unwrap();
         self.posts.iter().map(|post| sent(post)["max_tokens"].as_u64().unwrap()).collect()
     }
+}
+
+/// The body of a request.
+fn sent(post: &Post) -> serde_json::Value {
+    serde_json::from_slice(&post.body.to_vec()).unwrap()
+}
+
+fn header<'a>(post: &'a Post, name: &str) -> Option<&'a str> {
+    post.headers.get(name).map(|value| value.to_str().unwrap())
 }
 
 fn an_ask() -> Ask {
@@ -159,8 +174,14 @@ async fn play_through(turns: impl IntoIterator<Item = Turn>) -> Outcome {
 }
 
 async fn play_ask(ask: Ask, policy: RetryPolicy, turns: impl IntoIterator<Item = Turn>) -> Outcome {
+    let server = scripted(turns);
+    let endpoint = Endpoint::new("http://in.memory/", Auth::ApiKey(Secret::new("key")));
+    play_on(&client(endpoint, &server, policy), &server, ask).await
+}
+
+async fn play_on(client: &Client, server: &Scripted, ask: Ask) -> Outcome {
     let began = Instant::now();
-    let (server, mut call) = start(ask, policy, turns);
+    let mut call = client.call(ask);
     let mut log = String::new();
     let mut last = None;
     while let Some(step) = call.next().await {
@@ -172,7 +193,7 @@ async fn play_ask(ask: Ask, policy: RetryPolicy, turns: impl IntoIterator<Item =
     Outcome {
         log,
         last: last.expect("a call ends in a step"),
-        posts: server.posts.lock().unwrap().clone(),
+        posts: std::mem::take(&mut *server.posts.lock().unwrap()),
         took,
     }
 }
@@ -212,8 +233,11 @@ fn line(step: &Step) -> String {
         Step::Retry(notice) => {
             let taken_back = if notice.withdrawn { ", taken back" } else { "" };
             let fewer = notice.max_tokens.map(|fewer| format!(", with {fewer} tokens")).unwrap_or_default();
-            format!("retry {} in {:?}{taken_back}{fewer}: {}", notice.attempt, notice.wait, notice.message)
+            let whole = if notice.non_streaming { ", in one piece" } else { "" };
+            let Notice { attempt, wait, message, .. } = notice;
+            format!("retry {attempt} in {wait:?}{taken_back}{whole}{fewer}: {message}")
         }
+        Step::Waiting { left } => format!("waiting {left:?}"),
         Step::Stalled { silent_for } => format!("stalled {silent_for:?}"),
         Step::Finished(reply) => {
             let cut = reply.cut.as_ref().map(|error| format!(", cut: {error}")).unwrap_or_default();
@@ -260,6 +284,43 @@ async fn an_answer_comes_step_by_step() {
     assert_eq!((reply.usage.input_tokens, reply.usage.output_tokens), (12, 57));
     assert_eq!((&*reply.message_id, reply.request_id.as_deref()), ("msg_1", Some("req_7")));
     assert_eq!(reply.max_tokens, 64_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_tells_the_limits_of_the_account() {
+    let headers = vec![
+        ("anthropic-ratelimit-requests-limit", "50"),
+        ("anthropic-ratelimit-requests-remaining", "49"),
+        ("anthropic-ratelimit-requests-reset", "2026-11-15T12:00:30Z"),
+    ];
+    let limited = Turn::Answer { status: 200, headers, acts: HELLO.map(event).to_vec() };
+    let Step::Finished(reply) = play_through([limited]).await.last else { panic!("no answer") };
+    let requests = reply.limits.and_then(|limits| limits.requests).unwrap();
+    assert_eq!((requests.limit, requests.remaining), (Some(50), Some(49)));
+    let Step::Finished(reply) = play_through([events(HELLO)]).await.last else { panic!("no answer") };
+    assert_eq!(reply.limits, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_failure_of_an_answered_request_tells_its_id() {
+    let breaking = |act: Act| acts(vec![event(START), act]);
+    let turns = [
+        breaking(Act::Break(TransportErrorKind::Reset)),
+        breaking(Act::Hang),
+        breaking(event("{\"type")),
+        error(500, "api_error", "m", &[("request-id", "req_7")]),
+        acts(vec![]),
+    ];
+    let (_, call) = start(an_ask(), RetryPolicy::default(), turns.into_iter().chain([events(HELLO)]));
+    let steps: Vec<_> = call.collect().await;
+    let retries: Vec<_> = steps
+        .iter()
+        .filter_map(|step| match step {
+            Step::Retry(notice) => Some(notice.request_id.as_deref()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(retries, [Some("req_7"); 5]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -11,8 +11,8 @@ use serde_json::value::RawValue;
 
 pub(crate) use errors::{from_answer, from_event};
 
-use crate::ask::{Ask, Effort, Prefix, Thinking, ThinkingDisplay};
-use crate::catalogue::{self, Caps, ThinkingKinds};
+use crate::ask::{Ask, Effort, Prefix, TaskBudget, Thinking, ThinkingDisplay};
+use crate::catalogue::{self, Caps, FastKind, ThinkingKinds};
 use crate::error::ModelError;
 use crate::json;
 use crate::transport::Body;
@@ -20,16 +20,43 @@ use crate::transport::Body;
 /// The fewest tokens a model may be given to think.
 const THINKING_TOKENS_MIN: u32 = 1024;
 
+/// The smallest budget that can be set for a task.
+const TASK_TOKENS_MIN: u64 = 20_000;
+
+const FAST_BETA: &str = "fast-mode-2026-02-01";
+const TASK_BUDGET_BETA: &str = "task-budgets-2026-03-13";
+
+/// How a question is put this time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Manner {
+    pub(crate) max_tokens: u32,
+    pub(crate) streaming: bool,
+    pub(crate) fast: bool,
+}
+
+/// Whether a model can be asked to answer fast. One that is not known is believed to.
+pub(crate) fn can_be_fast(model: &str) -> bool {
+    catalogue::caps(&catalogue::resolve(model)).is_none_or(|caps| caps.fast != FastKind::Never)
+}
+
+/// The beta features that a request makes use of.
+pub(crate) fn betas(ask: &Ask, manner: Manner) -> impl Iterator<Item = &'static str> {
+    let caps = catalogue::caps(&catalogue::resolve(&ask.model));
+    let fast = manner.fast && caps.is_some_and(|caps| caps.fast == FastKind::Beta);
+    let needed = [(fast, FAST_BETA), (ask.task_budget.is_some(), TASK_BUDGET_BETA)];
+    needed.into_iter().filter_map(|(needed, name)| needed.then_some(name))
+}
+
 /// The body of a request. Only what surrounds the prefix and the messages is made anew.
-pub(crate) fn body(ask: &Ask, max_tokens: u32) -> Body {
+pub(crate) fn body(ask: &Ask, manner: Manner) -> Body {
+    let Manner { max_tokens, streaming, fast } = manner;
     let model = catalogue::resolve(&ask.model);
     let caps = catalogue::caps(&model);
     let Prefix { system, tools } = &*ask.prefix;
 
     let mut pieces = Vec::with_capacity(ask.messages.len() + 6);
-    let stream = ask.streaming;
     let model = Value::from(catalogue::api_id(&model));
-    pieces.push(Bytes::from(format!(r#"{{"model":{model},"max_tokens":{max_tokens},"stream":{stream}"#)));
+    pieces.push(Bytes::from(format!(r#"{{"model":{model},"max_tokens":{max_tokens},"stream":{streaming}"#)));
     for (name, array) in [(r#","system":"#, system), (r#","tools":"#, tools)] {
         if !is_empty_array(array) {
             pieces.push(Bytes::from_static(name.as_bytes()));
@@ -46,8 +73,13 @@ pub(crate) fn body(ask: &Ask, max_tokens: u32) -> Body {
         tail += r#","thinking":"#;
         tail += &thinking;
     }
-    if let Some(effort) = effort {
-        tail += &format!(r#","output_config":{{"effort":"{effort}"}}"#);
+    let effort = effort.map(|effort| format!(r#""effort":"{effort}""#));
+    let output: Vec<String> = effort.into_iter().chain(ask.task_budget.map(task_budget)).collect();
+    if !output.is_empty() {
+        tail += &format!(r#","output_config":{{{}}}"#, output.join(","));
+    }
+    if fast {
+        tail += r#","speed":"fast""#;
     }
     if let Some(user_id) = &ask.user_id {
         tail += &format!(r#","metadata":{{"user_id":{}}}"#, Value::from(user_id.as_str()));
@@ -57,6 +89,14 @@ pub(crate) fn body(ask: &Ask, max_tokens: u32) -> Body {
     pieces.extend(ask.messages.iter().cloned());
     pieces.push(Bytes::from_static(b"]}"));
     Body::from(pieces)
+}
+
+fn task_budget(budget: TaskBudget) -> String {
+    let total = budget.total.max(TASK_TOKENS_MIN);
+    // A budget below the smallest one is the end of it.
+    let remaining = budget.remaining.or((budget.total < total).then_some(budget.total));
+    let remaining = remaining.map(|left| format!(r#","remaining":{}"#, left.min(budget.total)));
+    format!(r#""task_budget":{{"type":"tokens","total":{total}{}}}"#, remaining.unwrap_or_default())
 }
 
 fn is_empty_array(array: &[u8]) -> bool {
@@ -136,6 +176,7 @@ pub(crate) struct Head {
     pub(crate) id: String,
     pub(crate) model: String,
     pub(crate) usage: Usage,
+    pub(crate) rounds: Option<Rounds>,
 }
 
 /// How a message ends, as far as an event says.
@@ -144,6 +185,16 @@ pub(crate) struct Tail {
     pub(crate) stop_reason: Option<StopReason>,
     pub(crate) stop_details: Option<Value>,
     pub(crate) usage: UsageDelta,
+    pub(crate) rounds: Option<Rounds>,
+}
+
+/// The rounds in which a server made an answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Rounds {
+    /// What compactions consumed: the totals leave them out.
+    pub(crate) compactions: Usage,
+    /// The last round that wrote the answer itself.
+    pub(crate) last_message: Option<Usage>,
 }
 
 /// A message that came whole.
@@ -271,6 +322,12 @@ struct Stop<'a> {
     stop_details: Option<&'a RawValue>,
 }
 
+#[derive(Deserialize)]
+struct SaidRounds<'a> {
+    #[serde(borrow, default)]
+    iterations: Option<&'a RawValue>,
+}
+
 fn change(delta: &RawValue) -> Change<'_> {
     let Ok(said) = serde_json::from_str::<SaidDelta<'_>>(delta.get()) else { return Change::Unknown };
     let change = match plain(said.kind).unwrap_or_default() {
@@ -297,7 +354,12 @@ fn head(message: &RawValue) -> Head {
 fn head_of(message: &Message<'_>) -> Head {
     let text =
         |literal: Option<&RawValue>| literal.map(|literal| json::text(literal.get())).unwrap_or_default();
-    Head { id: text(message.id), model: text(message.model), usage: read(message.usage).unwrap_or_default() }
+    Head {
+        id: text(message.id),
+        model: text(message.model),
+        usage: read(message.usage).unwrap_or_default(),
+        rounds: rounds(message.usage),
+    }
 }
 
 fn tail(stop: &Stop<'_>, usage: Option<&RawValue>) -> Tail {
@@ -306,7 +368,23 @@ fn tail(stop: &Stop<'_>, usage: Option<&RawValue>) -> Tail {
         stop_reason: reason.map(|reason| StopReason::from(reason.as_str())),
         stop_details: read(stop.stop_details),
         usage: read(usage).unwrap_or_default(),
+        rounds: rounds(usage),
     }
+}
+
+fn rounds(usage: Option<&RawValue>) -> Option<Rounds> {
+    let said: SaidRounds<'_> = read(usage)?;
+    let all: Vec<&RawValue> = read(said.iterations)?;
+    let mut rounds = Rounds::default();
+    for round in all {
+        let Some(usage) = read::<Usage>(Some(round)) else { continue };
+        match read::<Said<'_>>(Some(round)).and_then(|said| plain(said.kind)) {
+            Some("compaction") => rounds.compactions.add(&usage),
+            Some("message") => rounds.last_message = Some(usage),
+            _ => {}
+        }
+    }
+    Some(rounds)
 }
 
 /// A name: a string without escapes, or it is none of those we know.

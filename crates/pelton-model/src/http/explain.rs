@@ -10,40 +10,33 @@ pub(super) fn error(host: &str, error: reqwest::Error) -> TransportError {
     // An address may carry credentials.
     let error = error.without_url();
     let kind = kind(&error);
-    let what = match kind {
+    let cause = cause(&error);
+    let message = match kind {
         TransportErrorKind::Refused => format!("nobody accepts connections at {host}"),
-        TransportErrorKind::Reset => format!("the connection to {host} broke"),
-        TransportErrorKind::Dns => format!("the name {host} cannot be resolved"),
-        TransportErrorKind::Tls => format!("no secure connection to {host}"),
+        TransportErrorKind::Reset => format!("the connection to {host} broke: {cause}"),
+        TransportErrorKind::Dns => format!("the name {host} cannot be resolved: {cause}"),
+        TransportErrorKind::Tls => format!("no secure connection to {host}: {cause}"),
         TransportErrorKind::Timeout => format!("no answer in time from {host}"),
-        TransportErrorKind::Proxy => format!("the proxy gave no connection to {host}"),
-        _ => format!("the exchange with {host} failed"),
+        TransportErrorKind::Proxy => format!("the proxy gave no connection to {host}: {cause}"),
+        _ => format!("the exchange with {host} failed: {cause}"),
     };
-    let why = match kind {
-        // The kind says it all, or the innermost cause says what the ones around it only repeat.
-        TransportErrorKind::Refused => return TransportError::new(kind, what),
-        TransportErrorKind::Reset | TransportErrorKind::Dns => {
-            chain(&error).last().map_or_else(String::new, ToString::to_string)
-        }
-        _ => causes(&error),
-    };
-    TransportError::new(kind, format!("{what}: {why}"))
+    TransportError::new(kind, message)
 }
 
-/// An error and what caused it, without the frames that only repeat what is inside them.
-pub(super) fn causes(error: &reqwest::Error) -> String {
-    let mut told: Vec<String> = Vec::new();
-    for cause in chain(error) {
-        let text = cause.to_string();
-        let says_nothing = text.starts_with("error sending request")
-            || text.starts_with("request or response body error")
-            || text.starts_with("client error (");
-        let repeats = told.last().is_some_and(|last| last.contains(&text));
-        if !says_nothing && !repeats {
-            told.push(text);
-        }
+/// What is behind an error, without the frames around it: each of those says only that something inside it failed.
+pub(super) fn cause(error: &reqwest::Error) -> String {
+    let Some(innermost) = chain(error).last() else { return error.to_string() };
+    let text = innermost.to_string();
+    // The libraries' words for it tell where in their code they stood.
+    let ended =
+        text.contains("EOF") || text.contains("end of file") || text.contains("connection closed before");
+    if ended {
+        return "unexpected end".to_owned();
     }
-    if told.is_empty() { error.to_string() } else { told.join(": ") }
+    match text.split_once(" (os error") {
+        Some((words, _)) => words.to_lowercase(),
+        None => text,
+    }
 }
 
 fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {

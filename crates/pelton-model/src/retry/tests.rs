@@ -16,7 +16,8 @@ fn told(should_retry: bool) -> Advice {
 
 #[allow(clippy::needless_pass_by_value, reason = "reads better at the call site")]
 fn check(kind: ErrorKind, advice: Advice, progress: Progress, source: Source, expected: Retry) {
-    let plan = plan(&error(kind.clone()), advice, progress, source, 0.0, &RetryPolicy::default());
+    let caller = Caller { source, fallback_ready: false };
+    let plan = plan(&error(kind.clone()), advice, progress, caller, 0.0, &RetryPolicy::default());
     assert_eq!(plan, expected, "{kind:?} {advice:?} {progress:?} {source:?}");
 }
 
@@ -59,6 +60,7 @@ fn what_passes_by_itself_is_repeated() {
         (MaxTokensTooHigh { limit: 1 }, Retry::GiveUp),
         (RequestTooLarge, Retry::GiveUp),
         (Image { path: None }, Retry::GiveUp),
+        (FastModeRefused, Retry::GiveUp),
         (ThinkingBound, Retry::GiveUp),
         (InvalidRequest, Retry::GiveUp),
         (Other, Retry::GiveUp),
@@ -118,8 +120,8 @@ fn a_horizon_counts_time_instead_of_attempts() {
     let policy = RetryPolicy { horizon: Some(Duration::from_secs(1800)), ..RetryPolicy::default() };
     let at = |retries, seconds, advice| {
         let elapsed = Duration::from_secs(seconds);
-        let progress = Progress { retries, stalls: 0, elapsed };
-        plan(&error(ErrorKind::Overloaded), advice, progress, Source::Foreground, 0.0, &policy)
+        let progress = Progress { retries, elapsed, ..Progress::default() };
+        plan(&error(ErrorKind::Overloaded), advice, progress, Caller::default(), 0.0, &policy)
     };
     assert_eq!(at(50, 1200, Advice::default()), after_ms(32_000));
     assert_eq!(at(1, 1799, Advice::default()), after_ms(1000));
@@ -153,7 +155,8 @@ fn headers_are_read_in_every_form() {
     let check = |headers: &[(&'static str, &str)], retry_after_ms: Option<u64>, should_retry| {
         let headers =
             headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
-        let expected = Advice { retry_after: retry_after_ms.map(Duration::from_millis), should_retry };
+        let retry_after = retry_after_ms.map(Duration::from_millis);
+        let expected = Advice { retry_after, should_retry, reset_after: None };
         assert_eq!(advice(&headers, now), expected, "{headers:?}");
     };
     check(&[], None, None);
@@ -172,43 +175,123 @@ fn headers_are_read_in_every_form() {
     check(&[("x-should-retry", "perhaps")], None, None);
     let headers = HeaderMap::from_iter([("retry-after".parse().unwrap(), "1e300".parse().unwrap())]);
     assert_eq!(advice(&headers, now).retry_after, Some(Duration::MAX));
+    let reset = |at: &str| {
+        let headers =
+            [("anthropic-ratelimit-requests-remaining", "0"), ("anthropic-ratelimit-requests-reset", at)];
+        let headers =
+            headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
+        advice(&headers, now).reset_after
+    };
+    assert_eq!(reset("2026-11-15T12:01:00Z"), Some(Duration::from_secs(60)));
+    assert_eq!(reset("2026-11-15T11:01:00Z"), None);
+    assert_eq!(reset("2026-11-15T12:00:00Z"), None);
+}
+
+fn kinds() -> impl Strategy<Value = ErrorKind> {
+    prop::sample::select(vec![
+        ErrorKind::Overloaded,
+        ErrorKind::RateLimited,
+        ErrorKind::Server,
+        ErrorKind::Stalled,
+        ErrorKind::StreamCut,
+        ErrorKind::Billing,
+        ErrorKind::InvalidRequest,
+        ErrorKind::Connection(TransportErrorKind::Refused),
+        ErrorKind::Connection(TransportErrorKind::Reset),
+    ])
+}
+
+fn advices() -> impl Strategy<Value = Advice> {
+    let ms = || proptest::option::weighted(0.3, (0_u64..100_000_000).prop_map(Duration::from_millis));
+    let should_retry = proptest::option::weighted(0.2, any::<bool>());
+    (ms(), should_retry, ms()).prop_map(|(retry_after, should_retry, reset_after)| Advice {
+        retry_after,
+        should_retry,
+        reset_after,
+    })
+}
+
+/// Fails in these ways, again and again, until the plan is to give up or there were enough failures. Returns how
+/// far it came.
+fn fail_on(
+    failures: &[(ErrorKind, Advice, f64)],
+    caller: Caller,
+    policy: &RetryPolicy,
+    mut each: impl FnMut(&ErrorKind, Advice, Progress, Duration),
+) -> (Progress, bool) {
+    let mut progress = Progress::default();
+    for (kind, advice, jitter) in failures.iter().cycle().take(2000) {
+        let Retry::After(wait) = plan(&error(kind.clone()), *advice, progress, caller, *jitter, policy)
+        else {
+            return (progress, true);
+        };
+        each(kind, *advice, progress, wait);
+        progress.elapsed += wait;
+        progress.count(kind);
+    }
+    (progress, false)
+}
+
+fn failures() -> impl Strategy<Value = Vec<(ErrorKind, Advice, f64)>> {
+    proptest::collection::vec((kinds(), advices(), 0.0..1.0_f64), 1..20)
+}
+
+fn callers() -> impl Strategy<Value = Caller> {
+    let source = prop_oneof![Just(Source::Foreground), Just(Source::Background)];
+    (source, any::<bool>()).prop_map(|(source, fallback_ready)| Caller { source, fallback_ready })
 }
 
 proptest! {
     #[test]
     fn jitter_adds_a_quarter_at_most(made in 0_u32..10, jitter in 0.0..1.0_f64) {
         let policy = RetryPolicy::default();
-        let wait = |jitter| plan(&error(ErrorKind::Server), Advice::default(), retries(made), Source::Foreground, jitter, &policy);
+        let wait = |jitter| plan(&error(ErrorKind::Server), Advice::default(), retries(made), Caller::default(), jitter, &policy);
         let (Retry::After(least), Retry::After(some)) = (wait(0.0), wait(jitter)) else { panic!("gave up") };
         prop_assert!(least <= some && some <= least.mul_f64(1.25));
         prop_assert!(least <= policy.cap);
     }
 
+    /// Ten retries at most; each wait is the server's own or 500 ms doubled up to 32 s, and a quarter of that.
     #[test]
-    fn every_run_of_failures_ends(
-        horizon in proptest::option::of(0_u64..10_000),
-        waits in proptest::collection::vec(proptest::option::of(0_u64..5_000_000), 1..20),
-    ) {
-        let policy = RetryPolicy { horizon: horizon.map(Duration::from_secs), ..RetryPolicy::default() };
-        let mut progress = Progress::default();
-        for asked_ms in waits.iter().cycle() {
-            let advice = Advice { retry_after: asked_ms.map(Duration::from_millis), should_retry: Some(true) };
-            match plan(&error(ErrorKind::Other), advice, progress, Source::Foreground, 0.5, &policy) {
-                Retry::After(wait) => progress.elapsed += wait,
-                Retry::GiveUp => break,
+    fn every_run_of_failures_ends_within_bounds(failures in failures(), caller in callers()) {
+        let policy = RetryPolicy::default();
+        let (progress, ended) = fail_on(&failures, caller, &policy, |_, advice, progress, wait| {
+            let least = Duration::from_millis(500 << progress.retries.min(6)).min(Duration::from_secs(32));
+            match advice.retry_after {
+                Some(asked) => {
+                    assert_eq!(wait, asked.max(Duration::from_millis(100)));
+                    assert!(wait <= policy.retry_after_max);
+                }
+                None => assert!(least <= wait && wait <= least.mul_f64(1.25), "{wait:?}"),
             }
-            progress.retries += 1;
-            prop_assert!(progress.retries <= 100_000);
+        });
+        prop_assert!(ended && progress.retries <= policy.retries_max);
+        prop_assert!(progress.elapsed <= policy.retry_after_max * policy.retries_max);
+        let fallback_used = caller.fallback_ready && progress.overloads >= 3;
+        prop_assert!(!fallback_used, "a fourth overload in a row");
+    }
+
+    #[test]
+    fn a_horizon_is_never_passed(failures in failures(), horizon in 0_u64..10_000) {
+        let horizon = Duration::from_secs(horizon);
+        let policy = RetryPolicy { horizon: Some(horizon), ..RetryPolicy::default() };
+        let (progress, _) = fail_on(&failures, Caller::default(), &policy, |_, _, _, _| {});
+        prop_assert!(progress.elapsed <= horizon, "{:?}", progress.elapsed);
+    }
+
+    /// Only load is repeated without end, and even then no single wait is longer than six hours.
+    #[test]
+    fn an_unattended_run_waits_within_bounds(failures in failures(), caller in callers()) {
+        let policy = RetryPolicy { unattended: true, ..RetryPolicy::default() };
+        let (progress, ended) = fail_on(&failures, caller, &policy, |kind, advice, _, wait| {
+            assert_ne!(*kind, ErrorKind::Billing);
+            let ours = advice.retry_after.is_none() && advice.reset_after.is_none();
+            assert!(wait <= if ours { UNATTENDED_CAP.mul_f64(1.25) } else { UNATTENDED_RESET_MAX });
+        });
+        prop_assert!(progress.other <= UNATTENDED_RETRIES_MAX);
+        let only_load = failures.iter().all(|(kind, advice, _)| is_load(kind) && advice.should_retry != Some(false));
+        if only_load && caller == Caller::default() {
+            prop_assert!(!ended);
         }
     }
-}
-
-#[test]
-fn where_nobody_is_three_retries_are_enough() {
-    for kind in [TransportErrorKind::Refused, TransportErrorKind::Dns].map(ErrorKind::Connection) {
-        check(kind.clone(), Advice::default(), retries(2), Source::Foreground, after_ms(2_000));
-        check(kind, Advice::default(), retries(3), Source::Foreground, Retry::GiveUp);
-    }
-    let reset = ErrorKind::Connection(TransportErrorKind::Reset);
-    check(reset, Advice::default(), retries(3), Source::Foreground, after_ms(4_000));
 }

@@ -49,7 +49,53 @@ async fn loop_R1_background_work_gives_way_to_an_overload() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rate_limit_says_how_long_to_wait() {
+async fn loop_R2_with_a_fallback_the_third_overload_in_a_row_is_the_last() {
+    let ready = Ask { fallback_ready: true, ..an_ask() };
+    let in_stream =
+        || events([START, r#"{"type":"error","error":{"type":"overloaded_error","message":"m"}}"#]);
+    let outcome =
+        play_ask(ready.clone(), RetryPolicy::default(), [overloaded(), in_stream(), overloaded()]).await;
+    let Step::Failed(failed) = &outcome.last else { panic!("{}", outcome.log) };
+    assert_eq!((&failed.kind, failed.attempts), (&ErrorKind::Overloaded, 3), "{}", outcome.log);
+    assert_eq!(outcome.took, Duration::from_millis(1500));
+
+    // Patience does not help a model that another one can stand in for.
+    let patient = RetryPolicy { unattended: true, horizon: Some(seconds(1800)), ..RetryPolicy::default() };
+    let outcome = play_ask(ready.clone(), patient, std::iter::repeat_n(overloaded(), 3)).await;
+    assert!(
+        outcome.log.ends_with("failed Overloaded: 529 overloaded_error: Overloaded\n"),
+        "{}",
+        outcome.log
+    );
+
+    // In a row: anything else in between starts the count again.
+    let other = || error(500, "api_error", "m", &[]);
+    let turns = [overloaded(), overloaded(), other(), overloaded(), in_stream(), other(), events(HELLO)];
+    let outcome = play_ask(ready, RetryPolicy::default(), turns).await;
+    assert!(outcome.log.ends_with("finished end_turn, 57 tokens\n"), "{}", outcome.log);
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_nobody_is_the_call_ends_within_seconds() {
+    for kind in [TransportErrorKind::Refused, TransportErrorKind::Dns] {
+        let outcome = play_through(std::iter::repeat_n(Turn::Fail(kind), 4)).await;
+        assert!(matches!(&outcome.last, Step::Failed(error) if error.kind == ErrorKind::Connection(kind)));
+        assert_eq!(outcome.took, Duration::from_millis(3500));
+    }
+    // A server that is there and restarts is not nobody.
+    let gone = || std::iter::repeat_n(Turn::Fail(TransportErrorKind::Refused), 3);
+    let turns = gone().chain([overloaded()]).chain(gone()).chain([events(HELLO)]);
+    let outcome = play_through(turns).await;
+    assert!(outcome.log.ends_with("finished end_turn, 57 tokens\n"), "{}", outcome.log);
+    // Whoever says how long to try means it.
+    let policy = RetryPolicy { horizon: Some(seconds(600)), ..RetryPolicy::default() };
+    let gone = std::iter::repeat_n(Turn::Fail(TransportErrorKind::Refused), 12);
+    let outcome = play_ask(an_ask(), policy, gone.chain([events(HELLO)])).await;
+    assert!(outcome.log.ends_with("finished end_turn, 57 tokens\n"), "{}", outcome.log);
+}
+
+#[tokio::test(start_paused = true)]
+async fn loop_R3_a_rate_limit_says_how_long_to_wait() {
     // The scripted clock starts at the beginning of 1970.
     for (name, value, wait) in [
         ("retry-after", "1", Duration::from_secs(1)),
@@ -133,7 +179,10 @@ async fn loop_R11_anything_else_is_told_with_all_that_is_known() {
         (404, "not_found_error", ErrorKind::NotFound),
         (413, "request_too_large", ErrorKind::RequestTooLarge),
     ] {
-        let outcome = play_through([error(status, name, "no", &[("request-id", "req_9")])]).await;
+        // An address that is not found is tried once more, without streaming.
+        let posts = if status == 404 { 2 } else { 1 };
+        let refusal = error(status, name, "no", &[("request-id", "req_9")]);
+        let outcome = play_through(std::iter::repeat_n(refusal, posts)).await;
         let Step::Failed(failed) = outcome.last else { panic!("{}", outcome.log) };
         let expected = ModelError {
             kind,
@@ -141,6 +190,7 @@ async fn loop_R11_anything_else_is_told_with_all_that_is_known() {
             error_type: Some(name.to_owned()),
             message: "no".to_owned(),
             request_id: Some("req_9".to_owned()),
+            attempts: u32::try_from(posts).unwrap(),
         };
         assert_eq!(failed, expected);
     }
@@ -171,6 +221,7 @@ async fn pit_L10_an_overload_of_twenty_minutes_is_outlasted_within_a_horizon() {
     let limited = error(429, "rate_limit_error", "slow down", &[("retry-after", "90")]);
     let outcome = play_ask(an_ask(), policy(), [limited, overloaded(), events(HELLO)]).await;
     assert_eq!(outcome.took, seconds(91), "{}", outcome.log);
+    assert!(outcome.log.contains("waiting 60s\nwaiting 30s\n"), "{}", outcome.log);
     assert!(outcome.log.contains("retry 1 in 90s: 429 rate_limit_error: slow down\n"), "{}", outcome.log);
     assert!(outcome.log.contains("retry 2 in 1s: 529 overloaded_error: Overloaded\n"), "{}", outcome.log);
 
@@ -181,7 +232,7 @@ async fn pit_L10_an_overload_of_twenty_minutes_is_outlasted_within_a_horizon() {
             let jitter = fraction(world.random());
             let error = ModelError::new(ErrorKind::Overloaded, "m");
             let progress = Progress { retries: 6, ..Progress::default() };
-            match retry::plan(&error, Advice::default(), progress, Source::Foreground, jitter, &policy()) {
+            match retry::plan(&error, Advice::default(), progress, Caller::default(), jitter, &policy()) {
                 Retry::After(wait) => wait,
                 Retry::GiveUp => panic!("gave up"),
             }
@@ -193,6 +244,53 @@ async fn pit_L10_an_overload_of_twenty_minutes_is_outlasted_within_a_horizon() {
 
 fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
+}
+
+/// A server that refuses in every way it knows, in any order, for ever.
+#[tokio::test(start_paused = true)]
+async fn the_requests_of_a_call_are_bounded_whatever_happens() {
+    let overflow = "exceed context limit: 100000 + 64000 > 120000";
+    let too_high = "max_tokens: 64000 > 8192, which is the maximum allowed number of output tokens";
+    let ways = [
+        overloaded(),
+        error(429, "rate_limit_error", "slow down", &[("retry-after", "40")]),
+        error(401, "authentication_error", "who?", &[]),
+        error(404, "not_found_error", "where?", &[]),
+        error(400, "invalid_request_error", overflow, &[]),
+        error(400, "invalid_request_error", too_high, &[]),
+        error(400, "invalid_request_error", "fast mode is not enabled", &[]),
+        error(500, "api_error", "m", &[]),
+        acts(vec![]),
+        events([START]),
+        acts(vec![event(START), Act::Hang]),
+        Turn::Fail(TransportErrorKind::Refused),
+        Turn::Fail(TransportErrorKind::Reset),
+    ];
+    // At most one of each change, and between two of them twice new credentials.
+    let changes_max = 4;
+    let requests_max = 1 + 10 + changes_max + 2 * (changes_max + 1);
+    for seed in 0..300_u64 {
+        let mut dice = seed;
+        let mut roll = || {
+            dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            ways[(dice >> 33) as usize % ways.len()].clone()
+        };
+        let server = scripted((0..100).map(|_| roll()));
+        let endpoint = Endpoint {
+            credentials: Some(Arc::new(renewed::Endless::default())),
+            ..Endpoint::new("http://in.memory", Auth::None)
+        };
+        let ask = Ask { speed: crate::Speed::Fast, ..an_ask() };
+        let mut call = client(endpoint, &server, RetryPolicy::default()).call(ask);
+        let mut last = None;
+        while let Some(step) = call.next().await {
+            last = Some(step);
+        }
+        let requests = server.posts.lock().unwrap().len();
+        assert!(requests <= requests_max, "{requests} requests with seed {seed}");
+        let Some(Step::Failed(failed)) = last else { panic!("{last:?}") };
+        assert_eq!(failed.attempts as usize, requests);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -210,7 +308,7 @@ async fn an_error_without_its_body_is_still_an_error() {
     );
     assert!(outcome.log.contains("retry 2 in 1s: HTTP 500: the server gave no reason\n"), "{}", outcome.log);
     assert!(outcome.log.contains("retry 3 in 2s: HTTP 500: xxx"), "{}", outcome.log);
-    assert_eq!(outcome.took, ERROR_WAIT + Duration::from_millis(3500));
+    assert_eq!(outcome.took, attempt::ERROR_WAIT + Duration::from_millis(3500));
 }
 
 #[tokio::test(start_paused = true)]

@@ -84,7 +84,8 @@ async fn a_server_that_stays_silent_is_given_up() {
 async fn what_is_complete_is_kept_when_the_rest_stalls() {
     let script = [START, TEXT_START, HEL, TEXT_STOP].map(event).into_iter().chain([Act::Hang]).collect();
     let outcome = play_through([acts(script)]).await;
-    let end = "finished end_turn, 1 tokens, cut: nothing came from the server for 300 seconds\n";
+    let end =
+        "finished end_turn, 1 tokens, cut: nothing came from the server for 300 seconds (request req_7)\n";
     assert!(outcome.log.ends_with(end), "{}", outcome.log);
 }
 

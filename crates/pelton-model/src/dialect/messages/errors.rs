@@ -68,6 +68,7 @@ impl Said {
             status,
             error_type: self.error_type,
             message,
+            attempts: 0,
             request_id: request_id.map(str::to_owned).or(self.request_id),
         }
     }
@@ -99,6 +100,9 @@ fn kind(status: Option<u16>, name: &str, code: &str, message: &str) -> ErrorKind
     let words = message.replace('`', "").to_ascii_lowercase();
     let says = |phrase: &str| words.contains(phrase);
 
+    if refuses_fast_mode(status, &words) {
+        return ErrorKind::FastModeRefused;
+    }
     let unpaid = matches!(code, "enforced_spend_limit_reached" | "insufficient_quota")
         || says("credit balance is too low")
         || says("spend limit")
@@ -121,6 +125,23 @@ fn kind(status: Option<u16>, name: &str, code: &str, message: &str) -> ErrorKind
             (None, Err(_)) => ErrorKind::Server,
         },
     }
+}
+
+/// Whether a failure is about fast mode itself. Too much of it at once is a rate limit like any other.
+fn refuses_fast_mode(status: Option<u16>, words: &str) -> bool {
+    const NEVER: &[&str] = &[
+        "overage",
+        "extra usage",
+        "not enabled",
+        "not available",
+        "not supported",
+        "not allowed",
+        "disabled",
+    ];
+    let about_it = words.contains("fast mode") || words.contains("fast_mode");
+    let unknown = words.starts_with("speed:") || words.contains("fast-mode-20");
+    matches!(status, Some(400 | 403 | 429) | None)
+        && (unknown || about_it && NEVER.iter().any(|never| words.contains(never)))
 }
 
 /// Failures that something is too large, in the words of many makers.
@@ -166,6 +187,8 @@ fn by_status(status: u16, name: &str, words: &str, message: &str) -> ErrorKind {
         400 | 422 => specific(by_name(name).unwrap_or(ErrorKind::InvalidRequest), words, message),
         401 => ErrorKind::Authentication,
         402 => ErrorKind::Billing,
+        // A token that was called back is as good as none; a new one may be better.
+        403 if words.contains("token") && words.contains("revoked") => ErrorKind::Authentication,
         403 => ErrorKind::Permission,
         404 => ErrorKind::NotFound,
         408 | 504 => ErrorKind::Timeout,

@@ -5,8 +5,12 @@ use expect_test::{Expect, expect};
 use super::*;
 use crate::error::ErrorKind;
 
+fn manner(ask: &Ask, max_tokens: u32) -> Manner {
+    Manner { max_tokens, streaming: ask.streaming, fast: false }
+}
+
 fn written(ask: &Ask, max_tokens: u32) -> String {
-    let body = body(ask, max_tokens);
+    let body = body(ask, manner(ask, max_tokens));
     assert_eq!(body.length(), body.to_vec().len() as u64);
     let text = String::from_utf8(body.to_vec()).unwrap();
     serde_json::from_str::<Value>(&text).unwrap();
@@ -47,7 +51,7 @@ fn a_full_request_has_its_parts_in_a_fixed_order() {
 fn the_prefix_and_the_messages_are_not_copied() {
     let mut ask = ask("m");
     ask.prefix = Arc::new(Prefix { system: Bytes::from(b"[1]".to_vec()), tools: Bytes::from_static(b"[ ]") });
-    let body = body(&ask, 1);
+    let body = body(&ask, manner(&ask, 1));
     let has = |bytes: &Bytes| body.pieces().iter().any(|piece| piece.as_ptr() == bytes.as_ptr());
     assert!(has(&ask.prefix.system) && ask.messages.iter().all(has));
     assert!(!has(&ask.prefix.tools), "an empty list of tools is left out");
@@ -96,6 +100,29 @@ fn effort_is_what_the_model_accepts() {
     check("claude-opus-4-6", Some(Effort::XHigh), Some("high"));
     check("claude-haiku-4-5", Some(Effort::Low), None);
     check("local-model", Some(Effort::Max), Some("max"));
+}
+
+#[test]
+fn a_task_budget_is_told_with_its_beta() {
+    let check = |effort, total, remaining, expected: &str| {
+        let ask =
+            Ask { task_budget: Some(TaskBudget { total, remaining }), effort, ..ask("claude-opus-5-5") };
+        let sent: Value = serde_json::from_str(&written(&ask, 64_000)).unwrap();
+        assert_eq!(sent["output_config"].to_string(), expected);
+        assert_eq!(betas(&ask, manner(&ask, 1)).collect::<Vec<_>>(), ["task-budgets-2026-03-13"]);
+    };
+    check(None, 50_000, None, r#"{"task_budget":{"type":"tokens","total":50000}}"#);
+    check(
+        Some(Effort::Low),
+        50_000,
+        Some(12),
+        r#"{"effort":"low","task_budget":{"type":"tokens","total":50000,"remaining":12}}"#,
+    );
+    // Less than the least is the rest of it.
+    check(None, 5000, None, r#"{"task_budget":{"type":"tokens","total":20000,"remaining":5000}}"#);
+    check(None, 5000, Some(9000), r#"{"task_budget":{"type":"tokens","total":20000,"remaining":5000}}"#);
+    check(None, 5000, Some(9), r#"{"task_budget":{"type":"tokens","total":20000,"remaining":9}}"#);
+    assert_eq!(betas(&ask("claude-opus-5-5"), manner(&ask("claude-opus-5-5"), 1)).count(), 0);
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "`expect!` at the call site")]

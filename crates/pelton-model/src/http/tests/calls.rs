@@ -4,7 +4,7 @@ use super::*;
 use crate::{Ask, Auth, Client, Endpoint, Prefix, RealWorld, RetryPolicy, Step};
 
 /// The answer "hello", in the chunked framing of HTTP/1.1.
-fn hello() -> String {
+pub(super) fn hello() -> String {
     let events = [
         r#"{"type":"message_start","message":{"id":"msg_1","model":"m","usage":{}}}"#,
         r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#,
@@ -18,12 +18,12 @@ fn hello() -> String {
     format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{chunks}0\r\n\r\n")
 }
 
-fn client(base_url: String) -> Client {
+pub(super) fn client(base_url: String) -> Client {
     let policy = RetryPolicy { base: Duration::from_millis(1), ..RetryPolicy::default() };
     Client::new(Endpoint::new(base_url, Auth::None), Arc::new(plain()), policy, Arc::new(RealWorld::new()))
 }
 
-async fn ask(client: &Client) -> Vec<Step> {
+pub(super) async fn ask(client: &Client) -> Vec<Step> {
     let messages = vec![Bytes::from_static(br#"{"role":"user","content":"hi"}"#)];
     client.call(Ask::new("m", 1000, Arc::new(Prefix::default()), messages)).collect().await
 }
@@ -38,6 +38,19 @@ async fn a_call_leaves_its_connection_to_the_next() {
     }
     let connections: Vec<usize> = server.heard().into_iter().map(|(number, _)| number).collect();
     assert_eq!(connections, [0, 0, 0]);
+}
+
+#[tokio::test]
+async fn a_connection_that_the_server_closed_meanwhile_costs_no_answer() {
+    let server = Server::start(hello().leak(), true).await;
+    let client = client(format!("http://{}", server.address));
+    for _ in 0..5 {
+        let steps = ask(&client).await;
+        assert!(matches!(steps.last(), Some(Step::Finished(reply)) if reply.cut.is_none()), "{steps:?}");
+    }
+    let mut connections: Vec<usize> = server.heard().into_iter().map(|(number, _)| number).collect();
+    connections.dedup();
+    assert_eq!(connections, [0, 1, 2, 3, 4]);
 }
 
 #[tokio::test]

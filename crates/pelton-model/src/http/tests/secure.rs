@@ -7,14 +7,13 @@ use tokio_rustls::TlsAcceptor;
 
 use super::*;
 
-/// A server behind a certificate of a private authority; the authority as PEM.
-async fn start() -> (Server, Vec<u8>) {
+/// Speaks TLS under this name, by the word of a private authority; that authority as PEM.
+fn acceptor(name: &str) -> (TlsAcceptor, Vec<u8>) {
     let mut authority = CertificateParams::default();
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate().unwrap()).unwrap();
     let key = KeyPair::generate().unwrap();
-    let certificate =
-        CertificateParams::new(["localhost".to_owned()]).unwrap().signed_by(&key, &authority).unwrap();
+    let certificate = CertificateParams::new([name.to_owned()]).unwrap().signed_by(&key, &authority).unwrap();
     let chain = vec![CertificateDer::from(certificate)];
     let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
     let mut config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
@@ -24,8 +23,12 @@ async fn start() -> (Server, Vec<u8>) {
         .with_single_cert(chain, key)
         .unwrap();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    let acceptor = TlsAcceptor::from(Arc::new(config));
+    (TlsAcceptor::from(Arc::new(config)), authority.pem().into_bytes())
+}
 
+/// A server behind a certificate of a private authority; the authority as PEM.
+async fn start() -> (Server, Vec<u8>) {
+    let (acceptor, authority) = acceptor("localhost");
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (address, heard) = (listener.local_addr().unwrap(), Heard::default());
     let listening = Arc::clone(&heard);
@@ -38,7 +41,7 @@ async fn start() -> (Server, Vec<u8>) {
             tokio::spawn(serve(socket, number, Arc::clone(&listening), OK, false));
         }
     });
-    (Server { address, heard, task }, authority.pem().into_bytes())
+    (Server { address, heard, task }, authority)
 }
 
 fn url(server: &Server) -> String {
@@ -80,4 +83,35 @@ async fn certificates_that_cannot_be_read_are_an_error() {
         "the extra certificates cannot be read",
     )
     .await;
+}
+
+#[tokio::test]
+async fn pit_L16_a_proxy_that_looks_inside_is_trusted_at_the_first_try() {
+    let (acceptor, authority) = acceptor("far.away");
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let proxy = format!("http://{}", listener.local_addr().unwrap());
+    let heard = Heard::default();
+    let listening = Arc::clone(&heard);
+    let task = tokio::spawn(async move {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        let request = read_request(&mut socket).await.unwrap();
+        listening.lock().unwrap().push((0, request));
+        socket.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+        // Whoever it is that the client thinks to talk to, it is us.
+        let socket = acceptor.accept(socket).await.unwrap();
+        serve(socket, 0, listening, OK, false).await;
+    });
+    let transport = HttpTransport::new(HttpOptions {
+        proxy: Some(ProxyRules { https: Some(proxy), ..ProxyRules::default() }),
+        extra_ca_pem: Some(authority),
+        ..HttpOptions::default()
+    });
+    assert_eq!(send(&transport, post("https://far.away/v1/messages")).await.unwrap().0, 200);
+    task.abort();
+    let heard: Vec<String> = heard.lock().unwrap().iter().map(|(_, request)| request.clone()).collect();
+    assert!(
+        heard[0].starts_with("CONNECT far.away:443 ") && heard[1].starts_with("POST /v1/messages "),
+        "{heard:?}"
+    );
+    assert_eq!(heard.len(), 2);
 }

@@ -63,6 +63,7 @@ impl Live<'_> {
                     answer = None;
                     self.retry(notice).await;
                 }
+                Some(Step::Waiting { left }) => self.events.send(Event::Waiting { left }).await,
                 Some(Step::Stalled { silent_for }) => self.events.send(Event::Stalled { silent_for }).await,
                 Some(Step::Finished(reply)) => {
                     if let Some(answer) = &mut answer {
@@ -156,14 +157,18 @@ impl Live<'_> {
         self.tally.retries += 1;
         self.last.text.clear();
         self.session.note(LoopKind::Retry.name(), &notice.message, self.turn);
+        let non_streaming = notice.non_streaming;
         self.events.send(Event::Retry(notice)).await;
+        if non_streaming {
+            self.note(LoopKind::Fallback, "streams break; asking for the answer in one piece".to_owned()).await;
+        }
     }
 
     async fn answered(&mut self, reply: &pelton_model::Reply) -> Result<Reply, TranscriptError> {
         self.tally.usage.add(&reply.usage);
         let cost = self.account.answered(&reply.model, &reply.usage, self.prices);
         self.settle(cost.unwrap_or_default());
-        self.session.history.view_mut().counted(&reply.usage);
+        self.session.history.view_mut().counted(reply.context_usage());
         self.last.stop_reason = Some(reply.stop_reason.clone());
         if let Some(error) = &reply.cut {
             self.events.send(Event::Cut { reason: error.to_string() }).await;

@@ -1,0 +1,179 @@
+//! One request, and what comes of it.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::StreamExt;
+use futures::future::select;
+use futures::stream::BoxStream;
+use http::HeaderMap;
+
+use super::approach::Approach;
+use super::guard::Guard;
+use crate::answer::{Answer, Life};
+use crate::assemble::MESSAGE_BYTES_MAX;
+use crate::client::{Auth, Road};
+use crate::dialect::messages::{self, Manner};
+use crate::error::{ErrorKind, ModelError};
+use crate::limits::RateLimits;
+use crate::retry::{self, Advice};
+use crate::sse::Decoder;
+use crate::step::{Reply, Step};
+use crate::stream::Sender;
+use crate::transport::{Post, Response, TransportError};
+
+/// The most bytes of an error's body that are read.
+const ERROR_BYTES_MAX: usize = 1024 * 1024;
+/// How long the body of an error is waited for.
+pub(super) const ERROR_WAIT: Duration = Duration::from_secs(10);
+/// How long the end of a stream is waited for after its last event: a connection read to its end can be used again.
+const CLOSING_WAIT: Duration = Duration::from_millis(20);
+
+/// An attempt that brought nothing to keep.
+pub(super) struct Failure {
+    pub(super) error: ModelError,
+    pub(super) advice: Advice,
+    /// Something of it was shown.
+    pub(super) withdrawn: bool,
+    /// A stream had been promised.
+    pub(super) in_stream: bool,
+    /// Who was to pay.
+    pub(super) auth: Option<Auth>,
+}
+
+impl From<ModelError> for Failure {
+    fn from(error: ModelError) -> Self {
+        Self { error, advice: Advice::default(), withdrawn: false, in_stream: false, auth: None }
+    }
+}
+
+/// Sends the request once and reads what comes.
+pub(super) async fn attempt(
+    approach: &Approach<'_>,
+    manner: Manner,
+    steps: &Sender<Step>,
+) -> Result<Reply, Failure> {
+    let road = approach.road;
+    let auth = approach.auth().await?;
+    let post = Post {
+        url: road.url.clone(),
+        headers: road.headers(&auth, messages::betas(approach.ask, manner))?,
+        body: messages::body(approach.ask, manner),
+        fresh_connection: approach.fresh_connection,
+    };
+    let mut guard = Guard::new(road, manner.streaming, steps);
+    let response = match guard.wait(road.transport.post(post)).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(error)) => return Err(ModelError::from(error).into()),
+        Err(stalled) => return Err(stalled.into()),
+    };
+    if !(200..300).contains(&response.status) {
+        return Err(Failure { auth: Some(auth), ..refusal(road, response).await });
+    }
+    let headers = &response.headers;
+    let mut answer = Answer::new(request_id(headers).map(Arc::from), RateLimits::read(headers));
+    let mut found = Vec::new();
+    let cause = read(response.body, &mut answer, &mut guard, &mut found).await.err();
+    let withdrawn = answer.shown();
+    let reply = answer.end(cause, manner.max_tokens, &mut found);
+    send_all(steps, &mut found).await;
+    reply.map_err(|error| Failure {
+        withdrawn,
+        in_stream: manner.streaming,
+        auth: Some(auth),
+        ..Failure::from(error)
+    })
+}
+
+type Chunks = BoxStream<'static, Result<Bytes, TransportError>>;
+
+/// Reads the answer to its end, or to where it breaks. Steps still to be sent are left in `found`.
+async fn read(
+    mut chunks: Chunks,
+    answer: &mut Answer,
+    guard: &mut Guard<'_>,
+    found: &mut Vec<Step>,
+) -> Result<(), ModelError> {
+    let mut events = Decoder::default();
+    let mut first = true;
+    while let Some(chunk) = guard.wait(chunks.next()).await? {
+        let chunk = chunk?;
+        // A server that was asked for a stream may still answer in one piece.
+        if first && chunk.trim_ascii_start().starts_with(b"{") {
+            let body = rest(chunk, chunks, guard).await?;
+            return answer.whole(body, found);
+        }
+        first &= chunk.trim_ascii_start().is_empty();
+        events.push(chunk);
+        while let Some(event) =
+            events.next_event().map_err(|error| ModelError::new(ErrorKind::Other, error.to_string()))?
+        {
+            let life = answer.event(event, found)?;
+            guard.saw(life);
+            if life == Life::End {
+                send_all(guard.steps, found).await;
+                let closing = pin!(guard.road.world.sleep(CLOSING_WAIT));
+                select(closing, chunks.next()).await;
+                return Ok(());
+            }
+        }
+        send_all(guard.steps, found).await;
+    }
+    // The stream is over. What is left is a last event without its blank line, or half of one: that one is no more
+    // of a fault than the end itself.
+    if let Some(event) = events.finish() {
+        answer.event(event, found).or_else(|error| match error.kind {
+            ErrorKind::Malformed => Ok(Life::Progress),
+            _ => Err(error),
+        })?;
+    }
+    Ok(())
+}
+
+/// Collects an answer that comes in one piece.
+async fn rest(first: Bytes, mut chunks: Chunks, guard: &mut Guard<'_>) -> Result<Bytes, ModelError> {
+    let mut body = Vec::from(first);
+    while let Some(chunk) = guard.wait(chunks.next()).await? {
+        body.extend_from_slice(&chunk?);
+        // There are no events to go by.
+        guard.saw(Life::Progress);
+        if body.len() > MESSAGE_BYTES_MAX {
+            let limit = MESSAGE_BYTES_MAX / 1024 / 1024;
+            return Err(ModelError::new(ErrorKind::Other, format!("the answer is larger than {limit} MB")));
+        }
+    }
+    Ok(Bytes::from(body))
+}
+
+async fn send_all(steps: &Sender<Step>, found: &mut Vec<Step>) {
+    for step in found.drain(..) {
+        steps.send(step).await;
+    }
+}
+
+/// What a server says that answers with anything but a success.
+async fn refusal(road: &Road, response: Response) -> Failure {
+    let Response { status, headers, mut body } = response;
+    let mut text = Vec::new();
+    {
+        let reading = pin!(async {
+            while let Some(Ok(chunk)) = body.next().await {
+                text.extend_from_slice(&chunk[..chunk.len().min(ERROR_BYTES_MAX - text.len())]);
+                if text.len() == ERROR_BYTES_MAX {
+                    break;
+                }
+            }
+        });
+        // A status without its explanation is still a status.
+        select(reading, road.world.sleep(ERROR_WAIT)).await;
+    }
+    let error = messages::from_answer(status, &text, request_id(&headers));
+    Failure { advice: retry::advice(&headers, road.world.now()), ..Failure::from(error) }
+}
+
+fn request_id(headers: &HeaderMap) -> Option<&str> {
+    let id = headers.get("request-id").or_else(|| headers.get("x-request-id"))?;
+    id.to_str().ok()
+}

@@ -1,0 +1,50 @@
+//! Who pays, where that changes while we run: tokens run out and are renewed, helpers hand out keys for a while.
+//!
+//! A [`Client`](crate::Client) asks its [`Credentials`] before every request, and again when a server refuses what
+//! they said. [`Keeper`] is the one to use: it remembers what an [`Issuer`] handed out, and however many calls are
+//! refused at once, asks it once. Issuers are slow and need not think of any of that:
+//!
+//! - [`OauthFile`]: a token in a file that many processes share, renewed over the network.
+//! - [`HelperCommand`]: a key that somebody's program prints.
+
+mod command;
+mod keeper;
+mod oauth;
+mod store; // the file: read, locked, replaced
+
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+
+pub use self::command::{HELPER_TTL, HelperCommand, RunHelper};
+pub use self::keeper::Keeper;
+pub use self::oauth::{OauthFile, OauthOptions, TokenForm};
+use crate::client::Auth;
+use crate::error::ModelError;
+
+/// Knows who pays.
+pub trait Credentials: Send + Sync {
+    /// What the next request is sent with. Asked before every request: it has to be quick when nothing changed.
+    fn current(&self) -> BoxFuture<'static, Result<Auth, ModelError>>;
+
+    /// A server did not accept `refused`: what to send instead, or `None` if there is nothing else. Many calls may
+    /// be refused at once, and some of them late: what was renewed since is not renewed again.
+    fn refresh(&self, refused: Auth) -> BoxFuture<'static, Result<Option<Auth>, ModelError>>;
+}
+
+/// Hands out credentials. Asked by one at a time; what it began, it is left to finish.
+pub trait Issuer: Send + Sync + 'static {
+    /// Credentials, and if there is any choice, others than `refused`.
+    fn issue(&self, refused: Option<Auth>) -> BoxFuture<'static, Result<Issued, ModelError>>;
+}
+
+/// Credentials that were handed out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Issued {
+    /// The credentials.
+    pub auth: Auth,
+    /// Ask again from then on; `None`: only when they are refused.
+    pub good_until: Option<Timestamp>,
+}
+
+#[cfg(test)]
+mod tests;

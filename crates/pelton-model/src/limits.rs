@@ -1,0 +1,138 @@
+//! What the headers of an answer say about the account's limits.
+
+use http::HeaderMap;
+use jiff::Timestamp;
+
+/// The limits of an account, as of one answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RateLimits {
+    /// Requests.
+    pub requests: Option<Limit>,
+    /// Tokens of either kind.
+    pub tokens: Option<Limit>,
+    /// Tokens of prompts.
+    pub input_tokens: Option<Limit>,
+    /// Tokens of answers.
+    pub output_tokens: Option<Limit>,
+    /// Tokens of prompts in fast mode.
+    pub fast_input_tokens: Option<Limit>,
+    /// Tokens of answers in fast mode.
+    pub fast_output_tokens: Option<Limit>,
+    /// When the limit of a subscription is lifted.
+    pub subscription_reset: Option<Timestamp>,
+}
+
+/// One limit. What a server does not say is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limit {
+    /// How much is allowed.
+    pub limit: Option<u64>,
+    /// How much of it is left.
+    pub remaining: Option<u64>,
+    /// When all of it is there again.
+    pub reset: Option<Timestamp>,
+}
+
+impl RateLimits {
+    /// Reads them; `None` if the headers tell of none.
+    pub fn read(headers: &HeaderMap) -> Option<Self> {
+        let limits = Self {
+            requests: limit(headers, "anthropic-ratelimit-requests"),
+            tokens: limit(headers, "anthropic-ratelimit-tokens"),
+            input_tokens: limit(headers, "anthropic-ratelimit-input-tokens"),
+            output_tokens: limit(headers, "anthropic-ratelimit-output-tokens"),
+            fast_input_tokens: limit(headers, "anthropic-fast-input-tokens"),
+            fast_output_tokens: limit(headers, "anthropic-fast-output-tokens"),
+            subscription_reset: text(headers, "anthropic-ratelimit-unified-reset").and_then(moment),
+        };
+        (limits != Self::default()).then_some(limits)
+    }
+
+    /// When everything that is used up is there again; `None` if nothing is known to be used up.
+    pub fn lifted_at(&self) -> Option<Timestamp> {
+        let all = [
+            self.requests,
+            self.tokens,
+            self.input_tokens,
+            self.output_tokens,
+            self.fast_input_tokens,
+            self.fast_output_tokens,
+        ];
+        let used_up = all.into_iter().flatten().filter(|limit| limit.remaining == Some(0));
+        used_up.filter_map(|limit| limit.reset).max().or(self.subscription_reset)
+    }
+}
+
+fn limit(headers: &HeaderMap, name: &str) -> Option<Limit> {
+    let said = |what: &str| text(headers, &format!("{name}-{what}"));
+    let limit = Limit {
+        limit: said("limit").and_then(|text| text.parse().ok()),
+        remaining: said("remaining").and_then(|text| text.parse().ok()),
+        reset: said("reset").and_then(moment),
+    };
+    (limit != Limit::default()).then_some(limit)
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok().map(str::trim)
+}
+
+/// A moment as servers write it: a date, or seconds since 1970.
+fn moment(text: &str) -> Option<Timestamp> {
+    text.parse().ok().or_else(|| Timestamp::from_second(text.parse().ok()?).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(headers: &[(&'static str, &'static str)]) -> Option<RateLimits> {
+        let headers =
+            headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
+        RateLimits::read(&headers)
+    }
+
+    #[test]
+    fn limits_are_read_as_far_as_they_are_told() {
+        assert_eq!(read(&[("request-id", "req_1")]), None);
+        assert_eq!(read(&[("anthropic-ratelimit-tokens-reset", "soon")]), None);
+        let limits = read(&[
+            ("anthropic-ratelimit-requests-limit", "50"),
+            ("anthropic-ratelimit-requests-remaining", "49"),
+            ("anthropic-ratelimit-requests-reset", "2026-11-15T12:00:30Z"),
+            ("anthropic-fast-output-tokens-remaining", " 0 "),
+            ("anthropic-ratelimit-unified-reset", "1794744030"),
+        ]);
+        let noon: Timestamp = "2026-11-15T12:00:30Z".parse().unwrap();
+        let requests = Limit { limit: Some(50), remaining: Some(49), reset: Some(noon) };
+        let fast = Limit { remaining: Some(0), ..Limit::default() };
+        let expected = RateLimits {
+            requests: Some(requests),
+            fast_output_tokens: Some(fast),
+            subscription_reset: Some(noon),
+            ..RateLimits::default()
+        };
+        assert_eq!(limits, Some(expected));
+    }
+
+    #[test]
+    fn only_what_is_used_up_is_waited_for() {
+        let at = |text: &str| Some(text.parse::<Timestamp>().unwrap());
+        let lifted = |headers: &[_]| read(headers).and_then(|limits| limits.lifted_at());
+        let plenty = [
+            ("anthropic-ratelimit-requests-remaining", "5"),
+            ("anthropic-ratelimit-requests-reset", "2026-11-15T18:00:00Z"),
+        ];
+        let used_up = [
+            ("anthropic-ratelimit-tokens-remaining", "0"),
+            ("anthropic-ratelimit-tokens-reset", "2026-11-15T12:00:00Z"),
+            ("anthropic-ratelimit-input-tokens-remaining", "0"),
+            ("anthropic-ratelimit-input-tokens-reset", "2026-11-15T13:00:00Z"),
+        ];
+        assert_eq!(lifted(&plenty), None);
+        assert_eq!(lifted(&[plenty.as_slice(), &used_up].concat()), at("2026-11-15T13:00:00Z"));
+        assert_eq!(lifted(&[("anthropic-ratelimit-unified-reset", "0")]), at("1970-01-01T00:00:00Z"));
+    }
+}
