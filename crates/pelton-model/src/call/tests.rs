@@ -364,7 +364,7 @@ async fn loop_M3_unknown_events_do_not_disturb() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pit_L4_half_a_character_in_a_stream_is_replaced() {
+async fn half_a_character_in_a_stream_is_replaced() {
     let half = r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"hi \ud83d"}}"#;
     let steps = call_steps([events([START, TEXT_START, half, TEXT_STOP, END, STOP])]).await;
     let mut seen = 0;

@@ -171,7 +171,7 @@ fn the_bytes_before_a_mark_never_change() {
 }
 
 #[test]
-fn loop_B5_the_models_own_count_replaces_estimates() {
+fn the_models_own_count_replaces_estimates() {
     let mut view = View::default();
     view.push(prompt(&"x".repeat(400)));
     let estimated = view.tokens();

@@ -123,7 +123,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn loop_P2_P3_any_order_of_ending_keeps_writers_alone_and_runs_all(
+        fn loop_P3_any_order_of_ending_keeps_writers_alone_and_runs_all(
             kinds in prop::collection::vec(any::<bool>(), 0..20),
             running_max in 1usize..6,
             picks in prop::collection::vec(any::<prop::sample::Index>(), 64),

@@ -14,7 +14,7 @@ fn calling(calls: impl IntoIterator<Item = Part>) -> Script {
 }
 
 #[tokio::test]
-async fn loop_P2_calls_that_are_safe_side_by_side_run_together() {
+async fn calls_that_are_safe_side_by_side_run_together() {
     let notes = Notes::default();
     // Each ends only after another has begun: one after the other they would wait for ever.
     let stage = Stage::new(calling([
@@ -34,7 +34,7 @@ async fn loop_P2_calls_that_are_safe_side_by_side_run_together() {
 }
 
 #[tokio::test]
-async fn loop_P2_no_more_than_the_limit_run_at_once() {
+async fn no_more_than_the_limit_run_at_once() {
     for (limit, expected) in [(None, 10), (Some(2), 2), (Some(1), 1)] {
         let notes = Notes::default();
         // As many as may run wait for the last of them, so that they do run at once.

@@ -47,7 +47,7 @@ async fn loop_M5_pings_alone_are_borne_longer_but_not_for_ever() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pit_L8_long_thinking_with_pings_is_not_cut() {
+async fn long_thinking_with_pings_is_not_cut() {
     let ping = format!("data: {PING}\n\n");
     let mut script = vec![event(START)];
     script.extend(every_ten_seconds(&ping, 800));

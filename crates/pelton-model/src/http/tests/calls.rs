@@ -54,7 +54,7 @@ async fn a_connection_that_the_server_closed_meanwhile_costs_no_answer() {
 }
 
 #[tokio::test]
-async fn loop_R6_after_a_reset_the_call_goes_on_over_a_new_connection() {
+async fn after_a_reset_the_call_goes_on_over_a_new_connection() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let client = client(format!("http://{}", listener.local_addr().unwrap()));
     let server = tokio::spawn(async move {
