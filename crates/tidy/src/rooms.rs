@@ -102,11 +102,20 @@ const WALLS: &[Wall] = &[
     },
     Wall {
         krate: "pelton",
-        rooms: &["compact", "permission", "hooks"],
+        rooms: &["compact", "permission"],
         except: &[],
         never: &["crate::context", "crate::compact", "crate::tools", "crate::permission", "crate::hooks"],
         unless: &[],
         why: "workshops do not visit each other; only `tools` may use `permission` and `hooks`",
+    },
+    Wall {
+        krate: "pelton",
+        rooms: &["hooks"],
+        except: &[],
+        never: &["crate::context", "crate::compact", "crate::tools", "crate::permission"],
+        // Commands of hooks are started and ended as those of tools are: one way to leave no child behind.
+        unless: &["crate::tools::process"],
+        why: "of the other workshops `hooks` may use only the tools' way to run processes",
     },
     Wall {
         krate: "pelton",
