@@ -183,7 +183,9 @@ impl View {
             side = Some(assistant);
             let blocks = self.parts[index].entry.block_count();
             if at.0 == message && (at.1..at.1 + blocks).contains(&block) {
-                return self.leave_out_media_of(index) > 0;
+                let found = self.leave_out_media_of(index) > 0;
+                self.forget_thinking_if(found);
+                return found;
             }
             at.1 += blocks;
         }
@@ -199,6 +201,7 @@ impl View {
             }
             freed += self.leave_out_media_of(index);
         }
+        self.forget_thinking_if(freed > 0);
         freed
     }
 
@@ -217,8 +220,14 @@ impl View {
         let Some(smaller) = without_media(&part.entry) else { return 0 };
         let freed = part.entry.json.len().saturating_sub(smaller.json.len());
         part.entry = Arc::new(smaller);
-        self.leave_out_thinking();
         freed
+    }
+
+    /// Thinking is bound to everything before it.
+    fn forget_thinking_if(&mut self, changed: bool) {
+        if changed {
+            self.leave_out_thinking();
+        }
     }
 
     /// Takes back the newest answer, as far as these entries are it.
