@@ -260,6 +260,7 @@ impl Engine {
             tools: self.options.tools.clone(),
             structured: self.structured.clone(),
             fallbacks: self.options.fallback_models.iter().cloned().collect(),
+            asked_elsewhere: false,
             room: room(&self.options),
             shaper: self.options.shaper.as_ref(),
             purse: &self.purse,
@@ -281,6 +282,7 @@ impl Engine {
             last: LastReply::default(),
         };
         let terminal = run(&mut live).await;
+        live.end(terminal).await;
         *tally = std::mem::take(&mut live.tally);
         *last = std::mem::take(&mut live.last);
         drop(live);

@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::budget::{Purse, Reserved};
-use super::decide::{Blocked, Failure, Gauges, Limits, Reply, Tools, Transition, Verdict};
+use super::decide::{Blocked, Failure, Gauges, Limits, Reply, Terminal, Tools, Transition, Verdict};
 use super::hands::{Fit, Hands};
 use crate::account::{Account, Tally};
 use crate::compact::{Room, Shaper};
@@ -54,6 +54,8 @@ pub(crate) struct Live<'a> {
     pub structured: Option<Arc<StructuredOutput>>,
     /// Further models, in the order they are asked.
     pub fallbacks: VecDeque<String>,
+    /// Another model than the first was asked.
+    pub asked_elsewhere: bool,
     pub room: Room,
     pub bench: Arc<Bench>,
     pub running_max: usize,
@@ -170,6 +172,21 @@ impl Hands for Live<'_> {
 }
 
 impl Live<'_> {
+    /// What is left to do and to tell once the reason for the end is known.
+    pub async fn end(&mut self, terminal: Terminal) {
+        if terminal == Terminal::CompletedOverHooks {
+            let times = self.limits.stop_hook_blocks_max;
+            let reason = format!("stop hooks blocked more than {times} times; ended against their will");
+            self.note(LoopKind::HooksOverridden, reason.clone()).await;
+            let told = Event::Informational { content: reason, prevents_continuation: false };
+            self.events.send(told).await;
+        }
+        if self.asked_elsewhere {
+            // The next submission asks the first model again, which refuses what another one thought.
+            self.session.history.view_mut().leave_out_thinking();
+        }
+    }
+
     async fn drain_tools(&mut self) -> Result<Tools, TranscriptError> {
         let mut endings = Vec::new();
         let mut contexts = Vec::new();

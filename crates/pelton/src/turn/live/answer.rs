@@ -160,7 +160,8 @@ impl Live<'_> {
         let non_streaming = notice.non_streaming;
         self.events.send(Event::Retry(notice)).await;
         if non_streaming {
-            self.note(LoopKind::Fallback, "streams break; asking for the answer in one piece".to_owned()).await;
+            self.note(LoopKind::Fallback, "streams break; asking for the answer in one piece".to_owned())
+                .await;
         }
     }
 
