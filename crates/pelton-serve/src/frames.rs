@@ -82,6 +82,12 @@ impl Frames {
                 .field("content", format!("The answer above may be incomplete: {reason}"))
                 .field("level", "warning")
                 .finish_line(),
+            Event::Informational { content, prevents_continuation } => self
+                .system("informational")
+                .field("content", content)
+                .field("level", "warning")
+                .field("prevent_continuation", prevents_continuation)
+                .finish_line(),
             Event::Synthetic(synthetic) => self.synthetic(synthetic),
             Event::Result(outcome) => {
                 let mut line = outcome::json(outcome, self.session, self.id());

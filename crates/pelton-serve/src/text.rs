@@ -60,6 +60,9 @@ impl Text {
             Event::Cut { reason } => {
                 self.note(format!("! the answer was cut: {}\n", plain(reason)), &mut pieces);
             }
+            Event::Informational { content, .. } => {
+                self.note(format!("! {}\n", plain(content)), &mut pieces);
+            }
             Event::Result(outcome) => self.result(outcome, &mut pieces),
             _ => {}
         }
@@ -76,7 +79,7 @@ impl Text {
 
     fn result(&mut self, outcome: &Arc<Outcome>, pieces: &mut Pieces) {
         // What went wrong is not an answer: the program tells it on standard error.
-        let answered = outcome.terminal == Terminal::Completed;
+        let answered = matches!(outcome.terminal, Terminal::Completed | Terminal::CompletedOverHooks);
         if answered && !(self.streams && self.streamed) {
             let text = if self.streams { plain(&outcome.text) } else { outcome.text.clone() };
             pieces.to_out = text.into_bytes();
