@@ -8,10 +8,14 @@ mod calls; // what happens to tool calls
 mod configuration; // what the host chooses reaches the model
 mod endings; // why it ends
 mod examples; // the programs users start from
+mod hooks; // other people's programs around tools and at the end
 mod interrupts; // stopping in the middle
+mod ladders; // errors the loop climbs out of
+mod money; // what a run may cost, and did
 mod records; // what is on disk
 mod resuming; // going on from it
 mod retries; // answers that do not come at once
 mod streams; // answers as they arrive, whole and broken
+mod structured; // answers in the form of a schema
 mod turns; // why the loop goes on
 mod weather; // all of it at random

@@ -1,0 +1,137 @@
+//! What a run may cost, and what it did cost.
+
+use pelton::{Engine, Event, StartError, Terminal};
+use pelton_model::catalogue::{Prices, Rates};
+use pelton_testkit::{Script, Step, gate, text, tool};
+use serde_json::json;
+
+use crate::probe::Notes;
+use crate::stage::{Stage, notes, results_in, run};
+
+/// Round prices: a dollar for a million of anything that was not cached.
+fn round_prices() -> Prices {
+    let rates = Rates { input: 1.0, output: 10.0, cache_write_5m: 2.0, cache_write_1h: 4.0, cache_read: 0.1 };
+    Prices { rates, long_prompt: None }
+}
+
+/// A step whose usage is exactly this.
+fn priced(step: Step, input: u64, output: u64) -> Step {
+    step.usage("input_tokens", input)
+        .usage("cache_creation_input_tokens", 0)
+        .usage("cache_read_input_tokens", 0)
+        .usage("output_tokens", output)
+}
+
+const MODEL: &str = "claude-sonnet-5-5";
+
+#[tokio::test]
+async fn loop_B1_the_call_that_passes_the_cap_is_the_last_and_its_tools_are_not_run() {
+    let script = Script::new()
+        .step(priced(Step::reply([tool("Look", json!({"name": "a"}))]), 100_000, 10_000))
+        // 0.4 dollars so far: one more such call passes half a dollar.
+        .step(priced(
+            Step::reply([
+                tool("Change", json!({"name": "b", "does": "hang"})).id("toolu_b"),
+                tool("Change", json!({"name": "c"})).id("toolu_c"),
+                gate("begun"),
+            ]),
+            100_000,
+            10_000,
+        ))
+        .reply([text("Never.")]);
+    let stage = Stage::new(script).await;
+    let calls = Notes::default();
+    let mut engine = stage.engine_with(|options| {
+        options.tools.extend(calls.tools());
+        options.prices = vec![(MODEL.to_owned(), round_prices())];
+        options.max_budget_usd = Some(0.35);
+    });
+    stage.model.open("begun");
+
+    let told = run(&mut engine, "Go.").await;
+
+    let outcome = told.outcome();
+    assert_eq!((outcome.terminal, outcome.is_error), (Terminal::BudgetExhausted, true));
+    assert_eq!(outcome.errors, ["Reached maximum budget ($0.35)"]);
+    assert!((outcome.cost_usd - 0.4).abs() < 1e-9, "{}", outcome.cost_usd);
+    assert!(!calls.begun().contains(&"c".to_owned()), "{:?}", calls.begun());
+    assert_eq!(told.results().len(), 3, "every call has its result all the same");
+    assert!(notes(&engine.transcript_file().unwrap()).iter().any(|(kind, _)| kind == "budget"));
+
+    // There is no more: the next prompt is recorded, but nobody is asked.
+    let told = run(&mut engine, "More.").await;
+    assert_eq!(told.outcome().terminal, Terminal::BudgetExhausted);
+    assert!(!told.0.iter().any(|event| matches!(event, Event::Requesting)));
+    assert_eq!(stage.request_count(), 2);
+
+    // With more money the session goes on, and nothing in it is open.
+    let file = engine.transcript_file().unwrap();
+    drop(engine);
+    let mut engine = stage.resume(&file);
+    run(&mut engine, "And now?").await.assert_completed();
+    assert_eq!(results_in(&stage.request(3)).len(), 3);
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn loop_B1_a_cap_that_is_not_reached_changes_nothing() {
+    let stage =
+        Stage::new(Script::new().reply([tool("Glob", json!({"pattern": "*"}))]).reply([text("Done.")])).await;
+    let mut engine = stage.engine_with(|options| options.max_budget_usd = Some(10.0));
+    let told = run(&mut engine, "Go.").await;
+    assert!(told.assert_completed().cost_usd > 0.0);
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn a_cap_in_money_needs_a_price() {
+    let stage = Stage::new(Script::new()).await;
+    let mut options = stage.options();
+    options.model = "somebody-elses-model".to_owned();
+    options.max_budget_usd = Some(1.0);
+    let refused = Engine::new(options.clone()).err();
+    assert!(matches!(refused, Some(StartError::NoPrice { ref model }) if model == "somebody-elses-model"));
+    // A fallback may be asked too.
+    let mut fallback = stage.options();
+    fallback.max_budget_usd = Some(1.0);
+    fallback.fallback_models = vec!["somebody-elses-model".to_owned()];
+    assert!(matches!(Engine::new(fallback).err(), Some(StartError::NoPrice { .. })));
+
+    options.prices = vec![("somebody-elses-model".to_owned(), round_prices())];
+    assert!(Engine::new(options).is_ok());
+}
+
+#[tokio::test]
+async fn pit_B4_the_cost_is_the_sum_of_all_usage_at_its_prices() {
+    let figures = [(1_000, 200, 3_000, 50), (10, 0, 4_200, 7), (5, 100, 4_300, 900)];
+    let mut script = Script::new();
+    for (n, (input, written, read, output)) in figures.into_iter().enumerate() {
+        let part = if n < 2 { tool("Glob", json!({"pattern": "*"})) } else { text("Done.") };
+        let step = priced(Step::reply([part]), input, output)
+            .usage("cache_creation_input_tokens", written)
+            .usage("cache_read_input_tokens", read)
+            .usage(
+                "cache_creation",
+                json!({"ephemeral_5m_input_tokens": written, "ephemeral_1h_input_tokens": 0}),
+            );
+        // A failure in between costs nothing.
+        script = script.step(Step::status(529)).step(step);
+    }
+    let stage = Stage::new(script).await;
+    let mut engine = stage.engine_with(|options| options.prices = vec![(MODEL.to_owned(), round_prices())]);
+
+    let outcome = run(&mut engine, "Go.").await.assert_completed().clone();
+
+    let sum = |figure: fn(&(u64, u64, u64, u64)) -> u64| figures.iter().map(figure).sum::<u64>();
+    let usage = &outcome.usage;
+    assert_eq!(usage.input_tokens, sum(|row| row.0));
+    assert_eq!(usage.output_tokens, sum(|row| row.3));
+    let micros = figures.iter().map(|&(input, written, read, output)| {
+        input as f64 + 2.0 * written as f64 + 0.1 * read as f64 + 10.0 * output as f64
+    });
+    let expected = micros.sum::<f64>() / 1e6;
+    assert!((outcome.cost_usd - expected).abs() < 1e-12, "{} instead of {expected}", outcome.cost_usd);
+    let model = &outcome.by_model[MODEL];
+    assert!((model.cost_usd.unwrap() - expected).abs() < 1e-12);
+    stage.assert_all_played();
+}

@@ -1,0 +1,94 @@
+//! Answers in the form of a schema.
+
+use pelton::{Engine, Terminal};
+use pelton_testkit::{Script, Step, text, thinking, tool, tool_with_json};
+use serde_json::{Value, json};
+
+use crate::stage::{Stage, last_user_blocks, results_in, run, text_of};
+
+fn schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "people": {"type": "integer"}},
+        "required": ["city", "people"],
+        "additionalProperties": false,
+    })
+}
+
+fn answer() -> Value {
+    json!({"city": "Bern", "people": 134_000})
+}
+
+fn engine(stage: &Stage) -> Engine {
+    stage.engine_with(|options| options.json_schema = Some(schema()))
+}
+
+#[tokio::test]
+async fn an_answer_that_fits_ends_the_run() {
+    let script = Script::new()
+        .reply([thinking("Hm."), tool("Glob", json!({"pattern": "*"}))])
+        .reply([text("Here it is."), tool("StructuredOutput", answer())])
+        .reply([tool("StructuredOutput", json!({"city": "Basel", "people": 1}))]);
+    let stage = Stage::new(script).await;
+    let mut engine = engine(&stage);
+
+    let told = run(&mut engine, "Which city?").await;
+
+    let outcome = told.assert_completed();
+    assert_eq!(outcome.structured_output, Some(answer()));
+    assert_eq!(serde_json::from_str::<Value>(&outcome.text).unwrap(), answer());
+    let request = stage.request(1);
+    let offered = request["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "StructuredOutput");
+    assert_eq!(offered.unwrap()["input_schema"], schema());
+    // Each submission has an answer of its own, and what came before is legal to send.
+    let told = run(&mut engine, "Another?").await;
+    assert_eq!(told.assert_completed().structured_output.as_ref().unwrap()["city"], "Basel");
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn pit_K6_what_is_wrapped_or_written_as_text_is_understood() {
+    let shapes = [
+        json!({"output": answer()}),
+        json!({"parameter": answer().to_string()}),
+        json!({"input": {"city": "Bern", "people": 134_000}}),
+    ];
+    for shape in shapes {
+        let stage = Stage::new(Script::new().reply([tool("StructuredOutput", shape.clone())])).await;
+        let told = run(&mut engine(&stage), "Which city?").await;
+        assert_eq!(told.assert_completed().structured_output, Some(answer()), "{shape}");
+        stage.assert_all_played();
+    }
+}
+
+#[tokio::test]
+async fn what_does_not_fit_is_told_and_asked_for_again() {
+    let script = Script::new()
+        .reply([tool("StructuredOutput", json!({"city": "Bern", "people": "many"}))])
+        .reply([tool_with_json("StructuredOutput", r#"{"city": "Be"#)])
+        .reply([text("It is Bern.")])
+        .reply([tool("StructuredOutput", answer())]);
+    let stage = Stage::new(script).await;
+
+    let told = run(&mut engine(&stage), "Which city?").await;
+
+    assert_eq!(told.assert_completed().structured_output, Some(answer()));
+    let results = results_in(&stage.request(2));
+    assert!(results[0].1 && results[0].2.contains("/people"), "{results:?}");
+    assert!(text_of(&json!(last_user_blocks(&stage.request(4)))).contains("StructuredOutput tool"));
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn a_model_that_never_brings_it_is_asked_five_times_more() {
+    for step in [Step::reply([text("No.")]), Step::reply([tool("StructuredOutput", json!({"city": 1}))])] {
+        let stage = Stage::new(Script::new().step(step.always())).await;
+        let told = run(&mut engine(&stage), "Which city?").await;
+        let outcome = told.outcome();
+        assert_eq!((outcome.terminal, outcome.is_error), (Terminal::StructuredOutputRetries, true));
+        assert_eq!((outcome.structured_output.as_ref(), outcome.errors.len()), (None, 1));
+        assert_eq!(told.transitions(), ["structured_output_retry"; 5]);
+        assert_eq!(stage.request_count(), 6);
+        stage.model.assert_clean();
+    }
+}
