@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::place::{Commanded, Place, Ran, model, of_type};
 use crate::task::{TEN_TURNS_ALLOWED, ten_turns_place};
 
-const STREAM: [&str; 3] = ["--output-format", "stream-json", "--verbose"];
+pub const STREAM: [&str; 3] = ["--output-format", "stream-json", "--verbose"];
 
 /// The type of a field, as the protocol's own tables name it.
 #[derive(Debug, Clone, Copy)]
@@ -87,6 +87,19 @@ fn check_frame(frame: &Value) {
         ),
         ("system", Some("thinking_tokens")) => {
             check(frame, &[("estimated_tokens", Is::Count), ("estimated_tokens_delta", Is::Count)]);
+        }
+        ("system", Some("model_fallback")) => check(
+            frame,
+            &[
+                ("trigger", Is::Text),
+                ("original_model", Is::Text),
+                ("fallback_model", Is::Text),
+                ("content", Is::Text),
+            ],
+        ),
+        ("system", Some("informational")) => check(frame, &[("content", Is::Text), ("level", Is::Text)]),
+        ("system", Some("loop_event")) => {
+            check(frame, &[("kind", Is::Text), ("reason", Is::Text), ("turn", Is::Count)]);
         }
         ("assistant", None) => check_assistant(frame),
         ("user", None) => check_user(frame),
@@ -182,7 +195,7 @@ fn check_result(frame: &Value) {
 /// A stream as a whole: legal frames of one session with names of their own, one init before and one result behind
 /// everything.
 #[track_caller]
-fn check_stream(ran: &Ran) -> Vec<Value> {
+pub fn check_stream(ran: &Ran) -> Vec<Value> {
     let frames = ran.frames();
     frames.iter().for_each(check_frame);
     let names: HashSet<&str> = frames.iter().map(|frame| frame["uuid"].as_str().unwrap()).collect();

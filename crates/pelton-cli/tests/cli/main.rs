@@ -6,6 +6,7 @@ mod place; // where a process under test runs, and what it leaves behind
 mod crash; // killed in the middle, and gone on with
 mod demo; // `pelton demo`
 mod frames; // stream-json and json, field by field
+mod loop_scenarios; // what the loop does about trouble, as flags and frames show it
 mod mock; // `pelton mock`
 mod permission; // what runs without anybody to ask
 mod screen; // what people see on a terminal
