@@ -91,6 +91,12 @@ pub struct Bench {
 /// A call that ends here.
 struct Ended(Ending, Output);
 
+impl Ended {
+    fn unusable(why: String) -> Self {
+        Self(Ending::Unusable, Output::unusable(why))
+    }
+}
+
 impl Bench {
     /// Whether a call may run beside others.
     pub(super) fn safety(&self, call: &Call) -> Safety {
@@ -110,19 +116,18 @@ impl Bench {
     }
 
     async fn attempt(&self, call: &Call, hooks: &mut HookWords) -> Result<Ended, Ended> {
-        let tool = self.tool(&call.tool).ok_or_else(|| {
-            let text = format!("Error: No such tool available: {}", call.tool);
-            Ended(Ending::Unusable, Output::unusable(text))
-        })?;
+        let tool = self
+            .tool(&call.tool)
+            .ok_or_else(|| Ended::unusable(format!("Error: No such tool available: {}", call.tool)))?;
         let input =
             call.input.as_ref().map_err(|bad| Ended(Ending::Unusable, unreadable(&call.tool, bad)))?;
         let cx = self.cx(call);
         let mut told =
             ToolCall { name: call.tool.to_string(), input: Value::clone(input), id: call.id.to_string() };
-        self.access(tool.as_ref(), &told.input, &cx)?;
+        access(tool.as_ref(), &told.input, &cx).map_err(Ended::unusable)?;
         let vouched = self.ask_hooks(&mut told, &cx, hooks).await?;
         // A hook may have changed the input: everything that depends on it is judged anew.
-        let access = self.access(tool.as_ref(), &told.input, &cx)?;
+        let access = access(tool.as_ref(), &told.input, &cx).map_err(Ended::unusable)?;
         match self.gate.judge(&call.tool, &access, &cx.cwd, vouched) {
             Verdict::Allow => {}
             Verdict::Deny(why) => return Err(Ended(Ending::Denied, Output::error(why))),
@@ -199,14 +204,6 @@ impl Bench {
         }
     }
 
-    fn access(&self, tool: &dyn Tool, input: &Value, cx: &ToolCx) -> Result<Access, Ended> {
-        tool.access(input, cx).map_err(|invalid| {
-            let name = tool.spec().name;
-            let text = format!("InputValidationError: {name} was called with unusable input: {}", invalid.0);
-            Ended(Ending::Unusable, Output::unusable(text))
-        })
-    }
-
     fn tool(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.tools.iter().find(|tool| tool.spec().name == name)
     }
@@ -223,6 +220,14 @@ impl Bench {
             None => Ok(()),
         }
     }
+}
+
+/// What a call would touch, or what is wrong with its input.
+fn access(tool: &dyn Tool, input: &Value, cx: &ToolCx) -> Result<Access, String> {
+    tool.access(input, cx).map_err(|invalid| {
+        let name = tool.spec().name;
+        format!("InputValidationError: {name} was called with unusable input: {}", invalid.0)
+    })
 }
 
 fn unreadable(tool: &str, bad: &BadInput) -> Output {

@@ -30,8 +30,8 @@ impl Purse {
     }
 
     /// Counts what a call cost, and frees what was set aside for it.
-    pub fn settle(&mut self, reserved: Reserved, cost_usd: f64) {
-        self.reserved_usd = (self.reserved_usd - reserved.0).max(0.0);
+    pub fn settle(&mut self, Reserved(likely_usd): Reserved, cost_usd: f64) {
+        self.reserved_usd = (self.reserved_usd - likely_usd).max(0.0);
         self.spent_usd += cost_usd.max(0.0);
     }
 

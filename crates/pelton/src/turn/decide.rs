@@ -339,7 +339,7 @@ impl Memory {
         match seen {
             Seen::Reply(Reply::Withheld(withheld)) => self.withheld = Some(withheld),
             Seen::Reply(Reply::Repairable { otherwise: Failure::Media, .. }) => {
-                self.withheld = Some(Withheld::MediaTooLarge)
+                self.withheld = Some(Withheld::MediaTooLarge);
             }
             Seen::Reply(
                 Reply::ToolUse | Reply::EndTurn | Reply::Unstructured | Reply::Paused | Reply::Empty,

@@ -228,7 +228,7 @@ async fn asked(mode: Mode, prints: &str) -> (Told, Vec<String>, Stage) {
     (told, calls.begun(), stage)
 }
 
-fn answer(decision: &str, more: Value) -> String {
+fn answer(decision: &str, more: &Value) -> String {
     let mut answer = json!({"hookEventName": "PreToolUse", "permissionDecision": decision});
     answer.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     json!({"hookSpecificOutput": answer}).to_string()
@@ -236,7 +236,7 @@ fn answer(decision: &str, more: Value) -> String {
 
 #[tokio::test]
 async fn a_call_that_a_hook_denies_is_not_run_and_its_reason_is_the_result() {
-    let denied = answer("deny", json!({"permissionDecisionReason": "not on my watch"}));
+    let denied = answer("deny", &json!({"permissionDecisionReason": "not on my watch"}));
     let (told, begun, stage) = asked(Mode::BypassPermissions, &denied).await;
     let outcome = told.assert_completed();
     assert!(begun.is_empty());
@@ -248,7 +248,7 @@ async fn a_call_that_a_hook_denies_is_not_run_and_its_reason_is_the_result() {
 
 #[tokio::test]
 async fn a_call_that_a_hook_would_ask_about_is_denied_when_there_is_nobody_to_ask() {
-    let asks = answer("ask", json!({"permissionDecisionReason": "is this wise?"}));
+    let asks = answer("ask", &json!({"permissionDecisionReason": "is this wise?"}));
     let (told, begun, stage) = asked(Mode::BypassPermissions, &asks).await;
     assert!(begun.is_empty());
     assert_eq!(told.assert_completed().denials.len(), 1);
@@ -263,7 +263,7 @@ async fn a_hook_may_vouch_for_a_call_and_change_its_input() {
     assert!(begun.is_empty(), "{begun:?}");
     assert_eq!(told.assert_completed().denials.len(), 1);
 
-    let vouches = answer("allow", json!({"updatedInput": {"name": "b"}}));
+    let vouches = answer("allow", &json!({"updatedInput": {"name": "b"}}));
     let (told, begun, stage) = asked(Mode::Default, &vouches).await;
     assert_eq!(begun, ["b"]);
     assert!(told.assert_completed().denials.is_empty());
@@ -272,7 +272,7 @@ async fn a_hook_may_vouch_for_a_call_and_change_its_input() {
 
     // An input that does not fit is refused as the model's own would be.
     let (told, begun, stage) =
-        asked(Mode::Default, &answer("allow", json!({"updatedInput": {"game": 1}}))).await;
+        asked(Mode::Default, &answer("allow", &json!({"updatedInput": {"game": 1}}))).await;
     assert!(begun.is_empty());
     told.assert_completed();
     assert!(results_in(&stage.request(2))[0].2.contains("InputValidationError"));
