@@ -250,6 +250,11 @@ impl Engine {
         tally: &mut Tally,
         last: &mut LastReply,
     ) -> Terminal {
+        // A stand-in of an earlier submission, or a session of another model: what it thought is refused here.
+        let view = self.session.history.view_mut();
+        if view.thinkers().any(|model| is_another(model, &self.question.model)) {
+            view.leave_out_thinking();
+        }
         let (reports_in, reports) = mpsc::channel(REPORTS_QUEUED_MAX);
         let bench = Arc::new(self.bench(cancel.child_token(), reports_in));
         let mut live = Live {
@@ -260,7 +265,6 @@ impl Engine {
             tools: self.options.tools.clone(),
             structured: self.structured.clone(),
             fallbacks: self.options.fallback_models.iter().cloned().collect(),
-            asked_elsewhere: false,
             room: room(&self.options),
             shaper: self.options.shaper.as_ref(),
             purse: &self.purse,
@@ -464,6 +468,11 @@ fn fallbacks(options: &Options) -> Vec<String> {
     }
     models.truncate(FALLBACK_MODELS_MAX);
     models
+}
+
+/// Whether these are certainly two models. A server may call the one it was asked for by a longer name.
+fn is_another(one: &str, other: &str) -> bool {
+    catalogue::caps(one).zip(catalogue::caps(other)).is_some_and(|(one, other)| one.id != other.id)
 }
 
 fn room(options: &Options) -> Room {

@@ -172,6 +172,9 @@ pub enum LoopKind {
 }
 
 impl LoopKind {
+    /// After these the model is not sent all that was said.
+    pub(crate) const RESHAPING: [Self; 3] = [Self::Ladder, Self::Fallback, Self::Repair];
+
     /// The name in frames, transcripts and counters.
     pub fn name(self) -> &'static str {
         match self {

@@ -34,6 +34,9 @@ impl Session {
             for entry in &resumed.conversation.entries {
                 history.push(Arc::clone(entry));
             }
+            if resumed.conversation.reshaped {
+                history.view_mut().leave_out_thinking();
+            }
             (resumed.file.clone(), resumed.conversation.newest)
         });
         Self { id, history, transcript: None, resumed, world: Arc::clone(&options.world) }

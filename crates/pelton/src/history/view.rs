@@ -126,6 +126,14 @@ impl View {
         pieces
     }
 
+    /// The models whose thinking is there.
+    pub fn thinkers(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().filter_map(|part| match &part.entry.kind {
+            Kind::Assistant { origin, piece: Piece::Thinking } => Some(origin.model.as_str()),
+            _ => None,
+        })
+    }
+
     /// Leaves all thinking out: another model refuses it, and so does the same one after anything before it changed.
     /// Tells how many blocks there were.
     pub fn leave_out_thinking(&mut self) -> usize {

@@ -14,6 +14,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use crate::event::LoopKind;
 use crate::history::{Entry, Kind, Origin, Piece};
 use crate::limits::TRANSCRIPT_LINE_BYTES_MAX;
 
@@ -27,6 +28,8 @@ pub struct Loaded {
     pub entries: Vec<Arc<Entry>>,
     /// The line new ones follow.
     pub newest: Option<Uuid>,
+    /// The model was not always sent all of this, so thinking in it may be bound to something else.
+    pub reshaped: bool,
     /// Lines that could not be read.
     pub lines_skipped: usize,
 }
@@ -82,6 +85,8 @@ fn skip_line(reader: &mut impl BufRead) -> std::io::Result<()> {
 #[serde(rename_all = "camelCase")]
 struct Line<'a> {
     r#type: Option<String>,
+    subtype: Option<String>,
+    kind: Option<String>,
     uuid: Option<Uuid>,
     #[serde(default)]
     uuids: Vec<Uuid>,
@@ -132,6 +137,7 @@ struct Lines {
     links: Vec<Link>,
     by_id: HashMap<Uuid, usize>,
     session_id: Option<Uuid>,
+    reshaped: bool,
     skipped: usize,
 }
 
@@ -157,6 +163,9 @@ impl Lines {
                 }
             }
             return;
+        }
+        if line.subtype.as_deref() == Some("loop_event") {
+            self.reshaped |= LoopKind::RESHAPING.iter().any(|kind| line.kind.as_deref() == Some(kind.name()));
         }
         let Some(id) = line.uuid else {
             // Titles, tags and other bookkeeping are not part of the conversation.
@@ -209,6 +218,7 @@ impl Lines {
             session_id: self.session_id,
             newest: self.links.last().map(|link| link.id),
             entries,
+            reshaped: self.reshaped,
             lines_skipped: self.skipped,
         }
     }

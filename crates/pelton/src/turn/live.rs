@@ -54,8 +54,6 @@ pub(crate) struct Live<'a> {
     pub structured: Option<Arc<StructuredOutput>>,
     /// Further models, in the order they are asked.
     pub fallbacks: VecDeque<String>,
-    /// Another model than the first was asked.
-    pub asked_elsewhere: bool,
     pub room: Room,
     pub bench: Arc<Bench>,
     pub running_max: usize,
@@ -102,7 +100,13 @@ impl Hands for Live<'_> {
             return Fit::Blocked(Blocked::Unrecorded);
         }
         let view = self.session.history.view_mut();
+        let before = view.tokens();
         self.shaper.fit(view, self.room).await;
+        let after = view.tokens();
+        if after < before {
+            self.note(LoopKind::Ladder, format!("made to fit: from about {before} to {after} tokens")).await;
+        }
+        let view = self.session.history.view();
         if !self.room.fits(view.tokens()) {
             let reason = format!("{} tokens of {} are in use", view.tokens(), self.room.window_tokens);
             self.note(LoopKind::Ladder, reason).await;
@@ -172,7 +176,7 @@ impl Hands for Live<'_> {
 }
 
 impl Live<'_> {
-    /// What is left to do and to tell once the reason for the end is known.
+    /// What is left to tell once the reason for the end is known.
     pub async fn end(&mut self, terminal: Terminal) {
         if terminal == Terminal::CompletedOverHooks {
             let times = self.limits.stop_hook_blocks_max;
@@ -180,10 +184,6 @@ impl Live<'_> {
             self.note(LoopKind::HooksOverridden, reason.clone()).await;
             let told = Event::Informational { content: reason, prevents_continuation: false };
             self.events.send(told).await;
-        }
-        if self.asked_elsewhere {
-            // The next submission asks the first model again, which refuses what another one thought.
-            self.session.history.view_mut().leave_out_thinking();
         }
     }
 

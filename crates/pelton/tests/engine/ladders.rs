@@ -297,7 +297,7 @@ async fn loop_T8_loop_R2_loop_F3_loop_F5_three_overloads_ask_the_next_model_with
         .reply([thinking("First thoughts."), text("Looking."), tool("Glob", json!({"pattern": "*"}))])
         .step(Step::status(529).times(3).when(When::any().model(PRIMARY)))
         .step(Step::reply([thinking("Other thoughts."), text("Done.")]).when(When::any().model(SECOND)))
-        .step(Step::reply([text("Back.")]).when(When::any().model(PRIMARY)));
+        .step(Step::reply([text("Back.")]).times(2).when(When::any().model(PRIMARY)));
     let stage = Stage::new(script).await;
     let mut engine = stage.engine_with(|options| options.fallback_models = vec!["opus".to_owned()]);
 
@@ -316,8 +316,12 @@ async fn loop_T8_loop_R2_loop_F3_loop_F5_three_overloads_ask_the_next_model_with
     // For this submission only; what the other model thought is not for the first one either.
     let told = run(&mut engine, "And?").await;
     assert_eq!(told.assert_completed().text, "Back.");
-    assert_eq!(models(&stage), [PRIMARY, PRIMARY, PRIMARY, PRIMARY, SECOND, PRIMARY]);
-    assert_eq!(thoughts(&stage.request(6)), 0);
+    // Another process reads in the file who thought what.
+    let file = engine.transcript_file().unwrap();
+    drop(engine);
+    run(&mut stage.resume(&file), "Sure?").await.assert_completed();
+    assert_eq!(models(&stage), [PRIMARY, PRIMARY, PRIMARY, PRIMARY, SECOND, PRIMARY, PRIMARY]);
+    assert_eq!((thoughts(&stage.request(6)), thoughts(&stage.request(7))), (0, 0));
     stage.assert_all_played();
 }
 

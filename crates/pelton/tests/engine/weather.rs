@@ -5,6 +5,7 @@
 use std::collections::HashSet;
 
 use futures::StreamExt;
+use pelton::hooks::Source;
 use pelton::transcript::Durability;
 use pelton::{Engine, Sessions};
 use pelton_testkit::{
@@ -77,7 +78,9 @@ fn part(dice: &mut Dice, name: &str) -> Part {
 
 fn answer(dice: &mut Dice, n: usize) -> Step {
     if dice.one_in(8) {
-        return Step::status([529, 500, 503, 400][dice.below(4)]);
+        // Three in a row, and another model is asked if there is one.
+        let times = [1, 3, 4][dice.below(3)];
+        return Step::status([529, 529, 500, 503, 400][dice.below(5)]).times(times);
     }
     let count = dice.below(7);
     let mut parts: Vec<Part> = (0..count).map(|at| part(dice, &format!("{n}.{at}"))).collect();
@@ -106,9 +109,24 @@ async fn storm(seed: u64) {
     let stage = Stage::new(script.step(Step::reply([thinking("Hm."), text("Fine.")]).always())).await;
     let notes = Notes::default();
     let durability = if dice.one_in(2) { Durability::Synced } else { Durability::Fast };
+    let hooks = dice.one_in(3).then(|| {
+        // Blocks now and then, and has something to say about some calls.
+        let stop = "test -e blocked && rm blocked || { touch blocked; echo 'go on' >&2; exit 2; }";
+        let looked =
+            r#"echo '{"hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"well"}}'"#;
+        json!({
+            "Stop": [{"hooks": [{"type": "command", "command": stop}]}],
+            "PostToolUse": [{"matcher": "Look", "hooks": [{"type": "command", "command": looked}]}],
+        })
+    });
+    let fallbacks = ["claude-opus-5-5", "claude-haiku-5-5"].map(str::to_owned)[..dice.below(3)].to_vec();
     let open = |resumed: bool| {
         stage.engine_with(|options| {
             options.tools.extend(notes.tools());
+            options.fallback_models.clone_from(&fallbacks);
+            if let Some(hooks) = &hooks {
+                assert!(options.hooks.add_settings(hooks, &Source::User).is_empty());
+            }
             options.session_id = Some(uuid::Uuid::from_u128(u128::from(seed)));
             options.sessions = Some(Sessions { config_dir: stage.config_dir(), durability });
             let file = Engine::new(options.clone()).unwrap().transcript_file().unwrap();

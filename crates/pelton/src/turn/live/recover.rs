@@ -74,7 +74,6 @@ impl Live<'_> {
         let Some(next) = self.fallbacks.pop_front() else { return };
         let from = std::mem::replace(&mut self.question.model, catalogue::resolve(&next));
         let to = self.question.model.clone();
-        self.asked_elsewhere = true;
         if let Some(caps) = catalogue::caps(&to) {
             self.question.max_tokens = self.question.max_tokens.min(caps.output_max);
             self.room.window_tokens = caps.window;
