@@ -169,6 +169,25 @@ async fn loop_T3_loop_W1_a_prompt_too_long_is_made_shorter_and_nobody_is_shown_a
 }
 
 #[tokio::test]
+async fn thinking_from_after_a_compaction_does_not_trip_a_resumed_session() {
+    let script = rounds(Script::new(), 6)
+        .step(too_long(100))
+        .reply([thinking("Bound to what was left."), text("Done.")])
+        .reply([text("Here.")]);
+    let stage = Stage::new(script).await;
+    let mut engine = stage.engine();
+    run(&mut engine, "Go.").await.assert_completed();
+    let file = engine.transcript_file().unwrap();
+    drop(engine);
+
+    // The file has all of it, so all of it is sent again; the model would refuse thoughts about less.
+    assert_eq!(run(&mut stage.resume(&file), "And?").await.assert_completed().text, "Here.");
+    let request = stage.request(9);
+    assert!(request.to_string().contains("Round 0.") && thoughts(&request) == 0);
+    stage.assert_all_played();
+}
+
+#[tokio::test]
 async fn loop_X5_one_round_cannot_be_made_shorter_so_it_is_said_at_once() {
     let stage = Stage::new(Script::new().step(too_long(100)).reply([text("Better.")])).await;
     let mut engine = stage.engine();
