@@ -255,11 +255,12 @@ impl PathPattern {
 
     fn matches_path(&self, path: &Path, here: &Here) -> bool {
         let below = |root: &Path| path.strip_prefix(root).is_ok_and(|rest| self.glob.is_match(rest));
+        let below_one = |roots: &[PathBuf]| roots.iter().any(|root| below(root));
         match self.anchor {
             Anchor::Root => below(Path::new("/")),
-            Anchor::Home => here.home.as_deref().is_some_and(below),
-            Anchor::Start => below(&here.start),
-            Anchor::Here => below(&here.cwd),
+            Anchor::Home => below_one(&here.home),
+            Anchor::Start => below_one(&here.start),
+            Anchor::Here => below_one(&here.cwd),
             Anchor::Anywhere => {
                 path.ancestors().filter_map(Path::file_name).any(|name| self.glob.is_match(name))
             }
@@ -274,19 +275,21 @@ pub(super) struct Place {
     pub real: PathBuf,
 }
 
-/// What relative words mean.
+/// What relative words mean. Each directory is there in all its spellings: as it was given, and resolved.
 #[derive(Debug, Clone)]
 pub(super) struct Here {
-    pub start: PathBuf,
-    pub cwd: PathBuf,
-    pub home: Option<PathBuf>,
-    /// The working directories, resolved.
+    pub start: Vec<PathBuf>,
+    pub cwd: Vec<PathBuf>,
+    pub home: Vec<PathBuf>,
+    /// The working directories.
     pub roots: Vec<PathBuf>,
 }
 
 impl Here {
-    fn contains(&self, place: &Place) -> bool {
-        self.roots.iter().any(|root| place.real.starts_with(root))
+    /// Whether a path stays in the working directories, both by its letters and by where it leads.
+    pub(super) fn contains(&self, place: &Place) -> bool {
+        let inside = |path: &Path| self.roots.iter().any(|root| path.starts_with(root));
+        inside(&place.given) && inside(&place.real)
     }
 }
 

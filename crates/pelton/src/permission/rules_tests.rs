@@ -14,7 +14,8 @@ fn rules(texts: &[&str]) -> Vec<Rule> {
 }
 
 fn here() -> Here {
-    Here { start: "/w".into(), cwd: "/w".into(), home: Some("/home/u".into()), roots: vec!["/w".into()] }
+    let one = |path: &str| vec![path.into()];
+    Here { start: one("/w"), cwd: one("/w"), home: one("/home/u"), roots: one("/w") }
 }
 
 fn judge(case: &Case<'_>, tool: &str, target: Target<'_>) -> Verdict {

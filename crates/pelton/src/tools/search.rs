@@ -16,6 +16,7 @@ use pelton_model::World;
 use tokio_util::sync::CancellationToken;
 
 use crate::limits::SEARCH_THREADS_MAX;
+use crate::places::resolve;
 
 /// Says when a search has to stop, and remembers that it did.
 pub(super) struct Deadline {
@@ -104,11 +105,10 @@ where
     unreadable.into_inner()
 }
 
-/// Where a search starts: a root that is a link was asked for by name, so it is followed; nothing else is.
+/// Where a search starts: links on the way there were asked for by name, so they are followed; no others are.
 pub(super) fn real_root(root: &Path) -> io::Result<(PathBuf, Metadata)> {
-    let is_link = std::fs::symlink_metadata(root)?.is_symlink();
-    let root = if is_link { std::fs::canonicalize(root)? } else { root.to_path_buf() };
-    let metadata = std::fs::metadata(&root)?;
+    let root = resolve(root)?.path;
+    let metadata = std::fs::symlink_metadata(&root)?;
     Ok((root, metadata))
 }
 

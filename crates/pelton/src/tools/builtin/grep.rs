@@ -357,9 +357,11 @@ impl FileSearch<'_> {
         path: &Path,
         sink: &mut S,
     ) -> io::Result<bool> {
-        // What was a file a moment ago may be a FIFO now: opening must not wait.
-        let mut file =
-            OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
+        // What was a file a moment ago may be a FIFO or a link now: opening must neither wait nor lead away.
+        let mut file = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_NOFOLLOW)
+            .open(path)?;
         if !file.metadata()?.is_file() {
             return Ok(false);
         }
