@@ -106,7 +106,7 @@ pub(crate) struct MockArgs {
     /// The script, YAML or JSON ('-' for standard input)
     pub script: PathBuf,
     /// The port on 127.0.0.1; 0 takes a free one
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
     pub port: u16,
     /// Write every request and reply to this file, one JSON object per line
     #[arg(long)]
@@ -130,7 +130,7 @@ pub(crate) struct RunArgs {
     /// Write pieces of answers as they arrive (stream-json)
     #[arg(long)]
     pub include_partial_messages: bool,
-    /// Write all messages, not only the result
+    /// Write all messages, not only the result (json); stream-json needs it
     #[arg(long)]
     pub verbose: bool,
     /// The model: an id, or sonnet, opus, haiku, fable
@@ -140,7 +140,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "LEVEL")]
     pub effort: Option<String>,
     /// Stop after this many turns
-    #[arg(long, value_name = "N", value_parser = turns)]
+    #[arg(long, value_name = "N", value_parser = turns, allow_negative_numbers = true)]
     pub max_turns: Option<u32>,
     /// How much runs without asking
     #[arg(long, value_enum, value_name = "MODE")]
@@ -190,9 +190,9 @@ pub(crate) struct RunArgs {
 pub(crate) enum OutputFormat {
     /// The answer; on a terminal as it comes
     Text,
-    /// One result object (with --verbose: an array of all messages)
+    /// One result object, at the end
     Json,
-    /// One message per line, as it comes (needs --verbose)
+    /// One message per line, as it comes
     StreamJson,
 }
 
