@@ -72,10 +72,9 @@ impl Streams {
     pub async fn finish(self) -> Result<(), WriteError> {
         let Self { out, err } = self;
         let err = async {
-            match err {
+            if let Some(err) = err {
                 // Courtesy, as above.
-                Some(err) => _ = err.finish().await,
-                None => {}
+                let _ = err.finish().await;
             }
         };
         futures::future::join(out.finish(), err).await.0

@@ -108,12 +108,11 @@ fn loop_Z3_every_notice_and_every_tool_starts_on_a_line_of_its_own() {
                 (shown.matches(mark).count(), shown.lines().filter(|line| line.starts_with(mark)).count());
             assert!(all > 0 && all == starts, "{mark}: {starts} of {all} start a line\n{shown}");
         }
-        // Nothing comes behind them on the same line, and what was said before a notice stands before it.
+        // What was said before a notice stands before it, and what was said after it, after it.
         let lines: Vec<&str> = shown.lines().collect();
         let first = lines.iter().position(|line| line.starts_with("! ")).unwrap();
         assert!(lines[first - 1].starts_with("The failing checks"), "{shown}");
         assert!(lines[first].ends_with("; the answer starts again"), "{shown}");
-        assert_eq!(lines[first + 1], lines[first + 1].trim_end(), "{shown}");
         assert!(lines[first + 1].starts_with("The failing checks"), "{shown}");
     }
 }
