@@ -124,13 +124,13 @@ pub(crate) struct RunArgs {
     /// Run one task without a screen; the prompt comes from the argument, standard input, or both
     #[arg(short = 'p', long)]
     pub print: bool,
-    /// What to write to standard output
+    /// What to write to standard output (stream-json needs --verbose)
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
     pub output_format: OutputFormat,
     /// Write pieces of answers as they arrive (stream-json)
     #[arg(long)]
     pub include_partial_messages: bool,
-    /// Write all messages, not only the result (json); stream-json needs it
+    /// Write all messages, not only the result
     #[arg(long)]
     pub verbose: bool,
     /// The model: an id, or sonnet, opus, haiku, fable
