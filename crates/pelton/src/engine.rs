@@ -19,7 +19,7 @@ use crate::event::{Event, Init, Outcome};
 use crate::history::{History, Kind};
 use crate::limits::{EVENTS_QUEUED_MAX, OUTPUT_TOKENS_UNKNOWN_MODEL, REPORTS_QUEUED_MAX};
 use crate::options::Options;
-use crate::permission::Gate;
+use crate::permission::{Gate, Readable};
 use crate::session::{Session, content};
 use crate::tools::executor::{Bench, Executor};
 use crate::tools::file_memory::FileMemory;
@@ -254,6 +254,7 @@ impl Engine {
                 call_id: Arc::from(""),
                 cwd: self.cwd.clone(),
                 roots: roots.into(),
+                readable: Readable::everything(),
                 env: options.env.clone().into(),
                 files: Arc::clone(&self.files),
                 spill_dir,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::rules::{Here, Mode, Place, Request, RuleSet, Target, Verdict};
-use super::shell;
+use super::shell::{self, Reach};
 use crate::places::{normalised, resolve};
 
 /// What a call touches, in the words rules are written in. Paths are absolute.
@@ -56,10 +56,43 @@ impl Gate {
                 Err(error) => unfollowable(path, &error),
             },
             Access::Shell(command) => {
-                let looks_only = looks_only_inside(command, cwd, &here);
-                target(Target::Shell { command, looks_only })
+                let (looks_only, names) = self.survey(command, cwd, &here);
+                target(Target::Shell { command, looks_only, names: &names })
             }
         }
+    }
+
+    /// Which of the files that a search meets it may show. `cwd` is where relative rules start.
+    pub fn readable(&self, cwd: &Path) -> Readable {
+        let guards = self.rules.guards_reading();
+        Readable(guards.then(|| Arc::new((Arc::clone(&self.rules), self.here(cwd)))))
+    }
+
+    /// Whether a command does nothing but look, and only where the session may; and the files it names, as far as
+    /// there are rules that want to know.
+    fn survey(&self, command: &str, cwd: &Path, here: &Here) -> (bool, Vec<Place>) {
+        let Some(words) = shell::plain_words(command) else { return (false, Vec::new()) };
+        let guarded = self.rules.guards_reading();
+        let Some(look) = shell::look(&words) else {
+            // What this program does with its words nobody knows. If one is a file that must not be read, it stops
+            // here all the same.
+            let names = shell::possible_paths(&words).filter_map(|word| place(&cwd.join(word)).ok());
+            return (false, if guarded { names.collect() } else { Vec::new() });
+        };
+        let places: Vec<Place> = look.paths.iter().filter_map(|word| place(&cwd.join(word)).ok()).collect();
+        // A word that cannot be followed may lead anywhere.
+        let all_followed = places.len() == look.paths.len();
+        let enters = places.iter().any(|place| place.real.is_dir());
+        let shows_unnamed = match look.reach {
+            Reach::Named => false,
+            Reach::Below => guarded && enters,
+            Reach::BelowAndLinked => enters,
+            Reach::Unnamed => guarded,
+        };
+        let inside = place(cwd).is_ok_and(|cwd| here.contains(&cwd))
+            // A word that names nothing on disk and stays below is a pattern or a number, not a way out.
+            && places.iter().all(|place| here.contains(place));
+        (all_followed && inside && !shows_unnamed, places)
     }
 
     fn here(&self, cwd: &Path) -> Here {
@@ -72,14 +105,23 @@ impl Gate {
     }
 }
 
-/// A looking command is harmless only where the session may look.
-fn looks_only_inside(command: &str, cwd: &Path, here: &Here) -> bool {
-    let Some(words) = shell::plain_words(command) else { return false };
-    let inside = |path: &Path| place(path).is_ok_and(|place| here.contains(&place));
-    shell::words_only_look(&words)
-        && inside(cwd)
-        // A word that names nothing on disk and stays below is a pattern or a number, not a way out.
-        && shell::possible_paths(&words).all(|word| inside(&cwd.join(word)))
+/// Which of the files that a search meets it may show: those that no rule denies or asks about.
+#[derive(Debug, Clone, Default)]
+pub struct Readable(Option<Arc<(Arc<RuleSet>, Here)>>);
+
+impl Readable {
+    /// There is no rule about it.
+    pub fn everything() -> Self {
+        Self::default()
+    }
+
+    /// Whether a file may be shown. `real` is where `given` leads.
+    pub fn allows(&self, given: &Path, real: &Path) -> bool {
+        self.0.as_deref().is_none_or(|(rules, here)| {
+            let place = Place { given: normalised(given), real: real.to_path_buf() };
+            !rules.guards(&place, here)
+        })
+    }
 }
 
 fn place(path: &Path) -> io::Result<Place> {

@@ -128,9 +128,19 @@ impl Rule {
                     (self.tool == "Edit" || need == Need::Either)
                         && pattern.matches(place, request.here, need)
                 }
-                Target::Shell { .. } => false,
+                // What a command names it may read. No rule about files vouches for a command.
+                Target::Shell { names, .. } => {
+                    self.guards_reading()
+                        && need == Need::Either
+                        && names.iter().any(|place| pattern.matches(place, request.here, need))
+                }
             },
         }
+    }
+
+    /// Whether it speaks of reading some files.
+    fn guards_reading(&self) -> bool {
+        self.tool == "Read" && matches!(self.specifier, Specifier::Path(_))
     }
 
     /// `Read` speaks for every tool that reads, `Edit` for every tool that writes.
@@ -298,7 +308,12 @@ impl Here {
 pub(super) enum Target<'a> {
     Read(&'a Place),
     Edit(&'a Place),
-    Shell { command: &'a str, looks_only: bool },
+    /// `names` are the files its words may name; left out when no rule asks for them.
+    Shell {
+        command: &'a str,
+        looks_only: bool,
+        names: &'a [Place],
+    },
 }
 
 /// One call to be judged.
@@ -335,6 +350,20 @@ impl RuleSet {
     /// Whether a bare deny rule takes the tool away altogether.
     pub fn removes(&self, tool: &str) -> bool {
         self.deny.iter().any(|rule| rule.is_bare() && (rule.tool == tool || rule.tool == "*"))
+    }
+
+    /// Whether there are files that may not be read without more ado.
+    pub(super) fn guards_reading(&self) -> bool {
+        self.deny.iter().chain(&self.ask).any(Rule::guards_reading)
+    }
+
+    /// Whether this is such a file.
+    pub(super) fn guards(&self, place: &Place, here: &Here) -> bool {
+        let request = Request { tool: "Read", target: Target::Read(place), here };
+        self.deny
+            .iter()
+            .chain(&self.ask)
+            .any(|rule| rule.guards_reading() && rule.matches(&request, Need::Either))
     }
 
     pub(super) fn judge(&self, mode: Mode, request: &Request<'_>) -> Verdict {

@@ -34,7 +34,7 @@ fn word(verdict: &Verdict) -> &'static str {
 
 fn bash(case: &Case<'_>, command: &str, expected: &str) {
     let looks_only = super::super::shell::is_read_only(command);
-    let verdict = judge(case, "Bash", Target::Shell { command, looks_only });
+    let verdict = judge(case, "Bash", Target::Shell { command, looks_only, names: &[] });
     assert_eq!(word(&verdict), expected, "Bash {command}: {verdict:?}");
 }
 

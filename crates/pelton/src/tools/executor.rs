@@ -80,7 +80,8 @@ impl Bench {
 
     fn cx(&self, call: &Call) -> ToolCx {
         let cwd = self.cwd.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        ToolCx { call_id: Arc::clone(&call.id), cwd, ..self.cx.clone() }
+        let readable = self.gate.readable(&cwd);
+        ToolCx { call_id: Arc::clone(&call.id), cwd, readable, ..self.cx.clone() }
     }
 
     fn safety(&self, call: &Call) -> Safety {

@@ -16,6 +16,7 @@ use pelton_model::World;
 use tokio_util::sync::CancellationToken;
 
 use crate::limits::SEARCH_THREADS_MAX;
+use crate::permission::Readable;
 use crate::places::resolve;
 
 /// Says when a search has to stop, and remembers that it did.
@@ -110,6 +111,42 @@ pub(super) fn real_root(root: &Path) -> io::Result<(PathBuf, Metadata)> {
     let root = resolve(root)?.path;
     let metadata = std::fs::symlink_metadata(&root)?;
     Ok((root, metadata))
+}
+
+/// Lets through what no rule guards, and counts the rest.
+pub(super) struct Sieve {
+    readable: Readable,
+    /// Where the search starts, as it was asked for and as it is.
+    asked: PathBuf,
+    root: PathBuf,
+    left_out: AtomicU64,
+}
+
+impl Sieve {
+    pub fn new(readable: Readable, asked: PathBuf, root: PathBuf) -> Self {
+        Self { readable, asked, root, left_out: AtomicU64::new(0) }
+    }
+
+    /// Whether a file below the root may be shown.
+    pub fn passes(&self, path: &Path) -> bool {
+        let passes = match path.strip_prefix(&self.root) {
+            Ok(below) => self.readable.allows(&self.asked.join(below), path),
+            Err(_) => self.readable.allows(path, path),
+        };
+        if !passes {
+            self.left_out.fetch_add(1, Ordering::Relaxed);
+        }
+        passes
+    }
+
+    /// What the model is told about the others.
+    pub fn note(&self) -> Option<String> {
+        match self.left_out.load(Ordering::Relaxed) {
+            0 => None,
+            1 => Some("[1 file was left out: a permission rule guards it.]".to_owned()),
+            left_out => Some(format!("[{left_out} files were left out: a permission rule guards them.]")),
+        }
+    }
 }
 
 /// When a file was last changed; the beginning of time when nobody knows.
