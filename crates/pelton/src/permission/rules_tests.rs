@@ -141,6 +141,30 @@ fn path_rules_are_anchored_as_written() {
 }
 
 #[test]
+fn rules_about_reading_bind_commands_by_the_files_they_name() {
+    let judged = |case: &Case<'_>, names: &[Place]| {
+        word(&judge(case, "Bash", Target::Shell { command: "cat x", looks_only: true, names }))
+    };
+    let case = Case { deny: &["Read(denied.txt)"], ask: &["Read(asked.txt)"], ..NONE };
+    let (fine, denied, asked) = (at("/w/a", "/w/a"), at("/w/d", "/w/denied.txt"), at("/w/asked.txt", "/w/x"));
+    assert_eq!(judged(&case, &[fine.clone()]), "allow");
+    assert_eq!(judged(&case, &[fine.clone(), denied.clone()]), "deny");
+    assert_eq!(judged(&case, &[fine.clone(), asked.clone()]), "ask");
+    assert_eq!(judged(&case, &[asked, denied.clone()]), "deny");
+    let everything = Case { mode: Mode::BypassPermissions, deny: &["Read(denied.txt)"], ..NONE };
+    assert_eq!(judged(&everything, &[denied.clone()]), "deny");
+    let edits = Case { deny: &["Edit(denied.txt)"], ..NONE };
+    assert_eq!(judged(&edits, &[denied]), "allow", "looking is no edit");
+    let allow = Case { allow: &["Read(//etc/**)"], ..NONE };
+    let verdict = judge(
+        &allow,
+        "Bash",
+        Target::Shell { command: "x", looks_only: false, names: &[at("/etc/a", "/etc/a")] },
+    );
+    assert_eq!(word(&verdict), "ask", "a rule about files vouches for no command");
+}
+
+#[test]
 fn bad_rules_are_named_with_a_way_out() {
     for (text, part) in
         [("Bash(ls", "closing ')'"), ("", "tool name"), ("Write(x)", "Edit(...)"), ("Ba sh", "tool name")]

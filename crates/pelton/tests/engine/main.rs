@@ -9,6 +9,7 @@ mod configuration; // what the host chooses reaches the model
 mod endings; // why it ends
 mod examples; // the programs users start from
 mod interrupts; // stopping in the middle
+mod permissions; // what may be looked at and changed, and what not
 mod records; // what is on disk
 mod resuming; // going on from it
 mod retries; // answers that do not come at once

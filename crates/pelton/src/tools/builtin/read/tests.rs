@@ -97,6 +97,10 @@ async fn a_missing_file_is_answered_with_similar_names() {
     text.refused(&["does not exist", "src/config.rs"]);
     assert!(!text.text.contains("other.md"));
     bench.read("nowhere/at/all").await.refused(&["does not exist"]);
+    std::os::unix::fs::symlink("gone.rs", bench.path("src/link.rs")).unwrap();
+    let text = bench.read("src/link.rs").await;
+    text.refused(&["src/link.rs is a link to gone.rs, which does not exist."]);
+    assert!(!text.text.contains("Similar"));
 }
 
 #[tokio::test]
