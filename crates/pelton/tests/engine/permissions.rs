@@ -204,10 +204,13 @@ struct Tree {
     dir: tempfile::TempDir,
 }
 
-const NAMES: &[&str] = &["a", "b", "c", "f", "new", ".git", ".."];
+/// What paths are made of: what is there, links that may be there, something new, and the way up, often.
+const NAMES: &[&str] = &["a", "b", "c", "f", "l", "m", "new", "out", "work", ".git", "..", "..", ".."];
+/// Where links are.
+const LINKS: &[&str] = &["l", "m", "a/l", "a/m", "a/b/l", "b/l", "b/c/l", "b/c/m"];
 
 impl Tree {
-    fn new(links: &[(PathBuf, PathBuf, bool)]) -> Self {
+    fn new(links: &[(&str, PathBuf, bool)]) -> Self {
         let tree = Self { dir: tempfile::tempdir().unwrap() };
         for (root, content) in [("work", "inside"), ("out", SECRET), ("work/.git", SECRET)] {
             for dir in ["a/b", "b/c"] {
@@ -220,7 +223,7 @@ impl Tree {
         for (place, target, absolute) in links {
             let place = tree.root().join("work").join(place);
             let target = if *absolute { tree.root().join("out").join(target) } else { target.clone() };
-            // Some have no directory to be in, some names are taken.
+            // The name may be taken by another.
             let _ = symlink(target, place);
         }
         tree
@@ -292,6 +295,12 @@ fn paths(names_max: usize) -> impl Strategy<Value = PathBuf> {
         .prop_map(|names| names.iter().collect::<PathBuf>())
 }
 
+/// Any path, or one that goes through a link.
+fn asked() -> impl Strategy<Value = PathBuf> {
+    let through = (prop::sample::select(LINKS), paths(3)).prop_map(|(link, path)| Path::new(link).join(path));
+    prop_oneof![1 => paths(5), 1 => prop::sample::select(LINKS).prop_map(PathBuf::from), 3 => through]
+}
+
 /// Nothing outside is shown; `.git` may be read, so its content only counts when it comes from elsewhere.
 fn leaks(tree: &Tree, path: &Path, text: &str) -> bool {
     let inside = fs::canonicalize(tree.work().join(path)).is_ok_and(|real| real.starts_with(tree.work()));
@@ -303,8 +312,8 @@ proptest! {
 
     #[test]
     fn what_may_run_unasked_stays_inside(
-        links in prop::collection::vec((paths(3), paths(4), prop::bool::weighted(0.2)), 1..10),
-        asked in prop::collection::vec(paths(5), 8),
+        links in prop::collection::vec((prop::sample::select(LINKS), paths(3), prop::bool::weighted(0.2)), 1..8),
+        asked in prop::collection::vec(asked(), 12),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let tree = Tree::new(&links);
