@@ -147,12 +147,12 @@ fn rules_about_reading_bind_commands_by_the_files_they_name() {
     };
     let case = Case { deny: &["Read(denied.txt)"], ask: &["Read(asked.txt)"], ..NONE };
     let (fine, denied, asked) = (at("/w/a", "/w/a"), at("/w/d", "/w/denied.txt"), at("/w/asked.txt", "/w/x"));
-    assert_eq!(judged(&case, &[fine.clone()]), "allow");
+    assert_eq!(judged(&case, std::slice::from_ref(&fine)), "allow");
     assert_eq!(judged(&case, &[fine.clone(), denied.clone()]), "deny");
     assert_eq!(judged(&case, &[fine.clone(), asked.clone()]), "ask");
     assert_eq!(judged(&case, &[asked, denied.clone()]), "deny");
     let everything = Case { mode: Mode::BypassPermissions, deny: &["Read(denied.txt)"], ..NONE };
-    assert_eq!(judged(&everything, &[denied.clone()]), "deny");
+    assert_eq!(judged(&everything, std::slice::from_ref(&denied)), "deny");
     let edits = Case { deny: &["Edit(denied.txt)"], ..NONE };
     assert_eq!(judged(&edits, &[denied]), "allow", "looking is no edit");
     let allow = Case { allow: &["Read(//etc/**)"], ..NONE };
