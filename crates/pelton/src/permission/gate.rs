@@ -133,13 +133,15 @@ fn unfollowable(path: &Path, error: &io::Error) -> Verdict {
     Verdict::Deny(format!("{} cannot be followed to a file: {error}.", path.display()))
 }
 
-/// A directory as it is called and where it really is. Paths may come in either form.
+/// A directory where it really is and, when that is the same place, by the letters it is called. Paths may come in
+/// either form.
 fn spellings(dir: &Path) -> Vec<PathBuf> {
-    let mut spellings = vec![normalised(dir)];
-    if let Ok(real) = resolve(dir)
-        && real.path != spellings[0]
-    {
-        spellings.push(real.path);
-    }
-    spellings
+    let Ok(real) = resolve(dir) else { return Vec::new() };
+    let called = normalised(dir);
+    let is_same = called != real.path && resolve(&called).is_ok_and(|by_letters| by_letters == real);
+    std::iter::once(real.path).chain(is_same.then_some(called)).collect()
 }
+
+#[cfg(test)]
+#[path = "gate_tests.rs"]
+mod tests;
