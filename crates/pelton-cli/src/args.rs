@@ -106,7 +106,7 @@ pub(crate) struct MockArgs {
     /// The script, YAML or JSON ('-' for standard input)
     pub script: PathBuf,
     /// The port on 127.0.0.1; 0 takes a free one
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
     pub port: u16,
     /// Write every request and reply to this file, one JSON object per line
     #[arg(long)]
@@ -124,7 +124,7 @@ pub(crate) struct RunArgs {
     /// Run one task without a screen; the prompt comes from the argument, standard input, or both
     #[arg(short = 'p', long)]
     pub print: bool,
-    /// What to write to standard output
+    /// What to write to standard output (stream-json needs --verbose)
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
     pub output_format: OutputFormat,
     /// Write pieces of answers as they arrive (stream-json)
@@ -143,7 +143,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "MODELS", value_delimiter = ',')]
     pub fallback_model: Vec<String>,
     /// Stop when this much is spent, in US dollars
-    #[arg(long, value_name = "USD")]
+    #[arg(long, value_name = "USD", allow_negative_numbers = true)]
     pub max_budget_usd: Option<f64>,
     /// Bring the answer as JSON that fits this schema
     #[arg(long, value_name = "SCHEMA")]
@@ -152,7 +152,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "LEVEL")]
     pub effort: Option<String>,
     /// Stop after this many turns
-    #[arg(long, value_name = "N", value_parser = turns)]
+    #[arg(long, value_name = "N", value_parser = turns, allow_negative_numbers = true)]
     pub max_turns: Option<u32>,
     /// How much runs without asking
     #[arg(long, value_enum, value_name = "MODE")]
@@ -202,9 +202,9 @@ pub(crate) struct RunArgs {
 pub(crate) enum OutputFormat {
     /// The answer; on a terminal as it comes
     Text,
-    /// One result object (with --verbose: an array of all messages)
+    /// One result object, at the end
     Json,
-    /// One message per line, as it comes (needs --verbose)
+    /// One message per line, as it comes
     StreamJson,
 }
 

@@ -15,7 +15,7 @@ use pelton_testkit::{ServeOptions, serve};
 
 use crate::args::{DemoArgs, OutputFormat, RunArgs};
 use crate::fail::{Fail, tell};
-use crate::headless::{self, Started};
+use crate::headless::{self, Asker, Started};
 use crate::resolve::{self, Env};
 
 /// The sample repository: path and content of each file.
@@ -32,6 +32,10 @@ const TASK: &str =
 
 /// The only command the demo needs; everything else would be asked for, and nobody is there to ask.
 const TEST_COMMAND: &str = "sh tests/run.sh";
+
+/// What is set for real models says nothing to a scripted one, and may keep it from its script: another model's name,
+/// fewer turns or retries.
+const SETTINGS: [&str; 3] = ["ANTHROPIC_", "CLAUDE_CODE_", "MAX_THINKING_TOKENS"];
 
 /// How many folders of a sample may lie in each other.
 const FOLDERS_DEEP_MAX: usize = 16;
@@ -52,11 +56,10 @@ async fn work(args: &DemoArgs, said: &RunArgs, env: &Env, folder: &Path) -> Resu
     if passes(folder).await? {
         return Err(Fail::new("the sample's tests pass already: there is nothing to fix"));
     }
-    let mut print = headless::shown(args.output_format, true, false, env);
+    let mut print = headless::shown(args.output_format, false, false, env);
     let people_watch = args.output_format == OutputFormat::Text;
     // What the tools do is the point of a demo, also when standard error is a file.
-    print.colour &= print.err_is_terminal;
-    print.err_is_terminal = people_watch;
+    print.shows_progress = people_watch;
 
     // The server must outlive the run.
     let (mut options, _model) = match &args.model {
@@ -71,7 +74,7 @@ async fn work(args: &DemoArgs, said: &RunArgs, env: &Env, folder: &Path) -> Resu
                 .await
                 .map_err(|error| Fail::new(format!("cannot start the scripted model: {error}")))?;
             let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("demo")));
-            let mut options = resolve::options_for(said, env, endpoint)?;
+            let mut options = resolve::options_for(said, &env.without(&SETTINGS), endpoint)?;
             // The scripted model is next door, whatever proxy leads out of the house.
             options.transport = Arc::new(HttpTransport::new(HttpOptions::default()));
             (options, Some(model))
@@ -84,7 +87,7 @@ async fn work(args: &DemoArgs, said: &RunArgs, env: &Env, folder: &Path) -> Resu
     }
     let prompt = Prompt::text(TASK).map_err(|error| Fail::new(error.to_string()))?;
     let ran = headless::submit(Started::new(options)?, prompt, &print).await?;
-    let code = ran.exit()?;
+    let code = ran.exit(Asker::Demo)?;
     if ran.ending.is_some() {
         return Ok(code);
     }
@@ -124,22 +127,14 @@ async fn passes(folder: &Path) -> Result<bool, Fail> {
 
 fn summary(outcome: &Outcome, fixed: bool, transcript: Option<&Path>) {
     let usage = &outcome.usage;
-    let retries = match outcome.retries {
-        0 => String::new(),
-        1 => " · 1 retry".to_owned(),
-        n => format!(" · {n} retries"),
-    };
     tell("");
     tell(&format!(
-        "{}: {} turns · {} tool calls · {} tokens in ({} from cache) · {} out · ${:.4} · {:.1} s{retries}",
-        if fixed { "Done" } else { "Not done" },
-        outcome.transitions.values().sum::<u32>() + 1,
-        outcome.tool_calls,
+        "{} · {} tokens in ({} from cache) · {} out · ${:.4}",
+        if fixed { "Done: the tests pass" } else { "Not done: the tests fail" },
         usage.prompt_tokens(),
         usage.cache_read_input_tokens,
         usage.output_tokens,
         outcome.cost_usd,
-        outcome.duration.as_secs_f64(),
     ));
     if let Some(path) = transcript {
         tell(&format!("Transcript: {}", path.display()));

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use pelton::{Engine, Options, Outcome, Prompt, Terminal, fresh_id};
 use pelton_model::{ErrorKind, ModelError, RealWorld, TransportErrorKind, World};
-use pelton_serve::{Format, Out, PrintOptions, WriteError, print, start_failure};
+use pelton_serve::{Format, PrintOptions, Streams, WriteError, print, start_failure};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use uuid::Uuid;
@@ -42,7 +42,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
     let (engine, prompt) = started?;
     let mut print_options = shown(args.output_format, args.verbose, args.include_partial_messages, &env);
     print_options.loop_events = args.include_loop_events;
-    submit(engine, prompt, &print_options).await?.exit()
+    submit(engine, prompt, &print_options).await?.exit(Asker::Task)
 }
 
 /// Everything that can go wrong before the model is asked.
@@ -101,8 +101,8 @@ pub(crate) fn shown(format: OutputFormat, verbose: bool, partial: bool, env: &En
         partial,
         loop_events: false,
         out_is_terminal: std::io::stdout().is_terminal(),
-        err_is_terminal: std::io::stderr().is_terminal(),
-        colour: env.colour(),
+        shows_progress: std::io::stderr().is_terminal(),
+        colour: env.colour() && std::io::stderr().is_terminal(),
     }
 }
 
@@ -133,10 +133,16 @@ pub(crate) struct Ran {
     session: Uuid,
 }
 
+/// Who asked, and so which ways out there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asker {
+    /// `pelton -p`.
+    Task,
+    /// `pelton demo`: it has few options, and nothing to go on with, for its folder is gone.
+    Demo,
+}
+
 /// Runs one submission to its end, or to the end a signal gives it.
-///
-/// A standard output that was closed before the program started cannot be told from `/dev/null`, to which it is opened
-/// before `main`: the run is made, its answer goes nowhere, its transcript is kept.
 pub(crate) async fn submit(
     started: Started,
     prompt: Prompt,
@@ -146,11 +152,11 @@ pub(crate) async fn submit(
     let Started { mut engine, world, base_url } = started;
     let interrupter = engine.interrupter();
     let (session, transcript) = (engine.session_id(), engine.transcript_file());
-    let (out, err) = (Out::start(std::io::stdout()), Out::start(std::io::stderr()));
+    let streams = streams();
     let mut ending = None;
     let mut nobody_reads = false;
     let outcome = {
-        let mut printed = std::pin::pin!(print(&mut engine, prompt, print_options, world, &out, &err));
+        let mut printed = std::pin::pin!(print(&mut engine, prompt, print_options, world, &streams));
         let mut reader_gone = std::pin::pin!(reader_gone());
         loop {
             tokio::select! {
@@ -177,7 +183,7 @@ pub(crate) async fn submit(
         None => Ok(()),
         Some(_) => tokio::select! {
             biased;
-            (_, written) = futures::future::join(err.finish(), out.finish()) => written,
+            written = streams.finish() => written,
             // A reader that does not read must not keep a signalled program alive.
             signal = signals.next() => {
                 ending.get_or_insert(signal);
@@ -191,6 +197,17 @@ pub(crate) async fn submit(
     let written =
         written.and_then(|()| if nobody_reads { Err(std::io::ErrorKind::BrokenPipe.into()) } else { Ok(()) });
     Ok(Ran { outcome, ending, transcript, written, base_url, session })
+}
+
+/// On terminals, which are one terminal most often, the order of words and notices matters; elsewhere it matters more
+/// that a slow reader of one stream does not hold up the other.
+fn streams() -> Streams {
+    let (out, err) = (std::io::stdout(), std::io::stderr());
+    if out.is_terminal() && err.is_terminal() {
+        Streams::together(out, err)
+    } else {
+        Streams::apart(out, err)
+    }
 }
 
 /// Returns when nobody can read standard output any more, also while there is nothing to write: a run that works for
@@ -210,9 +227,9 @@ async fn reader_gone() {
 
 impl Ran {
     /// Tells what went wrong, in one line, and gives the exit code. Signals win over everything else.
-    pub fn exit(&self) -> Result<ExitCode, Fail> {
+    pub fn exit(&self, asker: Asker) -> Result<ExitCode, Fail> {
         const OUTPUT_CLOSED: u8 = 141; // 128 + SIGPIPE
-        let go_on = self.go_on();
+        let go_on = self.go_on(asker);
         if let Some(ending) = self.ending {
             tell(&format!("{}{go_on}", ending.word()));
             return Ok(ExitCode::from(ending.exit_code()));
@@ -233,29 +250,39 @@ impl Ran {
         }
         match &self.outcome {
             Some(outcome) if !outcome.is_error => Ok(ExitCode::SUCCESS),
-            Some(outcome) => Err(Fail::new(format!("{}{go_on}", self.cause(outcome)))),
+            Some(outcome) => Err(Fail::new(format!("{}{go_on}", self.cause(outcome, asker)))),
             None => Err(Fail::new(format!("the run ended without a result{go_on}"))),
         }
     }
 
-    /// How to go on with the session, if it is recorded.
-    fn go_on(&self) -> String {
-        let unrecorded =
-            self.outcome.as_ref().is_some_and(|outcome| outcome.terminal == Terminal::Unrecorded);
+    /// How to go on with the session, if it is recorded and that leads anywhere.
+    fn go_on(&self, asker: Asker) -> String {
+        let dead_end = self.outcome.as_ref().is_some_and(|outcome| {
+            let too_large = outcome.error.as_ref().is_some_and(|error| is_too_large(&error.kind));
+            outcome.terminal == Terminal::Unrecorded || too_large
+        });
         match &self.transcript {
-            Some(_) if !unrecorded => format!(" (go on with --resume {})", self.session),
+            Some(_) if !dead_end && asker == Asker::Task => {
+                format!(" (go on with --resume {})", self.session)
+            }
             _ => String::new(),
         }
     }
 
-    fn cause(&self, outcome: &Outcome) -> String {
+    fn cause(&self, outcome: &Outcome, asker: Asker) -> String {
         if let Some(error) = &outcome.error {
             return format!("{error}{}", way_out(error, &self.base_url));
         }
         if !outcome.errors.is_empty() {
-            let more = match outcome.terminal {
-                Terminal::MaxTurns => ": raise --max-turns to let it go on",
-                Terminal::Unrecorded => ": make room or access for it, or use --no-session-persistence",
+            let more = match (outcome.terminal, asker) {
+                (Terminal::MaxTurns, Asker::Task) => ": raise --max-turns to let it go on",
+                (Terminal::MaxTurns, Asker::Demo) => ": raise CLAUDE_CODE_MAX_TURNS",
+                (Terminal::Unrecorded, Asker::Task) => {
+                    ": make room or access for it, or use --no-session-persistence"
+                }
+                (Terminal::Unrecorded, Asker::Demo) => {
+                    ": make room or access for it, or set CLAUDE_CONFIG_DIR to a folder that can be written"
+                }
                 _ => "",
             };
             return format!("{}{more}", outcome.errors.join("; "));
@@ -271,9 +298,24 @@ impl Ran {
 fn way_out(error: &ModelError, base_url: &str) -> String {
     match &error.kind {
         ErrorKind::Authentication => ": check ANTHROPIC_API_KEY (or ANTHROPIC_AUTH_TOKEN)".to_owned(),
-        ErrorKind::NotFound => format!(": check --model and that {base_url} serves it"),
+        ErrorKind::NotFound if error.message.to_lowercase().contains("model") => {
+            format!(": check --model and that {base_url} serves it")
+        }
+        ErrorKind::NotFound => {
+            let version = if base_url.trim_end_matches('/').ends_with("/v1") { ", without /v1" } else { "" };
+            format!(
+                ": check that {base_url} (ANTHROPIC_BASE_URL) is the address in front of /v1/messages{version}"
+            )
+        }
+        kind if is_too_large(kind) => {
+            ": start a new session with less in it (name long files in the prompt instead of piping them in)"
+                .to_owned()
+        }
         ErrorKind::Billing => ": check the account's balance".to_owned(),
         ErrorKind::RateLimited | ErrorKind::Overloaded | ErrorKind::Server => ": try again later".to_owned(),
+        ErrorKind::Connection(TransportErrorKind::Tls) if !error.message.contains("certificate") => {
+            format!(": check that {base_url} (ANTHROPIC_BASE_URL) speaks https, and not http")
+        }
         ErrorKind::Connection(TransportErrorKind::Tls) => {
             ": behind a proxy with its own certificate, name it in NODE_EXTRA_CA_CERTS".to_owned()
         }
@@ -282,4 +324,12 @@ fn way_out(error: &ModelError, base_url: &str) -> String {
         }
         _ => String::new(),
     }
+}
+
+/// More than the model takes, and asking again for the same would not change that.
+fn is_too_large(kind: &ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::PromptTooLong { .. } | ErrorKind::OutputOverflow { .. } | ErrorKind::RequestTooLarge
+    )
 }

@@ -12,6 +12,7 @@ mod demo; // a real task, without a key
 mod mock; // the scripted model as a server
 mod paper; // completions and the manual page
 
+mod closed; // whether anybody could read what is written
 mod fail; // one line of cause, and a way out
 
 use std::process::ExitCode;
@@ -20,6 +21,11 @@ use args::{Args, Command};
 use fail::Fail;
 
 fn main() -> ExitCode {
+    if closed::stdout_was_closed() {
+        // Before anything is asked or spent.
+        return Fail::new("standard output is closed: open it, or send it to a file or to /dev/null")
+            .report();
+    }
     let args = match args::parse(std::env::args_os()) {
         Ok(args) => args,
         Err(code) => return code,

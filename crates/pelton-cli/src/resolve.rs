@@ -46,6 +46,16 @@ impl Env {
         self.0.get(&OsString::from(name)).filter(|value| !value.is_empty()).map(PathBuf::from)
     }
 
+    /// The same without those of these names and beginnings of names.
+    pub fn without(&self, beginnings: &[&str]) -> Self {
+        let meant = |name: &OsString| {
+            let name = name.to_string_lossy();
+            beginnings.iter().any(|beginning| name.starts_with(beginning))
+        };
+        let left = self.0.iter().filter(|(name, _)| !meant(name));
+        Self(left.map(|(name, value)| (name.clone(), value.clone())).collect())
+    }
+
     pub fn colour(&self) -> bool {
         self.get("NO_COLOR").is_none() && self.get("TERM") != Some("dumb")
     }

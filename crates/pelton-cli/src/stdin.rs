@@ -10,14 +10,19 @@ use crate::fail::{Fail, tell};
 
 /// More than this on standard input is a mistake, not a prompt.
 const BYTES_MAX: usize = 10 * 1024 * 1024;
-/// How long a pipe that says nothing is waited for: some callers leave one open and never write.
-const FIRST_BYTE_WAIT: Duration = Duration::from_secs(3);
+/// How long a pipe that says nothing is waited for when the argument is a prompt already: some callers leave one open
+/// and never write.
+const FIRST_BYTE_WAIT_BESIDE: Duration = Duration::from_secs(3);
+/// The same when the prompt can only come from there. A slow producer deserves more time, but a program that nobody
+/// will ever write to must say so within five seconds, and the two cannot be told apart.
+const FIRST_BYTE_WAIT_ALONE: Duration = Duration::from_millis(4500);
 
 /// The prompt: the argument, what comes on standard input, or both, one after the other.
 pub(crate) async fn prompt(args: &RunArgs) -> Result<String, Fail> {
     let argument = args.prompt.as_deref().filter(|text| !text.trim().is_empty());
     let mut silent = "";
-    let piped = match read().await {
+    let first_byte_wait = if argument.is_some() { FIRST_BYTE_WAIT_BESIDE } else { FIRST_BYTE_WAIT_ALONE };
+    let piped = match read(first_byte_wait).await {
         Ok(Piped::Text(text)) => Some(text),
         Ok(Piped::Terminal) => None,
         Ok(Piped::Silent) => {
@@ -26,7 +31,7 @@ pub(crate) async fn prompt(args: &RunArgs) -> Result<String, Fail> {
                     "warning: nothing came on standard input for 3 s; going on without it (use '< /dev/null' to say so)",
                 );
             }
-            silent = " (nothing came there for 3 s)";
+            silent = " (nothing came there for 4.5 s: if what writes to it is slow, let it write to a file, and use '< file')";
             None
         }
         Err(fail) if argument.is_some() && fail.recoverable => {
@@ -73,7 +78,7 @@ struct Unreadable {
     recoverable: bool,
 }
 
-async fn read() -> Result<Piped, Unreadable> {
+async fn read(first_byte_wait: Duration) -> Result<Piped, Unreadable> {
     if std::io::stdin().is_terminal() {
         return Ok(Piped::Terminal);
     }
@@ -96,7 +101,7 @@ async fn read() -> Result<Piped, Unreadable> {
         }
     });
     let mut bytes = Vec::new();
-    let mut next = match tokio::time::timeout(FIRST_BYTE_WAIT, pieces.recv()).await {
+    let mut next = match tokio::time::timeout(first_byte_wait, pieces.recv()).await {
         Ok(first) => first,
         Err(_) => return Ok(Piped::Silent),
     };
@@ -116,7 +121,8 @@ async fn read() -> Result<Piped, Unreadable> {
         }
         next = pieces.recv().await;
     }
-    let text = String::from_utf8(bytes)
-        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-    Ok(Piped::Text(text))
+    Ok(Piped::Text(String::from_utf8(bytes).unwrap_or_else(|error| {
+        tell("warning: standard input is not all UTF-8; what cannot be read is replaced by \u{fffd}");
+        String::from_utf8_lossy(error.as_bytes()).into_owned()
+    })))
 }

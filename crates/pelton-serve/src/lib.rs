@@ -10,9 +10,9 @@ mod plain; // untrusted text made safe for a terminal
 mod progress; // what the tools are doing, as a tree
 mod text; // plain text, for people and pipes
 
-mod out; // a writer with a queue: a slow reader never blocks the engine
+mod out; // writers with a queue: a slow reader never blocks the engine
 
-pub use out::{Closed, Out, WriteError};
+pub use out::{Streams, WriteError};
 pub use outcome::start_failure;
 pub use plain::plain;
 pub use print::{Format, PrintOptions, print};

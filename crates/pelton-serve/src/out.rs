@@ -1,5 +1,5 @@
-//! A writer behind a bounded queue, on a thread of its own: writing to a pipe may block for as long as its reader
-//! likes, and must not hold up signals, timers or the model's stream meanwhile.
+//! Standard output and standard error behind bounded queues, on threads of their own: writing to a pipe may block for
+//! as long as its reader likes, and must not hold up signals, timers or the model's stream meanwhile.
 
 use std::io::Write;
 
@@ -8,11 +8,12 @@ use tokio::sync::{mpsc, oneshot};
 /// Pieces waiting for a slow reader before the front end waits.
 const PIECES_QUEUED_MAX: usize = 256;
 
-/// Writes in order, on a thread of its own.
+/// Where a front end writes: what was asked for on one stream, what people may want to know on the other.
 #[derive(Debug)]
-pub struct Out {
-    queue: mpsc::Sender<Vec<u8>>,
-    ended: oneshot::Receiver<Result<(), WriteError>>,
+pub struct Streams {
+    out: Queue,
+    /// Absent when one thread writes both.
+    err: Option<Queue>,
 }
 
 /// The reader is gone, or there is no room.
@@ -36,57 +37,121 @@ impl From<std::io::ErrorKind> for WriteError {
     }
 }
 
-/// Nothing can be written any more; [`Out::finish`] says why.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Closed;
+impl Streams {
+    /// Two streams with readers of their own: a slow one does not hold up the other.
+    pub fn apart(out: impl Write + Send + 'static, err: impl Write + Send + 'static) -> Self {
+        Self { out: Queue::start(out, std::io::sink()), err: Some(Queue::start(err, std::io::sink())) }
+    }
 
-impl Out {
-    /// Starts writing to `writer`.
-    pub fn start(mut writer: impl Write + Send + 'static) -> Self {
-        let (queue, mut pieces) = mpsc::channel::<Vec<u8>>(PIECES_QUEUED_MAX);
+    /// Two streams that people see on one screen: what is written first is seen first, whichever stream it is on.
+    pub fn together(out: impl Write + Send + 'static, err: impl Write + Send + 'static) -> Self {
+        Self { out: Queue::start(out, err), err: None }
+    }
+
+    /// Queues bytes for standard output, waiting while the queue is full. That they cannot be written is told by
+    /// [`closed`](Self::closed) and [`finish`](Self::finish).
+    pub async fn out(&self, bytes: Vec<u8>) {
+        self.out.put(Piece::Main(bytes)).await;
+    }
+
+    /// The same for standard error. What is written there is a courtesy: that nobody reads it changes nothing.
+    pub async fn err(&self, bytes: Vec<u8>) {
+        match &self.err {
+            Some(err) => err.put(Piece::Main(bytes)).await,
+            None => self.out.put(Piece::Beside(bytes)).await,
+        }
+    }
+
+    /// Returns when nothing can be written to standard output any more.
+    pub async fn closed(&self) {
+        self.out.pieces.closed().await;
+    }
+
+    /// Waits until everything is written, and tells whether all of standard output was. May be dropped: what is not
+    /// written by then may be lost.
+    pub async fn finish(self) -> Result<(), WriteError> {
+        let Self { out, err } = self;
+        let err = async {
+            if let Some(err) = err {
+                // Courtesy, as above.
+                let _ = err.finish().await;
+            }
+        };
+        futures::future::join(out.finish(), err).await.0
+    }
+}
+
+enum Piece {
+    Main(Vec<u8>),
+    /// For the other writer of the same thread.
+    Beside(Vec<u8>),
+}
+
+#[derive(Debug)]
+struct Queue {
+    pieces: mpsc::Sender<Piece>,
+    ended: oneshot::Receiver<Result<(), WriteError>>,
+}
+
+impl Queue {
+    fn start(mut main: impl Write + Send + 'static, mut beside: impl Write + Send + 'static) -> Self {
+        let (pieces_in, mut pieces) = mpsc::channel(PIECES_QUEUED_MAX);
         let (tell_end, ended) = oneshot::channel();
         // Nobody waits for the thread itself: blocked by a reader that does not read, it ends with the process.
         std::thread::spawn(move || {
-            let written = write_all(&mut writer, &mut pieces);
+            let written = write_all(&mut main, &mut beside, &mut pieces);
             // The cause is there before anybody can notice that the queue is closed.
             let _ = tell_end.send(written);
             drop(pieces);
         });
-        Self { queue, ended }
+        Self { pieces: pieces_in, ended }
     }
 
-    /// Queues bytes, waiting while the queue is full.
-    pub async fn write(&self, bytes: Vec<u8>) -> Result<(), Closed> {
-        if bytes.is_empty() {
-            return Ok(());
+    async fn put(&self, piece: Piece) {
+        let (Piece::Main(bytes) | Piece::Beside(bytes)) = &piece;
+        if !bytes.is_empty() {
+            // A closed queue is told by its end.
+            let _ = self.pieces.send(piece).await;
         }
-        self.queue.send(bytes).await.map_err(|_| Closed)
     }
 
-    /// Returns when nothing can be written any more.
-    pub async fn closed(&self) {
-        self.queue.closed().await;
-    }
-
-    /// Waits until everything is written. May be dropped: what is not written by then may be lost.
-    pub async fn finish(self) -> Result<(), WriteError> {
-        let Self { queue, ended } = self;
-        drop(queue);
+    async fn finish(self) -> Result<(), WriteError> {
+        let Self { pieces, ended } = self;
+        drop(pieces);
         ended.await.unwrap_or_else(|_| {
             Err(WriteError { kind: std::io::ErrorKind::Other, message: "the writer stopped".to_owned() })
         })
     }
 }
 
-fn write_all(writer: &mut impl Write, pieces: &mut mpsc::Receiver<Vec<u8>>) -> Result<(), WriteError> {
+/// Ends with the first failure of `main`.
+fn write_all(
+    main: &mut impl Write,
+    beside: &mut impl Write,
+    pieces: &mut mpsc::Receiver<Piece>,
+) -> Result<(), WriteError> {
     let mut waiting = Vec::new();
-    // All that is waiting goes out in one write.
     while let Some(first) = pieces.blocking_recv() {
-        waiting.extend_from_slice(&first);
-        while let Ok(next) = pieces.try_recv() {
-            waiting.extend_from_slice(&next);
+        let mut next = Some(first);
+        while let Some(piece) = next {
+            match piece {
+                Piece::Main(bytes) => waiting.extend_from_slice(&bytes),
+                Piece::Beside(bytes) => {
+                    write_out(main, &mut waiting)?;
+                    let _ = beside.write_all(&bytes).and_then(|()| beside.flush());
+                }
+            }
+            next = pieces.try_recv().ok();
         }
-        writer.write_all(&waiting).and_then(|()| writer.flush())?;
+        // All that was waiting goes out in one write.
+        write_out(main, &mut waiting)?;
+    }
+    Ok(())
+}
+
+fn write_out(writer: &mut impl Write, waiting: &mut Vec<u8>) -> std::io::Result<()> {
+    if !waiting.is_empty() {
+        writer.write_all(waiting).and_then(|()| writer.flush())?;
         waiting.clear();
     }
     Ok(())
@@ -94,6 +159,8 @@ fn write_all(writer: &mut impl Write, pieces: &mut mpsc::Receiver<Vec<u8>>) -> R
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
     use super::*;
 
     /// Takes so many bytes, then fails.
@@ -114,22 +181,62 @@ mod tests {
         }
     }
 
+    /// What two writers wrote, in the order in which they did.
+    #[derive(Clone, Default)]
+    struct Screen(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Screen {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
     #[tokio::test]
-    async fn a_failure_closes_the_queue_and_the_cause_is_told_at_the_end() {
-        let out = Out::start(Small(3));
-        assert_eq!(out.write(b"four".to_vec()).await, Ok(()));
-        out.closed().await;
-        assert_eq!(out.write(b"more".to_vec()).await, Err(Closed));
-        assert_eq!(out.finish().await.unwrap_err().kind, std::io::ErrorKind::StorageFull);
+    async fn a_failure_closes_the_stream_and_the_cause_is_told_at_the_end() {
+        let streams = Streams::apart(Small(3), std::io::sink());
+        streams.out(b"four".to_vec()).await;
+        streams.closed().await;
+        streams.out(b"more".to_vec()).await;
+        assert_eq!(streams.finish().await.unwrap_err().kind, std::io::ErrorKind::StorageFull);
     }
 
     #[tokio::test]
     async fn a_failure_of_the_last_write_is_not_lost() {
-        let out = Out::start(Small(3));
-        assert_eq!(out.write(b"four".to_vec()).await, Ok(()));
-        assert_eq!(out.finish().await.unwrap_err().kind, std::io::ErrorKind::StorageFull);
-        let out = Out::start(Small(4));
-        assert_eq!(out.write(b"four".to_vec()).await, Ok(()));
-        assert!(out.finish().await.is_ok());
+        for streams in
+            [Streams::apart(Small(3), std::io::sink()), Streams::together(Small(3), std::io::sink())]
+        {
+            streams.out(b"four".to_vec()).await;
+            assert_eq!(streams.finish().await.unwrap_err().kind, std::io::ErrorKind::StorageFull);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_standard_error_that_fails_harms_nothing() {
+        for streams in [Streams::apart(Small(4), Small(0)), Streams::together(Small(4), Small(0))] {
+            streams.err(b"notice".to_vec()).await;
+            streams.out(b"four".to_vec()).await;
+            assert!(streams.finish().await.is_ok());
+        }
+    }
+
+    #[tokio::test]
+    async fn on_one_screen_what_is_written_first_is_seen_first() {
+        let screen = Screen::default();
+        let streams = Streams::together(screen.clone(), screen.clone());
+        let mut expected = String::new();
+        for turn in 0..1000 {
+            let (out, err) = (format!("words {turn}\n"), format!("! notice {turn}\n"));
+            expected += &out;
+            expected += &err;
+            streams.out(out.into_bytes()).await;
+            streams.err(err.into_bytes()).await;
+        }
+        assert!(streams.finish().await.is_ok());
+        assert_eq!(String::from_utf8(screen.0.lock().unwrap().clone()).unwrap(), expected);
     }
 }

@@ -2,7 +2,7 @@
 //! the cursor, change the title or write to the clipboard.
 
 /// The text without control characters and escape sequences; tabs and line ends stay. Invisible characters that
-/// reorder or hide text are shown as `<U+202E>`.
+/// reorder or hide text are shown as `<U+202E>`. Joiners stay where scripts and emoji need them.
 pub fn plain(text: &str) -> String {
     Plain::default().of(text)
 }
@@ -11,6 +11,8 @@ pub fn plain(text: &str) -> String {
 #[derive(Debug, Default)]
 pub(crate) struct Plain {
     inside: Inside,
+    /// The last character shown may have a joiner behind it.
+    joinable: bool,
 }
 
 /// What the next character is part of.
@@ -45,28 +47,35 @@ impl Plain {
                 // The terminator is a sequence of two characters; any other ends the string as well.
                 (Inside::String, c) if c != '\n' && c != '\u{1b}' => Inside::String,
                 // Anything that does not belong where it stands ends what it stands in.
-                (_, c) => shown(c, &mut safe),
+                (_, c) => self.outside(c, &mut safe),
             };
         }
         safe
     }
-}
 
-/// A character outside of sequences: shows it, or begins one.
-fn shown(c: char, safe: &mut String) -> Inside {
-    match c {
-        '\t' | '\n' => safe.push(c),
-        '\u{1b}' => return Inside::Escape,
-        // The same sequences exist as single characters.
-        '\u{9b}' => return Inside::Control,
-        '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}' => return Inside::String,
-        c if c.is_control() => {}
-        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' => {
-            safe.push_str(&format!("<U+{:04X}>", u32::from(c)));
+    /// A character outside of sequences: shows it, or begins one.
+    fn outside(&mut self, c: char, safe: &mut String) -> Inside {
+        let joinable = std::mem::take(&mut self.joinable);
+        match c {
+            '\t' | '\n' => safe.push(c),
+            '\u{1b}' => return Inside::Escape,
+            // The same sequences exist as single characters.
+            '\u{9b}' => return Inside::Control,
+            '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}' => return Inside::String,
+            c if c.is_control() => {}
+            // Persian words and families of emoji are written with joiners. Between Latin letters, or one after the
+            // other, they mean nothing and only hide that two words differ.
+            '\u{200c}' | '\u{200d}' if joinable => safe.push(c),
+            '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' => {
+                safe.push_str(&format!("<U+{:04X}>", u32::from(c)));
+            }
+            c => {
+                self.joinable = !c.is_ascii();
+                safe.push(c);
+            }
         }
-        c => safe.push(c),
+        Inside::Text
     }
-    Inside::Text
 }
 
 #[cfg(test)]
@@ -92,6 +101,10 @@ mod tests {
             ("a\u{202e}b", "a<U+202E>b"),
             ("zero\u{200b}width", "zero<U+200B>width"),
             ("日本語 é 👍", "日本語 é 👍"),
+            ("👩\u{200d}👩\u{200d}👧 ❤\u{fe0f}\u{200d}🔥", "👩\u{200d}👩\u{200d}👧 ❤\u{fe0f}\u{200d}🔥"),
+            ("می\u{200c}خواهم", "می\u{200c}خواهم"),
+            ("pass\u{200d}word", "pass<U+200D>word"),
+            ("é\u{200d}\u{200d}", "é\u{200d}<U+200D>"),
         ] {
             assert_eq!(plain(text), expected, "{text:?}");
             // Wherever it is cut.

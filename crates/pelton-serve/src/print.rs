@@ -5,9 +5,10 @@ use std::sync::Arc;
 use futures::StreamExt;
 use pelton::{Engine, Event, Outcome, Prompt};
 use pelton_model::World;
+use tokio::time::Instant;
 
 use crate::frames::Frames;
-use crate::out::Out;
+use crate::out::Streams;
 use crate::text::Text;
 
 /// What is written to standard output.
@@ -34,21 +35,20 @@ pub struct PrintOptions {
     pub loop_events: bool,
     /// Standard output is a terminal: text is streamed.
     pub out_is_terminal: bool,
-    /// Standard error is a terminal: what the tools do is shown there.
-    pub err_is_terminal: bool,
+    /// What the tools do is shown on standard error.
+    pub shows_progress: bool,
     /// Colours are welcome on standard error.
     pub colour: bool,
 }
 
-/// Submits a prompt and shows what comes of it. If `out` can no longer be written, the submission is interrupted
-/// and recorded as such: the conversation is not lost with its reader. [`Out::finish`] tells the cause.
+/// Submits a prompt and shows what comes of it. If standard output can no longer be written, the submission is
+/// interrupted and recorded as such: the conversation is not lost with its reader. [`Streams::finish`] tells the cause.
 pub async fn print(
     engine: &mut Engine,
     prompt: Prompt,
     options: &PrintOptions,
     world: Arc<dyn World>,
-    out: &Out,
-    err: &Out,
+    streams: &Streams,
 ) -> Option<Arc<Outcome>> {
     let interrupter = engine.interrupter();
     let mut shown = match options.format {
@@ -68,12 +68,16 @@ pub async fn print(
         let event = tokio::select! {
             biased;
             // Seen at once, also while a tool runs for minutes and nothing is there to write.
-            () = out.closed(), if read => {
+            () = streams.closed(), if read => {
                 read = false;
                 interrupter.interrupt();
                 continue;
             }
             event = events.next() => event,
+            () = until(shown.announces_at()), if read => {
+                put(shown.announce(), streams).await;
+                continue;
+            }
         };
         let Some(event) = event else { return outcome };
         if let Event::Result(result) = &event {
@@ -83,12 +87,21 @@ pub async fn print(
             // Nobody reads any more; the rest of the events only brings the submission to its end.
             continue;
         }
-        let Pieces { to_out, to_err } = shown.of(&event);
-        // Progress is a courtesy: a closed standard error is no reason to stop.
-        let _ = err.write(to_err).await;
-        // Noticed above.
-        let _ = out.write(to_out).await;
+        put(shown.of(&event), streams).await;
     }
+}
+
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Standard output first: a notice is about what was said before it.
+async fn put(Pieces { to_out, to_err }: Pieces, streams: &Streams) {
+    streams.out(to_out).await;
+    streams.err(to_err).await;
 }
 
 /// What one event puts where.
@@ -110,6 +123,21 @@ impl Shown {
             Self::Text(text) => text.of(event),
             Self::Json(collected) => Pieces { to_out: collected.of(event), to_err: Vec::new() },
             Self::Lines(frames) => Pieces { to_out: frames.of(event), to_err: Vec::new() },
+        }
+    }
+
+    /// When there is something to tell although nothing has happened.
+    fn announces_at(&self) -> Option<Instant> {
+        match self {
+            Self::Text(text) => text.announces_at(),
+            Self::Json(_) | Self::Lines(_) => None,
+        }
+    }
+
+    fn announce(&mut self) -> Pieces {
+        match self {
+            Self::Text(text) => text.announce(),
+            Self::Json(_) | Self::Lines(_) => Pieces::default(),
         }
     }
 }

@@ -1,65 +1,108 @@
-//! What the tools are doing, as a tree of lines: `├─ Reading src/main.rs · 120 lines`. Lines are written once and
-//! never redrawn.
+//! What the tools are doing, as a tree of lines that are written once and never redrawn: one for each call that has
+//! ended, one before it if it takes long, and one for the end.
+//!
+//! ```text
+//! ├─ Reading src/main.rs · 120 lines
+//! │  Running cargo test …
+//! ├─ Running cargo test · 14 lines · 8.2 s
+//! └─ 3 turns · 2 tool calls · 12 s
+//! ```
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pelton::event::{Event, ToolStarted};
+use pelton::event::{Event, Outcome, ToolStarted};
 use pelton::history::{Entry, Kind};
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::plain::plain;
 
 /// Characters of a command or path shown on one line.
 const SUBJECT_CHARS_MAX: usize = 100;
 
+/// When nothing has happened for this long, the calls that run are named: people want to know what they wait for.
+const QUIET_MAX: Duration = Duration::from_secs(1);
+
 pub(crate) struct Progress {
     colour: bool,
-    /// What each running call is doing.
-    running: HashMap<Arc<str>, String>,
+    /// In the order in which they began. The engine bounds how many run.
+    running: Vec<Running>,
+    /// When something last happened.
+    quiet_since: Instant,
+    /// The tree has begun, so that it wants an end.
+    begun: bool,
+}
+
+struct Running {
+    call: Arc<str>,
+    doing: String,
+    since: Instant,
+    announced: bool,
 }
 
 impl Progress {
     pub fn new(colour: bool) -> Self {
-        Self { colour, running: HashMap::new() }
+        Self { colour, running: Vec::new(), quiet_since: Instant::now(), begun: false }
     }
 
-    /// The lines an event adds.
+    /// The line an event adds.
     pub fn of(&mut self, event: &Event) -> String {
+        let now = Instant::now();
+        match event {
+            // More output of a command that runs is not shown, and so is no news.
+            Event::ToolProgress { .. } => return String::new(),
+            _ => self.quiet_since = now,
+        }
         match event {
             Event::ToolStarted(started) => {
-                let doing = doing(started);
-                // Commands may take long: they are announced. Everything else is told when it is done.
-                let line =
-                    if &*started.tool == "Bash" { self.line("├─ ", &doing, "") } else { String::new() };
-                self.running.insert(Arc::clone(&started.call), doing);
-                line
+                let (call, doing) = (Arc::clone(&started.call), doing(started));
+                self.running.push(Running { call, doing, since: now, announced: false });
+                String::new()
             }
             Event::Message(entry) => match &entry.kind {
-                Kind::ToolResult { call, is_error } => self.ended(call, *is_error, entry),
+                Kind::ToolResult { call, is_error } => self.ended(call, *is_error, entry, now),
                 _ => String::new(),
             },
+            Event::Result(outcome) if self.begun => self.line("└─ ", "", &summary(outcome)),
             _ => String::new(),
         }
     }
 
-    fn ended(&mut self, call: &Arc<str>, is_error: bool, entry: &Entry) -> String {
-        let doing = self.running.remove(call).unwrap_or_else(|| "Call".to_owned());
-        let told = if is_error { format!("failed: {}", first_line(entry)) } else { measure(entry) };
-        if doing.starts_with("Running ") {
-            return self.line("│  ", "", &told);
-        }
-        self.line("├─ ", &doing, &told)
+    /// When [`announce`](Self::announce) has something to tell, unless something happens before.
+    pub fn announces_at(&self) -> Option<Instant> {
+        let waiting = self.running.iter().any(|running| !running.announced);
+        waiting.then(|| self.quiet_since + QUIET_MAX)
     }
 
-    fn line(&self, branch: &str, doing: &str, told: &str) -> String {
-        let dot = if doing.is_empty() || told.is_empty() { "" } else { " · " };
-        if self.colour {
-            format!("\u{1b}[2m{branch}\u{1b}[0m{doing}\u{1b}[2m{dot}{told}\u{1b}[0m\n")
-        } else {
-            format!("{branch}{doing}{dot}{told}\n")
+    /// Names the calls that run and were not named yet.
+    pub fn announce(&mut self) -> String {
+        let unnamed = self.running.iter_mut().filter(|running| !running.announced);
+        let unnamed: Vec<String> = unnamed
+            .map(|running| {
+                running.announced = true;
+                format!("{} …", running.doing)
+            })
+            .collect();
+        unnamed.iter().map(|doing| self.line("│  ", doing, "")).collect()
+    }
+
+    fn ended(&mut self, call: &Arc<str>, is_error: bool, entry: &Entry, now: Instant) -> String {
+        let at = self.running.iter().position(|running| running.call == *call);
+        let running = at.map(|at| self.running.remove(at));
+        let doing = running.as_ref().map_or("Call", |running| &running.doing);
+        let mut told = if is_error { format!("failed: {}", first_line(entry)) } else { measure(entry) };
+        if let Some(running) = running.as_ref().filter(|running| running.announced) {
+            told += &format!(" · {}", seconds(now - running.since));
         }
+        self.line("├─ ", doing, &told)
+    }
+
+    fn line(&mut self, branch: &str, doing: &str, told: &str) -> String {
+        self.begun = true;
+        let dot = if doing.is_empty() || told.is_empty() { "" } else { " · " };
+        let (dim, normal) = if self.colour { ("\u{1b}[2m", "\u{1b}[0m") } else { ("", "") };
+        format!("{dim}{branch}{normal}{doing}{dim}{dot}{told}{normal}\n")
     }
 }
 
@@ -72,6 +115,21 @@ pub(crate) fn seconds(duration: Duration) -> String {
     } else {
         format!("{} s", duration.as_secs())
     }
+}
+
+fn summary(outcome: &Outcome) -> String {
+    let mut parts = vec![counted(outcome.num_turns, "turn"), counted(outcome.tool_calls, "tool call")];
+    match outcome.retries {
+        0 => {}
+        1 => parts.push("1 retry".to_owned()),
+        retries => parts.push(format!("{retries} retries")),
+    }
+    parts.push(seconds(outcome.duration));
+    parts.join(" · ")
+}
+
+fn counted(count: u32, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 fn doing(started: &ToolStarted) -> String {
@@ -108,8 +166,6 @@ fn first_line(entry: &Entry) -> String {
 }
 
 fn measure(entry: &Entry) -> String {
-    match result_text(entry).lines().count() {
-        1 => "1 line".to_owned(),
-        lines => format!("{lines} lines"),
-    }
+    let lines = result_text(entry).lines().count();
+    counted(u32::try_from(lines).unwrap_or(u32::MAX), "line")
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use pelton::Terminal;
 use pelton::event::{Event, Outcome};
 use pelton_model::{DeltaKind, Notice};
+use tokio::time::Instant;
 
 use crate::plain::{Plain, plain};
 use crate::print::{Pieces, PrintOptions};
@@ -27,7 +28,7 @@ impl Text {
     pub fn new(options: &PrintOptions) -> Self {
         Self {
             streams: options.out_is_terminal,
-            shows_progress: options.err_is_terminal,
+            shows_progress: options.shows_progress,
             progress: Progress::new(options.colour),
             answer: Plain::default(),
             mid_line: false,
@@ -49,10 +50,6 @@ impl Text {
                 }
                 _ => {}
             },
-            Event::Message(_) | Event::ToolStarted(_) | Event::ToolProgress { .. } if self.shows_progress => {
-                let lines = self.progress.of(event);
-                self.note(lines, &mut pieces);
-            }
             Event::Retry(notice) => self.retry(notice, &mut pieces),
             Event::Stalled { silent_for } => {
                 self.note(format!("… nothing from the model for {}\n", seconds(*silent_for)), &mut pieces);
@@ -66,6 +63,21 @@ impl Text {
             Event::Result(outcome) => self.result(outcome, &mut pieces),
             _ => {}
         }
+        if self.shows_progress {
+            let line = self.progress.of(event);
+            self.note(line, &mut pieces);
+        }
+        pieces
+    }
+
+    pub fn announces_at(&self) -> Option<Instant> {
+        self.progress.announces_at().filter(|_| self.shows_progress)
+    }
+
+    pub fn announce(&mut self) -> Pieces {
+        let mut pieces = Pieces::default();
+        let lines = self.progress.announce();
+        self.note(lines, &mut pieces);
         pieces
     }
 

@@ -24,7 +24,7 @@ use crate::limits::{
     REPORTS_QUEUED_MAX, WINDOW_TOKENS_UNKNOWN_MODEL,
 };
 use crate::options::Options;
-use crate::permission::Gate;
+use crate::permission::{Gate, Readable};
 use crate::session::{Session, content};
 use crate::tools::bench::Bench;
 use crate::tools::executor::Executor;
@@ -327,6 +327,7 @@ impl Engine {
                 call_id: Arc::from(""),
                 cwd: self.cwd.clone(),
                 roots: roots.into(),
+                readable: Readable::everything(),
                 env: options.env.clone().into(),
                 files: Arc::clone(&self.files),
                 spill_dir,

@@ -16,6 +16,7 @@ pub mod context; // what the model is told besides the conversation
 pub mod history; // what was said: pure data
 pub mod transcript; // what was said, on disk
 pub mod limits; // every number that bounds something
+mod places; // where a path leads
 mod account; // what it costs
 mod session; // history and transcript, always in step
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pelton::limits::ToolLimits;
+use pelton::permission::Readable;
 use pelton::tools::builtin;
 use pelton::tools::file_memory::FileMemory;
 use pelton::tools::{Output, Progress, ResultBlock, Tool, ToolCx};
@@ -21,6 +22,7 @@ fn session(dir: &Path) -> ToolCx {
         call_id: "toolu_large".into(),
         cwd: dir.to_path_buf(),
         roots: [dir.to_path_buf()].into(),
+        readable: Readable::everything(),
         env: [(OsString::from("PATH"), OsString::from("/usr/local/bin:/usr/bin:/bin"))].into(),
         files: Arc::new(FileMemory::new()),
         spill_dir: dir.join("spill"),

@@ -56,6 +56,19 @@ fn on_screens(mut command: Command) -> (Option<i32>, String, String) {
     (ran.code, out.read(), err.read())
 }
 
+/// Runs with both on one terminal, as people do; what is seen, without the colours.
+fn on_one_screen(mut command: Command) -> (Option<i32>, String) {
+    let screen = Screen::new();
+    let running = command.stdin(screen.device()).stdout(screen.device()).stderr(screen.device()).start();
+    drop(command);
+    let ran = running.end();
+    (ran.code, without_colours(&screen.read()))
+}
+
+fn without_colours(shown: &str) -> String {
+    shown.replace("\u{1b}[2m", "").replace("\u{1b}[0m", "")
+}
+
 fn looker() -> ScriptedModel {
     let bash = tool("Bash", json!({"command": "echo out; false", "description": "Look"}));
     model(
@@ -71,17 +84,76 @@ const ALLOWED: [&str; 3] = ["look", "--allowedTools", "Bash(*)"];
 fn loop_Z3_a_terminal_shows_the_answer_and_a_tree_of_what_the_tools_do() {
     let (place, model) = (Place::new(), looker());
     place.put("notes.txt", "hello\n");
-    let (code, out, err) = on_screens(place.task(&model, ALLOWED));
+    let (code, shown) = on_one_screen(place.task(&model, ALLOWED));
     assert_eq!(code, Some(0));
     // A line of the tree starts on a line of its own, so the words before it end one.
-    assert_eq!(out, "Let me look.\nIt says hello.\n");
-    let colourless = err.replace("\u{1b}[2m", "").replace("\u{1b}[0m", "");
-    assert_ne!(colourless, err, "colours are welcome on a terminal");
-    let lines: Vec<&str> = colourless.lines().collect();
-    assert_eq!(lines.len(), 3, "{colourless}");
-    assert!(lines.contains(&"├─ Reading notes.txt · 1 line"), "{colourless}");
-    assert!(lines.contains(&"├─ Running echo out; false"), "{colourless}");
-    assert!(lines.iter().any(|line| line.starts_with("│  failed: Exit code 1")), "{colourless}");
+    let (told, took) = shown.trim_end().rsplit_once(" · ").unwrap();
+    let expected = "Let me look.\n├─ Reading notes.txt · 1 line\n├─ Running echo out; false · failed: Exit code 1…\n\
+                    It says hello.\n└─ 3 turns · 2 tool calls";
+    assert_eq!(told, expected);
+    assert!(took.ends_with(" ms") || took.ends_with(" s"), "{took}");
+}
+
+/// Two threads that write to one terminal would mix words and notices, but not every time.
+#[test]
+fn loop_Z3_every_notice_and_every_tool_starts_on_a_line_of_its_own() {
+    let runs: Vec<JoinHandle<(Option<i32>, String)>> = (0..6)
+        .map(|_| std::thread::spawn(|| on_one_screen(Place::new().pelton(["demo", "--fault", "cut"]))))
+        .collect();
+    for run in runs {
+        let (code, shown) = run.join().unwrap();
+        assert_eq!(code, Some(0), "{shown}");
+        for mark in ["! the connection", "├─ ", "└─ "] {
+            let (all, starts) =
+                (shown.matches(mark).count(), shown.lines().filter(|line| line.starts_with(mark)).count());
+            assert!(all > 0 && all == starts, "{mark}: {starts} of {all} start a line\n{shown}");
+        }
+        // What was said before a notice stands before it, and what was said after it, after it.
+        let lines: Vec<&str> = shown.lines().collect();
+        let first = lines.iter().position(|line| line.starts_with("! ")).unwrap();
+        assert!(lines[first - 1].starts_with("The failing checks"), "{shown}");
+        assert!(lines[first].ends_with("; the answer starts again"), "{shown}");
+        assert!(lines[first + 1].starts_with("The failing checks"), "{shown}");
+    }
+}
+
+#[test]
+fn a_command_that_takes_long_is_announced() {
+    let place = Place::new();
+    let bash = |command: &str| tool("Bash", json!({"command": command, "description": "Wait"}));
+    let model =
+        model(Script::new().reply([bash("sleep 1.6; echo slow"), bash("echo fast")]).reply([text("Done.")]));
+    let (code, shown) = on_one_screen(place.task(&model, ALLOWED));
+    assert_eq!(code, Some(0));
+    let lines: Vec<&str> = shown.lines().collect();
+    // The second waits for the first, and says nothing before its end.
+    assert_eq!(lines[0], "│  Running sleep 1.6; echo slow …", "{shown}");
+    assert!(lines[1].starts_with("├─ Running sleep 1.6; echo slow · 1 line · "), "{shown}");
+    assert_eq!(lines[2..4], ["├─ Running echo fast · 1 line", "Done."], "{shown}");
+    assert!(lines[4].starts_with("└─ "), "{shown}");
+    assert_eq!(lines.len(), 5, "{shown}");
+}
+
+#[test]
+fn an_answer_without_tools_has_no_tree() {
+    let (place, model) = (Place::new(), model(Script::new().reply([text("Hello.")])));
+    assert_eq!(on_one_screen(place.task(&model, ["talk"])), (Some(0), "Hello.\n".to_owned()));
+}
+
+#[test]
+fn what_scripts_and_emoji_need_to_join_stays() {
+    let words = "می\u{200c}خواهم 👩\u{200d}👧";
+    let (place, model) = (Place::new(), model(Script::new().reply([text(words)])));
+    assert_eq!(on_one_screen(place.task(&model, ["talk"])), (Some(0), format!("{words}\n")));
+}
+
+#[test]
+fn colours_are_welcome_on_a_terminal() {
+    let (place, model) = (Place::new(), looker());
+    place.put("notes.txt", "hello\n");
+    let (code, out, err) = on_screens(place.task(&model, ALLOWED));
+    assert_eq!((code, out.as_str()), (Some(0), "Let me look.\nIt says hello.\n"));
+    assert!(without_colours(&err).len() < err.len(), "{err}");
 }
 
 #[test]
@@ -152,7 +224,7 @@ fn hostile_words_never_reach_a_terminal_as_they_are() {
     let (code, out, err) = on_screens(place.task(&server, ALLOWED));
     assert_eq!(code, Some(0));
     for sent in [&out, &err] {
-        let ours = sent.replace("\u{1b}[2m", "").replace("\u{1b}[0m", "");
+        let ours = without_colours(sent);
         let bad: Vec<char> =
             ours.chars().filter(|c| (c.is_control() && *c != '\n') || *c == '\u{202e}').collect();
         assert!(bad.is_empty(), "{bad:?} in {ours:?}");

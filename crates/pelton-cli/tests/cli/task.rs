@@ -125,7 +125,10 @@ fn bytes_that_are_no_text_are_replaced() {
     std::fs::write(place.work().join("bytes"), b"caf\xe9").unwrap();
     let mut command = place.task(&model, []);
     command.stdin(std::fs::File::open(place.work().join("bytes")).unwrap());
-    assert_eq!(command.run().well(), "hello\n");
+    let ran = command.run();
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "hello\n"));
+    assert_eq!(ran.err.lines().count(), 1, "{}", ran.err);
+    assert!(ran.err.starts_with("warning: standard input is not all UTF-8"), "{}", ran.err);
     assert_eq!(asked(&model), "caf\u{fffd}");
 }
 
@@ -157,8 +160,17 @@ fn an_input_that_stays_silent_is_not_waited_for() {
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "hello\n"));
     assert!(ran.err.starts_with("warning: nothing came on standard input for 3 s"), "{}", ran.err);
     assert!(ran.took < Duration::from_secs(5), "{:?}", ran.took);
-    blank.failed(1, &["no prompt", "nothing came there"]);
+    blank.failed(1, &["no prompt", "as an argument", "nothing came there", "'< file'"]);
     assert!(blank.took < Duration::from_secs(5), "{:?}", blank.took);
+}
+
+#[test]
+fn a_slow_input_is_waited_for_when_it_is_the_prompt() {
+    let (place, model) = (Place::new(), hello());
+    // Longer than it would be waited for beside an argument; and longer still for the rest, once it has begun.
+    let mut command = place.shell("(sleep 3.3; echo first; sleep 5; echo second) | \"$PELTON\" -p");
+    assert_eq!(command.asks(&model).run().well(), "hello\n");
+    assert_eq!(asked(&model), "first\nsecond\n");
 }
 
 #[test]

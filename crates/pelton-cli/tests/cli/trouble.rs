@@ -150,6 +150,28 @@ fn an_unknown_model_is_told_with_the_option_that_names_it() {
 }
 
 #[test]
+fn an_address_that_leads_beside_the_api_is_told() {
+    let (place, model) = (Place::new(), hello().expect_illegal());
+    let ran = at(&place, &format!("{}/v1", model.base_url()), &[]).run();
+    let line = ran.failed(1, &["404", "ANTHROPIC_BASE_URL", "without /v1"]);
+    assert!(!line.contains("--model"), "{line}");
+    // One that does not speak https.
+    let ran = at(&place, &model.base_url().replace("http://", "https://"), &[]).run();
+    let line = ran.failed(1, &["no secure connection", "ANTHROPIC_BASE_URL", "https, and not http"]);
+    assert!(!line.contains("NODE_EXTRA_CA_CERTS"), "{line}");
+}
+
+#[test]
+fn a_prompt_that_is_too_long_is_not_told_to_be_gone_on_with() {
+    let place = Place::new();
+    let too_long = "prompt is too long: 250000 tokens > 200000 maximum";
+    let model = model(Script::new().step(Step::status(400).message(too_long).always()));
+    let ran = place.task(&model, ["hi"]).run();
+    let line = ran.failed(1, &[too_long, "start a new session"]);
+    assert!(!line.contains("--resume"), "{line}");
+}
+
+#[test]
 fn a_directory_that_is_gone_is_told() {
     let (place, model) = (Place::new(), hello());
     let mut command = place.shell("mkdir gone && cd gone && rmdir ../gone && exec \"$PELTON\" -p hi");
@@ -260,14 +282,27 @@ fn an_output_without_room_is_told() {
     }
 }
 
-/// What was closed before the start is open again, to nowhere, before the program begins: nothing it opens itself may
-/// take the place of standard output, and the run is made.
+/// Nobody could ever read the answer, so nothing is asked; what leads nowhere on purpose is another matter.
 #[test]
-fn an_output_closed_from_the_start_takes_nothing_else_down() {
+fn an_output_closed_from_the_start_is_told_before_anything_is_asked() {
     let (place, model) = (Place::new(), hello());
-    let mut command = place.shell("exec \"$PELTON\" -p hi --output-format stream-json --verbose >&- 2>&-");
-    let ran = command.asks(&model).run();
-    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (Some(0), "", ""));
+    for words in ["-p hi", "-p hi --output-format stream-json --verbose", "demo", "man", "--help"] {
+        let ran = place.shell(&format!("exec \"$PELTON\" {words} >&-")).asks(&model).run();
+        ran.failed(1, &["standard output is closed", "/dev/null"]);
+    }
+    assert!(model.requests().is_empty() && place.transcripts().is_empty());
+    for nowhere in ["> /dev/null", "1<> /dev/null"] {
+        place.shell(&format!("exec \"$PELTON\" -p hi {nowhere}")).asks(&model).run().well();
+    }
+    assert_eq!(model.requests().len(), 2);
+}
+
+/// Nothing the program opens itself takes the place of a stream that was closed.
+#[test]
+fn another_stream_closed_from_the_start_takes_nothing_down() {
+    let (place, model) = (Place::new(), hello());
+    let mut command = place.shell("exec \"$PELTON\" -p hi 2>&-");
+    assert_eq!(command.asks(&model).run().well(), "hello\n");
     let lines = place.transcript();
     assert_eq!(of_type(&lines, "assistant").len(), 1);
     assert!(lines.iter().all(|line| line["sessionId"].is_string()), "nothing foreign in the transcript");

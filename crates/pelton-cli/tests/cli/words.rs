@@ -72,11 +72,14 @@ fn values_that_do_not_fit_are_told_with_those_that_do() {
     mistaken(&["-p", "hi", "--max-turns"], &["--max-turns", "needs a value"]);
     for turns in ["0", "-1", "x", "99999999999"] {
         mistaken(&["-p", "hi", &format!("--max-turns={turns}")], &["--max-turns", turns, "1 or more"]);
+        mistaken(&["-p", "hi", "--max-turns", turns], &["--max-turns", turns, "1 or more"]);
     }
     mistaken(&["-p", "hi", "--session-id", "x"], &["--session-id", "'x'", "UUID"]);
     mistaken(&["completions", "fishh"], &["'fishh'", "bash, elvish, fish", "did you mean 'fish'"]);
     mistaken(&["mock"], &["<SCRIPT> is missing"]);
-    mistaken(&["mock", "x", "--port", "70000"], &["70000", "--port"]);
+    for port in ["70000", "-1"] {
+        mistaken(&["mock", "x", "--port", port], &[port, "--port"]);
+    }
 }
 
 #[test]
@@ -141,9 +144,22 @@ fn the_manual_page_renders() {
     let place = Place::new();
     let page = place.pelton(["man"]).run().well().to_owned();
     assert!(page.starts_with(".ie") || page.starts_with(".TH"), "{page}");
-    for part in
-        [".TH pelton 1", ".SH NAME", ".SH SYNOPSIS", ".SH OPTIONS", "permission\\-mode", "stream\\-json"]
-    {
+    for part in [
+        ".TH pelton 1",
+        ".SH NAME",
+        ".SH SYNOPSIS",
+        ".SH OPTIONS",
+        "permission\\-mode",
+        "stream\\-json",
+        ".SH \"PELTON DEMO\"",
+        "\\-\\-fault",
+        ".SH \"PELTON MOCK\"",
+        "\\-\\-record",
+        ".SH EXAMPLES",
+        ".SH ENVIRONMENT",
+        "ANTHROPIC_API_KEY",
+        ".SH \"EXIT CODES\"",
+    ] {
         assert!(page.contains(part), "{part}");
     }
 }

@@ -1,10 +1,12 @@
 //! Resolves what a call touches and asks the rules.
 
-use std::path::{Component, Path, PathBuf};
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::rules::{Here, Mode, Place, Request, RuleSet, Target, Verdict};
-use super::shell;
+use super::shell::{self, Reach};
+use crate::places::{normalised, resolve};
 
 /// What a call touches, in the words rules are written in. Paths are absolute.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,88 +27,125 @@ pub enum Access {
 pub struct Gate {
     rules: Arc<RuleSet>,
     mode: Mode,
-    start: PathBuf,
-    home: Option<PathBuf>,
+    start: Vec<PathBuf>,
+    home: Vec<PathBuf>,
     roots: Vec<PathBuf>,
 }
 
 impl Gate {
     /// `roots` are the working directories, the one the session started in first.
     pub fn new(rules: Arc<RuleSet>, mode: Mode, roots: &[PathBuf], home: Option<PathBuf>) -> Self {
-        let start = roots.first().cloned().unwrap_or_default();
-        Self { rules, mode, start, home, roots: roots.iter().map(|root| real_path(root)).collect() }
+        Self {
+            rules,
+            mode,
+            start: roots.first().map(|start| spellings(start)).unwrap_or_default(),
+            home: home.map(|home| spellings(&home)).unwrap_or_default(),
+            roots: roots.iter().flat_map(|root| spellings(root)).collect(),
+        }
     }
 
     /// Whether the call may run. `cwd` is where its relative words start. A hook that vouches for a call takes the
     /// question's place, but overrides neither rules nor protected paths.
     pub fn judge(&self, tool: &str, access: &Access, cwd: &Path, vouched: bool) -> Verdict {
-        let here = Here {
-            start: self.start.clone(),
-            cwd: cwd.to_path_buf(),
-            home: self.home.clone(),
-            roots: self.roots.clone(),
-        };
+        let here = self.here(cwd);
         let target = |target| self.rules.judge(self.mode, &Request { tool, target, here: &here, vouched });
         match access {
-            Access::Read(path) => target(Target::Read(&place(path))),
-            Access::Edit(path) => target(Target::Edit(&place(path))),
             Access::Nothing => target(Target::Nothing),
-            Access::Shell(command) => {
-                let looks_only = self.looks_only_inside(command, cwd);
-                target(Target::Shell { command, looks_only })
-            }
-        }
-    }
-
-    /// A looking command is harmless only where the session may look.
-    fn looks_only_inside(&self, command: &str, cwd: &Path) -> bool {
-        let Some(words) = shell::plain_words(command) else { return false };
-        let inside = |path: &Path| self.roots.iter().any(|root| real_path(path).starts_with(root));
-        shell::words_only_look(&words)
-            && inside(cwd)
-            && shell::possible_paths(&words).all(|word| {
-                let path = cwd.join(word);
-                // A word that names nothing on disk and stays below is a pattern or a number, not a way out.
-                inside(&path)
-            })
-    }
-}
-
-fn place(path: &Path) -> Place {
-    Place { given: normalised(path), real: real_path(path) }
-}
-
-/// Resolves every link that exists, also those above a file that does not exist yet.
-fn real_path(path: &Path) -> PathBuf {
-    let path = normalised(path);
-    let mut missing = Vec::new();
-    let mut existing = path.as_path();
-    loop {
-        match existing.canonicalize() {
-            Ok(real) => return missing.iter().rev().fold(real, |path, name| path.join(name)),
-            Err(_) => match (existing.file_name(), existing.parent()) {
-                (Some(name), Some(parent)) => {
-                    missing.push(name.to_owned());
-                    existing = parent;
-                }
-                // Nothing of it exists: it leads where it says.
-                _ => return path,
+            Access::Read(path) => match place(path) {
+                Ok(place) => target(Target::Read(&place)),
+                Err(error) => unfollowable(path, &error),
             },
+            Access::Edit(path) => match place(path) {
+                Ok(place) => target(Target::Edit(&place)),
+                Err(error) => unfollowable(path, &error),
+            },
+            Access::Shell(command) => {
+                let (looks_only, names) = self.survey(command, cwd, &here);
+                target(Target::Shell { command, looks_only, names: &names })
+            }
+        }
+    }
+
+    /// Which of the files that a search meets it may show. `cwd` is where relative rules start.
+    pub fn readable(&self, cwd: &Path) -> Readable {
+        let guards = self.rules.guards_reading();
+        Readable(guards.then(|| Arc::new((Arc::clone(&self.rules), self.here(cwd)))))
+    }
+
+    /// Whether a command does nothing but look, and only where the session may; and the files it names, as far as
+    /// there are rules that want to know.
+    fn survey(&self, command: &str, cwd: &Path, here: &Here) -> (bool, Vec<Place>) {
+        let Some(words) = shell::plain_words(command) else { return (false, Vec::new()) };
+        let guarded = self.rules.guards_reading();
+        let Some(look) = shell::look(&words) else {
+            // What this program does with its words nobody knows. If one is a file that must not be read, it stops
+            // here all the same.
+            let names = shell::possible_paths(&words).filter_map(|word| place(&cwd.join(word)).ok());
+            return (false, if guarded { names.collect() } else { Vec::new() });
+        };
+        let places: Vec<Place> = look.paths.iter().filter_map(|word| place(&cwd.join(word)).ok()).collect();
+        // A word that cannot be followed may lead anywhere.
+        let all_followed = places.len() == look.paths.len();
+        let enters = places.iter().any(|place| place.real.is_dir());
+        let shows_unnamed = match look.reach {
+            Reach::Named => false,
+            Reach::Below => guarded && enters,
+            Reach::BelowAndLinked => enters,
+            Reach::Unnamed => guarded,
+        };
+        let inside = place(cwd).is_ok_and(|cwd| here.contains(&cwd))
+            // A word that names nothing on disk and stays below is a pattern or a number, not a way out.
+            && places.iter().all(|place| here.contains(place));
+        (all_followed && inside && !shows_unnamed, places)
+    }
+
+    fn here(&self, cwd: &Path) -> Here {
+        Here {
+            start: self.start.clone(),
+            cwd: spellings(cwd),
+            home: self.home.clone(),
+            roots: self.roots.clone(),
         }
     }
 }
 
-/// Resolves `.` and `..` by their letters.
-fn normalised(path: &Path) -> PathBuf {
-    let mut normal = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                normal.pop();
-            }
-            other => normal.push(other),
-        }
+/// Which of the files that a search meets it may show: those that no rule denies or asks about.
+#[derive(Debug, Clone, Default)]
+pub struct Readable(Option<Arc<(Arc<RuleSet>, Here)>>);
+
+impl Readable {
+    /// There is no rule about it.
+    pub fn everything() -> Self {
+        Self::default()
     }
-    normal
+
+    /// Whether a file may be shown. `real` is where `given` leads.
+    pub fn allows(&self, given: &Path, real: &Path) -> bool {
+        self.0.as_deref().is_none_or(|(rules, here)| {
+            let place = Place { given: normalised(given), real: real.to_path_buf() };
+            !rules.guards(&place, here)
+        })
+    }
 }
+
+fn place(path: &Path) -> io::Result<Place> {
+    Ok(Place { given: normalised(path), real: resolve(path)?.path })
+}
+
+/// Nobody can say what such a path means, so there is nothing to approve.
+fn unfollowable(path: &Path, error: &io::Error) -> Verdict {
+    Verdict::Deny(format!("{} cannot be followed to a file: {error}.", path.display()))
+}
+
+/// A directory where it really is and, when that is the same place, by the letters it is called. Paths may come in
+/// either form.
+fn spellings(dir: &Path) -> Vec<PathBuf> {
+    let Ok(real) = resolve(dir) else { return Vec::new() };
+    let called = normalised(dir);
+    let is_same = called != real.path && resolve(&called).is_ok_and(|by_letters| by_letters == real);
+    std::iter::once(real.path).chain(is_same.then_some(called)).collect()
+}
+
+#[cfg(test)]
+#[path = "gate_tests.rs"]
+mod tests;

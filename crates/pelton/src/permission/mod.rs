@@ -2,8 +2,8 @@
 //! talk its way out of the working directories.
 
 mod rules; // rules, modes and the order they are asked in: pure
-pub mod shell; // which commands only look: pure
+pub mod shell; // which commands only look, and at what: pure
 mod gate; // resolves paths, then asks the rules
 
-pub use gate::{Access, Gate};
+pub use gate::{Access, Gate, Readable};
 pub use rules::{Mode, Rule, RuleError, RuleSet, Verdict};

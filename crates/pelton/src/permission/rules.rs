@@ -128,9 +128,20 @@ impl Rule {
                     (self.tool == "Edit" || need == Need::Either)
                         && pattern.matches(place, request.here, need)
                 }
-                Target::Shell { .. } | Target::Nothing => false,
+                // What a command names it may read. No rule about files vouches for a command.
+                Target::Shell { names, .. } => {
+                    self.guards_reading()
+                        && need == Need::Either
+                        && names.iter().any(|place| pattern.matches(place, request.here, need))
+                }
+                Target::Nothing => false,
             },
         }
+    }
+
+    /// Whether it speaks of reading some files.
+    fn guards_reading(&self) -> bool {
+        self.tool == "Read" && matches!(self.specifier, Specifier::Path(_))
     }
 
     /// `Read` speaks for every tool that reads, `Edit` for every tool that writes.
@@ -255,11 +266,12 @@ impl PathPattern {
 
     fn matches_path(&self, path: &Path, here: &Here) -> bool {
         let below = |root: &Path| path.strip_prefix(root).is_ok_and(|rest| self.glob.is_match(rest));
+        let below_one = |roots: &[PathBuf]| roots.iter().any(|root| below(root));
         match self.anchor {
             Anchor::Root => below(Path::new("/")),
-            Anchor::Home => here.home.as_deref().is_some_and(below),
-            Anchor::Start => below(&here.start),
-            Anchor::Here => below(&here.cwd),
+            Anchor::Home => below_one(&here.home),
+            Anchor::Start => below_one(&here.start),
+            Anchor::Here => below_one(&here.cwd),
             Anchor::Anywhere => {
                 path.ancestors().filter_map(Path::file_name).any(|name| self.glob.is_match(name))
             }
@@ -274,19 +286,21 @@ pub(super) struct Place {
     pub real: PathBuf,
 }
 
-/// What relative words mean.
+/// What relative words mean. Each directory is there in all its spellings: as it was given, and resolved.
 #[derive(Debug, Clone)]
 pub(super) struct Here {
-    pub start: PathBuf,
-    pub cwd: PathBuf,
-    pub home: Option<PathBuf>,
-    /// The working directories, resolved.
+    pub start: Vec<PathBuf>,
+    pub cwd: Vec<PathBuf>,
+    pub home: Vec<PathBuf>,
+    /// The working directories.
     pub roots: Vec<PathBuf>,
 }
 
 impl Here {
-    fn contains(&self, place: &Place) -> bool {
-        self.roots.iter().any(|root| place.real.starts_with(root))
+    /// Whether a path stays in the working directories, both by its letters and by where it leads.
+    pub(super) fn contains(&self, place: &Place) -> bool {
+        let inside = |path: &Path| self.roots.iter().any(|root| path.starts_with(root));
+        inside(&place.given) && inside(&place.real)
     }
 }
 
@@ -295,7 +309,13 @@ impl Here {
 pub(super) enum Target<'a> {
     Read(&'a Place),
     Edit(&'a Place),
-    Shell { command: &'a str, looks_only: bool },
+    /// `names` are the files its words may name; left out when no rule asks for them.
+    Shell {
+        command: &'a str,
+        looks_only: bool,
+        names: &'a [Place],
+    },
+    /// Nothing but the conversation.
     Nothing,
 }
 
@@ -335,6 +355,20 @@ impl RuleSet {
     /// Whether a bare deny rule takes the tool away altogether.
     pub fn removes(&self, tool: &str) -> bool {
         self.deny.iter().any(|rule| rule.is_bare() && (rule.tool == tool || rule.tool == "*"))
+    }
+
+    /// Whether there are files that may not be read without more ado.
+    pub(super) fn guards_reading(&self) -> bool {
+        self.deny.iter().chain(&self.ask).any(Rule::guards_reading)
+    }
+
+    /// Whether this is such a file.
+    pub(super) fn guards(&self, place: &Place, here: &Here) -> bool {
+        let request = Request { tool: "Read", target: Target::Read(place), here, vouched: false };
+        self.deny
+            .iter()
+            .chain(&self.ask)
+            .any(|rule| rule.guards_reading() && rule.matches(&request, Need::Either))
     }
 
     pub(super) fn judge(&self, mode: Mode, request: &Request<'_>) -> Verdict {

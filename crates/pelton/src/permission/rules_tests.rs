@@ -14,7 +14,8 @@ fn rules(texts: &[&str]) -> Vec<Rule> {
 }
 
 fn here() -> Here {
-    Here { start: "/w".into(), cwd: "/w".into(), home: Some("/home/u".into()), roots: vec!["/w".into()] }
+    let one = |path: &str| vec![path.into()];
+    Here { start: one("/w"), cwd: one("/w"), home: one("/home/u"), roots: one("/w") }
 }
 
 fn judge(case: &Case<'_>, tool: &str, target: Target<'_>) -> Verdict {
@@ -33,7 +34,7 @@ fn word(verdict: &Verdict) -> &'static str {
 
 fn bash(case: &Case<'_>, command: &str, expected: &str) {
     let looks_only = super::super::shell::is_read_only(command);
-    let verdict = judge(case, "Bash", Target::Shell { command, looks_only });
+    let verdict = judge(case, "Bash", Target::Shell { command, looks_only, names: &[] });
     assert_eq!(word(&verdict), expected, "Bash {command}: {verdict:?}");
 }
 
@@ -109,7 +110,7 @@ fn command_patterns_have_word_borders_and_vouch_only_for_plain_words() {
 fn a_hook_that_vouches_takes_the_place_of_the_question_only() {
     let set = RuleSet { ask: rules(&["Bash(git push*)"]), deny: rules(&["Bash(curl *)"]), allow: Vec::new() };
     let judged = |command: &str| {
-        let target = Target::Shell { command, looks_only: false };
+        let target = Target::Shell { command, looks_only: false, names: &[] };
         let verdict =
             set.judge(Mode::Default, &Request { tool: "Bash", target, here: &here(), vouched: true });
         word(&verdict)
@@ -152,6 +153,30 @@ fn path_rules_are_anchored_as_written() {
     let linked = judge(&denied, "Read", Target::Read(&at("/w/link", "/w/secret/k")));
     assert_eq!(word(&linked), "deny", "deny needs one of them");
     edit(&denied, "/w/secret/k", "deny");
+}
+
+#[test]
+fn rules_about_reading_bind_commands_by_the_files_they_name() {
+    let judged = |case: &Case<'_>, names: &[Place]| {
+        word(&judge(case, "Bash", Target::Shell { command: "cat x", looks_only: true, names }))
+    };
+    let case = Case { deny: &["Read(denied.txt)"], ask: &["Read(asked.txt)"], ..NONE };
+    let (fine, denied, asked) = (at("/w/a", "/w/a"), at("/w/d", "/w/denied.txt"), at("/w/asked.txt", "/w/x"));
+    assert_eq!(judged(&case, std::slice::from_ref(&fine)), "allow");
+    assert_eq!(judged(&case, &[fine.clone(), denied.clone()]), "deny");
+    assert_eq!(judged(&case, &[fine.clone(), asked.clone()]), "ask");
+    assert_eq!(judged(&case, &[asked, denied.clone()]), "deny");
+    let everything = Case { mode: Mode::BypassPermissions, deny: &["Read(denied.txt)"], ..NONE };
+    assert_eq!(judged(&everything, std::slice::from_ref(&denied)), "deny");
+    let edits = Case { deny: &["Edit(denied.txt)"], ..NONE };
+    assert_eq!(judged(&edits, &[denied]), "allow", "looking is no edit");
+    let allow = Case { allow: &["Read(//etc/**)"], ..NONE };
+    let verdict = judge(
+        &allow,
+        "Bash",
+        Target::Shell { command: "x", looks_only: false, names: &[at("/etc/a", "/etc/a")] },
+    );
+    assert_eq!(word(&verdict), "ask", "a rule about files vouches for no command");
 }
 
 #[test]

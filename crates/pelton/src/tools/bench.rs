@@ -210,7 +210,8 @@ impl Bench {
 
     fn cx(&self, call: &Call) -> ToolCx {
         let cwd = self.cwd.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        ToolCx { call_id: Arc::clone(&call.id), cwd, ..self.cx.clone() }
+        let readable = self.gate.readable(&cwd);
+        ToolCx { call_id: Arc::clone(&call.id), cwd, readable, ..self.cx.clone() }
     }
 
     /// A call with side effects is on the disk before it begins: after a crash the session knows it may have run.

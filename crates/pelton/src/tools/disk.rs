@@ -14,11 +14,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, openat, renameat};
 use nix::libc;
-use nix::sys::stat::{FileStat, Mode, fstatat};
+use nix::sys::stat::{FileStat, Mode, fstatat, mkdirat};
 use nix::unistd::{AccessFlags, UnlinkatFlags, faccessat, fsync, unlinkat};
 use tokio_util::sync::CancellationToken;
 
-use crate::limits::{LINKS_FOLLOWED_MAX, NEIGHBOURS_READ_MAX, TEMPORARY_NAMES_TRIED_MAX};
+use crate::limits::{NEIGHBOURS_READ_MAX, TEMPORARY_NAMES_TRIED_MAX};
+use crate::places::{Resolved, resolve};
 
 /// Why a file cannot be worked on. Reads on after the path: "`/a/b` is a directory".
 #[derive(Debug, thiserror::Error)]
@@ -72,36 +73,45 @@ pub struct Found {
 impl Place {
     /// Finds the place `path` means, links resolved. The directory must exist, the file need not.
     pub fn find(path: &Path) -> Result<Self, DiskError> {
-        let path = resolve(path)?;
-        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-            return Err(DiskError::Directory);
-        };
-        let dir = fs::OpenOptions::new()
-            .read(true)
-            .custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC)
-            .open(parent)
-            .map_err(missing)?;
-        // Where the system can tell, the directory that was opened is the one that was resolved.
-        if let Some(opened) = path_of(&dir)
-            && opened != parent
-        {
-            return Err(DiskError::Moved);
-        }
-        let name = name.to_os_string();
-        Ok(Self { dir: dir.into(), path, name })
+        let resolved = resolve(path).map_err(missing)?;
+        if resolved.missing > 1 { Err(DiskError::Missing) } else { Self::enter(resolved) }
     }
 
     /// The same, making the directories that are missing.
     pub fn find_or_make(path: &Path) -> Result<Self, DiskError> {
-        match Self::find(path) {
-            Err(DiskError::Missing) => {
-                let target = resolve_missing(path)?;
-                let parent = target.parent().ok_or(DiskError::Directory)?;
-                fs::create_dir_all(parent)?;
-                Self::find(&target)
-            }
-            found => found,
+        Self::enter(resolve(path).map_err(missing)?)
+    }
+
+    fn enter(resolved: Resolved) -> Result<Self, DiskError> {
+        let Resolved { path, missing: names_missing } = resolved;
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(DiskError::Directory);
+        };
+        let dirs_missing = names_missing.saturating_sub(1);
+        let existing = parent.ancestors().nth(dirs_missing).unwrap_or(parent);
+        let dir = fs::OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC)
+            .open(existing)
+            .map_err(missing)?;
+        // Where the system can tell, the directory that was opened is the one that was resolved.
+        if let Some(opened) = path_of(&dir)
+            && opened != existing
+        {
+            return Err(DiskError::Moved);
         }
+        let mut dir = OwnedFd::from(dir);
+        for below in parent.strip_prefix(existing).unwrap_or(Path::new("")) {
+            match mkdirat(&dir, below, Mode::S_IRWXU | Mode::S_IRWXG | Mode::S_IRWXO) {
+                Ok(()) | Err(Errno::EEXIST) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+            // Entered without following: a link that appeared in the meantime is refused.
+            let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+            dir = openat(&dir, below, flags, Mode::empty())?;
+        }
+        let name = name.to_os_string();
+        Ok(Self { dir, path, name })
     }
 
     /// The real path: absolute, without links.
@@ -226,50 +236,6 @@ impl Drop for Temporary<'_> {
             let _ = unlinkat(self.dir, self.name.as_str(), UnlinkatFlags::NoRemoveDir);
         }
     }
-}
-
-/// The path behind `path`: absolute, every link followed, the last name perhaps not there yet.
-fn resolve(path: &Path) -> Result<PathBuf, DiskError> {
-    let mut path = path.to_path_buf();
-    for _ in 0..LINKS_FOLLOWED_MAX {
-        let Some(name) = path.file_name() else {
-            // `/` or `..`: can only be a directory.
-            return fs::canonicalize(&path).map_err(missing);
-        };
-        let parent =
-            path.parent().filter(|parent| !parent.as_os_str().is_empty()).ok_or(DiskError::Missing)?;
-        let real = fs::canonicalize(parent).map_err(missing)?.join(name);
-        match fs::read_link(&real) {
-            Ok(target) => path = real.with_file_name("").join(target),
-            Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::NotFound) => {
-                return Ok(real);
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Err(io::Error::from(Errno::ELOOP).into())
-}
-
-/// What `path` will mean once its missing directories are made: the deepest directory that is there, resolved, and
-/// the names below it.
-fn resolve_missing(path: &Path) -> Result<PathBuf, DiskError> {
-    if path.components().any(|part| part == std::path::Component::ParentDir) {
-        // Where `missing/..` leads is anybody's guess.
-        return Err(DiskError::Missing);
-    }
-    for existing in path.ancestors().skip(1) {
-        match fs::canonicalize(existing) {
-            Ok(real) => {
-                let below = path.strip_prefix(existing).map_err(|_| DiskError::Missing)?;
-                return Ok(real.join(below));
-            }
-            // A dangling link is not a directory to be made.
-            Err(error)
-                if error.kind() == io::ErrorKind::NotFound && fs::symlink_metadata(existing).is_err() => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Err(DiskError::Missing)
 }
 
 fn missing(error: io::Error) -> DiskError {

@@ -16,6 +16,8 @@ use pelton_model::World;
 use tokio_util::sync::CancellationToken;
 
 use crate::limits::SEARCH_THREADS_MAX;
+use crate::permission::Readable;
+use crate::places::resolve;
 
 /// Says when a search has to stop, and remembers that it did.
 pub(super) struct Deadline {
@@ -104,12 +106,47 @@ where
     unreadable.into_inner()
 }
 
-/// Where a search starts: a root that is a link was asked for by name, so it is followed; nothing else is.
+/// Where a search starts: links on the way there were asked for by name, so they are followed; no others are.
 pub(super) fn real_root(root: &Path) -> io::Result<(PathBuf, Metadata)> {
-    let is_link = std::fs::symlink_metadata(root)?.is_symlink();
-    let root = if is_link { std::fs::canonicalize(root)? } else { root.to_path_buf() };
-    let metadata = std::fs::metadata(&root)?;
+    let root = resolve(root)?.path;
+    let metadata = std::fs::symlink_metadata(&root)?;
     Ok((root, metadata))
+}
+
+/// Lets through what no rule guards, and counts the rest.
+pub(super) struct Sieve {
+    readable: Readable,
+    /// Where the search starts, as it was asked for and as it is.
+    asked: PathBuf,
+    root: PathBuf,
+    left_out: AtomicU64,
+}
+
+impl Sieve {
+    pub fn new(readable: Readable, asked: PathBuf, root: PathBuf) -> Self {
+        Self { readable, asked, root, left_out: AtomicU64::new(0) }
+    }
+
+    /// Whether a file below the root may be shown.
+    pub fn passes(&self, path: &Path) -> bool {
+        let passes = match path.strip_prefix(&self.root) {
+            Ok(below) => self.readable.allows(&self.asked.join(below), path),
+            Err(_) => self.readable.allows(path, path),
+        };
+        if !passes {
+            self.left_out.fetch_add(1, Ordering::Relaxed);
+        }
+        passes
+    }
+
+    /// What the model is told about the others.
+    pub fn note(&self) -> Option<String> {
+        match self.left_out.load(Ordering::Relaxed) {
+            0 => None,
+            1 => Some("[1 file was left out: a permission rule guards it.]".to_owned()),
+            left_out => Some(format!("[{left_out} files were left out: a permission rule guards them.]")),
+        }
+    }
 }
 
 /// When a file was last changed; the beginning of time when nobody knows.

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::file_memory::FileMemory;
 use crate::limits::ToolLimits;
-pub use crate::permission::Access;
+pub use crate::permission::{Access, Readable};
 
 /// A capability the model may call by name.
 pub trait Tool: Send + Sync {
@@ -126,6 +126,8 @@ pub struct ToolCx {
     pub cwd: PathBuf,
     /// The directories the session works in, `cwd` of the start first.
     pub roots: Arc<[PathBuf]>,
+    /// Which of the files that a search meets it may show.
+    pub readable: Readable,
     /// The environment child processes get; never the process's own.
     pub env: Arc<[(OsString, OsString)]>,
     /// Which files this session has read, and what they looked like.

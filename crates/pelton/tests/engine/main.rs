@@ -12,6 +12,7 @@ mod hooks; // other people's programs around tools and at the end
 mod interrupts; // stopping in the middle
 mod ladders; // errors the loop climbs out of
 mod money; // what a run may cost, and did
+mod permissions; // what may be looked at and changed, and what not
 mod records; // what is on disk
 mod resuming; // going on from it
 mod retries; // answers that do not come at once

@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::looking;
 use crate::limits::ToolLimits;
-use crate::tools::search::{Deadline, Kept, NewestFirst, Tree, changed_at, real_root, visit};
-use crate::tools::tool::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx, parse_input};
+use crate::tools::search::{Deadline, Kept, NewestFirst, Sieve, Tree, changed_at, real_root, visit};
+use crate::tools::tool::{Access, InvalidInput, Output, Readable, Safety, Spec, Tool, ToolCx, parse_input};
 
 /// The tool.
 pub(super) fn tool() -> Arc<dyn Tool> {
@@ -64,8 +64,8 @@ impl Tool for GlobTool {
                 Ok(search) => search,
                 Err(InvalidInput(why)) => return Output::unusable(why),
             };
-            let (limits, world) = (cx.limits.clone(), cx.world.clone());
-            looking(cx, move |cancel| glob(&search, &limits, world, cancel)).await
+            let (limits, world, readable) = (cx.limits.clone(), cx.world.clone(), cx.readable.clone());
+            looking(cx, move |cancel| glob(&search, readable, &limits, world, cancel)).await
         })
     }
 }
@@ -101,10 +101,16 @@ fn parse(input: &Value, cx: &ToolCx) -> Result<Search, InvalidInput> {
     Ok(Search { root, matcher: glob.compile_matcher() })
 }
 
-fn glob(search: &Search, limits: &ToolLimits, world: Arc<dyn World>, cancel: &CancellationToken) -> Output {
-    let Search { root, matcher } = search;
-    let shown = root.display();
-    let root = &match real_root(root) {
+fn glob(
+    search: &Search,
+    readable: Readable,
+    limits: &ToolLimits,
+    world: Arc<dyn World>,
+    cancel: &CancellationToken,
+) -> Output {
+    let Search { root: asked, matcher } = search;
+    let shown = asked.display();
+    let root = &match real_root(asked) {
         Ok((root, metadata)) if metadata.is_dir() => root,
         Ok(_) => {
             return Output::error(format!("{shown} is not a directory. To search in one file use Grep."));
@@ -113,10 +119,11 @@ fn glob(search: &Search, limits: &ToolLimits, world: Arc<dyn World>, cancel: &Ca
     };
     let deadline = Deadline::new(world, cancel.clone(), limits.search_time_max);
     let kept: Kept<NewestFirst, ()> = Kept::new(limits.glob_paths_max);
+    let sieve = Sieve::new(readable, asked.clone(), root.clone());
     let tree = Tree { root, globs: Override::empty(), types: Types::empty() };
     let unreadable = visit(tree, &deadline, || {
         |path: &Path| {
-            if path.strip_prefix(root).is_ok_and(|below| matcher.is_match(below)) {
+            if path.strip_prefix(root).is_ok_and(|below| matcher.is_match(below)) && sieve.passes(path) {
                 let changed = changed_at(std::fs::symlink_metadata(path).ok());
                 kept.offer((Reverse(changed), path.to_path_buf()), (), 1);
             }
@@ -144,6 +151,7 @@ fn glob(search: &Search, limits: &ToolLimits, world: Arc<dyn World>, cancel: &Ca
             limits.search_time_max.as_secs_f32(),
         ));
     }
+    lines.extend(sieve.note());
     if unreadable > 0 {
         lines.push(format!("[{unreadable} entries could not be read.]"));
     }

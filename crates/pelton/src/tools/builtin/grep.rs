@@ -24,8 +24,9 @@ use tokio_util::sync::CancellationToken;
 use self::rows::{Rows, Tally};
 use super::looking;
 use crate::limits::{GREP_BUFFER_BYTES_MAX, GREP_REGEX_BYTES_MAX, GREP_ROWS_MAX, ToolLimits};
+use crate::places::resolve;
 use crate::tools::lenient;
-use crate::tools::search::{Deadline, Kept, NewestFirst, Tree, changed_at, real_root, visit};
+use crate::tools::search::{Deadline, Kept, NewestFirst, Sieve, Tree, changed_at, real_root, visit};
 use crate::tools::text::{Encoding, SNIFFED_BYTES};
 use crate::tools::tool::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx, parse_input};
 
@@ -87,7 +88,11 @@ enum Mode {
 
 /// What was asked for, understood.
 struct Search {
+    /// Where to search, without links.
     root: PathBuf,
+    /// The root is a file.
+    one_file: bool,
+    sieve: Sieve,
     cwd: PathBuf,
     matcher: RegexMatcher,
     globs: Override,
@@ -139,7 +144,13 @@ fn root(input: &Input, cx: &ToolCx) -> PathBuf {
 }
 
 fn understand(input: &Input, cx: &ToolCx) -> Result<Search, String> {
-    let root = root(input, cx);
+    let asked = root(input, cx);
+    let shown = asked.display();
+    let (root, metadata) =
+        real_root(&asked).map_err(|error| format!("{shown} cannot be searched: {error}."))?;
+    if !metadata.is_dir() && !metadata.is_file() {
+        return Err(format!("{shown} is neither a file nor a directory."));
+    }
     let mut builder = RegexMatcherBuilder::new();
     builder
         .case_insensitive(input.ignore_case)
@@ -178,8 +189,11 @@ fn understand(input: &Input, cx: &ToolCx) -> Result<Search, String> {
         .filter(|offset| *offset <= GREP_ROWS_MAX)
         .ok_or_else(|| format!("`offset` is at most {GREP_ROWS_MAX}: narrow the search instead."))?;
     Ok(Search {
+        one_file: metadata.is_file(),
+        sieve: Sieve::new(cx.readable.clone(), asked, root.clone()),
         root,
-        cwd: cx.cwd.clone(),
+        // Spelled like what is found, so that names become short.
+        cwd: resolve(&cx.cwd).map_or_else(|_| cx.cwd.clone(), |cwd| cwd.path),
         matcher,
         globs,
         types,
@@ -221,18 +235,6 @@ fn grep(
     world: Arc<dyn World>,
     cancel: &CancellationToken,
 ) -> Output {
-    let one_file = match real_root(&search.root) {
-        Ok((root, metadata)) if metadata.is_dir() || metadata.is_file() => {
-            search.root = root;
-            metadata.is_file()
-        }
-        Ok(_) => {
-            return Output::error(format!("{} is neither a file nor a directory.", search.root.display()));
-        }
-        Err(error) => {
-            return Output::error(format!("{} cannot be searched: {error}.", search.root.display()));
-        }
-    };
     let deadline = Deadline::new(world, cancel.clone(), limits.search_time_max);
     let unread = AtomicU64::new(0);
     let tree = Tree {
@@ -296,7 +298,7 @@ fn grep(
             });
             unread.fetch_add(unreadable, Ordering::Relaxed);
             let (kept, _, _) = kept.finish();
-            Answer::of_content(&search, limits, &kept, one_file)
+            Answer::of_content(&search, limits, &kept)
         }
     };
     if cancel.is_cancelled() {
@@ -307,6 +309,9 @@ fn grep(
             "[Stopped after {} s: the results are incomplete. Use a narrower path or glob.]",
             limits.search_time_max.as_secs_f32(),
         ));
+    }
+    if let Some(note) = search.sieve.note() {
+        answer.note(&note);
     }
     let unread = unread.into_inner();
     if unread > 0 {
@@ -341,6 +346,9 @@ impl FileSearch<'_> {
         path: &Path,
         sink: &mut S,
     ) -> bool {
+        if !self.search.sieve.passes(path) {
+            return false;
+        }
         match self.try_run(searcher, path, sink) {
             Ok(text) => text && !sink.is_binary(),
             Err(_) if self.deadline.reached() => false,
@@ -357,9 +365,11 @@ impl FileSearch<'_> {
         path: &Path,
         sink: &mut S,
     ) -> io::Result<bool> {
-        // What was a file a moment ago may be a FIFO now: opening must not wait.
-        let mut file =
-            OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
+        // What was a file a moment ago may be a FIFO or a link now: opening must neither wait nor lead away.
+        let mut file = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_NOFOLLOW)
+            .open(path)?;
         if !file.metadata()?.is_file() {
             return Ok(false);
         }
@@ -441,12 +451,7 @@ impl Answer {
         answer
     }
 
-    fn of_content(
-        search: &Search,
-        limits: &ToolLimits,
-        files: &[(PathBuf, Vec<rows::Row>)],
-        one_file: bool,
-    ) -> Self {
+    fn of_content(search: &Search, limits: &ToolLimits, files: &[(PathBuf, Vec<rows::Row>)]) -> Self {
         let gaps = search.lines.before > 0 || search.lines.after > 0;
         let mut rows = Vec::new();
         for (path, found) in files {
@@ -454,7 +459,7 @@ impl Answer {
                 rows.push("--".to_owned());
             }
             // One file needs no name before each of its lines.
-            let name = (!one_file).then(|| search.name(path));
+            let name = (!search.one_file).then(|| search.name(path));
             rows.extend(found.iter().map(|row| row.text(name.as_deref(), search.lines.numbers)));
         }
         let window = Window::new(&rows, search, limits);

@@ -163,7 +163,8 @@ fn read(
         ));
     }
     if page.lines_cut > 0 {
-        note(format!("[{} lines are cut at {} characters.]", page.lines_cut, limits.read_line_chars_max));
+        let lines = if page.lines_cut == 1 { "line is" } else { "lines are" };
+        note(format!("[{} {lines} cut at {} characters.]", page.lines_cut, limits.read_line_chars_max));
     }
     if page.lossy {
         note("[Not valid UTF-8: bytes that are no characters are shown as \u{FFFD}. Edit keeps them as they are.]".to_owned());
@@ -260,6 +261,9 @@ fn refusal(path: &Path, error: &DiskError) -> String {
     let shown = path.display();
     match error {
         DiskError::Missing => {
+            if let Ok(target) = std::fs::read_link(path) {
+                return format!("{shown} is a link to {}, which does not exist.", target.display());
+            }
             let near: Vec<String> = neighbours(path).iter().map(|path| path.display().to_string()).collect();
             if near.is_empty() {
                 format!("{shown} does not exist.")

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::limits::ToolLimits;
 use crate::tools::file_memory::FileMemory;
-use crate::tools::tool::{Progress, Report, ResultBlock, Safety};
+use crate::tools::tool::{Progress, Readable, Report, ResultBlock, Safety};
 
 /// A session in a directory of its own.
 pub(super) struct Bench {
@@ -35,6 +35,7 @@ impl Bench {
             call_id: "toolu_1".into(),
             cwd: work.clone(),
             roots: [work.clone()].into(),
+            readable: Readable::everything(),
             env: [variable("PATH", "/usr/local/bin:/usr/bin:/bin"), variable("HOME", work.to_str().unwrap())]
                 .into(),
             files: Arc::new(FileMemory::new()),

@@ -69,7 +69,7 @@ async fn long_lines_are_cut_with_a_note() {
     let path = bench.put("min.js", format!("{}\nshort\n", "ä".repeat(5_000)));
     let answer = bench.read(&path).await;
     assert!(answer.ok().starts_with(&format!("1\t{} [… cut]\n2\tshort\n", "ä".repeat(2_000))));
-    answer.says(&["1 lines are cut at 2000 characters"]);
+    answer.says(&["1 line is cut at 2000 characters"]);
     // What was not seen can be kept by an edit, but not by a replacement.
     bench.run("Write", json!({"file_path": path, "content": "x"})).await.refused(&["only in part"]);
     bench.edit(&path, "short", "long").await.ok();
@@ -97,6 +97,10 @@ async fn a_missing_file_is_answered_with_similar_names() {
     text.refused(&["does not exist", "src/config.rs"]);
     assert!(!text.text.contains("other.md"));
     bench.read("nowhere/at/all").await.refused(&["does not exist"]);
+    std::os::unix::fs::symlink("gone.rs", bench.path("src/link.rs")).unwrap();
+    let text = bench.read("src/link.rs").await;
+    text.refused(&["src/link.rs is a link to gone.rs, which does not exist."]);
+    assert!(!text.text.contains("Similar"));
 }
 
 #[tokio::test]

@@ -1,0 +1,114 @@
+//! Where a path leads. Everything that judges a path and everything that opens one asks here, so that both always
+//! mean the same file.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use nix::errno::Errno;
+
+use crate::limits::LINKS_FOLLOWED_MAX;
+
+/// A path without links, `.` and `..`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Resolved {
+    /// Absolute. What exists of it is no link; what does not is where it would be made.
+    pub path: PathBuf,
+    /// How many of its last names do not exist.
+    pub missing: usize,
+}
+
+/// Follows an absolute path name by name, the way the system does: `link/..` is the directory above the link's
+/// target, and a link to nothing leads to where its file would be made. Circles, `..` behind something that is no
+/// directory, and links in the process file system have no answer.
+pub(crate) fn resolve(path: &Path) -> io::Result<Resolved> {
+    if !path.is_absolute() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut ahead: VecDeque<Step> = steps(path).collect();
+    let mut real = PathBuf::from("/");
+    let mut missing = Vec::new();
+    let mut in_directory = true;
+    let mut links = 0;
+    while let Some(step) = ahead.pop_front() {
+        let name = match step {
+            Step::Up if !missing.is_empty() => return Err(io::ErrorKind::NotFound.into()),
+            _ if !in_directory => return Err(Errno::ENOTDIR.into()),
+            Step::Up => {
+                real.pop();
+                continue;
+            }
+            Step::Down(name) if missing.is_empty() => name,
+            Step::Down(name) => {
+                missing.push(name);
+                continue;
+            }
+        };
+        let next = real.join(&name);
+        let kind = match fs::symlink_metadata(&next) {
+            Ok(metadata) => metadata.file_type(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                missing.push(name);
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        if !kind.is_symlink() {
+            in_directory = kind.is_dir();
+            real = next;
+            continue;
+        }
+        // These mean something else to each process that follows them.
+        if real.starts_with("/proc") {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "a link that differs for each process"));
+        }
+        links += 1;
+        if links > LINKS_FOLLOWED_MAX {
+            return Err(Errno::ELOOP.into());
+        }
+        let target = fs::read_link(&next)?;
+        if target.is_absolute() {
+            real = PathBuf::from("/");
+        }
+        for step in steps(&target).rev() {
+            ahead.push_front(step);
+        }
+    }
+    let path = missing.iter().fold(as_spelled(real), |path, name| path.join(name));
+    Ok(Resolved { path, missing: missing.len() })
+}
+
+/// The path without `.` and `..`, by its letters alone: as somebody reads it who knows of no links.
+pub(crate) fn normalised(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::from("/");
+    for step in steps(path) {
+        match step {
+            Step::Up => _ = normal.pop(),
+            Step::Down(name) => normal.push(name),
+        }
+    }
+    normal
+}
+
+enum Step {
+    Up,
+    Down(OsString),
+}
+
+fn steps(path: &Path) -> impl DoubleEndedIterator<Item = Step> {
+    path.components().filter_map(|part| match part {
+        Component::ParentDir => Some(Step::Up),
+        Component::Normal(name) => Some(Step::Down(name.to_owned())),
+        Component::Prefix(_) | Component::RootDir | Component::CurDir => None,
+    })
+}
+
+/// Where names are found in any case, the spelling on the disk counts: rules are written in that.
+fn as_spelled(real: PathBuf) -> PathBuf {
+    if cfg!(target_os = "linux") { real } else { fs::canonicalize(&real).unwrap_or(real) }
+}
+
+#[cfg(test)]
+mod tests;
