@@ -26,7 +26,7 @@ fn system<'a>(frames: &'a [Value], subtype: &str) -> Vec<&'a Value> {
 }
 
 #[test]
-fn loop_T8_loop_F4_another_model_is_asked_and_a_frame_says_so() {
+fn loop_T8_loop_F5_another_model_is_asked_and_a_frame_says_so() {
     let script = Script::new()
         .step(overloaded().times(3).when(When::any().model("claude-sonnet-5-5")))
         .step(Step::reply([text("Done.")]).when(When::any().model("claude-opus-5-5")));

@@ -189,7 +189,7 @@ async fn stop_hooks_do_not_run_on_an_error_of_the_api() {
 }
 
 #[tokio::test]
-async fn loop_A1_loop_A6_an_interruption_ends_a_sleeping_hook_and_the_session_goes_on() {
+async fn an_interruption_ends_a_sleeping_hook_and_the_session_goes_on() {
     for event in ["Stop", "PreToolUse"] {
         let script = Script::new().reply([text("Done."), tool("Glob", json!({"pattern": "*"}))]);
         let script = if event == "Stop" { Script::new().reply([text("Done.")]) } else { script };
@@ -317,7 +317,39 @@ async fn loop_X10_a_hook_after_a_tool_ends_the_run_behind_it() {
 }
 
 #[tokio::test]
-async fn loop_P7_words_of_hooks_reach_the_model_behind_the_results() {
+async fn loop_P7_a_call_is_checked_then_asked_about_then_judged_then_run_then_told() {
+    let script = Script::new()
+        .reply([tool("Bash", json!({"command": "echo call >> log.txt"})).id("toolu_a")])
+        .reply([tool("Bash", json!({"command": "echo call >> log.txt; exit 3"})).id("toolu_b")])
+        .reply([tool("Write", json!({"file_path": "x", "content": "x"})).id("toolu_c")])
+        .reply([tool("Bash", json!({"comand": "ls"})).id("toolu_d")])
+        .reply([text("Done.")]);
+    let stage = Stage::new(script).await;
+    let mut engine = stage.engine_with(|options| {
+        // Commands are allowed, files are not.
+        options.mode = Mode::Default;
+        options.rules.allow = vec!["Bash(*)".parse().unwrap()];
+        for (event, word) in
+            [("PreToolUse", "pre"), ("PostToolUse", "post"), ("PostToolUseFailure", "failed")]
+        {
+            hook(options, &on(event, &[&format!("echo {word} >> log.txt")]));
+        }
+    });
+
+    let told = run(&mut engine, "Go.").await;
+
+    assert_eq!(told.assert_completed().denials.len(), 1);
+    assert_eq!(
+        stage.read("log.txt"),
+        "pre\ncall\npost\npre\ncall\nfailed\npre\n",
+        "one asked about, then denied; one never asked about"
+    );
+    assert!(!stage.path("x").exists());
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn words_of_hooks_reach_the_model_behind_the_results() {
     let script = Script::new()
         .reply([
             tool("Look", json!({"name": "a"})).id("toolu_a"),

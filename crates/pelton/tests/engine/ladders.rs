@@ -311,7 +311,8 @@ async fn loop_T7_little_by_little_is_not_asked_for_for_ever() {
 }
 
 #[tokio::test]
-async fn loop_T8_loop_R2_loop_F3_loop_F5_three_overloads_ask_the_next_model_without_foreign_thinking() {
+async fn loop_T8_loop_R2_loop_F3_loop_F4_loop_F5_loop_F6_three_overloads_ask_the_next_model_without_foreign_thinking()
+ {
     let script = Script::new()
         .reply([thinking("First thoughts."), text("Looking."), tool("Glob", json!({"pattern": "*"}))])
         .step(Step::status(529).times(3).when(When::any().model(PRIMARY)))
@@ -364,7 +365,7 @@ async fn loop_T8_a_chain_of_three_is_asked_in_its_order() {
 }
 
 #[tokio::test]
-async fn loop_X7_pit_L11_when_nobody_answers_it_is_said_after_a_bounded_number_of_calls() {
+async fn loop_X7_when_nobody_answers_it_is_said_after_a_bounded_number_of_calls() {
     let stage = Stage::new(Script::new().step(Step::status(529).always())).await;
     let mut engine = stage.engine_with(|options| options.fallback_models = vec![SECOND.to_owned()]);
 
@@ -379,7 +380,7 @@ async fn loop_X7_pit_L11_when_nobody_answers_it_is_said_after_a_bounded_number_o
 }
 
 #[tokio::test]
-async fn loop_F1_loop_M4_a_call_made_before_the_overload_is_kept_and_the_rest_asked_of_the_next_model() {
+async fn loop_M4_a_call_made_before_the_overload_is_kept_and_the_rest_asked_of_the_next_model() {
     let script = Script::new()
         .step(Step::reply([
             thinking("First thoughts."),
@@ -398,6 +399,10 @@ async fn loop_F1_loop_M4_a_call_made_before_the_overload_is_kept_and_the_rest_as
 
     assert_eq!(told.assert_completed().text, "Done.");
     assert_eq!(calls.begun(), ["a"]);
+    assert!(
+        told.0.iter().any(|event| matches!(event, Event::Cut { .. })),
+        "it is said that something is missing"
+    );
     assert_eq!(models(&stage), [PRIMARY, SECOND]);
     assert_eq!(swaps(&told).len(), 1);
     let asked = stage.request(2);
@@ -408,7 +413,7 @@ async fn loop_F1_loop_M4_a_call_made_before_the_overload_is_kept_and_the_rest_as
 }
 
 #[tokio::test]
-async fn loop_F2_loop_P8_what_was_not_complete_is_discarded_for_the_next_model() {
+async fn loop_F2_what_was_not_complete_is_discarded_for_the_next_model() {
     let overloaded = || {
         Step::reply([
             thinking("Thoughts."),

@@ -102,7 +102,7 @@ async fn a_cap_in_money_needs_a_price() {
 }
 
 #[tokio::test]
-async fn pit_B4_the_cost_is_the_sum_of_all_usage_at_its_prices() {
+async fn the_cost_is_the_sum_of_all_usage_at_its_prices() {
     let figures = [(1_000, 200, 3_000, 50), (10, 0, 4_200, 7), (5, 100, 4_300, 900)];
     let mut script = Script::new();
     for (n, (input, written, read, output)) in figures.into_iter().enumerate() {

@@ -47,7 +47,7 @@ async fn an_answer_that_fits_ends_the_run() {
 }
 
 #[tokio::test]
-async fn pit_K6_what_is_wrapped_or_written_as_text_is_understood() {
+async fn what_is_wrapped_or_written_as_text_is_understood() {
     let shapes = [
         json!({"output": answer()}),
         json!({"parameter": answer().to_string()}),
