@@ -276,6 +276,10 @@ impl Ran {
         if !outcome.errors.is_empty() {
             let more = match (outcome.terminal, asker) {
                 (Terminal::MaxTurns, Asker::Task) => ": raise --max-turns to let it go on",
+                (Terminal::BudgetExhausted, _) => ": raise --max-budget-usd to let it go on",
+                (Terminal::StructuredOutputRetries, _) => {
+                    ": check that --json-schema can be met, or try another --model"
+                }
                 (Terminal::MaxTurns, Asker::Demo) => ": raise CLAUDE_CODE_MAX_TURNS",
                 (Terminal::Unrecorded, Asker::Task) => {
                     ": make room or access for it, or use --no-session-persistence"

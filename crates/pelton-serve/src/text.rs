@@ -82,6 +82,11 @@ impl Text {
     }
 
     fn retry(&mut self, notice: &Notice, pieces: &mut Pieces) {
+        // Asked again at once, in another form, with nothing shown: there is nothing to wait for and nothing to take
+        // back. If that fails too, its own words follow.
+        if notice.wait.is_zero() && !notice.withdrawn {
+            return;
+        }
         let again = if notice.withdrawn && self.streams { "; the answer starts again" } else { "" };
         let wait = seconds(notice.wait);
         let message = plain(&notice.message);

@@ -35,6 +35,11 @@ impl Purse {
         self.spent_usd += cost_usd.max(0.0);
     }
 
+    /// Counts what was spent beside what was set aside: an attempt that failed is paid for, and so is the next.
+    pub fn spend(&mut self, cost_usd: f64) {
+        self.spent_usd += cost_usd.max(0.0);
+    }
+
     /// Whether the cap is reached.
     pub fn is_spent(&self) -> bool {
         self.cap_usd.is_some_and(|cap| self.spent_usd >= cap)

@@ -345,6 +345,13 @@ impl Live<'_> {
         }
     }
 
+    /// Counts what an attempt consumed that brought nothing.
+    fn count_withdrawn(&mut self, model: &str, usage: &Usage) {
+        self.tally.usage.add(usage);
+        let cost = self.account.answered(model, usage, self.prices).unwrap_or_default();
+        self.purse.lock().unwrap_or_else(PoisonError::into_inner).spend(cost);
+    }
+
     fn is_over_budget(&self) -> bool {
         self.purse.lock().unwrap_or_else(PoisonError::into_inner).is_spent()
     }

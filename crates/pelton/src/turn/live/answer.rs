@@ -35,6 +35,9 @@ impl Live<'_> {
                 biased;
                 () = self.cancel.cancelled() => {
                     drop(call);
+                    if let Some(Answer { origin, .. }) = answer {
+                        self.count_withdrawn(&origin.model, &origin.usage);
+                    }
                     return self.interrupted(INTERRUPTED).await.map(|()| Reply::Aborted);
                 }
                 () = self.executor.advance() => continue,
@@ -60,7 +63,10 @@ impl Live<'_> {
                     }
                 }
                 Some(Step::Retry(notice)) => {
-                    answer = None;
+                    // What the failed attempt consumed was consumed, though nothing of it is kept.
+                    if let Some(Answer { origin, .. }) = answer.take() {
+                        self.count_withdrawn(&origin.model, &origin.usage);
+                    }
                     self.retry(notice).await;
                 }
                 Some(Step::Waiting { left }) => self.events.send(Event::Waiting { left }).await,
