@@ -235,21 +235,7 @@ fn loop_B4_more_is_asked_for_until_there_is_enough_or_no_more_to_come() {
 
 /// How far a submission is: grows with every trip, and has a bound.
 fn progress(memory: &Memory) -> u64 {
-    let counters = [
-        u64::from(memory.turns),
-        memory.drains.into(),
-        memory.compacted.into(),
-        memory.escalated.into(),
-        memory.output_recoveries.into(),
-        memory.stop_hook_blocks.into(),
-        memory.budget_continuations.into(),
-        memory.fallbacks.into(),
-        memory.pauses.into(),
-        memory.nudged.into(),
-        memory.repairs.into(),
-        memory.structured_retries.into(),
-    ];
-    counters.iter().sum()
+    lasting(memory).iter().sum()
 }
 
 /// Counters that nothing may reset within a submission.
