@@ -6,7 +6,7 @@
 //!
 //! What leaves the group (`set -m`, `setsid`, a daemon) is found on Linux through `/proc`: by its session, or by a
 //! variable of a name made for this one tree, which every descendant inherits. If this process itself is killed, the
-//! kernel ends the programs and the [`warden`] what they have started.
+//! kernel ends the programs and the warden what they have started.
 
 #[cfg(target_os = "linux")]
 mod warden;
