@@ -1,11 +1,11 @@
 //! One prompt, shown as it runs.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::StreamExt;
 use pelton::{Engine, Event, Outcome, Prompt};
 use pelton_model::World;
-use tokio::time::Instant;
 
 use crate::frames::Frames;
 use crate::out::Streams;
@@ -52,7 +52,7 @@ pub async fn print(
 ) -> Option<Arc<Outcome>> {
     let interrupter = engine.interrupter();
     let mut shown = match options.format {
-        Format::Text => Shown::Text(Text::new(options)),
+        Format::Text => Shown::Text(Text::new(options, world)),
         Format::Json => {
             Shown::Json(Collected::new(Frames::new(engine.session_id(), false, world), options.verbose))
         }
@@ -74,7 +74,7 @@ pub async fn print(
                 continue;
             }
             event = events.next() => event,
-            () = until(shown.announces_at()), if read => {
+            () = after(shown.announces_in()), if read => {
                 put(shown.announce(), streams).await;
                 continue;
             }
@@ -91,9 +91,9 @@ pub async fn print(
     }
 }
 
-async fn until(at: Option<Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at).await,
+async fn after(time: Option<Duration>) {
+    match time {
+        Some(time) => tokio::time::sleep(time).await,
         None => std::future::pending().await,
     }
 }
@@ -127,9 +127,9 @@ impl Shown {
     }
 
     /// When there is something to tell although nothing has happened.
-    fn announces_at(&self) -> Option<Instant> {
+    fn announces_in(&self) -> Option<Duration> {
         match self {
-            Self::Text(text) => text.announces_at(),
+            Self::Text(text) => text.announces_in(),
             Self::Json(_) | Self::Lines(_) => None,
         }
     }

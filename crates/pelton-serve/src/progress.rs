@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use pelton::event::{Event, Outcome, ToolStarted};
 use pelton::history::{Entry, Kind};
+use pelton_model::World;
 use serde_json::Value;
-use tokio::time::Instant;
 
 use crate::plain::plain;
 
@@ -26,10 +26,11 @@ const QUIET_MAX: Duration = Duration::from_secs(1);
 
 pub(crate) struct Progress {
     colour: bool,
+    world: Arc<dyn World>,
     /// In the order in which they began. The engine bounds how many run.
     running: Vec<Running>,
-    /// When something last happened.
-    quiet_since: Instant,
+    /// When something last happened, by the world's clock.
+    quiet_since: Duration,
     /// The tree has begun, so that it wants an end.
     begun: bool,
 }
@@ -37,18 +38,18 @@ pub(crate) struct Progress {
 struct Running {
     call: Arc<str>,
     doing: String,
-    since: Instant,
+    since: Duration,
     announced: bool,
 }
 
 impl Progress {
-    pub fn new(colour: bool) -> Self {
-        Self { colour, running: Vec::new(), quiet_since: Instant::now(), begun: false }
+    pub fn new(colour: bool, world: Arc<dyn World>) -> Self {
+        Self { colour, quiet_since: world.monotonic(), world, running: Vec::new(), begun: false }
     }
 
     /// The line an event adds.
     pub fn of(&mut self, event: &Event) -> String {
-        let now = Instant::now();
+        let now = self.world.monotonic();
         match event {
             // More output of a command that runs is not shown, and so is no news.
             Event::ToolProgress { .. } => return String::new(),
@@ -69,10 +70,10 @@ impl Progress {
         }
     }
 
-    /// When [`announce`](Self::announce) has something to tell, unless something happens before.
-    pub fn announces_at(&self) -> Option<Instant> {
+    /// How long until [`announce`](Self::announce) has something to tell, unless something happens before.
+    pub fn announces_in(&self) -> Option<Duration> {
         let waiting = self.running.iter().any(|running| !running.announced);
-        waiting.then(|| self.quiet_since + QUIET_MAX)
+        waiting.then(|| (self.quiet_since + QUIET_MAX).saturating_sub(self.world.monotonic()))
     }
 
     /// Names the calls that run and were not named yet.
@@ -87,13 +88,13 @@ impl Progress {
         unnamed.iter().map(|doing| self.line("│  ", doing, "")).collect()
     }
 
-    fn ended(&mut self, call: &Arc<str>, is_error: bool, entry: &Entry, now: Instant) -> String {
+    fn ended(&mut self, call: &Arc<str>, is_error: bool, entry: &Entry, now: Duration) -> String {
         let at = self.running.iter().position(|running| running.call == *call);
         let running = at.map(|at| self.running.remove(at));
         let doing = running.as_ref().map_or("Call", |running| &running.doing);
         let mut told = if is_error { format!("failed: {}", first_line(entry)) } else { measure(entry) };
         if let Some(running) = running.as_ref().filter(|running| running.announced) {
-            told += &format!(" · {}", seconds(now - running.since));
+            told += &format!(" · {}", seconds(now.saturating_sub(running.since)));
         }
         self.line("├─ ", doing, &told)
     }

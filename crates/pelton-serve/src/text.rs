@@ -2,11 +2,11 @@
 //! answer is written, so that it can be used.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pelton::Terminal;
 use pelton::event::{Event, Outcome};
-use pelton_model::{DeltaKind, Notice};
-use tokio::time::Instant;
+use pelton_model::{DeltaKind, Notice, World};
 
 use crate::plain::{Plain, plain};
 use crate::print::{Pieces, PrintOptions};
@@ -25,11 +25,11 @@ pub(crate) struct Text {
 }
 
 impl Text {
-    pub fn new(options: &PrintOptions) -> Self {
+    pub fn new(options: &PrintOptions, world: Arc<dyn World>) -> Self {
         Self {
             streams: options.out_is_terminal,
             shows_progress: options.shows_progress,
-            progress: Progress::new(options.colour),
+            progress: Progress::new(options.colour, world),
             answer: Plain::default(),
             mid_line: false,
             streamed: false,
@@ -70,8 +70,8 @@ impl Text {
         pieces
     }
 
-    pub fn announces_at(&self) -> Option<Instant> {
-        self.progress.announces_at().filter(|_| self.shows_progress)
+    pub fn announces_in(&self) -> Option<Duration> {
+        self.progress.announces_in().filter(|_| self.shows_progress)
     }
 
     pub fn announce(&mut self) -> Pieces {

@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::ChildStdin;
 use tokio::sync::oneshot;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::config::{CommandHook, Shell, Source, Waiting};
@@ -48,7 +48,7 @@ pub(super) struct Surroundings {
 
 /// How long a command may run, and who may end it before that.
 pub(super) struct Terms<'a> {
-    pub deadline: Instant,
+    pub time: Duration,
     pub cancel: &'a CancellationToken,
     /// Told when the command says that nobody should wait for it.
     pub detach: Option<oneshot::Sender<()>>,
@@ -88,6 +88,7 @@ pub(super) async fn run(
     let (stdout, stderr) = tree.take_output().ok_or_else(|| io::Error::other("the command has no pipes"))?;
     let (mut stdout, mut stderr) = (Head::new(stdout), Head::new(stderr));
     let mut feeding = pin!(feed(stdin, input));
+    let mut time_is_up = pin!(sleep(terms.time));
     let (mut fed, mut attached) = (false, hook.waiting == Waiting::UntilDone);
 
     let over = loop {
@@ -95,14 +96,16 @@ pub(super) async fn run(
             biased;
             () = terms.cancel.cancelled(), if attached => break Over::Cancelled,
             status = tree.wait() => break Over::Exited(status?.code()),
-            () = sleep_until(terms.deadline) => break Over::TimedOut,
+            () = &mut time_is_up => break Over::TimedOut,
             () = &mut feeding, if !fed => fed = true,
             () = stdout.read(), if stdout.open => {
                 if let Some(detach) = terms.detach.take_if(|_| stdout.has_a_line())
                     && let Some(time) = stdout.first_line().and_then(goes_on_in_background)
                 {
                     attached = false;
-                    terms.deadline = time.map_or(terms.deadline, |time| Instant::now() + time.min(TIME_MAX));
+                    if let Some(time) = time {
+                        time_is_up.set(sleep(time.min(TIME_MAX)));
+                    }
                     // Nobody listening means nobody waits already.
                     let _ = detach.send(());
                 }

@@ -12,7 +12,7 @@ use futures::{FutureExt, StreamExt, stream};
 use pelton_model::World;
 use serde_json::Value;
 use tokio::sync::oneshot;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::background::{Adopted, Arrived, Background};
@@ -171,7 +171,8 @@ impl Hooks {
             },
             spill_dir: cx.spill_dir.clone(),
             cancel: cx.cancel.clone(),
-            not_after: together.map(|together| Instant::now() + together),
+            not_after: together.map(|together| cx.world.monotonic() + together),
+            world: Arc::clone(&cx.world),
         });
         let calls: Vec<_> = entries
             .into_iter()
@@ -206,7 +207,7 @@ impl Hooks {
             status_message: call.entry.status_message.as_deref(),
         });
         let waiting = call.waiting();
-        let started = Instant::now();
+        let started = call.moment.world.monotonic();
         // Should it go on by itself: what is known of it now.
         let so_far = call.ended(started, HookOutcome::Background);
         let entry = Arc::clone(&call.entry);
@@ -246,8 +247,9 @@ struct Moment {
     surroundings: Surroundings,
     spill_dir: PathBuf,
     cancel: CancellationToken,
-    /// When all hooks have to be over.
-    not_after: Option<Instant>,
+    /// When all hooks have to be over, by the world's clock.
+    not_after: Option<Duration>,
+    world: Arc<dyn World>,
 }
 
 /// One hook to be called.
@@ -274,18 +276,18 @@ impl Call {
     }
 
     async fn run(self, detach: oneshot::Sender<()>) -> (HookRun, Said) {
-        let started = Instant::now();
-        let deadline = started + self.limit;
-        let deadline = self.moment.not_after.map_or(deadline, |not_after| deadline.min(not_after));
+        let started = self.moment.world.monotonic();
+        let together = self.moment.not_after.map(|not_after| not_after.saturating_sub(started));
+        let time = together.map_or(self.limit, |together| self.limit.min(together));
         let speaker = speaker(&self.entry, &self.moment.name);
         let (mut said, printed) = if self.moment.cancel.is_cancelled() && self.waiting() == Waiting::UntilDone
         {
             (Speaker::cancelled(), Printed::default())
         } else {
             match &self.entry.hook {
-                Hook::Command(command) => self.command(command, &speaker, deadline, detach).await,
+                Hook::Command(command) => self.command(command, &speaker, time, detach).await,
                 Hook::Callback(callback) => {
-                    (self.callback(&**callback, &speaker, deadline).await, Printed::default())
+                    (self.callback(&**callback, &speaker, time).await, Printed::default())
                 }
             }
         };
@@ -299,11 +301,11 @@ impl Call {
         &self,
         command: &CommandHook,
         speaker: &Speaker<'_>,
-        deadline: Instant,
+        time: Duration,
         detach: oneshot::Sender<()>,
     ) -> (Said, Printed) {
         let Moment { surroundings, text, cancel, .. } = &*self.moment;
-        let terms = Terms { deadline, cancel, detach: Some(detach) };
+        let terms = Terms { time, cancel, detach: Some(detach) };
         let ran = match command::run(command, &self.entry.source, text, surroundings, terms).await {
             Ok(ran) => ran,
             Err(error) => {
@@ -321,7 +323,7 @@ impl Call {
         }
     }
 
-    async fn callback(&self, callback: &dyn HookCallback, speaker: &Speaker<'_>, deadline: Instant) -> Said {
+    async fn callback(&self, callback: &dyn HookCallback, speaker: &Speaker<'_>, time: Duration) -> Said {
         let Moment { event, json, tool_use_id, cancel, .. } = &*self.moment;
         let call = HookCall::new(json, tool_use_id.as_deref(), cancel);
         // A host's panic is its own: the session goes on.
@@ -329,7 +331,7 @@ impl Call {
         tokio::select! {
             biased;
             () = cancel.cancelled() => Speaker::cancelled(),
-            answer = timeout_at(deadline, answer) => match answer {
+            answer = timeout(time, answer) => match answer {
                 Ok(Ok(Ok(output))) => speaker.answered(&output),
                 Ok(Ok(Err(error))) => speaker.failed(&format!("failed: {error}")),
                 Ok(Err(_)) => speaker.failed("panicked"),
@@ -342,7 +344,7 @@ impl Call {
         }
     }
 
-    fn ended(&self, started: Instant, outcome: HookOutcome) -> HookRun {
+    fn ended(&self, started: Duration, outcome: HookOutcome) -> HookRun {
         HookRun {
             id: self.id.clone(),
             name: self.moment.name.clone(),
@@ -353,7 +355,7 @@ impl Call {
             exit_code: None,
             stdout: String::new(),
             stderr: String::new(),
-            duration: started.elapsed(),
+            duration: self.moment.world.monotonic().saturating_sub(started),
         }
     }
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures::future::{BoxFuture, join_all};
 use pelton_model::RealWorld;
 use serde_json::json;
+use tokio::time::Instant;
 use tokio::time::sleep;
 
 use super::*;

@@ -13,7 +13,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use self::capture::{Captured, Pipes};
 use self::shell::Shell;
@@ -123,14 +123,14 @@ async fn run(input: &Input, cx: &ToolCx) -> Result<Output, String> {
         .map_err(|error| format!("{} could not be started: {error}.", shell.program().display()))?;
     let mut pipes = Pipes::new(&mut tree, cx).ok_or_else(|| "The shell has no pipes.".to_owned())?;
 
-    let deadline = Instant::now() + time;
+    let time_is_up = sleep(time);
     let over = pipes
         .read_until(async {
             tokio::select! {
                 biased;
                 () = cx.cancel.cancelled() => Over::Interrupted,
                 _ = tree.wait() => Over::Exited,
-                () = tokio::time::sleep_until(deadline) => Over::TimedOut,
+                () = time_is_up => Over::TimedOut,
             }
         })
         .await

@@ -13,7 +13,7 @@ use std::pin::pin;
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{ChildStderr, ChildStdout};
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval, timeout_at};
+use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 
 use crate::limits::{PROGRESS_EVERY, PROGRESS_LINE_CHARS_MAX, SHELL_DRAIN_QUIET, SHELL_DRAIN_TIME_MAX};
 use crate::tools::process::ProcessTree;
@@ -114,16 +114,17 @@ impl<'a> Pipes<'a> {
 
     /// Reads what is still on its way, for a short while.
     pub async fn drain(&mut self) {
-        let end = Instant::now() + SHELL_DRAIN_TIME_MAX;
+        let started = self.cx.world.monotonic();
         loop {
-            let quiet = end.min(Instant::now() + SHELL_DRAIN_QUIET);
+            let spent = self.cx.world.monotonic().saturating_sub(started);
+            let left = SHELL_DRAIN_TIME_MAX.saturating_sub(spent);
+            if left.is_zero() {
+                return;
+            }
             let next = next(&mut self.stdout, &mut self.stderr, &mut self.chunks);
-            match timeout_at(quiet, next).await {
+            match timeout(left.min(SHELL_DRAIN_QUIET), next).await {
                 Ok(Some((source, bytes))) => self.take(source, bytes).await,
                 Ok(None) | Err(_) => return,
-            }
-            if Instant::now() >= end {
-                return;
             }
         }
     }
