@@ -1,5 +1,9 @@
 //! One conversation: what is submitted, what comes of it, what it costs.
 
+mod interrupt; // ending a submission from outside
+mod outcome; // from the reason for the end to the result
+mod prompt; // what is submitted
+
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,7 +20,7 @@ use uuid::Uuid;
 use crate::account::{Account, Tally};
 use crate::compact::Room;
 use crate::context::{Surroundings, git_branch, tools_json};
-use crate::event::{Event, Init, Outcome};
+use crate::event::{Event, Init};
 use crate::history::{History, Kind};
 use crate::hooks::{Base, HookCx, Hooks, SessionHooks};
 use crate::limits::{
@@ -36,6 +40,9 @@ use crate::turn::budget::Purse;
 use crate::turn::live::{LastReply, Live};
 use crate::turn::{Terminal, run};
 
+pub use interrupt::Interrupter;
+pub use prompt::{BlankPrompt, Prompt};
+
 /// One conversation. Submit prompts one after the other; each gives a stream of events that ends in a result.
 pub struct Engine {
     options: Options,
@@ -53,18 +60,6 @@ pub struct Engine {
     cwd: PathBuf,
     interrupter: Interrupter,
 }
-
-/// Words for the model.
-#[derive(Debug, Clone)]
-pub struct Prompt {
-    text: String,
-    id: Option<Uuid>,
-}
-
-/// A prompt needs words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the prompt is empty")]
-pub struct BlankPrompt;
 
 /// The engine cannot start.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -89,38 +84,6 @@ pub enum StartError {
         /// The model.
         model: String,
     },
-}
-
-/// Ends the running submission of an engine, from anywhere. Without one it does nothing.
-#[derive(Debug, Clone, Default)]
-pub struct Interrupter(Arc<Mutex<CancellationToken>>);
-
-impl Prompt {
-    /// A prompt of plain text.
-    pub fn text(text: impl Into<String>) -> Result<Self, BlankPrompt> {
-        let text = text.into();
-        if text.trim().is_empty() { Err(BlankPrompt) } else { Ok(Self { text, id: None }) }
-    }
-
-    /// Gives it the caller's own id in transcript and events.
-    #[must_use]
-    pub fn with_id(mut self, id: Uuid) -> Self {
-        self.id = Some(id);
-        self
-    }
-}
-
-impl Interrupter {
-    /// Ends the running submission. It still answers open calls and gives its result.
-    pub fn interrupt(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).cancel();
-    }
-
-    fn fresh(&self) -> CancellationToken {
-        let token = CancellationToken::new();
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = token.clone();
-        token
-    }
 }
 
 impl Engine {
@@ -352,109 +315,6 @@ impl Engine {
             tools: self.options.tools.iter().map(|tool| tool.spec().name.to_owned()).collect(),
             api_key_source: self.options.api_key_source,
             transcript: self.session.file(&self.options),
-        }
-    }
-
-    /// Turns the reason for the end into a result. An error the user must see is said first, in the assistant's
-    /// role.
-    async fn outcome(
-        &mut self,
-        terminal: Terminal,
-        started_at: Duration,
-        tally: Tally,
-        last: LastReply,
-        events: &Sender<Event>,
-    ) -> Outcome {
-        let refused = last.stop_reason == Some(pelton_wire::stop::StopReason::Refusal);
-        let mut errors = Vec::new();
-        let mut text = last.words().unwrap_or_default();
-        let structured_output = self.structured.as_ref().and_then(|tool| tool.take());
-        if let (Some(output), Terminal::Completed) = (&structured_output, terminal) {
-            text = output.to_string();
-        }
-        let unanswered = text.is_empty();
-        match terminal {
-            Terminal::Completed | Terminal::CompletedOverHooks if text.is_empty() => {
-                let why = if refused { "The model declined to answer." } else { "The model gave no answer." };
-                text = why.to_owned();
-            }
-            Terminal::Completed | Terminal::CompletedOverHooks => {}
-            // What the hook said was told when it said it; the result has no words of its own.
-            Terminal::StopHookPrevented | Terminal::HookStopped => text.clear(),
-            Terminal::BudgetExhausted => {
-                let cap = self.options.max_budget_usd.unwrap_or_default();
-                errors.push(format!("Reached maximum budget (${cap})"));
-            }
-            Terminal::StructuredOutputRetries => {
-                errors.push("The model did not bring the structured output it was asked for".to_owned());
-            }
-            Terminal::MaxTurns => {
-                let turns = self.options.limits.turns_max.unwrap_or_default();
-                errors.push(format!("Reached maximum number of turns ({turns})"));
-            }
-            Terminal::AbortedStreaming | Terminal::AbortedToolExecution => {
-                errors.push("Interrupted by the user".to_owned());
-            }
-            Terminal::Unrecorded => {
-                errors.extend(last.unrecorded.as_ref().map(ToString::to_string));
-            }
-            Terminal::PromptTooLong
-            | Terminal::ImageError
-            | Terminal::BlockingLimit
-            | Terminal::ModelError
-            | Terminal::ModelUnreachable
-            | Terminal::MalformedToolUse => {
-                let (message, name) = match &last.error {
-                    Some(error) => (format!("API Error: {error}"), error.kind.wire_name()),
-                    None if terminal == Terminal::BlockingLimit => (
-                        "The conversation fills the context window, and nothing more can be left out of it."
-                            .to_owned(),
-                        "invalid_request",
-                    ),
-                    None if terminal == Terminal::MalformedToolUse => {
-                        ("The model kept calling tools in ways that cannot be run.".to_owned(), "unknown")
-                    }
-                    None => (
-                        "The model's answer was cut again and again by its output limit.".to_owned(),
-                        "max_output_tokens",
-                    ),
-                };
-                text.clone_from(&message);
-                match self.session.record_error(message, name) {
-                    Ok(synthetic) => events.send(Event::Synthetic(synthetic)).await,
-                    Err(error) => errors.push(error.to_string()),
-                }
-            }
-        }
-        // Everything said is on the disk before the result is: what was acknowledged cannot be lost.
-        if let Err(error) = self.session.sync().await {
-            errors.push(error.to_string());
-        }
-        let is_error = match terminal {
-            Terminal::Completed | Terminal::CompletedOverHooks => refused || unanswered,
-            Terminal::StopHookPrevented | Terminal::HookStopped => false,
-            _ => true,
-        };
-        Outcome {
-            terminal,
-            is_error,
-            text,
-            structured_output,
-            errors,
-            stop_reason: last.stop_reason,
-            error: last.error,
-            num_turns: 1 + tally.user_messages,
-            duration: self.options.world.monotonic().saturating_sub(started_at),
-            duration_api: tally.duration_api,
-            first_token_after: tally.first_token_after,
-            usage: tally.usage,
-            by_model: self.account.by_model.clone(),
-            cost_usd: self.account.cost_usd(),
-            denials: tally.denials,
-            transitions: tally.transitions,
-            loop_events: tally.loop_events,
-            retries: tally.retries,
-            tool_calls: tally.tool_calls,
         }
     }
 }

@@ -1,0 +1,116 @@
+//! From the reason for the end to the result.
+
+use std::time::Duration;
+
+use pelton_model::stream::Sender;
+
+use super::Engine;
+use crate::account::Tally;
+use crate::event::{Event, Outcome};
+use crate::turn::Terminal;
+use crate::turn::live::LastReply;
+
+impl Engine {
+    /// Turns the reason for the end into a result. An error the user must see is said first, in the assistant's
+    /// role.
+    pub(super) async fn outcome(
+        &mut self,
+        terminal: Terminal,
+        started_at: Duration,
+        tally: Tally,
+        last: LastReply,
+        events: &Sender<Event>,
+    ) -> Outcome {
+        let refused = last.stop_reason == Some(pelton_wire::stop::StopReason::Refusal);
+        let mut errors = Vec::new();
+        let mut text = last.words().unwrap_or_default();
+        let structured_output = self.structured.as_ref().and_then(|tool| tool.take());
+        if let (Some(output), Terminal::Completed) = (&structured_output, terminal) {
+            text = output.to_string();
+        }
+        let unanswered = text.is_empty();
+        match terminal {
+            Terminal::Completed | Terminal::CompletedOverHooks if text.is_empty() => {
+                let why = if refused { "The model declined to answer." } else { "The model gave no answer." };
+                text = why.to_owned();
+            }
+            Terminal::Completed | Terminal::CompletedOverHooks => {}
+            // What the hook said was told when it said it; the result has no words of its own.
+            Terminal::StopHookPrevented | Terminal::HookStopped => text.clear(),
+            Terminal::BudgetExhausted => {
+                let cap = self.options.max_budget_usd.unwrap_or_default();
+                errors.push(format!("Reached maximum budget (${cap})"));
+            }
+            Terminal::StructuredOutputRetries => {
+                errors.push("The model did not bring the structured output it was asked for".to_owned());
+            }
+            Terminal::MaxTurns => {
+                let turns = self.options.limits.turns_max.unwrap_or_default();
+                errors.push(format!("Reached maximum number of turns ({turns})"));
+            }
+            Terminal::AbortedStreaming | Terminal::AbortedToolExecution => {
+                errors.push("Interrupted by the user".to_owned());
+            }
+            Terminal::Unrecorded => {
+                errors.extend(last.unrecorded.as_ref().map(ToString::to_string));
+            }
+            Terminal::PromptTooLong
+            | Terminal::ImageError
+            | Terminal::BlockingLimit
+            | Terminal::ModelError
+            | Terminal::ModelUnreachable
+            | Terminal::MalformedToolUse => {
+                let (message, name) = match &last.error {
+                    Some(error) => (format!("API Error: {error}"), error.kind.wire_name()),
+                    None if terminal == Terminal::BlockingLimit => (
+                        "The conversation fills the context window, and nothing more can be left out of it."
+                            .to_owned(),
+                        "invalid_request",
+                    ),
+                    None if terminal == Terminal::MalformedToolUse => {
+                        ("The model kept calling tools in ways that cannot be run.".to_owned(), "unknown")
+                    }
+                    None => (
+                        "The model's answer was cut again and again by its output limit.".to_owned(),
+                        "max_output_tokens",
+                    ),
+                };
+                text.clone_from(&message);
+                match self.session.record_error(message, name) {
+                    Ok(synthetic) => events.send(Event::Synthetic(synthetic)).await,
+                    Err(error) => errors.push(error.to_string()),
+                }
+            }
+        }
+        // Everything said is on the disk before the result is: what was acknowledged cannot be lost.
+        if let Err(error) = self.session.sync().await {
+            errors.push(error.to_string());
+        }
+        let is_error = match terminal {
+            Terminal::Completed | Terminal::CompletedOverHooks => refused || unanswered,
+            Terminal::StopHookPrevented | Terminal::HookStopped => false,
+            _ => true,
+        };
+        Outcome {
+            terminal,
+            is_error,
+            text,
+            structured_output,
+            errors,
+            stop_reason: last.stop_reason,
+            error: last.error,
+            num_turns: 1 + tally.user_messages,
+            duration: self.options.world.monotonic().saturating_sub(started_at),
+            duration_api: tally.duration_api,
+            first_token_after: tally.first_token_after,
+            usage: tally.usage,
+            by_model: self.account.by_model.clone(),
+            cost_usd: self.account.cost_usd(),
+            denials: tally.denials,
+            transitions: tally.transitions,
+            loop_events: tally.loop_events,
+            retries: tally.retries,
+            tool_calls: tally.tool_calls,
+        }
+    }
+}
