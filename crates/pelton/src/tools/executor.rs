@@ -105,9 +105,19 @@ impl Executor {
         self.next == self.calls.len()
     }
 
+    /// How many calls there are.
+    pub fn len(&self) -> usize {
+        self.calls.len()
+    }
+
     /// Whether the model called anything.
     pub fn is_empty(&self) -> bool {
         self.calls.is_empty()
+    }
+
+    /// Whether a call that may change something has begun.
+    pub fn has_touched_anything(&self) -> bool {
+        self.schedule.has_touched_anything()
     }
 
     /// Ends everything: running calls are told and have a moment to say what they have, the others never start.

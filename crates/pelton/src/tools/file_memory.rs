@@ -18,6 +18,10 @@ pub struct FileMemory {
     remembered: Mutex<Remembered>,
 }
 
+/// A moment in the life of a [`FileMemory`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment(u64);
+
 /// What is known about a file whose content is now this.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -167,6 +171,17 @@ impl FileMemory {
             (None, Some(seen)) => Known::Changed { was_whole: seen.is_whole() },
             (None, None) => Known::Never,
         }
+    }
+
+    /// A moment to go back to with [`forget_since`](Self::forget_since).
+    pub fn now(&self) -> Moment {
+        Moment(self.lock().uses)
+    }
+
+    /// Forgets what was read since then, because the model never gets to see it. A file that was known before and
+    /// read again since is forgotten too: it only has to be read once more.
+    pub fn forget_since(&self, Moment(uses): Moment) {
+        self.lock().files.retain(|_, seen| seen.used <= uses);
     }
 
     fn lock(&self) -> MutexGuard<'_, Remembered> {

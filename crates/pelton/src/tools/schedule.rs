@@ -63,6 +63,11 @@ impl Schedule {
         self.calls.iter().all(|(_, state)| *state == State::Done)
     }
 
+    /// Whether a call that may change something has begun.
+    pub fn has_touched_anything(&self) -> bool {
+        self.calls.iter().any(|(safety, state)| *safety == Safety::Alone && *state != State::Waiting)
+    }
+
     /// How many calls there are.
     pub fn len(&self) -> usize {
         self.calls.len()
@@ -111,6 +116,19 @@ mod tests {
         assert_eq!(schedule.start(), [1]);
         schedule.add(Shared);
         assert_eq!(schedule.start(), [2], "joins the running reader");
+    }
+
+    #[test]
+    fn readers_and_waiting_writers_have_touched_nothing() {
+        let mut schedule = schedule(&[Shared, Alone], 10);
+        schedule.start();
+        assert!(!schedule.has_touched_anything());
+        schedule.finish(0);
+        assert!(!schedule.has_touched_anything());
+        schedule.start();
+        assert!(schedule.has_touched_anything());
+        schedule.finish(1);
+        assert!(schedule.has_touched_anything());
     }
 
     #[test]

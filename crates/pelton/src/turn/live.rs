@@ -83,6 +83,8 @@ pub(crate) struct LastReply {
     /// The entries of the newest answer.
     pub entries: Vec<EntryId>,
     pub error: Option<ModelError>,
+    /// The tool whose call the output limit cut.
+    pub cut_call: Option<Arc<str>>,
     pub unrecorded: Option<TranscriptError>,
 }
 

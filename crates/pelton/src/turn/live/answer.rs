@@ -10,7 +10,8 @@ use pelton_wire::stop::StopReason;
 use super::{INTERRUPTED, Live};
 use crate::event::{Event, LoopKind};
 use crate::history::{Kind, Origin, Piece};
-use crate::tools::executor::Call;
+use crate::tools::executor::{Call, Executor};
+use crate::tools::file_memory::Moment;
 use crate::transcript::TranscriptError;
 use crate::turn::decide::{Failure, Reply, Withheld};
 
@@ -20,13 +21,15 @@ const LOW_OUTPUT_TOKENS_MAX: u32 = 8_192;
 /// One answer while it streams.
 struct Answer {
     origin: Arc<Origin>,
-    /// Complete blocks that a retry would still withdraw: they are recorded with the first block that it would not.
+    /// Complete blocks that do not count yet: thinking, which a retry would withdraw, and a call that cannot be read,
+    /// which was never made if the output limit cut it. They are recorded with the first block that counts.
     held: Vec<Block>,
 }
 
 impl Live<'_> {
     pub(super) async fn stream_answer(&mut self) -> Result<Reply, TranscriptError> {
         let messages = self.session.history.view_mut().request();
+        let files_known = self.bench.cx.files.now();
         let mut call = self.client.call(Ask { messages, ..self.question.clone() });
         let mut answer = None;
         loop {
@@ -73,9 +76,10 @@ impl Live<'_> {
                 Some(Step::Stalled { silent_for }) => self.events.send(Event::Stalled { silent_for }).await,
                 Some(Step::Finished(reply)) => {
                     if let Some(answer) = &mut answer {
+                        self.drop_cut_call(answer, &reply);
                         self.record_held(answer).await?;
                     }
-                    return self.answered(&reply).await;
+                    return self.answered(&reply, files_known).await;
                 }
                 Some(Step::Failed(error)) => return Ok(self.failed(error).await),
                 // A step this version does not know changes nothing.
@@ -98,22 +102,39 @@ impl Live<'_> {
                 self.last.text.push(block.json.clone());
                 self.record_block(answer, &block, Piece::Text).await
             }
-            BlockKind::ToolUse { id, name, input } => {
+            BlockKind::ToolUse { input: Ok(_), .. } => {
                 self.record_held(answer).await?;
-                let piece = Piece::Call { id: Arc::clone(id), name: Arc::clone(name) };
-                self.record_block(answer, &block, piece).await?;
-                self.executor.add(Call {
-                    id: Arc::clone(id),
-                    tool: Arc::clone(name),
-                    input: input.clone().map(Arc::new),
-                });
-                self.tally.tool_calls += 1;
-                Ok(())
+                self.call_made(answer, &block).await
             }
             _ => {
                 answer.held.push(block);
                 Ok(())
             }
+        }
+    }
+
+    /// The block is a call, and counts.
+    async fn call_made(&mut self, answer: &Answer, block: &Block) -> Result<(), TranscriptError> {
+        let BlockKind::ToolUse { id, name, input } = &block.kind else { return Ok(()) };
+        let piece = Piece::Call { id: Arc::clone(id), name: Arc::clone(name) };
+        self.record_block(answer, block, piece).await?;
+        self.executor.add(Call {
+            id: Arc::clone(id),
+            tool: Arc::clone(name),
+            input: input.clone().map(Arc::new),
+        });
+        self.tally.tool_calls += 1;
+        Ok(())
+    }
+
+    /// A call that the output limit cut was not made. Beside calls that were, it is answered like them.
+    fn drop_cut_call(&mut self, answer: &mut Answer, reply: &pelton_model::Reply) {
+        if reply.stop_reason != StopReason::MaxTokens || !self.executor.is_empty() {
+            return;
+        }
+        if let Some(Block { kind: BlockKind::ToolUse { name, .. }, .. }) = answer.held.last() {
+            self.last.cut_call = Some(Arc::clone(name));
+            answer.held.retain(|block| !matches!(block.kind, BlockKind::ToolUse { .. }));
         }
     }
 
@@ -137,11 +158,13 @@ impl Live<'_> {
 
     async fn record_held(&mut self, answer: &mut Answer) -> Result<(), TranscriptError> {
         for block in std::mem::take(&mut answer.held) {
-            let piece = match block.kind {
-                BlockKind::Thinking | BlockKind::RedactedThinking => Piece::Thinking,
-                _ => Piece::Other,
-            };
-            self.record_block(answer, &block, piece).await?;
+            match block.kind {
+                BlockKind::ToolUse { .. } => self.call_made(answer, &block).await?,
+                BlockKind::Thinking | BlockKind::RedactedThinking => {
+                    self.record_block(answer, &block, Piece::Thinking).await?;
+                }
+                _ => self.record_block(answer, &block, Piece::Other).await?,
+            }
         }
         Ok(())
     }
@@ -171,16 +194,26 @@ impl Live<'_> {
         }
     }
 
-    async fn answered(&mut self, reply: &pelton_model::Reply) -> Result<Reply, TranscriptError> {
+    async fn answered(
+        &mut self,
+        reply: &pelton_model::Reply,
+        files_known: Moment,
+    ) -> Result<Reply, TranscriptError> {
         self.tally.usage.add(&reply.usage);
         let cost = self.account.answered(&reply.model, &reply.usage, self.prices);
         self.settle(cost.unwrap_or_default());
         self.session.history.view_mut().counted(reply.context_usage());
         self.last.stop_reason = Some(reply.stop_reason.clone());
         if let Some(error) = &reply.cut {
+            let somebody_else = error.kind == ErrorKind::Overloaded && !self.fallbacks.is_empty();
+            if somebody_else && self.last.text.is_empty() && !self.executor.has_touched_anything() {
+                self.discard(files_known).await?;
+                self.last.error = Some(error.clone());
+                return Ok(Reply::Fallback);
+            }
             self.events.send(Event::Cut { reason: error.to_string() }).await;
             // What is complete is kept, but the rest is asked of somebody else.
-            if error.kind == ErrorKind::Overloaded && !self.fallbacks.is_empty() {
+            if somebody_else {
                 self.ask_next_model().await;
             }
         }
@@ -208,6 +241,15 @@ impl Live<'_> {
             _ if said_something => Reply::EndTurn,
             _ => Reply::Empty,
         })
+    }
+
+    /// F1, F2, P8: nothing of this answer counts. Its calls only looked, so they can be ended anywhere.
+    async fn discard(&mut self, files_known: Moment) -> Result<(), TranscriptError> {
+        let calls = self.executor.len();
+        self.executor = Executor::new(Arc::clone(&self.bench), self.running_max);
+        self.bench.cx.files.forget_since(files_known);
+        self.note(LoopKind::Withheld, format!("the answer was cut; {calls} calls of it are discarded")).await;
+        self.withdraw_answer().await
     }
 
     async fn truncated(&mut self, cap_can_rise: bool) -> Reply {

@@ -29,7 +29,10 @@ impl Live<'_> {
     /// Does what the next trip needs.
     pub(super) async fn make_ready(&mut self, transition: Transition) -> Result<(), TranscriptError> {
         match transition {
-            Transition::MaxOutputTokensRecovery => self.say_as_user(GO_ON).await,
+            Transition::MaxOutputTokensRecovery => match self.last.cut_call.take() {
+                Some(tool) => self.say_as_user(&smaller_call(&tool)).await,
+                None => self.say_as_user(GO_ON).await,
+            },
             Transition::EmptyReplyNudge => self.say_as_user(SAY_SOMETHING).await,
             Transition::TokenBudgetContinuation => self.say_as_user(SAY_MORE).await,
             Transition::MaxOutputTokensEscalate => self.raise_output_limit().await,
@@ -61,6 +64,11 @@ impl Live<'_> {
         let most =
             catalogue::caps(&self.question.model).map_or(RAISED_OUTPUT_TOKENS_MAX, |caps| caps.output_max);
         self.question.max_tokens = most.min(RAISED_OUTPUT_TOKENS_MAX);
+        self.withdraw_answer().await
+    }
+
+    /// The newest answer does not count any more.
+    pub(super) async fn withdraw_answer(&mut self) -> Result<(), TranscriptError> {
         let withdrawn = std::mem::take(&mut self.last.entries);
         if !withdrawn.is_empty() {
             self.session.withdraw(&withdrawn)?;
@@ -124,6 +132,14 @@ impl Live<'_> {
         self.session.history.view_mut().leave_out_thinking();
         format!("the tool {} was left out", tool.spec().name)
     }
+}
+
+/// What the model reads when the output limit cut a call.
+fn smaller_call(tool: &str) -> String {
+    format!(
+        "Your call of {tool} was longer than an answer may be. It was cut off and not run. Make it again in smaller \
+         parts: several calls, each with a part of the content."
+    )
 }
 
 /// What a refused request could be sent without, and what the refusal is if that was tried.

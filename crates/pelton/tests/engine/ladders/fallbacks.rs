@@ -1,0 +1,256 @@
+//! Models that do not answer, and those asked instead.
+
+use pelton::{Event, Terminal};
+use pelton_testkit::{Fault, Script, Step, When, error, gate, text, thinking, tool};
+use serde_json::json;
+
+use crate::probe::{Note, Notes};
+use crate::stage::{Stage, Told, blocks, holds, is_start_of, prompt, pulling, rest, results_in, run, until};
+
+use super::{assert_no_error_shown, kinds, synthetics, thoughts};
+
+const PRIMARY: &str = "claude-sonnet-5-5";
+const SECOND: &str = "claude-opus-5-5";
+const THIRD: &str = "claude-haiku-5-5";
+
+/// The models asked, in order.
+fn models(stage: &Stage) -> Vec<String> {
+    let requests = stage.model.reply_requests();
+    requests.iter().map(|seen| seen.body["model"].as_str().unwrap().to_owned()).collect()
+}
+
+fn swaps(told: &Told) -> Vec<(String, String)> {
+    let swap = |event: &Event| match event {
+        Event::ModelFallback { from, to } => Some((from.clone(), to.clone())),
+        _ => None,
+    };
+    told.0.iter().filter_map(swap).collect()
+}
+
+#[tokio::test]
+async fn loop_T8_loop_R2_loop_F3_loop_F4_loop_F5_loop_F6_three_overloads_ask_the_next_model_without_foreign_thinking()
+ {
+    let script = Script::new()
+        .reply([thinking("First thoughts."), text("Looking."), tool("Glob", json!({"pattern": "*"}))])
+        .step(Step::status(529).times(3).when(When::any().model(PRIMARY)))
+        .step(Step::reply([thinking("Other thoughts."), text("Done.")]).when(When::any().model(SECOND)))
+        .step(Step::reply([text("Back.")]).times(2).when(When::any().model(PRIMARY)));
+    let stage = Stage::new(script).await;
+    let mut engine = stage.engine_with(|options| options.fallback_models = vec!["opus".to_owned()]);
+
+    let told = run(&mut engine, "Go.").await;
+
+    assert_eq!(told.assert_completed().text, "Done.");
+    assert_eq!(told.transitions(), ["next_turn", "fallback_retry"]);
+    assert_eq!(swaps(&told), [(PRIMARY.to_owned(), SECOND.to_owned())]);
+    assert_no_error_shown(&told);
+    let asked = stage.request(5);
+    assert_eq!((thoughts(&stage.request(2)), thoughts(&asked)), (1, 0));
+    assert_eq!(results_in(&asked).len(), 1, "what was done is kept");
+    assert!(told.outcome().by_model.contains_key(PRIMARY) && told.outcome().by_model.contains_key(SECOND));
+    assert_eq!(kinds(&engine), ["retry", "retry", "withheld", "fallback"]);
+
+    // For this submission only; what the other model thought is not for the first one either.
+    let told = run(&mut engine, "And?").await;
+    assert_eq!(told.assert_completed().text, "Back.");
+    // Another process reads in the file who thought what.
+    let file = engine.transcript_file().unwrap();
+    drop(engine);
+    run(&mut stage.resume(&file), "Sure?").await.assert_completed();
+    assert_eq!(models(&stage), [PRIMARY, PRIMARY, PRIMARY, PRIMARY, SECOND, PRIMARY, PRIMARY]);
+    assert_eq!((thoughts(&stage.request(6)), thoughts(&stage.request(7))), (0, 0));
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn loop_T8_a_chain_of_three_is_asked_in_its_order() {
+    let script = Script::new()
+        .step(Step::status(529).times(9))
+        .step(Step::reply([text("At last.")]).when(When::any().model("claude-opus-5$")));
+    let stage = Stage::new(script).await;
+    // The first itself, one twice, and one too many.
+    let chain = [SECOND, PRIMARY, THIRD, SECOND, "claude-opus-5", "claude-sonnet-5"];
+    let mut engine = stage.engine_with(|options| options.fallback_models = chain.map(str::to_owned).to_vec());
+
+    let told = run(&mut engine, "Go.").await;
+
+    assert_eq!(told.assert_completed().text, "At last.");
+    let to: Vec<String> = swaps(&told).into_iter().map(|(_, to)| to).collect();
+    assert_eq!(to, [SECOND, THIRD, "claude-opus-5"]);
+    assert_eq!(models(&stage).len(), 10);
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn loop_X7_when_nobody_answers_it_is_said_after_a_bounded_number_of_calls() {
+    let stage = Stage::new(Script::new().step(Step::status(529).always())).await;
+    let mut engine = stage.engine_with(|options| options.fallback_models = vec![SECOND.to_owned()]);
+
+    let told = run(&mut engine, "Go.").await;
+
+    let outcome = told.outcome();
+    assert_eq!((outcome.terminal, outcome.is_error), (Terminal::ModelError, true));
+    assert_eq!(outcome.error.as_ref().unwrap().status, Some(529));
+    assert_eq!((synthetics(&told), swaps(&told).len()), (1, 1));
+    // Three of the first, and the last one is asked as often as any that stands alone.
+    assert_eq!(stage.request_count(), 3 + 11);
+}
+
+#[tokio::test]
+async fn loop_M4_a_call_made_before_the_overload_is_kept_and_the_rest_asked_of_the_next_model() {
+    let script = Script::new()
+        .step(Step::reply([
+            thinking("First thoughts."),
+            tool("Change", json!({"name": "a"})).id("toolu_a"),
+            text("half a te").fragments(2).after(1, error("overloaded_error", "")),
+        ]))
+        .step(Step::reply([text("Done.")]).when(When::any().model(SECOND)));
+    let stage = Stage::new(script).await;
+    let calls = Notes::default();
+    let mut engine = stage.engine_with(|options| {
+        options.fallback_models = vec![SECOND.to_owned()];
+        options.tools.extend(calls.tools());
+    });
+
+    let told = run(&mut engine, "Go.").await;
+
+    assert_eq!(told.assert_completed().text, "Done.");
+    assert_eq!(calls.begun(), ["a"]);
+    assert!(
+        told.0.iter().any(|event| matches!(event, Event::Cut { .. })),
+        "it is said that something is missing"
+    );
+    assert_eq!(models(&stage), [PRIMARY, SECOND]);
+    assert_eq!(swaps(&told).len(), 1);
+    let asked = stage.request(2);
+    assert_eq!(results_in(&asked), [("toolu_a".to_owned(), false, "a".to_owned())]);
+    assert_eq!(thoughts(&asked), 0);
+    assert!(!asked.to_string().contains("half a te"));
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn loop_F2_what_was_not_complete_is_discarded_for_the_next_model() {
+    let overloaded = || {
+        Step::reply([
+            thinking("Thoughts."),
+            text("half a te").fragments(2).after(1, error("overloaded_error", "")),
+        ])
+    };
+    let script = Script::new()
+        .step(overloaded().times(3))
+        .step(Step::reply([text("Done.")]).when(When::any().model(SECOND)));
+    let stage = Stage::new(script).await;
+    let mut engine = stage.engine_with(|options| {
+        options.fallback_models = vec![SECOND.to_owned()];
+        options.retry.non_streaming_fallback = false;
+    });
+    let told = run(&mut engine, "Go.").await;
+    assert_eq!(told.assert_completed().text, "Done.");
+    let said: Vec<_> = told.entries().into_iter().filter(|entry| entry.is_assistant()).collect();
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(blocks(&stage.request(4), "assistant").is_empty());
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn loop_M6_after_two_broken_streams_the_answer_comes_in_one_piece() {
+    let script = Script::new()
+        .step(Step::reply([text("One.").fragments(4)]).fault(Fault::cut_after_events(4)))
+        .step(Step::reply([text("One.").fragments(4)]).fault(Fault::reset_after_events(4)))
+        .step(Step::reply([text("One.")]).when(When::any().stream(false)))
+        .step(Step::reply([text("Two.")]).when(When::any().stream(true)));
+    let stage = Stage::new(script).await;
+    let mut engine = stage.engine();
+
+    let told = run(&mut engine, "Go.").await;
+
+    assert_eq!(told.assert_completed().text, "One.");
+    let said = told.entries().into_iter().filter(|entry| entry.is_assistant()).count();
+    assert_eq!((said, told.retries().len()), (1, 2));
+    assert!(told.retries()[1].non_streaming && told.retries()[1].withdrawn);
+    assert!(stage.request(3)["max_tokens"].as_u64().unwrap() <= 21_333);
+    // The next question is streamed again.
+    assert_eq!(run(&mut engine, "And?").await.assert_completed().text, "Two.");
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn loop_M6_a_404_is_asked_once_more_without_streaming() {
+    let stage = Stage::new(
+        Script::new()
+            .step(Step::status(404))
+            .step(Step::reply([text("Here.")]).when(When::any().stream(false))),
+    )
+    .await;
+    assert_eq!(run(&mut stage.engine(), "Go.").await.assert_completed().text, "Here.");
+    stage.assert_all_played();
+
+    let stage = Stage::new(Script::new().step(Step::status(404).always())).await;
+    let told = run(&mut stage.engine(), "Go.").await;
+    assert_eq!(told.outcome().error.as_ref().unwrap().status, Some(404));
+    assert_eq!((synthetics(&told), stage.request_count()), (1, 2));
+}
+
+#[tokio::test]
+async fn loop_F1_loop_F2_loop_P8_calls_that_only_looked_are_discarded_with_the_answer_for_the_next_model() {
+    let script = Script::new()
+        .step(Step::reply([
+            thinking("First thoughts."),
+            tool("Read", json!({"file_path": "a.txt"})).id("toolu_read"),
+            tool("Look", json!({"name": "slow", "ms": 60_000})).id("toolu_slow"),
+            gate("both run"),
+            text("half a te").fragments(2).after(1, error("overloaded_error", "")),
+        ]))
+        .step(
+            Step::reply([tool(
+                "Edit",
+                json!({
+                    "file_path": "a.txt", "old_string": "old", "new_string": "new",
+                }),
+            )])
+            .when(When::any().model(SECOND)),
+        )
+        .step(Step::reply([text("Done.")]).when(When::any().model(SECOND)))
+        .reply([text("Sure.")]);
+    let stage = Stage::new(script).await;
+    stage.write("a.txt", "old\n");
+    let calls = Notes::default();
+    let mut engine = stage.engine_with(|options| {
+        options.fallback_models = vec![SECOND.to_owned()];
+        options.tools.extend(calls.tools());
+    });
+
+    let mut events = Box::pin(engine.submit(prompt("Go.")));
+    let mut told = until(&mut events, |event| is_start_of(event, "toolu_slow")).await;
+    let slow = Note::Begun("slow".to_owned());
+    told.extend(pulling(&mut events, holds(|| calls.has(&slow))).await.0);
+    stage.model.open("both run");
+    told.extend(rest(&mut events).await);
+    drop(events);
+    let told = Told(told);
+
+    assert_eq!(told.assert_completed().text, "Done.");
+    assert_eq!(told.transitions(), ["fallback_retry", "next_turn"]);
+    assert!(calls.has(&Note::Dropped("slow".to_owned())), "what ran is ended: {:?}", calls.all());
+    let shown: Vec<_> =
+        told.entries().iter().filter(|entry| entry.is_assistant()).map(|entry| entry.id).collect();
+    let tombstone = told.0.iter().find_map(|event| match event {
+        Event::Tombstone(ids) => Some(ids.clone()),
+        _ => None,
+    });
+    assert_eq!(tombstone.as_deref(), Some(&shown[..3]), "thinking and both calls are taken back by name");
+    assert_eq!(told.results().len(), 1, "no result of a discarded call is told");
+    assert_eq!(stage.request(1)["messages"], stage.request(2)["messages"], "the whole request is sent again");
+    // The next model never saw the file, so it may not change it yet.
+    assert!(results_in(&stage.request(3))[0].1, "{:?}", results_in(&stage.request(3)));
+    assert_eq!(stage.read("a.txt"), "old\n");
+    assert_eq!(models(&stage), [PRIMARY, SECOND, SECOND]);
+
+    // Neither the same session nor another process meets what was discarded.
+    let file = engine.transcript_file().unwrap();
+    drop(engine);
+    run(&mut stage.resume(&file), "Sure?").await.assert_completed();
+    assert!(!stage.request(4).to_string().contains("toolu_slow"));
+    stage.assert_all_played();
+}

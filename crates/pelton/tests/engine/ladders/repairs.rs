@@ -1,0 +1,175 @@
+//! Requests that are refused for something that can be left out.
+
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use pelton::Terminal;
+use pelton::tools::tool::ResultBlock;
+use pelton::tools::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx};
+use pelton_testkit::{Script, Step, text, thinking, tool};
+use serde_json::{Value, json};
+
+use crate::stage::{Stage, Told, blocks, run};
+
+use super::{assert_no_error_shown, kinds, synthetics, thoughts};
+
+#[tokio::test]
+async fn loop_T11_thinking_bound_to_another_conversation_is_left_out_once() {
+    let refusal = "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a \
+                   different conversation.";
+    let script = Script::new()
+        .reply([thinking("Deep thoughts."), text("Looking."), tool("Glob", json!({"pattern": "*"}))])
+        .step(Step::status(400).message(refusal))
+        .reply([thinking("More thoughts."), text("Done.")])
+        .reply([text("Yes.")]);
+    let stage = Stage::new(script).await;
+    let mut engine = stage.engine();
+
+    let told = run(&mut engine, "Go.").await;
+
+    assert_eq!(told.assert_completed().text, "Done.");
+    assert_eq!(told.transitions(), ["next_turn", "request_repair"]);
+    assert_no_error_shown(&told);
+    assert_eq!(kinds(&engine), ["withheld", "repair"]);
+    assert_eq!((thoughts(&stage.request(2)), thoughts(&stage.request(3))), (1, 0));
+    assert!(stage.request(3).to_string().contains("Looking."));
+    // The next question does not bring it again.
+    run(&mut engine, "Sure?").await.assert_completed();
+    assert_eq!(stage.request_count(), 4);
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn loop_T11_a_repair_that_does_not_help_is_not_made_twice() {
+    let refusal = "The block is bound to a different conversation.";
+    let stage = Stage::new(Script::new().step(Step::status(400).message(refusal).always())).await;
+    let told = run(&mut stage.engine(), "Go.").await;
+    assert_eq!(told.outcome().terminal, Terminal::ModelError);
+    assert_eq!((told.transitions(), stage.request_count()), (vec!["request_repair"], 2));
+    assert_eq!(synthetics(&told), 1);
+}
+
+/// A picture of one pixel.
+const PIXEL: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+/// Shows a picture.
+struct Camera;
+
+impl Tool for Camera {
+    fn spec(&self) -> Spec<'_> {
+        let input_schema = r#"{"type":"object","properties":{}}"#;
+        Spec { name: "Camera", description: "Takes a picture.", input_schema }
+    }
+
+    fn safety(&self, _: &Value) -> Safety {
+        Safety::Shared
+    }
+
+    fn access(&self, _: &Value, _: &ToolCx) -> Result<Access, InvalidInput> {
+        Ok(Access::Nothing)
+    }
+
+    fn run<'a>(&'a self, _: Value, _: &'a ToolCx) -> BoxFuture<'a, Output> {
+        let mut output = Output::text("Click.");
+        output.content.push(ResultBlock::Image { media_type: "image/png", base64: PIXEL.to_owned() });
+        async move { output }.boxed()
+    }
+}
+
+/// Which results of a request show their picture.
+fn pictures(request: &Value) -> Vec<bool> {
+    let results = blocks(request, "user").into_iter().filter(|block| block["type"] == "tool_result");
+    results.map(|block| block["content"].to_string().contains(PIXEL)).collect()
+}
+
+/// Two pictures with thoughts in between, then a refusal.
+fn two_pictures(refusal: Step) -> Script {
+    let shot = |n: usize| Step::reply([thinking(format!("Shot {n}.")), tool("Camera", json!({}))]);
+    Script::new().step(shot(1)).step(shot(2)).step(refusal).reply([thinking("Hm."), text("Done.")])
+}
+
+async fn with_camera(stage: &Stage) -> Told {
+    let mut engine = stage.engine_with(|options| options.tools.push(Arc::new(Camera)));
+    run(&mut engine, "Take two.").await
+}
+
+#[tokio::test]
+async fn loop_T11_loop_W2_the_image_that_is_refused_is_replaced_by_a_note() {
+    let refusal = "messages.4.content.0.image.source.base64.data: image exceeds 5 MB maximum";
+    let stage = Stage::new(two_pictures(Step::status(400).message(refusal))).await;
+
+    let told = with_camera(&stage).await;
+
+    assert_eq!(told.assert_completed().text, "Done.");
+    assert_no_error_shown(&told);
+    assert_eq!(told.transitions().last(), Some(&"request_repair"));
+    assert_eq!(pictures(&stage.request(3)), [true, true]);
+    assert_eq!(pictures(&stage.request(4)), [true, false]);
+    assert_eq!(
+        (thoughts(&stage.request(3)), thoughts(&stage.request(4))),
+        (2, 0),
+        "it is bound to the image"
+    );
+    assert!(stage.request(4).to_string().contains("was left out here"));
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn loop_T11_a_request_of_too_many_bytes_is_sent_without_its_oldest_media() {
+    let stage = Stage::new(two_pictures(Step::status(413).error_type("request_too_large"))).await;
+
+    let told = with_camera(&stage).await;
+
+    assert_eq!(told.assert_completed().text, "Done.");
+    assert_no_error_shown(&told);
+    assert_eq!(pictures(&stage.request(3)), [true, true]);
+    assert_eq!(pictures(&stage.request(4)), [false, true]);
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn an_image_that_nobody_can_name_costs_all_of_them_and_nothing_else() {
+    let stage = Stage::new(two_pictures(Step::status(400).message("Could not process image"))).await;
+    let told = with_camera(&stage).await;
+    assert_eq!(told.assert_completed().text, "Done.");
+    assert_eq!(pictures(&stage.request(4)), [false, false]);
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn loop_X6_media_that_are_refused_whatever_is_left_out_end_the_run_once() {
+    let always = Step::status(413)
+        .error_type("request_too_large")
+        .message("Request exceeds the maximum size")
+        .always();
+    let stage = Stage::new(Script::new().reply([tool("Camera", json!({}))]).step(always)).await;
+    let told = with_camera(&stage).await;
+    assert_eq!((told.outcome().terminal, told.outcome().is_error), (Terminal::ImageError, true));
+    assert_eq!(synthetics(&told), 1);
+    assert!(stage.request_count() <= 5, "{}", stage.request_count());
+}
+
+#[tokio::test]
+async fn loop_T11_a_tool_whose_schema_is_refused_is_left_out() {
+    let script = Script::new()
+        .reply([thinking("Hm."), tool("Glob", json!({"pattern": "*"}))])
+        .step(Step::status(400).message("tools.1.custom.input_schema: JSON schema is invalid"))
+        .reply([text("Done.")]);
+    let stage = Stage::new(script).await;
+
+    let told = run(&mut stage.engine(), "Go.").await;
+
+    assert_eq!(told.assert_completed().text, "Done.");
+    assert_no_error_shown(&told);
+    let names = |n: usize| -> Vec<String> {
+        let request = stage.request(n);
+        let tools = request["tools"].as_array().unwrap();
+        tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let mut kept = names(2);
+    kept.remove(1);
+    assert_eq!(names(3), kept);
+    stage.assert_all_played();
+}
