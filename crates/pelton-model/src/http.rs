@@ -1,7 +1,7 @@
 //! The real road: HTTP over TCP, with or without TLS.
 //!
 //! Nothing is read from the environment of the process and nothing is set up before the first request: proxies
-//! and certificates are options, the certificates of the system are read at the first TLS handshake.
+//! and certificates are options, and the trusted ones are read at the first TLS handshake.
 
 mod explain; // what went wrong, in words
 mod trust; // whom to trust
@@ -18,6 +18,7 @@ use futures::{FutureExt, StreamExt, TryStreamExt};
 use http_body::{Frame, SizeHint};
 use reqwest::{NoProxy, Proxy, Url, redirect};
 
+pub use self::trust::Roots;
 use crate::transport::{Body, Post, Response, Transport, TransportError, TransportErrorKind};
 
 /// How long an idle connection is kept.
@@ -32,7 +33,10 @@ const DEAD_AFTER: Duration = Duration::from_secs(8);
 pub struct HttpOptions {
     /// Proxies to go through.
     pub proxy: Option<ProxyRules>,
-    /// Certificates to trust besides those of the system, as PEM.
+    /// The authorities whose certificates are trusted. None unless somebody names them: this crate does not look
+    /// around on the machine.
+    pub roots: Roots,
+    /// Certificates to trust besides those, as PEM.
     pub extra_ca_pem: Option<Vec<u8>>,
     /// How long a connection may take to come about.
     pub connect_timeout: Duration,
@@ -40,7 +44,12 @@ pub struct HttpOptions {
 
 impl Default for HttpOptions {
     fn default() -> Self {
-        Self { proxy: None, extra_ca_pem: None, connect_timeout: Duration::from_secs(10) }
+        Self {
+            proxy: None,
+            roots: Roots::default(),
+            extra_ca_pem: None,
+            connect_timeout: Duration::from_secs(10),
+        }
     }
 }
 
@@ -95,7 +104,8 @@ impl HttpTransport {
     }
 
     fn plan(&self) -> Result<reqwest::ClientBuilder, TransportError> {
-        let tls = self.tls.get_or_init(|| trust::config(self.options.extra_ca_pem.as_deref())).clone()?;
+        let trust = || trust::config(&self.options.roots, self.options.extra_ca_pem.as_deref());
+        let tls = self.tls.get_or_init(trust).clone()?;
         let mut builder = reqwest::Client::builder()
             // First of all: it also forgets the proxies of the environment.
             .no_proxy()

@@ -33,7 +33,7 @@ mod transport;
 mod watch;
 mod world;
 
-pub use self::http::{HttpOptions, HttpTransport, ProxyRules};
+pub use self::http::{HttpOptions, HttpTransport, ProxyRules, Roots};
 pub use ask::{Ask, Effort, Prefix, Source, Speed, TaskBudget, Thinking, ThinkingDisplay, UnknownEffort};
 pub use call::Call;
 pub use client::{Auth, Client, DEFAULT_VERSION, Endpoint, Secret};

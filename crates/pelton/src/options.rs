@@ -72,7 +72,8 @@ pub struct Options {
     pub tool_limits: ToolLimits,
     /// When and how often a failed request is repeated.
     pub retry: RetryPolicy,
-    /// How requests travel.
+    /// How requests travel. Over TLS only those are trusted whom [`HttpOptions::roots`] names, and by default that is
+    /// nobody.
     pub transport: Arc<dyn Transport>,
     /// Time and chance.
     pub world: Arc<dyn World>,

@@ -16,6 +16,10 @@ struct Allowed {
 /// A screen and its arguments belong to the binary and the terminal UI alone.
 const SCREENS: &[&str] = &["clap", "crossterm", "ratatui"];
 
+/// Reads the process's environment by itself, which only the binary may.
+const READS_ENVIRONMENT: &[&str] = &["rustls-native-certs"];
+const READER_OF_ENVIRONMENT: &str = "pelton-cli";
+
 /// wire ← model ← pelton ← serve ← cli. The scripted model stands alone, so that nothing it proves can lean on
 /// the code it proves.
 const ALLOWED: &[Allowed] = &[
@@ -68,6 +72,12 @@ pub fn directions(tree: &Tree) -> Vec<Finding> {
             }
             if !for_tests && allowed.never.contains(&name.as_str()) {
                 findings.push(Finding::at(path, line, format!("`{folder}` stays free of `{name}`")));
+            }
+            if folder != READER_OF_ENVIRONMENT && READS_ENVIRONMENT.contains(&name.as_str()) {
+                let why = format!(
+                    "`{name}` reads the environment by itself: only `{READER_OF_ENVIRONMENT}` may use it"
+                );
+                findings.push(Finding::at(path, line, why));
             }
         }
     }
@@ -200,6 +210,15 @@ mod tests {
             check("pelton-wire", "[dependencies]\ntokio = \"1\"\n"),
             ["`pelton-wire` stays free of `tokio`"]
         );
+    }
+
+    #[test]
+    fn only_the_binary_may_use_what_reads_the_environment() {
+        let dependency = "[dependencies]\nrustls-native-certs.workspace = true\n";
+        assert!(check("pelton-cli", dependency).is_empty());
+        let why = "`rustls-native-certs` reads the environment by itself: only `pelton-cli` may use it";
+        assert_eq!(check("pelton-model", dependency), [why]);
+        assert_eq!(check("pelton", "[dev-dependencies]\nrustls-native-certs = \"0.8\"\n"), [why]);
     }
 
     #[test]

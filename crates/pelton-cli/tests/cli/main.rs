@@ -10,6 +10,7 @@ mod loop_scenarios; // what the loop does about trouble, as flags and frames sho
 mod mock; // `pelton mock`
 mod permission; // what runs without anybody to ask
 mod screen; // what people see on a terminal
+mod secure; // certificates: read when needed, and no sooner
 mod signals; // interrupt, terminate, hang up
 mod task; // one task, from the prompt to the answer
 mod trouble; // what goes wrong outside, told in one line

@@ -33,9 +33,10 @@ pub(super) fn cause(error: &reqwest::Error) -> String {
     if ended {
         return "unexpected end".to_owned();
     }
-    match text.split_once(" (os error") {
+    match text.strip_suffix(')').and_then(|text| text.rsplit_once(" (os error ")) {
         Some((words, _)) => words.to_lowercase(),
-        None => text,
+        // What we said ourselves about certificates, as the TLS library quotes it.
+        None => text.strip_prefix("unexpected error: ").map(str::to_owned).unwrap_or(text),
     }
 }
 

@@ -1,8 +1,9 @@
-//! Whom to trust: the certificates of the system and a few more.
+//! Whom to trust: the authorities we were told of and a few more.
 //!
-//! Reading the system's certificates takes longer than everything else at the start, and a server on this machine
+//! Reading the certificates of a system takes longer than everything else at the start, and a server on this machine
 //! needs none of them: so they are read when the first certificate has to be judged.
 
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use rustls::client::WebPkiServerVerifier;
@@ -18,15 +19,44 @@ use rustls::{
 
 use crate::transport::{TransportError, TransportErrorKind};
 
+/// Reads the certificates of trusted authorities, each in DER; or says in words for people why there are none.
+type Read = dyn Fn() -> Result<Vec<Vec<u8>>, String> + Send + Sync;
+
+/// The authorities whose certificates are trusted. Nobody, by default.
+#[derive(Clone, Default)]
+pub struct Roots {
+    read: Option<Arc<Read>>,
+}
+
+impl Roots {
+    /// Those that `read` finds: their certificates, each in DER, or why there are none, in words for people. It is
+    /// called when the first certificate has to be judged, and once; it may take its time.
+    pub fn read_by(read: impl Fn() -> Result<Vec<Vec<u8>>, String> + Send + Sync + 'static) -> Self {
+        Self { read: Some(Arc::new(read)) }
+    }
+
+    fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, String> {
+        let Some(read) = &self.read else { return Ok(Vec::new()) };
+        Ok(read()?.into_iter().map(CertificateDer::from).collect())
+    }
+}
+
+impl fmt::Debug for Roots {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.read.is_some() { "Roots(..)" } else { "Roots(nobody)" })
+    }
+}
+
 /// How to speak TLS.
-pub(super) fn config(extra_ca_pem: Option<&[u8]>) -> Result<ClientConfig, TransportError> {
+pub(super) fn config(roots: &Roots, extra_ca_pem: Option<&[u8]>) -> Result<ClientConfig, TransportError> {
     let tls = |message: String| TransportError::new(TransportErrorKind::Tls, message);
     let extra: Vec<CertificateDer<'static>> =
         CertificateDer::pem_slice_iter(extra_ca_pem.unwrap_or_default())
             .collect::<Result<_, _>>()
             .map_err(|error| tls(format!("the extra certificates cannot be read: {error}")))?;
     let provider = Arc::new(crypto::ring::default_provider());
-    let judge = Judge { extra, provider: Arc::clone(&provider), system: OnceLock::new() };
+    let (roots, verifier) = (roots.clone(), OnceLock::new());
+    let judge = Judge { roots, extra, provider: Arc::clone(&provider), verifier };
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| tls(error.to_string()))?
@@ -40,14 +70,15 @@ pub(super) fn config(extra_ca_pem: Option<&[u8]>) -> Result<ClientConfig, Transp
 /// Judges certificates as usual, but reads what it needs for that when it needs it.
 #[derive(Debug)]
 struct Judge {
+    roots: Roots,
     extra: Vec<CertificateDer<'static>>,
     provider: Arc<CryptoProvider>,
-    system: OnceLock<Result<Arc<WebPkiServerVerifier>, Error>>,
+    verifier: OnceLock<Result<Arc<WebPkiServerVerifier>, Error>>,
 }
 
 impl Judge {
-    fn system(&self) -> Result<&WebPkiServerVerifier, Error> {
-        match self.system.get_or_init(|| self.read()) {
+    fn verifier(&self) -> Result<&WebPkiServerVerifier, Error> {
+        match self.verifier.get_or_init(|| self.read()) {
             Ok(verifier) => Ok(verifier),
             Err(error) => Err(error.clone()),
         }
@@ -55,16 +86,16 @@ impl Judge {
 
     fn read(&self) -> Result<Arc<WebPkiServerVerifier>, Error> {
         let mut roots = RootCertStore::empty();
-        let native = rustls_native_certs::load_native_certs();
+        let found = self.roots.certificates();
+        let why = found.as_ref().err().cloned();
         // Stores hold odd certificates; one that cannot be used is no reason to trust none.
-        roots.add_parsable_certificates(native.certs);
+        roots.add_parsable_certificates(found.unwrap_or_default());
         for certificate in &self.extra {
             roots.add(certificate.clone())?;
         }
         if roots.is_empty() {
-            let why = native.errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-            let message = format!("no trusted certificates were found on this machine {why}");
-            return Err(Error::General(message.trim_end().to_owned()));
+            let why = why.unwrap_or_else(|| "no authority is trusted".to_owned());
+            return Err(Error::General(why));
         }
         WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&self.provider))
             .build()
@@ -85,7 +116,7 @@ impl ServerCertVerifier for Judge {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        self.system()?.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+        self.verifier()?.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
     }
 
     fn verify_tls12_signature(

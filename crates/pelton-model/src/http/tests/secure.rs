@@ -1,7 +1,10 @@
 //! With TLS, against certificates made on the spot.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
@@ -57,6 +60,41 @@ async fn a_private_authority_is_trusted_when_it_is_named() {
     // A new pool does not read the certificates again, and still trusts.
     send(&transport, Post { fresh_connection: true, ..post(url(&server)) }).await.unwrap();
     assert_eq!(server.heard().len(), 2);
+}
+
+/// Authorities in DER, and how often they were read.
+fn roots(pem: &[u8]) -> (Roots, Arc<AtomicU32>) {
+    let authority = CertificateDer::from_pem_slice(pem).unwrap().to_vec();
+    let reads = Arc::<AtomicU32>::default();
+    let count = Arc::clone(&reads);
+    let read = move || {
+        count.fetch_add(1, Ordering::Relaxed);
+        Ok(vec![b"not a certificate".to_vec(), authority.clone()])
+    };
+    (Roots::read_by(read), reads)
+}
+
+#[tokio::test]
+async fn authorities_are_read_at_the_first_handshake_and_once() {
+    let (server, authority) = start().await;
+    let open = Server::start(OK, false).await;
+    let (roots, reads) = roots(&authority);
+    let transport = HttpTransport::new(HttpOptions { roots, ..HttpOptions::default() });
+    send(&transport, post(open.url())).await.unwrap();
+    assert_eq!(reads.load(Ordering::Relaxed), 0, "nobody had to be trusted");
+    for fresh_connection in [false, true] {
+        send(&transport, Post { fresh_connection, ..post(url(&server)) }).await.unwrap();
+    }
+    assert_eq!(reads.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn without_authorities_nobody_is_trusted_and_it_is_said_why() {
+    let (server, _) = start().await;
+    check_error(plain(), &url(&server), TransportErrorKind::Tls, "no authority is trusted").await;
+    let roots = Roots::read_by(|| Err("the store is locked".to_owned()));
+    let transport = HttpTransport::new(HttpOptions { roots, ..HttpOptions::default() });
+    check_error(transport, &url(&server), TransportErrorKind::Tls, "the store is locked").await;
 }
 
 #[tokio::test]

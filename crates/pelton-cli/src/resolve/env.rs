@@ -1,0 +1,55 @@
+//! The environment: read once, from the process.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use crate::fail::Fail;
+
+/// The process's environment, read once.
+pub(crate) struct Env(HashMap<OsString, OsString>);
+
+impl Env {
+    pub fn of_process() -> Self {
+        Self(std::env::vars_os().collect())
+    }
+
+    /// A variable's text; unset, empty and unreadable are the same.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(&OsString::from(name)).and_then(|value| value.to_str()).filter(|value| !value.is_empty())
+    }
+
+    pub(super) fn number<T: FromStr>(&self, name: &str) -> Result<Option<T>, Fail> {
+        let Some(text) = self.get(name) else { return Ok(None) };
+        match text.trim().parse() {
+            Ok(number) => Ok(Some(number)),
+            Err(_) => Err(Fail::at_start(format!(
+                "{name} is not a number in range: '{text}' (correct it, or unset it)"
+            ))),
+        }
+    }
+
+    pub(super) fn path(&self, name: &str) -> Option<PathBuf> {
+        self.0.get(&OsString::from(name)).filter(|value| !value.is_empty()).map(PathBuf::from)
+    }
+
+    /// The same without those of these names and beginnings of names.
+    pub fn without(&self, beginnings: &[&str]) -> Self {
+        let meant = |name: &OsString| {
+            let name = name.to_string_lossy();
+            beginnings.iter().any(|beginning| name.starts_with(beginning))
+        };
+        let left = self.0.iter().filter(|(name, _)| !meant(name));
+        Self(left.map(|(name, value)| (name.clone(), value.clone())).collect())
+    }
+
+    /// All of it, for child processes.
+    pub(super) fn all(&self) -> Vec<(OsString, OsString)> {
+        self.0.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+
+    pub fn colour(&self) -> bool {
+        self.get("NO_COLOR").is_none() && self.get("TERM") != Some("dumb")
+    }
+}

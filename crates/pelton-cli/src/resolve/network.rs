@@ -1,0 +1,92 @@
+//! Which server is asked, and by which road.
+
+use std::path::PathBuf;
+
+use pelton_model::{Auth, Endpoint, HttpOptions, ProxyRules, Roots};
+
+use super::env::Env;
+use crate::fail::Fail;
+
+const DEFAULT_BASE_URL: &str = "https://api.anthropic.com";
+
+pub(super) fn endpoint(env: &Env, auth: Auth) -> Result<Endpoint, Fail> {
+    let base_url = env.get("ANTHROPIC_BASE_URL").unwrap_or(DEFAULT_BASE_URL).trim();
+    let host = base_url.strip_prefix("https://").or_else(|| base_url.strip_prefix("http://"));
+    if host.is_none_or(|host| host.is_empty() || host.starts_with(['/', ':', '?', '#'])) {
+        return Err(Fail::at_start(format!(
+            "ANTHROPIC_BASE_URL is not an http or https address: '{base_url}' (expected something like {DEFAULT_BASE_URL}, \
+             without /v1/messages)"
+        )));
+    }
+    let mut endpoint = Endpoint::new(base_url, auth);
+    if let Some(headers) = env.get("ANTHROPIC_CUSTOM_HEADERS") {
+        for line in headers.lines().filter(|line| !line.trim().is_empty()) {
+            let (name, value) = line.split_once(':').ok_or_else(|| {
+                Fail::at_start(format!(
+                    "ANTHROPIC_CUSTOM_HEADERS has a line that is not 'Name: value': '{line}'"
+                ))
+            })?;
+            endpoint.custom_headers.push((name.trim().to_owned(), value.trim().to_owned()));
+        }
+    }
+    if let Some(betas) = env.get("ANTHROPIC_BETAS") {
+        endpoint.betas =
+            betas.split(',').map(str::trim).filter(|beta| !beta.is_empty()).map(str::to_owned).collect();
+    }
+    Ok(endpoint)
+}
+
+pub(super) fn http_options(env: &Env) -> Result<HttpOptions, Fail> {
+    let either = |lower: &str, upper: &str| env.get(lower).or(env.get(upper)).map(str::to_owned);
+    let all = either("all_proxy", "ALL_PROXY");
+    let proxy = ProxyRules {
+        http: either("http_proxy", "HTTP_PROXY").or_else(|| all.clone()),
+        https: either("https_proxy", "HTTPS_PROXY").or(all),
+        no_proxy: either("no_proxy", "NO_PROXY"),
+    };
+    let proxy = (proxy.http.is_some() || proxy.https.is_some()).then_some(proxy);
+    let mut options = HttpOptions { proxy, roots: roots(env), ..HttpOptions::default() };
+    if let Some(path) = env.path("NODE_EXTRA_CA_CERTS") {
+        let pem = std::fs::read(&path).map_err(|error| {
+            Fail::at_start(format!(
+                "NODE_EXTRA_CA_CERTS names {}, which cannot be read: {error}",
+                path.display()
+            ))
+        })?;
+        options.extra_ca_pem = Some(pem);
+    }
+    Ok(options)
+}
+
+/// The authorities this machine trusts, or those that the environment names instead. Nothing is read here: that waits
+/// until a server shows its certificate.
+fn roots(env: &Env) -> Roots {
+    let file = env.path("SSL_CERT_FILE");
+    let dirs: Vec<PathBuf> = env
+        .path("SSL_CERT_DIR")
+        .iter()
+        .flat_map(std::env::split_paths)
+        .filter(|dir| !dir.as_os_str().is_empty())
+        .collect();
+    Roots::read_by(move || {
+        let named = file.is_some() || !dirs.is_empty();
+        let mut found = rustls_native_certs::CertificateResult::default();
+        if named {
+            let places = file.iter().map(|file| (Some(file.as_path()), None));
+            let places = places.chain(dirs.iter().map(|dir| (None, Some(dir.as_path()))));
+            for (file, dir) in places {
+                let more = rustls_native_certs::load_certs_from_paths(file, dir);
+                found.certs.extend(more.certs);
+                found.errors.extend(more.errors);
+            }
+        } else {
+            found = rustls_native_certs::load_native_certs();
+        }
+        if !found.certs.is_empty() {
+            return Ok(found.certs.into_iter().map(|certificate| certificate.to_vec()).collect());
+        }
+        let why: Vec<String> = found.errors.iter().map(|error| format!(": {error}")).collect();
+        let place = if named { "where SSL_CERT_FILE and SSL_CERT_DIR point" } else { "on this machine" };
+        Err(format!("no trusted certificates were found {place}{}", why.concat()))
+    })
+}

@@ -1,0 +1,55 @@
+//! Where sessions are kept, and which one goes on.
+
+use std::path::PathBuf;
+
+use pelton::transcript::{self, Durability, find_session, newest_session};
+use pelton::{Options, Resumed, Sessions};
+
+use super::env::Env;
+use crate::args::{DurabilityArg, RunArgs};
+use crate::fail::{Fail, tell};
+
+pub(super) fn config_dir(env: &Env) -> Option<PathBuf> {
+    env.path("CLAUDE_CONFIG_DIR").or_else(|| env.path("HOME").map(|home| home.join(".claude")))
+}
+
+pub(super) fn sessions(args: &RunArgs, env: &Env) -> Option<Sessions> {
+    let config_dir = config_dir(env);
+    if config_dir.is_none() {
+        tell("warning: neither CLAUDE_CONFIG_DIR nor HOME is set, so this session is not recorded");
+    }
+    let durability = match args.durability {
+        DurabilityArg::Synced => Durability::Synced,
+        DurabilityArg::Fast => Durability::Fast,
+    };
+    Some(Sessions { config_dir: config_dir?, durability })
+}
+
+pub(super) fn resumed(args: &RunArgs, env: &Env, options: &Options) -> Result<Option<Resumed>, Fail> {
+    if args.resume.is_none() && !args.continue_newest {
+        return Ok(None);
+    }
+    let cwd = options.cwd.canonicalize().unwrap_or_else(|_| options.cwd.clone());
+    let config_dir = config_dir(env)
+        .ok_or_else(|| Fail::at_start("cannot look for sessions: set CLAUDE_CONFIG_DIR or HOME"))?;
+    let file = match &args.resume {
+        Some(text) => {
+            let unknown = || Fail::no_conversation(text);
+            let id = text.parse().map_err(|_| unknown())?;
+            find_session(&config_dir, &cwd, id).ok_or_else(unknown)?
+        }
+        None => newest_session(&config_dir, &cwd).ok_or_else(|| {
+            Fail::at_start("no session to continue in this directory: start one without --continue")
+        })?,
+    };
+    let conversation = transcript::read(&file).map_err(|error| Fail::at_start(error.to_string()))?;
+    let path = file.display();
+    match conversation.lines_skipped {
+        0 => {}
+        1 => tell(&format!("warning: a damaged line of {path} was left out; the file is unchanged")),
+        lines => {
+            tell(&format!("warning: {lines} damaged lines of {path} were left out; the file is unchanged"));
+        }
+    }
+    Ok(Some(Resumed { file, conversation }))
+}
