@@ -13,7 +13,7 @@ use pelton_model::stream::{Sender, stream};
 use pelton_model::{Ask, Client, Prefix, catalogue};
 use pelton_wire::content::Block;
 use pelton_wire::usage::Usage;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -30,6 +30,7 @@ use crate::limits::{
 use crate::options::Options;
 use crate::permission::{Gate, Readable};
 use crate::session::{Session, content};
+use crate::status::{Board, Phase, Status};
 use crate::tools::bench::Bench;
 use crate::tools::executor::Executor;
 use crate::tools::file_memory::FileMemory;
@@ -59,6 +60,7 @@ pub struct Engine {
     /// Where the next call starts.
     cwd: PathBuf,
     interrupter: Interrupter,
+    board: Board,
 }
 
 /// The engine cannot start.
@@ -134,6 +136,7 @@ impl Engine {
             files: Arc::new(FileMemory::default()),
             cwd: options.cwd.clone(),
             interrupter: Interrupter::default(),
+            board: Board::new(&options.model),
             options,
         })
     }
@@ -158,6 +161,12 @@ impl Engine {
         self.interrupter.clone()
     }
 
+    /// A handle to look at what the engine is doing, and to wait until that changes. Looking never holds it up; a slow
+    /// looker sees the newest and misses what was in between.
+    pub fn watch(&self) -> watch::Receiver<Status> {
+        self.board.watch()
+    }
+
     /// Submits a prompt. The stream's last event is the result; until then it must be pulled, and dropping it
     /// cancels everything the submission started.
     pub fn submit(&mut self, prompt: Prompt) -> impl Stream<Item = Event> + Send + '_ {
@@ -167,6 +176,7 @@ impl Engine {
     async fn run(&mut self, prompt: Prompt, events: Sender<Event>) {
         let started_at = self.options.world.monotonic();
         let cancel = self.interrupter.fresh();
+        let submitted = self.board.begin(&self.options.model, self.session.history.view().tokens());
         let mut tally = Tally::default();
         let mut last = LastReply::default();
         let terminal = match self.record_prompt(prompt).await {
@@ -182,11 +192,13 @@ impl Engine {
             }
         };
         let outcome = self.outcome(terminal, started_at, tally, last, &events).await;
+        drop(submitted);
         events.send(Event::Result(Arc::new(outcome))).await;
     }
 
     /// The prompt is on the disk before the model is asked: a killed process resumes from it.
     async fn record_prompt(&mut self, prompt: Prompt) -> Result<Arc<crate::history::Entry>, TranscriptError> {
+        self.board.enter(Phase::SystemPromptConstruction);
         let branch = git_branch(&self.options.cwd);
         self.session.open(&self.options, branch.clone())?;
         if self.session.history.entries().is_empty() {
@@ -195,6 +207,7 @@ impl Engine {
             let text = Surroundings { roots: &roots, git_branch: branch.as_deref(), now }.text();
             self.session.record_prompt(&text, true)?;
         }
+        self.board.enter(Phase::ProcessUserInput);
         let kind = Kind::Prompt { meta: false };
         let json = content(&[Block::Text { text: &prompt.text }]);
         let entry = match prompt.id {
@@ -237,6 +250,7 @@ impl Engine {
             stop_hook_active: false,
             reserved: None,
             limits: &self.options.limits,
+            board: self.board.clone(),
             executor: Executor::new(Arc::clone(&bench), self.options.tool_calls_running_max),
             bench: Arc::clone(&bench),
             running_max: self.options.tool_calls_running_max,
@@ -283,7 +297,12 @@ impl Engine {
         Bench {
             tools: options.tools.clone(),
             gate: Gate::new(Arc::new(options.rules.clone()), options.mode, &roots, options.home.clone()),
-            hooks: SessionHooks { hooks: Arc::clone(&self.hooks), cx: hook_cx, base },
+            hooks: SessionHooks {
+                hooks: Arc::clone(&self.hooks),
+                cx: hook_cx,
+                base,
+                board: self.board.clone(),
+            },
             cwd: Mutex::new(self.cwd.clone()),
             transcript: self.session.transcript.clone(),
             cx: ToolCx {

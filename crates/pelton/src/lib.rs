@@ -16,6 +16,7 @@ pub mod context; // what the model is told besides the conversation
 pub mod history; // what was said: pure data
 pub mod transcript; // what was said, on disk
 pub mod limits; // every number that bounds something
+pub mod status; // what it is doing right now
 mod places; // where a path leads
 mod account; // what it costs
 mod session; // history and transcript, always in step
@@ -24,6 +25,7 @@ pub use engine::{BlankPrompt, Engine, Interrupter, Prompt, StartError};
 pub use event::{Event, Outcome};
 pub use options::{Options, Resumed, Sessions};
 pub use session::fresh_id;
+pub use status::{Phase, Status, Wait};
 pub use turn::{Terminal, Transition};
 
 /// The version of the reference command line that Pelton stands in for: clients look at it to know what they may

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::event::HookEvent;
 use super::input::{Base, EventInput, HookInput, ToolCall};
 use super::run::{Fired, HookCx, Hooks};
+use crate::status::{Board, Wait};
 
 /// Calls the hooks of one session. Cheap to clone.
 #[derive(Clone)]
@@ -19,6 +20,8 @@ pub struct SessionHooks {
     pub cx: HookCx,
     /// What every one of them is told.
     pub base: Base,
+    /// Where it is said that they are waited for.
+    pub(crate) board: Board,
 }
 
 impl SessionHooks {
@@ -78,6 +81,7 @@ impl SessionHooks {
         if !self.hooks.listens(event) {
             return None;
         }
+        let _wait = self.board.wait(Wait::Hook { event });
         let base = Base { cwd: cwd.to_path_buf(), ..self.base.clone() };
         Some(self.hooks.fire(&HookInput { base, event: input() }, &self.cx).await)
     }

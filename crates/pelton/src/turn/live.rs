@@ -26,6 +26,7 @@ use crate::compact::{Room, Shaper};
 use crate::event::{Denial, Event, LoopEvent, LoopKind, ToolStarted};
 use crate::history::{Entry, EntryId};
 use crate::session::Session;
+use crate::status::{Board, Phase};
 use crate::tools::bench::{Bench, Ending, Finished, HookWords};
 use crate::tools::executor::{Call, Executor};
 use crate::tools::structured::StructuredOutput;
@@ -60,6 +61,7 @@ pub(crate) struct Live<'a> {
     pub executor: Executor,
     pub reports: mpsc::Receiver<(Arc<str>, Report)>,
     pub events: Sender<Event>,
+    pub board: Board,
     pub cancel: CancellationToken,
     pub started_at: Duration,
     pub tally: Tally,
@@ -101,6 +103,7 @@ impl Hands for Live<'_> {
         if self.last.unrecorded.is_some() {
             return Fit::Blocked(Blocked::Unrecorded);
         }
+        self.board.enter(Phase::CompactCheck);
         let view = self.session.history.view_mut();
         let before = view.tokens();
         self.shaper.fit(view, self.room).await;
@@ -121,11 +124,18 @@ impl Hands for Live<'_> {
         self.turn += 1;
         self.executor = Executor::new(Arc::clone(&self.bench), self.running_max);
         self.last = LastReply::default();
+        self.board.asks(&self.question.model, self.turn, self.session.history.view().tokens());
         let asked_at = self.world.monotonic();
         let reply = self.stream_answer().await;
         self.tally.duration_api += self.world.monotonic().saturating_sub(asked_at);
         // A call that brought no usage cost nothing that anybody told us of.
         self.settle(0.0);
+        self.board.counted(self.session.history.view().tokens(), self.tally.usage.output_tokens);
+        self.board.enter(if matches!(reply, Ok(Reply::ToolUse)) {
+            Phase::ToolExec
+        } else {
+            Phase::RecoveryCheck
+        });
         reply.unwrap_or_else(|error| {
             self.last.unrecorded = Some(error);
             Reply::Failed(Failure::Unrecorded)
@@ -140,6 +150,7 @@ impl Hands for Live<'_> {
     }
 
     async fn drain_collapse(&mut self) -> bool {
+        self.board.enter(Phase::Compact);
         let freed = self.shaper.drain(self.session.history.view_mut());
         let reason = if freed { "staged folds were committed" } else { "no folds were staged" };
         self.note(LoopKind::Ladder, reason.to_owned()).await;
@@ -147,6 +158,7 @@ impl Hands for Live<'_> {
     }
 
     async fn reactive_compact(&mut self) -> bool {
+        self.board.enter(Phase::Compact);
         let before = self.session.history.view().tokens();
         let compacted = self.shaper.compact(self.session.history.view_mut(), self.room).await;
         let after = self.session.history.view().tokens();

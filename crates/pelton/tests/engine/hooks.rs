@@ -18,13 +18,13 @@ fn command(line: &str) -> Value {
 }
 
 /// Hooks of one event, side by side.
-fn on(event: &str, lines: &[&str]) -> Value {
+pub fn on(event: &str, lines: &[&str]) -> Value {
     let hooks: Vec<Value> = lines.iter().map(|line| command(line)).collect();
     json!({event: [{"hooks": hooks}]})
 }
 
 #[track_caller]
-fn hook(options: &mut Options, settings: &Value) {
+pub fn hook(options: &mut Options, settings: &Value) {
     let problems = options.hooks.add_settings(settings, &Source::User);
     assert!(problems.is_empty(), "{problems:?}");
 }
@@ -34,7 +34,7 @@ fn engine(stage: &Stage, settings: &Value) -> Engine {
 }
 
 /// What was said to the user, and whether it ended the run.
-fn said(told: &Told) -> Vec<(String, bool)> {
+pub fn said(told: &Told) -> Vec<(String, bool)> {
     let words = |event: &Event| match event {
         Event::Informational { content, prevents_continuation } => {
             Some((content.clone(), *prevents_continuation))

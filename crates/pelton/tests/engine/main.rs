@@ -16,6 +16,7 @@ mod permissions; // what may be looked at and changed, and what not
 mod records; // what is on disk
 mod resuming; // going on from it
 mod retries; // answers that do not come at once
+mod status; // what can be seen from outside while it runs
 mod streams; // answers as they arrive, whole and broken
 mod structured; // answers in the form of a schema
 mod turns; // why the loop goes on

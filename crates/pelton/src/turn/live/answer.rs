@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use futures::StreamExt;
-use pelton_model::{Ask, Block, BlockKind, ErrorKind, ModelError, Notice, Started, Step, catalogue};
+use pelton_model::{
+    Ask, Block, BlockKind, DeltaKind, ErrorKind, ModelError, Notice, Started, Step, catalogue,
+};
 use pelton_wire::stop::StopReason;
 
 use super::{INTERRUPTED, Live};
 use crate::event::{Event, LoopKind};
 use crate::history::{Kind, Origin, Piece};
+use crate::status::{Wait, Waiting};
 use crate::tools::executor::{Call, Executor};
 use crate::tools::file_memory::Moment;
 use crate::transcript::TranscriptError;
@@ -32,6 +35,7 @@ impl Live<'_> {
         let files_known = self.bench.cx.files.now();
         let mut call = self.client.call(Ask { messages, ..self.question.clone() });
         let mut answer = None;
+        let mut wait: Option<Waiting> = None;
         loop {
             self.start_tools().await;
             let step = tokio::select! {
@@ -51,13 +55,17 @@ impl Live<'_> {
                 step = call.next() => step,
             };
             match step {
-                Some(Step::Requesting { .. }) => self.events.send(Event::Requesting).await,
+                Some(Step::Requesting { .. }) => {
+                    drop(wait.take());
+                    self.events.send(Event::Requesting).await;
+                }
                 Some(Step::Started(started)) => {
                     answer = Some(Answer { origin: Arc::new(origin(&started)), held: Vec::new() });
                     self.events.send(Event::Started(started)).await;
                 }
                 Some(Step::Delta(delta)) => {
                     self.note_first_token();
+                    self.board.streamed(streamed_bytes(&delta.kind));
                     self.events.send(Event::Delta(delta)).await;
                 }
                 Some(Step::Block(block)) => {
@@ -70,6 +78,7 @@ impl Live<'_> {
                     if let Some(Answer { origin, .. }) = answer.take() {
                         self.count_withdrawn(&origin.model, &origin.usage);
                     }
+                    wait = self.waits_for_retry(&notice);
                     self.retry(notice).await;
                 }
                 Some(Step::Waiting { left }) => self.events.send(Event::Waiting { left }).await,
@@ -103,6 +112,8 @@ impl Live<'_> {
                 self.record_block(answer, &block, Piece::Text).await
             }
             BlockKind::ToolUse { input: Ok(_), .. } => {
+                // Its pieces are not counted one by one.
+                self.board.streamed(block.json.len());
                 self.record_held(answer).await?;
                 self.call_made(answer, &block).await
             }
@@ -180,6 +191,13 @@ impl Live<'_> {
         self.last.entries.push(entry.id);
         self.events.send(Event::Message(entry)).await;
         Ok(())
+    }
+
+    /// Says until when nothing happens, and that what came so far does not count.
+    fn waits_for_retry(&self, notice: &Notice) -> Option<Waiting> {
+        self.board.counted(self.session.history.view().tokens(), self.tally.usage.output_tokens);
+        let until = self.world.now().checked_add(notice.wait).ok()?;
+        Some(self.board.wait(Wait::Retry { until }))
     }
 
     async fn retry(&mut self, notice: Notice) {
@@ -292,6 +310,14 @@ impl Live<'_> {
         if self.tally.first_token_after.is_none() {
             self.tally.first_token_after = Some(self.world.monotonic().saturating_sub(self.started_at));
         }
+    }
+}
+
+/// How much of the answer an event brings, as far as it is worth counting while it comes.
+fn streamed_bytes(delta: &DeltaKind) -> usize {
+    match delta {
+        DeltaKind::Text(text) | DeltaKind::Thinking { text, .. } => text.len(),
+        _ => 0,
     }
 }
 
