@@ -13,7 +13,7 @@ impl Dice {
     /// A number in `1..=most`; `most` is taken as 1 when it is 0.
     pub(crate) fn roll(&mut self, most: usize) -> usize {
         // The remainder is below `most`, so it fits back into usize.
-        (self.next() % most.max(1) as u64) as usize + 1
+        (self.bits() % most.max(1) as u64) as usize + 1
     }
 
     /// An id in the API's manner: prefix, then letters and digits.
@@ -24,7 +24,8 @@ impl Dice {
         format!("{prefix}01{}", tail.collect::<String>())
     }
 
-    fn next(&mut self) -> u64 {
+    /// 64 random bits.
+    pub(crate) fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

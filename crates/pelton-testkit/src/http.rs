@@ -33,6 +33,19 @@ pub(crate) struct Request {
 }
 
 impl Request {
+    /// A request whose bytes are all there; the body as it was sent.
+    pub(crate) fn new(
+        method: String,
+        target: &str,
+        headers: Vec<(String, String)>,
+        raw: Bytes,
+        keep_alive: bool,
+    ) -> Result<Self, BadRequest> {
+        let body = body::decompress(raw, header(&headers, "content-encoding"))?;
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        Ok(Self { method, path: path.to_owned(), query: query.to_owned(), headers, body, keep_alive })
+    }
+
     /// The first header of this name.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         header(&self.headers, name)
@@ -57,6 +70,12 @@ pub(crate) struct BadRequest {
     pub(crate) code: Option<&'static str>,
 }
 
+impl From<BadRequest> for ReadError {
+    fn from(bad: BadRequest) -> Self {
+        Self::Bad(bad)
+    }
+}
+
 impl From<io::Error> for ReadError {
     fn from(_: io::Error) -> Self {
         Self::Gone
@@ -77,16 +96,7 @@ pub(crate) async fn read_request(
         body::Length::Known(length) => body::read_known(reader, buffer, length).await?,
         body::Length::Chunked => body::read_chunked(reader, buffer).await?,
     };
-    let body = body::decompress(raw, header(&head.headers, "content-encoding"))?;
-    let (path, query) = head.target.split_once('?').unwrap_or((&head.target, ""));
-    Ok(Request {
-        method: head.method,
-        path: path.to_owned(),
-        query: query.to_owned(),
-        headers: head.headers,
-        body,
-        keep_alive: head.keep_alive,
-    })
+    Ok(Request::new(head.method, &head.target, head.headers, raw, head.keep_alive)?)
 }
 
 /// How the end of a body is known.
@@ -180,7 +190,7 @@ async fn read_head(reader: &mut (impl AsyncRead + Unpin), buffer: &mut BytesMut)
             return Ok(head);
         }
         if buffer.len() >= HEAD_BYTES_MAX {
-            return Err(bad(431, format!("the headers are larger than {HEAD_BYTES_MAX} bytes")));
+            return Err(bad(431, format!("the headers are larger than {HEAD_BYTES_MAX} bytes")).into());
         }
         if reader.read_buf(buffer).await? == 0 {
             return Err(ReadError::Gone);
@@ -195,12 +205,12 @@ fn parse_head(buffer: &[u8]) -> Result<Option<(Head, usize)>, ReadError> {
         Ok(httparse::Status::Complete(length)) => length,
         Ok(httparse::Status::Partial) => return Ok(None),
         Err(httparse::Error::TooManyHeaders) => {
-            return Err(bad(431, format!("more than {HEADERS_MAX} headers")));
+            return Err(bad(431, format!("more than {HEADERS_MAX} headers")).into());
         }
-        Err(error) => return Err(bad(400, format!("not HTTP: {error}"))),
+        Err(error) => return Err(bad(400, format!("not HTTP: {error}")).into()),
     };
     if request.version != Some(1) {
-        return Err(bad(505, "only HTTP/1.1 is spoken here".to_owned()));
+        return Err(bad(505, "only HTTP/1.1 is spoken here".to_owned()).into());
     }
     let headers: Vec<(String, String)> = request
         .headers
@@ -220,8 +230,8 @@ fn parse_head(buffer: &[u8]) -> Result<Option<(Head, usize)>, ReadError> {
     Ok(Some((head, length)))
 }
 
-fn bad(status: u16, message: String) -> ReadError {
-    ReadError::Bad(BadRequest { status, message, code: None })
+fn bad(status: u16, message: String) -> BadRequest {
+    BadRequest { status, message, code: None }
 }
 
 fn reason(status: u16) -> &'static str {

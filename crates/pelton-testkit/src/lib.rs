@@ -25,6 +25,9 @@
 //! ```
 //!
 //! The same as a program: [`serve`], which is `pelton mock SCRIPT`.
+//!
+//! The same without a network, for tests on a stopped clock: [`Script::start_in_memory`] and
+//! [`ScriptedModel::transport`], with a [`SeededWorld`] for time and chance.
 
 pub mod cache; // prompt-cache accounting
 pub mod catalogue; // the models and what each accepts
@@ -38,14 +41,17 @@ mod cut; // texts into deltas
 mod dice; // seeded chance
 mod http; // HTTP/1.1, breakable on purpose
 mod image;
+mod memory; // the server without a network
 mod messages; // the Messages dialect
 mod play; // events into timed bytes
 mod prompt;
 mod record; // requests and replies as JSON lines
 mod serve; // the scripted model as a program
 mod server; // the server and a test's handle to it
+mod world; // time and chance from a seed
 
 pub use http::{BODY_BYTES_MAX, HEAD_BYTES_MAX, HEADERS_MAX};
+pub use memory::MemoryTransport;
 pub use play::Ending;
 pub use record::REDACTED;
 pub use script::part::{
@@ -60,3 +66,4 @@ pub use server::seen::{Illegal, Seen, Sent, SentEvent, Unexpected};
 pub use server::state::{FAILURES_KEPT_MAX, REQUEST_BYTES_KEPT_MAX, REQUESTS_KEPT_MAX};
 pub use server::summary::Summary;
 pub use server::{CONNECTIONS_MAX, CONTROL_PATH, ScriptedModel, StartError, WAIT_SECONDS_MAX};
+pub use world::SeededWorld;

@@ -2,6 +2,7 @@
 //!
 //! - `connection`: one connection, from bytes to bytes
 //! - `answer`: from a request to its answer
+//! - `perform`: the answer while it is given, whichever way it travels
 //! - `state`: requests seen, steps used, gates
 //! - `seen`, `summary`: what a test can look at
 //! - `control`: gates and summary for other processes
@@ -9,12 +10,14 @@
 pub(crate) mod answer;
 mod connection;
 mod control;
+pub(crate) mod perform;
 pub(crate) mod seen;
 pub(crate) mod state;
 pub(crate) mod summary;
 
 pub use control::CONTROL_PATH;
 
+use crate::memory::MemoryTransport;
 use crate::record::Record;
 use crate::script::{Script, ScriptError, validate};
 use seen::{Illegal, Seen, Unexpected};
@@ -70,6 +73,12 @@ impl Script {
         Ok(ScriptedModel::new(Server::spawn(listener, shared)?))
     }
 
+    /// Starts the model without a network: only its [`transport`](ScriptedModel::transport) leads to it. Nothing runs
+    /// by itself, and all waiting is done by the clock of the runtime that polls it.
+    pub fn start_in_memory(self) -> Result<ScriptedModel, StartError> {
+        Ok(ScriptedModel::new(Server { place: Place::Memory, shared: prepare(self)? }))
+    }
+
     /// Starts a server on a thread of its own, for tests that block: those without a runtime, or that wait for a
     /// child process.
     pub fn start_on_thread(self) -> Result<ScriptedModel, StartError> {
@@ -90,7 +99,7 @@ impl Script {
             });
         };
         thread.spawn(body).map_err(StartError::Thread)?;
-        Ok(ScriptedModel::new(Server { address, shared, running: Running::Thread { _stop: stop } }))
+        Ok(ScriptedModel::new(Server { place: Place::Thread { address, _stop: stop }, shared }))
     }
 }
 
@@ -103,9 +112,14 @@ pub struct ScriptedModel {
 }
 
 impl ScriptedModel {
-    /// `http://127.0.0.1:PORT`
+    /// `http://127.0.0.1:PORT`, or an address that leads nowhere for a model without a network.
     pub fn base_url(&self) -> String {
         self.server.base_url()
+    }
+
+    /// The way to this model that needs no network, however it was started.
+    pub fn transport(&self) -> MemoryTransport {
+        MemoryTransport::new(Arc::clone(&self.server.shared))
     }
 
     /// Opens a gate, now and for all who come later.
@@ -209,47 +223,54 @@ impl Drop for ScriptedModel {
     }
 }
 
-/// A listening server; dropping it ends it.
+/// A model that can be asked; dropping it ends it.
 #[derive(Debug)]
 pub(crate) struct Server {
-    address: SocketAddr,
+    place: Place,
     pub(crate) shared: Arc<Shared>,
-    /// Held for its drop alone.
-    #[expect(dead_code, reason = "dropping it ends the server")]
-    running: Running,
 }
 
-/// What ends the server when it is dropped.
+/// Where a model can be asked. Dropping it ends what listens there.
 #[derive(Debug)]
-enum Running {
-    Task { _tasks: JoinSet<()> },
-    Thread { _stop: oneshot::Sender<()> },
+enum Place {
+    Task { address: SocketAddr, _tasks: JoinSet<()> },
+    Thread { address: SocketAddr, _stop: oneshot::Sender<()> },
+    Memory,
 }
 
 impl Server {
     pub(crate) fn base_url(&self) -> String {
-        format!("http://{}", self.address)
+        match &self.place {
+            Place::Task { address, .. } | Place::Thread { address, .. } => format!("http://{address}"),
+            Place::Memory => "http://scripted-model.invalid".to_owned(),
+        }
     }
 
     pub(crate) fn spawn(listener: TcpListener, shared: Arc<Shared>) -> Result<Self, StartError> {
         let address = address_of(&listener)?;
         let mut tasks = JoinSet::new();
         tasks.spawn(accept(listener, shared.clone()));
-        Ok(Self { address, shared, running: Running::Task { _tasks: tasks } })
+        Ok(Self { place: Place::Task { address, _tasks: tasks }, shared })
     }
 }
 
-/// Checks the script, opens the record and binds the port.
-pub(crate) async fn bind(script: Script, port: u16) -> Result<(TcpListener, Arc<Shared>), StartError> {
+/// Checks the script and opens the record.
+fn prepare(script: Script) -> Result<Arc<Shared>, StartError> {
     let matchers = validate(&script)?;
     let open = |path: &PathBuf| {
         Record::open(path).map_err(|source| StartError::Record { path: path.clone(), source })
     };
     let record = script.record.as_ref().map(open).transpose()?;
+    Ok(Arc::new(Shared::new(script, matchers, record)))
+}
+
+/// Prepares the script and binds the port.
+pub(crate) async fn bind(script: Script, port: u16) -> Result<(TcpListener, Arc<Shared>), StartError> {
+    let shared = prepare(script)?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
         .await
         .map_err(|source| StartError::Listen { port, source })?;
-    Ok((listener, Arc::new(Shared::new(script, matchers, record))))
+    Ok((listener, shared))
 }
 
 fn address_of(listener: &TcpListener) -> Result<SocketAddr, StartError> {

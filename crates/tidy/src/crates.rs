@@ -20,8 +20,8 @@ const SCREENS: &[&str] = &["clap", "crossterm", "ratatui"];
 const READS_ENVIRONMENT: &[&str] = &["rustls-native-certs"];
 const READER_OF_ENVIRONMENT: &str = "pelton-cli";
 
-/// wire ← model ← pelton ← serve ← cli. The scripted model stands alone, so that nothing it proves can lean on
-/// the code it proves.
+/// wire ← model ← pelton ← serve ← cli. The scripted model shares no code with what it proves: it takes from `model`
+/// only the doors it stands behind, transport and world, and a wall in `rooms` keeps them at its edge.
 const ALLOWED: &[Allowed] = &[
     Allowed {
         name: "pelton-wire",
@@ -37,7 +37,7 @@ const ALLOWED: &[Allowed] = &[
         ours: &["pelton-wire", "pelton-model", "pelton", "pelton-serve", "pelton-tui", "pelton-testkit"],
         never: &[],
     },
-    Allowed { name: "pelton-testkit", ours: &[], never: SCREENS },
+    Allowed { name: "pelton-testkit", ours: &["pelton-model"], never: SCREENS },
     Allowed { name: "tidy", ours: &[], never: &["tokio"] },
 ];
 

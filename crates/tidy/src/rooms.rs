@@ -142,6 +142,14 @@ const WALLS: &[Wall] = &[
         unless: &[],
         why: "what bytes mean and when to try again is pure: no IO, no clock",
     },
+    Wall {
+        krate: "pelton-testkit",
+        rooms: &[""],
+        except: &["memory", "world"],
+        never: &["pelton_model", "pelton_wire", "pelton"],
+        unless: &[],
+        why: "the scripted model shares no code with what it proves; only its doors may be seen",
+    },
 ];
 
 /// Modules inside a crate use each other one way only.
@@ -296,6 +304,18 @@ mod tests {
         fails("options.rs", "use crate::turn::run;", "only the engine uses the turn");
         fails("turn/live.rs", "use crate::engine::Engine;", "the engine uses the turn");
     }
+
+    #[test]
+    fn the_scripted_model_shares_only_doors_with_what_it_proves() {
+        let text = "use pelton_model::Transport;";
+        assert!(check_in("pelton-testkit", "memory.rs", text).is_empty());
+        assert_eq!(check_in("pelton-testkit", "play.rs", text).len(), 1);
+        assert_eq!(
+            check_in("pelton-testkit", "strict/tools.rs", "fn f() { pelton_model::sse::x() }").len(),
+            1
+        );
+    }
+
     #[test]
     fn reading_a_model_s_answer_needs_no_io() {
         assert!(

@@ -14,7 +14,7 @@ pub(super) enum Length {
 }
 
 /// Reads the length from the headers; two that disagree are refused, as every careful server does.
-pub(super) fn length(headers: &[(String, String)]) -> Result<Length, ReadError> {
+pub(super) fn length(headers: &[(String, String)]) -> Result<Length, BadRequest> {
     let values = |wanted: &'static str| {
         headers
             .iter()
@@ -65,12 +65,12 @@ pub(super) async fn read_chunked(
             break;
         }
         if size > BODY_BYTES_MAX - body.len() {
-            return Err(too_large());
+            return Err(too_large().into());
         }
         fill(reader, buffer, size).await?;
         body.extend_from_slice(&buffer.split_to(size));
         if !read_line(reader, buffer).await?.is_empty() {
-            return Err(bad(400, "a chunk is longer than its size".to_owned()));
+            return Err(bad(400, "a chunk is longer than its size".to_owned()).into());
         }
     }
     // Trailers are read over.
@@ -79,7 +79,7 @@ pub(super) async fn read_chunked(
 }
 
 /// Undoes `content-encoding`. An unknown one is refused in the API's words.
-pub(super) fn decompress(raw: Bytes, encoding: Option<&str>) -> Result<Bytes, ReadError> {
+pub(super) fn decompress(raw: Bytes, encoding: Option<&str>) -> Result<Bytes, BadRequest> {
     match encoding.map(str::trim).map(str::to_ascii_lowercase).as_deref() {
         None | Some("" | "identity") => Ok(raw),
         Some("gzip") => {
@@ -88,11 +88,11 @@ pub(super) fn decompress(raw: Bytes, encoding: Option<&str>) -> Result<Bytes, Re
             limited.read_to_end(&mut body).map_err(|_| bad(400, "the body is not valid gzip".to_owned()))?;
             if body.len() > BODY_BYTES_MAX { Err(too_large()) } else { Ok(Bytes::from(body)) }
         }
-        Some(other) => Err(ReadError::Bad(BadRequest {
+        Some(other) => Err(BadRequest {
             status: 400,
             message: format!("content-encoding: {other} is not supported"),
             code: Some("request_body_encoding_unsupported"),
-        })),
+        }),
     }
 }
 
@@ -121,7 +121,7 @@ async fn read_line(
         }
         searched = buffer.len();
         if searched > HEAD_BYTES_MAX {
-            return Err(bad(400, "a line of the chunked body has no end".to_owned()));
+            return Err(bad(400, "a line of the chunked body has no end".to_owned()).into());
         }
         if reader.read_buf(buffer).await? == 0 {
             return Err(ReadError::Gone);
@@ -129,6 +129,6 @@ async fn read_line(
     }
 }
 
-fn too_large() -> ReadError {
+fn too_large() -> BadRequest {
     bad(413, "Request exceeds the maximum size".to_owned())
 }

@@ -1,10 +1,11 @@
 //! One connection: requests in, answers out, until either side has had enough.
 
-use super::answer::{self, Planned};
+use super::answer;
 use super::control;
+use super::perform::Performing;
 use super::state::Shared;
 use crate::http::{self, Framing, ReadError};
-use crate::play::{Ending, Piece};
+use crate::play::Ending;
 use bytes::BytesMut;
 use std::io;
 use std::sync::Arc;
@@ -31,7 +32,7 @@ enum Next {
     Close,
 }
 
-async fn serve_one(stream: &mut TcpStream, buffer: &mut BytesMut, shared: &Shared) -> Next {
+async fn serve_one(stream: &mut TcpStream, buffer: &mut BytesMut, shared: &Arc<Shared>) -> Next {
     let (mut reader, mut writer) = stream.split();
     let request = match http::read_request(&mut reader, &mut writer, buffer).await {
         Ok(request) => request,
@@ -50,23 +51,19 @@ async fn serve_one(stream: &mut TcpStream, buffer: &mut BytesMut, shared: &Share
         return if written.is_ok() && request.keep_alive { Next::Request } else { Next::Close };
     }
 
-    let mut planned = answer::plan(shared, &request);
+    let mut performing = Performing::new(Arc::clone(shared), answer::plan(shared, &request));
     let bodiless = request.method == "HEAD";
     let ending = tokio::select! {
         biased;
-        ending = perform(&mut writer, &mut planned, shared, bodiless, request.keep_alive) => ending,
+        ending = perform(&mut writer, &mut performing, bodiless, request.keep_alive) => ending,
         () = http::wait_for_hang_up(&mut reader, buffer) => Ending::ClientLeft,
     };
-    shared.finish(planned.number, ending, ending == Ending::ClientLeft);
+    performing.finish(ending);
     match ending {
         Ending::Complete if request.keep_alive => Next::Request,
         Ending::Stalled => {
             http::wait_for_hang_up(&mut reader, buffer).await;
-            shared.change(|state| {
-                if let Some(seen) = state.seen_mut(planned.number) {
-                    seen.hung_up = true;
-                }
-            });
+            performing.hung_up();
             Next::Close
         }
         Ending::Reset => {
@@ -81,60 +78,35 @@ async fn serve_one(stream: &mut TcpStream, buffer: &mut BytesMut, shared: &Share
 /// Writes an answer piece by piece, waiting where it says so.
 async fn perform(
     writer: &mut (impl AsyncWrite + Unpin),
-    planned: &mut Planned,
-    shared: &Shared,
+    performing: &mut Performing,
     bodiless: bool,
     keep_alive: bool,
 ) -> Ending {
-    match write_planned(writer, planned, shared, bodiless, keep_alive).await {
-        Ok(()) => planned.performance.ending,
+    match write_all(writer, performing, bodiless, keep_alive).await {
+        Ok(()) => performing.ending(),
         Err(_) => Ending::ClientLeft,
     }
 }
 
-async fn write_planned(
+async fn write_all(
     writer: &mut (impl AsyncWrite + Unpin),
-    planned: &mut Planned,
-    shared: &Shared,
+    performing: &mut Performing,
     bodiless: bool,
     keep_alive: bool,
 ) -> io::Result<()> {
-    let Planned { number, status, headers, framing, performance, cached } = planned;
-    if !performance.headers {
+    if !performing.begin().await {
         return Ok(());
     }
-    // Gates and waits before a body of known length hold back the headers too: the model has not answered yet.
-    let mut head_written = *framing == Framing::Chunked;
-    if head_written {
-        http::write_head(writer, *status, headers, *framing, keep_alive).await?;
-    }
-    for piece in &performance.pieces {
-        match piece {
-            Piece::Wait(wait) => tokio::time::sleep(*wait).await,
-            Piece::Gate(name) => shared.pass_gate(*number, name).await,
-            Piece::Write { bytes, events_done } => {
-                if !std::mem::replace(&mut head_written, true) {
-                    http::write_head(writer, *status, headers, *framing, keep_alive).await?;
-                }
-                if bodiless {
-                    continue;
-                }
-                http::write_piece(writer, *framing, bytes).await?;
-                let sent = &performance.events[..(*events_done).min(performance.events.len())];
-                shared.change(|state| {
-                    if let Some(entries) = cached.take() {
-                        state.cache.commit(entries, shared.started.elapsed());
-                    }
-                    state.progress(*number, bytes.len(), sent);
-                });
-            }
+    let framing = performing.framing();
+    http::write_head(writer, performing.status(), performing.headers(), framing, keep_alive).await?;
+    while let Some(bytes) = performing.next().await {
+        if !bodiless {
+            http::write_piece(writer, framing, &bytes).await?;
+            performing.delivered();
         }
     }
-    if !head_written {
-        http::write_head(writer, *status, headers, *framing, keep_alive).await?;
-    }
-    match performance.ending {
-        Ending::Complete => http::write_end(writer, *framing).await,
+    match performing.ending() {
+        Ending::Complete => http::write_end(writer, framing).await,
         Ending::Cut | Ending::Reset | Ending::Stalled | Ending::ClientLeft => Ok(()),
     }
 }

@@ -10,8 +10,8 @@ use crate::script::{Script, Times};
 use crate::serve::Notice;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 use tokio::sync::{broadcast, watch};
+use tokio::time::Instant;
 
 /// Most requests whose details are kept; older ones are only counted.
 pub const REQUESTS_KEPT_MAX: usize = 4096;
@@ -27,6 +27,7 @@ const NOTICES_QUEUED_MAX: usize = 256;
 pub(crate) struct Shared {
     pub(crate) script: Script,
     pub(crate) matchers: Vec<Matcher>,
+    /// By the runtime's clock, which a test may have stopped.
     pub(crate) started: Instant,
     pub(crate) notices: broadcast::Sender<Notice>,
     state: Mutex<State>,
