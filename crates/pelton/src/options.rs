@@ -17,7 +17,7 @@ use crate::hooks::HookConfig;
 use crate::limits::{TOOL_CALLS_RUNNING_MAX, ToolLimits};
 use crate::permission::{Mode, RuleSet};
 use crate::tools::{Tool, builtin};
-use crate::transcript::{Durability, Loaded};
+use crate::transcript::{Disk, Durability, Loaded, RealDisk};
 use crate::turn::Limits;
 
 /// Everything an [`Engine`](crate::Engine) needs to know. Nothing is taken from the process: the environment, the
@@ -89,6 +89,8 @@ pub struct Options {
     pub resume: Option<Resumed>,
     /// Where the session is recorded; nowhere if absent.
     pub sessions: Option<Sessions>,
+    /// What it is recorded on.
+    pub disk: Arc<dyn Disk>,
     /// Which front end runs it, as transcripts say it.
     pub entrypoint: String,
 }
@@ -150,6 +152,7 @@ impl Options {
             session_id: None,
             resume: None,
             sessions: None,
+            disk: Arc::new(RealDisk),
             entrypoint: "sdk-rust".to_owned(),
         }
     }

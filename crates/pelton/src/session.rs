@@ -67,7 +67,8 @@ impl Session {
             entrypoint: options.entrypoint.clone(),
         };
         let newest = self.resumed.as_ref().and_then(|(_, newest)| *newest);
-        self.transcript = Some(Arc::new(Transcript::open(&path, facts, sessions.durability, newest)?));
+        let opened = Transcript::open(options.disk.as_ref(), &path, facts, sessions.durability, newest)?;
+        self.transcript = Some(Arc::new(opened));
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -47,19 +47,23 @@ pub struct ReadError {
 /// Reads a session's file.
 pub fn read(path: &Path) -> Result<Loaded, ReadError> {
     let fail = |error: std::io::Error| ReadError { path: path.to_path_buf(), reason: error.to_string() };
-    let mut reader = BufReader::new(File::open(path).map_err(fail)?);
+    read_from(BufReader::new(File::open(path).map_err(fail)?)).map_err(fail)
+}
+
+/// Reads what a session's file holds, wherever it is kept.
+pub fn read_from(mut reader: impl BufRead) -> std::io::Result<Loaded> {
     let mut lines = Lines::default();
     let mut line = Vec::new();
     loop {
         line.clear();
         let limit = TRANSCRIPT_LINE_BYTES_MAX as u64;
-        let count = reader.by_ref().take(limit).read_until(b'\n', &mut line).map_err(fail)?;
+        let count = reader.by_ref().take(limit).read_until(b'\n', &mut line)?;
         if count == 0 {
             return Ok(lines.loaded());
         }
         if count as u64 == limit && !line.ends_with(b"\n") {
             lines.skipped += 1;
-            skip_line(&mut reader).map_err(fail)?;
+            skip_line(&mut reader)?;
             continue;
         }
         lines.add(&line);

@@ -1,16 +1,15 @@
 //! Appending to the transcript. Every line is written whole, with one `write`, before what it says is
 //! acknowledged to anybody; [`Transcript::sync`] puts it on the disk itself.
 
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use pelton_wire::line::Line;
 use pelton_wire::message;
 use uuid::Uuid;
 
+use super::disk::{Disk, DiskFile};
 use crate::event::Synthetic;
 use crate::history::{Entry, Kind};
 use jiff::Timestamp;
@@ -76,12 +75,11 @@ pub enum TranscriptError {
 }
 
 /// The file of one session, open for appending by this process alone.
-#[derive(Debug)]
 pub struct Transcript {
     path: PathBuf,
     facts: Facts,
     durability: Durability,
-    file: Arc<File>,
+    file: Box<dyn DiskFile>,
     tail: Mutex<Tail>,
 }
 
@@ -91,38 +89,29 @@ struct Tail {
     newest: Option<Uuid>,
     /// The file does not end in a line end: an earlier write was torn.
     torn: bool,
-    /// Bytes were written since the disk was last waited for.
-    dirty: bool,
+    /// Writes so far, and how many of them are known to be on the disk itself. Not a flag: a wait that is given up must
+    /// leave it as it was, and a second wait must not pass the first.
+    writes: u64,
+    synced: u64,
 }
 
 impl Transcript {
-    /// Opens the session's file, making it and its folders if need be. Lines are readable by the user alone.
+    /// Opens the session's file, making it and its folders if need be.
     pub fn open(
+        disk: &dyn Disk,
         path: &Path,
         facts: Facts,
         durability: Durability,
         newest: Option<Uuid>,
     ) -> Result<Self, TranscriptError> {
-        let fail = |error: std::io::Error| TranscriptError::Open {
-            path: path.to_path_buf(),
-            reason: error.to_string(),
+        let fail = |error: io::Error| match error.kind() {
+            io::ErrorKind::WouldBlock => TranscriptError::Busy { path: path.to_path_buf() },
+            _ => TranscriptError::Open { path: path.to_path_buf(), reason: error.to_string() },
         };
-        if let Some(dir) = path.parent() {
-            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(fail)?;
-        }
-        let mut file =
-            OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path).map_err(fail)?;
-        // The lock goes with the process, however it ends.
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(std::fs::TryLockError::WouldBlock) => {
-                return Err(TranscriptError::Busy { path: path.to_path_buf() });
-            }
-            Err(std::fs::TryLockError::Error(error)) => return Err(fail(error)),
-        }
-        let torn = ends_torn(&mut file).map_err(fail)?;
-        let tail = Mutex::new(Tail { newest, torn, dirty: false });
-        Ok(Self { path: path.to_path_buf(), facts, durability, file: Arc::new(file), tail })
+        let file = disk.open(path).map_err(fail)?;
+        let torn = file.last_byte().map_err(fail)?.is_some_and(|last| last != b'\n');
+        let tail = Mutex::new(Tail { newest, torn, writes: 0, synced: 0 });
+        Ok(Self { path: path.to_path_buf(), facts, durability, file, tail })
     }
 
     /// The file.
@@ -200,18 +189,14 @@ impl Transcript {
 
     /// Waits until everything written is on the disk. Costs nothing when nothing was.
     pub async fn sync(&self) -> Result<(), TranscriptError> {
-        if self.durability == Durability::Fast || !std::mem::take(&mut self.tail().dirty) {
+        let Tail { writes, synced, .. } = *self.tail();
+        if self.durability == Durability::Fast || writes == synced {
             return Ok(());
         }
-        let file = Arc::clone(&self.file);
-        let synced = tokio::task::spawn_blocking(move || file.sync_data()).await;
-        let error = match synced {
-            Ok(Ok(())) => return Ok(()),
-            Ok(Err(error)) => error.to_string(),
-            Err(error) => error.to_string(),
-        };
-        self.tail().dirty = true;
-        Err(TranscriptError::Write { path: self.path.clone(), reason: error })
+        self.file.sync().await.map_err(|error| self.failed(&error))?;
+        let mut tail = self.tail();
+        tail.synced = tail.synced.max(writes);
+        Ok(())
     }
 
     fn line(&self, id: Uuid, at: Timestamp, body: impl FnOnce(Line) -> Line) -> Result<(), TranscriptError> {
@@ -238,8 +223,8 @@ impl Transcript {
         if tail.torn {
             line.insert(0, b'\n');
         }
-        tail.dirty = true;
-        match (&*self.file).write_all(&line) {
+        tail.writes += 1;
+        match self.write_all(&line) {
             Ok(()) => {
                 tail.torn = false;
                 Ok(())
@@ -247,9 +232,25 @@ impl Transcript {
             Err(error) => {
                 // Part of the line may be there: the next one starts on a line of its own.
                 tail.torn = true;
-                Err(TranscriptError::Write { path: self.path.clone(), reason: error.to_string() })
+                Err(self.failed(&error))
             }
         }
+    }
+
+    fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match self.file.write(bytes) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => bytes = &bytes[written.min(bytes.len())..],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn failed(&self, error: &io::Error) -> TranscriptError {
+        TranscriptError::Write { path: self.path.clone(), reason: error.to_string() }
     }
 
     fn tail(&self) -> std::sync::MutexGuard<'_, Tail> {
@@ -258,30 +259,23 @@ impl Transcript {
     }
 }
 
-impl Drop for Transcript {
-    fn drop(&mut self) {
-        // A wait for the disk that was given up still holds the file for a moment; the session is free now. A lock
-        // that cannot be given back goes with the file.
-        let _ = self.file.unlock();
+// Files have no words of their own.
+impl std::fmt::Debug for Transcript {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Transcript")
+            .field("path", &self.path)
+            .field("tail", &self.tail)
+            .finish_non_exhaustive()
     }
-}
-
-fn ends_torn(file: &mut File) -> std::io::Result<bool> {
-    if file.seek(SeekFrom::End(0))? == 0 {
-        return Ok(false);
-    }
-    file.seek(SeekFrom::End(-1))?;
-    let mut last = [0];
-    file.read_exact(&mut last)?;
-    Ok(last != *b"\n")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transcript::RealDisk;
 
-    #[test]
-    fn a_session_is_free_as_soon_as_it_is_let_go() {
+    #[tokio::test]
+    async fn a_session_is_free_as_soon_as_it_is_let_go() {
         let dir = tempfile::tempdir().unwrap();
         let open = || {
             let facts = Facts {
@@ -291,12 +285,12 @@ mod tests {
                 git_branch: None,
                 entrypoint: String::new(),
             };
-            Transcript::open(&dir.path().join("a.jsonl"), facts, Durability::Synced, None)
+            Transcript::open(&RealDisk, &dir.path().join("a.jsonl"), facts, Durability::Synced, None)
         };
         let first = open().unwrap();
         assert!(matches!(open(), Err(TranscriptError::Busy { .. })));
-        // As `sync` does while it waits for the disk.
-        let waiting = Arc::clone(&first.file);
+        // A wait for the disk that was given up.
+        let waiting = first.file.sync();
         drop(first);
         assert!(open().is_ok());
         drop(waiting);
