@@ -130,6 +130,9 @@ pub(crate) struct RunArgs {
     /// Write pieces of answers as they arrive (stream-json)
     #[arg(long)]
     pub include_partial_messages: bool,
+    /// Write the prompt itself, too (stream-json)
+    #[arg(long)]
+    pub replay_user_messages: bool,
     /// Write what the loop did, and why (stream-json)
     #[arg(long)]
     pub include_loop_events: bool,

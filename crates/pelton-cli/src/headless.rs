@@ -34,6 +34,9 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
     if args.include_partial_messages && args.output_format != OutputFormat::StreamJson {
         return Err(Fail::new("--include-partial-messages needs --output-format stream-json"));
     }
+    if args.replay_user_messages && args.output_format != OutputFormat::StreamJson {
+        return Err(Fail::new("--replay-user-messages needs --output-format stream-json"));
+    }
     let env = Env::of_process();
     let started = start(args, &env).await;
     if let Err(fail) = &started {
@@ -42,6 +45,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
     let (engine, prompt) = started?;
     let mut print_options = shown(args.output_format, args.verbose, args.include_partial_messages, &env);
     print_options.loop_events = args.include_loop_events;
+    print_options.replay = args.replay_user_messages;
     submit(engine, prompt, &print_options).await?.exit(Asker::Task)
 }
 
@@ -100,6 +104,7 @@ pub(crate) fn shown(format: OutputFormat, verbose: bool, partial: bool, env: &En
         verbose,
         partial,
         loop_events: false,
+        replay: false,
         out_is_terminal: std::io::stdout().is_terminal(),
         shows_progress: std::io::stderr().is_terminal(),
         colour: env.colour() && std::io::stderr().is_terminal(),

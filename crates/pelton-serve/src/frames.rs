@@ -22,6 +22,7 @@ pub(crate) struct Frames {
     session: Uuid,
     partial: bool,
     loop_events: bool,
+    replay: bool,
     world: Arc<dyn World>,
     /// Messages that were taken back and whose successor has not come yet.
     withdrawn: Vec<Uuid>,
@@ -34,13 +35,29 @@ pub(crate) struct Frames {
 impl Frames {
     /// `partial` adds the pieces of answers as they arrive.
     pub fn new(session: Uuid, partial: bool, world: Arc<dyn World>) -> Self {
-        Self { session, partial, loop_events: false, world, withdrawn: Vec::new(), turn: 0, thought: 0 }
+        Self {
+            session,
+            partial,
+            loop_events: false,
+            replay: false,
+            world,
+            withdrawn: Vec::new(),
+            turn: 0,
+            thought: 0,
+        }
     }
 
     /// Adds a frame for everything the loop did, and why.
     #[must_use]
     pub fn with_loop_events(mut self, loop_events: bool) -> Self {
         self.loop_events = loop_events;
+        self
+    }
+
+    /// Adds the prompts themselves, as they were taken.
+    #[must_use]
+    pub fn with_replay(mut self, replay: bool) -> Self {
+        self.replay = replay;
         self
     }
 
@@ -64,6 +81,7 @@ impl Frames {
                 self.stream_event(&started.raw)
             }
             Event::Delta(delta) => self.delta(delta),
+            Event::Prompt(entry) if self.replay => self.prompt(entry),
             Event::Message(entry) => self.message(entry),
             Event::Tombstone(ids) => {
                 self.withdrawn.extend(ids);
@@ -198,6 +216,12 @@ impl Frames {
                 })
             }
         }
+    }
+
+    fn prompt(&self, entry: &Entry) -> Vec<u8> {
+        self.ends(Line::new("user").raw("message", &message::user(&entry.json)), entry.id, |line| {
+            line.field("timestamp", format!("{:.3}", entry.at)).field("isReplay", true)
+        })
     }
 
     fn retry(&self, notice: &Notice) -> Vec<u8> {

@@ -33,6 +33,8 @@ pub struct PrintOptions {
     pub partial: bool,
     /// What the loop did, and why (stream-json).
     pub loop_events: bool,
+    /// The prompts themselves, as they were taken (stream-json).
+    pub replay: bool,
     /// Standard output is a terminal: text is streamed.
     pub out_is_terminal: bool,
     /// What the tools do is shown on standard error.
@@ -58,7 +60,7 @@ pub async fn print(
         }
         Format::StreamJson => {
             let frames = Frames::new(engine.session_id(), options.partial, world);
-            Shown::Lines(frames.with_loop_events(options.loop_events))
+            Shown::Lines(frames.with_loop_events(options.loop_events).with_replay(options.replay))
         }
     };
     let mut outcome = None;

@@ -56,7 +56,6 @@ pub struct Engine {
     hooks: Arc<Hooks>,
     /// The money, shared with whoever works for this session.
     purse: Arc<Mutex<Purse>>,
-    files: Arc<FileMemory>,
     /// Where the next call starts.
     cwd: PathBuf,
     interrupter: Interrupter,
@@ -133,9 +132,8 @@ impl Engine {
             question,
             session: Session::new(&options),
             account: Account::default(),
-            files: Arc::new(FileMemory::default()),
             cwd: options.cwd.clone(),
-            interrupter: Interrupter::default(),
+            interrupter: Interrupter::new(options.cancel.clone()),
             board: Board::new(&options.model),
             options,
         })
@@ -154,6 +152,11 @@ impl Engine {
     /// What was said so far.
     pub fn history(&self) -> &History {
         &self.session.history
+    }
+
+    /// Which files count as read: may be given to another engine in its options.
+    pub fn files(&self) -> Arc<FileMemory> {
+        Arc::clone(&self.options.files)
     }
 
     /// A handle that ends the running submission.
@@ -179,13 +182,19 @@ impl Engine {
         let submitted = self.board.begin(&self.options.model, self.session.history.view().tokens());
         let mut tally = Tally::default();
         let mut last = LastReply::default();
-        let terminal = match self.record_prompt(prompt).await {
-            Ok(entry) => {
-                events.send(Event::Prompt(entry)).await;
+        // A host that has ended the engine for good: nothing is recorded, nobody is asked.
+        let recorded = if cancel.is_cancelled() { None } else { Some(self.record_prompt(prompt).await) };
+        let terminal = match recorded {
+            None => {
                 events.send(Event::Init(Arc::new(self.init()))).await;
+                Terminal::AbortedStreaming
+            }
+            Some(Ok(entry)) => {
+                events.send(Event::Init(Arc::new(self.init()))).await;
+                events.send(Event::Prompt(entry)).await;
                 self.turns(&events, &cancel, started_at, &mut tally, &mut last).await
             }
-            Err(error) => {
+            Some(Err(error)) => {
                 events.send(Event::Init(Arc::new(self.init()))).await;
                 last.unrecorded = Some(error);
                 Terminal::Unrecorded
@@ -311,12 +320,13 @@ impl Engine {
                 roots: roots.into(),
                 readable: Readable::everything(),
                 env: options.env.clone().into(),
-                files: Arc::clone(&self.files),
+                files: Arc::clone(&options.files),
                 spill_dir,
                 limits: Arc::new(options.tool_limits.clone()),
                 world: Arc::clone(&options.world),
                 cancel,
                 progress,
+                host: options.host.clone().seen_on(self.board.clone()),
             },
         }
     }

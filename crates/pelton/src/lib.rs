@@ -7,6 +7,7 @@
 pub mod engine; // one conversation: input, turns, result
 pub mod options; // what it is told at its start
 pub mod event; // what it tells
+pub mod host; // what it asks of the program around it
 pub mod turn; // the loop, and the one place that decides
 pub mod tools; // what the model may call
 pub mod permission; // what may run

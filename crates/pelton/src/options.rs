@@ -9,13 +9,16 @@ use pelton_model::{
     Effort, Endpoint, HttpOptions, HttpTransport, RealWorld, RetryPolicy, Thinking, Transport, World,
 };
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::compact::{LocalShaper, Shaper};
 use crate::context::SystemPrompt;
 use crate::hooks::HookConfig;
+use crate::host::Host;
 use crate::limits::{TOOL_CALLS_RUNNING_MAX, ToolLimits};
 use crate::permission::{Mode, RuleSet};
+use crate::tools::file_memory::FileMemory;
 use crate::tools::{Tool, builtin};
 use crate::transcript::{Disk, Durability, Loaded, RealDisk};
 use crate::turn::Limits;
@@ -77,6 +80,12 @@ pub struct Options {
     pub transport: Arc<dyn Transport>,
     /// Time and chance.
     pub world: Arc<dyn World>,
+    /// What tools may ask of the program around the session.
+    pub host: Host,
+    /// E25: ends the running submission and every later one, for good.
+    pub cancel: CancellationToken,
+    /// E10: which files count as read from the start. It is shared: what this session reads is added.
+    pub files: Arc<FileMemory>,
     /// The environment of child processes.
     pub env: Vec<(OsString, OsString)>,
     /// Where output too large for an answer goes when the session is not recorded.
@@ -146,6 +155,9 @@ impl Options {
             retry: RetryPolicy::default(),
             transport: Arc::new(HttpTransport::new(HttpOptions::default())),
             world: Arc::new(RealWorld::new()),
+            host: Host::default(),
+            cancel: CancellationToken::new(),
+            files: Arc::default(),
             env: Vec::new(),
             temp_dir: PathBuf::from("/tmp"),
             home: None,

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use pelton::host::Host;
 use pelton::limits::ToolLimits;
 use pelton::permission::Readable;
 use pelton::tools::builtin;
@@ -30,6 +31,7 @@ fn session(dir: &Path) -> ToolCx {
         world: Arc::new(RealWorld::new()),
         cancel: CancellationToken::new(),
         progress: Progress::ignored(),
+        host: Host::default(),
     }
 }
 

@@ -26,7 +26,7 @@ fn system<'a>(frames: &'a [Value], subtype: &str) -> Vec<&'a Value> {
 }
 
 #[test]
-fn loop_T8_loop_F5_another_model_is_asked_and_a_frame_says_so() {
+fn loop_T8_loop_F5_loop_E14_another_model_is_asked_and_a_frame_says_so() {
     let script = Script::new()
         .step(overloaded().times(3).when(When::any().model("claude-sonnet-5-5")))
         .step(Step::reply([text("Done.")]).when(When::any().model("claude-opus-5-5")));
@@ -53,7 +53,7 @@ fn loop_T8_the_fallback_is_for_people_too() {
 }
 
 #[test]
-fn loop_B1_the_money_runs_out_and_the_result_says_so() {
+fn loop_B1_loop_E17_the_money_runs_out_and_the_result_says_so() {
     let costly = Step::reply([tool("Glob", json!({"pattern": "*"}))]).usage("output_tokens", 30_000);
     let (ran, frames) = run(Script::new().step(costly.always()), &["--max-budget-usd", "0.5"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
@@ -71,7 +71,7 @@ fn loop_B1_the_money_runs_out_and_the_result_says_so() {
 }
 
 #[test]
-fn an_answer_in_the_form_of_a_schema_is_in_the_result() {
+fn loop_E19_an_answer_in_the_form_of_a_schema_is_in_the_result() {
     let script = Script::new().reply([text("One.")]).reply([tool("StructuredOutput", json!({"n": 1}))]);
     let (ran, _) = run(script, &["--json-schema", SCHEMA]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -84,6 +84,27 @@ fn an_answer_in_the_form_of_a_schema_is_in_the_result() {
     assert_eq!(result["subtype"], "error_max_structured_output_retries");
     assert_eq!(result["terminal_reason"], "structured_output_retry_exhausted");
     assert!(result.get("structured_output").is_none());
+}
+
+#[test]
+fn loop_E21_prompts_are_echoed_when_asked_for_and_only_then() {
+    let hello = || Script::new().reply([text("Hello.")]);
+    let prompts = |frames: &[Value]| -> Vec<Value> {
+        of_type(frames, "user").into_iter().filter(|frame| frame["isReplay"] == true).cloned().collect()
+    };
+    let (ran, frames) = run(hello(), &["--replay-user-messages"]);
+    ran.well();
+    let [echo] = &prompts(&frames)[..] else { panic!("one prompt, one echo: {frames:?}") };
+    assert_eq!(echo["message"], json!({"role": "user", "content": [{"type": "text", "text": "hi"}]}));
+    assert_eq!(echo["session_id"], ran.result()["session_id"]);
+
+    let (_, frames) = run(hello(), &[]);
+    assert!(prompts(&frames).is_empty());
+
+    let (place, model) = (Place::new(), model(hello()));
+    let ran = place.task(&model, ["hi", "--replay-user-messages"]).run();
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.err.contains("needs --output-format stream-json"), "{ran:?}");
 }
 
 #[test]

@@ -14,6 +14,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::file_memory::FileMemory;
+use crate::host::{Elicitation, Elicited, Host};
 use crate::limits::ToolLimits;
 pub use crate::permission::{Access, Readable};
 
@@ -142,9 +143,27 @@ pub struct ToolCx {
     pub cancel: CancellationToken,
     /// Where a long call says how far it is. Losing a report is harmless.
     pub progress: Progress,
+    /// The program around the session.
+    pub host: Host,
 }
 
 impl ToolCx {
+    /// Asks the user something; see [`Host::elicit`]. `schema` is that of the answer.
+    pub async fn elicit(
+        &self,
+        asker: impl Into<String>,
+        message: impl Into<String>,
+        schema: Value,
+    ) -> Elicited {
+        let question = Elicitation {
+            call: Arc::clone(&self.call_id),
+            asker: asker.into(),
+            message: message.into(),
+            schema,
+        };
+        self.host.elicit(&question, &self.cancel).await
+    }
+
     /// Makes a path absolute against the session's directory, without touching the disk.
     pub fn absolute(&self, path: &Path) -> PathBuf {
         if path.is_absolute() { path.to_path_buf() } else { self.cwd.join(path) }

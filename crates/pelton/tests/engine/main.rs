@@ -9,6 +9,7 @@ mod configuration; // what the host chooses reaches the model
 mod endings; // why it ends
 mod examples; // the programs users start from
 mod hooks; // other people's programs around tools and at the end
+mod host; // what it asks of the program around it
 mod interrupts; // stopping in the middle
 mod ladders; // errors the loop climbs out of
 mod money; // what a run may cost, and did

@@ -25,7 +25,7 @@ fn priced(step: Step, input: u64, output: u64) -> Step {
 const MODEL: &str = "claude-sonnet-5-5";
 
 #[tokio::test]
-async fn loop_B1_the_call_that_passes_the_cap_is_the_last_and_its_tools_are_not_run() {
+async fn loop_B1_loop_E17_the_call_that_passes_the_cap_is_the_last_and_its_tools_are_not_run() {
     let script = Script::new()
         .step(priced(Step::reply([tool("Look", json!({"name": "a"}))]), 100_000, 10_000))
         // 0.4 dollars so far: one more such call passes half a dollar.

@@ -5,6 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use pelton::host::Host;
 use pelton::limits::ToolLimits;
 use pelton::permission::{Access, Gate, Mode, Readable, Rule, RuleSet, Verdict};
 use pelton::tools::builtin;
@@ -272,6 +273,7 @@ impl Tree {
             world: Arc::new(RealWorld::new()),
             cancel: CancellationToken::new(),
             progress: Progress::ignored(),
+            host: Host::default(),
         }
     }
 

@@ -24,7 +24,7 @@ fn engine(stage: &Stage) -> Engine {
 }
 
 #[tokio::test]
-async fn an_answer_that_fits_ends_the_run() {
+async fn loop_E19_an_answer_that_fits_ends_the_run() {
     let script = Script::new()
         .reply([thinking("Hm."), tool("Glob", json!({"pattern": "*"}))])
         .reply([text("Here it is."), tool("StructuredOutput", answer())])

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
+use crate::host::Host;
 use crate::limits::ToolLimits;
 use crate::tools::file_memory::FileMemory;
 use crate::tools::tool::{Progress, Readable, Report, ResultBlock, Safety};
@@ -46,6 +47,7 @@ impl Bench {
             progress: Progress::new(move |_, report| match report {
                 Report::OutputLine(line) => sink.lock().unwrap().push(line),
             }),
+            host: Host::default(),
         };
         Self { home, cx, reports }
     }

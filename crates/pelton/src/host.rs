@@ -1,0 +1,117 @@
+//! What a session may ask of the program it runs in: a place for state of its own, and a person to answer questions.
+//! Tools reach it through their [`ToolCx`](crate::tools::ToolCx).
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use serde_json::Value;
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use crate::status::{Board, Wait};
+
+/// E7, E8: state of the program around the session, which tools may read and change.
+pub trait AppState: Send + Sync {
+    /// What is there under a name.
+    fn get(&self, name: &str) -> Option<Value>;
+
+    /// Puts something there in place of what was; nothing removes it.
+    fn set(&self, name: &str, value: Option<Value>);
+}
+
+/// E22: answers questions of tools and their servers, most often by asking a person.
+pub trait Elicitor: Send + Sync {
+    /// Answers a question. The future is dropped when the user interrupts.
+    fn elicit<'a>(&'a self, question: &'a Elicitation) -> BoxFuture<'a, Elicited>;
+}
+
+/// A question of a tool to a person.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Elicitation {
+    /// The call it is about.
+    pub call: Arc<str>,
+    /// Who asks: a tool, or the server it belongs to.
+    pub asker: String,
+    /// The question.
+    pub message: String,
+    /// The JSON schema of an answer.
+    pub schema: Value,
+}
+
+/// An answer to an [`Elicitation`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum Elicited {
+    /// The answer. That it fits the schema is for the asker to check: people mistype.
+    Accept(Value),
+    /// The person does not want to say.
+    Decline,
+    /// There is no answer: the question was dismissed, or the user interrupted.
+    Cancel,
+}
+
+/// The program around a session, as far as it takes part.
+#[derive(Clone, Default)]
+pub struct Host {
+    state: Option<Arc<dyn AppState>>,
+    elicitor: Option<Arc<dyn Elicitor>>,
+    /// A person answers one question at a time.
+    floor: Arc<Mutex<()>>,
+    board: Option<Board>,
+}
+
+impl Host {
+    /// Lets tools read and change state of the program's.
+    #[must_use]
+    pub fn with_state(mut self, state: Arc<dyn AppState>) -> Self {
+        self.state = Some(state);
+        self
+    }
+
+    /// Answers questions of tools.
+    #[must_use]
+    pub fn with_elicitor(mut self, elicitor: Arc<dyn Elicitor>) -> Self {
+        self.elicitor = Some(elicitor);
+        self
+    }
+
+    /// The program's state, if it shares any.
+    pub fn state(&self) -> Option<&dyn AppState> {
+        self.state.as_deref()
+    }
+
+    /// Asks a person something, behind those who asked before. Without anybody to ask, the answer is
+    /// [`Elicited::Decline`]; when `cancel` is set, it is [`Elicited::Cancel`] at once.
+    pub async fn elicit(&self, question: &Elicitation, cancel: &CancellationToken) -> Elicited {
+        let Some(elicitor) = &self.elicitor else { return Elicited::Decline };
+        let _wait = self.board.as_ref().map(|board| {
+            let call = Arc::clone(&question.call);
+            board.wait(Wait::Elicitation { call })
+        });
+        let asked = async {
+            let _floor = self.floor.lock().await;
+            elicitor.elicit(question).await
+        };
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Elicited::Cancel,
+            answer = asked => answer,
+        }
+    }
+
+    /// Waits for answers are seen on the board.
+    pub(crate) fn seen_on(mut self, board: Board) -> Self {
+        self.board = Some(board);
+        self
+    }
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Host")
+            .field("state", &self.state.is_some())
+            .field("elicitor", &self.elicitor.is_some())
+            .finish_non_exhaustive()
+    }
+}
