@@ -50,7 +50,7 @@ Environment:
   ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN   who pays (one of them)
   ANTHROPIC_BASE_URL                        another server, such as 'pelton mock'
   ANTHROPIC_MODEL                           the model when --model is not given
-  CLAUDE_CONFIG_DIR                         where sessions are kept (default ~/.claude)
+  CLAUDE_CONFIG_DIR                         where settings and sessions are kept (default ~/.claude)
   NO_COLOR                                  no colours
 
 Exit codes:
@@ -172,6 +172,12 @@ pub(crate) struct RunArgs {
     /// Which tools there are: names, "default", or "" for none
     #[arg(long, value_name = "NAMES", num_args = 1..)]
     pub tools: Option<Vec<String>>,
+    /// Settings for this run, over those of the files: a file, or JSON
+    #[arg(long, value_name = "FILE|JSON")]
+    pub settings: Option<String>,
+    /// Which settings files are read: user, project, local, separated by commas
+    #[arg(long, value_name = "SOURCES")]
+    pub setting_sources: Option<String>,
     /// A further directory to work in
     #[arg(long, value_name = "DIR")]
     pub add_dir: Vec<PathBuf>,

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pelton::{Engine, Options, Outcome, Prompt, Terminal, fresh_id};
+use pelton::{Engine, Options, Outcome, Prompt, StartError, Terminal, fresh_id};
 use pelton_model::{ErrorKind, ModelError, RealWorld, TransportErrorKind, World};
 use pelton_serve::{Format, PrintOptions, Streams, WriteError, print, start_failure};
 use tokio::io::Interest;
@@ -122,8 +122,12 @@ impl Started {
     pub fn new(options: Options) -> Result<Self, Fail> {
         let world = Arc::clone(&options.world);
         let base_url = options.endpoint.base_url.clone();
-        let engine = Engine::new(options)
-            .map_err(|error| Fail::at_start(format!("{error} (check that it exists and may be read)")))?;
+        let engine = Engine::new(options).map_err(|error| {
+            Fail::at_start(match error {
+                StartError::Directory { .. } => format!("{error} (check that it exists and may be read)"),
+                error => error.to_string(),
+            })
+        })?;
         Ok(Self { engine, world, base_url })
     }
 }

@@ -79,7 +79,7 @@ pub enum StartError {
     Schema(#[from] BadSchema),
     /// A cap in money needs a price.
     #[error(
-        "the price of {model} is not known, so a budget cannot be kept: set its price, or leave the budget out"
+        "the price of {model} is not known, so a budget cannot be kept: set it under `modelPricing` in the settings, or leave the budget out"
     )]
     NoPrice {
         /// The model.

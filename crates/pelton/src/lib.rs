@@ -16,6 +16,7 @@ pub mod compact; // keeping what the model sees small enough
 pub mod context; // what the model is told besides the conversation
 pub mod history; // what was said: pure data
 pub mod transcript; // what was said, on disk
+pub mod settings; // what settings files say: pure data
 pub mod limits; // every number that bounds something
 pub mod status; // what it is doing right now
 mod places; // where a path leads

@@ -1,6 +1,6 @@
-//! The environment: read once, from the process.
+//! The environment: read once from the process, with what settings add to it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -8,6 +8,7 @@ use std::str::FromStr;
 use crate::fail::Fail;
 
 /// The process's environment, read once.
+#[derive(Clone)]
 pub(crate) struct Env(HashMap<OsString, OsString>);
 
 impl Env {
@@ -30,6 +31,13 @@ impl Env {
         }
     }
 
+    /// Whether a switch is on: set, and to none of the words for off.
+    pub(super) fn is_on(&self, name: &str) -> bool {
+        let off =
+            |value: &str| matches!(value.trim().to_ascii_lowercase().as_str(), "0" | "false" | "no" | "off");
+        self.get(name).is_some_and(|value| !off(value))
+    }
+
     pub(super) fn path(&self, name: &str) -> Option<PathBuf> {
         self.0.get(&OsString::from(name)).filter(|value| !value.is_empty()).map(PathBuf::from)
     }
@@ -42,6 +50,12 @@ impl Env {
         };
         let left = self.0.iter().filter(|(name, _)| !meant(name));
         Self(left.map(|(name, value)| (name.clone(), value.clone())).collect())
+    }
+
+    /// The same with these set.
+    pub(super) fn with(mut self, more: &BTreeMap<String, String>) -> Self {
+        self.0.extend(more.iter().map(|(name, value)| (name.into(), value.into())));
+        self
     }
 
     /// All of it, for child processes.

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use pelton::Options;
+use pelton::settings::RetrySettings;
+use pelton_model::RetryPolicy;
 
 use super::env::Env;
 use crate::fail::Fail;
@@ -12,12 +14,13 @@ const RETRIES_MAX: u32 = 15;
 /// More of a command's output than this never goes to the model.
 const SHELL_OUTPUT_CHARS_MAX: usize = 150_000;
 
-pub(super) fn limits(options: &mut Options, env: &Env) -> Result<(), Fail> {
-    if let Some(retries) = env.number::<u32>("CLAUDE_CODE_MAX_RETRIES")? {
-        options.retry.retries_max = retries.min(RETRIES_MAX);
-    }
-    if let Some(idle) = env.number("CLAUDE_STREAM_IDLE_TIMEOUT_MS")? {
-        options.retry.idle = Duration::from_millis(idle);
+/// Bounds of calls, of tools and of what goes on without end otherwise.
+pub(super) fn limits(options: &mut Options, env: &Env, settings: &RetrySettings) -> Result<(), Fail> {
+    patience(&mut options.retry, env, settings)?;
+    if let Some(blocks) = env.number::<u32>("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP")? {
+        // 0 switches the cap off, as far as anything here is without a bound.
+        let blocks = if blocks == 0 { u32::from(u8::MAX) } else { blocks };
+        options.limits.stop_hook_blocks_max = u8::try_from(blocks).unwrap_or(u8::MAX);
     }
     if let Some(calls) = env.number("CLAUDE_CODE_MAX_TOOL_USE_CONCURRENCY")? {
         options.tool_calls_running_max = calls;
@@ -32,5 +35,28 @@ pub(super) fn limits(options: &mut Options, env: &Env) -> Result<(), Fail> {
     if let Some(chars) = env.number::<usize>("BASH_MAX_OUTPUT_LENGTH")? {
         tools.shell_output_chars_max = chars.min(SHELL_OUTPUT_CHARS_MAX);
     }
+    Ok(())
+}
+
+/// How patient a call is. The environment comes before settings.
+fn patience(retry: &mut RetryPolicy, env: &Env, settings: &RetrySettings) -> Result<(), Fail> {
+    if let Some(retries) = env.number::<u32>("CLAUDE_CODE_MAX_RETRIES")?.or(settings.retries_max) {
+        retry.retries_max = retries.min(RETRIES_MAX);
+    }
+    if let Some(idle) =
+        env.number("CLAUDE_STREAM_IDLE_TIMEOUT_MS")?.map(Duration::from_millis).or(settings.idle)
+    {
+        retry.idle = idle;
+    }
+    retry.horizon = settings.horizon;
+    retry.idle_pings_only = settings.idle_pings_only.unwrap_or(retry.idle_pings_only);
+    retry.notice = settings.notice.unwrap_or(retry.notice);
+    retry.fast_wait_max = settings.fast_wait_max.unwrap_or(retry.fast_wait_max);
+    retry.fast_cooldown = settings.fast_cooldown.unwrap_or(retry.fast_cooldown);
+    retry.unattended = env.is_on("CLAUDE_CODE_RETRY_WATCHDOG")
+        || env.is_on("CLAUDE_CODE_UNATTENDED_RETRY")
+        || settings.unattended.unwrap_or(false);
+    retry.non_streaming_fallback = !env.is_on("CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK")
+        && settings.non_streaming_fallback.unwrap_or(true);
     Ok(())
 }

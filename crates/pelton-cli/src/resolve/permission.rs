@@ -2,16 +2,57 @@
 
 use pelton::Options;
 use pelton::permission::{Mode, Rule};
+use pelton::settings::Settings;
 use pelton::tools::builtin;
 
 use super::env::Env;
 use crate::args::{ModeArg, RunArgs};
-use crate::fail::Fail;
+use crate::fail::{Fail, tell};
 
-pub(super) fn mode(args: &RunArgs, env: &Env) -> Result<Mode, Fail> {
+/// Mode, rules and directories: what the flags say, and what settings add.
+pub(super) fn permissions(
+    options: &mut Options,
+    args: &RunArgs,
+    env: &Env,
+    settings: &Settings,
+) -> Result<(), Fail> {
+    options.mode = mode(args, env, settings)?;
+    options.rules = settings.rules.clone();
+    options.rules.allow.extend(rules(&args.allowed_tools)?);
+    options.rules.deny.extend(rules(&args.disallowed_tools)?);
+    let from_home = |dir: &str| match (dir.strip_prefix("~/"), &options.home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => options.cwd.join(dir),
+    };
+    let set = settings.additional_dirs.iter().map(|dir| from_home(dir));
+    options.additional_dirs = args.add_dir.iter().map(|dir| options.cwd.join(dir)).chain(set).collect();
+    if settings.restrictions_unknown {
+        narrow(options)?;
+    }
+    Ok(())
+}
+
+/// What a broken file forbids is not known, so nothing is allowed that somebody might have forbidden.
+fn narrow(options: &mut Options) -> Result<(), Fail> {
+    if matches!(options.mode, Mode::AcceptEdits | Mode::BypassPermissions) {
+        return Err(Fail::at_start(format!(
+            "the permission mode {} is refused while it is not known what the settings forbid: correct the settings \
+             named above, or use --permission-mode default",
+            options.mode.name()
+        )));
+    }
+    if !options.rules.allow.is_empty() {
+        tell("warning: no allow rule counts while it is not known what the settings forbid");
+        options.rules.allow.clear();
+    }
+    Ok(())
+}
+
+fn mode(args: &RunArgs, env: &Env, settings: &Settings) -> Result<Mode, Fail> {
     let mode = match args.permission_mode {
         _ if args.dangerously_skip_permissions => Mode::BypassPermissions,
-        None | Some(ModeArg::Default) => Mode::Default,
+        None => settings.mode.unwrap_or_default(),
+        Some(ModeArg::Default) => Mode::Default,
         Some(ModeArg::AcceptEdits) => Mode::AcceptEdits,
         Some(ModeArg::Plan) => Mode::Plan,
         Some(ModeArg::DontAsk) => Mode::DontAsk,
@@ -46,7 +87,7 @@ pub(super) fn keep_tools(options: &mut Options, names: &[String]) -> Result<(), 
     Ok(())
 }
 
-pub(super) fn rules(texts: &[String]) -> Result<Vec<Rule>, Fail> {
+fn rules(texts: &[String]) -> Result<Vec<Rule>, Fail> {
     let rules = texts.iter().flat_map(|text| split(text));
     rules.map(|rule| rule.parse().map_err(|error| Fail::new(format!("{error}")))).collect()
 }

@@ -6,11 +6,13 @@ mod place; // where a process under test runs, and what it leaves behind
 mod crash; // killed in the middle, and gone on with
 mod demo; // `pelton demo`
 mod frames; // stream-json and json, field by field
+mod hooks; // hooks from settings
 mod loop_scenarios; // what the loop does about trouble, as flags and frames show it
 mod mock; // `pelton mock`
 mod permission; // what runs without anybody to ask
 mod screen; // what people see on a terminal
 mod secure; // certificates: read when needed, and no sooner
+mod settings; // settings files: which count, and what wins
 mod signals; // interrupt, terminate, hang up
 mod task; // one task, from the prompt to the answer
 mod trouble; // what goes wrong outside, told in one line

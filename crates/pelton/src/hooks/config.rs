@@ -171,6 +171,12 @@ impl HookConfig {
         problems
     }
 
+    /// Adds what another file registered, as far as there is room.
+    pub fn extend(&mut self, more: Self) {
+        let room = CONFIGURED_MAX.saturating_sub(self.entries.len());
+        self.entries.extend(more.entries.into_iter().take(room));
+    }
+
     /// Adds a function of the host.
     pub fn add_callback(
         &mut self,

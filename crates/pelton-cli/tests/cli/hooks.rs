@@ -1,0 +1,156 @@
+//! Hooks from `--settings`, as frames, exit codes and people see them.
+
+use pelton_testkit::{Script, ScriptedModel, Step, text, tool};
+use serde_json::{Value, json};
+
+use crate::frames::{STREAM, check_stream};
+use crate::place::{Commanded, Place, Ran, model, of_type};
+
+fn on(event: &str, commands: &[&str]) -> String {
+    let hooks: Vec<Value> =
+        commands.iter().map(|command| json!({"type": "command", "command": command})).collect();
+    json!({"hooks": {event: [{"hooks": hooks}]}}).to_string()
+}
+
+/// A run whose settings are given on the command line.
+fn run(script: Script, settings: &str, words: &[&str]) -> (Place, ScriptedModel, Ran) {
+    let (place, model) = (Place::new(), model(script));
+    let words = ["hi", "--settings", settings].into_iter().chain(words.iter().copied());
+    let ran = place.task(&model, words.chain(STREAM)).run();
+    (place, model, ran)
+}
+
+fn informational(frames: &[Value]) -> Vec<(&str, &Value)> {
+    of_type(frames, "system")
+        .into_iter()
+        .filter(|frame| frame["subtype"] == "informational")
+        .map(|frame| (frame["content"].as_str().unwrap(), &frame["prevent_continuation"]))
+        .collect()
+}
+
+/// What the model read last.
+fn last_words(model: &ScriptedModel) -> String {
+    let requests = model.requests();
+    let messages = requests.last().unwrap().body["messages"].as_array().unwrap().clone();
+    messages.last().unwrap()["content"].to_string()
+}
+
+#[test]
+fn loop_H1_a_hook_without_objections_changes_nothing() {
+    let settings = on("Stop", &["cat > heard.json"]);
+    let (place, model, ran) = run(Script::new().reply([text("Done.")]), &settings, &[]);
+    ran.well();
+    let frames = check_stream(&ran);
+    assert_eq!(ran.result()["result"], "Done.");
+    assert_eq!(ran.result()["num_turns"], 1);
+    assert!(informational(&frames).is_empty());
+    let heard: Value = serde_json::from_str(&place.read("heard.json")).unwrap();
+    assert_eq!((&heard["hook_event_name"], &heard["stop_hook_active"]), (&json!("Stop"), &json!(false)));
+    assert_eq!(heard["session_id"], ran.result()["session_id"]);
+    model.assert_played_out();
+}
+
+#[test]
+fn loop_T6_loop_H2_a_hook_that_blocks_sends_the_model_back_with_its_words() {
+    let blocks = "test -e blocked && exit 0; touch blocked; echo 'run the tests first' >&2; exit 2";
+    let script = Script::new().reply([text("Done.")]).reply([text("Tests pass.")]);
+    let (_place, model, ran) = run(script, &on("Stop", &[blocks]), &["--include-loop-events"]);
+    ran.well();
+    let frames = check_stream(&ran);
+    assert_eq!((&ran.result()["result"], &ran.result()["num_turns"]), (&json!("Tests pass."), &json!(2)));
+    assert!(frames.iter().any(|frame| frame["reason"] == "stop_hook_blocking"), "{frames:?}");
+    let said = of_type(&frames, "user");
+    assert_eq!(said[0]["isSynthetic"], true);
+    assert!(last_words(&model).contains("Stop hook feedback:"), "{}", last_words(&model));
+    assert!(last_words(&model).contains("run the tests first"));
+    model.assert_played_out();
+}
+
+#[test]
+fn loop_T6_a_hook_that_always_blocks_is_overridden_and_that_is_said() {
+    let script = || Script::new().step(Step::reply([text("Done.")]).always());
+    let settings = on("Stop", &["echo never >&2; exit 2"]);
+    let (_place, model, ran) = run(script(), &settings, &[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(model.requests().len(), 9);
+    let frames = check_stream(&ran);
+    assert!(
+        informational(&frames).iter().any(|(words, _)| words.contains("more than 8 times")),
+        "{frames:?}"
+    );
+    let result = ran.result();
+    assert_eq!((&result["is_error"], &result["terminal_reason"]), (&json!(false), &json!("completed")));
+
+    let (place, model) = (Place::new(), crate::place::model(script()));
+    let mut task = place.task(&model, ["hi", "--settings", &settings]);
+    let ran = task.env("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "2").run();
+    assert_eq!((ran.code, model.requests().len()), (Some(0), 3), "{ran:?}");
+    assert!(ran.err.contains("more than 2 times"), "{ran:?}");
+}
+
+#[test]
+fn loop_H3_loop_X9_a_stop_hook_that_says_do_not_continue_ends_it_without_words() {
+    let ends = r#"echo '{"continue": false, "stopReason": "lunch time"}'"#;
+    let (_place, _model, ran) = run(Script::new().reply([text("Done.")]), &on("Stop", &[ends]), &[]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{ran:?}");
+    let frames = check_stream(&ran);
+    let [(words, ends)] = informational(&frames)[..] else { panic!("{frames:?}") };
+    assert!(words.contains("lunch time") && *ends == true, "{words}");
+    let result = ran.result();
+    assert_eq!((&result["subtype"], &result["is_error"]), (&json!("success"), &json!(false)));
+    assert_eq!((&result["result"], &result["terminal_reason"]), (&json!(""), &json!("stop_hook_prevented")));
+}
+
+#[test]
+fn loop_X10_a_tool_hook_that_says_do_not_continue_ends_it_without_words() {
+    let ends = r#"echo '{"continue": false, "stopReason": "not today"}'"#;
+    for (event, ran_the_tool) in [("PreToolUse", false), ("PostToolUse", true)] {
+        let script = Script::new().reply([tool("Write", json!({"file_path": "a", "content": "x"}))]);
+        let words = ["--permission-mode", "acceptEdits"];
+        let (place, model, ran) = run(script, &on(event, &[ends]), &words);
+        assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{ran:?}");
+        assert_eq!(place.has("a"), ran_the_tool, "{event}");
+        let frames = check_stream(&ran);
+        let [(words, ends)] = informational(&frames)[..] else { panic!("{frames:?}") };
+        assert!(words.contains("not today") && *ends == true, "{words}");
+        let result = ran.result();
+        assert_eq!((&result["result"], &result["terminal_reason"]), (&json!(""), &json!("hook_stopped")));
+        assert_eq!((&result["subtype"], &result["is_error"]), (&json!("success"), &json!(false)));
+        assert_eq!(model.requests().len(), 1, "nobody is asked again");
+    }
+}
+
+#[test]
+fn loop_H4_hooks_run_side_by_side_and_one_that_blocks_is_enough() {
+    // Each waits for the other: one after the other they would wait in vain.
+    let waits = |mine: &str, other: &str, then: &str| {
+        format!(
+            "touch {mine}; for i in $(seq 200); do test -e {other} && break; sleep 0.02; done; test -e {other} || exit 1; {then}"
+        )
+    };
+    let passes = waits("a", "b", "exit 0");
+    let blocks = waits("b", "a", "test -e done && exit 0; touch done; echo 'not yet' >&2; exit 2");
+    let script = Script::new().reply([text("Done.")]).reply([text("Better.")]);
+    let (_place, model, ran) = run(script, &on("Stop", &[&passes, &blocks]), &[]);
+    ran.well();
+    assert_eq!(ran.result()["result"], "Better.");
+    assert!(last_words(&model).contains("not yet"));
+    model.assert_played_out();
+}
+
+#[test]
+fn loop_H5_a_hook_that_fails_is_shown_and_blocks_nothing() {
+    let settings = on("Stop", &["echo 'no such thing' >&2; exit 1"]);
+    let (_place, _model, ran) = run(Script::new().reply([text("Done.")]), &settings, &[]);
+    ran.well();
+    let frames = check_stream(&ran);
+    let [(words, ends)] = informational(&frames)[..] else { panic!("{frames:?}") };
+    assert!(words.contains("no such thing") && *ends == false, "{words}");
+    assert_eq!(ran.result()["result"], "Done.");
+
+    // People read the same.
+    let (place, model) = (Place::new(), model(Script::new().reply([text("Done.")])));
+    let ran = place.task(&model, ["hi", "--settings", &settings]).run();
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Done.\n"));
+    assert!(ran.err.contains("no such thing"), "{ran:?}");
+}

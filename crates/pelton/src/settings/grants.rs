@@ -1,0 +1,65 @@
+//! What a repository may not grant itself: somebody may have opened it who has not read it.
+
+use crate::permission::Mode;
+
+use super::Settings;
+
+/// Beginnings of the names of variables that choose where requests and credentials go, whom to trust on the way, and
+/// what may run.
+const STEERING: &[&str] = &[
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "ANTHROPIC_BASE_URL",
+    "ANTHROPIC_CUSTOM_HEADERS",
+    "CLAUDE_CODE_API_KEY_HELPER",
+    "CLAUDE_CODE_CLIENT_",
+    "CLAUDE_CODE_OAUTH_",
+    "CLAUDE_CODE_USE_",
+    "CLAUDE_CONFIG_DIR",
+    "HOME",
+    "IS_SANDBOX",
+    "NODE_EXTRA_CA_CERTS",
+    "PELTON_OAUTH_",
+    "SSL_CERT_",
+];
+
+impl Settings {
+    /// Takes out what would let a repository do more than its user allowed, and names it. What only restricts stays,
+    /// and so do hooks, helpers and most variables: those are used in runs that nobody watches.
+    pub fn give_up_grants(&mut self) -> Vec<String> {
+        let mut given_up = Vec::new();
+        let counted =
+            |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        match self.rules.allow.len() {
+            0 => {}
+            count => given_up.push(counted(count, "allow rule")),
+        }
+        self.rules.allow.clear();
+        if !std::mem::take(&mut self.additional_dirs).is_empty() {
+            given_up.push("additionalDirectories".to_owned());
+        }
+        if let Some(mode) = self.mode.take_if(|mode| is_wider_than_default(*mode)) {
+            given_up.push(format!("the mode {}", mode.name()));
+        }
+        if !std::mem::take(&mut self.prices).is_empty() {
+            // A price of nothing would lift a cap in money.
+            given_up.push("modelPricing".to_owned());
+        }
+        let steering = |name: &str| {
+            let name = name.to_ascii_uppercase();
+            name.contains("_PROXY") || STEERING.iter().any(|beginning| name.starts_with(beginning))
+        };
+        given_up.extend(self.env.keys().filter(|name| steering(name)).map(|name| format!("env.{name}")));
+        self.env.retain(|name, _| !steering(name));
+        // A user's hooks may be guards: a repository switches off its own, not theirs.
+        if self.disable_all_hooks.take() == Some(true) {
+            self.hooks = Default::default();
+        }
+        given_up
+    }
+}
+
+/// Whether a mode lets anything run that would be asked for otherwise.
+pub(super) fn is_wider_than_default(mode: Mode) -> bool {
+    matches!(mode, Mode::AcceptEdits | Mode::BypassPermissions)
+}

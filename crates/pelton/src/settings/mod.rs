@@ -1,0 +1,129 @@
+//! What settings files say, as one typed value. Pure: whoever finds the files reads them.
+//!
+//! [`read()`] makes [`Settings`] of one file and names what is wrong with it; [`Settings::over`] lays one file over
+//! another; [`Settings::give_up_grants`] takes out what a directory may not grant itself. Keys that are not known are
+//! passed over: files are shared with other programs and other versions.
+
+mod relaxed; // JSON with comments and trailing commas
+mod read; // from a file's text to settings, with the place of everything that is wrong
+mod grants; // what a repository may not grant itself
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use pelton_model::Effort;
+use pelton_model::catalogue::Prices;
+
+pub use read::{BrokenSettings, Origin, Problem, read};
+
+use crate::hooks::HookConfig;
+use crate::permission::{Mode, RuleSet};
+
+/// What one file says, or several together. `None` means that nothing was said.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Settings {
+    /// `model`: the model to ask.
+    pub model: Option<String>,
+    /// `fallbackModel`: the models to ask when that one does not answer, in this order.
+    pub fallback_models: Option<Vec<String>>,
+    /// `effortLevel`: how hard the model tries.
+    pub effort: Option<Effort>,
+    /// `fastMode`: whether fast answers are asked for.
+    pub fast_mode: Option<bool>,
+    /// `apiKeyHelper`: a line for the shell that prints a key.
+    pub api_key_helper: Option<String>,
+    /// `env`: variables for the session and its processes.
+    pub env: BTreeMap<String, String>,
+    /// `permissions.defaultMode`: how much runs without asking.
+    pub mode: Option<Mode>,
+    /// `permissions.allow`, `.ask` and `.deny`.
+    pub rules: RuleSet,
+    /// `permissions.additionalDirectories`, as written.
+    pub additional_dirs: Vec<String>,
+    /// Something in `permissions.ask` or `.deny` could not be read: what it would have kept from running is not known.
+    pub restrictions_unknown: bool,
+    /// `hooks`.
+    pub hooks: HookConfig,
+    /// `disableAllHooks`.
+    pub disable_all_hooks: Option<bool>,
+    /// `modelPricing`: what models cost.
+    pub prices: BTreeMap<String, Prices>,
+    /// `retry`: how patient a call is.
+    pub retry: RetrySettings,
+}
+
+/// The object `retry`: how patient a call is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RetrySettings {
+    /// `maxRetries`.
+    pub retries_max: Option<u32>,
+    /// `horizonSeconds`: repeat for so long instead of so often.
+    pub horizon: Option<Duration>,
+    /// `unattended`: outlast rate limits and overload, however long they take.
+    pub unattended: Option<bool>,
+    /// `idleTimeoutMs`: a stream without any event for so long is cut.
+    pub idle: Option<Duration>,
+    /// `pingOnlyTimeoutMs`: a stream with nothing but pings for so long is cut.
+    pub idle_pings_only: Option<Duration>,
+    /// `noticeMs`: silence of so long is told.
+    pub notice: Option<Duration>,
+    /// `nonStreamingFallback`: ask for the answer in one piece when streams break.
+    pub non_streaming_fallback: Option<bool>,
+    /// `fastModeWaitMs`: the longest wait that fast mode is worth.
+    pub fast_wait_max: Option<Duration>,
+    /// `fastModeCooldownMs`: how long standard speed has to do after a longer one.
+    pub fast_cooldown: Option<Duration>,
+}
+
+impl Settings {
+    /// These settings laid over others: of one value the upper counts, lists and hooks add up, the lower first. The
+    /// order of fallback models is one value.
+    #[must_use]
+    pub fn over(self, lower: Self) -> Self {
+        let mut settings = Self {
+            model: self.model.or(lower.model),
+            fallback_models: self.fallback_models.or(lower.fallback_models),
+            effort: self.effort.or(lower.effort),
+            fast_mode: self.fast_mode.or(lower.fast_mode),
+            api_key_helper: self.api_key_helper.or(lower.api_key_helper),
+            env: lower.env,
+            mode: self.mode.or(lower.mode),
+            rules: lower.rules,
+            additional_dirs: lower.additional_dirs,
+            restrictions_unknown: self.restrictions_unknown || lower.restrictions_unknown,
+            hooks: lower.hooks,
+            disable_all_hooks: self.disable_all_hooks.or(lower.disable_all_hooks),
+            prices: lower.prices,
+            retry: self.retry.over(lower.retry),
+        };
+        settings.env.extend(self.env);
+        settings.rules.allow.extend(self.rules.allow);
+        settings.rules.ask.extend(self.rules.ask);
+        settings.rules.deny.extend(self.rules.deny);
+        settings.additional_dirs.extend(self.additional_dirs);
+        settings.hooks.extend(self.hooks);
+        settings.prices.extend(self.prices);
+        settings
+    }
+}
+
+impl RetrySettings {
+    fn over(self, lower: Self) -> Self {
+        Self {
+            retries_max: self.retries_max.or(lower.retries_max),
+            horizon: self.horizon.or(lower.horizon),
+            unattended: self.unattended.or(lower.unattended),
+            idle: self.idle.or(lower.idle),
+            idle_pings_only: self.idle_pings_only.or(lower.idle_pings_only),
+            notice: self.notice.or(lower.notice),
+            non_streaming_fallback: self.non_streaming_fallback.or(lower.non_streaming_fallback),
+            fast_wait_max: self.fast_wait_max.or(lower.fast_wait_max),
+            fast_cooldown: self.fast_cooldown.or(lower.fast_cooldown),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
