@@ -1,5 +1,7 @@
 //! JSON as text: what serde does not do, or refuses to.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use memchr::{memchr_iter, memchr2};
 
@@ -28,6 +30,19 @@ pub(crate) fn tidy(json: Bytes) -> Bytes {
         }
     }
     Bytes::from(json)
+}
+
+/// The same JSON without halves of surrogate pairs, which strict readers refuse: U+FFFD stands in for each.
+pub fn without_halves(json: &[u8]) -> Cow<'_, [u8]> {
+    let halves = lone_surrogates(json);
+    if halves.is_empty() {
+        return Cow::Borrowed(json);
+    }
+    let mut json = json.to_vec();
+    for at in halves {
+        json[at..at + REPLACEMENT.len()].copy_from_slice(REPLACEMENT);
+    }
+    Cow::Owned(json)
 }
 
 /// Appends the text that a JSON string literal stands for. `literal` is valid JSON, quotes included; half a

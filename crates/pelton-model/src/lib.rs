@@ -23,7 +23,7 @@ mod dialect;
 mod error;
 mod fast;
 mod http;
-mod json;
+pub mod json;
 mod limits;
 pub mod retry;
 pub mod sse;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use pelton_model::json::without_halves;
 use pelton_wire::usage::Usage;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -154,9 +155,10 @@ impl Lines {
         if bytes.is_empty() {
             return;
         }
-        let Some(line) =
-            std::str::from_utf8(bytes).ok().and_then(|text| serde_json::from_str::<Line<'_>>(text).ok())
-        else {
+        // Halves of characters, however they came here, would be refused by the next model.
+        let bytes = without_halves(bytes);
+        let text = String::from_utf8_lossy(&bytes);
+        let Ok(line) = serde_json::from_str::<Line<'_>>(&text) else {
             self.skipped += 1;
             return;
         };

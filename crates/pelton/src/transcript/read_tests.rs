@@ -116,7 +116,7 @@ fn damage_is_skipped_counted_and_bridged() {
 #[test]
 fn invalid_utf8_and_a_cycle_of_parents_end() {
     let mut bytes = (conversation().join("\n") + "\n").into_bytes();
-    bytes.extend(b"{\"type\":\"user\",\"x\":\"\xff\"}\n");
+    bytes.extend(b"{\"type\":\"user\",\"x\":\"\xff\"\n");
     assert_eq!(load(&bytes).lines_skipped, 1);
     let cycle = [user(1, Some(2), &json!("a")), user(2, Some(1), &json!("b"))].join("\n");
     assert_eq!(load(cycle).entries.len(), 2);

@@ -15,6 +15,7 @@ mod ladders; // errors the loop climbs out of
 mod money; // what a run may cost, and did
 mod permissions; // what may be looked at and changed, and what not
 mod records; // what is on disk
+mod replay; // what was said is sent again as it was
 mod resuming; // going on from it
 mod retries; // answers that do not come at once
 mod status; // what can be seen from outside while it runs
