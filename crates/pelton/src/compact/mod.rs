@@ -9,7 +9,8 @@ use crate::history::View;
 
 pub use local::LocalShaper;
 
-/// Shapes a view. Everything it does, it does to the view: the log keeps what was said.
+/// Shapes a view. Everything it does, it does to the view: the log keeps what was said. An interrupt drops its
+/// futures wherever they wait, and what the view is then is what the next question is made of.
 pub trait Shaper: Send + Sync {
     /// Before a call: makes the view fit, cheaply, if it does not.
     fn fit<'a>(&'a self, view: &'a mut View, room: Room) -> BoxFuture<'a, ()>;

@@ -18,10 +18,7 @@ pub enum Seen {
         freed: bool,
     },
     /// The context was compacted, or could not be.
-    Compacted {
-        /// The context became smaller.
-        ok: bool,
-    },
+    Compacted(Compaction),
     /// The stop hooks have ended.
     StopHooks(Verdict),
 }
@@ -33,8 +30,21 @@ pub enum Blocked {
     ContextFull,
     /// The money is spent.
     Budget,
+    /// The user interrupted.
+    Aborted,
     /// What was said cannot be recorded.
     Unrecorded,
+}
+
+/// How compacting the context ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Compaction {
+    /// It became smaller.
+    Smaller,
+    /// It did not.
+    NoSmaller,
+    /// The user interrupted.
+    Aborted,
 }
 
 /// How asking the model ended.
@@ -203,7 +213,7 @@ pub enum Terminal {
     Completed,
     /// X1 against the will of the stop hooks, whose bound was reached.
     CompletedOverHooks,
-    /// X2: interrupted while the model answered.
+    /// X2: interrupted while the model answered, or was about to be asked.
     AbortedStreaming,
     /// X3: interrupted while tools or hooks ran.
     AbortedToolExecution,
@@ -408,11 +418,13 @@ pub fn decide(memory: &Memory, limits: &Limits, gauges: Gauges, seen: Seen) -> N
         Seen::Blocked(Blocked::ContextFull) => Stop(Terminal::BlockingLimit),
         Seen::Blocked(Blocked::Budget) | Seen::Reply(Reply::OverBudget) => Stop(Terminal::BudgetExhausted),
         Seen::Blocked(Blocked::Unrecorded) => Stop(Terminal::Unrecorded),
+        Seen::Blocked(Blocked::Aborted)
+        | Seen::Reply(Reply::Aborted)
+        | Seen::Compacted(Compaction::Aborted) => Stop(Terminal::AbortedStreaming),
 
         Seen::Reply(Reply::ToolUse) => FinishTools,
         Seen::Reply(Reply::EndTurn) => RunStopHooks,
         Seen::Reply(Reply::Refused) => Stop(Terminal::Completed),
-        Seen::Reply(Reply::Aborted) => Stop(Terminal::AbortedStreaming),
         Seen::Reply(Reply::Withheld(withheld)) => recover(memory, limits, withheld),
         Seen::Reply(Reply::Failed(failure)) => Stop(failed(failure)),
 
@@ -437,8 +449,8 @@ pub fn decide(memory: &Memory, limits: &Limits, gauges: Gauges, seen: Seen) -> N
 
         Seen::Drained { freed: true } => Continue(Transition::CollapseDrainRetry),
         Seen::Drained { freed: false } if !memory.compacted => Next::ReactiveCompact,
-        Seen::Compacted { ok: true } => Continue(Transition::ReactiveCompactRetry),
-        Seen::Drained { freed: false } | Seen::Compacted { ok: false } => Stop(unrecovered(memory)),
+        Seen::Compacted(Compaction::Smaller) => Continue(Transition::ReactiveCompactRetry),
+        Seen::Drained { freed: false } | Seen::Compacted(Compaction::NoSmaller) => Stop(unrecovered(memory)),
 
         Seen::Tools(Tools::Aborted) => Stop(Terminal::AbortedToolExecution),
         Seen::Tools(Tools::Unrecorded) => Stop(Terminal::Unrecorded),

@@ -1,6 +1,6 @@
 //! Everything the loop may touch. The real one is `live`; tests bring worlds of their own.
 
-use super::decide::{Blocked, Gauges, Limits, Reply, Tools, Transition, Verdict};
+use super::decide::{Blocked, Compaction, Gauges, Limits, Reply, Tools, Transition, Verdict};
 
 /// What the loop does; [`decide`](super::decide()) says when.
 pub trait Hands: Send {
@@ -22,8 +22,8 @@ pub trait Hands: Send {
     /// Commits the staged folds of the context; tells whether it became smaller.
     fn drain_collapse(&mut self) -> impl Future<Output = bool> + Send;
 
-    /// Compacts the context because the API refused it; tells whether it became smaller.
-    fn reactive_compact(&mut self) -> impl Future<Output = bool> + Send;
+    /// Compacts the context because the API refused it.
+    fn reactive_compact(&mut self) -> impl Future<Output = Compaction> + Send;
 
     /// Asks the stop hooks.
     fn stop_hooks(&mut self) -> impl Future<Output = Verdict> + Send;

@@ -19,7 +19,9 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::budget::{Purse, Reserved};
-use super::decide::{Blocked, Failure, Gauges, Limits, Reply, Terminal, Tools, Transition, Verdict};
+use super::decide::{
+    Blocked, Compaction, Failure, Gauges, Limits, Reply, Terminal, Tools, Transition, Verdict,
+};
 use super::hands::{Fit, Hands};
 use crate::account::{Account, Tally};
 use crate::compact::{Room, Shaper};
@@ -104,10 +106,18 @@ impl Hands for Live<'_> {
             return Fit::Blocked(Blocked::Unrecorded);
         }
         self.board.enter(Phase::CompactCheck);
-        let view = self.session.history.view_mut();
-        let before = view.tokens();
-        self.shaper.fit(view, self.room).await;
-        let after = view.tokens();
+        let before = self.session.history.view().tokens();
+        let fitting = self.shaper.fit(self.session.history.view_mut(), self.room);
+        if self.cancel.run_until_cancelled(fitting).await.is_none() {
+            return match self.interrupted(INTERRUPTED).await {
+                Ok(()) => Fit::Blocked(Blocked::Aborted),
+                Err(error) => {
+                    self.last.unrecorded = Some(error);
+                    Fit::Blocked(Blocked::Unrecorded)
+                }
+            };
+        }
+        let after = self.session.history.view().tokens();
         if after < before {
             self.note(LoopKind::Ladder, format!("made to fit: from about {before} to {after} tokens")).await;
         }
@@ -157,17 +167,22 @@ impl Hands for Live<'_> {
         freed
     }
 
-    async fn reactive_compact(&mut self) -> bool {
+    async fn reactive_compact(&mut self) -> Compaction {
         self.board.enter(Phase::Compact);
         let before = self.session.history.view().tokens();
-        let compacted = self.shaper.compact(self.session.history.view_mut(), self.room).await;
+        let compacting = self.shaper.compact(self.session.history.view_mut(), self.room);
+        let Some(smaller) = self.cancel.run_until_cancelled(compacting).await else {
+            // If that cannot be recorded, neither can what comes next, and that is told.
+            self.last.unrecorded = self.interrupted(INTERRUPTED).await.err();
+            return Compaction::Aborted;
+        };
         let after = self.session.history.view().tokens();
-        let reason = match compacted {
+        let reason = match smaller {
             true => format!("compacted from about {before} to {after} tokens"),
             false => "nothing could be left out".to_owned(),
         };
         self.note(LoopKind::Ladder, reason).await;
-        compacted
+        if smaller { Compaction::Smaller } else { Compaction::NoSmaller }
     }
 
     async fn stop_hooks(&mut self) -> Verdict {

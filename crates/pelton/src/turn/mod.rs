@@ -7,8 +7,8 @@ mod hands; // everything the loop may touch
 pub(crate) mod live; // the hands of a real session
 
 pub use decide::{
-    Blocked, Failure, Gauges, Limits, Memory, Next, Reply, Rung, Seen, Terminal, Tools, Transition, Verdict,
-    Withheld, decide,
+    Blocked, Compaction, Failure, Gauges, Limits, Memory, Next, Reply, Rung, Seen, Terminal, Tools,
+    Transition, Verdict, Withheld, decide,
 };
 pub use hands::{Fit, Hands};
 pub use run::run;

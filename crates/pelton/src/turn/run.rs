@@ -18,7 +18,7 @@ pub async fn run(hands: &mut impl Hands) -> Terminal {
             seen = match next {
                 Next::FinishTools => Seen::Tools(hands.finish_tools().await),
                 Next::DrainCollapse => Seen::Drained { freed: hands.drain_collapse().await },
-                Next::ReactiveCompact => Seen::Compacted { ok: hands.reactive_compact().await },
+                Next::ReactiveCompact => Seen::Compacted(hands.reactive_compact().await),
                 Next::RunStopHooks => Seen::StopHooks(hands.stop_hooks().await),
                 Next::Continue(transition) => break transition,
                 Next::Stop(terminal) => return terminal,

@@ -48,7 +48,8 @@ const TOOLS: [Tools; 7] = [
 ];
 const VERDICTS: [Verdict; 5] =
     [Verdict::Pass, Verdict::Block, Verdict::Prevent, Verdict::Aborted, Verdict::Unrecorded];
-const BLOCKS: [Blocked; 3] = [Blocked::ContextFull, Blocked::Budget, Blocked::Unrecorded];
+const BLOCKS: [Blocked; 4] = [Blocked::ContextFull, Blocked::Budget, Blocked::Aborted, Blocked::Unrecorded];
+const COMPACTIONS: [Compaction; 3] = [Compaction::Smaller, Compaction::NoSmaller, Compaction::Aborted];
 
 /// Where in the loop something is seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -72,7 +73,7 @@ impl Phase {
             }
             Self::Tools => TOOLS.into_iter().map(Seen::Tools).collect(),
             Self::Drain => [true, false].into_iter().map(|freed| Seen::Drained { freed }).collect(),
-            Self::Compact => [true, false].into_iter().map(|ok| Seen::Compacted { ok }).collect(),
+            Self::Compact => COMPACTIONS.into_iter().map(Seen::Compacted).collect(),
             Self::StopHooks => VERDICTS.into_iter().map(Seen::StopHooks).collect(),
         }
     }
@@ -126,21 +127,21 @@ fn each_reason_to_go_on_has_its_bound() {
         ..Limits::default()
     };
     let freed = [Seen::Drained { freed: true }];
-    let stuck = [Seen::Drained { freed: false }, Seen::Compacted { ok: true }];
-    let hopeless = [Seen::Drained { freed: false }, Seen::Compacted { ok: false }];
+    let stuck = [Seen::Drained { freed: false }, Seen::Compacted(Compaction::Smaller)];
+    let hopeless = [Seen::Drained { freed: false }, Seen::Compacted(Compaction::NoSmaller)];
     let thinking = Reply::Repairable { rung: Rung::Thinking, otherwise: Failure::Api };
     let image = Reply::Repairable { rung: Rung::Image, otherwise: Failure::Media };
     // T1, X4
     check(limits, Reply::ToolUse, &[Seen::Tools(Tools::Done)], "next_turn next_turn → MaxTurns");
     // T2 at most once in a row, then T3 once, then X5
-    let ladder = [freed[0], Seen::Compacted { ok: true }];
+    let ladder = [freed[0], Seen::Compacted(Compaction::Smaller)];
     check(limits, TOO_LONG, &ladder, "collapse_drain_retry reactive_compact_retry → PromptTooLong");
     check(limits, TOO_LONG, &stuck, "reactive_compact_retry → PromptTooLong");
     check(limits, TOO_LONG, &hopeless, " → PromptTooLong");
     check(limits, HOPELESS, &[], " → PromptTooLong");
     // T3, X6
-    check(limits, MEDIA, &[Seen::Compacted { ok: true }], "reactive_compact_retry → ImageError");
-    check(limits, MEDIA, &[Seen::Compacted { ok: false }], " → ImageError");
+    check(limits, MEDIA, &[Seen::Compacted(Compaction::Smaller)], "reactive_compact_retry → ImageError");
+    check(limits, MEDIA, &[Seen::Compacted(Compaction::NoSmaller)], " → ImageError");
     // T4, T5, X7
     let recovered = "max_output_tokens_recovery max_output_tokens_recovery max_output_tokens_recovery";
     check(limits, CUT, &[], &format!("{recovered} → ModelError"));
@@ -156,11 +157,11 @@ fn each_reason_to_go_on_has_its_bound() {
     check(limits, Reply::Paused, &[], "pause_turn pause_turn → Completed");
     check(limits, Reply::Empty, &[], "empty_reply_nudge → Completed");
     check(limits, thinking, &[], "request_repair → ModelError");
-    check(limits, image, &[Seen::Compacted { ok: false }], "request_repair → ImageError");
+    check(limits, image, &[Seen::Compacted(Compaction::NoSmaller)], "request_repair → ImageError");
     check(
         limits,
         image,
-        &[Seen::Compacted { ok: true }],
+        &[Seen::Compacted(Compaction::Smaller)],
         "request_repair reactive_compact_retry → ImageError",
     );
     // X2, X3, X7, X8, X10
@@ -453,9 +454,9 @@ impl Hands for RandomWorld {
         self.pick(&[true, false])
     }
 
-    async fn reactive_compact(&mut self) -> bool {
+    async fn reactive_compact(&mut self) -> Compaction {
         self.done.push("compact".into());
-        self.pick(&[true, false])
+        self.pick(&COMPACTIONS)
     }
 
     async fn stop_hooks(&mut self) -> Verdict {

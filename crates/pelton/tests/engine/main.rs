@@ -14,6 +14,7 @@ mod interrupts; // stopping in the middle
 mod ladders; // errors the loop climbs out of
 mod money; // what a run may cost, and did
 mod permissions; // what may be looked at and changed, and what not
+mod promptly; // how long an interrupt takes, wherever it strikes
 mod records; // what is on disk
 mod replay; // what was said is sent again as it was
 mod resuming; // going on from it

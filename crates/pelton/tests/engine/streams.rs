@@ -6,7 +6,8 @@ use bytes::Bytes;
 use pelton::{Event, Terminal};
 use pelton_model::{DeltaKind, ErrorKind, RealWorld, RetryPolicy, World};
 use pelton_testkit::{
-    Fault, Fragments, LineEnd, Pace, Script, Step, error, event, ping, raw_block, text, thinking, tool,
+    Fault, Fragments, LineEnd, Pace, Part, Script, Step, comment, error, event, pause, ping, raw_block, text,
+    thinking, tool,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -360,6 +361,50 @@ async fn loop_M5_a_silent_stream_is_reported_cut_and_asked_for_again() {
         told.position(|event| matches!(event, Event::Retry(notice) if notice.kind == ErrorKind::Stalled));
     assert!(noticed < retried);
     assert!(told.retries()[0].withdrawn);
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn pit_L8_four_kinds_of_silence_are_noticed_cut_and_asked_again_and_thinking_is_not() {
+    let dripping = |part: fn() -> Part| {
+        let drip = move |_| [part(), pause(Duration::from_millis(20))];
+        Step::reply((0..100).flat_map(drip).chain([text("Too late.")]))
+    };
+    let silences = [
+        ("headers only", Step::reply([text("Never.")]).fault(Fault::headers_then_stall())),
+        ("one delta", Step::reply([text("Half a")]).fault(Fault::stall_after_events(4))),
+        ("comments", dripping(|| comment("still here"))),
+        ("pings", dripping(ping)),
+    ];
+    for (what, silence) in silences {
+        let stage = Stage::new(Script::new().step(silence).reply([text("Whole.")])).await;
+        let mut engine = stage.engine_with(|options| {
+            options.retry.notice = Duration::from_millis(60);
+            options.retry.idle = Duration::from_millis(250);
+            options.retry.idle_pings_only = Duration::from_millis(700);
+        });
+        let started = std::time::Instant::now();
+        let told = run(&mut engine, "Go.").await;
+        assert_eq!(told.assert_completed().text, "Whole.", "{what}");
+        let noticed = told.position(|event| matches!(event, Event::Stalled { .. }));
+        let retried = told.position(|event| matches!(event, Event::Retry(_)));
+        assert!(noticed < retried, "{what}");
+        let least = if what == "pings" { 700 } else { 250 };
+        assert!(started.elapsed() >= Duration::from_millis(least), "{what}: cut too early");
+        stage.assert_all_played();
+    }
+
+    // Thinking that takes longer than the limit of silence is left alone while the server shows that it lives.
+    let alive = (0..25).flat_map(|_| [ping(), pause(Duration::from_millis(20))]);
+    let long = std::iter::once(thinking("Hm.")).chain(alive).chain([text("Thought through.")]);
+    let stage = Stage::new(Script::new().reply(long)).await;
+    let mut engine = stage.engine_with(|options| {
+        options.retry.idle = Duration::from_millis(250);
+        options.retry.idle_pings_only = Duration::from_secs(10);
+    });
+    let told = run(&mut engine, "Go.").await;
+    assert_eq!(told.assert_completed().text, "Thought through.");
+    assert!(told.retries().is_empty());
     stage.assert_all_played();
 }
 

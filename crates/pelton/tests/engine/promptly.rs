@@ -1,0 +1,190 @@
+//! How long an interrupt takes, wherever it strikes. The figure is the best of a few tries, because other tests keep
+//! the machine busy; what follows is checked every time: one result, no process left, and the next prompt works.
+
+use std::future::pending;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use pelton::compact::{Room, Shaper};
+use pelton::history::View;
+use pelton::{Event, Options, Terminal};
+use pelton_testkit::{Fault, Script, Step, When, gate, text, tool};
+use serde_json::json;
+
+use crate::hooks::{hook, on};
+use crate::probe::Notes;
+use crate::stage::{Stage, Told, holds, is_start_of, prompt, pulling, rest, run, sh, until};
+
+/// A6.
+const IN_EFFECT: Duration = Duration::from_millis(100);
+const TRIES: usize = 8;
+
+/// What to wait for before the interrupt.
+type Moment = fn(&Event) -> bool;
+
+/// Interrupts at a moment of the script's first answer, and again until it was fast enough once.
+async fn check(
+    what: &str,
+    step: impl Fn() -> Step,
+    change: impl Fn(&Stage, &mut Options),
+    moment: Moment,
+    settled: impl AsyncFn(&Stage),
+) {
+    let mut best = Duration::MAX;
+    for _ in 0..TRIES {
+        let answer = Step::reply([text("Here.")]).when(When::any().last_user_text("Are you there"));
+        let stage = Stage::new(Script::new().step(answer).step(step().always())).await;
+        let mut engine = stage.engine_with(|options| change(&stage, options));
+        let interrupter = engine.interrupter();
+        let mut events = Box::pin(engine.submit(prompt("Go.")));
+        let mut told = until(&mut events, moment).await;
+        told.extend(pulling(&mut events, settled(&stage)).await.0);
+        let at = Instant::now();
+        interrupter.interrupt();
+        told.extend(rest(&mut events).await);
+        best = best.min(at.elapsed());
+        drop(events);
+        let told = Told(told);
+        // Which of the two it is depends on whether the answer's end had come: that is told apart elsewhere.
+        let aborted =
+            matches!(told.outcome().terminal, Terminal::AbortedStreaming | Terminal::AbortedToolExecution);
+        assert!(aborted, "{what}: {:#?}", told.outcome());
+        assert_eq!(run(&mut engine, "Are you there?").await.assert_completed().text, "Here.", "{what}");
+        stage.model.assert_clean();
+        if best <= IN_EFFECT {
+            return;
+        }
+    }
+    panic!("{what}: an interrupt took {best:?} at best");
+}
+
+fn unchanged(_: &Stage, _: &mut Options) {}
+
+async fn asked(stage: &Stage) {
+    holds(|| stage.request_count() == 1).await;
+}
+
+/// A file says that whatever made it runs.
+async fn running(stage: &Stage) {
+    holds(|| stage.path("running").exists()).await;
+}
+
+#[tokio::test]
+async fn loop_A6_loop_A1_before_the_first_byte() {
+    let silent = || Step::reply([text("Never.")]).fault(Fault::headers_then_stall());
+    let requesting: Moment = |event| matches!(event, Event::Requesting);
+    check("headers only", silent, unchanged, requesting, asked).await;
+    let unsaid = || Step::reply([gate("never"), text("Never.")]);
+    check("no event", unsaid, unchanged, requesting, asked).await;
+}
+
+#[tokio::test]
+async fn loop_A6_loop_A1_while_the_model_speaks() {
+    let speaking = || Step::reply([text("Half of it.").fragments(2).after(1, gate("never"))]);
+    let heard: Moment = |event| matches!(event, Event::Delta(_));
+    let at_gate = async |stage: &Stage| stage.model.wait_at_gate("never").await;
+    check("streaming", speaking, unchanged, heard, at_gate).await;
+}
+
+#[tokio::test]
+async fn loop_A6_loop_A1_in_tools() {
+    let stubborn = "trap '' TERM; touch running; while :; do sleep 1; done";
+    let call = || Step::reply([tool("Bash", sh(stubborn)).id("toolu_1")]);
+    let started: Moment = |event| is_start_of(event, "toolu_1");
+    check("a command that does not listen", call, unchanged, started, running).await;
+
+    let call = || Step::reply([tool("Look", json!({"name": "a", "does": "hang"})).id("toolu_1")]);
+    let probe = |_: &Stage, options: &mut Options| options.tools.extend(Notes::default().tools());
+    check("a tool that hangs", call, probe, started, asked).await;
+
+    let call = || {
+        let hangs = tool("Look", json!({"name": "a", "does": "hang"})).id("toolu_1");
+        Step::reply([hangs, text("And more.").fragments(2).after(1, gate("never"))])
+    };
+    check("a tool while the model speaks", call, probe, started, asked).await;
+}
+
+#[tokio::test]
+async fn loop_A6_loop_A1_in_hooks() {
+    let slow = "touch running; trap '' TERM; sleep 60";
+    let call = || Step::reply([tool("Bash", sh("true"))]);
+    let anything: Moment = |_| true;
+    for event in ["PreToolUse", "PostToolUse"] {
+        let hooked = |_: &Stage, options: &mut Options| {
+            // Hooks run in the working directory.
+            hook(options, &on(event, &[slow]));
+        };
+        check(event, call, hooked, anything, running).await;
+    }
+    // The answer to the next prompt meets the hook too: it only waits the first time.
+    let hooked = |_: &Stage, options: &mut Options| {
+        hook(options, &on("Stop", &["test -e running && exit 0; touch running; trap '' TERM; sleep 60"]));
+    };
+    let done = || Step::reply([text("Done.")]);
+    check("Stop", done, hooked, anything, running).await;
+}
+
+#[tokio::test]
+async fn loop_A6_loop_A1_in_a_wait_before_a_retry() {
+    let overloaded = || Step::status(529).header("retry-after", "60");
+    let waiting: Moment = |event| matches!(event, Event::Retry(_));
+    check("back-off", overloaded, unchanged, waiting, asked).await;
+}
+
+/// Takes for ever, once.
+struct Slow {
+    before_asking: bool,
+    once: AtomicBool,
+}
+
+impl Slow {
+    fn new(before_asking: bool) -> Arc<Self> {
+        Arc::new(Self { before_asking, once: AtomicBool::new(true) })
+    }
+
+    fn wait<T: Send + 'static>(&self, now: bool, then: T) -> BoxFuture<'static, T> {
+        if now && self.once.swap(false, Ordering::Relaxed) {
+            pending().boxed()
+        } else {
+            async { then }.boxed()
+        }
+    }
+}
+
+impl Shaper for Slow {
+    fn fit<'a>(&'a self, _: &'a mut View, _: Room) -> BoxFuture<'a, ()> {
+        self.wait(self.before_asking, ())
+    }
+
+    fn drain(&self, _: &mut View) -> bool {
+        false
+    }
+
+    fn compact<'a>(&'a self, _: &'a mut View, _: Room) -> BoxFuture<'a, bool> {
+        self.wait(!self.before_asking, false)
+    }
+
+    fn could_free(&self, _: &View) -> u64 {
+        u64::MAX
+    }
+}
+
+#[tokio::test]
+async fn loop_A6_loop_A1_in_a_compaction() {
+    let too_long = || {
+        Step::status(400)
+            .error_type("invalid_request_error")
+            .message("prompt is too long: 9 tokens > 8 maximum")
+    };
+    let slow = |before_asking: bool| {
+        move |_: &Stage, options: &mut Options| options.shaper = Slow::new(before_asking)
+    };
+    let anything: Moment = |_| true;
+    let a_moment = async |_: &Stage| tokio::time::sleep(Duration::from_millis(20)).await;
+    check("before asking", too_long, slow(true), anything, a_moment).await;
+    let withheld: Moment = |event| matches!(event, Event::Loop(told) if told.kind.name() == "ladder");
+    check("after a refusal", too_long, slow(false), withheld, a_moment).await;
+}
