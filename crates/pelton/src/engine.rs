@@ -28,7 +28,7 @@ use crate::limits::{
     REPORTS_QUEUED_MAX, WINDOW_TOKENS_UNKNOWN_MODEL,
 };
 use crate::options::Options;
-use crate::permission::{Gate, Readable};
+use crate::permission::{Permissions, Readable};
 use crate::session::{Session, content};
 use crate::status::{Board, Phase, Status};
 use crate::tools::bench::Bench;
@@ -56,6 +56,7 @@ pub struct Engine {
     hooks: Arc<Hooks>,
     /// The money, shared with whoever works for this session.
     purse: Arc<Mutex<Purse>>,
+    permissions: Permissions,
     /// Where the next call starts.
     cwd: PathBuf,
     interrupter: Interrupter,
@@ -132,6 +133,13 @@ impl Engine {
             question,
             session: Session::new(&options),
             account: Account::default(),
+            permissions: Permissions::new(
+                options.rules.clone(),
+                options.mode,
+                options.cwd.clone(),
+                options.additional_dirs.clone(),
+                options.home.clone(),
+            ),
             cwd: options.cwd.clone(),
             interrupter: Interrupter::new(options.cancel.clone()),
             board: Board::new(&options.model),
@@ -157,6 +165,11 @@ impl Engine {
     /// Which files count as read: may be given to another engine in its options.
     pub fn files(&self) -> Arc<FileMemory> {
         Arc::clone(&self.options.files)
+    }
+
+    /// What may run, as it stands now. It may be changed at any time, also while a submission runs.
+    pub fn permissions(&self) -> Permissions {
+        self.permissions.clone()
     }
 
     /// A handle that ends the running submission.
@@ -211,7 +224,7 @@ impl Engine {
         let branch = git_branch(&self.options.cwd);
         self.session.open(&self.options, branch.clone())?;
         if self.session.history.entries().is_empty() {
-            let roots = self.roots();
+            let roots = self.permissions.roots();
             let now = self.options.world.now();
             let text = Surroundings { roots: &roots, git_branch: branch.as_deref(), now }.text();
             self.session.record_prompt(&text, true)?;
@@ -241,7 +254,7 @@ impl Engine {
             view.leave_out_thinking();
         }
         let (reports_in, reports) = mpsc::channel(REPORTS_QUEUED_MAX);
-        let bench = Arc::new(self.bench(cancel.child_token(), reports_in));
+        let bench = Arc::new(self.bench(cancel, reports_in));
         let mut live = Live {
             session: &mut self.session,
             account: &mut self.account,
@@ -280,9 +293,9 @@ impl Engine {
         terminal
     }
 
-    fn bench(&self, cancel: CancellationToken, reports: mpsc::Sender<(Arc<str>, Report)>) -> Bench {
+    fn bench(&self, submission: &CancellationToken, reports: mpsc::Sender<(Arc<str>, Report)>) -> Bench {
         let options = &self.options;
-        let roots = self.roots();
+        let cancel = submission.child_token();
         let spill_dir = match self.session.file(options) {
             Some(file) => file.with_extension("").join("tool-results"),
             None => options.temp_dir.join(format!("pelton-{}", self.session.id)),
@@ -298,14 +311,17 @@ impl Engine {
             session_id: self.session.id.to_string(),
             transcript_path: self.session.file(options).unwrap_or_default(),
             cwd: self.cwd.clone(),
-            permission_mode: Some(options.mode.name().to_owned()),
+            permission_mode: Some(self.permissions.mode().name().to_owned()),
             ..Base::default()
         };
         // A full queue loses reports, never results.
         let progress = Progress::new(move |call, report| _ = reports.try_send((Arc::from(call), report)));
         Bench {
             tools: options.tools.clone(),
-            gate: Gate::new(Arc::new(options.rules.clone()), options.mode, &roots, options.home.clone()),
+            permissions: self.permissions.clone(),
+            questions: options.questions.clone(),
+            submission: submission.clone(),
+            refused: CancellationToken::new(),
             hooks: SessionHooks {
                 hooks: Arc::clone(&self.hooks),
                 cx: hook_cx,
@@ -317,7 +333,7 @@ impl Engine {
             cx: ToolCx {
                 call_id: Arc::from(""),
                 cwd: self.cwd.clone(),
-                roots: roots.into(),
+                roots: self.permissions.roots().into(),
                 readable: Readable::everything(),
                 env: options.env.clone().into(),
                 files: Arc::clone(&options.files),
@@ -331,16 +347,12 @@ impl Engine {
         }
     }
 
-    fn roots(&self) -> Vec<PathBuf> {
-        std::iter::once(&self.options.cwd).chain(&self.options.additional_dirs).cloned().collect()
-    }
-
     fn init(&self) -> Init {
         Init {
             session_id: self.session.id,
             cwd: self.cwd.clone(),
             model: self.options.model.clone(),
-            mode: self.options.mode,
+            mode: self.permissions.mode(),
             tools: self.options.tools.iter().map(|tool| tool.spec().name.to_owned()).collect(),
             api_key_source: self.options.api_key_source,
             transcript: self.session.file(&self.options),

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::history::{Entry, EntryId};
 use crate::hooks::HookRun;
-use crate::permission::Mode;
+use crate::permission::{Mode, Update};
 use crate::tools::Report;
 use crate::turn::{Terminal, Transition};
 
@@ -63,6 +63,9 @@ pub enum Event {
     },
     /// The loop went on, and why.
     Transition(Transition),
+    /// What may run was changed with the permission to run a call. It holds for the session; what is meant for a file is
+    /// for the host to write there.
+    PermissionsChanged(Arc<[Update]>),
     /// A hook has run.
     Hook(Arc<HookRun>),
     /// Words for the user that are no part of the conversation.

@@ -20,6 +20,11 @@ pub const ANSWER_TOKENS_MIN: u64 = 3_000;
 /// One line of the transcript. A longer one is written by reference, never read whole.
 pub const TRANSCRIPT_LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
+/// Permission rules added during a session.
+pub const RULES_ADDED_MAX: usize = 1_000;
+/// Working directories of a session besides the one it started in.
+pub const DIRECTORIES_ADDED_MAX: usize = 1_000;
+
 /// Files a session remembers having read; the one not used for longest is forgotten first.
 pub const FILES_REMEMBERED_MAX: usize = 4_096;
 /// Separate pages of one file that are remembered as read.

@@ -17,7 +17,7 @@ use crate::context::SystemPrompt;
 use crate::hooks::HookConfig;
 use crate::host::Host;
 use crate::limits::{TOOL_CALLS_RUNNING_MAX, ToolLimits};
-use crate::permission::{Mode, RuleSet};
+use crate::permission::{Mode, Questions, RuleSet};
 use crate::tools::file_memory::FileMemory;
 use crate::tools::{Tool, builtin};
 use crate::transcript::{Disk, Durability, Loaded, RealDisk};
@@ -67,6 +67,8 @@ pub struct Options {
     pub mode: Mode,
     /// What is allowed, asked for and denied by name.
     pub rules: RuleSet,
+    /// E6: who decides about calls that these neither allow nor deny; such calls are refused if there is nobody.
+    pub questions: Option<Questions>,
     /// Other people's programs, called around tools and at the end.
     pub hooks: HookConfig,
     /// Bounds of a submission.
@@ -149,6 +151,7 @@ impl Options {
             tool_calls_running_max: TOOL_CALLS_RUNNING_MAX,
             mode: Mode::Default,
             rules: RuleSet::default(),
+            questions: None,
             hooks: HookConfig::default(),
             limits: Limits::default(),
             tool_limits: ToolLimits::default(),

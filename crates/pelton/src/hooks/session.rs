@@ -60,6 +60,37 @@ impl SessionHooks {
         self.fire(HookEvent::PostToolUseFailure, cwd, event).await
     }
 
+    /// Somebody is about to be asked whether a tool may run; hooks may decide in their place.
+    pub async fn permission_request(
+        &self,
+        tool: &str,
+        input: &Value,
+        suggestions: Vec<Value>,
+        cwd: &Path,
+    ) -> Option<Fired> {
+        let event = || EventInput::PermissionRequest {
+            tool_name: tool.to_owned(),
+            tool_input: input.clone(),
+            suggestions,
+        };
+        self.fire(HookEvent::PermissionRequest, cwd, event).await
+    }
+
+    /// A tool was refused and nobody was asked.
+    pub async fn permission_denied(&self, call: &ToolCall, reason: &str, cwd: &Path) -> Option<Fired> {
+        let event = || {
+            let fields = [
+                ("tool_name", Value::from(call.name.as_str())),
+                ("tool_input", call.input.clone()),
+                ("tool_use_id", call.id.as_str().into()),
+                ("reason", reason.into()),
+            ];
+            let fields = fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+            EventInput::Other { event: HookEvent::PermissionDenied, fields }
+        };
+        self.fire(HookEvent::PermissionDenied, cwd, event).await
+    }
+
     /// The user sent a prompt.
     pub async fn prompt(&self, prompt: &str) -> Option<Fired> {
         let event = || EventInput::UserPromptSubmit { prompt: prompt.to_owned() };

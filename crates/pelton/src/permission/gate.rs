@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::rules::{Here, Mode, Place, Request, RuleSet, Target, Verdict};
+use super::rules::{Here, HookSays, Mode, Place, Request, RuleSet, Target, Verdict};
 use super::shell::{self, Reach};
 use crate::places::{normalised, resolve};
 
@@ -44,11 +44,10 @@ impl Gate {
         }
     }
 
-    /// Whether the call may run. `cwd` is where its relative words start. A hook that vouches for a call takes the
-    /// question's place, but overrides neither rules nor protected paths.
-    pub fn judge(&self, tool: &str, access: &Access, cwd: &Path, vouched: bool) -> Verdict {
+    /// Whether the call may run. `cwd` is where its relative words start.
+    pub fn judge(&self, tool: &str, access: &Access, cwd: &Path, hook: HookSays<'_>) -> Verdict {
         let here = self.here(cwd);
-        let target = |target| self.rules.judge(self.mode, &Request { tool, target, here: &here, vouched });
+        let target = |target| self.rules.judge(self.mode, &Request { tool, target, here: &here, hook });
         match access {
             Access::Nothing => target(Target::Nothing),
             Access::Read(path) => match place(path) {

@@ -14,12 +14,16 @@ fn a_directory_behind_a_link_is_known_by_both_its_names() {
     let rules = Arc::new(RuleSet { deny, ..RuleSet::default() });
     let root = dir.join("link");
     let gate = Gate::new(rules, Mode::Default, std::slice::from_ref(&root), None);
-    let judged =
-        |path: PathBuf, cwd: &str| match gate.judge("Read", &Access::Read(path), &dir.join(cwd), false) {
-            Verdict::Allow => "allow",
-            Verdict::Deny(_) => "deny",
-            Verdict::Ask(_) => "ask",
-        };
+    let judged = |path: PathBuf, cwd: &str| match gate.judge(
+        "Read",
+        &Access::Read(path),
+        &dir.join(cwd),
+        HookSays::Nothing,
+    ) {
+        Verdict::Allow => "allow",
+        Verdict::Deny(_) => "deny",
+        Verdict::Ask { .. } => "ask",
+    };
     for (path, expected) in [
         ("link/a", "allow"),
         ("real/work/a", "allow"),
@@ -37,6 +41,12 @@ fn a_directory_behind_a_link_is_known_by_both_its_names() {
     // By its letters this is `work`, but it leads to `real/work`.
     let roots = [dir.join("link/../work")];
     let gate = Gate::new(Arc::default(), Mode::Default, &roots, None);
-    assert_eq!(gate.judge("Read", &Access::Read(dir.join("real/work/a")), &dir, false), Verdict::Allow);
-    assert_ne!(gate.judge("Read", &Access::Read(dir.join("work/a")), &dir, false), Verdict::Allow);
+    assert_eq!(
+        gate.judge("Read", &Access::Read(dir.join("real/work/a")), &dir, HookSays::Nothing),
+        Verdict::Allow
+    );
+    assert_ne!(
+        gate.judge("Read", &Access::Read(dir.join("work/a")), &dir, HookSays::Nothing),
+        Verdict::Allow
+    );
 }

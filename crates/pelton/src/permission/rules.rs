@@ -24,6 +24,18 @@ pub enum Mode {
 }
 
 impl Mode {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Default, Self::AcceptEdits, Self::Plan, Self::DontAsk, Self::BypassPermissions];
+
+    /// The mode of that name; `manual` is another name of the default.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "manual" => Some(Self::Default),
+            name => Self::ALL.into_iter().find(|mode| mode.name() == name),
+        }
+    }
+
     /// The name users and clients write.
     pub fn name(self) -> &'static str {
         match self {
@@ -97,6 +109,15 @@ impl FromStr for Rule {
     }
 }
 
+impl PartialEq for Rule {
+    fn eq(&self, other: &Self) -> bool {
+        // The rest is made of it.
+        self.text == other.text
+    }
+}
+
+impl Eq for Rule {}
+
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
@@ -112,6 +133,11 @@ impl Rule {
     /// The tool it speaks of.
     pub fn tool(&self) -> &str {
         &self.tool
+    }
+
+    /// Which calls of the tool it speaks of, as written; all if absent.
+    pub fn content(&self) -> Option<&str> {
+        self.text.split_once('(')?.1.strip_suffix(')')
     }
 
     fn matches(&self, request: &Request<'_>, need: Need) -> bool {
@@ -325,8 +351,20 @@ pub(super) struct Request<'a> {
     pub tool: &'a str,
     pub target: Target<'a>,
     pub here: &'a Here,
-    /// A hook said that it may run.
-    pub vouched: bool,
+    /// What a hook said before.
+    pub hook: HookSays<'a>,
+}
+
+/// What a hook that ran before a call said about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum HookSays<'a> {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// It may run. This takes the question's place, but overrides neither rules nor protected paths.
+    Vouches,
+    /// Somebody must be asked, whatever rules and mode allow; the text says why.
+    Asks(&'a str),
 }
 
 /// All rules of a session.
@@ -347,8 +385,42 @@ pub enum Verdict {
     Allow,
     /// It must not run; the text is for the model.
     Deny(String),
-    /// Somebody has to be asked; the text says why.
-    Ask(String),
+    /// Somebody has to be asked.
+    Ask {
+        /// Why, in a sentence.
+        why: String,
+        /// Why, for programs.
+        cause: Cause,
+    },
+}
+
+/// What makes a call one to be asked about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Cause {
+    /// A rule wants it; its text.
+    Rule(String),
+    /// The path steers other programs.
+    Protected(PathBuf),
+    /// The path is outside the working directories.
+    Outside(PathBuf),
+    /// No rule and no mode allows it.
+    Unapproved,
+    /// A hook wants it.
+    Hook,
+}
+
+impl Cause {
+    /// The name in the protocol (`decision_reason_type`).
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Rule(_) => "rule",
+            Self::Protected(_) => "safetyCheck",
+            Self::Outside(_) => "workingDir",
+            Self::Unapproved => "mode",
+            Self::Hook => "hook",
+        }
+    }
 }
 
 impl RuleSet {
@@ -364,7 +436,7 @@ impl RuleSet {
 
     /// Whether this is such a file.
     pub(super) fn guards(&self, place: &Place, here: &Here) -> bool {
-        let request = Request { tool: "Read", target: Target::Read(place), here, vouched: false };
+        let request = Request { tool: "Read", target: Target::Read(place), here, hook: HookSays::Nothing };
         self.deny
             .iter()
             .chain(&self.ask)
@@ -376,7 +448,11 @@ impl RuleSet {
             return Verdict::Deny(format!("Denied by the permission rule '{rule}'."));
         }
         if let Some(rule) = self.ask.iter().find(|rule| rule.matches(request, Need::Either)) {
-            return question(mode, format!("The permission rule '{rule}' asks for approval."));
+            let why = format!("The permission rule '{rule}' asks for approval.");
+            return question(mode, why, Cause::Rule(rule.to_string()));
+        }
+        if let HookSays::Asks(why) = request.hook {
+            return question(mode, why.to_owned(), Cause::Hook);
         }
         if mode == Mode::BypassPermissions {
             return Verdict::Allow;
@@ -384,9 +460,10 @@ impl RuleSet {
         if let Target::Edit(place) = request.target
             && let Some(name) = protected(place)
         {
-            return question(mode, format!("{name} is protected and is never changed without approval."));
+            let why = format!("{name} is protected and is never changed without approval.");
+            return question(mode, why, Cause::Protected(place.given.clone()));
         }
-        if request.vouched {
+        if request.hook == HookSays::Vouches {
             return Verdict::Allow;
         }
         let reading = match request.target {
@@ -410,23 +487,29 @@ impl RuleSet {
         if self.allow.iter().any(|rule| rule.matches(request, Need::Both)) {
             return Verdict::Allow;
         }
-        question(
-            mode,
-            match request.target {
-                Target::Read(place) => {
-                    format!("{} is outside the working directories.", place.given.display())
-                }
-                Target::Edit(place) => format!("Changing {} needs approval.", place.given.display()),
-                Target::Shell { .. } | Target::Nothing => "This command needs approval.".to_owned(),
-            },
-        )
+        let outside = |place: &Place| match request.here.contains(place) {
+            true => Cause::Unapproved,
+            false => Cause::Outside(place.given.clone()),
+        };
+        let (why, cause) = match request.target {
+            Target::Read(place) => {
+                (format!("{} is outside the working directories.", place.given.display()), outside(place))
+            }
+            Target::Edit(place) => {
+                (format!("Changing {} needs approval.", place.given.display()), outside(place))
+            }
+            Target::Shell { .. } | Target::Nothing => {
+                ("This command needs approval.".to_owned(), Cause::Unapproved)
+            }
+        };
+        question(mode, why, cause)
     }
 }
 
-fn question(mode: Mode, why: String) -> Verdict {
+fn question(mode: Mode, why: String, cause: Cause) -> Verdict {
     match mode {
         Mode::DontAsk => Verdict::Deny(format!("{why} Nobody is asked in dontAsk mode.")),
-        _ => Verdict::Ask(why),
+        _ => Verdict::Ask { why, cause },
     }
 }
 

@@ -21,14 +21,14 @@ fn here() -> Here {
 fn judge(case: &Case<'_>, tool: &str, target: Target<'_>) -> Verdict {
     let set = RuleSet { allow: rules(case.allow), ask: rules(case.ask), deny: rules(case.deny) };
     let here = here();
-    set.judge(case.mode, &Request { tool, target, here: &here, vouched: false })
+    set.judge(case.mode, &Request { tool, target, here: &here, hook: HookSays::Nothing })
 }
 
 fn word(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Allow => "allow",
         Verdict::Deny(_) => "deny",
-        Verdict::Ask(_) => "ask",
+        Verdict::Ask { .. } => "ask",
     }
 }
 
@@ -111,13 +111,14 @@ fn a_hook_that_vouches_takes_the_place_of_the_question_only() {
     let set = RuleSet { ask: rules(&["Bash(git push*)"]), deny: rules(&["Bash(curl *)"]), allow: Vec::new() };
     let judged = |command: &str| {
         let target = Target::Shell { command, looks_only: false, names: &[] };
-        let verdict =
-            set.judge(Mode::Default, &Request { tool: "Bash", target, here: &here(), vouched: true });
+        let verdict = set
+            .judge(Mode::Default, &Request { tool: "Bash", target, here: &here(), hook: HookSays::Vouches });
         word(&verdict)
     };
     assert_eq!([judged("make"), judged("git push"), judged("curl x")], ["allow", "ask", "deny"]);
     let place = at("/w/.git/config", "/w/.git/config");
-    let protected = Request { tool: "Edit", target: Target::Edit(&place), here: &here(), vouched: true };
+    let protected =
+        Request { tool: "Edit", target: Target::Edit(&place), here: &here(), hook: HookSays::Vouches };
     assert_eq!(word(&set.judge(Mode::AcceptEdits, &protected)), "ask");
 }
 
@@ -194,4 +195,36 @@ fn a_bare_deny_takes_the_tool_away() {
     let set = RuleSet { deny: rules(&["Bash(*)", "Edit(/x)"]), ..RuleSet::default() };
     assert!(set.removes("Bash"));
     assert!(!set.removes("Edit"));
+}
+
+#[test]
+fn a_hook_that_asks_makes_a_question_of_what_is_allowed_but_not_of_what_is_denied() {
+    let set = RuleSet { deny: rules(&["Bash(curl *)"]), allow: rules(&["Bash"]), ask: Vec::new() };
+    let judged = |mode, command: &str| {
+        let target = Target::Shell { command, looks_only: true, names: &[] };
+        let hook = HookSays::Asks("Is it late?");
+        set.judge(mode, &Request { tool: "Bash", target, here: &here(), hook })
+    };
+    let asked = Verdict::Ask { why: "Is it late?".into(), cause: Cause::Hook };
+    assert_eq!(judged(Mode::Default, "make"), asked);
+    assert_eq!(judged(Mode::BypassPermissions, "ls"), asked);
+    assert_eq!(word(&judged(Mode::BypassPermissions, "curl x")), "deny");
+    assert_eq!(word(&judged(Mode::DontAsk, "make")), "deny");
+}
+
+#[test]
+fn a_question_says_what_makes_it_one() {
+    let case = Case { ask: &["Bash(git push*)"], ..NONE };
+    let cause = |tool: &str, target: Target<'_>| match judge(&case, tool, target) {
+        Verdict::Ask { cause, .. } => cause,
+        other => panic!("{other:?}"),
+    };
+    let shell = |command: &str| cause("Bash", Target::Shell { command, looks_only: false, names: &[] });
+    let edit = |given: &str| cause("Edit", Target::Edit(&at(given, given)));
+    assert_eq!(shell("git push x"), Cause::Rule("Bash(git push*)".into()));
+    assert_eq!(shell("make"), Cause::Unapproved);
+    assert_eq!(edit("/w/a"), Cause::Unapproved);
+    assert_eq!(edit("/x/a"), Cause::Outside("/x/a".into()));
+    assert_eq!(edit("/w/.git/hooks/x"), Cause::Protected("/w/.git/hooks/x".into()));
+    assert_eq!(cause("Read", Target::Read(&at("/w/l", "/x/a"))), Cause::Outside("/w/l".into()));
 }

@@ -1,5 +1,7 @@
 //! One call, from its input to its output: known tool → usable input → hooks → permission → record → run → hooks.
 
+mod permit; // whether it may run: rules, hooks, people
+
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
@@ -9,11 +11,14 @@ use futures::FutureExt;
 use pelton_model::BadInput;
 use serde_json::Value;
 
+use tokio_util::sync::CancellationToken;
+
 use super::executor::Call;
+use super::in_order::Place;
 use super::structured;
 use super::tool::{Access, Output, Safety, Tool, ToolCx};
 use crate::hooks::{Fired, HookRun, PermissionDecision, SessionHooks, ToolCall};
-use crate::permission::{Gate, Verdict};
+use crate::permission::{HookSays, Permissions, Questions, Update};
 use crate::transcript::{Transcript, TranscriptError};
 
 /// How a call ended.
@@ -59,6 +64,8 @@ pub struct HookWords {
     pub stop: Option<String>,
     /// What ran.
     pub runs: Vec<HookRun>,
+    /// What was changed with the permission to run the call.
+    pub updates: Vec<Update>,
 }
 
 impl HookWords {
@@ -77,7 +84,9 @@ pub struct Bench {
     /// The tools by name.
     pub tools: Vec<Arc<dyn Tool>>,
     /// What may run.
-    pub gate: Gate,
+    pub permissions: Permissions,
+    /// Who is asked about the rest.
+    pub questions: Option<Questions>,
     /// Who is asked and told about calls.
     pub hooks: SessionHooks,
     /// What every call gets to know; id and directory are filled in per call.
@@ -86,6 +95,27 @@ pub struct Bench {
     pub cwd: Mutex<PathBuf>,
     /// Where side effects are announced before they happen.
     pub transcript: Option<Arc<Transcript>>,
+    /// Ends the submission.
+    pub submission: CancellationToken,
+    /// Set when somebody refused a call and ended the submission with it.
+    pub refused: CancellationToken,
+}
+
+/// What hooks said about a call, kept until it is judged.
+enum Before {
+    Nothing,
+    Vouched,
+    Asks(String),
+}
+
+impl Before {
+    fn says(&self) -> HookSays<'_> {
+        match self {
+            Self::Nothing => HookSays::Nothing,
+            Self::Vouched => HookSays::Vouches,
+            Self::Asks(why) => HookSays::Asks(why),
+        }
+    }
 }
 
 /// A call that ends here.
@@ -94,6 +124,10 @@ struct Ended(Ending, Output);
 impl Ended {
     fn unusable(why: String) -> Self {
         Self(Ending::Unusable, Output::unusable(why))
+    }
+
+    fn interrupted() -> Self {
+        Self(Ending::Interrupted, Output::error("The user interrupted before this call ran."))
     }
 }
 
@@ -107,15 +141,16 @@ impl Bench {
         }
     }
 
-    /// One call, from its input to its output.
-    pub(super) async fn perform(&self, call: &Call) -> Finished {
+    /// One call, from its input to its output. `place` is its place among the others.
+    pub(super) async fn perform(&self, call: &Call, place: Place) -> Finished {
         let mut hooks = HookWords::default();
-        let (Ok(Ended(ending, output)) | Err(Ended(ending, output))) = self.attempt(call, &mut hooks).await;
+        let (Ok(Ended(ending, output)) | Err(Ended(ending, output))) =
+            self.attempt(call, place, &mut hooks).await;
         let ending = if hooks.stop.is_some() { Ending::HookStopped } else { ending };
         Finished { output, ending, hooks }
     }
 
-    async fn attempt(&self, call: &Call, hooks: &mut HookWords) -> Result<Ended, Ended> {
+    async fn attempt(&self, call: &Call, mut place: Place, hooks: &mut HookWords) -> Result<Ended, Ended> {
         let tool = self
             .tool(&call.tool)
             .ok_or_else(|| Ended::unusable(format!("Error: No such tool available: {}", call.tool)))?;
@@ -125,14 +160,13 @@ impl Bench {
         let mut told =
             ToolCall { name: call.tool.to_string(), input: Value::clone(input), id: call.id.to_string() };
         access(tool.as_ref(), &told.input, &cx).map_err(Ended::unusable)?;
-        let vouched = self.ask_hooks(&mut told, &cx, hooks).await?;
+        let before = self.ask_hooks(&mut told, &cx, hooks).await?;
         // A hook may have changed the input: everything that depends on it is judged anew.
-        let access = access(tool.as_ref(), &told.input, &cx).map_err(Ended::unusable)?;
-        match self.gate.judge(&call.tool, &access, &cx.cwd, vouched) {
-            Verdict::Allow => {}
-            Verdict::Deny(why) => return Err(Ended(Ending::Denied, Output::error(why))),
-            Verdict::Ask(why) => return Err(Ended(Ending::Denied, Output::error(nobody_to_ask(&why)))),
-        }
+        self.permit(tool.as_ref(), &mut told, &cx, before.says(), hooks, &mut place).await?;
+        // Behind this nothing changes what may run, so the next question can be asked.
+        drop(place);
+        // The permission may have come with others: what may be read is asked again.
+        let cx = self.cx(call);
         if tool.safety(&told.input) == Safety::Alone {
             let unrecorded = |error| Ended(Ending::Unrecorded, Output::error(format!("Not run: {error}")));
             self.announce().await.map_err(unrecorded)?;
@@ -152,10 +186,10 @@ impl Bench {
         }
         if !cx.cancel.is_cancelled() {
             let fired = if output.is_error {
-                self.hooks.after_failure(call, &output.words(), took, &cx.cwd).await
+                self.session_hooks().after_failure(call, &output.words(), took, &cx.cwd).await
             } else {
                 let response = output.detail.clone().unwrap_or_else(|| output.words().into());
-                self.hooks.after_tool(call, &response, took, &cx.cwd).await
+                self.session_hooks().after_tool(call, &response, took, &cx.cwd).await
             };
             if let Some(mut fired) = fired {
                 // What was done is done: a block can only be told.
@@ -172,20 +206,19 @@ impl Bench {
         Ended(ending, output)
     }
 
-    /// Asks the hooks about a call, and takes over what they changed. Tells whether they vouch for it.
+    /// Asks the hooks about a call, and takes over what they changed.
     async fn ask_hooks(
         &self,
         call: &mut ToolCall,
         cx: &ToolCx,
         hooks: &mut HookWords,
-    ) -> Result<bool, Ended> {
-        let Some(mut fired) = self.hooks.before_tool(call, &cx.cwd).await else { return Ok(false) };
+    ) -> Result<Before, Ended> {
+        let Some(mut fired) = self.session_hooks().before_tool(call, &cx.cwd).await else {
+            return Ok(Before::Nothing);
+        };
         hooks.heard(&mut fired);
         if cx.cancel.is_cancelled() {
-            return Err(Ended(
-                Ending::Interrupted,
-                Output::error("The user interrupted before this call ran."),
-            ));
+            return Err(Ended::interrupted());
         }
         if let Some(reason) = &hooks.stop {
             let text = format!("Not run: a hook ended the run. {reason}");
@@ -194,14 +227,24 @@ impl Bench {
         if let Some(input) = fired.verdict.updated_input {
             call.input = input;
         }
-        let Some(answer) = fired.verdict.permission else { return Ok(false) };
-        let reason = answer.reason.unwrap_or_else(|| "A hook refused this call.".to_owned());
+        let Some(answer) = fired.verdict.permission else { return Ok(Before::Nothing) };
         match answer.decision {
-            PermissionDecision::Allow => Ok(true),
-            PermissionDecision::Deny => Err(Ended(Ending::Denied, Output::error(reason))),
-            // Nobody is there to be asked, and nothing can be put off.
-            _ => Err(Ended(Ending::Denied, Output::error(nobody_to_ask(&reason)))),
+            PermissionDecision::Allow => Ok(Before::Vouched),
+            PermissionDecision::Deny => {
+                let reason = answer.reason.unwrap_or_else(|| "A hook refused this call.".to_owned());
+                Err(Ended(Ending::Denied, Output::error(reason)))
+            }
+            PermissionDecision::Ask | PermissionDecision::Defer => {
+                Ok(Before::Asks(answer.reason.unwrap_or_else(|| "A hook asks for approval.".to_owned())))
+            }
         }
+    }
+
+    /// The hooks, told how things stand now.
+    fn session_hooks(&self) -> SessionHooks {
+        let mut hooks = self.hooks.clone();
+        hooks.base.permission_mode = Some(self.permissions.mode().name().to_owned());
+        hooks
     }
 
     fn tool(&self, name: &str) -> Option<&Arc<dyn Tool>> {
@@ -210,8 +253,9 @@ impl Bench {
 
     fn cx(&self, call: &Call) -> ToolCx {
         let cwd = self.cwd.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let readable = self.gate.readable(&cwd);
-        ToolCx { call_id: Arc::clone(&call.id), cwd, readable, ..self.cx.clone() }
+        let readable = self.permissions.gate().readable(&cwd);
+        let roots = self.permissions.roots().into();
+        ToolCx { call_id: Arc::clone(&call.id), cwd, roots, readable, ..self.cx.clone() }
     }
 
     /// A call with side effects is on the disk before it begins: after a crash the session knows it may have run.
@@ -237,13 +281,6 @@ fn unreadable(tool: &str, bad: &BadInput) -> Output {
          it in smaller parts.",
         bad.error
     ))
-}
-
-fn nobody_to_ask(why: &str) -> String {
-    format!(
-        "{why} There is nobody to ask in this session, so it was not done. The user can allow it beforehand with a \
-         permission rule (--allowedTools) or a permission mode (--permission-mode)."
-    )
 }
 
 fn crashed(tool: &str, panic: &(dyn Any + Send)) -> Output {

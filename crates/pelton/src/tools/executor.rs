@@ -14,6 +14,7 @@ use pelton_model::BadInput;
 use serde_json::Value;
 
 use super::bench::{Bench, Ending, Finished, HookWords};
+use super::in_order::Line;
 use super::schedule::Schedule;
 use super::tool::Output;
 
@@ -35,6 +36,7 @@ pub struct Call {
 pub struct Executor {
     bench: Arc<Bench>,
     schedule: Schedule,
+    line: Arc<Line>,
     calls: Vec<Call>,
     running: FuturesUnordered<BoxFuture<'static, (usize, Finished)>>,
     finished: Vec<Option<Finished>>,
@@ -46,6 +48,7 @@ impl Executor {
     /// No calls yet.
     pub fn new(bench: Arc<Bench>, running_max: usize) -> Self {
         Self {
+            line: Arc::new(Line::new(bench.permissions.clone())),
             bench,
             schedule: Schedule::new(running_max),
             calls: Vec::new(),
@@ -70,8 +73,9 @@ impl Executor {
         for slot in slots {
             let call = self.calls[slot].clone();
             let bench = Arc::clone(&self.bench);
+            let place = self.line.place(slot);
             started.push(call.clone());
-            self.running.push(async move { (slot, bench.perform(&call).await) }.boxed());
+            self.running.push(async move { (slot, bench.perform(&call, place).await) }.boxed());
         }
         started
     }

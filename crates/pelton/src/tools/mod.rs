@@ -5,6 +5,7 @@ pub mod schedule; // which calls may run together: pure
 pub mod executor; // runs the calls of one answer
 pub mod bench; // one call, from its input to its output
 pub mod builtin; // Read, Write, Edit, Bash, Glob, Grep
+mod in_order; // what calls change, in the order of asking
 pub mod structured; // an answer in the form of a schema
 pub mod file_memory; // which files the session has read
 pub mod process; // children that leave nothing behind

@@ -227,6 +227,11 @@ impl Live<'_> {
                 self.record_result(&call, finished).await?;
             }
             if self.executor.is_drained() {
+                // A refusal can end the run with the last of its calls.
+                if self.cancel.is_cancelled() {
+                    self.interrupted(INTERRUPTED_IN_TOOLS).await?;
+                    return Ok(Tools::Aborted);
+                }
                 // Words of hooks come behind all results: the API wants those first.
                 if !contexts.is_empty() {
                     self.say_as_user(&reminder(&contexts)).await?;
@@ -271,7 +276,12 @@ impl Live<'_> {
                 input: call.input.clone().unwrap_or_default(),
             });
         }
-        self.tell_hooks(finished.hooks).await;
+        let mut words = finished.hooks;
+        let updates = std::mem::take(&mut words.updates);
+        self.tell_hooks(words).await;
+        if !updates.is_empty() {
+            self.events.send(Event::PermissionsChanged(updates.into())).await;
+        }
         let entry = self.session.record_result(&call.id, &finished.output)?;
         self.tell_as_user(entry).await;
         Ok(())
@@ -292,13 +302,8 @@ impl Live<'_> {
         let verdict = fired.verdict;
         let stop = verdict.stop;
         let prevents = stop.is_some();
-        self.tell_hooks(HookWords {
-            contexts: Vec::new(),
-            messages: verdict.messages,
-            stop,
-            runs: fired.runs,
-        })
-        .await;
+        let words = HookWords { messages: verdict.messages, stop, runs: fired.runs, ..HookWords::default() };
+        self.tell_hooks(words).await;
         // Words without a refusal are feedback too: the model has not heard them yet.
         self.stop_feedback =
             verdict.block.or_else(|| (!verdict.contexts.is_empty()).then(|| verdict.contexts.join("\n")));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pelton::host::Host;
 use pelton::limits::ToolLimits;
-use pelton::permission::{Access, Gate, Mode, Readable, Rule, RuleSet, Verdict};
+use pelton::permission::{Access, Gate, HookSays, Mode, Readable, Rule, RuleSet, Verdict};
 use pelton::tools::builtin;
 use pelton::tools::file_memory::FileMemory;
 use pelton::tools::{Output, Progress, ResultBlock, Tool, ToolCx};
@@ -283,7 +283,7 @@ impl Tree {
         let tool: Arc<dyn Tool> = builtin::all().into_iter().find(|tool| tool.spec().name == name).unwrap();
         let gate = Gate::new(Arc::default(), mode, &[self.work()], None);
         let access: Access = tool.access(&input, &cx).unwrap();
-        if gate.judge(name, &access, &cx.cwd, false) != Verdict::Allow {
+        if gate.judge(name, &access, &cx.cwd, HookSays::Nothing) != Verdict::Allow {
             return None;
         }
         let Output { content, .. } = tool.run(input, &cx).await;

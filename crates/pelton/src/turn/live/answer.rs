@@ -45,6 +45,10 @@ impl Live<'_> {
                     if let Some(Answer { origin, .. }) = answer {
                         self.count_withdrawn(&origin.model, &origin.usage);
                     }
+                    if self.bench.refused.is_cancelled() {
+                        // A call was refused, and the run with it: the calls are over, not the answer.
+                        return self.close_calls().await.map(|()| Reply::ToolUse);
+                    }
                     return self.interrupted(INTERRUPTED).await.map(|()| Reply::Aborted);
                 }
                 () = self.executor.advance() => continue,

@@ -1,0 +1,237 @@
+//! What may run in a session, as it stands now: what it started with, and what was changed since.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::gate::Gate;
+use super::rules::{Mode, Rule, RuleSet};
+use super::update::{Behavior, Change, Destination, Update};
+use crate::limits::{DIRECTORIES_ADDED_MAX, RULES_ADDED_MAX};
+
+/// What may run in a session. All clones are one; a change holds from the next judgement on.
+#[derive(Debug, Clone)]
+pub struct Permissions(Arc<Mutex<Standing>>);
+
+#[derive(Debug)]
+struct Standing {
+    /// What the session started with.
+    rules: RuleSet,
+    /// The directory it started in, and its other ones.
+    start: PathBuf,
+    directories: Vec<PathBuf>,
+    home: Option<PathBuf>,
+    mode: Mode,
+    /// What updates brought, in the order they came.
+    added: Vec<(Destination, Behavior, Rule)>,
+    /// All of it together.
+    gate: Arc<Gate>,
+}
+
+/// A change that was not made, because there are too many already.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not changed: a session takes at most {most} {what} on top of those it started with")]
+pub struct TooMany {
+    most: usize,
+    what: &'static str,
+}
+
+impl Permissions {
+    /// `start` is the directory the session starts in; `directories` are further ones.
+    pub fn new(
+        rules: RuleSet,
+        mode: Mode,
+        start: PathBuf,
+        directories: Vec<PathBuf>,
+        home: Option<PathBuf>,
+    ) -> Self {
+        let gate = Arc::new(Gate::new(Arc::default(), mode, &[], None));
+        let mut standing = Standing { rules, start, directories, home, mode, added: Vec::new(), gate };
+        standing.build();
+        Self(Arc::new(Mutex::new(standing)))
+    }
+
+    /// How much runs without asking.
+    pub fn mode(&self) -> Mode {
+        self.with(|standing| standing.mode)
+    }
+
+    /// All rules that hold now.
+    pub fn rules(&self) -> RuleSet {
+        self.with(|standing| standing.all_rules())
+    }
+
+    /// The working directories, the one the session started in first.
+    pub fn roots(&self) -> Vec<PathBuf> {
+        self.with(|standing| standing.roots())
+    }
+
+    /// Judges by what holds now.
+    pub fn gate(&self) -> Arc<Gate> {
+        self.with(|standing| Arc::clone(&standing.gate))
+    }
+
+    /// Makes a change, for the rest of the session.
+    pub fn apply(&self, update: &Update) -> Result<(), TooMany> {
+        self.with(|standing| standing.apply(update))
+    }
+
+    fn with<T>(&self, use_it: impl FnOnce(&mut Standing) -> T) -> T {
+        use_it(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Standing {
+    fn apply(&mut self, update: &Update) -> Result<(), TooMany> {
+        let to = update.destination;
+        match &update.change {
+            Change::AddRules(behavior, rules) => self.add(to, *behavior, rules)?,
+            Change::ReplaceRules(behavior, rules) => {
+                self.added.retain(|(at, what, _)| (*at, *what) != (to, *behavior));
+                self.add(to, *behavior, rules)?;
+            }
+            Change::RemoveRules(behavior, rules) => {
+                self.added
+                    .retain(|(at, what, rule)| (*at, *what) != (to, *behavior) || !rules.contains(rule));
+            }
+            Change::SetMode(mode) => self.mode = *mode,
+            Change::AddDirectories(directories) => {
+                let absolute = directories.iter().map(|directory| self.start.join(directory));
+                let mut wanted = self.directories.clone();
+                for directory in absolute {
+                    if directory != self.start && !wanted.contains(&directory) {
+                        wanted.push(directory);
+                    }
+                }
+                bounded(wanted.len(), DIRECTORIES_ADDED_MAX, "directories")?;
+                self.directories = wanted;
+            }
+            Change::RemoveDirectories(directories) => {
+                let gone =
+                    |here: &Path| directories.iter().any(|directory| self.start.join(directory) == here);
+                let kept = self.directories.iter().filter(|directory| !gone(directory));
+                self.directories = kept.cloned().collect();
+            }
+        }
+        self.build();
+        Ok(())
+    }
+
+    fn add(&mut self, to: Destination, behavior: Behavior, rules: &[Rule]) -> Result<(), TooMany> {
+        let known = |rule: &Rule| {
+            self.added.iter().any(|(at, what, known)| (*at, *what) == (to, behavior) && known == rule)
+        };
+        let mut new: Vec<_> = rules.iter().filter(|rule| !known(rule)).cloned().collect();
+        new.dedup();
+        bounded(self.added.len() + new.len(), RULES_ADDED_MAX, "rules")?;
+        self.added.extend(new.into_iter().map(|rule| (to, behavior, rule)));
+        Ok(())
+    }
+
+    fn build(&mut self) {
+        let rules = Arc::new(self.all_rules());
+        self.gate = Arc::new(Gate::new(rules, self.mode, &self.roots(), self.home.clone()));
+    }
+
+    fn all_rules(&self) -> RuleSet {
+        let mut rules = self.rules.clone();
+        for (_, behavior, rule) in &self.added {
+            match behavior {
+                Behavior::Allow => &mut rules.allow,
+                Behavior::Deny => &mut rules.deny,
+                Behavior::Ask => &mut rules.ask,
+            }
+            .push(rule.clone());
+        }
+        rules
+    }
+
+    fn roots(&self) -> Vec<PathBuf> {
+        std::iter::once(&self.start).chain(&self.directories).cloned().collect()
+    }
+}
+
+fn bounded(count: usize, most: usize, what: &'static str) -> Result<(), TooMany> {
+    if count > most { Err(TooMany { most, what }) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Access, HookSays, Verdict};
+    use super::*;
+
+    fn permissions(allow: &[&str]) -> Permissions {
+        let rules = RuleSet { allow: rules(allow), ..RuleSet::default() };
+        Permissions::new(rules, Mode::Default, "/".into(), Vec::new(), None)
+    }
+
+    fn rules(texts: &[&str]) -> Vec<Rule> {
+        texts.iter().map(|text| text.parse().expect(text)).collect()
+    }
+
+    fn may(permissions: &Permissions, command: &str) -> &'static str {
+        let access = Access::Shell(command.to_owned());
+        match permissions.gate().judge("Bash", &access, Path::new("/"), HookSays::Nothing) {
+            Verdict::Allow => "allow",
+            Verdict::Deny(_) => "deny",
+            Verdict::Ask { .. } => "ask",
+        }
+    }
+
+    fn change(permissions: &Permissions, change: Change) {
+        permissions.apply(&Update::session(change)).unwrap();
+    }
+
+    #[test]
+    fn rules_come_and_go_by_their_destination_and_what_was_there_stays() {
+        let permissions = permissions(&["Bash(make)"]);
+        change(&permissions, Change::AddRules(Behavior::Allow, rules(&["Bash(one)", "Bash(two)"])));
+        let local = Change::AddRules(Behavior::Allow, rules(&["Bash(one)", "Bash(three)"]));
+        permissions.apply(&Update { change: local, destination: Destination::LocalSettings }).unwrap();
+        assert_eq!(["make", "one", "two", "three"].map(|command| may(&permissions, command)), ["allow"; 4]);
+        change(&permissions, Change::RemoveRules(Behavior::Allow, rules(&["Bash(one)", "Bash(make)"])));
+        assert_eq!(may(&permissions, "one"), "allow", "the other destination has it too");
+        assert_eq!(may(&permissions, "make"), "allow", "it was there from the start");
+        change(&permissions, Change::ReplaceRules(Behavior::Allow, rules(&["Bash(four)"])));
+        let now = ["make", "one", "two", "three", "four"].map(|command| may(&permissions, command));
+        assert_eq!(now, ["allow", "allow", "ask", "allow", "allow"]);
+        change(&permissions, Change::AddRules(Behavior::Deny, rules(&["Bash(make)"])));
+        assert_eq!(may(&permissions, "make"), "deny");
+    }
+
+    #[test]
+    fn modes_and_directories_change_what_clones_judge() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = std::fs::canonicalize(dir.path()).unwrap();
+        let (start, other) = (path.join("start"), path.join("other"));
+        std::fs::create_dir(&start).unwrap();
+        std::fs::create_dir(&other).unwrap();
+        let all = Permissions::new(RuleSet::default(), Mode::Default, start.clone(), Vec::new(), None);
+        let clone = all.clone();
+        let edit = |file: PathBuf| {
+            clone.gate().judge("Edit", &Access::Edit(file), &start, HookSays::Nothing) == Verdict::Allow
+        };
+        assert!(!edit(start.join("a")));
+        change(&all, Change::SetMode(Mode::AcceptEdits));
+        assert!(edit(start.join("a")) && !edit(other.join("a")));
+        change(&all, Change::AddDirectories(vec!["../other".into(), other.clone()]));
+        assert!(edit(other.join("a")));
+        change(&all, Change::RemoveDirectories(vec!["../other".into(), other.clone(), start.clone()]));
+        assert!(edit(start.join("a")) && !edit(other.join("a")));
+        assert_eq!(clone.roots(), [start]);
+    }
+
+    #[test]
+    fn there_is_an_end_to_adding() {
+        let permissions = permissions(&[]);
+        let many: Vec<String> = (0..=RULES_ADDED_MAX).map(|n| format!("Bash(a{n})")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        let add = |texts: &[&str]| {
+            permissions.apply(&Update::session(Change::AddRules(Behavior::Allow, rules(texts))))
+        };
+        assert!(add(&many).is_err());
+        assert_eq!(may(&permissions, "a0"), "ask", "all or nothing");
+        add(&many[1..]).unwrap();
+        add(&many[1..2]).expect("known already");
+        assert!(add(&many[..1]).unwrap_err().to_string().contains("rules"));
+    }
+}

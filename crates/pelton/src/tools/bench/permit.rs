@@ -1,0 +1,172 @@
+//! Whether a call may run: rules first, then whoever can be asked about it.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{Bench, Ended, Ending, HookWords, access};
+use crate::hooks::{Fired, PermissionDecision, ToolCall};
+use crate::permission::{Answer, HookSays, Question, Update, Verdict, suggestions};
+use crate::tools::in_order::Place;
+use crate::tools::tool::{Output, Tool, ToolCx};
+
+/// What the model reads when the user says no without a word.
+const REFUSED: &str = "The user does not want this call to run.";
+
+/// What became of a question.
+enum Decided {
+    Answered(Answer),
+    /// What was answered before has settled it.
+    Denied(String),
+    Interrupted,
+    /// Nobody could be asked.
+    Nobody,
+}
+
+impl Bench {
+    /// Ends the call if it may not run. It may have another input afterwards.
+    pub(super) async fn permit(
+        &self,
+        tool: &dyn Tool,
+        call: &mut ToolCall,
+        cx: &ToolCx,
+        hook: HookSays<'_>,
+        hooks: &mut HookWords,
+        place: &mut Place,
+    ) -> Result<(), Ended> {
+        let touches = access(tool, &call.input, cx).map_err(Ended::unusable)?;
+        let judge = || self.permissions.gate().judge(&call.name, &touches, &cx.cwd, hook);
+        let (why, cause) = match judge() {
+            Verdict::Allow => return Ok(()),
+            Verdict::Deny(why) => return Err(self.refuse(call, why, cx, hooks).await),
+            Verdict::Ask { why, cause } => (why, cause),
+        };
+        let question = Question {
+            tool: Arc::from(call.name.as_str()),
+            call: Arc::from(call.id.as_str()),
+            input: call.input.clone(),
+            cwd: cx.cwd.clone(),
+            suggestions: suggestions(&call.name, &touches, &cause),
+            access: touches.clone(),
+            why,
+            cause,
+            agent_id: self.hooks.base.agent_id.clone(),
+        };
+        match self.decided(&question, judge, cx, hooks, place).await {
+            Decided::Answered(Answer::Allow { updated_input, updates }) => {
+                for refused in place.settle(updates.clone()) {
+                    hooks.messages.push(refused.to_string());
+                }
+                hooks.updates.extend(updates);
+                if let Some(input) = updated_input {
+                    call.input = input;
+                }
+                // The user has spoken about this input, but neither they nor a program in their place are above the
+                // rules.
+                let touches = access(tool, &call.input, cx).map_err(Ended::unusable)?;
+                match self.permissions.gate().judge(&call.name, &touches, &cx.cwd, HookSays::Nothing) {
+                    Verdict::Allow | Verdict::Ask { .. } => Ok(()),
+                    Verdict::Deny(why) => Err(self.refuse(call, why, cx, hooks).await),
+                }
+            }
+            Decided::Answered(Answer::Deny { message, interrupt }) => {
+                if interrupt {
+                    self.refused.cancel();
+                    self.submission.cancel();
+                }
+                let message = if message.trim().is_empty() { REFUSED.to_owned() } else { message };
+                Err(Ended(Ending::Denied, Output::error(message)))
+            }
+            Decided::Denied(why) => Err(self.refuse(call, why, cx, hooks).await),
+            Decided::Interrupted => Err(Ended::interrupted()),
+            Decided::Nobody => Err(self.refuse(call, nobody_to_ask(&question.why), cx, hooks).await),
+        }
+    }
+
+    /// Asks whoever can be asked, hooks and people side by side: the first that decides has decided.
+    async fn decided(
+        &self,
+        question: &Question,
+        judge: impl Fn() -> Verdict,
+        cx: &ToolCx,
+        hooks: &mut HookWords,
+        place: &Place,
+    ) -> Decided {
+        let asked = async {
+            let Some(questions) = &self.questions else { return std::future::pending().await };
+            if !questions.takes_many() {
+                place.turn().await;
+                // Answers before this one may have settled it.
+                match judge() {
+                    Verdict::Allow => return Decided::Answered(Answer::allow()),
+                    Verdict::Deny(why) => return Decided::Denied(why),
+                    Verdict::Ask { .. } => {}
+                }
+            }
+            Decided::Answered(questions.ask(question).await)
+        };
+        let wanted = question.suggestions.iter().map(Update::to_json).collect();
+        let told = self.session_hooks();
+        let requested = told.permission_request(&question.tool, &question.input, wanted, &cx.cwd);
+        tokio::pin!(asked, requested);
+        tokio::select! {
+            biased;
+            () = cx.cancel.cancelled() => return Decided::Interrupted,
+            fired = &mut requested => {
+                if let Some(answer) = fired.and_then(|fired| in_the_users_place(fired, hooks)) {
+                    return Decided::Answered(answer);
+                }
+                if self.questions.is_none() {
+                    return Decided::Nobody;
+                }
+            }
+            decided = &mut asked => return decided,
+        }
+        tokio::select! {
+            biased;
+            () = cx.cancel.cancelled() => Decided::Interrupted,
+            decided = &mut asked => decided,
+        }
+    }
+
+    /// A refusal that nobody was asked about.
+    async fn refuse(&self, call: &ToolCall, why: String, cx: &ToolCx, hooks: &mut HookWords) -> Ended {
+        if let Some(mut fired) = self.session_hooks().permission_denied(call, &why, &cx.cwd).await {
+            if fired.verdict.extras.remove("retry") == Some(Value::Bool(true)) {
+                hooks.contexts.push(format!("A hook says that {} may be tried again.", call.name));
+            }
+            hooks.heard(&mut fired);
+        }
+        Ended(Ending::Denied, Output::error(why))
+    }
+}
+
+/// What hooks decided in the place of the user, if they did.
+fn in_the_users_place(mut fired: Fired, hooks: &mut HookWords) -> Option<Answer> {
+    let verdict = &mut fired.verdict;
+    let decision = verdict.permission.take();
+    let updated_input = verdict.updated_input.take();
+    let interrupt = verdict.extras.remove("interrupt") == Some(Value::Bool(true));
+    let mut updates = Vec::new();
+    if let Some(Value::Array(wanted)) = verdict.extras.remove("updatedPermissions") {
+        for update in &wanted {
+            match Update::from_json(update) {
+                Ok(update) => updates.push(update),
+                Err(bad) => verdict.messages.push(format!("PermissionRequest hook: {bad}")),
+            }
+        }
+    }
+    hooks.heard(&mut fired);
+    let decision = decision?;
+    Some(match decision.decision {
+        PermissionDecision::Allow => Answer::Allow { updated_input, updates },
+        _ => Answer::Deny { message: decision.reason.unwrap_or_default(), interrupt },
+    })
+}
+
+fn nobody_to_ask(why: &str) -> String {
+    format!(
+        "{why} There is nobody to ask in this session, so it was not done. The user can allow it beforehand with a \
+         permission rule (--allowedTools) or a permission mode (--permission-mode)."
+    )
+}
