@@ -8,9 +8,11 @@ use pelton::hooks::{HookConfig, Source};
 use pelton::permission::{
     Answer, Asker, Behavior, Cause, Change, Destination, Mode, Question, Questions, Update,
 };
+use pelton::status::{Status, Wait};
 use pelton::{Engine, Event, Options, Terminal};
-use pelton_testkit::{Script, gate, text, tool};
+use pelton_testkit::{Script, Step, When, error, gate, text, tool};
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use crate::probe::Notes;
 use crate::stage::{Stage, holds, last_user_blocks, prompt, pulling, rest, results_in, run, sh, text_of};
@@ -340,7 +342,7 @@ async fn loop_A6_loop_X3_an_interrupt_takes_the_question_back_at_once() {
     let notes = Notes::default();
     let person = Person::who(|_| None);
     let mut engine = engine(&stage, &person, &notes, |_| {});
-    let interrupter = engine.interrupter();
+    let (interrupter, status) = (engine.interrupter(), engine.watch());
     let mut events = engine.submit(prompt("Go."));
     let asked = async {
         holds(|| person.open() == 1).await;
@@ -348,6 +350,8 @@ async fn loop_A6_loop_X3_an_interrupt_takes_the_question_back_at_once() {
         tokio::time::sleep(Duration::from_millis(200)).await;
     };
     let (mut told, ()) = pulling(&mut events, asked).await;
+    let waits = |status: &watch::Receiver<Status>| status.borrow().waits.clone();
+    assert_eq!(waits(&status), [Wait::Permission { call: "toolu_a".into() }]);
     let at = Instant::now();
     interrupter.interrupt();
     told.extend(rest(&mut events).await);
@@ -355,6 +359,7 @@ async fn loop_A6_loop_X3_an_interrupt_takes_the_question_back_at_once() {
     drop(events);
     assert!(took < Duration::from_millis(100), "{took:?}");
     assert_eq!(person.open(), 0);
+    assert!(waits(&status).is_empty());
     let told = crate::stage::Told(told);
     assert_eq!(told.outcome().terminal, Terminal::AbortedToolExecution);
     assert_eq!(told.results(), ["toolu_a", "toolu_b"]);
@@ -378,6 +383,33 @@ async fn letting_go_of_the_stream_takes_the_question_back() {
 }
 
 #[tokio::test]
+async fn loop_P8_a_discarded_answer_takes_its_question_back() {
+    let script = Script::new()
+        .step(Step::reply([
+            look("asked"),
+            gate("asked"),
+            text("half a te").fragments(2).after(1, error("overloaded_error", "")),
+        ]))
+        .step(Step::reply([text("Done.")]).when(When::any().model("claude-haiku-4-5")));
+    let stage = Stage::new(script).await;
+    let notes = Notes::default();
+    let person = Person::who(|_| None);
+    let mut engine = engine(&stage, &person, &notes, |options| {
+        ask_about_looks(options);
+        options.fallback_models = vec!["claude-haiku-4-5".to_owned()];
+    });
+    let mut events = engine.submit(prompt("Go."));
+    let (mut told, ()) = pulling(&mut events, holds(|| person.open() == 1)).await;
+    stage.model.open("asked");
+    told.extend(rest(&mut events).await);
+    let told = crate::stage::Told(told);
+    assert_eq!(told.assert_completed().text, "Done.");
+    assert_eq!(person.open(), 0);
+    assert!(notes.begun().is_empty() && told.results().is_empty());
+    stage.assert_all_played();
+}
+
+#[tokio::test]
 async fn loop_X3_loop_E6_a_refusal_may_end_the_run() {
     // With the answer complete, and in the middle of it.
     for script in [
@@ -397,7 +429,6 @@ async fn loop_X3_loop_E6_a_refusal_may_end_the_run() {
         run(&mut engine, "Calm down.").await.assert_completed();
         let request = stage.request(2);
         assert_eq!(results_in(&request)[0], ("toolu_a".to_owned(), true, "Stop it.".to_owned()));
-        assert_eq!(results_in(&request).len(), 2);
         let words = text_of(&json!(last_user_blocks(&request)));
         assert!(words.contains("[Request interrupted by user for tool use]"), "{words}");
         assert!(notes.begun().is_empty());

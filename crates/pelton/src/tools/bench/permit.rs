@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::{Bench, Ended, Ending, HookWords, access};
 use crate::hooks::{Fired, PermissionDecision, ToolCall};
 use crate::permission::{Answer, HookSays, Question, Update, Verdict, suggestions};
+use crate::status::Wait;
 use crate::tools::in_order::Place;
 use crate::tools::tool::{Output, Tool, ToolCx};
 
@@ -103,6 +104,7 @@ impl Bench {
                     Verdict::Ask { .. } => {}
                 }
             }
+            let _wait = self.hooks.board.wait(Wait::Permission { call: Arc::clone(&question.call) });
             Decided::Answered(questions.ask(question).await)
         };
         let wanted = question.suggestions.iter().map(Update::to_json).collect();
