@@ -148,6 +148,9 @@ pub(crate) struct RunArgs {
     /// Stop when this much is spent, in US dollars
     #[arg(long, value_name = "USD", allow_negative_numbers = true)]
     pub max_budget_usd: Option<f64>,
+    /// Never pass --max-budget-usd, not even by the call that reaches it: answers are kept as short as what is left affords
+    #[arg(long, requires = "max_budget_usd")]
+    pub strict_budget: bool,
     /// Bring the answer as JSON that fits this schema
     #[arg(long, value_name = "SCHEMA")]
     pub json_schema: Option<String>,

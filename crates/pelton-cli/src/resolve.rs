@@ -75,6 +75,7 @@ fn resolved(
     }
     permissions(&mut options, args, env, &settings)?;
     options.max_budget_usd = budget(args)?;
+    options.strict_budget = args.strict_budget;
     options.prices = settings.prices.into_iter().collect();
     options.json_schema = schema(args)?;
     options.limits.turns_max = match args.max_turns {

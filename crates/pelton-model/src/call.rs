@@ -83,6 +83,8 @@ async fn run(road: Arc<Road>, ask: Ask, steps: Sender<Step>) {
             request_id: failure.error.request_id,
         };
         steps.send(Step::Retry(notice)).await;
+        // Nothing is sent before that is read: whoever pays can still say no.
+        steps.taken().await;
         sit_out(&road, wait, &steps).await;
     }
 }

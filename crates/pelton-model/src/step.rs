@@ -32,7 +32,7 @@ pub enum Step {
     Delta(Delta),
     /// A content block is complete. Comes before the delta that carries the block's own stop event.
     Block(Block),
-    /// The attempt failed, another follows.
+    /// The attempt failed, another follows. It is not sent before the call is polled again.
     Retry(Notice),
     /// The wait before another attempt goes on. Comes every [`HEARTBEAT`].
     Waiting {

@@ -68,6 +68,24 @@ impl<T> Sender<T> {
     }
 }
 
+impl<T> Sender<T> {
+    /// Waits until everything handed over was taken: whoever takes it can still drop the stream before the function
+    /// goes on.
+    pub async fn taken(&self) {
+        poll_fn(|cx| {
+            let mut queue = lock(&self.queue);
+            if queue.closed || queue.items.is_empty() {
+                return Poll::Ready(());
+            }
+            if !queue.waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
+                queue.waiting.push(cx.waker().clone());
+            }
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
 impl<T> Clone for Sender<T> {
     fn clone(&self) -> Self {
         Self { queue: Arc::clone(&self.queue) }
@@ -174,6 +192,24 @@ mod tests {
         assert_eq!(items.next().await, Some(1));
         assert_eq!(items.next().await, Some(2));
         assert_eq!(items.next().await, Some(3));
+    }
+
+    #[tokio::test]
+    async fn a_function_can_wait_until_what_it_made_was_taken() {
+        let went_on = AtomicUsize::new(0);
+        let mut items = stream(3, |out| async {
+            let out = out;
+            out.send(1).await;
+            out.send(2).await;
+            out.taken().await;
+            went_on.fetch_add(1, Ordering::Relaxed);
+            out.send(3).await;
+        });
+        assert_eq!(items.next().await, Some(1));
+        assert_eq!(items.next().await, Some(2));
+        assert_eq!(went_on.load(Ordering::Relaxed), 0, "it can be dropped here");
+        assert_eq!(items.next().await, Some(3));
+        assert_eq!(items.next().await, None);
     }
 
     #[tokio::test]

@@ -10,7 +10,7 @@ use crate::event::{Denial, ModelUsage};
 use crate::turn::Transition;
 
 /// The lasting sums of a session.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Account {
     pub by_model: BTreeMap<String, ModelUsage>,
 }

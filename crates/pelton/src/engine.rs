@@ -12,12 +12,11 @@ use futures::Stream;
 use pelton_model::stream::{Sender, stream};
 use pelton_model::{Ask, Client, Prefix, catalogue};
 use pelton_wire::content::Block;
-use pelton_wire::usage::Usage;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::account::{Account, Tally};
+use crate::account::Tally;
 use crate::compact::Room;
 use crate::context::{Surroundings, git_branch, tools_json};
 use crate::event::{Event, Init};
@@ -37,8 +36,9 @@ use crate::tools::file_memory::FileMemory;
 use crate::tools::structured::{BadSchema, StructuredOutput};
 use crate::tools::{Progress, Report, Tool, ToolCx};
 use crate::transcript::TranscriptError;
-use crate::turn::budget::Purse;
+use crate::turn::budget::Policy;
 use crate::turn::live::{LastReply, Live};
+use crate::turn::spending::Spending;
 use crate::turn::{Terminal, run};
 
 pub use interrupt::Interrupter;
@@ -51,11 +51,10 @@ pub struct Engine {
     /// The question without its messages: the same bytes for the whole session.
     question: Ask,
     session: Session,
-    account: Account,
     structured: Option<Arc<StructuredOutput>>,
     hooks: Arc<Hooks>,
     /// The money, shared with whoever works for this session.
-    purse: Arc<Mutex<Purse>>,
+    spending: Arc<Spending>,
     permissions: Permissions,
     /// Where the next call starts.
     cwd: PathBuf,
@@ -111,10 +110,11 @@ impl Engine {
         options.model = catalogue::resolve(&options.model);
         options.fallback_models = fallbacks(&options);
         options.limits.fallbacks_max = options.fallback_models.len() as u8;
-        let unpriced = |model: &&String| catalogue::cost(model, &Usage::default(), &options.prices).is_none();
-        if options.max_budget_usd.is_some()
-            && let Some(model) =
-                std::iter::once(&options.model).chain(&options.fallback_models).find(unpriced)
+        let policy = if options.strict_budget { Policy::Strict } else { Policy::Likely };
+        let spending = Spending::new(options.max_budget_usd, policy, options.prices.clone());
+        let mut models = std::iter::once(&options.model).chain(&options.fallback_models);
+        if spending.is_capped()
+            && let Some(model) = models.find(|model| !spending.knows(model))
         {
             return Err(StartError::NoPrice { model: model.clone() });
         }
@@ -128,11 +128,10 @@ impl Engine {
         Ok(Self {
             structured,
             hooks: Arc::new(Hooks::new(std::mem::take(&mut options.hooks))),
-            purse: Arc::new(Mutex::new(Purse::new(options.max_budget_usd))),
+            spending,
             client,
             question,
             session: Session::new(&options),
-            account: Account::default(),
             permissions: Permissions::new(
                 options.rules.clone(),
                 options.mode,
@@ -257,7 +256,6 @@ impl Engine {
         let bench = Arc::new(self.bench(cancel, reports_in));
         let mut live = Live {
             session: &mut self.session,
-            account: &mut self.account,
             client: &self.client,
             question: self.question.clone(),
             tools: self.options.tools.clone(),
@@ -265,12 +263,11 @@ impl Engine {
             fallbacks: self.options.fallback_models.iter().cloned().collect(),
             room: room(&self.options),
             shaper: self.options.shaper.as_ref(),
-            purse: &self.purse,
-            prices: &self.options.prices,
+            spending: Arc::clone(&self.spending),
             turn: 0,
             stop_feedback: None,
             stop_hook_active: false,
-            reserved: None,
+            paid: None,
             limits: &self.options.limits,
             board: self.board.clone(),
             executor: Executor::new(Arc::clone(&bench), self.options.tool_calls_running_max),

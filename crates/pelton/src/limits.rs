@@ -17,6 +17,10 @@ pub const WINDOW_TOKENS_UNKNOWN_MODEL: u64 = 200_000;
 pub const FALLBACK_MODELS_MAX: usize = 3;
 /// Tokens that must be left of the window for an answer before the model is asked.
 pub const ANSWER_TOKENS_MIN: u64 = 3_000;
+/// Tokens an answer must be able to have before a call is worth its prompt, where money bounds them.
+pub const OUTPUT_TOKENS_AFFORDED_MIN: u32 = 1_024;
+/// Tokens a server may add to a prompt by itself: what it tells the model about tools, and what frames messages.
+pub const PROMPT_TOKENS_UNSEEN_MAX: u64 = 1_024;
 /// One line of the transcript. A longer one is written by reference, never read whole.
 pub const TRANSCRIPT_LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
 

@@ -41,8 +41,12 @@ pub struct Options {
     /// Models to ask when that one does not answer, in this order, for the rest of a submission. At most
     /// [`FALLBACK_MODELS_MAX`](crate::limits::FALLBACK_MODELS_MAX) count.
     pub fallback_models: Vec<String>,
-    /// B1: the most the session may spend, in US dollars.
+    /// B1: the most the session may spend, in US dollars, sub-agents and side calls included.
     pub max_budget_usd: Option<f64>,
+    /// The cap is never passed, not even by calls in flight: the most a call can cost is set aside before it is sent,
+    /// and its answer is kept as short as what is left affords. Calls may have to wait for each other, and an answer
+    /// that broke off counts as if it had been written to its end.
+    pub strict_budget: bool,
     /// Prices of models the catalogue does not know, or knows wrongly.
     pub prices: Vec<(String, Prices)>,
     /// The context window, if it is not the one the catalogue says.
@@ -139,6 +143,7 @@ impl Options {
             model: Self::DEFAULT_MODEL.to_owned(),
             fallback_models: Vec::new(),
             max_budget_usd: None,
+            strict_budget: false,
             prices: Vec::new(),
             window_tokens: None,
             shaper: Arc::new(LocalShaper),

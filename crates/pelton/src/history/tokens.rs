@@ -1,7 +1,7 @@
 //! Estimates for what the model has not counted yet. The model's own figures replace them after every answer.
 
 /// Bytes of JSON text per token. English prose has about four characters per token; code, JSON and escapes fewer.
-const BYTES_PER_TOKEN: usize = 4;
+pub(super) const BYTES_PER_TOKEN: usize = 4;
 
 /// What an image costs at the common resolution limit, whatever its bytes.
 const IMAGE_TOKENS: u32 = 1_600;

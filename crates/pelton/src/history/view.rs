@@ -11,6 +11,7 @@ use pelton_wire::usage::Usage;
 
 use super::entry::{CallId, Entry, EntryId, Kind, Piece};
 use super::repair::{left_out, stand_in, without_media};
+use super::tokens::BYTES_PER_TOKEN;
 
 /// What the model sees of a conversation.
 #[derive(Debug, Clone, Default)]
@@ -94,6 +95,16 @@ impl View {
     /// About how many tokens the messages cost, system prompt and tools included once the model has counted them.
     pub fn tokens(&self) -> u64 {
         self.counted + self.estimated
+    }
+
+    /// The most tokens of it that no model has counted: no token is shorter than a byte.
+    pub fn uncounted_tokens_max(&self) -> u64 {
+        self.estimated.saturating_mul(BYTES_PER_TOKEN as u64)
+    }
+
+    /// Tokens the model has counted itself; 0 before its first answer, and after parts were left out.
+    pub fn counted_tokens(&self) -> u64 {
+        self.counted
     }
 
     /// Calls that have no result yet.

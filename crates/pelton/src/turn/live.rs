@@ -2,28 +2,27 @@
 //! whoever watches. Decides nothing.
 
 mod answer; // one answer while it streams
+mod money; // what it may cost, and did
 mod recover; // what is done about errors, between two trips
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use pelton_model::catalogue::Prices;
 use pelton_model::stream::Sender;
-use pelton_model::{Ask, Client, ModelError, World, catalogue};
+use pelton_model::{Ask, Client, ModelError, World};
 use pelton_wire::stop::StopReason;
-use pelton_wire::usage::Usage;
 use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::budget::{Purse, Reserved};
 use super::decide::{
     Blocked, Compaction, Failure, Gauges, Limits, Reply, Terminal, Tools, Transition, Verdict,
 };
 use super::hands::{Fit, Hands};
-use crate::account::{Account, Tally};
+use super::spending::{InFlight, Spending};
+use crate::account::Tally;
 use crate::compact::{Room, Shaper};
 use crate::event::{Denial, Event, LoopEvent, LoopKind, ToolStarted};
 use crate::history::{Entry, EntryId};
@@ -42,12 +41,10 @@ const INTERRUPTED_IN_TOOLS: &str = "[Request interrupted by user for tool use]";
 /// A submission in progress. Borrows the lasting parts of the engine, owns what ends with it.
 pub(crate) struct Live<'a> {
     pub session: &'a mut Session,
-    pub account: &'a mut Account,
     pub client: &'a Client,
     pub limits: &'a Limits,
     pub shaper: &'a dyn Shaper,
-    pub purse: &'a Mutex<Purse>,
-    pub prices: &'a [(String, Prices)],
+    pub spending: Arc<Spending>,
     pub world: Arc<dyn World>,
     /// The question without its messages. A model that is given up is given up for this submission only.
     pub question: Ask,
@@ -74,8 +71,8 @@ pub(crate) struct Live<'a> {
     pub stop_feedback: Option<String>,
     /// It goes on only because a stop hook wanted it.
     pub stop_hook_active: bool,
-    /// Money set aside for the call that is being made.
-    pub reserved: Option<Reserved>,
+    /// The money of the call that is being made.
+    pub paid: Option<Box<InFlight>>,
 }
 
 /// What the newest trip to the model left behind, for what comes next and for the result.
@@ -127,7 +124,7 @@ impl Hands for Live<'_> {
             self.note(LoopKind::Ladder, reason).await;
             return Fit::Blocked(Blocked::ContextFull);
         }
-        if self.reserve().await { Fit::Ready } else { Fit::Blocked(Blocked::Budget) }
+        if self.set_aside().await { Fit::Ready } else { Fit::Blocked(Blocked::Budget) }
     }
 
     async fn ask(&mut self) -> Reply {
@@ -138,8 +135,6 @@ impl Hands for Live<'_> {
         let asked_at = self.world.monotonic();
         let reply = self.stream_answer().await;
         self.tally.duration_api += self.world.monotonic().saturating_sub(asked_at);
-        // A call that brought no usage cost nothing that anybody told us of.
-        self.settle(0.0);
         self.board.counted(self.session.history.view().tokens(), self.tally.usage.output_tokens);
         self.board.enter(if matches!(reply, Ok(Reply::ToolUse)) {
             Phase::ToolExec
@@ -349,45 +344,6 @@ impl Live<'_> {
         *self.tally.loop_events.entry(kind.name()).or_default() += 1;
         self.session.note(kind.name(), &reason, self.turn);
         self.events.send(Event::Loop(LoopEvent { kind, reason, turn: self.turn })).await;
-    }
-
-    /// Sets money aside for the next call, if there is any left.
-    async fn reserve(&mut self) -> bool {
-        let likely = self.likely_cost();
-        self.reserved = self.purse.lock().unwrap_or_else(PoisonError::into_inner).reserve(likely);
-        if self.reserved.is_none() {
-            self.note(LoopKind::Budget, "the money is spent, or set aside for calls in flight".to_owned())
-                .await;
-        }
-        self.reserved.is_some()
-    }
-
-    /// The prompt's price, and as much output as answers had so far.
-    fn likely_cost(&self) -> f64 {
-        let answers = u64::from(self.turn.max(1));
-        let usage = Usage {
-            input_tokens: self.session.history.view().tokens(),
-            output_tokens: self.tally.usage.output_tokens / answers,
-            ..Usage::default()
-        };
-        catalogue::cost(&self.question.model, &usage, self.prices).unwrap_or_default()
-    }
-
-    fn settle(&mut self, cost_usd: f64) {
-        if let Some(reserved) = self.reserved.take() {
-            self.purse.lock().unwrap_or_else(PoisonError::into_inner).settle(reserved, cost_usd);
-        }
-    }
-
-    /// Counts what an attempt consumed that brought nothing.
-    fn count_withdrawn(&mut self, model: &str, usage: &Usage) {
-        self.tally.usage.add(usage);
-        let cost = self.account.answered(model, usage, self.prices).unwrap_or_default();
-        self.purse.lock().unwrap_or_else(PoisonError::into_inner).spend(cost);
-    }
-
-    fn is_over_budget(&self) -> bool {
-        self.purse.lock().unwrap_or_else(PoisonError::into_inner).is_spent()
     }
 }
 

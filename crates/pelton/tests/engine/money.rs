@@ -2,11 +2,11 @@
 
 use pelton::{Engine, Event, StartError, Terminal};
 use pelton_model::catalogue::{Prices, Rates};
-use pelton_testkit::{Script, Step, gate, text, tool};
-use serde_json::json;
+use pelton_testkit::{Fault, Script, Step, gate, text, tool};
+use serde_json::{Value, json};
 
 use crate::probe::Notes;
-use crate::stage::{Stage, notes, results_in, run};
+use crate::stage::{Stage, Told, notes, results_in, run};
 
 /// Round prices: a dollar for a million of anything that was not cached.
 fn round_prices() -> Prices {
@@ -134,4 +134,104 @@ async fn the_cost_is_the_sum_of_all_usage_at_its_prices() {
     let model = &outcome.by_model[MODEL];
     assert!((model.cost_usd.unwrap() - expected).abs() < 1e-12);
     stage.assert_all_played();
+}
+
+/// The most a request can cost at the round prices: every byte a token, written to the cache, in the dearest place.
+fn worst_usd(request: &Value) -> f64 {
+    let bytes =
+        ["system", "tools", "messages"].map(|part| request[part].to_string().len()).iter().sum::<usize>();
+    let tokens = request["max_tokens"].as_u64().unwrap();
+    (2.0 * bytes as f64 + 10.0 * tokens as f64) / 1e6
+}
+
+fn budget_notes(told: &Told) -> Vec<&str> {
+    let reason = |event: &'_ Event| matches!(event, Event::Loop(told) if told.kind.name() == "budget");
+    told.0
+        .iter()
+        .filter(|event| reason(event))
+        .map(|event| match event {
+            Event::Loop(told) => told.reason.as_str(),
+            _ => unreachable!(),
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn loop_B1_a_strict_cap_shortens_answers_and_then_refuses_the_call() {
+    let mut script = Script::new();
+    for _ in 0..20 {
+        // It writes as much as it may when it is short of it, as models do.
+        script = script.step(priced(Step::reply([tool("Glob", json!({"pattern": "*"}))]), 2_000, 1_500));
+    }
+    let stage = Stage::new(script).await;
+    let mut engine = stage.engine_with(|options| {
+        options.prices = vec![(MODEL.to_owned(), round_prices())];
+        options.max_budget_usd = Some(0.15);
+        options.strict_budget = true;
+        options.max_output_tokens = Some(6_000);
+    });
+
+    let told = run(&mut engine, "Go.").await;
+
+    let outcome = told.outcome();
+    assert_eq!(outcome.terminal, Terminal::BudgetExhausted, "{outcome:#?}");
+    assert!(outcome.cost_usd <= 0.15, "{}", outcome.cost_usd);
+    let asked: Vec<u64> =
+        (1..=stage.request_count()).map(|nth| stage.request(nth)["max_tokens"].as_u64().unwrap()).collect();
+    assert_eq!(asked[0], 6_000, "there is enough for the first");
+    assert!(asked.last().unwrap() < &6_000 && asked.iter().all(|tokens| *tokens >= 1_024), "{asked:?}");
+    assert!(asked.is_sorted_by(|one, next| one >= next), "{asked:?}");
+    // Each could have cost all it may, and the cap would have held.
+    let mut spent = 0.0;
+    for nth in 1..=stage.request_count() {
+        // What was counted already is no longer measured in bytes.
+        let most = if nth == 1 { worst_usd(&stage.request(nth)) } else { asked[nth - 1] as f64 / 1e5 };
+        assert!(spent + most <= 0.15, "request {nth}: {spent} + {most}");
+        spent += 0.017;
+    }
+    let notes = budget_notes(&told);
+    assert_eq!(notes.len(), stage.request_count() + 1, "every decision is told: {notes:#?}");
+    assert!(notes.iter().any(|note| note.contains("at most")), "{notes:#?}");
+    assert!(notes.last().unwrap().contains("not enough money"), "{notes:#?}");
+}
+
+#[tokio::test]
+async fn loop_B1_a_broken_answer_is_paid_for_before_another_is_asked() {
+    let cut = || priced(Step::reply([text("Half an answ")]), 100_000, 10).fault(Fault::cut_after_events(4));
+    for (strict, cap, requests) in [(false, 0.15, 2), (false, 0.95, 3), (true, 0.15, 1)] {
+        let script = Script::new().step(cut()).step(cut()).reply([text("Done.")]);
+        let stage = Stage::new(script).await;
+        let mut engine = stage.engine_with(|options| {
+            options.prices = vec![(MODEL.to_owned(), round_prices())];
+            options.max_budget_usd = Some(cap);
+            options.strict_budget = strict;
+            options.max_output_tokens = Some(8_000);
+        });
+        let told = run(&mut engine, "Go.").await;
+        assert_eq!(stage.request_count(), requests, "strict: {strict}, cap: {cap}");
+        let outcome = told.outcome();
+        if requests == 3 {
+            told.assert_completed();
+            assert!(outcome.cost_usd > 0.2, "{}", outcome.cost_usd);
+        } else {
+            assert_eq!(outcome.terminal, Terminal::BudgetExhausted, "{outcome:#?}");
+            assert!(budget_notes(&told).iter().any(|note| note.contains("ask again")));
+        }
+    }
+}
+
+#[tokio::test]
+async fn money_of_a_call_that_was_dropped_is_free_again() {
+    let script = Script::new().reply([text("One."), gate("never")]).reply([text("Two.")]);
+    let stage = Stage::new(script).await;
+    let mut engine = stage.engine_with(|options| {
+        options.max_budget_usd = Some(0.05);
+        options.strict_budget = false;
+    });
+    {
+        let mut events = engine.submit(crate::stage::prompt("Go."));
+        crate::stage::until(&mut events, |event| matches!(event, Event::Delta(_))).await;
+    }
+    // Set aside for a call that is no more, it would be waited for for ever.
+    run(&mut engine, "Again.").await.assert_completed();
 }

@@ -33,7 +33,8 @@ impl Live<'_> {
     pub(super) async fn stream_answer(&mut self) -> Result<Reply, TranscriptError> {
         let messages = self.session.history.view_mut().request();
         let files_known = self.bench.cx.files.now();
-        let mut call = self.client.call(Ask { messages, ..self.question.clone() });
+        let max_tokens = self.max_tokens();
+        let mut call = self.client.call(Ask { messages, max_tokens, ..self.question.clone() });
         let mut answer = None;
         let mut wait: Option<Waiting> = None;
         loop {
@@ -42,9 +43,7 @@ impl Live<'_> {
                 biased;
                 () = self.cancel.cancelled() => {
                     drop(call);
-                    if let Some(Answer { origin, .. }) = answer {
-                        self.count_withdrawn(&origin.model, &origin.usage);
-                    }
+                    self.pay_for_what_was_given_up();
                     if self.bench.refused.is_cancelled() {
                         // A call was refused, and the run with it: the calls are over, not the answer.
                         return self.close_calls().await.map(|()| Reply::ToolUse);
@@ -64,6 +63,9 @@ impl Live<'_> {
                     self.events.send(Event::Requesting).await;
                 }
                 Some(Step::Started(started)) => {
+                    if let Some(paid) = &mut self.paid {
+                        paid.started(&started.model, &started.usage);
+                    }
                     answer = Some(Answer { origin: Arc::new(origin(&started)), held: Vec::new() });
                     self.events.send(Event::Started(started)).await;
                 }
@@ -79,8 +81,13 @@ impl Live<'_> {
                 }
                 Some(Step::Retry(notice)) => {
                     // What the failed attempt consumed was consumed, though nothing of it is kept.
-                    if let Some(Answer { origin, .. }) = answer.take() {
-                        self.count_withdrawn(&origin.model, &origin.usage);
+                    answer = None;
+                    if !self.pay_again(&notice).await {
+                        drop(call);
+                        if let Some(paid) = self.paid.take() {
+                            paid.unsent();
+                        }
+                        return Ok(Reply::OverBudget);
                     }
                     wait = self.waits_for_retry(&notice);
                     self.retry(notice).await;
@@ -222,8 +229,10 @@ impl Live<'_> {
         files_known: Moment,
     ) -> Result<Reply, TranscriptError> {
         self.tally.usage.add(&reply.usage);
-        let cost = self.account.answered(&reply.model, &reply.usage, self.prices);
-        self.settle(cost.unwrap_or_default());
+        let cut_by_money = self.is_cut_by_money();
+        if let Some(paid) = self.paid.take() {
+            paid.answered(reply);
+        }
         self.session.history.view_mut().counted(reply.context_usage());
         self.last.stop_reason = Some(reply.stop_reason.clone());
         if let Some(error) = &reply.cut {
@@ -239,7 +248,7 @@ impl Live<'_> {
                 self.ask_next_model().await;
             }
         }
-        if self.is_over_budget() {
+        if self.spending.is_spent() {
             self.note(LoopKind::Budget, "the money is spent".to_owned()).await;
             self.close_calls().await?;
             return Ok(Reply::OverBudget);
@@ -254,7 +263,7 @@ impl Live<'_> {
             StopReason::MaxTokens => {
                 let caps = catalogue::caps(&self.question.model);
                 let more = caps.is_some_and(|caps| caps.output_max > reply.max_tokens);
-                self.truncated(more && reply.max_tokens <= LOW_OUTPUT_TOKENS_MAX).await
+                self.truncated(more && !cut_by_money && reply.max_tokens <= LOW_OUTPUT_TOKENS_MAX).await
             }
             StopReason::ContextWindowExceeded => self.truncated(false).await,
             StopReason::PauseTurn => Reply::Paused,
@@ -280,6 +289,7 @@ impl Live<'_> {
     }
 
     async fn failed(&mut self, error: ModelError) -> Reply {
+        self.pay_for_failure(&error);
         let reply = self.meaning(&error);
         if let Reply::Withheld(_) | Reply::Repairable { .. } | Reply::Fallback = reply {
             self.note(LoopKind::Withheld, error.to_string()).await;

@@ -1,0 +1,279 @@
+//! The money of a tree of agents behind one lock: the purse, the account, and the prices. Whoever asks a model goes
+//! through [`Spending::set_aside`]; what comes back is one call's money, which is settled however the call ends.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pelton_model::catalogue::{self, Prices};
+use pelton_model::{Ask, ErrorKind, ModelError, Notice, Reply, Speed, TransportErrorKind};
+use pelton_wire::usage::Usage;
+use tokio::sync::Notify;
+
+use super::budget::{Answer, Policy, Purse, Quote, Reserved, likely_usage};
+use crate::account::Account;
+use crate::event::ModelUsage;
+
+/// The money of a tree of agents.
+#[derive(Debug)]
+pub(crate) struct Spending {
+    money: Mutex<Money>,
+    /// Told whenever a call in flight has ended.
+    freed: Notify,
+    prices: Vec<(String, Prices)>,
+}
+
+#[derive(Debug)]
+struct Money {
+    purse: Purse,
+    account: Account,
+}
+
+/// What is known of a call before it is sent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Forecast<'a> {
+    /// What is asked; its messages do not matter.
+    pub ask: &'a Ask,
+    /// About how many tokens the prompt has.
+    pub prompt_tokens: u64,
+    /// The most tokens it can have.
+    pub prompt_tokens_max: u64,
+    /// What the call before it consumed.
+    pub last: Option<&'a Usage>,
+}
+
+/// What became of the wish to send a call.
+pub(crate) enum Wish {
+    /// It may be sent.
+    Granted(Box<InFlight>),
+    /// Calls in flight may leave enough for it.
+    Later(String),
+    /// Too little is left.
+    Refused(String),
+}
+
+impl Spending {
+    pub fn new(cap_usd: Option<f64>, policy: Policy, prices: Vec<(String, Prices)>) -> Arc<Self> {
+        let money = Money { purse: Purse::new(cap_usd, policy), account: Account::default() };
+        Arc::new(Self { money: Mutex::new(money), freed: Notify::new(), prices })
+    }
+
+    /// Whether there is a cap.
+    pub fn is_capped(&self) -> bool {
+        self.money().purse.cap_usd().is_some()
+    }
+
+    /// Whether the cap is reached.
+    pub fn is_spent(&self) -> bool {
+        self.money().purse.is_spent()
+    }
+
+    /// Whether a cap can be kept with this model.
+    pub fn knows(&self, model: &str) -> bool {
+        catalogue::cost(model, &Usage::default(), &self.prices).is_some()
+    }
+
+    /// What everything cost, as far as prices are known.
+    pub fn cost_usd(&self) -> f64 {
+        self.money().account.cost_usd()
+    }
+
+    /// What was consumed, by model.
+    pub fn by_model(&self) -> BTreeMap<String, ModelUsage> {
+        self.money().account.by_model.clone()
+    }
+
+    /// Sets money aside for a call, if there is enough now.
+    pub fn set_aside(self: &Arc<Self>, forecast: Forecast<'_>) -> Wish {
+        let mut money = self.money();
+        let quote = self.quote(forecast, money.purse.mean_output_tokens());
+        let told = state(&money.purse);
+        let answer = money.purse.ask(&quote);
+        drop(money);
+        match answer {
+            Answer::Granted(reserved) => Wish::Granted(Box::new(InFlight {
+                spending: Arc::clone(self),
+                wanted: quote.output_tokens_max,
+                told,
+                reserved: Some(reserved),
+                model: forecast.ask.model.clone(),
+                started: None,
+            })),
+            Answer::Later => Wish::Later(format!("waits until calls in flight have ended: {told}")),
+            Answer::Refused => Wish::Refused(format!("not enough money for another call: {told}")),
+        }
+    }
+
+    /// Returns when a call in flight has ended. Take the future before you ask, so that no end is missed.
+    pub fn freed(&self) -> impl Future<Output = ()> + '_ {
+        self.freed.notified()
+    }
+
+    fn quote(&self, forecast: Forecast<'_>, mean_output_tokens: u64) -> Quote {
+        let Forecast { ask, prompt_tokens, prompt_tokens_max, last } = forecast;
+        let fast = ask.speed == Speed::Fast;
+        let price = |usage: Usage| {
+            let usage = Usage { speed: fast.then(|| "fast".to_owned()), ..usage };
+            // With a cap, a model without a price is never asked.
+            catalogue::cost(&ask.model, &usage, &self.prices).unwrap_or_default()
+        };
+        // Nobody says beforehand where the model will run, and one place is dearer.
+        let dearest = |usage: Usage| price(Usage { inference_geo: Some("us".to_owned()), ..usage });
+        let plain = Usage { input_tokens: prompt_tokens_max, ..Usage::default() };
+        let written = Usage { cache_creation_input_tokens: prompt_tokens_max, ..Usage::default() };
+        let prompt_usd_max = dearest(plain.clone()).max(dearest(written));
+        const MILLION: u64 = 1_000_000;
+        let answered = dearest(Usage { output_tokens: MILLION, ..plain.clone() });
+        Quote {
+            likely_usd: price(likely_usage(last, prompt_tokens, mean_output_tokens)),
+            prompt_usd_max,
+            output_token_usd: (answered - dearest(plain)) / MILLION as f64,
+            output_tokens_max: ask.max_tokens,
+        }
+    }
+
+    fn money(&self) -> MutexGuard<'_, Money> {
+        // Sums are changed by functions that cannot panic: a poisoned lock guards whole sums.
+        self.money.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The money of one call. Dropped before it is settled, it counts what is known to have been consumed; where the cap is
+/// strict, all that may have been.
+#[derive(Debug)]
+pub(crate) struct InFlight {
+    spending: Arc<Spending>,
+    /// Taken when it is settled.
+    reserved: Option<Reserved>,
+    /// The tokens the answer should be able to have.
+    wanted: u32,
+    /// How the purse stood when it was granted.
+    told: String,
+    /// The model that was asked.
+    model: String,
+    /// What the newest attempt has consumed, as far as the server said.
+    started: Option<(String, Usage)>,
+}
+
+impl InFlight {
+    /// The most tokens the answer may have.
+    pub fn max_tokens(&self) -> u32 {
+        self.reserved.as_ref().map_or(self.wanted, |reserved| reserved.output_tokens_max)
+    }
+
+    /// Whether the answer must be shorter than it should be.
+    pub fn is_lowered(&self) -> bool {
+        self.max_tokens() < self.wanted
+    }
+
+    /// What was set aside, and how the purse stood, in words.
+    pub fn in_words(&self) -> String {
+        let usd = self.reserved.as_ref().map_or(0.0, Reserved::usd);
+        let lowered = match self.is_lowered() {
+            true => format!(" for an answer of at most {} tokens", self.max_tokens()),
+            false => String::new(),
+        };
+        format!("set aside ${usd:.6}{lowered}: {}", self.told)
+    }
+
+    /// An attempt has begun to answer.
+    pub fn started(&mut self, model: &str, usage: &Usage) {
+        self.started = Some((model.to_owned(), usage.clone()));
+    }
+
+    /// An attempt has failed. Tells what it consumed, and whether another may be sent.
+    pub fn failed_once(&mut self, notice: &Notice) -> (Option<Usage>, bool) {
+        let free = self.started.is_none() && is_free(notice.status, &notice.kind);
+        let (usage, cost) = self.count_started();
+        let mut money = self.spending.money();
+        let Some(reserved) = &self.reserved else { return (usage, true) };
+        let cost = match money.purse.policy() {
+            // It may have written all it was allowed to, though none of it arrived.
+            Policy::Strict if !free => cost.max(reserved.usd()),
+            _ => cost,
+        };
+        let may = money.purse.again(reserved, cost);
+        (usage, may)
+    }
+
+    /// The call has brought an answer. Of one that was cut, the server has not said all it consumed.
+    pub fn answered(mut self, reply: &Reply) {
+        self.started = None;
+        let cost = self.count(&reply.model, &reply.usage);
+        self.spending.money().purse.answered(reply.usage.output_tokens);
+        self.settle(if reply.cut.is_some() { self.at_most(cost) } else { cost });
+    }
+
+    /// The call has failed for good. Tells what it consumed.
+    pub fn failed(mut self, error: &ModelError) -> Option<Usage> {
+        let free = self.started.is_none() && is_free(error.status, &error.kind);
+        let (usage, cost) = self.count_started();
+        self.settle(if free { cost } else { self.at_most(cost) });
+        usage
+    }
+
+    /// The call was given up. Tells what it consumed, as far as the server said.
+    pub fn given_up(mut self) -> Option<Usage> {
+        let (usage, cost) = self.count_started();
+        self.settle(self.at_most(cost));
+        usage
+    }
+
+    /// The call was not sent.
+    pub fn unsent(mut self) {
+        self.settle(0.0);
+    }
+
+    /// What a call whose end nobody knows is taken to have cost.
+    fn at_most(&self, known_usd: f64) -> f64 {
+        match (self.spending.money().purse.policy(), &self.reserved) {
+            (Policy::Strict, Some(reserved)) => known_usd.max(reserved.usd()),
+            _ => known_usd,
+        }
+    }
+
+    fn count_started(&mut self) -> (Option<Usage>, f64) {
+        match self.started.take() {
+            Some((model, usage)) => {
+                let cost = self.count(&model, &usage);
+                (Some(usage), cost)
+            }
+            None => (None, 0.0),
+        }
+    }
+
+    fn count(&self, model: &str, usage: &Usage) -> f64 {
+        let prices = &self.spending.prices;
+        let cost = self.spending.money().account.answered(model, usage, prices);
+        // A server may call the model by a name that nobody knows the price of.
+        cost.or_else(|| catalogue::cost(&self.model, usage, prices)).unwrap_or_default()
+    }
+
+    fn settle(&mut self, cost_usd: f64) {
+        if let Some(reserved) = self.reserved.take() {
+            self.spending.money().purse.settle(reserved, cost_usd);
+            self.spending.freed.notify_waiters();
+        }
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        if self.reserved.is_some() {
+            let (_, cost) = self.count_started();
+            self.settle(self.at_most(cost));
+        }
+    }
+}
+
+/// Whether an attempt that brought nothing cost nothing: the server refused it, or it never got there.
+fn is_free(status: Option<u16>, kind: &ErrorKind) -> bool {
+    use TransportErrorKind::{BadUrl, Dns, Proxy, Refused, Tls};
+    status.is_some_and(|status| status >= 400)
+        || matches!(kind, ErrorKind::Connection(Refused | Dns | Tls | Proxy | BadUrl))
+}
+
+fn state(purse: &Purse) -> String {
+    let of_cap = purse.cap_usd().map(|cap| format!(" of ${cap}")).unwrap_or_default();
+    let (spent, reserved) = (purse.spent_usd(), purse.reserved_usd());
+    format!("${spent:.6}{of_cap} spent, ${reserved:.6} set aside for calls in flight")
+}
