@@ -62,11 +62,11 @@ async fn work(args: &DemoArgs, said: &RunArgs, env: &Env, folder: &Path) -> Resu
     print.shows_progress = people_watch;
 
     // The server must outlive the run.
-    let (mut options, _model) = match &args.model {
+    let (mut options, payer, _model) = match &args.model {
         Some(model) => {
-            let mut options = resolve::options(said, env)?;
+            let (mut options, payer) = resolve::options(said, env)?;
             options.model.clone_from(model);
-            (options, None)
+            (options, Some(payer), None)
         }
         None => {
             let script = script::of(args.fault);
@@ -77,7 +77,7 @@ async fn work(args: &DemoArgs, said: &RunArgs, env: &Env, folder: &Path) -> Resu
             let mut options = resolve::options_for(said, &env.without(&SETTINGS), endpoint)?;
             // The scripted model is next door, whatever proxy leads out of the house.
             options.transport = Arc::new(HttpTransport::new(HttpOptions::default()));
-            (options, Some(model))
+            (options, None, Some(model))
         }
     };
     at_home(&mut options, folder)?;
@@ -86,7 +86,7 @@ async fn work(args: &DemoArgs, said: &RunArgs, env: &Env, folder: &Path) -> Resu
         tell(&format!("In:   {}", folder.display()));
     }
     let prompt = Prompt::text(TASK).map_err(|error| Fail::new(error.to_string()))?;
-    let ran = headless::submit(Started::new(options)?, prompt, &print).await?;
+    let ran = headless::submit(Started::new(options, payer)?, prompt, &print).await?;
     let code = ran.exit(Asker::Demo)?;
     if ran.ending.is_some() {
         return Ok(code);

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::args::{self, OutputFormat, RunArgs};
 use crate::fail::{Fail, tell};
-use crate::resolve::{self, Env};
+use crate::resolve::{self, Env, Payer};
 use crate::signals::{Ending, Signals};
 use crate::stdin;
 
@@ -51,7 +51,8 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
 
 /// Everything that can go wrong before the model is asked.
 async fn start(args: &RunArgs, env: &Env) -> Result<(Started, Prompt), Fail> {
-    let started = Started::new(resolve::options(args, env)?)?;
+    let (options, payer) = resolve::options(args, env)?;
+    let started = Started::new(options, Some(payer))?;
     let prompt = stdin::prompt(args).await?;
     let prompt = Prompt::text(prompt).map_err(|error| Fail::new(error.to_string()))?;
     Ok((started, prompt))
@@ -115,20 +116,27 @@ pub(crate) fn shown(format: OutputFormat, verbose: bool, partial: bool, env: &En
 pub(crate) struct Started {
     engine: Engine,
     world: Arc<dyn World>,
+    server: Server,
+}
+
+/// What was asked, for those who want to know why it did not answer.
+struct Server {
     base_url: String,
+    /// `None`: it takes no money.
+    payer: Option<Payer>,
 }
 
 impl Started {
-    pub fn new(options: Options) -> Result<Self, Fail> {
+    pub fn new(options: Options, payer: Option<Payer>) -> Result<Self, Fail> {
         let world = Arc::clone(&options.world);
-        let base_url = options.endpoint.base_url.clone();
+        let server = Server { base_url: options.endpoint.base_url.clone(), payer };
         let engine = Engine::new(options).map_err(|error| {
             Fail::at_start(match error {
                 StartError::Directory { .. } => format!("{error} (check that it exists and may be read)"),
                 error => error.to_string(),
             })
         })?;
-        Ok(Self { engine, world, base_url })
+        Ok(Self { engine, world, server })
     }
 }
 
@@ -138,7 +146,7 @@ pub(crate) struct Ran {
     pub ending: Option<Ending>,
     pub transcript: Option<PathBuf>,
     written: Result<(), WriteError>,
-    base_url: String,
+    server: Server,
     session: Uuid,
 }
 
@@ -158,7 +166,7 @@ pub(crate) async fn submit(
     print_options: &PrintOptions,
 ) -> Result<Ran, Fail> {
     let mut signals = Signals::listen()?;
-    let Started { mut engine, world, base_url } = started;
+    let Started { mut engine, world, server } = started;
     let interrupter = engine.interrupter();
     let (session, transcript) = (engine.session_id(), engine.transcript_file());
     let streams = streams();
@@ -205,7 +213,7 @@ pub(crate) async fn submit(
     // Also when there was nothing left to write, so that no write has failed.
     let written =
         written.and_then(|()| if nobody_reads { Err(std::io::ErrorKind::BrokenPipe.into()) } else { Ok(()) });
-    Ok(Ran { outcome, ending, transcript, written, base_url, session })
+    Ok(Ran { outcome, ending, transcript, written, server, session })
 }
 
 /// On terminals, which are one terminal most often, the order of words and notices matters; elsewhere it matters more
@@ -280,7 +288,7 @@ impl Ran {
 
     fn cause(&self, outcome: &Outcome, asker: Asker) -> String {
         if let Some(error) = &outcome.error {
-            return format!("{error}{}", way_out(error, &self.base_url));
+            return format!("{error}{}", way_out(error, &self.server));
         }
         if !outcome.errors.is_empty() {
             let more = match (outcome.terminal, asker) {
@@ -308,9 +316,12 @@ impl Ran {
 }
 
 /// What the user can do about it.
-fn way_out(error: &ModelError, base_url: &str) -> String {
+fn way_out(error: &ModelError, server: &Server) -> String {
+    let base_url = &server.base_url;
     match &error.kind {
-        ErrorKind::Authentication => ": check ANTHROPIC_API_KEY (or ANTHROPIC_AUTH_TOKEN)".to_owned(),
+        ErrorKind::Authentication | ErrorKind::Permission => {
+            server.payer.as_ref().map(|payer| format!(": {}", payer.way_out())).unwrap_or_default()
+        }
         ErrorKind::NotFound if error.message.to_lowercase().contains("model") => {
             format!(": check --model and that {base_url} serves it")
         }

@@ -3,6 +3,7 @@
 
 mod credentials; // who pays
 mod env; // what the process was given
+mod helper; // the program that prints a key
 mod layers; // which settings files count, and what of them
 mod limits; // how often, how long, how much
 mod models; // which models, and how hard they try
@@ -19,7 +20,7 @@ use pelton::settings::Settings;
 use pelton::transcript::find_session;
 use pelton_model::{Endpoint, HttpTransport};
 
-use self::credentials::credentials;
+pub(crate) use self::credentials::Payer;
 pub(crate) use self::env::Env;
 use self::limits::limits;
 use self::network::{endpoint, http_options};
@@ -28,15 +29,16 @@ use self::sessions::{resumed, sessions};
 use crate::args::RunArgs;
 use crate::fail::Fail;
 
-/// Everything the engine needs to know.
-pub(crate) fn options(args: &RunArgs, env: &Env) -> Result<Options, Fail> {
+/// Everything the engine needs to know, and who pays for it.
+pub(crate) fn options(args: &RunArgs, env: &Env) -> Result<(Options, Payer), Fail> {
     let cwd = working_directory()?;
     let settings = layers::settings(args, env, &cwd)?;
     let env = env.clone().with(&settings.env);
-    let (auth, api_key_source) = credentials(&env)?;
-    let mut options = resolved(args, &env, settings, &cwd, endpoint(&env, auth)?)?;
-    options.api_key_source = api_key_source;
-    Ok(options)
+    let payer = Payer::found(&env, &settings)?;
+    let mut options = resolved(args, &env, settings, &cwd, endpoint(&env)?)?;
+    options.api_key_source = payer.source();
+    payer.pay_at(&mut options.endpoint, &env, &cwd, &options.transport, &options.world)?;
+    Ok((options, payer))
 }
 
 /// The same, for a server that is known already, and whatever settings there are.

@@ -9,7 +9,8 @@ use crate::fail::Fail;
 
 const DEFAULT_BASE_URL: &str = "https://api.anthropic.com";
 
-pub(super) fn endpoint(env: &Env, auth: Auth) -> Result<Endpoint, Fail> {
+/// The server, without who pays.
+pub(super) fn endpoint(env: &Env) -> Result<Endpoint, Fail> {
     let base_url = env.get("ANTHROPIC_BASE_URL").unwrap_or(DEFAULT_BASE_URL).trim();
     let host = base_url.strip_prefix("https://").or_else(|| base_url.strip_prefix("http://"));
     if host.is_none_or(|host| host.is_empty() || host.starts_with(['/', ':', '?', '#'])) {
@@ -18,7 +19,7 @@ pub(super) fn endpoint(env: &Env, auth: Auth) -> Result<Endpoint, Fail> {
              without /v1/messages)"
         )));
     }
-    let mut endpoint = Endpoint::new(base_url, auth);
+    let mut endpoint = Endpoint::new(base_url, Auth::None);
     if let Some(headers) = env.get("ANTHROPIC_CUSTOM_HEADERS") {
         for line in headers.lines().filter(|line| !line.trim().is_empty()) {
             let (name, value) = line.split_once(':').ok_or_else(|| {
