@@ -33,6 +33,7 @@ use crate::status::{Board, Phase, Status};
 use crate::tools::bench::Bench;
 use crate::tools::executor::Executor;
 use crate::tools::file_memory::FileMemory;
+use crate::tools::schedule::Terms;
 use crate::tools::structured::{BadSchema, StructuredOutput};
 use crate::tools::{Progress, Report, Tool, ToolCx};
 use crate::transcript::TranscriptError;
@@ -254,6 +255,8 @@ impl Engine {
         }
         let (reports_in, reports) = mpsc::channel(REPORTS_QUEUED_MAX);
         let bench = Arc::new(self.bench(cancel, reports_in));
+        let terms =
+            Terms { running_max: self.options.tool_calls_running_max, siblings: self.options.siblings };
         let mut live = Live {
             session: &mut self.session,
             client: &self.client,
@@ -270,9 +273,9 @@ impl Engine {
             paid: None,
             limits: &self.options.limits,
             board: self.board.clone(),
-            executor: Executor::new(Arc::clone(&bench), self.options.tool_calls_running_max),
+            executor: Executor::new(Arc::clone(&bench), terms),
             bench: Arc::clone(&bench),
-            running_max: self.options.tool_calls_running_max,
+            terms,
             reports,
             events: events.clone(),
             cancel: cancel.clone(),

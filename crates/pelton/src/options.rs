@@ -19,6 +19,7 @@ use crate::host::Host;
 use crate::limits::{TOOL_CALLS_RUNNING_MAX, ToolLimits};
 use crate::permission::{Mode, Questions, RuleSet};
 use crate::tools::file_memory::FileMemory;
+use crate::tools::schedule::Siblings;
 use crate::tools::{Tool, builtin};
 use crate::transcript::{Disk, Durability, Loaded, RealDisk};
 use crate::turn::Limits;
@@ -67,6 +68,8 @@ pub struct Options {
     pub json_schema: Option<Value>,
     /// How many read-only calls run at once.
     pub tool_calls_running_max: usize,
+    /// Whether a call that fails cancels others of the same answer.
+    pub siblings: Siblings,
     /// How much runs without asking.
     pub mode: Mode,
     /// What is allowed, asked for and denied by name.
@@ -154,6 +157,7 @@ impl Options {
             tools: builtin::all(),
             json_schema: None,
             tool_calls_running_max: TOOL_CALLS_RUNNING_MAX,
+            siblings: Siblings::default(),
             mode: Mode::Default,
             rules: RuleSet::default(),
             questions: None,

@@ -43,6 +43,8 @@ pub enum Ending {
     Unusable,
     /// The user interrupted.
     Interrupted,
+    /// Another call of the answer failed, and that cancels this one.
+    Cancelled,
     /// It was not run because the conversation cannot be recorded.
     Unrecorded,
     /// It brought the structured output.

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
+use futures::future::{AbortHandle, Abortable, BoxFuture};
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use pelton_model::BadInput;
@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::bench::{Bench, Ending, Finished, HookWords};
 use super::in_order::Line;
-use super::schedule::Schedule;
+use super::schedule::{End, Schedule, Terms};
 use super::tool::Output;
 
 /// How long a cancelled call may take to say what it has. Tools are told first; after that they are dropped.
@@ -38,7 +38,10 @@ pub struct Executor {
     schedule: Schedule,
     line: Arc<Line>,
     calls: Vec<Call>,
-    running: FuturesUnordered<BoxFuture<'static, (usize, Finished)>>,
+    /// Nothing comes of those that were cancelled.
+    running: FuturesUnordered<BoxFuture<'static, Option<(usize, Finished)>>>,
+    /// The way to cancel each, once it has begun.
+    aborts: Vec<Option<AbortHandle>>,
     finished: Vec<Option<Finished>>,
     /// The next result to hand out: results leave in the order of asking.
     next: usize,
@@ -46,13 +49,14 @@ pub struct Executor {
 
 impl Executor {
     /// No calls yet.
-    pub fn new(bench: Arc<Bench>, running_max: usize) -> Self {
+    pub fn new(bench: Arc<Bench>, terms: Terms) -> Self {
         Self {
             line: Arc::new(Line::new(bench.permissions.clone())),
             bench,
-            schedule: Schedule::new(running_max),
+            schedule: Schedule::new(terms),
             calls: Vec::new(),
             running: FuturesUnordered::new(),
+            aborts: Vec::new(),
             finished: Vec::new(),
             next: 0,
         }
@@ -62,7 +66,9 @@ impl Executor {
     pub fn add(&mut self, call: Call) {
         self.schedule.add(self.bench.safety(&call));
         self.calls.push(call);
+        self.aborts.push(None);
         self.finished.push(None);
+        self.close_cancelled();
     }
 
     /// Starts what may start, and says which calls those are. They make progress only while
@@ -75,7 +81,10 @@ impl Executor {
             let bench = Arc::clone(&self.bench);
             let place = self.line.place(slot);
             started.push(call.clone());
-            self.running.push(async move { (slot, bench.perform(&call, place).await) }.boxed());
+            let (abort, registration) = AbortHandle::new_pair();
+            self.aborts[slot] = Some(abort);
+            let performed = async move { (slot, bench.perform(&call, place).await) };
+            self.running.push(Abortable::new(performed, registration).map(Result::ok).boxed());
         }
         started
     }
@@ -83,10 +92,14 @@ impl Executor {
     /// Waits until a call ends; never returns while none runs. Cancel-safe.
     pub async fn advance(&mut self) {
         match self.running.next().await {
-            Some((slot, finished)) => {
-                self.schedule.finish(slot);
-                self.finished[slot] = Some(finished);
+            Some(Some((slot, finished))) => {
+                let failed = finished.output.is_error && finished.ending != Ending::Interrupted;
+                self.schedule.finish(slot, if failed { End::Failed } else { End::Well });
+                // One that ended while it was being cancelled was cancelled.
+                self.finished[slot].get_or_insert(finished);
+                self.close_cancelled();
             }
+            Some(None) => {}
             None => std::future::pending().await,
         }
     }
@@ -101,7 +114,7 @@ impl Executor {
 
     /// How many calls run now.
     pub fn running(&self) -> usize {
-        self.running.len()
+        self.schedule.running()
     }
 
     /// Whether every result was handed out.
@@ -143,6 +156,27 @@ impl Executor {
             finished.get_or_insert_with(|| Finished {
                 output: Output::error("The user interrupted before this call had a result."),
                 ending: Ending::Interrupted,
+                hooks: HookWords::default(),
+            });
+        }
+    }
+
+    /// P5: ends and answers the calls that the failure of another one cancels.
+    fn close_cancelled(&mut self) {
+        for (slot, failed) in self.schedule.take_cancelled() {
+            match &self.aborts[slot] {
+                Some(abort) => abort.abort(),
+                // It never stands in the line, so nobody waits for it.
+                None => drop(self.line.place(slot)),
+            }
+            let Call { id, tool, .. } = &self.calls[failed];
+            let text = format!(
+                "Cancelled: {tool} ({id}) failed, and this call was made together with it. Make it again if it is still \
+                 wanted."
+            );
+            self.finished[slot] = Some(Finished {
+                output: Output::error(text),
+                ending: Ending::Cancelled,
                 hooks: HookWords::default(),
             });
         }

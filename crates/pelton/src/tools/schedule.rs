@@ -1,12 +1,50 @@
-//! Which calls may start now: readers together, everything else alone and in order. Pure.
+//! Which calls may start now: readers together, everything else alone and in order; and which a failure cancels. Pure.
 
 use super::tool::Safety;
+
+/// How the calls of one answer run together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Terms {
+    /// How many run at once, at least one.
+    pub running_max: usize,
+    /// Whom a failure cancels.
+    pub siblings: Siblings,
+}
+
+/// P5: whom a failed call cancels among the others of the same answer. A call has failed when the model is told an
+/// error: it could not be tried, was not allowed, crashed, or said so itself, as Bash does of a command that exits with
+/// another code than zero. What the user interrupts has not failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Siblings {
+    /// Nobody: an error is an answer like any other.
+    #[default]
+    Never,
+    /// When it may have changed something: the calls behind it that would change something, too. Calls that only look
+    /// cancel nobody and are not cancelled.
+    SideEffects,
+    /// All of them, also those that run.
+    Any,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// With a result.
+    Well,
+    /// With an error.
+    Failed,
+}
 
 /// The calls of one answer and how far they are. A slot is a call's place in the order of asking.
 #[derive(Debug, Clone)]
 pub struct Schedule {
     calls: Vec<(Safety, State)>,
-    running_max: usize,
+    terms: Terms,
+    /// The first call whose failure cancels others.
+    failed: Option<usize>,
+    /// Those it has cancelled, as far as nobody asked yet.
+    cancelled: Vec<usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,34 +52,43 @@ enum State {
     Waiting,
     Running,
     Done,
+    Cancelled,
+}
+
+impl State {
+    fn is_over(self) -> bool {
+        matches!(self, Self::Done | Self::Cancelled)
+    }
 }
 
 impl Schedule {
-    /// No calls yet; at most `running_max` (at least one) will run at once.
-    pub fn new(running_max: usize) -> Self {
-        Self { calls: Vec::new(), running_max: running_max.max(1) }
+    /// No calls yet.
+    pub fn new(terms: Terms) -> Self {
+        let terms = Terms { running_max: terms.running_max.max(1), ..terms };
+        Self { calls: Vec::new(), terms, failed: None, cancelled: Vec::new() }
     }
 
     /// Adds a call behind those already there.
     pub fn add(&mut self, safety: Safety) -> usize {
         self.calls.push((safety, State::Waiting));
+        self.cancel_siblings();
         self.calls.len() - 1
     }
 
     /// Marks the calls that may start now as running and returns their slots.
     pub fn start(&mut self) -> Vec<usize> {
         let mut started = Vec::new();
-        let mut running = self.calls.iter().filter(|(_, state)| *state == State::Running).count();
-        let mut all_before_done = true;
+        let mut running = self.running();
+        let mut all_before_over = true;
         for (slot, (safety, state)) in self.calls.iter_mut().enumerate() {
             let alone = *safety == Safety::Alone;
-            if *state == State::Waiting && running < self.running_max && (!alone || all_before_done) {
+            if *state == State::Waiting && running < self.terms.running_max && (!alone || all_before_over) {
                 *state = State::Running;
                 running += 1;
                 started.push(slot);
             }
-            if *state != State::Done {
-                all_before_done = false;
+            if !state.is_over() {
+                all_before_over = false;
                 if alone {
                     // Nothing overtakes a call that may change things.
                     break;
@@ -51,21 +98,45 @@ impl Schedule {
         started
     }
 
-    /// A call has ended.
-    pub fn finish(&mut self, slot: usize) {
-        if let Some((_, state)) = self.calls.get_mut(slot) {
-            *state = State::Done;
+    /// A call has ended. One that was cancelled meanwhile stays so.
+    pub fn finish(&mut self, slot: usize, end: End) {
+        let Some((safety, state)) = self.calls.get_mut(slot).filter(|(_, state)| !state.is_over()) else {
+            return;
+        };
+        *state = State::Done;
+        let cancels = match self.terms.siblings {
+            Siblings::Never => false,
+            Siblings::SideEffects => *safety == Safety::Alone,
+            Siblings::Any => true,
+        };
+        if end == End::Failed && cancels && self.failed.is_none() {
+            self.failed = Some(slot);
+            self.cancel_siblings();
         }
+    }
+
+    /// The calls cancelled since the last time, each with the one whose failure did it. They must not go on.
+    pub fn take_cancelled(&mut self) -> Vec<(usize, usize)> {
+        let Some(failed) = self.failed else { return Vec::new() };
+        std::mem::take(&mut self.cancelled).into_iter().map(|slot| (slot, failed)).collect()
+    }
+
+    /// How many calls run.
+    pub fn running(&self) -> usize {
+        self.calls.iter().filter(|(_, state)| *state == State::Running).count()
     }
 
     /// Whether every call has ended.
     pub fn is_done(&self) -> bool {
-        self.calls.iter().all(|(_, state)| *state == State::Done)
+        self.calls.iter().all(|(_, state)| state.is_over())
     }
 
     /// Whether a call that may change something has begun.
     pub fn has_touched_anything(&self) -> bool {
-        self.calls.iter().any(|(safety, state)| *safety == Safety::Alone && *state != State::Waiting)
+        let touched = |(safety, state): &(Safety, State)| {
+            *safety == Safety::Alone && matches!(state, State::Running | State::Done)
+        };
+        self.calls.iter().any(touched)
     }
 
     /// How many calls there are.
@@ -77,6 +148,21 @@ impl Schedule {
     pub fn is_empty(&self) -> bool {
         self.calls.is_empty()
     }
+
+    fn cancel_siblings(&mut self) {
+        let Some(failed) = self.failed else { return };
+        for (slot, (safety, state)) in self.calls.iter_mut().enumerate() {
+            let hit = match self.terms.siblings {
+                Siblings::Never => false,
+                Siblings::SideEffects => slot > failed && *safety == Safety::Alone,
+                Siblings::Any => true,
+            };
+            if hit && !state.is_over() {
+                *state = State::Cancelled;
+                self.cancelled.push(slot);
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -86,7 +172,11 @@ mod tests {
     use proptest::prelude::*;
 
     fn schedule(calls: &[Safety], running_max: usize) -> Schedule {
-        let mut schedule = Schedule::new(running_max);
+        with(calls, Terms { running_max, siblings: Siblings::Never })
+    }
+
+    fn with(calls: &[Safety], terms: Terms) -> Schedule {
+        let mut schedule = Schedule::new(terms);
         for safety in calls {
             schedule.add(*safety);
         }
@@ -97,12 +187,12 @@ mod tests {
     fn readers_start_together_and_a_writer_waits_for_them() {
         let mut schedule = schedule(&[Shared, Shared, Alone, Shared], 10);
         assert_eq!(schedule.start(), [0, 1]);
-        schedule.finish(1);
+        schedule.finish(1, End::Well);
         assert!(schedule.start().is_empty());
-        schedule.finish(0);
+        schedule.finish(0, End::Well);
         assert_eq!(schedule.start(), [2]);
         assert!(schedule.start().is_empty(), "the reader behind a writer waits");
-        schedule.finish(2);
+        schedule.finish(2, End::Well);
         assert_eq!(schedule.start(), [3]);
     }
 
@@ -112,7 +202,7 @@ mod tests {
         assert_eq!(schedule.start(), [0]);
         schedule.add(Shared);
         assert!(schedule.start().is_empty());
-        schedule.finish(0);
+        schedule.finish(0, End::Well);
         assert_eq!(schedule.start(), [1]);
         schedule.add(Shared);
         assert_eq!(schedule.start(), [2], "joins the running reader");
@@ -123,11 +213,11 @@ mod tests {
         let mut schedule = schedule(&[Shared, Alone], 10);
         schedule.start();
         assert!(!schedule.has_touched_anything());
-        schedule.finish(0);
+        schedule.finish(0, End::Well);
         assert!(!schedule.has_touched_anything());
         schedule.start();
         assert!(schedule.has_touched_anything());
-        schedule.finish(1);
+        schedule.finish(1, End::Well);
         assert!(schedule.has_touched_anything());
     }
 
@@ -135,11 +225,100 @@ mod tests {
     fn the_cap_holds() {
         let mut schedule = schedule(&[Shared; 5], 2);
         assert_eq!(schedule.start(), [0, 1]);
-        schedule.finish(0);
+        schedule.finish(0, End::Well);
         assert_eq!(schedule.start(), [2]);
     }
 
+    #[test]
+    fn a_failure_cancels_whom_the_policy_says() {
+        let calls = [Shared, Shared, Alone, Shared, Alone];
+        for (siblings, failed, expected) in [
+            (Siblings::Never, 1, vec![]),
+            (Siblings::SideEffects, 1, vec![]),
+            (Siblings::SideEffects, 2, vec![4]),
+            (Siblings::Any, 1, vec![0, 2, 3, 4]),
+            (Siblings::Any, 2, vec![3, 4]),
+        ] {
+            let mut schedule = with(&calls, Terms { running_max: 10, siblings });
+            for slot in 0..failed {
+                schedule.start();
+                if failed == 2 {
+                    schedule.finish(slot, End::Well);
+                }
+            }
+            schedule.start();
+            schedule.finish(failed, End::Failed);
+            let cancelled: Vec<usize> = schedule.take_cancelled().into_iter().map(|(slot, _)| slot).collect();
+            assert_eq!(cancelled, expected, "{siblings:?}, {failed}");
+        }
+    }
+
     proptest! {
+        #[test]
+        fn loop_P5_whatever_fails_and_when_only_those_the_policy_names_are_cancelled(
+            kinds in prop::collection::vec((any::<bool>(), any::<bool>()), 1..16),
+            siblings in prop::sample::select(vec![Siblings::Never, Siblings::SideEffects, Siblings::Any]),
+            running_max in 1usize..6,
+            at_first in 0usize..16,
+            picks in prop::collection::vec(any::<prop::sample::Index>(), 64),
+        ) {
+            let safety = |slot: usize| if kinds[slot].0 { Shared } else { Alone };
+            let mut schedule = Schedule::new(Terms { running_max, siblings });
+            let (mut running, mut ran, mut cancelled) = (Vec::new(), Vec::new(), Vec::new());
+            let mut first_failure = None;
+            let mut picks = picks.iter();
+            // Some calls are there from the beginning, the others come while those run.
+            let mut coming = 0..kinds.len();
+            for _ in 0..at_first.min(kinds.len()) {
+                schedule.add(safety(coming.next().unwrap()));
+            }
+            loop {
+                running.extend(schedule.start());
+                for (slot, by) in schedule.take_cancelled() {
+                    prop_assert_eq!(Some(by), first_failure);
+                    running.retain(|running| *running != slot);
+                    cancelled.push(slot);
+                }
+                if !running.is_empty() {
+                    let slot: usize = running.remove(picks.next().map_or(0, |pick| pick.index(running.len())));
+                    ran.push(slot);
+                    let failed = kinds[slot].1;
+                    let counts = match siblings {
+                        Siblings::Never => false,
+                        Siblings::SideEffects => safety(slot) == Alone,
+                        Siblings::Any => true,
+                    };
+                    if failed && counts && first_failure.is_none() {
+                        first_failure = Some(slot);
+                    }
+                    schedule.finish(slot, if failed { End::Failed } else { End::Well });
+                } else if let Some(slot) = coming.next() {
+                    schedule.add(safety(slot));
+                } else if schedule.is_done() {
+                    break;
+                } else {
+                    prop_assert!(false, "stuck");
+                }
+            }
+            for (slot, by) in schedule.take_cancelled() {
+                prop_assert_eq!(Some(by), first_failure);
+                cancelled.push(slot);
+            }
+            for slot in 0..kinds.len() {
+                let (ran, gone) = (ran.contains(&slot), cancelled.contains(&slot));
+                prop_assert!(ran != gone, "each ends once, one way or the other");
+                let named = first_failure.is_some_and(|failed| match siblings {
+                    Siblings::Never => false,
+                    Siblings::SideEffects => slot > failed && safety(slot) == Alone,
+                    Siblings::Any => true,
+                });
+                prop_assert!(!gone || named);
+                if let (Some(failed), Siblings::SideEffects) = (first_failure, siblings) {
+                    prop_assert!(slot <= failed || safety(slot) == Shared || gone, "a writer behind it never runs");
+                }
+            }
+        }
+
         #[test]
         fn loop_P3_any_order_of_ending_keeps_writers_alone_and_runs_all(
             kinds in prop::collection::vec(any::<bool>(), 0..20),
@@ -167,7 +346,7 @@ mod tests {
                     prop_assert!(!overtaken || running.iter().all(|slot| *slot < earlier));
                 }
                 let index = picks.next().map_or(0, |pick| pick.index(running.len()));
-                schedule.finish(running.remove(index));
+                schedule.finish(running.remove(index), End::Well);
             }
             prop_assert_eq!(ran.len(), kinds.len());
         }

@@ -30,6 +30,7 @@ use crate::session::Session;
 use crate::status::{Board, Phase};
 use crate::tools::bench::{Bench, Ending, Finished, HookWords};
 use crate::tools::executor::{Call, Executor};
+use crate::tools::schedule::Terms;
 use crate::tools::structured::StructuredOutput;
 use crate::tools::{Report, Tool};
 use crate::transcript::TranscriptError;
@@ -56,7 +57,7 @@ pub(crate) struct Live<'a> {
     pub fallbacks: VecDeque<String>,
     pub room: Room,
     pub bench: Arc<Bench>,
-    pub running_max: usize,
+    pub terms: Terms,
     pub executor: Executor,
     pub reports: mpsc::Receiver<(Arc<str>, Report)>,
     pub events: Sender<Event>,
@@ -129,7 +130,7 @@ impl Hands for Live<'_> {
 
     async fn ask(&mut self) -> Reply {
         self.turn += 1;
-        self.executor = Executor::new(Arc::clone(&self.bench), self.running_max);
+        self.executor = Executor::new(Arc::clone(&self.bench), self.terms);
         self.last = LastReply::default();
         self.board.asks(&self.question.model, self.turn, self.session.history.view().tokens());
         let asked_at = self.world.monotonic();
@@ -374,7 +375,7 @@ fn together(endings: &[Ending]) -> Tools {
         Tools::Structured
     } else if endings.contains(&Ending::Misstructured) {
         Tools::Misstructured
-    } else if endings.iter().all(|ending| *ending == Ending::Unusable) {
+    } else if endings.iter().all(|ending| matches!(ending, Ending::Unusable | Ending::Cancelled)) {
         Tools::Unusable
     } else {
         Tools::Done

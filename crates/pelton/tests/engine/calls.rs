@@ -1,12 +1,18 @@
 //! What happens to tool calls.
 
-use pelton::permission::Mode;
+use std::time::{Duration, Instant};
+
+use futures::future::BoxFuture;
+use pelton::permission::{Answer, Asker, Mode, Question, Questions};
+use pelton::tools::schedule::Siblings;
 use pelton::{Event, Terminal};
-use pelton_testkit::{Part, Script, Step, text, tool, tool_with_json};
+use pelton_testkit::{Part, Script, Step, gate, text, tool, tool_with_json};
 use serde_json::json;
 
 use crate::probe::{Note, Notes};
-use crate::stage::{Stage, is_result_of, is_start_of, lines, results_in, run, sh};
+use crate::stage::{
+    Stage, holds, is_result_of, is_start_of, lines, prompt, pulling, rest, results_in, run, sh,
+};
 
 /// A script of one answer with these calls, and an end.
 fn calling(calls: impl IntoIterator<Item = Part>) -> Script {
@@ -14,7 +20,7 @@ fn calling(calls: impl IntoIterator<Item = Part>) -> Script {
 }
 
 #[tokio::test]
-async fn calls_that_are_safe_side_by_side_run_together() {
+async fn loop_P2_calls_that_are_safe_side_by_side_run_together() {
     let notes = Notes::default();
     // Each ends only after another has begun: one after the other they would wait for ever.
     let stage = Stage::new(calling([
@@ -34,7 +40,7 @@ async fn calls_that_are_safe_side_by_side_run_together() {
 }
 
 #[tokio::test]
-async fn no_more_than_the_limit_run_at_once() {
+async fn loop_P2_no_more_than_the_limit_run_at_once() {
     for (limit, expected) in [(None, 10), (Some(2), 2), (Some(1), 1)] {
         let notes = Notes::default();
         // As many as may run wait for the last of them, so that they do run at once.
@@ -331,4 +337,159 @@ async fn every_call_is_told_to_start_before_its_result() {
             told.position(|event| is_start_of(event, id)) < told.position(|event| is_result_of(event, id))
         );
     }
+}
+
+/// What the calls of one answer come to under a policy: who began, and the results.
+async fn under(
+    siblings: Siblings,
+    calls: impl IntoIterator<Item = Part>,
+) -> (Notes, Vec<(String, bool, String)>) {
+    let notes = Notes::default();
+    let stage = Stage::new(calling(calls)).await;
+    let mut engine = stage.engine_with(|options| {
+        options.tools.extend(notes.tools());
+        options.siblings = siblings;
+    });
+    run(&mut engine, "Go.").await.assert_completed();
+    stage.assert_all_played();
+    (notes, results_in(&stage.request(2)))
+}
+
+fn change(name: &str) -> Part {
+    tool("Change", json!({"name": name})).id(format!("toolu_{name}"))
+}
+
+/// A reader that fails while another runs, a writer that fails, and calls behind them.
+fn mishaps() -> [Part; 6] {
+    [
+        tool("Look", json!({"name": "long", "after_begin": "bad look", "ms": 40})).id("toolu_long"),
+        tool("Look", json!({"name": "bad look", "does": "fail", "after_begin": "long"})).id("toolu_bad_look"),
+        change("good"),
+        tool("Bash", sh("echo no; exit 4")).id("toolu_exit"),
+        change("behind"),
+        tool("Look", json!({"name": "last"})).id("toolu_last"),
+    ]
+}
+
+#[tokio::test]
+async fn loop_P5_by_default_a_failure_cancels_nobody() {
+    let (notes, results) = under(Siblings::default(), mishaps()).await;
+    assert_eq!(notes.begun(), ["long", "bad look", "good", "behind", "last"]);
+    let failed: Vec<bool> = results.iter().map(|(_, is_error, _)| *is_error).collect();
+    assert_eq!(failed, [false, true, false, true, false, false]);
+}
+
+#[tokio::test]
+async fn loop_P5_a_failed_side_effect_cancels_those_behind_it_and_no_reader() {
+    let (notes, results) = under(Siblings::SideEffects, mishaps()).await;
+    assert_eq!(notes.begun(), ["long", "bad look", "good", "last"]);
+    let failed: Vec<bool> = results.iter().map(|(_, is_error, _)| *is_error).collect();
+    assert_eq!(failed, [false, true, false, true, true, false]);
+    let words = &results[4].2;
+    assert!(words.contains("Cancelled: Bash (toolu_exit) failed"), "which one it was is said: {words}");
+}
+
+#[tokio::test]
+async fn loop_P5_any_failure_cancels_what_runs_and_what_waits() {
+    let (notes, results) = under(Siblings::Any, mishaps()).await;
+    assert_eq!(notes.begun(), ["long", "bad look"]);
+    assert!(notes.has(&Note::Dropped("long".to_owned())), "{:?}", notes.all());
+    assert!(results.iter().all(|(_, is_error, _)| *is_error), "{results:?}");
+    for at in [0, 2, 3, 4, 5] {
+        assert!(results[at].2.contains("Cancelled: Look (toolu_bad_look) failed"), "{:?}", results[at]);
+    }
+    assert_eq!(results[1].2, "bad look", "the failure keeps its own words");
+}
+
+#[tokio::test]
+async fn loop_P5_a_call_that_comes_after_the_failure_is_cancelled_too() {
+    let notes = Notes::default();
+    let script = Script::new()
+        .reply([
+            tool("Change", json!({"name": "bad", "does": "fail"})).id("toolu_bad"),
+            gate("late"),
+            change("late"),
+        ])
+        .reply([text("Done.")]);
+    let stage = Stage::new(script).await;
+    let mut engine = stage.engine_with(|options| {
+        options.tools.extend(notes.tools());
+        options.siblings = Siblings::SideEffects;
+    });
+    let mut events = engine.submit(prompt("Go."));
+    let ended = Note::Ended("bad".to_owned());
+    pulling(&mut events, holds(|| notes.has(&ended))).await;
+    pulling(&mut events, tokio::time::sleep(Duration::from_millis(20))).await;
+    stage.model.open("late");
+    rest(&mut events).await;
+    assert_eq!(notes.begun(), ["bad"]);
+    assert!(results_in(&stage.request(2))[1].2.contains("Cancelled: Change (toolu_bad)"));
+}
+
+#[tokio::test]
+async fn loop_P5_a_cancelled_call_does_not_hold_up_the_questions_behind_it() {
+    struct Yes;
+    impl Asker for Yes {
+        fn ask<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Answer> {
+            Box::pin(async { Answer::allow() })
+        }
+    }
+    let notes = Notes::default();
+    let stage = Stage::new(calling([
+        tool("Change", json!({"name": "bad", "does": "fail"})),
+        change("cancelled"),
+        tool("Look", json!({"name": "asked"})),
+    ]))
+    .await;
+    let mut engine = stage.engine_with(|options| {
+        options.tools.extend(notes.tools());
+        options.siblings = Siblings::SideEffects;
+        options.rules.ask.push("Look".parse().unwrap());
+        options.questions = Some(Questions::to(Yes));
+    });
+    run(&mut engine, "Go.").await.assert_completed();
+    assert_eq!(notes.begun(), ["bad", "asked"]);
+}
+
+#[tokio::test]
+async fn loop_P1_loop_P2_loop_P3_loop_P4_what_overlaps_is_seen_in_times_and_numbers() {
+    let notes = Notes::default();
+    let took = 60;
+    let look = |name: &str| tool("Look", json!({"name": name, "ms": took})).id(format!("toolu_{name}"));
+    let script = Script::new()
+        .reply([
+            look("1"),
+            look("2"),
+            look("3"),
+            tool("Change", json!({"name": "4", "ms": took})),
+            gate("rest"),
+            text("…"),
+        ])
+        .reply([text("Done.")]);
+    let stage = Stage::new(script).await;
+    let mut engine = stage.engine_with(|options| options.tools.extend(notes.tools()));
+    let begin = Instant::now();
+    let mut events = engine.submit(prompt("Go."));
+    // All of it happens while the message is held back behind the gate.
+    let ended = Note::Ended("4".to_owned());
+    let (mut told, ()) = pulling(&mut events, holds(|| notes.has(&ended))).await;
+    let all = begin.elapsed();
+    assert!(stage.model.reply_requests()[0].reply.ending.is_none(), "the model is still speaking");
+    stage.model.open("rest");
+    told.extend(rest(&mut events).await);
+
+    let [one, two, three, four] = ["1", "2", "3", "4"].map(|name| notes.span(name));
+    let together =
+        [one, two, three].map(|span| span.0).iter().max() < [one, two, three].map(|span| span.1).iter().min();
+    assert!(together, "the three that look run at the same time");
+    assert!(four.0 >= one.1.max(two.1).max(three.1), "the one that changes waits for all of them");
+    assert!(all < Duration::from_millis(4 * took), "one after the other would take longer: {all:?}");
+    let running: Vec<usize> = told
+        .iter()
+        .filter_map(|event| match event {
+            Event::ToolStarted(started) => Some(started.running),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(running, [1, 2, 3, 1]);
 }

@@ -2,7 +2,7 @@
 //! of for the clock.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use pelton::tools::tool::parse_input;
@@ -15,7 +15,7 @@ const WAIT: Duration = Duration::from_secs(5);
 
 /// What happened to the calls, in order.
 #[derive(Clone, Default)]
-pub struct Notes(Arc<Mutex<Vec<Note>>>);
+pub struct Notes(Arc<Mutex<Vec<(Instant, Note)>>>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Note {
@@ -27,11 +27,19 @@ pub enum Note {
 
 impl Notes {
     pub fn all(&self) -> Vec<Note> {
-        self.0.lock().unwrap().clone()
+        self.0.lock().unwrap().iter().map(|(_, note)| note.clone()).collect()
     }
 
     pub fn has(&self, note: &Note) -> bool {
-        self.0.lock().unwrap().contains(note)
+        self.0.lock().unwrap().iter().any(|(_, noted)| noted == note)
+    }
+
+    /// When a call began and ended.
+    #[track_caller]
+    pub fn span(&self, name: &str) -> (Instant, Instant) {
+        let notes = self.0.lock().unwrap();
+        let at = |note: Note| notes.iter().find(|(_, noted)| *noted == note).expect("it was noted").0;
+        (at(Note::Begun(name.to_owned())), at(Note::Ended(name.to_owned())))
     }
 
     pub fn begun(&self) -> Vec<String> {
@@ -56,7 +64,7 @@ impl Notes {
     }
 
     fn add(&self, note: Note) {
-        self.0.lock().unwrap().push(note);
+        self.0.lock().unwrap().push((Instant::now(), note));
     }
 
     /// Two tools that write here: `Look` may run beside others, `Change` may not.

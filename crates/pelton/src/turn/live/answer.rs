@@ -277,7 +277,7 @@ impl Live<'_> {
     /// F1, F2, P8: nothing of this answer counts. Its calls only looked, so they can be ended anywhere.
     async fn discard(&mut self, files_known: Moment) -> Result<(), TranscriptError> {
         let calls = self.executor.len();
-        self.executor = Executor::new(Arc::clone(&self.bench), self.running_max);
+        self.executor = Executor::new(Arc::clone(&self.bench), self.terms);
         self.bench.cx.files.forget_since(files_known);
         self.note(LoopKind::Withheld, format!("the answer was cut; {calls} calls of it are discarded")).await;
         self.withdraw_answer().await
