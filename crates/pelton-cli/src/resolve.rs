@@ -3,7 +3,7 @@
 
 mod credentials; // who pays
 mod env; // what the process was given
-mod helper; // the program that prints a key
+mod key_program; // the program that prints a key
 mod layers; // which settings files count, and what of them
 mod limits; // how often, how long, how much
 mod models; // which models, and how hard they try

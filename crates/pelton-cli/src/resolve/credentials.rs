@@ -10,7 +10,7 @@ use pelton_model::credentials::{HELPER_TTL, HelperCommand, Keeper, OauthFile, Oa
 use pelton_model::{Auth, Credentials, Endpoint, Secret, Transport, World};
 
 use super::env::Env;
-use super::helper::Helper;
+use super::key_program::Helper;
 use super::sessions::config_dir;
 use crate::fail::Fail;
 
