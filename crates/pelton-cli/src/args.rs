@@ -160,6 +160,9 @@ pub(crate) struct RunArgs {
     /// Stop after this many turns
     #[arg(long, value_name = "N", value_parser = turns, allow_negative_numbers = true)]
     pub max_turns: Option<u32>,
+    /// Keep the model at work until its answers have about this many tokens, as long as it has more to say
+    #[arg(long, value_name = "TOKENS")]
+    pub token_budget: Option<u64>,
     /// How much runs without asking
     #[arg(long, value_enum, value_name = "MODE")]
     pub permission_mode: Option<ModeArg>,

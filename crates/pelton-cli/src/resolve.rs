@@ -84,6 +84,7 @@ fn resolved(
         Some(turns) => Some(turns),
         None => env.number("CLAUDE_CODE_MAX_TURNS")?,
     };
+    options.limits.output_tokens_wanted = args.token_budget;
     limits(&mut options, env, &settings.retry)?;
     if settings.disable_all_hooks != Some(true) {
         options.hooks = settings.hooks;

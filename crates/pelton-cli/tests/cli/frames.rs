@@ -128,7 +128,9 @@ fn check_assistant(frame: &Value) {
     match blocks[0]["type"].as_str().unwrap() {
         "text" => check(&blocks[0], &[("text", Is::Text)]),
         "thinking" => check(&blocks[0], &[("thinking", Is::Text), ("signature", Is::Text)]),
-        "tool_use" => check(&blocks[0], &[("id", Is::Text), ("name", Is::Text), ("input", Is::Object)]),
+        "tool_use" | "server_tool_use" => {
+            check(&blocks[0], &[("id", Is::Text), ("name", Is::Text), ("input", Is::Object)])
+        }
         other => panic!("a block of an unknown kind, {other}"),
     }
 }

@@ -1,6 +1,6 @@
 //! What the loop does about trouble, as the command's flags and frames show it.
 
-use pelton_testkit::{Script, Step, When, text, tool};
+use pelton_testkit::{Script, Step, When, raw_block, text, thinking, tool};
 use serde_json::{Value, json};
 
 use crate::frames::{STREAM, check_stream};
@@ -136,4 +136,145 @@ fn what_the_loop_did_is_told_to_those_who_ask() {
     let (ran, frames) = run(script(), &[]);
     ran.well();
     assert!(system(&frames, "loop_event").is_empty());
+}
+
+/// The reasons the loop went on for, as the frames tell them.
+fn transitions(frames: &[Value]) -> Vec<&str> {
+    let events = system(frames, "loop_event").into_iter();
+    let went_on = events.filter(|event| event["kind"] == "transition");
+    went_on.filter_map(|event| event["reason"].as_str()).collect()
+}
+
+/// Runs with loop events, to a result that is no error.
+fn recovered(script: Script, words: &[&str]) -> (Ran, Vec<Value>) {
+    let words: Vec<&str> = words.iter().copied().chain(["--include-loop-events"]).collect();
+    let (ran, frames) = run(script, &words);
+    assert_eq!((ran.code, &ran.result()["is_error"]), (Some(0), &json!(false)), "{ran:?}");
+    assert!(frames.iter().all(|frame| frame.get("error").is_none()), "no error was shown: {frames:?}");
+    (ran, frames)
+}
+
+/// Runs to a result that is an error of the API: a success on the wire that says what went wrong.
+fn given_up(script: Script, words: &[&str], terminal: &str) -> Vec<Value> {
+    let (ran, frames) = run(script, words);
+    let result = ran.result();
+    assert_eq!(
+        (ran.code, &result["subtype"], &result["is_error"]),
+        (Some(1), &json!("success"), &json!(true)),
+        "{ran:?}"
+    );
+    assert_eq!(result["terminal_reason"], terminal);
+    let shown = of_type(&frames, "assistant").into_iter().filter(|frame| frame.get("error").is_some());
+    assert_eq!(shown.count(), 1, "shown once: {frames:?}");
+    frames
+}
+
+fn too_long(over: u64) -> Step {
+    let message = format!("prompt is too long: {} tokens > 200000 maximum", 200_000 + over);
+    Step::status(400).error_type("invalid_request_error").message(message)
+}
+
+/// Rounds whose results are long.
+fn rounds(count: usize) -> Script {
+    let look =
+        |n: usize| [text(format!("Round {n}.")), tool("Bash", json!({"command": format!("seq {n} 900")}))];
+    (1..=count).fold(Script::new(), |script, n| script.reply(look(n)))
+}
+
+const ALLOWED: [&str; 2] = ["--allowedTools", "Bash"];
+
+#[test]
+fn loop_T2_old_results_are_folded_when_the_prompt_is_too_long() {
+    let script = rounds(6).step(too_long(500)).reply([text("Done.")]);
+    let (_, frames) = recovered(script, &ALLOWED);
+    assert_eq!(transitions(&frames).last(), Some(&"collapse_drain_retry"));
+    assert!(!transitions(&frames).contains(&"reactive_compact_retry"));
+}
+
+#[test]
+fn loop_T3_rounds_are_left_out_when_folding_is_not_enough() {
+    let script = rounds(6).step(too_long(500)).step(too_long(300)).reply([text("Done.")]);
+    let (_, frames) = recovered(script, &ALLOWED);
+    let last: Vec<&str> = transitions(&frames).into_iter().rev().take(2).collect();
+    assert_eq!(last, ["reactive_compact_retry", "collapse_drain_retry"]);
+}
+
+#[test]
+fn loop_T4_loop_T5_a_cut_answer_is_asked_for_with_more_room_and_then_in_parts() {
+    let cut = |words: &str| Step::reply([text(words)]).stop("max_tokens");
+    let script = Script::new().step(cut("Half")).step(cut("One ")).step(cut("Two ")).reply([text("Three.")]);
+    let (place, model) = (Place::new(), model(script));
+    let words = ["hi", "--include-loop-events"].into_iter().chain(STREAM);
+    let ran = place.task(&model, words).env("CLAUDE_CODE_MAX_OUTPUT_TOKENS", "4096").run();
+    let frames = check_stream(&ran);
+    model.assert_clean();
+    assert_eq!((ran.code, &ran.result()["result"]), (Some(0), &json!("Three.")), "{ran:?}");
+    let recovery = "max_output_tokens_recovery";
+    assert_eq!(transitions(&frames), ["max_output_tokens_escalate", recovery, recovery]);
+    let limits: Vec<u64> =
+        model.reply_requests().iter().filter_map(|seen| seen.body["max_tokens"].as_u64()).collect();
+    assert_eq!(limits[..2], [4_096, 64_000]);
+}
+
+#[test]
+fn loop_T7_more_output_is_asked_for_until_there_is_enough() {
+    let part = Step::reply([text("Part.")]).usage("output_tokens", 1_000);
+    let (_, frames) = recovered(Script::new().step(part.times(3)), &["--token-budget", "3000"]);
+    assert_eq!(transitions(&frames), ["token_budget_continuation"; 2]);
+}
+
+#[test]
+fn loop_T9_a_paused_answer_goes_back() {
+    let search = json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "pelton"}});
+    let paused = Step::reply([text("Searching."), raw_block(search)]).stop("pause_turn");
+    let script = Script::new().step(paused).reply([text("Found.")]);
+    let (ran, frames) = recovered(script, &[]);
+    assert_eq!((transitions(&frames), &ran.result()["result"]), (vec!["pause_turn"], &json!("Found.")));
+}
+
+#[test]
+fn loop_T10_an_empty_answer_is_nudged_once() {
+    let script = Script::new().reply([]).reply([text("Done.")]);
+    let (_, frames) = recovered(script, &[]);
+    assert_eq!(transitions(&frames), ["empty_reply_nudge"]);
+}
+
+#[test]
+fn loop_T11_a_refused_request_is_repaired() {
+    let refusal = "messages.1.content.0: Invalid `signature` in `thinking` block";
+    let script = Script::new()
+        .reply([thinking("Hm."), tool("Glob", json!({"pattern": "*"}))])
+        .step(Step::status(400).message(refusal))
+        .reply([text("Done.")]);
+    let (_, frames) = recovered(script, &[]);
+    assert_eq!(transitions(&frames), ["next_turn", "request_repair"]);
+}
+
+#[test]
+fn loop_X5_a_prompt_that_stays_too_long_is_said() {
+    given_up(rounds(6).step(too_long(500).always()), &ALLOWED, "prompt_too_long");
+}
+
+#[test]
+fn loop_X6_media_that_stay_too_large_are_said() {
+    let refusal =
+        Step::status(413).error_type("request_too_large").message("Request exceeds the maximum size");
+    given_up(Script::new().step(refusal.always()), &[], "image_error");
+}
+
+#[test]
+fn loop_X7_an_error_of_the_api_is_said() {
+    given_up(Script::new().step(Step::status(400).message("no such thing")), &[], "api_error");
+}
+
+#[test]
+fn loop_X8_a_full_window_is_said() {
+    let (place, model) = (Place::new(), model(Script::new()));
+    let words = ["x".repeat(90_000)];
+    let words = words.iter().map(String::as_str).chain(STREAM);
+    let ran = place.task(&model, words).env("CLAUDE_CODE_MAX_CONTEXT_TOKENS", "10000").run();
+    let frames = check_stream(&ran);
+    assert_eq!((ran.code, &ran.result()["terminal_reason"]), (Some(1), &json!("blocking_limit")), "{ran:?}");
+    let shown = of_type(&frames, "assistant").into_iter().filter(|frame| frame.get("error").is_some());
+    assert_eq!((shown.count(), model.reply_requests().len()), (1, 0));
 }

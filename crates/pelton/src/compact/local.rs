@@ -1,5 +1,5 @@
-//! The last step: the oldest rounds are left out. It needs no model, so a conversation that cannot be sent can
-//! always be made sendable.
+//! The last steps: old results are folded into a note, then the oldest rounds are left out. They need no model, so a
+//! conversation that cannot be sent can always be made sendable.
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use super::{Room, Shaper};
 use crate::history::View;
 
-/// Leaves out the oldest rounds until the rest takes half of the window.
+/// Folds old results, then leaves out the oldest rounds until the rest takes half of the window.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LocalShaper;
 
@@ -15,6 +15,8 @@ impl LocalShaper {
     /// The share of the window that may stay in use, in percent: enough room that the next turn does not bring
     /// the same trouble again.
     const KEEP_PERCENT: u64 = 50;
+    /// The results of so many rounds are what the model is working on.
+    const ROUNDS_UNFOLDED: usize = 3;
 }
 
 impl Shaper for LocalShaper {
@@ -25,9 +27,9 @@ impl Shaper for LocalShaper {
         async {}.boxed()
     }
 
-    fn drain(&self, _: &mut View) -> bool {
-        // Nothing is staged by a shaper that folds nothing.
-        false
+    fn drain(&self, view: &mut View) -> bool {
+        // A fold without a summary needs no preparation: every old result is always staged.
+        view.fold_old_results(Self::ROUNDS_UNFOLDED) > 0
     }
 
     fn compact<'a>(&'a self, view: &'a mut View, room: Room) -> BoxFuture<'a, bool> {

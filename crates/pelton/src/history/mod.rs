@@ -11,7 +11,7 @@ mod tokens; // estimates for what the model has not counted yet
 
 pub use entry::{CallId, Entry, EntryId, Kind, NotAContentArray, Origin, Piece};
 pub use log::History;
-pub use repair::{INTERRUPTED_RESULT, LEFT_OUT, MEDIA_LEFT_OUT};
+pub use repair::{INTERRUPTED_RESULT, LEFT_OUT, MEDIA_LEFT_OUT, RESULT_FOLDED};
 pub use tokens::estimate;
 pub use view::{Pushed, Skipped, View};
 

@@ -28,6 +28,10 @@ pub(super) fn left_out(beside: &Entry) -> Option<Arc<Entry>> {
     Entry::new(Uuid::nil(), beside.at, Kind::Prompt { meta: true }, json).ok().map(Arc::new)
 }
 
+/// What the model reads in place of an old result.
+pub const RESULT_FOLDED: &str =
+    "[This result was left out to fit the context window. Make the call again if what it said is needed.]";
+
 #[derive(Serialize)]
 struct StandIn<'a> {
     r#type: &'static str,
@@ -44,6 +48,16 @@ pub(super) fn stand_in(call: &CallId, beside: &Entry) -> Option<Arc<Entry>> {
     let kind = Kind::ToolResult { call: Arc::clone(call), is_error: true };
     // It has no line of its own in the transcript, hence no name.
     Entry::new(Uuid::nil(), beside.at, kind, json).ok().map(Arc::new)
+}
+
+/// The same result without what it said; `None` if that is no smaller, or it is no result.
+pub(super) fn folded(entry: &Entry) -> Option<Entry> {
+    let Kind::ToolResult { call, is_error } = &entry.kind else { return None };
+    let block =
+        [StandIn { r#type: "tool_result", tool_use_id: call, content: RESULT_FOLDED, is_error: *is_error }];
+    let json = Bytes::from(serde_json::to_vec(&block).ok()?);
+    let smaller = Entry::new(entry.id, entry.at, entry.kind.clone(), json).ok()?;
+    (smaller.tokens < entry.tokens).then(|| smaller.with_detail(entry.detail.clone()))
 }
 
 /// What the model reads in place of media that were left out.

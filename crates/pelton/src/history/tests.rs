@@ -280,6 +280,31 @@ fn the_oldest_rounds_go_and_the_task_and_the_newest_stay() {
 }
 
 #[test]
+fn old_results_are_folded_and_the_newest_are_not() {
+    let mut view = View::default();
+    view.push(prompt("the task"));
+    for id in ["a", "b", "c"] {
+        let kind = Kind::ToolResult { call: id.into(), is_error: id == "a" };
+        let block = json!([{"type": "tool_result", "tool_use_id": id, "content": "words ".repeat(500)}]);
+        for entry in [thinks(), calls(id), entry(kind, &block)] {
+            view.push(entry);
+        }
+    }
+    let before = view.tokens();
+    assert_eq!(view.fold_old_results(3), 0, "all are new");
+    let freed = view.fold_old_results(1);
+    assert!(freed > before / 2 && view.tokens() < before - freed + 100, "{freed} of {before}");
+    let messages = sent(&mut view);
+    assert_eq!(legal(&messages), Ok(()));
+    let said = |message: usize| messages[message]["content"][0]["content"].as_str().unwrap();
+    assert_eq!((said(2), said(4)), (RESULT_FOLDED, RESULT_FOLDED));
+    assert!(said(6).starts_with("words"));
+    assert_eq!(messages[2]["content"][0]["is_error"], true, "how it went stays");
+    assert!(!serde_json::to_string(&messages).unwrap().contains("thinking"), "bound to what is no more");
+    assert_eq!((view.fold_old_results(1), View::default().fold_old_results(0)), (0, 0));
+}
+
+#[test]
 fn a_single_round_cannot_be_made_smaller() {
     let mut view = long_talk(1);
     assert_eq!((view.tokens_left_out_at_most(), view.leave_out_oldest(0)), (0, 0));
@@ -328,10 +353,13 @@ proptest! {
     fn whatever_is_left_out_the_rest_is_legal(
         entries in prop::collection::vec(any_entry(), 0..40),
         keep in 0u64..600,
+        rounds_kept in 0usize..6,
     ) {
         let mut view = View::default();
         entries.into_iter().for_each(|entry| _ = view.push(entry));
         view.push(prompt("go on"));
+        view.fold_old_results(rounds_kept);
+        prop_assert_eq!(legal(&sent(&mut view)), Ok(()));
         view.leave_out_oldest(keep);
         prop_assert_eq!(legal(&sent(&mut view)), Ok(()));
         for more in [calls("new"), answers("new"), prompt("more")] {

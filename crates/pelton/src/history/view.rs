@@ -10,7 +10,7 @@ use bytes::Bytes;
 use pelton_wire::usage::Usage;
 
 use super::entry::{CallId, Entry, EntryId, Kind, Piece};
-use super::repair::{left_out, stand_in, without_media};
+use super::repair::{folded, left_out, stand_in, without_media};
 use super::tokens::BYTES_PER_TOKEN;
 
 /// What the model sees of a conversation.
@@ -160,7 +160,6 @@ impl View {
     pub fn leave_out_oldest(&mut self, keep_tokens: u64) -> u64 {
         let rounds = self.rounds();
         let Some((&task_end, &newest)) = rounds.first().zip(rounds.last()) else { return 0 };
-        let weight = |parts: &[Part]| parts.iter().map(|part| u64::from(part.entry.tokens)).sum::<u64>();
         let all = weight(&self.parts);
         // The model's own count includes what we do not hold: tools, system prompt, its own way of counting.
         let target = if self.tokens() > 0 { keep_tokens * all / self.tokens().max(1) } else { keep_tokens };
@@ -176,17 +175,43 @@ impl View {
         }
         self.parts.splice(task_end..cut, [Part { entry: note, stand_in: false }]);
         self.leave_out_thinking();
-        // The figure of the last answer speaks of a prompt that is no more.
+        self.count_anew();
+        freed
+    }
+
+    /// Puts a short note in place of every result that is older than the newest `rounds_kept` rounds. Tells about how
+    /// many tokens were freed.
+    pub fn fold_old_results(&mut self, rounds_kept: usize) -> u64 {
+        let rounds = self.rounds();
+        let Some(kept_from) = rounds.len().checked_sub(rounds_kept).and_then(|first| rounds.get(first))
+        else {
+            return 0;
+        };
+        let before = weight(&self.parts);
+        for part in &mut self.parts[..*kept_from] {
+            if let Some(smaller) = folded(&part.entry) {
+                part.entry = Arc::new(smaller);
+            }
+        }
+        let freed = before - weight(&self.parts);
+        if freed > 0 {
+            self.leave_out_thinking();
+            self.count_anew();
+        }
+        freed
+    }
+
+    /// The figure of the last answer speaks of a prompt that is no more.
+    fn count_anew(&mut self) {
         self.counted = 0;
         self.estimated = weight(&self.parts);
-        freed
     }
 
     /// About how many tokens [`leave_out_oldest`](Self::leave_out_oldest) could free.
     pub fn tokens_left_out_at_most(&self) -> u64 {
         let rounds = self.rounds();
         let Some((&task_end, &newest)) = rounds.first().zip(rounds.last()) else { return 0 };
-        self.parts[task_end..newest].iter().map(|part| u64::from(part.entry.tokens)).sum()
+        weight(&self.parts[task_end..newest])
     }
 
     /// Puts a note in place of the media of one block, named as the API names it: the message's place among those
@@ -399,4 +424,9 @@ impl View {
     fn ends_with_user(&self) -> bool {
         self.parts.last().is_some_and(|part| !part.entry.is_assistant())
     }
+}
+
+/// About how many tokens these cost.
+fn weight(parts: &[Part]) -> u64 {
+    parts.iter().map(|part| u64::from(part.entry.tokens)).sum()
 }

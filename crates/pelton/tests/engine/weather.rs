@@ -17,7 +17,10 @@ use serde_json::{Value, json};
 use crate::probe::Notes;
 use crate::stage::{Stage, lines, prompt, rest, resume_from, run};
 
-const SEEDS: u64 = 60;
+/// Enough for [`STOPS`].
+const SEEDS: u64 = 140;
+/// At least so many submissions are stopped somewhere in the middle.
+const STOPS: usize = 500;
 const ANSWERS: usize = 8;
 const SUBMISSIONS: usize = 5;
 
@@ -103,7 +106,8 @@ fn answer(dice: &mut Dice, n: usize) -> Step {
     step
 }
 
-async fn storm(seed: u64) {
+/// One session; tells how many of its submissions were stopped.
+async fn storm(seed: u64) -> usize {
     let dice = &mut Dice(seed);
     let script = (0..ANSWERS).map(|n| answer(dice, n)).fold(Script::new().seed(seed), Script::step);
     let stage = Stage::new(script.step(Step::reply([thinking("Hm."), text("Fine.")]).always())).await;
@@ -195,11 +199,14 @@ async fn storm(seed: u64) {
         assert_eq!(line["parentUuid"], parent, "{case}");
         parent = line["uuid"].clone();
     }
+    fates.iter().filter(|(fate, _)| !matches!(fate, Fate::Ends)).count()
 }
 
 #[tokio::test]
 async fn loop_P9_pit_L1_whatever_happened_the_next_request_is_legal_and_nothing_runs_twice() {
+    let mut stops = 0;
     for seed in 0..SEEDS {
-        storm(seed).await;
+        stops += storm(seed).await;
     }
+    assert!(stops >= STOPS, "only {stops} were stopped");
 }
