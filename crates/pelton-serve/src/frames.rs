@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use pelton::event::{Event, Init, LoopKind, Synthetic};
 use pelton::history::{Entry, Kind};
+use pelton::tools::ServerState;
 use pelton::{CLI_VERSION, SYNTHETIC_MODEL, fresh_id};
 use pelton_model::{Delta, DeltaKind, Notice, World};
 use pelton_wire::line::Line;
 use pelton_wire::message;
 use pelton_wire::usage::Usage;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::outcome;
@@ -118,10 +120,12 @@ impl Frames {
 
     fn init(&self, init: &Init) -> Vec<u8> {
         const NOTHING: [&str; 0] = [];
+        let server = |(name, state): &(String, ServerState)| json!({"name": name, "status": state.name()});
+        let servers: Vec<Value> = init.servers.iter().map(server).collect();
         self.system("init")
             .field("cwd", init.cwd.to_string_lossy())
             .field("tools", &init.tools)
-            .field("mcp_servers", NOTHING)
+            .field("mcp_servers", servers)
             .field("model", &init.model)
             .field("permissionMode", init.mode.name())
             .field("slash_commands", NOTHING)

@@ -18,8 +18,8 @@ use uuid::Uuid;
 
 use crate::account::Tally;
 use crate::compact::Room;
-use crate::context::{Surroundings, git_branch, tools_json};
-use crate::event::{Event, Init};
+use crate::context::{Surroundings, git_branch, reminder, tools_json};
+use crate::event::{Event, Init, LoopKind};
 use crate::history::{History, Kind};
 use crate::hooks::{Base, HookCx, Hooks, SessionHooks};
 use crate::limits::{
@@ -33,6 +33,7 @@ use crate::status::{Board, Phase, Status};
 use crate::tools::bench::Bench;
 use crate::tools::executor::Executor;
 use crate::tools::file_memory::FileMemory;
+use crate::tools::offer::{Callable, Offer};
 use crate::tools::schedule::Terms;
 use crate::tools::structured::{BadSchema, StructuredOutput};
 use crate::tools::{Progress, Report, Tool, ToolCx};
@@ -53,6 +54,7 @@ pub struct Engine {
     question: Ask,
     session: Session,
     structured: Option<Arc<StructuredOutput>>,
+    offer: Offer,
     hooks: Arc<Hooks>,
     /// The money, shared with whoever works for this session.
     spending: Arc<Spending>,
@@ -107,7 +109,6 @@ impl Engine {
             None => None,
         };
         options.tools.extend(structured.clone().map(|tool| tool as Arc<dyn Tool>));
-        let prefix = Prefix { system: options.system_prompt.json(), tools: tools_json(&options.tools) };
         options.model = catalogue::resolve(&options.model);
         options.fallback_models = fallbacks(&options);
         options.limits.fallbacks_max = options.fallback_models.len() as u8;
@@ -122,12 +123,14 @@ impl Engine {
         let output_default =
             catalogue::caps(&options.model).map_or(OUTPUT_TOKENS_UNKNOWN_MODEL, |caps| caps.output_default);
         let max_tokens = options.max_output_tokens.unwrap_or(output_default);
-        let mut question = Ask::new(options.model.clone(), max_tokens, Arc::new(prefix), Vec::new());
+        let mut question =
+            Ask::new(options.model.clone(), max_tokens, Arc::new(Prefix::default()), Vec::new());
         question.thinking = options.thinking;
         question.effort = options.effort;
         question.fallback_ready = !options.fallback_models.is_empty();
         Ok(Self {
             structured,
+            offer: Offer::new(std::mem::take(&mut options.tools), std::mem::take(&mut options.servers)),
             hooks: Arc::new(Hooks::new(std::mem::take(&mut options.hooks))),
             spending,
             client,
@@ -223,11 +226,16 @@ impl Engine {
         self.board.enter(Phase::SystemPromptConstruction);
         let branch = git_branch(&self.options.cwd);
         self.session.open(&self.options, branch.clone())?;
+        self.renew_prefix();
         if self.session.history.entries().is_empty() {
             let roots = self.permissions.roots();
             let now = self.options.world.now();
             let text = Surroundings { roots: &roots, git_branch: branch.as_deref(), now }.text();
             self.session.record_prompt(&text, true)?;
+            // What is there from the beginning is no news.
+            let _ = self.offer.news(Callable::Now);
+        } else if let Some(news) = self.offer.news(Callable::Now) {
+            self.session.record_prompt(&reminder(&[news]), true)?;
         }
         self.board.enter(Phase::ProcessUserInput);
         let kind = Kind::Prompt { meta: false };
@@ -238,6 +246,25 @@ impl Engine {
         };
         self.session.sync().await?;
         Ok(entry)
+    }
+
+    /// What stands in front of every request: made once, and again only when servers brought something new.
+    fn renew_prefix(&mut self) {
+        let rules = &self.options.rules;
+        let changed = self.offer.renew(|name| rules.removes(name));
+        let first = self.question.prefix.system.is_empty();
+        if !first && changed.is_none() {
+            return;
+        }
+        let system = if first {
+            self.options.system_prompt.json(&self.offer.instructions())
+        } else {
+            // Thinking is bound to what stands before it.
+            self.session.history.view_mut().leave_out_thinking();
+            self.session.note(LoopKind::Prefix.name(), &changed.unwrap_or_default(), 0);
+            self.question.prefix.system.clone()
+        };
+        self.question.prefix = Arc::new(Prefix { system, tools: tools_json(self.offer.tools()) });
     }
 
     async fn turns(
@@ -261,7 +288,8 @@ impl Engine {
             session: &mut self.session,
             client: &self.client,
             question: self.question.clone(),
-            tools: self.options.tools.clone(),
+            tools: self.offer.tools().to_vec(),
+            offer: &mut self.offer,
             structured: self.structured.clone(),
             fallbacks: self.options.fallback_models.iter().cloned().collect(),
             room: room(&self.options),
@@ -317,7 +345,7 @@ impl Engine {
         // A full queue loses reports, never results.
         let progress = Progress::new(move |call, report| _ = reports.try_send((Arc::from(call), report)));
         Bench {
-            tools: options.tools.clone(),
+            tools: self.offer.tools().to_vec(),
             permissions: self.permissions.clone(),
             questions: options.questions.clone(),
             submission: submission.clone(),
@@ -353,7 +381,8 @@ impl Engine {
             cwd: self.cwd.clone(),
             model: self.options.model.clone(),
             mode: self.permissions.mode(),
-            tools: self.options.tools.iter().map(|tool| tool.spec().name.to_owned()).collect(),
+            tools: self.offer.tools().iter().map(|tool| tool.spec().name.to_owned()).collect(),
+            servers: self.offer.servers(),
             api_key_source: self.options.api_key_source,
             transcript: self.session.file(&self.options),
         }

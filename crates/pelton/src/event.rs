@@ -15,7 +15,7 @@ use uuid::Uuid;
 use crate::history::{Entry, EntryId};
 use crate::hooks::HookRun;
 use crate::permission::{Mode, Update};
-use crate::tools::Report;
+use crate::tools::{Report, ServerState};
 use crate::turn::{Terminal, Transition};
 
 /// One thing that happened.
@@ -106,6 +106,8 @@ pub struct Init {
     pub mode: Mode,
     /// The tools the model is offered.
     pub tools: Vec<String>,
+    /// Who serves tools, and how they are.
+    pub servers: Vec<(String, ServerState)>,
     /// Where the credentials came from, in the words of the protocol.
     pub api_key_source: &'static str,
     /// The file the session is recorded in, if it is.
@@ -170,13 +172,15 @@ pub enum LoopKind {
     Fallback,
     /// Something was left out of a refused request.
     Repair,
+    /// What stands in front of every request has changed, and the model's cache of it is void.
+    Prefix,
     /// Stop hooks blocked once too often and were overridden.
     HooksOverridden,
 }
 
 impl LoopKind {
     /// After these the model is not sent all that was said.
-    pub(crate) const RESHAPING: [Self; 3] = [Self::Ladder, Self::Fallback, Self::Repair];
+    pub(crate) const RESHAPING: [Self; 4] = [Self::Ladder, Self::Fallback, Self::Repair, Self::Prefix];
 
     /// The name in frames, transcripts and counters.
     pub fn name(self) -> &'static str {
@@ -188,6 +192,7 @@ impl LoopKind {
             Self::Budget => "budget",
             Self::Fallback => "fallback",
             Self::Repair => "repair",
+            Self::Prefix => "prefix",
             Self::HooksOverridden => "hooks_overridden",
         }
     }

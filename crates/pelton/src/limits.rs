@@ -21,6 +21,10 @@ pub const ANSWER_TOKENS_MIN: u64 = 3_000;
 pub const OUTPUT_TOKENS_AFFORDED_MIN: u32 = 1_024;
 /// Tokens a server may add to a prompt by itself: what it tells the model about tools, and what frames messages.
 pub const PROMPT_TOKENS_UNSEEN_MAX: u64 = 1_024;
+/// Tools of one server that are offered.
+pub const SERVED_TOOLS_MAX: usize = 1_024;
+/// Characters of a tool's name that the API takes.
+pub const SERVED_NAME_CHARS_MAX: usize = 128;
 /// One line of the transcript. A longer one is written by reference, never read whole.
 pub const TRANSCRIPT_LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
 

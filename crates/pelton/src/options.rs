@@ -20,7 +20,7 @@ use crate::limits::{TOOL_CALLS_RUNNING_MAX, ToolLimits};
 use crate::permission::{Mode, Questions, RuleSet};
 use crate::tools::file_memory::FileMemory;
 use crate::tools::schedule::Siblings;
-use crate::tools::{Tool, builtin};
+use crate::tools::{Tool, ToolServer, builtin};
 use crate::transcript::{Disk, Durability, Loaded, RealDisk};
 use crate::turn::Limits;
 
@@ -64,6 +64,8 @@ pub struct Options {
     pub system_prompt: SystemPrompt,
     /// What it may call.
     pub tools: Vec<Arc<dyn Tool>>,
+    /// E4: who serves further tools; the model calls them `mcp__<server>__<tool>`.
+    pub servers: Vec<Arc<dyn ToolServer>>,
     /// The JSON schema the answer must fit: it is then brought by a call of the StructuredOutput tool.
     pub json_schema: Option<Value>,
     /// How many read-only calls run at once.
@@ -155,6 +157,7 @@ impl Options {
             effort: None,
             system_prompt: SystemPrompt::default(),
             tools: builtin::all(),
+            servers: Vec::new(),
             json_schema: None,
             tool_calls_running_max: TOOL_CALLS_RUNNING_MAX,
             siblings: Siblings::default(),

@@ -3,5 +3,5 @@
 mod prompt; // who it is and how it works: frozen for the session
 mod surroundings; // where it is: appended once, never in the frozen part
 
-pub use prompt::{SystemPrompt, tools_json};
+pub use prompt::{SystemPrompt, reminder, tools_json};
 pub use surroundings::{Surroundings, git_branch};

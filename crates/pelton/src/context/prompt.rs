@@ -23,12 +23,12 @@ impl SystemPrompt {
     /// Pelton's own words.
     pub const BASE: &'static str = include_str!("system.md");
 
-    /// The request's `system` array, with a cache mark on its last block.
-    pub fn json(&self) -> Bytes {
+    /// The request's `system` array, with a cache mark on its last block. `instructions` are those of tool servers.
+    pub fn json(&self, instructions: &[String]) -> Bytes {
         let base = self.custom.as_deref().unwrap_or(Self::BASE);
-        let texts: Vec<&str> = [Some(base), self.appended.as_deref()]
-            .into_iter()
-            .flatten()
+        let texts: Vec<&str> = std::iter::once(base)
+            .chain(instructions.iter().map(String::as_str))
+            .chain(self.appended.as_deref())
             .filter(|text| !text.trim().is_empty())
             .collect();
         let last = texts.len().saturating_sub(1);
@@ -63,4 +63,9 @@ pub fn tools_json(tools: &[Arc<dyn Tool>]) -> Bytes {
         })
         .collect();
     Bytes::from(json!(tools).to_string())
+}
+
+/// Words of the harness in the user's role, as the model reads them.
+pub fn reminder(words: &[String]) -> String {
+    format!("<system-reminder>\n{}\n</system-reminder>", words.join("\n").trim_end())
 }

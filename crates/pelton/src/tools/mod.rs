@@ -6,6 +6,8 @@ pub mod executor; // runs the calls of one answer
 pub mod bench; // one call, from its input to its output
 pub mod builtin; // Read, Write, Edit, Bash, Glob, Grep
 mod in_order; // what calls change, in the order of asking
+pub mod server; // tools that somebody else serves
+pub(crate) mod offer; // what the model is offered of all these
 pub mod structured; // an answer in the form of a schema
 pub mod file_memory; // which files the session has read
 pub mod process; // children that leave nothing behind
@@ -15,4 +17,5 @@ mod patch; // what changed between two versions
 mod search; // walking a tree for Glob and Grep
 mod lenient; // numbers and flags the way models write them
 
+pub use server::{ServerState, ToolServer};
 pub use tool::{Access, InvalidInput, Output, Progress, Report, ResultBlock, Safety, Spec, Tool, ToolCx};

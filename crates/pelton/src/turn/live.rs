@@ -3,6 +3,7 @@
 
 mod answer; // one answer while it streams
 mod money; // what it may cost, and did
+mod attach; // what it is told beside the results
 mod recover; // what is done about errors, between two trips
 
 use std::collections::VecDeque;
@@ -24,12 +25,14 @@ use super::hands::{Fit, Hands};
 use super::spending::{InFlight, Spending};
 use crate::account::Tally;
 use crate::compact::{Room, Shaper};
+use crate::context::reminder;
 use crate::event::{Denial, Event, LoopEvent, LoopKind, ToolStarted};
 use crate::history::{Entry, EntryId};
 use crate::session::Session;
 use crate::status::{Board, Phase};
 use crate::tools::bench::{Bench, Ending, Finished, HookWords};
 use crate::tools::executor::{Call, Executor};
+use crate::tools::offer::Offer;
 use crate::tools::schedule::Terms;
 use crate::tools::structured::StructuredOutput;
 use crate::tools::{Report, Tool};
@@ -49,6 +52,8 @@ pub(crate) struct Live<'a> {
     pub world: Arc<dyn World>,
     /// The question without its messages. A model that is given up is given up for this submission only.
     pub question: Ask,
+    /// What is offered from one submission to the next.
+    pub offer: &'a mut Offer,
     /// The tools the question offers: one that the API refuses is left out.
     pub tools: Vec<Arc<dyn Tool>>,
     /// The structured output the answer must have.
@@ -358,11 +363,6 @@ impl LastReply {
         let texts = self.text.iter().filter_map(|json| serde_json::from_slice::<Text>(json).ok());
         Some(texts.map(|block| block.text).collect()).filter(|text: &String| !text.is_empty())
     }
-}
-
-/// Words of hooks, as the model reads them.
-fn reminder(contexts: &[String]) -> String {
-    format!("<system-reminder>\n{}\n</system-reminder>", contexts.join("\n"))
 }
 
 /// What the endings of all calls mean together.

@@ -44,10 +44,10 @@ impl Live<'_> {
                 self.repair().await;
                 Ok(())
             }
-            Transition::NextTurn
-            | Transition::PauseTurn
-            | Transition::CollapseDrainRetry
-            | Transition::ReactiveCompactRetry => Ok(()),
+            Transition::NextTurn => self.attach_changes().await,
+            Transition::PauseTurn | Transition::CollapseDrainRetry | Transition::ReactiveCompactRetry => {
+                Ok(())
+            }
             Transition::StopHookBlocking => {
                 self.stop_hook_active = true;
                 let feedback = self.stop_feedback.take().unwrap_or_default();

@@ -1,0 +1,131 @@
+//! Tools that somebody else serves: an MCP server, most often. What it serves may change while the session runs.
+
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+use super::tool::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx};
+use crate::limits::SERVED_NAME_CHARS_MAX;
+
+/// E4: somebody who serves tools. Asked often, so everything here answers at once, from what is known.
+pub trait ToolServer: Send + Sync {
+    /// Its name: unique in a session, and part of its tools' names.
+    fn name(&self) -> &str;
+
+    /// Whether its tools can be called.
+    fn state(&self) -> ServerState;
+
+    /// Its tools at this moment, under its own names for them.
+    fn tools(&self) -> Vec<Arc<dyn Tool>>;
+
+    /// What the model should know about all of them.
+    fn instructions(&self) -> Option<String> {
+        None
+    }
+}
+
+/// How a server is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ServerState {
+    /// Ready.
+    Connected,
+    /// On its way.
+    Pending,
+    /// Out of reach.
+    Failed,
+    /// Out of reach until somebody logs in.
+    NeedsAuth,
+    /// Not wanted.
+    Disabled,
+}
+
+impl ServerState {
+    /// The name in the protocol.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Connected => "connected",
+            Self::Pending => "pending",
+            Self::Failed => "failed",
+            Self::NeedsAuth => "needs-auth",
+            Self::Disabled => "disabled",
+        }
+    }
+}
+
+/// The name the model calls a server's tool by.
+pub fn served_name(server: &str, tool: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' };
+    let name = format!("mcp__{server}__{tool}");
+    name.chars().map(plain).take(SERVED_NAME_CHARS_MAX).collect()
+}
+
+/// A server's tool, described as it was when it was offered, and called as it is.
+pub(super) struct Served {
+    name: String,
+    own_name: String,
+    description: String,
+    input_schema: String,
+    server: Arc<dyn ToolServer>,
+}
+
+impl Served {
+    pub fn new(server: &Arc<dyn ToolServer>, tool: &dyn Tool) -> Self {
+        let spec = tool.spec();
+        Self {
+            name: served_name(server.name(), spec.name),
+            own_name: spec.name.to_owned(),
+            description: spec.description.to_owned(),
+            input_schema: spec.input_schema.to_owned(),
+            server: Arc::clone(server),
+        }
+    }
+
+    /// The tool as it is now, if the server still has it.
+    fn now(&self) -> Result<Arc<dyn Tool>, String> {
+        let tool = self.server.tools().into_iter().find(|tool| tool.spec().name == self.own_name);
+        tool.ok_or_else(|| {
+            let (server, state) = (self.server.name(), self.server.state().name());
+            format!("the server {server} ({state}) does not offer this tool at the moment")
+        })
+    }
+}
+
+impl Tool for Served {
+    fn spec(&self) -> Spec<'_> {
+        Spec { name: &self.name, description: &self.description, input_schema: &self.input_schema }
+    }
+
+    fn safety(&self, input: &Value) -> Safety {
+        // A call that cannot be made will be answered without running anything.
+        self.now().map_or(Safety::Shared, |tool| tool.safety(input))
+    }
+
+    fn access(&self, input: &Value, cx: &ToolCx) -> Result<Access, InvalidInput> {
+        self.now().map_err(InvalidInput)?.access(input, cx)
+    }
+
+    fn run<'a>(&'a self, input: Value, cx: &'a ToolCx) -> BoxFuture<'a, Output> {
+        async move {
+            match self.now() {
+                Ok(tool) => tool.run(input, cx).await,
+                Err(why) => Output::unusable(why),
+            }
+        }
+        .boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_the_characters_and_the_length_the_api_takes() {
+        assert_eq!(served_name("calc", "add"), "mcp__calc__add");
+        assert_eq!(served_name("my server.2", "größe"), "mcp__my_server_2__gr__e");
+        assert_eq!(served_name("s", &"x".repeat(500)).len(), SERVED_NAME_CHARS_MAX);
+    }
+}
