@@ -11,6 +11,7 @@ pub mod host; // what it asks of the program around it
 pub mod turn; // the loop, and the one place that decides
 pub mod tools; // what the model may call
 pub mod permission; // what may run
+pub mod media; // pictures that fit
 pub mod hooks; // other people's programs, called at named moments
 pub mod compact; // keeping what the model sees small enough
 pub mod context; // what the model is told besides the conversation

@@ -82,6 +82,25 @@ pub const GREP_BUFFER_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Bytes of a compiled search expression.
 pub const GREP_REGEX_BYTES_MAX: usize = 10 * 1024 * 1024;
 
+/// Pixels a side of an image that enters a conversation: more are refused once a request holds many images.
+pub const IMAGE_EDGE_PX_MAX: u32 = 2_000;
+/// Bytes of an image that enters a conversation: 5 MB once they are base64 text.
+pub const IMAGE_BYTES_MAX: usize = 3_750_000;
+/// Bytes above which an image that is written anyway is written as a photograph.
+pub const IMAGE_REWRITTEN_BYTES: usize = 500_000;
+/// Bytes of an image that are read to bring it down.
+pub const IMAGE_SOURCE_BYTES_MAX: usize = 64_000_000;
+/// Pixels of an image that is opened to bring it down.
+pub const IMAGE_PIXELS_MAX: u64 = 64_000_000;
+/// Bytes an opened image may take.
+pub const IMAGE_DECODED_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// Sizes tried, each three quarters of the last, until an image is small enough.
+pub const IMAGE_SHRINKS_MAX: usize = 8;
+/// Images opened at once, whoever they are for: each may take [`IMAGE_DECODED_BYTES_MAX`] a few times over.
+pub const IMAGES_OPENED_MAX: usize = 2;
+/// Images of one result that enter a conversation.
+pub const IMAGES_OF_RESULT_MAX: usize = 50;
+
 /// Bounds on what tools read, print and wait for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

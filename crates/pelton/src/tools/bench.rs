@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::executor::Call;
 use super::in_order::Place;
+use super::pictures;
 use super::structured;
 use super::tool::{Access, Output, Safety, Tool, ToolCx};
 use crate::hooks::{Fired, HookRun, PermissionDecision, SessionHooks, ToolCall};
@@ -182,6 +183,7 @@ impl Bench {
             Ok(output) => output,
             Err(panic) => crashed(&call.name, panic.as_ref()),
         };
+        let output = pictures::fitted(output, &cx.cancel).await;
         let took = cx.world.monotonic().saturating_sub(started);
         if let Some(moved) = &output.new_cwd {
             self.cwd.lock().unwrap_or_else(PoisonError::into_inner).clone_from(moved);

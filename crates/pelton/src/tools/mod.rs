@@ -4,6 +4,7 @@ pub mod tool; // what a tool is
 pub mod schedule; // which calls may run together: pure
 pub mod executor; // runs the calls of one answer
 pub mod bench; // one call, from its input to its output
+mod pictures; // images of answers, made to fit
 pub mod builtin; // Read, Write, Edit, Bash, Glob, Grep
 mod in_order; // what calls change, in the order of asking
 pub mod server; // tools that somebody else serves

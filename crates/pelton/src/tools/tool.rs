@@ -76,9 +76,9 @@ pub struct Output {
 pub enum ResultBlock {
     /// Plain text; never empty when sent.
     Text(String),
-    /// An image, base64 encoded.
+    /// An image, base64 encoded. Of any size: it is brought down before it enters the conversation.
     Image {
-        /// `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
+        /// `image/png`, `image/jpeg`, `image/gif` or `image/webp`; corrected if the bytes are something else.
         media_type: &'static str,
         /// The base64 text.
         base64: String,

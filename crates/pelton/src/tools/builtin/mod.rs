@@ -24,11 +24,19 @@ const INTERRUPTED: &str = "Interrupted by the user before it was done.";
 /// Runs work that blocks beside the runtime. The work sees a token that is set when the call is interrupted or
 /// dropped, and the call answers at once when that happens.
 async fn looking(cx: &ToolCx, work: impl FnOnce(&CancellationToken) -> Output + Send + 'static) -> Output {
+    looking_for(cx, work).await.unwrap_or_else(|failed| failed)
+}
+
+/// The same for work that is not the whole answer yet; fails with the answer of a call that ends here.
+async fn looking_for<T: Send + 'static>(
+    cx: &ToolCx,
+    work: impl FnOnce(&CancellationToken) -> T + Send + 'static,
+) -> Result<T, Output> {
     let cancel = cx.cancel.child_token();
     tokio::select! {
         biased;
-        () = cx.cancel.cancelled() => Output::error(INTERRUPTED),
-        output = changing(cancel, work) => output,
+        () = cx.cancel.cancelled() => Err(Output::error(INTERRUPTED)),
+        seen = beside(cancel, work) => seen,
     }
 }
 
@@ -37,12 +45,18 @@ async fn changing(
     cancel: CancellationToken,
     work: impl FnOnce(&CancellationToken) -> Output + Send + 'static,
 ) -> Output {
+    beside(cancel, work).await.unwrap_or_else(|failed| failed)
+}
+
+async fn beside<T: Send + 'static>(
+    cancel: CancellationToken,
+    work: impl FnOnce(&CancellationToken) -> T + Send + 'static,
+) -> Result<T, Output> {
     let _dropped = cancel.clone().drop_guard();
-    match tokio::task::spawn_blocking(move || work(&cancel)).await {
-        Ok(output) => output,
-        // One tool's panic is an error result, not the end of the session.
-        Err(error) => Output::error(format!("The tool failed inside: {error}")),
-    }
+    // One tool's panic is an error result, not the end of the session.
+    tokio::task::spawn_blocking(move || work(&cancel))
+        .await
+        .map_err(|error| Output::error(format!("The tool failed inside: {error}")))
 }
 
 #[cfg(test)]

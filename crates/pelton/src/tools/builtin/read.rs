@@ -1,6 +1,7 @@
-//! Read: the text of a file, a page at a time.
+//! Read: the text of a file, a page at a time, or the picture in it.
 
 mod pager;
+mod picture;
 
 use std::fs::File;
 use std::io::Read as _;
@@ -13,8 +14,9 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use self::pager::{Page, Pager, Wanted};
-use super::looking;
+use super::looking_for;
 use crate::limits::{READ_SCAN_BYTES_MAX, ToolLimits};
+use crate::media::Format;
 use crate::tools::disk::{DiskError, Place, neighbours};
 use crate::tools::file_memory::{FileMemory, Fingerprint, Fingerprinter, Reading};
 use crate::tools::lenient;
@@ -68,10 +70,15 @@ impl Tool for ReadTool {
             };
             let path = cx.absolute(&input.file_path);
             let (files, limits) = (cx.files.clone(), cx.limits.clone());
-            looking(cx, move |cancel| {
-                read(&path, &input, &files, &limits, cancel).unwrap_or_else(Output::error)
-            })
-            .await
+            let reading = {
+                let path = path.clone();
+                move |cancel: &CancellationToken| read(&path, &input, &files, &limits, cancel)
+            };
+            match looking_for(cx, reading).await {
+                Ok(Ok(Content::Text(output))) | Err(output) => output,
+                Ok(Ok(Content::Image(bytes))) => picture::show(&path, bytes, &cx.cancel).await,
+                Ok(Err(why)) => Output::error(why),
+            }
         })
     }
 }
@@ -87,18 +94,26 @@ fn parse(input: &Value) -> Result<Input, InvalidInput> {
     Ok(input)
 }
 
-/// Both sides are answers; the error side says why nothing is shown.
+/// What a file holds that can be shown.
+enum Content {
+    /// Text: the answer itself.
+    Text(Output),
+    /// The bytes of an image.
+    Image(Vec<u8>),
+}
+
+/// The error side says why nothing is shown.
 fn read(
     path: &Path,
     input: &Input,
     files: &FileMemory,
     limits: &ToolLimits,
     cancel: &CancellationToken,
-) -> Result<Output, String> {
+) -> Result<Content, String> {
     let shown = path.display();
     let refused = |error: DiskError| refusal(path, &error);
     let place = Place::find(path).map_err(refused)?;
-    let (mut file, _) = place.open().map_err(refused)?;
+    let (mut file, found) = place.open().map_err(refused)?;
     // Models count from zero now and then; the first line is meant.
     let start = input.offset.unwrap_or(1).max(1);
     let wanted = Wanted {
@@ -109,12 +124,21 @@ fn read(
     };
     let (page, content, encoding) = match scan(&mut file, wanted, cancel).map_err(refused)? {
         Scan::Text { page, content, encoding } => (page, content, encoding),
-        Scan::Media(kind) => {
-            return Err(format!("{shown} is {kind}. Read shows text only: it cannot show {kind} yet."));
+        Scan::Image => {
+            let bytes = found.metadata.len();
+            return picture::load(&mut file, bytes, cancel)
+                .map(Content::Image)
+                .map_err(|why| format!("{shown} {why}."));
+        }
+        Scan::Pdf => {
+            return Err(format!(
+                "{shown} is a PDF document, which Read cannot show. `pdftotext` in Bash shows its text, `pdftoppm -png` makes \
+                 pictures of its pages, and those can be read."
+            ));
         }
         Scan::Binary => {
             return Err(format!(
-                "{shown} is a binary file. Read shows text only; `file`, `xxd` or `strings` in Bash can say more."
+                "{shown} is a binary file. Read shows text and images; `file`, `xxd` or `strings` in Bash can say more."
             ));
         }
     };
@@ -182,7 +206,7 @@ fn read(
             "totalLines": page.total,
         },
     });
-    Ok(Output::text(text).with_detail(detail))
+    Ok(Content::Text(Output::text(text).with_detail(detail)))
 }
 
 enum Scan {
@@ -192,7 +216,8 @@ enum Scan {
         content: Option<Fingerprint>,
         encoding: Encoding,
     },
-    Media(&'static str),
+    Image,
+    Pdf,
     Binary,
 }
 
@@ -207,8 +232,12 @@ fn scan(file: &mut File, wanted: Wanted, cancel: &CancellationToken) -> Result<S
             read => filled += read,
         }
     }
-    if let Some(kind) = media_kind(&piece[..filled]) {
-        return Ok(Scan::Media(kind));
+    // By content: a name says what somebody meant it to be.
+    if Format::of(&piece[..filled]).is_some() {
+        return Ok(Scan::Image);
+    }
+    if piece[..filled].starts_with(b"%PDF-") {
+        return Ok(Scan::Pdf);
     }
     let Some(encoding) = Encoding::sniff(&piece[..filled]) else { return Ok(Scan::Binary) };
 
@@ -238,23 +267,6 @@ fn scan(file: &mut File, wanted: Wanted, cancel: &CancellationToken) -> Result<S
     decoder.finish(&mut decoded);
     pager.feed(&decoded);
     Ok(Scan::Text { page: pager.finish(), content: Some(fingerprinter.finish()), encoding })
-}
-
-/// What a file that is no text is, when its first bytes say so.
-fn media_kind(head: &[u8]) -> Option<&'static str> {
-    if head.starts_with(b"\x89PNG\r\n\x1a\n") {
-        Some("a PNG image")
-    } else if head.starts_with(b"\xFF\xD8\xFF") {
-        Some("a JPEG image")
-    } else if head.starts_with(b"GIF87a") || head.starts_with(b"GIF89a") {
-        Some("a GIF image")
-    } else if head.starts_with(b"RIFF") && head.get(8..12) == Some(b"WEBP") {
-        Some("a WebP image")
-    } else if head.starts_with(b"%PDF-") {
-        Some("a PDF document")
-    } else {
-        None
-    }
 }
 
 fn refusal(path: &Path, error: &DiskError) -> String {

@@ -108,9 +108,9 @@ async fn what_is_no_text_is_refused_and_named() {
     let bench = Bench::new();
     bench.read(&bench.cx.cwd).await.refused(&["directory", "Glob"]);
     let png = bench.put("a.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR");
-    bench.read(&png).await.refused(&["a PNG image", "text only"]);
+    bench.read(&png).await.refused(&["a.png is a PNG image that cannot be opened", "damaged"]);
     let pdf = bench.put("a.pdf", b"%PDF-1.7\n1 0 obj");
-    bench.read(&pdf).await.refused(&["a PDF document"]);
+    bench.read(&pdf).await.refused(&["a PDF document", "pdftotext"]);
     let binary = bench.put("a.out", b"\x7fELF\x02\x01\0\0");
     bench.read(&binary).await.refused(&["binary"]);
     let fifo = bench.path("fifo");

@@ -1,0 +1,80 @@
+//! Pictures that fit, and what happens to those that do not.
+
+mod entering; // every picture is brought down on its way in
+
+use std::io::Cursor;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use image::{DynamicImage, ImageFormat, Rgb, RgbImage};
+use pelton::media::{Format, Size};
+use pelton::tools::tool::ResultBlock;
+use pelton::tools::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx};
+use serde_json::{Value, json};
+
+use crate::stage::blocks;
+
+fn png(width: u32, height: u32) -> Vec<u8> {
+    let picture = RgbImage::from_fn(width, height, |x, y| Rgb([(x / 9) as u8, (y / 9) as u8, 7]));
+    encoded(&picture.into(), ImageFormat::Png)
+}
+
+fn encoded(picture: &DynamicImage, format: ImageFormat) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    picture.write_to(&mut Cursor::new(&mut bytes), format).unwrap();
+    bytes
+}
+
+/// Shows the pictures it was given, one more with every call.
+struct Album(Vec<Arc<[u8]>>);
+
+impl Album {
+    fn of(pictures: impl IntoIterator<Item = Vec<u8>>) -> Arc<dyn Tool> {
+        Arc::new(Self(pictures.into_iter().map(Arc::from).collect()))
+    }
+}
+
+impl Tool for Album {
+    fn spec(&self) -> Spec<'_> {
+        let input_schema = r#"{"type":"object","properties":{"page":{"type":"integer"}}}"#;
+        Spec { name: "Album", description: "Shows a picture.", input_schema }
+    }
+
+    fn safety(&self, _: &Value) -> Safety {
+        Safety::Shared
+    }
+
+    fn access(&self, _: &Value, _: &ToolCx) -> Result<Access, InvalidInput> {
+        Ok(Access::Nothing)
+    }
+
+    fn run<'a>(&'a self, input: Value, _: &'a ToolCx) -> BoxFuture<'a, Output> {
+        let page = input["page"].as_u64().unwrap() as usize;
+        let mut output = Output::text(format!("Page {page}."));
+        // What it is said to be is not always what it is.
+        output
+            .content
+            .push(ResultBlock::Image { media_type: "image/png", base64: BASE64.encode(&self.0[page]) });
+        async move { output }.boxed()
+    }
+}
+
+fn page(page: usize) -> Value {
+    json!({"page": page})
+}
+
+/// The pictures in a request, oldest first: what they say they are, what they are, and how large.
+fn pictures(request: &Value) -> Vec<(String, Format, Size)> {
+    let results = blocks(request, "user").into_iter().filter_map(|block| block["content"].as_array());
+    let images = results.flatten().filter(|block| block["type"] == "image");
+    images
+        .map(|image| {
+            let bytes = BASE64.decode(image["source"]["data"].as_str().unwrap()).unwrap();
+            let said = image["source"]["media_type"].as_str().unwrap().to_owned();
+            (said, Format::of(&bytes).unwrap(), Size::of(&bytes).unwrap())
+        })
+        .collect()
+}
