@@ -16,6 +16,9 @@ use crate::{Finding, Tree};
 /// The page this module writes.
 pub const PAGE: &str = "docs/conformance.md";
 
+/// What came of the last run of `scripts/mutants`; the page takes it over as it is.
+pub const MUTANTS: &str = "docs/mutants.md";
+
 /// How to write it again.
 pub const HOW_TO_WRITE: &str = "cargo run -p tidy -- --write";
 
@@ -160,6 +163,9 @@ pub fn page(tree: &Tree) -> String {
                 let _ = writeln!(out, "| `{}` | {sentence} | {tests} |", row.id);
             }
         }
+    }
+    if let Some(mutants) = tree.text(MUTANTS) {
+        let _ = writeln!(out, "\n## Do the tests notice?\n\n{}", mutants.trim_end());
     }
     out
 }
