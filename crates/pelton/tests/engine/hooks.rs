@@ -404,3 +404,24 @@ async fn the_hooks_words_are_told_before_the_result_they_belong_to() {
     assert!(told.iter().any(|event| matches!(event, Event::Hook(_))));
     rest(&mut events).await;
 }
+
+#[tokio::test]
+async fn loop_I7_an_end_is_put_to_the_stop_hooks_and_then_to_the_token_budget() {
+    let part = |words: &str| Step::reply([text(words)]).usage("output_tokens", 1_000);
+    let script = Script::new().step(part("One.")).step(part("Two.")).step(part("Three."));
+    let stage = Stage::new(script).await;
+    let mut engine = stage.engine_with(|options| {
+        // Objects once, to the second answer.
+        let stop = "echo x >> asked; test $(wc -l < asked) = 2 || exit 0; echo 'not yet' >&2; exit 2";
+        hook(options, &on("Stop", &[stop]));
+        options.limits.output_tokens_wanted = Some(1_500);
+    });
+
+    let told = run(&mut engine, "Go.").await;
+
+    assert_eq!(told.assert_completed().text, "Three.");
+    // The first was too short; the second was long enough but the hook was against it; the third is the end.
+    assert_eq!(told.transitions(), ["token_budget_continuation", "stop_hook_blocking"]);
+    assert_eq!(stage.read("asked").lines().count(), 3, "the hooks come first, every time");
+    stage.assert_all_played();
+}

@@ -63,3 +63,28 @@ async fn pit_L16_an_address_without_a_route_costs_no_more_than_a_second() {
     assert!(took < Duration::from_secs(1), "{took:?}");
     assert!(took > Duration::from_millis(100), "the first address was really tried: {took:?}");
 }
+
+#[tokio::test]
+async fn loop_R6_after_a_reset_the_next_attempt_has_a_connection_of_its_own() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let client = client(format!("http://{}", listener.local_addr().unwrap()));
+    let server = tokio::spawn(async move {
+        let (mut first, _) = listener.accept().await.unwrap();
+        read_request(&mut first).await.unwrap();
+        first.write_all(hello().as_bytes()).await.unwrap();
+        // The second question comes on the connection that was kept, and that is then reset.
+        read_request(&mut first).await.unwrap();
+        SockRef::from(&first).set_linger(Some(Duration::ZERO)).unwrap();
+        drop(first);
+        let (mut second, _) = listener.accept().await.unwrap();
+        let request = read_request(&mut second).await.unwrap();
+        second.write_all(hello().as_bytes()).await.unwrap();
+        request
+    });
+    assert!(matches!(ask(&client).await.last(), Some(Step::Finished(_))));
+    let steps = ask(&client).await;
+    assert!(matches!(steps.last(), Some(Step::Finished(_))), "{steps:?}");
+    let retries = steps.iter().filter(|step| matches!(step, Step::Retry(_))).count();
+    assert_eq!(retries, 1, "it was announced: {steps:?}");
+    server.await.unwrap();
+}

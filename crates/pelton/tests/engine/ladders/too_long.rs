@@ -92,7 +92,7 @@ async fn loop_T3_what_is_still_too_long_after_the_folds_is_compacted_once() {
 }
 
 #[tokio::test]
-async fn loop_T3_loop_W1_a_prompt_too_long_is_made_shorter_and_nobody_is_shown_an_error() {
+async fn loop_T3_loop_W1_loop_I6_a_prompt_too_long_is_made_shorter_and_nobody_is_shown_an_error() {
     let script =
         rounds(Script::new(), 6).step(too_long(100)).reply([text("Done.")]).reply([text("Still here.")]);
     let stage = Stage::new(script).await;
@@ -195,4 +195,26 @@ async fn loop_X8_loop_I2_a_full_window_is_said_without_asking() {
     assert_eq!((outcome.terminal, outcome.is_error), (Terminal::BlockingLimit, true));
     assert!(outcome.text.contains("context window"), "{}", outcome.text);
     assert_eq!((synthetics(&told), stage.request_count()), (1, 0));
+}
+
+#[tokio::test]
+async fn loop_B5_loop_I1_what_the_model_counted_decides_whether_the_next_question_fits() {
+    let window = 20_000;
+    for (counted, shaped) in [(18_500_u64, true), (12_000, false)] {
+        let heavy = Step::reply([text("Round 1."), tool("Glob", json!({"pattern": "1*"}))]);
+        let script =
+            rounds(Script::new(), 1).step(heavy.usage("input_tokens", counted)).reply([text("Done.")]);
+        let stage = Stage::new(script).await;
+        let mut engine = stage.engine_with(|options| options.window_tokens = Some(window));
+
+        let told = run(&mut engine, "Go.").await;
+
+        told.assert_completed();
+        // Our own estimate is far below the window in both cases.
+        assert_eq!(stage.request(3).to_string().contains("were left out"), shaped, "{counted}");
+        let ladder =
+            told.0.iter().any(|event| matches!(event, Event::Loop(told) if told.kind.name() == "ladder"));
+        assert_eq!(ladder, shaped, "it is said when, and only when, it was done");
+        stage.assert_all_played();
+    }
 }
