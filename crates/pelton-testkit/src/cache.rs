@@ -44,6 +44,8 @@ impl CacheUsage {
 #[must_use = "nothing is cached until the entries are committed"]
 pub struct Pending {
     entries: Vec<(u64, Ttl)>,
+    /// When the request arrived: lifetimes count from there, however long the answer takes to begin.
+    arrived: Duration,
 }
 
 impl PromptCache {
@@ -88,7 +90,8 @@ impl PromptCache {
             write_5m: last_end - hour_end,
             write_1h: hour_end - read_tokens,
         };
-        (usage, Pending { entries: marks.iter().map(|mark| (keys[mark.part], mark.ttl)).collect() })
+        let entries = marks.iter().map(|mark| (keys[mark.part], mark.ttl)).collect();
+        (usage, Pending { entries, arrived: now })
     }
 
     /// Makes the entries of a request readable.
@@ -97,7 +100,7 @@ impl PromptCache {
             let alive = self.entries.get(&key).is_some_and(|entry| entry.expires > now);
             if !alive {
                 self.make_room(now);
-                self.entries.insert(key, Entry { ttl, expires: now + lifetime(ttl) });
+                self.entries.insert(key, Entry { ttl, expires: pending.arrived + lifetime(ttl) });
             }
         }
     }

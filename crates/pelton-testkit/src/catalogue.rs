@@ -114,13 +114,12 @@ pub fn permissive() -> &'static ModelFacts {
 
 /// The answer to `GET /v1/models`.
 pub fn models_json() -> Value {
-    let data: Vec<Value> = MODELS.iter().map(describe).collect();
-    json!({
-        "data": data,
-        "first_id": MODELS.first().map(|facts| facts.id),
-        "has_more": false,
-        "last_id": MODELS.last().map(|facts| facts.id),
-    })
+    list(&MODELS.iter().collect::<Vec<_>>())
+}
+
+/// The same for an account that may use one model alone.
+pub(crate) fn one_model_json(id: &str) -> Value {
+    list(model(id).as_slice())
 }
 
 /// The answer to `GET /v1/models/{id}`.
@@ -132,8 +131,10 @@ const SMALL_WINDOW_TOKENS: u64 = 200_000;
 const LARGE_WINDOW_TOKENS: u64 = 1_000_000;
 
 const ALL_EFFORTS: &[&str] = &["low", "medium", "high", "xhigh", "max"];
+const EFFORTS_V4_6: &[&str] = &["low", "medium", "high", "max"];
 const ADAPTIVE_ONLY: &[Thinking] = &[Thinking::Adaptive];
 const ADAPTIVE_OR_OFF: &[Thinking] = &[Thinking::Adaptive, Thinking::Disabled];
+const ADAPTIVE_OR_OFF_BELOW_XHIGH: &[Thinking] = &[Thinking::Adaptive, Thinking::DisabledUpToHighEffort];
 const BUDGET_OR_OFF: &[Thinking] = &[Thinking::Enabled, Thinking::Disabled];
 
 /// The newest generation; older rows say how they differ.
@@ -168,6 +169,7 @@ const UNBOUND: ModelFacts =
 const V4_6: ModelFacts = ModelFacts {
     image_edge_px_max: 1568,
     thinking: &[Thinking::Adaptive, Thinking::Enabled, Thinking::Disabled],
+    efforts: EFFORTS_V4_6,
     system_role: false,
     sampling: true,
     dense_tokenizer: false,
@@ -218,7 +220,7 @@ static MODELS: [ModelFacts; 20] = [
         display_name: "Claude Haiku 5.5",
         line: "haiku",
         created_at: "2026-10-01T00:00:00Z",
-        thinking: ADAPTIVE_OR_OFF,
+        thinking: ADAPTIVE_OR_OFF_BELOW_XHIGH,
         forced_tool_choice: true,
         binds_prefix: false,
         ..NEWEST
@@ -259,7 +261,7 @@ static MODELS: [ModelFacts; 20] = [
         display_name: "Claude Opus 5",
         line: "opus",
         created_at: "2026-07-20T00:00:00Z",
-        thinking: &[Thinking::Adaptive, Thinking::DisabledUpToHighEffort],
+        thinking: ADAPTIVE_OR_OFF_BELOW_XHIGH,
         fast: Fast::Beta,
         ..UNBOUND
     },
@@ -381,6 +383,15 @@ fn without_date(id: &str) -> &str {
         Some((stem, date)) if date.len() == DATE_DIGITS && date.bytes().all(|b| b.is_ascii_digit()) => stem,
         _ => id,
     }
+}
+
+fn list(models: &[&ModelFacts]) -> Value {
+    json!({
+        "data": models.iter().map(|facts| describe(facts)).collect::<Vec<_>>(),
+        "first_id": models.first().map(|facts| facts.id),
+        "has_more": false,
+        "last_id": models.last().map(|facts| facts.id),
+    })
 }
 
 fn describe(facts: &ModelFacts) -> Value {

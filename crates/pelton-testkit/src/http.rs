@@ -30,20 +30,39 @@ pub(crate) struct Request {
     pub(crate) body: Bytes,
     /// Whether the connection may serve another request.
     pub(crate) keep_alive: bool,
+    /// Whether the client understands a body in chunks: not before HTTP/1.1.
+    pub(crate) takes_chunks: bool,
 }
 
 impl Request {
     /// A request whose bytes are all there; the body as it was sent.
     pub(crate) fn new(
-        method: String,
+        method: &str,
         target: &str,
         headers: Vec<(String, String)>,
         raw: Bytes,
-        keep_alive: bool,
-    ) -> Result<Self, BadRequest> {
-        let body = body::decompress(raw, header(&headers, "content-encoding"))?;
+    ) -> Result<Self, Box<Refused>> {
+        Self::without_body(method, target, headers).with_body(raw)
+    }
+
+    fn without_body(method: &str, target: &str, headers: Vec<(String, String)>) -> Self {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        Ok(Self { method, path: path.to_owned(), query: query.to_owned(), headers, body, keep_alive })
+        Self {
+            method: method.to_owned(),
+            path: path.to_owned(),
+            query: query.to_owned(),
+            headers,
+            body: Bytes::new(),
+            keep_alive: true,
+            takes_chunks: true,
+        }
+    }
+
+    fn with_body(self, raw: Bytes) -> Result<Self, Box<Refused>> {
+        match body::decompress(raw, self.header("content-encoding")) {
+            Ok(body) => Ok(Self { body, ..self }),
+            Err(bad) => Err(Box::new(Refused { request: self, bad })),
+        }
     }
 
     /// The first header of this name.
@@ -57,8 +76,17 @@ impl Request {
 pub(crate) enum ReadError {
     /// The client closed the connection between two requests, or it broke.
     Gone,
-    /// What came is not a request we take; the connection ends after the answer.
+    /// What came is no request; the connection ends after the answer.
     Bad(BadRequest),
+    /// The body of a request cannot be taken; the connection ends after the answer.
+    Refused(Box<Refused>),
+}
+
+/// A request without its body, and what is wrong with that.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) request: Request,
+    pub(crate) bad: BadRequest,
 }
 
 /// The answer to bytes that are no request.
@@ -88,15 +116,28 @@ pub(crate) async fn read_request(
     writer: &mut (impl AsyncWrite + Unpin),
     buffer: &mut BytesMut,
 ) -> Result<Request, ReadError> {
-    let head = read_head(reader, buffer).await?;
-    if head.expects_continue {
+    let request = read_head(reader, buffer).await?;
+    match read_body(reader, writer, buffer, &request).await {
+        Ok(raw) => request.with_body(raw).map_err(ReadError::Refused),
+        Err(ReadError::Bad(bad)) => Err(ReadError::Refused(Box::new(Refused { request, bad }))),
+        Err(error) => Err(error),
+    }
+}
+
+async fn read_body(
+    reader: &mut (impl AsyncRead + Unpin),
+    writer: &mut (impl AsyncWrite + Unpin),
+    buffer: &mut BytesMut,
+    request: &Request,
+) -> Result<Bytes, ReadError> {
+    let length = body::length(&request.headers)?;
+    if request.header("expect").is_some_and(|value| value.eq_ignore_ascii_case("100-continue")) {
         writer.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
     }
-    let raw = match head.length {
-        body::Length::Known(length) => body::read_known(reader, buffer, length).await?,
-        body::Length::Chunked => body::read_chunked(reader, buffer).await?,
-    };
-    Ok(Request::new(head.method, &head.target, head.headers, raw, head.keep_alive)?)
+    match length {
+        body::Length::Known(length) => body::read_known(reader, buffer, length).await,
+        body::Length::Chunked => body::read_chunked(reader, buffer).await,
+    }
 }
 
 /// How the end of a body is known.
@@ -104,6 +145,10 @@ pub(crate) async fn read_request(
 pub(crate) enum Framing {
     Length(usize),
     Chunked,
+    /// The body ends with the connection, as before HTTP/1.1.
+    UntilClose,
+    /// The status says that there is none.
+    NoBody,
 }
 
 /// Writes status line and headers.
@@ -121,6 +166,7 @@ pub(crate) async fn write_head(
     match framing {
         Framing::Length(length) => head.push_str(&format!("content-length: {length}\r\n")),
         Framing::Chunked => head.push_str("transfer-encoding: chunked\r\n"),
+        Framing::UntilClose | Framing::NoBody => {}
     }
     head.push_str(if keep_alive { "\r\n" } else { "connection: close\r\n\r\n" });
     writer.write_all(head.as_bytes()).await?;
@@ -138,7 +184,8 @@ pub(crate) async fn write_piece(
         return Ok(());
     }
     match framing {
-        Framing::Length(_) => writer.write_all(bytes).await?,
+        Framing::NoBody => {}
+        Framing::Length(_) | Framing::UntilClose => writer.write_all(bytes).await?,
         Framing::Chunked => {
             let mut chunk = format!("{:x}\r\n", bytes.len()).into_bytes();
             chunk.extend_from_slice(bytes);
@@ -174,16 +221,10 @@ pub(crate) fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<
     headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
 }
 
-struct Head {
-    method: String,
-    target: String,
-    headers: Vec<(String, String)>,
-    length: body::Length,
-    expects_continue: bool,
-    keep_alive: bool,
-}
-
-async fn read_head(reader: &mut (impl AsyncRead + Unpin), buffer: &mut BytesMut) -> Result<Head, ReadError> {
+async fn read_head(
+    reader: &mut (impl AsyncRead + Unpin),
+    buffer: &mut BytesMut,
+) -> Result<Request, ReadError> {
     loop {
         if let Some((head, length)) = parse_head(buffer)? {
             let _ = buffer.split_to(length);
@@ -198,7 +239,7 @@ async fn read_head(reader: &mut (impl AsyncRead + Unpin), buffer: &mut BytesMut)
     }
 }
 
-fn parse_head(buffer: &[u8]) -> Result<Option<(Head, usize)>, ReadError> {
+fn parse_head(buffer: &[u8]) -> Result<Option<(Request, usize)>, ReadError> {
     let mut lines = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut lines);
     let length = match request.parse(buffer) {
@@ -209,25 +250,17 @@ fn parse_head(buffer: &[u8]) -> Result<Option<(Head, usize)>, ReadError> {
         }
         Err(error) => return Err(bad(400, format!("not HTTP: {error}")).into()),
     };
-    if request.version != Some(1) {
-        return Err(bad(505, "only HTTP/1.1 is spoken here".to_owned()).into());
-    }
     let headers: Vec<(String, String)> = request
         .headers
         .iter()
         .map(|line| (line.name.to_owned(), String::from_utf8_lossy(line.value).into_owned()))
         .collect();
-    let says =
-        |name, word: &str| header(&headers, name).is_some_and(|value| value.eq_ignore_ascii_case(word));
-    let head = Head {
-        method: request.method.unwrap_or_default().to_owned(),
-        target: request.path.unwrap_or_default().to_owned(),
-        length: body::length(&headers)?,
-        expects_continue: says("expect", "100-continue"),
-        keep_alive: !says("connection", "close"),
-        headers,
-    };
-    Ok(Some((head, length)))
+    let is_current = request.version == Some(1);
+    let closes = header(&headers, "connection")
+        .is_some_and(|value| value.split(',').any(|word| word.trim().eq_ignore_ascii_case("close")));
+    let (method, target) = (request.method.unwrap_or_default(), request.path.unwrap_or_default());
+    let head = Request::without_body(method, target, headers);
+    Ok(Some((Request { keep_alive: is_current && !closes, takes_chunks: is_current, ..head }, length)))
 }
 
 fn bad(status: u16, message: String) -> BadRequest {
@@ -259,7 +292,6 @@ fn reason(status: u16) -> &'static str {
         502 => "Bad Gateway",
         503 => "Service Unavailable",
         504 => "Gateway Timeout",
-        505 => "HTTP Version Not Supported",
         529 => "Overloaded",
         _ => "Status",
     }

@@ -43,6 +43,7 @@ mod http; // HTTP/1.1, breakable on purpose
 mod image;
 mod memory; // the server without a network
 mod messages; // the Messages dialect
+mod pdf;
 mod play; // events into timed bytes
 mod prompt;
 mod record; // requests and replies as JSON lines

@@ -60,21 +60,11 @@ impl Transport for MemoryTransport {
 }
 
 async fn exchange(shared: Arc<Shared>, post: Post) -> Result<Response, TransportError> {
-    let request = match Request::new(
-        "POST".to_owned(),
-        target(&post.url),
-        heard(&post.headers),
-        Bytes::from(post.body.to_vec()),
-        true,
-    ) {
-        Ok(request) => request,
-        Err(bad) => {
-            let (status, headers, body) = answer::plan_bad(&shared, &bad);
-            let body = stream::iter([Ok(Bytes::from(body))]).boxed();
-            return Ok(Response { status, headers: said(&headers), body });
-        }
+    let raw = Bytes::from(post.body.to_vec());
+    let planned = match Request::new("POST", target(&post.url), heard(&post.headers), raw) {
+        Ok(request) => answer::plan(&shared, &request),
+        Err(refused) => answer::plan_refused(&shared, &refused),
     };
-    let planned = answer::plan(&shared, &request);
     let mut exchange =
         Exchange { performing: Performing::new(shared, planned), left: Left::Early, gzip: None };
     if !exchange.performing.begin().await {
@@ -138,7 +128,7 @@ impl Exchange {
         self.performing.finish(ending);
         self.left = if ending == Ending::Stalled { Left::InSilence } else { Left::AtTheEnd };
         match ending {
-            Ending::Complete => None,
+            Ending::Complete | Ending::EndedEarly => None,
             Ending::Cut | Ending::ClientLeft => Some(broken("unexpected end")),
             Ending::Reset => Some(broken("connection reset by peer")),
             Ending::Stalled => std::future::pending().await,

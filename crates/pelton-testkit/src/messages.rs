@@ -66,6 +66,11 @@ pub(crate) fn betas(request: &Request) -> String {
     lines.map(|(_, value)| value.as_str()).collect::<Vec<_>>().join(",")
 }
 
+/// Whether a request asks for no reply at all, only for its prompt to be cached.
+pub(crate) fn only_warms_cache(body: &Value) -> bool {
+    body["max_tokens"].as_u64() == Some(0)
+}
+
 /// What conditions of a script look at.
 pub(crate) fn facts(request: &Request, body: &Value) -> Facts {
     let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
@@ -77,7 +82,7 @@ pub(crate) fn facts(request: &Request, body: &Value) -> Facts {
     Facts {
         path: request.path.clone(),
         headers: request.headers.clone(),
-        asks_for_reply: route(&request.method, &request.path) == Route::Reply,
+        asks_for_reply: route(&request.method, &request.path) == Route::Reply && !only_warms_cache(body),
         model: body["model"].as_str().unwrap_or_default().to_owned(),
         stream: body["stream"].as_bool().unwrap_or(false),
         system: text_of(&body["system"]),

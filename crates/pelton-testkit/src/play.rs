@@ -65,8 +65,10 @@ pub(crate) struct Performance {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Ending {
-    /// As HTTP wants it.
+    /// As HTTP wants it, with everything said.
     Complete,
+    /// As HTTP wants it, but before everything was said.
+    EndedEarly,
     /// The server closed the connection too early.
     Cut,
     /// The server reset the connection.
@@ -102,8 +104,7 @@ pub(crate) fn stage_stream(cues: Vec<Cue>, staging: &Staging, dice: &mut Dice) -
             Cue::Gate(name) => runs.interrupt(Piece::Gate(name)),
         }
     }
-    let ends_well = ending == Ending::Complete;
-    let mut pieces = runs.finish(ends_well);
+    let mut pieces = runs.finish(ending.is_proper());
     let length = written(&pieces);
     fault_bytes(&mut pieces, &mut ending, staging);
     let pieces = pace(pieces, &staging.pace, dice);
@@ -121,15 +122,12 @@ pub(crate) fn stage_body(waits: Vec<Piece>, body: &[u8], staging: &Staging, dice
     let mut pieces = runs.finish(true);
     let whole = written(&pieces);
     match early_end(staging) {
-        Some((end, Place::Events(0))) => {
-            ending = Ending::of(end);
-            keep_bytes(&mut pieces, 0);
-        }
-        Some((end, Place::Events(_))) if end != EarlyEnd::End => ending = Ending::of(end),
+        Some((end, Place::Events(0))) => ending = Ending::of(end, keep_bytes(&mut pieces, 0)),
+        Some((end, Place::Events(_))) => ending = Ending::of(end, Dropped::Nothing),
         _ => fault_bytes(&mut pieces, &mut ending, staging),
     }
     // A body that ends early but properly announces what it really has.
-    let length = if ending == Ending::Complete { written(&pieces) } else { whole };
+    let length = if ending.is_proper() { written(&pieces) } else { whole };
     Performance {
         pieces: pace(pieces, &staging.pace, dice),
         ending,
@@ -144,6 +142,7 @@ impl Ending {
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Complete => "complete",
+            Self::EndedEarly => "ended early",
             Self::Cut => "cut",
             Self::Reset => "reset",
             Self::Stalled => "stalled",
@@ -151,13 +150,32 @@ impl Ending {
         }
     }
 
-    fn of(end: EarlyEnd) -> Self {
-        match end {
-            EarlyEnd::Cut => Self::Cut,
-            EarlyEnd::End => Self::Complete,
-            EarlyEnd::Reset => Self::Reset,
-            EarlyEnd::Stall => Self::Stalled,
+    /// Whether HTTP sees a good end.
+    pub(crate) fn is_proper(self) -> bool {
+        matches!(self, Self::Complete | Self::EndedEarly)
+    }
+
+    fn of(end: EarlyEnd, dropped: Dropped) -> Self {
+        match (end, dropped) {
+            (EarlyEnd::Cut, _) => Self::Cut,
+            (EarlyEnd::End, Dropped::Nothing) => Self::Complete,
+            (EarlyEnd::End, Dropped::Something) => Self::EndedEarly,
+            (EarlyEnd::Reset, _) => Self::Reset,
+            (EarlyEnd::Stall, _) => Self::Stalled,
         }
+    }
+}
+
+/// Whether an early end left something out: a fault may stand behind the last byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Dropped {
+    Nothing,
+    Something,
+}
+
+impl Dropped {
+    fn when(something: bool) -> Self {
+        if something { Self::Something } else { Self::Nothing }
     }
 }
 
@@ -185,7 +203,7 @@ fn fault_events(mut cues: Vec<Cue>, staging: &Staging) -> (Vec<Cue>, Ending) {
         }
     }
     match early_end(staging) {
-        Some((end, Place::BeforeHeaders)) => (Vec::new(), Ending::of(end)),
+        Some((end, Place::BeforeHeaders)) => (Vec::new(), Ending::of(end, Dropped::Something)),
         Some((end, Place::Events(count))) => {
             let mut events = 0;
             let beyond = cues.iter().position(|cue| {
@@ -194,7 +212,7 @@ fn fault_events(mut cues: Vec<Cue>, staging: &Staging) -> (Vec<Cue>, Ending) {
                 full
             });
             cues.truncate(beyond.unwrap_or(cues.len()));
-            (cues, Ending::of(end))
+            (cues, Ending::of(end, Dropped::when(beyond.is_some())))
         }
         Some((_, Place::Bytes(_))) | None => (cues, Ending::Complete),
     }
@@ -207,11 +225,10 @@ fn ends_before_headers(staging: &Staging) -> bool {
 fn fault_bytes(pieces: &mut Vec<Piece>, ending: &mut Ending, staging: &Staging) {
     match early_end(staging) {
         Some((end, Place::Bytes(count))) => {
-            *ending = Ending::of(end);
-            keep_bytes(pieces, count);
+            *ending = Ending::of(end, keep_bytes(pieces, count));
         }
         Some((end, Place::BeforeHeaders)) => {
-            *ending = Ending::of(end);
+            *ending = Ending::of(end, Dropped::Something);
             pieces.clear();
         }
         Some((_, Place::Events(_))) | None => {}
@@ -219,7 +236,8 @@ fn fault_bytes(pieces: &mut Vec<Piece>, ending: &mut Ending, staging: &Staging) 
 }
 
 /// Drops everything behind the first `count` bytes. Waits up to there stay.
-fn keep_bytes(pieces: &mut Vec<Piece>, count: usize) {
+fn keep_bytes(pieces: &mut Vec<Piece>, count: usize) -> Dropped {
+    let dropped = Dropped::when(written(pieces) > count);
     let mut left = count;
     let mut events_before = 0;
     let mut kept = Vec::new();
@@ -239,6 +257,7 @@ fn keep_bytes(pieces: &mut Vec<Piece>, count: usize) {
         kept.push(Piece::Write { bytes, events_done });
     }
     *pieces = kept;
+    dropped
 }
 
 fn written(pieces: &[Piece]) -> usize {

@@ -176,7 +176,7 @@ pub(crate) fn marks(request: &Value, parts: &[Part<'_>]) -> Vec<Mark> {
         }
     }
     if let Some(mark) = mark_of(request)
-        && let Some(last) = parts.iter().rposition(cacheable)
+        && let Some(last) = parts.iter().rposition(is_cacheable)
         && marks.iter().all(|other| other.part != last)
     {
         marks.push(Mark { part: last, ttl: Ttl::of(mark), path: "cache_control".into() });
@@ -215,8 +215,8 @@ fn mark_of(block: &Value) -> Option<&Value> {
     block.get("cache_control").filter(|mark| mark.is_object())
 }
 
-/// Where the server may put a mark of its own.
-fn cacheable(part: &Part<'_>) -> bool {
+/// Whether the server may put a mark of its own on this part.
+pub(crate) fn is_cacheable(part: &Part<'_>) -> bool {
     !part.is_thinking() && part.str_field("text").is_none_or(|text| !text.is_empty())
 }
 

@@ -7,12 +7,13 @@
 //! - [`when`]: conditions on requests
 //! - [`travel`]: pace, line ends and faults
 //! - `fill`: variables in replies
-//! - `read`, `fields`: the file format and its error messages
+//! - `read`, `fields`, `lines`: the file format and its error messages
 //! - `check`: what a script may not say, however it was made
 
 mod check;
 mod fields;
 pub(crate) mod fill;
+mod lines;
 pub mod part;
 mod read;
 #[cfg(test)]
@@ -350,9 +351,15 @@ pub(crate) struct Staging {
 }
 
 /// Why a script cannot be played: where, what, and the way out.
+///
+/// Its text is `line 4: step 2, reply item 1, field `txt`: unknown field; did you mean `text`?`, without the line when
+/// the script was built in Rust or is written in a way that has none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{problem}; {way_out}", self.address())]
+#[non_exhaustive]
 pub struct ScriptError {
+    /// The line of the file, counted from 1, where it is known.
+    pub line: Option<usize>,
     /// `step 3`, `step 3, reply item 2`, or `script`.
     pub place: String,
     /// The field, empty when the whole place is meant.
@@ -370,14 +377,21 @@ impl ScriptError {
         problem: impl Into<String>,
         way_out: impl Into<String>,
     ) -> Self {
-        Self { place: place.into(), field: field.into(), problem: problem.into(), way_out: way_out.into() }
+        Self {
+            line: None,
+            place: place.into(),
+            field: field.into(),
+            problem: problem.into(),
+            way_out: way_out.into(),
+        }
     }
 
     fn address(&self) -> String {
+        let line = self.line.map_or(String::new(), |line| format!("line {line}: "));
         if self.field.is_empty() {
-            format!("{}: ", self.place)
+            format!("{line}{}: ", self.place)
         } else {
-            format!("{}, field `{}`: ", self.place, self.field)
+            format!("{line}{}, field `{}`: ", self.place, self.field)
         }
     }
 }

@@ -3,10 +3,24 @@
 //! [`parse`] reads a body, [`check`] judges it. Both are pure. Each thing the API insists on is a [`Rule`] and can be
 //! switched off by itself with [`Strictness`], for tests that want to see past one refusal to the next.
 //!
-//! Most messages are the API's as users have reported them. For a few refusals no wording was known and the message is
-//! ours: an unknown version, `max_tokens: 0` with other settings, `speed` on a model without it, thinking types at the
-//! highest efforts, images and thinking blocks under the wrong role, blocks that version 2026-10-21 no longer takes,
-//! values that may be a string or an array, a body that is no object. Clients should not match on those.
+//! The messages are the API's, as public bug reports and published measurements quote them, down to the order in which
+//! two faults of one request are reported. A few are not, because no quote was found; clients should not match on them:
+//!
+//! - `max_tokens: 0` together with something that shapes an answer
+//! - both credentials at once, and a body that is JSON but no object
+//! - `between_tools` at the two highest efforts, which follows the wording for `disabled`
+//! - a document of the assistant and cited text of the user, refused since version 2026-10-21
+//! - an image without data, which follows the wording for a PDF without data
+//! - a document of another media type than PDF, and a role that is no text
+//! - a mark on the last block whose lifetime is not that of the top-level mark
+//! - a `task_budget` below its minimum, more messages than the API takes
+//!
+//! Two things the API says in two ways, depending on where a request lands: too many images are either `Too much media`,
+//! as here, or `too many images and documents`. And some refusals come after the facts that no test server can know
+//! (credit, moderation, files by URL); scripts play those with `status`.
+//!
+//! Left alone because reports disagree: an assistant turn in the middle of the history that ends with a thinking block,
+//! and an empty text block in a turn before the last one, which is refused here wherever it stands.
 //!
 //! ```
 //! use pelton_testkit::issued::Issued;
@@ -17,12 +31,13 @@
 //! assert_eq!(refusal.message, "messages: at least one message is required");
 //! ```
 
+mod blocks; // the form of content blocks
 mod header; // version and beta headers
 mod marks; // cache marks
 mod media; // images and documents
 mod rule; // the rules and which are on
 mod sampling; // temperature, top_p, top_k
-mod shape; // fields, types, block shapes
+mod shape; // fields and their types
 mod size; // bytes, output tokens, context window
 mod thinking; // configuration of thinking, replayed thinking blocks
 mod tools; // tool definitions and tool choice
@@ -97,6 +112,7 @@ pub fn check(
     }
     header::check(&judge)?;
     shape::check(&judge)?;
+    blocks::check(&judge)?;
     judge.check_model()?;
     tools::check(&judge)?;
     size::check_max_tokens(&judge)?;

@@ -136,9 +136,12 @@ async fn a_cut_after_events_closes_the_connection_there() {
 async fn an_early_end_looks_proper_to_http() {
     let (answer, model) = play(speech().fault(Fault::end_after_events(3))).await;
     assert_eq!((answer.events().len(), answer.complete), (3, true));
-    assert_eq!(ending(&model), Some(Ending::Complete));
-    let (answer, _) = play(speech().fault(Fault::empty_stream())).await;
+    assert_eq!(ending(&model), Some(Ending::EndedEarly));
+    let (answer, model) = play(speech().fault(Fault::empty_stream())).await;
     assert_eq!((answer.status, answer.body.len(), answer.complete), (200, 0, true));
+    assert_eq!(ending(&model), Some(Ending::EndedEarly));
+    let (_, model) = play(speech().fault(Fault::end_after_events(1000))).await;
+    assert_eq!(ending(&model), Some(Ending::Complete), "nothing was left out");
 }
 
 #[tokio::test]

@@ -289,6 +289,32 @@ async fn the_prompt_cache_shows_in_the_usage() {
 }
 
 #[tokio::test]
+async fn a_request_for_no_tokens_only_warms_the_cache() {
+    let model = Script::new().reply([text("ok")]).start().await.unwrap();
+    let mut request = ask("warm up");
+    let long = "All work and no play makes a dull prompt. ".repeat(200);
+    request["system"] = json!([{"type": "text", "text": long, "cache_control": {"type": "ephemeral"}}]);
+    let mut warming = request.clone();
+    warming["max_tokens"] = json!(0);
+    warming.as_object_mut().unwrap().remove("stream");
+    let answer = post(&model, &warming).await;
+    let message = answer.json();
+    assert_eq!(
+        (answer.status, &message["content"], &message["stop_reason"]),
+        (200, &json!([]), &json!("max_tokens"))
+    );
+    assert_eq!(message["usage"]["output_tokens"], 0);
+    let written = &message["usage"]["cache_creation_input_tokens"];
+    assert!(written.as_u64().unwrap() > 1000, "{message}");
+    assert_eq!(model.requests()[0].step, None, "no step is used up");
+    request["messages"][0]["content"] = json!("the real question");
+    let usage = post(&model, &request).await.data()[0]["message"]["usage"].clone();
+    assert_eq!(&usage["cache_read_input_tokens"], written);
+    model.assert_clean();
+    model.assert_played_out();
+}
+
+#[tokio::test]
 async fn gates_hold_the_stream_between_and_inside_blocks() {
     let model = Script::new()
         .reply([text("first"), gate("between"), text("second third").fragments(2).after(1, gate("inside"))])

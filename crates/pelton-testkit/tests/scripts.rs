@@ -253,6 +253,9 @@ async fn strictness_and_the_served_model_are_the_scripts() {
         (404, Some("model: claude-haiku-4-5"))
     );
     assert_eq!(said(&post(&one, &ask("hi")).await), "ok");
+    let models = get(&one.base_url(), "/v1/models").await.json();
+    assert_eq!((models["data"].as_array().unwrap().len(), models["first_id"].as_str()), (1, Some(MODEL)));
+    assert_eq!(get(&one.base_url(), "/v1/models/claude-haiku-4-5").await.status, 404);
 }
 
 #[tokio::test]
@@ -266,5 +269,5 @@ async fn a_body_too_large_is_answered_not_dropped() {
             (413, Some("request_too_large"))
         );
     }
-    assert_eq!(model.summary().requests, 1);
+    assert_eq!((model.summary().requests, model.summary().illegal_count), (2, 2));
 }

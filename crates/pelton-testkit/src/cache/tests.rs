@@ -169,7 +169,7 @@ fn an_entry_is_readable_only_once_it_is_committed() {
 fn the_number_of_entries_is_bounded() {
     let mut cache = PromptCache::default();
     for i in 0..ENTRIES_MAX as u64 + 50 {
-        cache.commit(Pending { entries: vec![(i, Ttl::OneHour)] }, secs(i / 100));
+        cache.commit(Pending { entries: vec![(i, Ttl::OneHour)], arrived: secs(i / 100) }, secs(i / 100));
     }
     assert_eq!(cache.entries.len(), ENTRIES_MAX);
 }
@@ -227,4 +227,18 @@ proptest! {
         let second = cache.account(&request, secs(1));
         prop_assert_eq!(second.cache_read_input_tokens, first.write_5m, "its marks have not moved");
     }
+}
+
+#[test]
+fn lifetimes_count_from_the_request_and_not_from_its_answer() {
+    let mut cache = PromptCache::default();
+    let (_, pending) = cache.begin(&conversation(), secs(0));
+    cache.commit(pending, secs(200));
+    let (usage, _pending) = cache.begin(&conversation(), secs(299));
+    assert!(usage.cache_read_input_tokens > 0);
+    let mut cache = PromptCache::default();
+    let (_, pending) = cache.begin(&conversation(), secs(0));
+    cache.commit(pending, secs(200));
+    let (usage, _pending) = cache.begin(&conversation(), secs(301));
+    assert_eq!(usage.cache_read_input_tokens, 0);
 }

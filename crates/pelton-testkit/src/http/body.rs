@@ -1,6 +1,6 @@
 //! Request bodies: how long they are, reading them, decompressing them.
 
-use super::{BODY_BYTES_MAX, BadRequest, HEAD_BYTES_MAX, ReadError, bad};
+use super::{BODY_BYTES_MAX, BadRequest, HEAD_BYTES_MAX, HEADERS_MAX, ReadError, bad};
 use bytes::{Bytes, BytesMut};
 use flate2::read::MultiGzDecoder;
 use std::io::Read;
@@ -74,8 +74,12 @@ pub(super) async fn read_chunked(
         }
     }
     // Trailers are read over.
-    while !read_line(reader, buffer).await?.is_empty() {}
-    Ok(body.freeze())
+    for _ in 0..=HEADERS_MAX {
+        if read_line(reader, buffer).await?.is_empty() {
+            return Ok(body.freeze());
+        }
+    }
+    Err(bad(431, format!("more than {HEADERS_MAX} trailers")).into())
 }
 
 /// Undoes `content-encoding`. An unknown one is refused in the API's words.

@@ -31,6 +31,7 @@ async fn read_ok(bytes: &[u8]) -> Request {
 async fn read_bad(bytes: &[u8]) -> BadRequest {
     match read(bytes, 1000).await.0 {
         Err(ReadError::Bad(bad)) => bad,
+        Err(ReadError::Refused(refused)) => refused.bad,
         other => panic!("{other:?}"),
     }
 }
@@ -115,12 +116,22 @@ async fn limits_and_contradictions_are_answered() {
             "{shown}"
         );
     }
-    assert_eq!(read_bad(b"GET / HTTP/1.0\r\n\r\n").await.status, 505);
+    assert_eq!(read_bad(b"GET / HTTP/2.0\r\n\r\n").await.status, 400);
     assert_eq!(read_bad(b"\x16\x03\x01\x00\r\n\r\n").await.status, 400);
     let chunks = "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n";
     assert_eq!(read_bad(format!("{chunks}4000001\r\n").as_bytes()).await.status, 413);
     assert_eq!(read_bad(format!("{chunks}zz\r\n").as_bytes()).await.status, 400);
     assert_eq!(read_bad(format!("{chunks}1\r\nab\r\n0\r\n\r\n").as_bytes()).await.status, 400);
+    let trailers = "t: 1\r\n".repeat(HEADERS_MAX + 1);
+    assert_eq!(read_bad(format!("{chunks}0\r\n{trailers}\r\n").as_bytes()).await.status, 431);
+}
+
+#[tokio::test]
+async fn what_cannot_be_taken_is_still_known_as_a_request() {
+    let bytes = b"POST /v1/messages?x=1 HTTP/1.1\r\ncontent-length: 67108865\r\n\r\n";
+    let Err(ReadError::Refused(refused)) = read(bytes, 1000).await.0 else { panic!("not refused") };
+    assert_eq!((refused.request.path.as_str(), refused.request.query.as_str()), ("/v1/messages", "x=1"));
+    assert_eq!(refused.bad.status, 413);
 }
 
 #[tokio::test]
@@ -133,6 +144,9 @@ async fn a_connection_that_ends_early_is_no_request() {
 #[tokio::test]
 async fn close_is_heard() {
     assert!(!read_ok(b"GET / HTTP/1.1\r\nConnection: Close\r\n\r\n").await.keep_alive);
+    assert!(!read_ok(b"GET / HTTP/1.1\r\nConnection: TE, close\r\n\r\n").await.keep_alive);
+    let old = read_ok(b"GET / HTTP/1.0\r\n\r\n").await;
+    assert_eq!((old.keep_alive, old.takes_chunks), (false, false));
 }
 
 proptest! {

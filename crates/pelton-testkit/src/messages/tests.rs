@@ -4,17 +4,9 @@ use super::*;
 use bytes::Bytes;
 
 fn request(body: &Value) -> Request {
-    Request {
-        method: "POST".to_owned(),
-        path: "/v1/messages".to_owned(),
-        query: String::new(),
-        headers: vec![
-            ("Anthropic-Beta".to_owned(), "a".to_owned()),
-            ("anthropic-beta".to_owned(), "b,c".to_owned()),
-        ],
-        body: Bytes::from(body.to_string()),
-        keep_alive: true,
-    }
+    let headers =
+        vec![("Anthropic-Beta".to_owned(), "a".to_owned()), ("anthropic-beta".to_owned(), "b,c".to_owned())];
+    Request::new("POST", "/v1/messages", headers, Bytes::from(body.to_string())).unwrap()
 }
 
 fn facts_of(messages: &Value) -> Facts {

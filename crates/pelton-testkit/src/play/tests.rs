@@ -120,7 +120,7 @@ fn an_end_after_events_drops_the_rest_and_what_stands_before_it() {
         (Fault::cut_after_events(1), Ending::Cut),
         (Fault::reset_after_events(1), Ending::Reset),
         (Fault::stall_after_events(1), Ending::Stalled),
-        (Fault::end_after_events(1), Ending::Complete),
+        (Fault::end_after_events(1), Ending::EndedEarly),
     ] {
         let performance = stage(cues.clone(), &with(fault));
         assert_eq!(decode(&bytes(&performance)), [("a".to_owned(), r#"{"n":1}"#.to_owned())]);
@@ -133,6 +133,13 @@ fn an_end_after_events_drops_the_rest_and_what_stands_before_it() {
 fn an_end_beyond_the_last_event_still_happens() {
     let performance = stage(three(), &with(Fault::cut_after_events(99)));
     assert_eq!((performance.events.len(), performance.ending), (3, Ending::Cut));
+    for (fault, ending) in [
+        (Fault::end_after_events(3), Ending::Complete),
+        (Fault::Ends(EarlyEnd::End, Place::Bytes(9999)), Ending::Complete),
+        (Fault::Ends(EarlyEnd::End, Place::Bytes(5)), Ending::EndedEarly),
+    ] {
+        assert_eq!(stage(three(), &with(fault)).ending, ending, "{fault:?}");
+    }
 }
 
 #[test]
@@ -182,7 +189,7 @@ fn a_body_announces_its_whole_length_unless_it_ends_properly() {
     let ended = staged(Fault::Ends(EarlyEnd::End, Place::Bytes(4)));
     assert_eq!((bytes(&ended).as_slice(), ended.length), (&b"0123"[..], 4));
     let empty = staged(Fault::empty_stream());
-    assert_eq!((bytes(&empty).as_slice(), empty.length, empty.ending), (&b""[..], 0, Ending::Complete));
+    assert_eq!((bytes(&empty).as_slice(), empty.length, empty.ending), (&b""[..], 0, Ending::EndedEarly));
 }
 
 #[test]

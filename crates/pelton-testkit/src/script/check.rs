@@ -3,7 +3,8 @@
 use super::part::{Fragments, Kind, Part};
 use super::travel::{Chunk, Fault, Pace, Place};
 use super::when::Matcher;
-use super::{Answer, PAUSE_MS_MAX, REPLY_ITEMS_MAX, STEPS_MAX, Script, ScriptError, Step, Times};
+use super::{Answer, PAUSE_MS_MAX, REPLY_ITEMS_MAX, STEPS_MAX, Script, ScriptError, Status, Step, Times};
+use crate::server::perform::NO_BODY;
 use std::time::Duration;
 
 /// Checks every step and compiles its conditions.
@@ -56,11 +57,36 @@ fn validate_step(step: &Step, place: &str) -> Result<Matcher, ScriptError> {
         Answer::Status(status) if !(200..=599).contains(&status.status) => {
             return fail("status", format!("{} is no final HTTP status", status.status), "write 200 to 599");
         }
-        Answer::Status(_) => {}
+        Answer::Status(status) => validate_status(status, place)?,
         Answer::Reply(reply) => validate_parts(&reply.parts, place)?,
     }
     Matcher::new(&step.when, place)
 }
+
+fn validate_status(status: &Status, place: &str) -> Result<(), ScriptError> {
+    let code = status.status;
+    let fail = |field: &str, problem: &str, way_out: &str| {
+        Err(ScriptError::new(place, field, format!("{code} {problem}"), way_out))
+    };
+    if NO_BODY.contains(&code) && status.body.is_some() {
+        return fail("body", "has no body", "remove it, or use another status");
+    }
+    for (field, said) in [("message", &status.message), ("error_type", &status.kind)] {
+        if said.is_none() {
+            continue;
+        }
+        if code < ERROR_STATUS_MIN {
+            return fail(field, "is no error", "write the whole answer as `body`");
+        }
+        if status.body.is_some() {
+            return fail(field, "has a `body` that says it all", "keep one of them");
+        }
+    }
+    Ok(())
+}
+
+/// Statuses from here on carry the API's error body unless the script gives another.
+const ERROR_STATUS_MIN: u16 = 400;
 
 fn validate_pace(pace: &Pace, place: &str) -> Result<(), ScriptError> {
     if pace.chunk == Chunk::Bytes(0) {

@@ -1,6 +1,7 @@
 //! The script file: YAML or JSON to a [`Script`].
 
 use super::fields::{Fields, list_of, suggest};
+use super::lines::locate;
 use super::part::{self, Fragments, Kind, Part};
 use super::travel::{Chunk, EarlyEnd, Fault, LineEnd, Pace, Place};
 use super::when::When;
@@ -87,7 +88,12 @@ pub(super) fn script(text: &str) -> Result<Script, ScriptError> {
         return Err(ScriptError::new("script", "", problem, "split it into several scripts"));
     }
     let value = parse(text)?;
-    let fields = Fields::open(&value, "script", SCRIPT_FIELDS)?;
+    from_value(&value)
+        .map_err(|error| ScriptError { line: locate(text, &error.place, &error.field), ..error })
+}
+
+fn from_value(value: &Value) -> Result<Script, ScriptError> {
+    let fields = Fields::open(value, "script", SCRIPT_FIELDS)?;
     let mut script = Script::new();
     script.model = fields.text("model")?;
     script.seed = fields.number("seed")?.unwrap_or_default();

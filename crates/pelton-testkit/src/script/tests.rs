@@ -163,17 +163,17 @@ fn json_and_yaml_say_the_same() {
 fn unknown_fields_are_named_with_the_nearest_known() {
     check_error(
         "steps:\n- reply: hi\n- replay: hi",
-        expect!["step 2, field `replay`: unknown field; did you mean `reply`?"],
+        expect!["line 3: step 2, field `replay`: unknown field; did you mean `reply`?"],
     );
     check_error(
         "steps:\n- reply:\n  - text: a\n  - txt: b",
-        expect!["step 1, reply item 2, field `txt`: unknown field; did you mean `text`?"],
+        expect!["line 4: step 1, reply item 2, field `txt`: unknown field; did you mean `text`?"],
     );
     check_error(
         "steps: [{reply: hi, when: {modl: x}}]",
         expect!["step 1, field `when.modl`: unknown field; did you mean `model`?"],
     );
-    check_error("step: []", expect!["script, field `step`: unknown field; did you mean `steps`?"]);
+    check_error("step: []", expect!["line 1: script, field `step`: unknown field; did you mean `steps`?"]);
     check_error(
         "steps: [{reply: hi, pace: {speed: 3}}]",
         expect![
@@ -218,7 +218,9 @@ fn wrong_values_are_named_with_a_way_out() {
     );
     check_error(
         "strict: {off: [tool-pears]}\nsteps: []",
-        expect![[r#"script, field `strict.off`: there is no rule "tool-pears"; did you mean `tool-pairs`?"#]],
+        expect![[
+            r#"line 1: script, field `strict.off`: there is no rule "tool-pears"; did you mean `tool-pairs`?"#
+        ]],
     );
     check_error(
         "a: [",

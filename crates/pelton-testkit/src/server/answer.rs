@@ -4,7 +4,7 @@ use super::seen::{Illegal, Seen, Sent, Unexpected};
 use super::state::{Choice, Shared, State};
 use crate::cache::Pending;
 use crate::dice::{self, Dice};
-use crate::http::{BadRequest, Framing, Request};
+use crate::http::{BadRequest, Framing, Refused, Request};
 use crate::messages::compose::{Scene, compose};
 use crate::messages::{self, Route};
 use crate::play::{Cue, Performance, Piece, stage_body, stage_stream};
@@ -24,6 +24,8 @@ pub(crate) struct Planned {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) framing: Framing,
+    /// Whether the answer comes event by event.
+    pub(crate) is_stream: bool,
     pub(crate) performance: Performance,
     /// What the prompt cache holds once the answer has begun.
     pub(crate) cached: Option<Pending>,
@@ -32,6 +34,19 @@ pub(crate) struct Planned {
 /// Takes a request in and plans its answer.
 pub(crate) fn plan(shared: &Shared, request: &Request) -> Planned {
     shared.change(|state| Planner::new(shared, state, request).plan())
+}
+
+/// Plans the answer to a request whose body could not be taken.
+pub(crate) fn plan_refused(shared: &Shared, refused: &Refused) -> Planned {
+    let Refused { request, bad } = refused;
+    let refusal = Refusal {
+        rule: if bad.status == 413 { Rule::BodySize } else { Rule::Shape },
+        status: bad.status,
+        kind: messages::kind_of_status(bad.status),
+        message: bad.message.clone(),
+        code: bad.code,
+    };
+    shared.change(|state| Planner::new(shared, state, request).refuse(refusal))
 }
 
 /// The answer to bytes that are no request; they are not counted as one.
@@ -112,15 +127,19 @@ impl<'a> Planner<'a> {
     }
 
     fn plan(mut self) -> Planned {
-        let draft = match self.check() {
-            Ok(()) => self.answer(),
-            Err(refusal) => {
-                self.state.illegal.push(Illegal { request: self.number, refusal: refusal.clone() });
-                let draft = self.error(refusal.status, refusal.kind, &refusal.message, refusal.code);
-                self.refusal = Some(refusal);
-                draft
+        match self.check() {
+            Ok(()) => {
+                let draft = self.answer();
+                self.stage(draft)
             }
-        };
+            Err(refusal) => self.refuse(refusal),
+        }
+    }
+
+    fn refuse(mut self, refusal: Refusal) -> Planned {
+        self.state.illegal.push(Illegal { request: self.number, refusal: refusal.clone() });
+        let draft = self.error(refusal.status, refusal.kind, &refusal.message, refusal.code);
+        self.refusal = Some(refusal);
         self.stage(draft)
     }
 
@@ -159,16 +178,20 @@ impl<'a> Planner<'a> {
     /// A script may serve one model alone.
     fn check_served_model(&self) -> Result<(), Refusal> {
         let asked = self.body["model"].as_str().unwrap_or_default();
-        match &self.shared.script.model {
-            Some(served) if served != asked => Err(Refusal {
-                rule: Rule::KnownModel,
-                status: 404,
-                kind: "not_found_error",
-                message: format!("model: {asked}"),
-                code: None,
-            }),
-            _ => Ok(()),
+        if self.serves(asked) {
+            return Ok(());
         }
+        Err(Refusal {
+            rule: Rule::KnownModel,
+            status: 404,
+            kind: "not_found_error",
+            message: format!("model: {asked}"),
+            code: None,
+        })
+    }
+
+    fn serves(&self, model: &str) -> bool {
+        self.shared.script.model.as_deref().is_none_or(|served| served == model)
     }
 
     fn answer(&mut self) -> Draft {
@@ -181,13 +204,16 @@ impl<'a> Planner<'a> {
                 let shared = self.shared;
                 self.play(&shared.script.steps[index], &facts, &values)
             }
-            Choice::None { misses } => self.without_step(&misses),
+            Choice::None { misses } => self.without_step(&misses, &facts),
         }
     }
 
     /// What is answered when no step is: the API's own doings, or the complaint that the script is at its end.
-    fn without_step(&mut self, misses: &[String]) -> Draft {
+    fn without_step(&mut self, misses: &[String], facts: &Facts) -> Draft {
         match &self.route {
+            Route::Reply if messages::only_warms_cache(&self.body) => {
+                self.play_reply(&Reply::default(), facts, &Values::new())
+            }
             Route::Reply => {
                 self.unexpected = true;
                 let model = self.body["model"].as_str().unwrap_or("none");
@@ -201,8 +227,14 @@ impl<'a> Planner<'a> {
                 self.error(400, "invalid_request_error", &message, None)
             }
             Route::CountTokens => Draft::json(200, json!({"input_tokens": tokens::count(&self.body)})),
-            Route::Models => Draft::json(200, catalogue::models_json()),
-            Route::Model(id) => match catalogue::model_json(id) {
+            Route::Models => Draft::json(
+                200,
+                match &self.shared.script.model {
+                    Some(served) => catalogue::one_model_json(served),
+                    None => catalogue::models_json(),
+                },
+            ),
+            Route::Model(id) => match catalogue::model_json(id).filter(|_| self.serves(id)) {
                 Some(model) => Draft::json(200, model),
                 None => self.error(404, "not_found_error", &format!("model: {id}"), None),
             },
@@ -248,9 +280,13 @@ impl<'a> Planner<'a> {
     }
 
     fn play_reply(&mut self, reply: &Reply, facts: &Facts, values: &Values) -> Draft {
-        let filled = Reply {
-            parts: reply.parts.iter().map(|part| fill_part(part, values)).collect(),
-            ..reply.clone()
+        let filled = if messages::only_warms_cache(&self.body) {
+            // The model is not asked: nothing is said, and nothing is paid for saying it.
+            let usage = serde_json::Map::from_iter([("output_tokens".to_owned(), json!(0))]);
+            Reply { stop: Some("max_tokens".to_owned()), usage, ..Reply::default() }
+        } else {
+            let parts = reply.parts.iter().map(|part| fill_part(part, values)).collect();
+            Reply { parts, ..reply.clone() }
         };
         for part in &filled.parts {
             if let Kind::RawBlock { block, .. } = &part.kind {
@@ -313,6 +349,7 @@ impl<'a> Planner<'a> {
     fn stage(mut self, draft: Draft) -> Planned {
         let Draft { status, headers: said, content, staging, usage } = draft;
         let mut headers = vec![header("request-id", self.request_id.clone())];
+        let is_stream = matches!(content, Content::Stream(_));
         let mut sent_body = None;
         let (content_type, performance, framing) = match content {
             Content::Stream(cues) => {
@@ -333,7 +370,7 @@ impl<'a> Planner<'a> {
             }
         };
         headers.push(header("content-type", content_type));
-        if framing == Framing::Chunked {
+        if is_stream {
             headers.push(header("cache-control", "no-cache"));
         }
         if staging.gzip {
@@ -352,7 +389,7 @@ impl<'a> Planner<'a> {
         let seen = self.seen(reply);
         let Self { state, cached, .. } = self;
         state.arrive(seen);
-        Planned { number, status, headers, framing, performance, cached }
+        Planned { number, status, headers, framing, is_stream, performance, cached }
     }
 
     fn seen(&mut self, reply: Sent) -> Seen {

@@ -4,7 +4,7 @@ use super::answer;
 use super::control;
 use super::perform::Performing;
 use super::state::Shared;
-use crate::http::{self, Framing, ReadError};
+use crate::http::{self, Framing, ReadError, Request};
 use crate::play::Ending;
 use bytes::BytesMut;
 use std::io;
@@ -37,6 +37,14 @@ async fn serve_one(stream: &mut TcpStream, buffer: &mut BytesMut, shared: &Arc<S
     let request = match http::read_request(&mut reader, &mut writer, buffer).await {
         Ok(request) => request,
         Err(ReadError::Gone) => return Next::Close,
+        Err(ReadError::Refused(refused)) => {
+            let planned = answer::plan_refused(shared, &refused);
+            let mut performing = Performing::new(Arc::clone(shared), planned);
+            let ending = perform(&mut writer, &mut performing, &refused.request).await;
+            performing.finish(ending);
+            drain(stream).await;
+            return Next::Close;
+        }
         Err(ReadError::Bad(bad)) => {
             let (status, headers, body) = answer::plan_bad(shared, &bad);
             // The client may be gone already; there is nobody to tell then.
@@ -52,15 +60,14 @@ async fn serve_one(stream: &mut TcpStream, buffer: &mut BytesMut, shared: &Arc<S
     }
 
     let mut performing = Performing::new(Arc::clone(shared), answer::plan(shared, &request));
-    let bodiless = request.method == "HEAD";
     let ending = tokio::select! {
         biased;
-        ending = perform(&mut writer, &mut performing, bodiless, request.keep_alive) => ending,
+        ending = perform(&mut writer, &mut performing, &request) => ending,
         () = http::wait_for_hang_up(&mut reader, buffer) => Ending::ClientLeft,
     };
     performing.finish(ending);
     match ending {
-        Ending::Complete if request.keep_alive => Next::Request,
+        Ending::Complete | Ending::EndedEarly if request.keep_alive => Next::Request,
         Ending::Stalled => {
             http::wait_for_hang_up(&mut reader, buffer).await;
             performing.hung_up();
@@ -71,7 +78,7 @@ async fn serve_one(stream: &mut TcpStream, buffer: &mut BytesMut, shared: &Arc<S
             let _ = stream.set_zero_linger();
             Next::Close
         }
-        Ending::Complete | Ending::Cut | Ending::ClientLeft => Next::Close,
+        Ending::Complete | Ending::EndedEarly | Ending::Cut | Ending::ClientLeft => Next::Close,
     }
 }
 
@@ -79,10 +86,9 @@ async fn serve_one(stream: &mut TcpStream, buffer: &mut BytesMut, shared: &Arc<S
 async fn perform(
     writer: &mut (impl AsyncWrite + Unpin),
     performing: &mut Performing,
-    bodiless: bool,
-    keep_alive: bool,
+    request: &Request,
 ) -> Ending {
-    match write_all(writer, performing, bodiless, keep_alive).await {
+    match write_all(writer, performing, request).await {
         Ok(()) => performing.ending(),
         Err(_) => Ending::ClientLeft,
     }
@@ -91,24 +97,22 @@ async fn perform(
 async fn write_all(
     writer: &mut (impl AsyncWrite + Unpin),
     performing: &mut Performing,
-    bodiless: bool,
-    keep_alive: bool,
+    request: &Request,
 ) -> io::Result<()> {
     if !performing.begin().await {
         return Ok(());
     }
-    let framing = performing.framing();
-    http::write_head(writer, performing.status(), performing.headers(), framing, keep_alive).await?;
+    let framing = performing.framing(request);
+    http::write_head(writer, performing.status(), performing.headers(), framing, request.keep_alive).await?;
+    // The answer to HEAD is that to GET without its body.
+    let framing = if request.method == "HEAD" { Framing::NoBody } else { framing };
     while let Some(bytes) = performing.next().await {
-        if !bodiless {
+        if framing != Framing::NoBody {
             http::write_piece(writer, framing, &bytes).await?;
             performing.delivered();
         }
     }
-    match performing.ending() {
-        Ending::Complete => http::write_end(writer, framing).await,
-        Ending::Cut | Ending::Reset | Ending::Stalled | Ending::ClientLeft => Ok(()),
-    }
+    if performing.ending().is_proper() { http::write_end(writer, framing).await } else { Ok(()) }
 }
 
 async fn write_whole(

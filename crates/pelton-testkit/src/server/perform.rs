@@ -2,10 +2,13 @@
 
 use super::answer::Planned;
 use super::state::Shared;
-use crate::http::Framing;
+use crate::http::{Framing, Request};
 use crate::play::{Ending, Piece};
 use bytes::Bytes;
 use std::sync::Arc;
+
+/// Statuses whose answers have no body, whatever a script says.
+pub(crate) const NO_BODY: [u16; 2] = [204, 304];
 
 /// One answer on its way. Whoever carries it asks for pieces and says when one was delivered and how it all ended.
 #[derive(Debug)]
@@ -29,8 +32,13 @@ impl Performing {
         &self.planned.headers
     }
 
-    pub(crate) fn framing(&self) -> Framing {
-        self.planned.framing
+    /// How the end of the body is told to this client.
+    pub(crate) fn framing(&self, request: &Request) -> Framing {
+        match self.planned.framing {
+            _ if NO_BODY.contains(&self.planned.status) => Framing::NoBody,
+            Framing::Chunked if !request.takes_chunks => Framing::UntilClose,
+            framing => framing,
+        }
     }
 
     /// How the answer ends once there are no more pieces.
@@ -44,7 +52,7 @@ impl Performing {
             return false;
         }
         // Gates and waits before a body of known length hold back the headers too: the model has not answered yet.
-        if self.planned.framing != Framing::Chunked {
+        if !self.planned.is_stream {
             self.rest().await;
         }
         true

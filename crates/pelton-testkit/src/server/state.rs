@@ -176,10 +176,10 @@ impl State {
         self.write_record(|record| record.request(&seen));
         self.bytes_kept += seen.raw.len();
         self.seen.push_back(seen);
-        while self.seen.len() > REQUESTS_KEPT_MAX
-            || (self.bytes_kept > REQUEST_BYTES_KEPT_MAX && self.seen.len() > 1)
-        {
-            let dropped = self.seen.pop_front();
+        while self.seen.len() > REQUESTS_KEPT_MAX || self.bytes_kept > REQUEST_BYTES_KEPT_MAX {
+            // One whose answer is still on the way stays: its reply would be missing from the record.
+            let Some(oldest) = self.seen.iter().position(|seen| seen.reply.ending.is_some()) else { break };
+            let dropped = self.seen.remove(oldest);
             self.bytes_kept -= dropped.map_or(0, |seen| seen.raw.len());
         }
     }

@@ -23,6 +23,8 @@ pub(super) fn check(judge: &Judge<'_>) -> Verdict {
     }
     check_mark(judge, judge.request, "")?;
 
+    check_automatic(judge)?;
+
     let marks = prompt::marks(judge.request, &judge.parts);
     if marks.len() > MARKS_MAX {
         let found = marks.len();
@@ -39,6 +41,23 @@ pub(super) fn check(judge: &Judge<'_>) -> Verdict {
             format!(
                 "{path}.ttl: a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block. Note \
                  that blocks are processed in the following order: `tools`, `system`, `messages`."
+            ),
+        )?;
+    }
+    Ok(())
+}
+
+/// A mark for the whole request falls on its last block. One that stands there already must agree with it.
+fn check_automatic(judge: &Judge<'_>) -> Verdict {
+    let Some(automatic) = judge.get("cache_control").filter(|mark| mark.is_object()) else { return Ok(()) };
+    let Some(last) = judge.parts.iter().rfind(|part| prompt::is_cacheable(part)) else { return Ok(()) };
+    let own = last.field("cache_control").filter(|mark| mark.is_object());
+    if own.is_some_and(|own| Ttl::of(own) != Ttl::of(automatic)) {
+        let path = last.path();
+        judge.refuse(
+            Rule::CacheMarks,
+            format!(
+                "cache_control.ttl: must equal the ttl of {path}.cache_control, the last block of the request"
             ),
         )?;
     }

@@ -28,9 +28,9 @@ pub enum Rule {
     PrefixBinding,
     /// The conversation does not end with the assistant, on models that want it so.
     Prefill,
-    /// Images decode, match their media type, and are not too large.
+    /// Images and PDFs decode, match their media type, and are not too large.
     ImageSize,
-    /// Not too many images and documents.
+    /// Not too many images and pages of documents.
     ImageCount,
     /// The body is not too large.
     BodySize,
@@ -184,16 +184,19 @@ impl<'de> Visitor<'de> for StrictnessVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Strictness, A::Error> {
-        let mut strictness = Strictness::default();
+        let mut said: Option<Strictness> = None;
         while let Some(key) = map.next_key::<String>()? {
             let rules: Vec<Rule> = map.next_value()?;
-            strictness = match key.as_str() {
-                "off" => rules.into_iter().fold(strictness, Strictness::relax),
+            let strictness = match key.as_str() {
+                "off" => rules.into_iter().fold(Strictness::default(), Strictness::relax),
                 "only" => Strictness::only(&rules),
                 other => return Err(de::Error::unknown_field(other, &["off", "only"])),
             };
+            if said.replace(strictness).is_some() {
+                return Err(de::Error::custom("`off` and `only` exclude each other; keep one of them"));
+            }
         }
-        Ok(strictness)
+        Ok(said.unwrap_or_default())
     }
 }
 
@@ -226,6 +229,7 @@ mod tests {
         for (bad, why) in [
             (json!({"off": ["tool-pears"]}), "unknown variant `tool-pears`"),
             (json!({"on": []}), "unknown field `on`, expected `off` or `only`"),
+            (json!({"off": [], "only": []}), "`off` and `only` exclude each other"),
             (json!("yes"), "expected true, false, {off: [rule, …]}"),
         ] {
             let error = read(bad).unwrap_err().to_string();

@@ -12,10 +12,12 @@ pub(super) fn check(judge: &Judge<'_>) -> Verdict {
         }
     }
     let number = |name: &str| judge.get(name).and_then(Value::as_f64);
-    if let Some(temperature) = number("temperature") {
-        if !(0.0..=1.0).contains(&temperature) {
-            judge.refuse(Rule::Sampling, "temperature: range: 0..1")?;
+    for name in ["temperature", "top_p"] {
+        if number(name).is_some_and(|value| !(0.0..=1.0).contains(&value)) {
+            judge.refuse(Rule::Sampling, format!("{name}: range: 0..1"))?;
         }
+    }
+    if let Some(temperature) = number("temperature") {
         if temperature != DEFAULT && is_thinking(judge) {
             judge.refuse(
                 Rule::Sampling,
@@ -29,6 +31,12 @@ pub(super) fn check(judge: &Judge<'_>) -> Verdict {
                 "`temperature` and `top_p` cannot both be specified for this model. Please use only one.",
             )?;
         }
+    }
+    if number("top_p").is_some_and(|top_p| top_p < TOP_P_MIN_WITH_THINKING) && is_thinking(judge) {
+        judge.refuse(
+            Rule::Sampling,
+            "`top_p` must be greater than or equal to 0.95 or unset when thinking is enabled or in adaptive mode.",
+        )?;
     }
     if judge.get("top_k").is_some() && is_thinking(judge) {
         judge
@@ -47,5 +55,6 @@ pub(super) fn check(judge: &Judge<'_>) -> Verdict {
     Ok(())
 }
 
+const TOP_P_MIN_WITH_THINKING: f64 = 0.95;
 /// The value of `temperature` and `top_p` that changes nothing.
 const DEFAULT: f64 = 1.0;

@@ -3,10 +3,9 @@
 //! Deeper meaning (do results answer calls, is this thinking type known to the model …) is judged elsewhere; here only
 //! the form counts, as the API's own schema would see it.
 
-use super::header::VERSION_2026_10;
+use super::tools::{OPEN_OBJECT, has_closed_objects};
 use super::{Endpoint, Judge, Rule, Verdict};
 use crate::catalogue::Fast;
-use crate::prompt::{Body, Part, Section};
 use serde_json::Value;
 
 const MESSAGES_MAX: usize = 100_000;
@@ -16,12 +15,7 @@ const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
 pub(super) fn check(judge: &Judge<'_>) -> Verdict {
     check_top_level(judge)?;
     check_output_config(judge)?;
-    check_messages(judge)?;
-    judge
-        .parts
-        .iter()
-        .filter(|part| part.section != Section::Tools)
-        .try_for_each(|part| check_block(judge, part))
+    check_messages(judge)
 }
 
 /// The type a field must have.
@@ -33,6 +27,8 @@ pub(super) enum Kind {
     List,
     Number,
     Object,
+    /// An object whose insides the API judges as a whole.
+    Shaped,
     Text,
     TextOrList,
 }
@@ -47,17 +43,17 @@ impl Kind {
             Self::List => (value.is_array(), "Input should be a valid array"),
             Self::Number => (value.is_number(), "Input should be a valid number"),
             Self::Object => (value.is_object(), "Input should be an object"),
+            Self::Shaped => (value.is_object(), "Input does not match the expected shape."),
             Self::Text => (value.is_string(), "Input should be a valid string"),
-            Self::TextOrList => {
-                (value.is_string() || value.is_array(), "Input should be a valid string or array")
-            }
+            // The API names only the second of the two.
+            Self::TextOrList => (value.is_string() || value.is_array(), "Input should be a valid array"),
         };
         (!fits).then_some(complaint)
     }
 }
 
 /// Where a top-level field is accepted.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 enum Place {
     Everywhere,
     MessagesOnly,
@@ -66,79 +62,123 @@ enum Place {
 
 use Place::{Everywhere, MessagesOnly, WithBeta};
 
-const TOP_LEVEL: &[(&str, Kind, Place)] = &[
-    ("model", Kind::Text, Everywhere),
-    ("messages", Kind::List, Everywhere),
-    ("max_tokens", Kind::Int, MessagesOnly),
-    ("system", Kind::TextOrList, Everywhere),
-    ("tools", Kind::List, Everywhere),
-    ("tool_choice", Kind::Object, Everywhere),
-    ("thinking", Kind::Object, Everywhere),
-    ("output_config", Kind::Object, Everywhere),
-    ("cache_control", Kind::Object, Everywhere),
-    ("speed", Kind::Text, Everywhere),
-    ("transformations", Kind::Object, Everywhere),
-    ("metadata", Kind::Object, MessagesOnly),
-    ("stream", Kind::Bool, MessagesOnly),
-    ("stop_sequences", Kind::List, MessagesOnly),
-    ("temperature", Kind::Number, MessagesOnly),
-    ("top_p", Kind::Number, MessagesOnly),
-    ("top_k", Kind::Int, MessagesOnly),
-    ("service_tier", Kind::Text, MessagesOnly),
-    ("container", Kind::Any, MessagesOnly),
-    ("inference_geo", Kind::Text, MessagesOnly),
-    ("diagnostics", Kind::Object, MessagesOnly),
-    ("context_management", Kind::Object, WithBeta(&["context-management-2025-06-27", "compact-2026-01-12"])),
-    ("compaction", Kind::Object, WithBeta(&["compact-2026-09-04"])),
-    ("fallbacks", Kind::Any, WithBeta(&["server-side-fallback-2026-07-01"])),
-    ("fallback_credit_token", Kind::Text, WithBeta(&["fallback-credit-2026-07-01"])),
-    ("thread", Kind::Object, WithBeta(&["message-threads-2026-08-12"])),
+/// What `null` means for a top-level field.
+#[derive(Clone, Copy, PartialEq)]
+enum Null {
+    /// The same as leaving the field out.
+    Absent,
+    /// A value of the wrong type.
+    Wrong,
+}
+
+use Null::{Absent, Wrong};
+
+/// The fields in the order in which the API complains about them.
+const TOP_LEVEL: &[(&str, Kind, Place, Null)] = &[
+    ("model", Kind::Text, Everywhere, Wrong),
+    ("tool_choice", Kind::Object, Everywhere, Wrong),
+    ("tools", Kind::List, Everywhere, Wrong),
+    ("messages", Kind::List, Everywhere, Wrong),
+    ("system", Kind::TextOrList, Everywhere, Wrong),
+    ("thinking", Kind::Object, Everywhere, Wrong),
+    ("output_config", Kind::Shaped, Everywhere, Wrong),
+    ("cache_control", Kind::Object, Everywhere, Absent),
+    ("max_tokens", Kind::Int, MessagesOnly, Wrong),
+    ("metadata", Kind::Shaped, MessagesOnly, Absent),
+    ("stop_sequences", Kind::List, MessagesOnly, Absent),
+    ("temperature", Kind::Number, MessagesOnly, Wrong),
+    ("service_tier", Kind::Text, MessagesOnly, Wrong),
+    ("top_k", Kind::Int, MessagesOnly, Wrong),
+    ("top_p", Kind::Number, MessagesOnly, Wrong),
+    ("stream", Kind::Bool, MessagesOnly, Wrong),
+    ("container", Kind::Any, MessagesOnly, Absent),
+    ("inference_geo", Kind::Text, MessagesOnly, Absent),
+    ("speed", Kind::Text, Everywhere, Absent),
+    ("transformations", Kind::Object, Everywhere, Absent),
+    ("diagnostics", Kind::Object, MessagesOnly, Absent),
+    (
+        "context_management",
+        Kind::Object,
+        WithBeta(&["context-management-2025-06-27", "compact-2026-01-12"]),
+        Absent,
+    ),
+    ("compaction", Kind::Object, WithBeta(&["compact-2026-09-04"]), Absent),
+    ("fallbacks", Kind::Any, WithBeta(&["server-side-fallback-2026-07-01"]), Absent),
+    ("fallback_credit_token", Kind::Text, WithBeta(&["fallback-credit-2026-07-01"]), Absent),
+    ("thread", Kind::Object, WithBeta(&["message-threads-2026-08-12"]), Absent),
     (
         "mcp_servers",
         Kind::List,
         WithBeta(&["mcp-client-2026-09-15", "mcp-client-2025-11-20", "mcp-client-2025-04-04"]),
+        Absent,
     ),
 ];
 
 fn check_top_level(judge: &Judge<'_>) -> Verdict {
     let counting = judge.context.endpoint == Endpoint::CountTokens;
-    for name in ["model", "messages", "max_tokens"] {
-        if judge.request.get(name).is_none() && !(counting && name == "max_tokens") {
-            judge.refuse(Rule::Shape, format!("{name}: Field required"))?;
+    let accepted = |place: &Place| match place {
+        Everywhere => true,
+        MessagesOnly => !counting,
+        WithBeta(betas) => betas.iter().any(|beta| judge.has_beta(beta)),
+    };
+    for (name, kind, place, null) in TOP_LEVEL {
+        let required = matches!(*name, "model" | "messages") || (*name == "max_tokens" && !counting);
+        match judge.request.get(*name) {
+            None if required => judge.refuse(Rule::Shape, format!("{name}: Field required"))?,
+            Some(value) if accepted(place) && !(value.is_null() && *null == Absent) => {
+                if let Some(complaint) = kind.complaint(value) {
+                    judge.refuse(Rule::Shape, format!("{name}: {complaint}"))?;
+                }
+            }
+            _ => {}
         }
     }
-    let Some(members) = judge.request.as_object() else { return Ok(()) };
-    for (name, value) in members {
-        let known = TOP_LEVEL.iter().find(|(known, ..)| known == name).filter(|(_, _, place)| match place {
-            Everywhere => true,
-            MessagesOnly => !counting,
-            WithBeta(betas) => betas.iter().any(|beta| judge.has_beta(beta)),
-        });
-        let Some((_, kind, _)) = known else {
+    if judge.str("model") == Some("") {
+        judge.refuse(Rule::Shape, "model: String should have at least 1 character")?;
+    }
+    check_values(judge)?;
+    for name in judge.request.as_object().into_iter().flat_map(serde_json::Map::keys) {
+        if !TOP_LEVEL.iter().any(|(known, _, place, _)| known == name && accepted(place)) {
             judge.refuse(Rule::Shape, format!("{name}: Extra inputs are not permitted"))?;
-            continue;
-        };
-        let required = matches!(name.as_str(), "model" | "messages" | "max_tokens");
-        if (required || !value.is_null())
-            && let Some(complaint) = kind.complaint(value)
-        {
-            judge.refuse(Rule::Shape, format!("{name}: {complaint}"))?;
         }
     }
+    check_container(judge)
+}
+
+/// The values of fields that need no knowledge of the conversation.
+fn check_values(judge: &Judge<'_>) -> Verdict {
     let one_of = |name: &str, values: &[&str], says: &str| match judge.str(name) {
-        Some(value) if !values.contains(&value) => {
-            judge.refuse(Rule::Shape, format!("{name}: Input should be {says}"))
-        }
+        Some(value) if !values.contains(&value) => judge.refuse(Rule::Shape, format!("{name}: {says}")),
         _ => Ok(()),
     };
-    one_of("speed", &["fast", "standard"], "'fast' or 'standard'")?;
-    check_speed(judge)?;
-    one_of("service_tier", &["auto", "standard_only"], "'auto' or 'standard_only'")?;
     check_members(judge, judge.get("metadata"), "metadata", &["user_id"])?;
+    if let Some(user) = judge.get("metadata").and_then(|metadata| metadata.get("user_id"))
+        && !user.is_null()
+        && let Some(complaint) = Kind::Text.complaint(user)
+    {
+        judge.refuse(Rule::Shape, format!("metadata.user_id: {complaint}"))?;
+    }
     for (i, sequence) in judge.list("stop_sequences").iter().enumerate() {
         if let Some(complaint) = Kind::Text.complaint(sequence) {
             judge.refuse(Rule::Shape, format!("stop_sequences.{i}: {complaint}"))?;
         }
+    }
+    one_of("service_tier", &["auto", "standard_only"], "Input should be 'auto' or 'standard_only'")?;
+    one_of("inference_geo", &["global", "us"], "must be one of ['global', 'us']")?;
+    one_of("speed", &["fast", "standard"], "Input should be 'fast' or 'standard'")?;
+    check_speed(judge)
+}
+
+/// A container belongs to the tool that runs code in it.
+fn check_container(judge: &Judge<'_>) -> Verdict {
+    let runs_code = judge.list("tools").iter().any(|tool| {
+        tool.get("type").and_then(Value::as_str).is_some_and(|kind| kind.starts_with("code_execution"))
+    });
+    if judge.get("container").is_some() && !runs_code {
+        judge.refuse(
+            Rule::Shape,
+            "container: Container identifier can only be provided when using the code execution tool",
+        )?;
     }
     Ok(())
 }
@@ -183,8 +223,12 @@ fn check_output_config(judge: &Judge<'_>) -> Verdict {
         if format.get("type").and_then(Value::as_str) != Some("json_schema") {
             judge.refuse(Rule::Shape, "output_config.format.type: Input should be 'json_schema'")?;
         }
-        if !format.get("schema").is_some_and(Value::is_object) {
-            judge.refuse(Rule::Shape, "output_config.format.schema: Field required")?;
+        match format.get("schema").filter(|schema| schema.is_object()) {
+            None => judge.refuse(Rule::Shape, "output_config.format.schema: Field required")?,
+            Some(schema) if !has_closed_objects(schema) => {
+                judge.refuse(Rule::Shape, format!("output_config.format.schema: {OPEN_OBJECT}"))?;
+            }
+            Some(_) => {}
         }
     }
     let total = config.get("task_budget").and_then(|budget| budget.get("total")).and_then(Value::as_u64);
@@ -220,6 +264,9 @@ fn check_messages(judge: &Judge<'_>) -> Verdict {
                 judge.refuse(Rule::Shape, format!("{path}.{name}: Field required"))?;
             }
         }
+        if let Some(complaint) = message.get("role").and_then(|role| Kind::Text.complaint(role)) {
+            judge.refuse(Rule::Shape, format!("{path}.role: {complaint}"))?;
+        }
         if let Some(complaint) =
             message.get("content").and_then(|content| Kind::TextOrList.complaint(content))
         {
@@ -238,202 +285,6 @@ fn check_messages(judge: &Judge<'_>) -> Verdict {
             );
         }
         check_members(judge, Some(message), &path, &known)?;
-    }
-    Ok(())
-}
-
-/// The members of a block type: required ones, optional ones, and whether others are refused.
-struct BlockShape {
-    required: &'static [(&'static str, Kind)],
-    optional: &'static [(&'static str, Kind)],
-    closed: bool,
-}
-
-const fn closed(
-    required: &'static [(&'static str, Kind)],
-    optional: &'static [(&'static str, Kind)],
-) -> BlockShape {
-    BlockShape { required, optional, closed: true }
-}
-
-/// A block only servers write; clients send it back as it was.
-const OPAQUE: BlockShape = BlockShape { required: &[], optional: &[], closed: false };
-const SERVER_RESULT: BlockShape =
-    BlockShape { required: &[("tool_use_id", Kind::Text)], optional: &[], closed: false };
-
-const MARK: (&str, Kind) = ("cache_control", Kind::Any);
-
-fn shape_of(kind: &str) -> Option<BlockShape> {
-    use Kind::{Any, Bool, Object, Text, TextOrList};
-    Some(match kind {
-        "text" => closed(&[("text", Text)], &[("citations", Any), MARK]),
-        "image" => closed(&[("source", Object)], &[MARK]),
-        "document" => {
-            closed(&[("source", Object)], &[("title", Text), ("context", Text), ("citations", Any), MARK])
-        }
-        "search_result" => {
-            closed(&[("source", Text), ("title", Text), ("content", Kind::List)], &[("citations", Any), MARK])
-        }
-        "tool_use" => closed(
-            &[("id", Text), ("name", Text), ("input", Object)],
-            &[("caller", Object), ("toolset_name", Text), MARK],
-        ),
-        "tool_result" => {
-            closed(&[("tool_use_id", Text)], &[("content", TextOrList), ("is_error", Bool), MARK])
-        }
-        "thinking" => closed(&[("thinking", Text), ("signature", Text)], &[]),
-        "redacted_thinking" => closed(&[("data", Text)], &[]),
-        "tool_reference" => closed(&[("tool_name", Text)], &[MARK]),
-        "server_tool_use" => BlockShape {
-            required: &[("id", Text), ("name", Text), ("input", Object)],
-            optional: &[],
-            closed: false,
-        },
-        "container_upload" => closed(&[("file_id", Text)], &[MARK]),
-        "compaction" | "fallback" | "mcp_tool_use" | "mcp_tool_listing" | "mid_conv_system"
-        | "tool_addition" | "tool_removal" => OPAQUE,
-        "web_search_tool_result"
-        | "web_fetch_tool_result"
-        | "code_execution_tool_result"
-        | "bash_code_execution_tool_result"
-        | "text_editor_code_execution_tool_result"
-        | "tool_search_tool_result"
-        | "advisor_tool_result"
-        | "mcp_tool_result" => SERVER_RESULT,
-        _ => return None,
-    })
-}
-
-const MESSAGE_TAGS: &str = "'advisor_tool_result', 'bash_code_execution_tool_result', 'code_execution_tool_result', \
-    'compaction', 'container_upload', 'document', 'fallback', 'image', 'mcp_tool_listing', 'mcp_tool_result', \
-    'mcp_tool_use', 'mid_conv_system', 'redacted_thinking', 'search_result', 'server_tool_use', 'text', \
-    'text_editor_code_execution_tool_result', 'thinking', 'tool_addition', 'tool_removal', 'tool_result', \
-    'tool_search_tool_result', 'tool_use', 'web_fetch_tool_result', 'web_search_tool_result'";
-const RESULT_TAGS: &str = "'document', 'image', 'search_result', 'text', 'tool_reference'";
-
-fn check_block(judge: &Judge<'_>, part: &Part<'_>) -> Verdict {
-    let Body::Block(block) = part.body else { return Ok(()) };
-    let path = part.path();
-    if part.section == Section::System {
-        if part.kind() != "text" {
-            let problem =
-                if part.field("type").is_none() { "Field required" } else { "Input should be 'text'" };
-            return judge.refuse(Rule::Shape, format!("{path}.type: {problem}"));
-        }
-        return check_block_members(judge, block, &path, "text");
-    }
-    let newest = judge.context.version == VERSION_2026_10;
-    // Since that version documents belong to users and to tool results.
-    let misplaced = newest && part.role == "assistant" && part.kind() == "document";
-    if misplaced || part.kind() == "tool_reference" {
-        return refuse_tag(judge, &path, part.kind(), MESSAGE_TAGS);
-    }
-    check_tagged(judge, block, &path, MESSAGE_TAGS)?;
-    let cites =
-        part.field("citations").and_then(Value::as_array).is_some_and(|citations| !citations.is_empty());
-    if newest && part.role == "user" && part.kind() == "text" && cites {
-        judge.refuse(Rule::Shape, format!("{path}.text.citations: Extra inputs are not permitted"))?;
-    }
-    if part.kind() == "tool_use"
-        && let Some(id) = part.str_field("id")
-        && (id.is_empty() || !id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-'))
-    {
-        judge.refuse(
-            Rule::Shape,
-            format!("{path}.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'"),
-        )?;
-    }
-    for (i, inner) in part.nested().iter().enumerate() {
-        let path = format!("{path}.tool_result.content.{i}");
-        match inner.get("type").and_then(Value::as_str) {
-            Some("text" | "image" | "document" | "search_result" | "tool_reference") | None => {
-                check_tagged(judge, inner, &path, RESULT_TAGS)?;
-            }
-            Some(other) => refuse_tag(judge, &path, other, RESULT_TAGS)?,
-        }
-    }
-    Ok(())
-}
-
-fn check_tagged(judge: &Judge<'_>, block: &Value, path: &str, tags: &str) -> Verdict {
-    if let Some(complaint) = Kind::Object.complaint(block) {
-        return judge.refuse(Rule::Shape, format!("{path}: {complaint}"));
-    }
-    match block.get("type").and_then(Value::as_str) {
-        None => judge.refuse(Rule::Shape, format!("{path}.type: Field required")),
-        Some(kind) if judge.issued.allows_block_type(kind) => Ok(()),
-        Some(kind) if shape_of(kind).is_none() => refuse_tag(judge, path, kind, tags),
-        Some(kind) => check_block_members(judge, block, path, kind),
-    }
-}
-
-fn refuse_tag(judge: &Judge<'_>, path: &str, kind: &str, tags: &str) -> Verdict {
-    judge.refuse(
-        Rule::Shape,
-        format!(
-            "{path}: Input tag '{kind}' found using 'type' does not match any of the expected tags: {tags}"
-        ),
-    )
-}
-
-fn check_block_members(judge: &Judge<'_>, block: &Value, path: &str, kind: &str) -> Verdict {
-    let (Some(shape), Some(members)) = (shape_of(kind), block.as_object()) else { return Ok(()) };
-    let path = format!("{path}.{kind}");
-    for (name, field) in shape.required {
-        match members.get(*name) {
-            None => judge.refuse(Rule::Shape, format!("{path}.{name}: Field required"))?,
-            Some(value) => {
-                if let Some(complaint) = field.complaint(value) {
-                    judge.refuse(Rule::Shape, format!("{path}.{name}: {complaint}"))?;
-                }
-            }
-        }
-    }
-    for (name, value) in members.iter().filter(|(name, _)| *name != "type") {
-        if shape.required.iter().any(|(known, _)| known == name) {
-            continue;
-        }
-        match shape.optional.iter().find(|(known, _)| known == name) {
-            None if shape.closed => {
-                // A mark on a thinking block is a question of marks, everything else one of shape.
-                let rule = if name == "cache_control" { Rule::CacheMarks } else { Rule::Shape };
-                judge.refuse(rule, format!("{path}.{name}: Extra inputs are not permitted"))?;
-            }
-            Some((_, field)) if !value.is_null() => {
-                if let Some(complaint) = field.complaint(value) {
-                    judge.refuse(Rule::Shape, format!("{path}.{name}: {complaint}"))?;
-                }
-            }
-            _ => {}
-        }
-    }
-    if matches!(kind, "image" | "document") {
-        check_source(judge, &block["source"], &format!("{path}.source"), kind)?;
-    }
-    Ok(())
-}
-
-fn check_source(judge: &Judge<'_>, source: &Value, path: &str, holder: &str) -> Verdict {
-    let (tags, known): (&str, &[&str]) = if holder == "image" {
-        ("'base64', 'file', 'url'", &["base64", "file", "url"])
-    } else {
-        ("'base64', 'content', 'file', 'text', 'url'", &["base64", "content", "file", "text", "url"])
-    };
-    let kind = match source.get("type").and_then(Value::as_str) {
-        None => return judge.refuse(Rule::Shape, format!("{path}.type: Field required")),
-        Some(kind) if !known.contains(&kind) => return refuse_tag(judge, path, kind, tags),
-        Some(kind) => kind,
-    };
-    let required: &[&str] = match kind {
-        "base64" | "text" => &["media_type", "data"],
-        "url" => &["url"],
-        "file" => &["file_id"],
-        _ => &["content"],
-    };
-    for name in required {
-        if source.get(*name).is_none() {
-            judge.refuse(Rule::Shape, format!("{path}.{kind}.{name}: Field required"))?;
-        }
     }
     Ok(())
 }

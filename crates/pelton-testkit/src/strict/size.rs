@@ -18,7 +18,7 @@ pub(super) fn body(bytes: usize) -> Verdict {
 pub(super) fn check_max_tokens(judge: &Judge<'_>) -> Verdict {
     let Some(max_tokens) = judge.get("max_tokens").and_then(Value::as_i64) else { return Ok(()) };
     if max_tokens < 0 {
-        return judge.refuse(Rule::MaxTokens, "max_tokens: Input should be greater than or equal to 0");
+        return judge.refuse(Rule::MaxTokens, "max_tokens: must be greater than or equal to 0");
     }
     let most = judge.facts.output_tokens_max;
     if max_tokens.unsigned_abs() > most {

@@ -65,8 +65,13 @@ fn check_effort(judge: &Judge<'_>) -> Verdict {
     if accepted.is_empty() {
         judge.refuse(Rule::ThinkingConfig, "This model does not support the effort parameter.")?;
     } else if !accepted.contains(&effort) {
-        judge
-            .refuse(Rule::ThinkingConfig, format!("This model does not support effort level '{effort}'."))?;
+        let mut levels = accepted.to_vec();
+        levels.sort_unstable();
+        let levels = levels.join(", ");
+        judge.refuse(
+            Rule::ThinkingConfig,
+            format!("This model does not support effort level '{effort}'. Supported levels: {levels}."),
+        )?;
     }
     Ok(())
 }
@@ -88,9 +93,17 @@ fn check_kind(judge: &Judge<'_>, kind: &str) -> Verdict {
             Rule::ThinkingConfig,
             format!("\"thinking.type.{kind}\" is not supported for this model."),
         ),
-        Some(Thinking::DisabledUpToHighEffort | Thinking::BetweenTools) if hardest => {
+        Some(accepted @ (Thinking::DisabledUpToHighEffort | Thinking::BetweenTools)) if hardest => {
             let effort = effort(judge).unwrap_or_default();
-            judge.refuse(Rule::ThinkingConfig, format!("thinking.type: {kind} is not supported at effort {effort}"))
+            let setting =
+                if *accepted == Thinking::BetweenTools { "thinking is between_tools" } else { "thinking is disabled" };
+            judge.refuse(
+                Rule::ThinkingConfig,
+                format!(
+                    "output_config.effort '{effort}' is not supported when {setting} on this model. Use effort 'high' or \
+                     below, or enable thinking."
+                ),
+            )
         }
         Some(_) => Ok(()),
     }

@@ -80,6 +80,11 @@ fn check_custom(judge: &Judge<'_>, tool: &Value, path: &str) -> Verdict {
         None => judge.refuse(Rule::Shape, format!("{path}.input_schema: Field required"))?,
         Some(schema) => check_schema(judge, schema, &format!("{path}.input_schema"))?,
     }
+    if tool.get("strict") == Some(&Value::Bool(true))
+        && tool.get("input_schema").is_some_and(|schema| !has_closed_objects(schema))
+    {
+        judge.refuse(Rule::ToolSchemas, format!("{path}: {OPEN_OBJECT}"))?;
+    }
     for (name, value) in tool.as_object().into_iter().flatten() {
         if matches!(name.as_str(), "name" | "input_schema") {
             continue;
@@ -143,6 +148,28 @@ fn check_schema(judge: &Judge<'_>, schema: &Value, path: &str) -> Verdict {
         )?;
     }
     Ok(())
+}
+
+/// What the API says about a schema it must follow to the letter and that leaves an object open.
+pub(super) const OPEN_OBJECT: &str =
+    "For 'object' type, 'additionalProperties' must be explicitly set to false";
+
+/// Whether every object in a schema says that it has no other members. Depth is bounded by the JSON parser.
+pub(super) fn has_closed_objects(schema: &Value) -> bool {
+    let Value::Object(members) = schema else { return true };
+    let is_object = members.get("type").and_then(Value::as_str) == Some("object");
+    let closed = members.get("additionalProperties") == Some(&Value::Bool(false));
+    let inside = |(keyword, value): (&String, &Value)| match (keyword.as_str(), value) {
+        ("properties" | "$defs" | "definitions", Value::Object(schemas)) => {
+            schemas.values().all(has_closed_objects)
+        }
+        ("anyOf" | "oneOf" | "allOf" | "prefixItems", Value::Array(schemas)) => {
+            schemas.iter().all(has_closed_objects)
+        }
+        ("items", schema) => has_closed_objects(schema),
+        _ => true,
+    };
+    (!is_object || closed) && members.iter().all(inside)
 }
 
 fn is_key(key: &str) -> bool {
@@ -235,7 +262,7 @@ fn check_choice(judge: &Judge<'_>, names: &HashSet<&str>) -> Verdict {
                 Rule::ToolChoice,
                 format!(
                     "tool_choice: Input tag '{other}' found using 'type' does not match any of the expected tags: \
-                     'any', 'auto', 'none', 'tool'"
+                     'auto', 'any', 'tool', 'none'"
                 ),
             );
         }

@@ -3,6 +3,8 @@
 //!
 //! Neighbouring messages of one role are one turn, as the API merges them; paths still name the client's own messages.
 
+use super::header::VERSION_2026_10;
+use super::thinking::is_thinking;
 use super::{Judge, Rule, Verdict};
 use crate::prompt::{Body, Part, Section};
 use serde_json::Value;
@@ -10,6 +12,7 @@ use std::collections::HashSet;
 
 pub(super) fn check(judge: &Judge<'_>) -> Verdict {
     check_roles(judge)?;
+    check_said(judge)?;
     check_system_turns(judge)?;
     check_text(judge)?;
     let turns = turns(&judge.parts);
@@ -40,13 +43,19 @@ fn role(message: &Value) -> &str {
 
 fn check_roles(judge: &Judge<'_>) -> Verdict {
     let messages = judge.list("messages");
-    for (i, message) in messages.iter().enumerate() {
-        if !matches!(role(message), "user" | "assistant" | "system") && message.get("role").is_some() {
-            judge.refuse(
-                Rule::Roles,
-                format!("messages.{i}.role: Input should be 'user', 'assistant' or 'system'"),
-            )?;
+    for message in messages {
+        let Some(said) = message.get("role").and_then(Value::as_str) else { continue };
+        if matches!(said, "user" | "assistant" | "system") {
+            continue;
         }
+        // Other APIs have such a role, so this one explains itself.
+        let advice = if said == "tool" { TOOL_ROLE_ADVICE } else { "" };
+        judge.refuse(
+            Rule::Roles,
+            format!(
+                "messages: Unexpected role \"{said}\". Allowed roles are \"user\" or \"assistant\"{advice}"
+            ),
+        )?;
     }
     // A message that begins with a server-made summary stands for the turns it replaced.
     let compacted = judge
@@ -56,22 +65,38 @@ fn check_roles(judge: &Judge<'_>) -> Verdict {
     if messages.first().is_some_and(|first| role(first) == "assistant") && !compacted {
         judge.refuse(Rule::Roles, "messages: first message must use the \"user\" role")?;
     }
-    for part in judge.parts.iter().filter(|part| part.section == Section::Messages) {
-        let kind = part.kind();
-        let home = match kind {
-            "tool_result" | "image" => "user",
-            "tool_use" | "thinking" | "redacted_thinking" | "server_tool_use" => "assistant",
-            _ => continue,
-        };
-        if matches!(part.role, "user" | "assistant") && part.role != home {
-            let index = part.index;
-            judge.refuse(
-                Rule::Roles,
-                format!("messages.{index}: `{kind}` blocks can only be in `{home}` messages"),
-            )?;
+    judge
+        .parts
+        .iter()
+        .filter(|part| part.section == Section::Messages)
+        .try_for_each(|part| check_home(judge, part))
+}
+
+const TOOL_ROLE_ADVICE: &str = ". For instructions on how to use tools, see \
+    https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview.";
+
+/// Blocks that only one side may say.
+fn check_home(judge: &Judge<'_>, part: &Part<'_>) -> Verdict {
+    let (kind, index) = (part.kind(), part.index);
+    // Documents of the assistant are accepted up to the version that drops them.
+    let newest = judge.context.version == VERSION_2026_10;
+    let complaint = match (part.role, kind) {
+        ("assistant", "tool_result") => format!(": `{kind}` blocks can only be in `user` messages"),
+        ("user", "tool_use" | "server_tool_use") => {
+            format!(": `{kind}` blocks can only be in `assistant` messages")
         }
-    }
-    Ok(())
+        ("user", "thinking" | "redacted_thinking") => {
+            ".content: thinking blocks may only be in `assistant` messages".to_owned()
+        }
+        ("assistant", "image" | "container_upload") => {
+            format!(".content: '{kind}' blocks are not permitted within assistant turns")
+        }
+        ("assistant", "document") if newest => {
+            format!(".content: '{kind}' blocks are not permitted within assistant turns")
+        }
+        _ => return Ok(()),
+    };
+    judge.refuse(Rule::Roles, format!("messages.{index}{complaint}"))
 }
 
 /// System messages inside the conversation: after a user (or a server tool), before an assistant or at the end.
@@ -79,6 +104,17 @@ fn check_system_turns(judge: &Judge<'_>) -> Verdict {
     const ANYWHERE: &str =
         "the directive-only form (content: [] with output_config) is accepted at any position";
     let messages = judge.list("messages");
+    if judge.facts.system_role {
+        for part in judge.parts.iter().filter(|part| part.role == "system") {
+            if !matches!(part.kind(), "text" | "tool_addition" | "tool_removal") {
+                let index = part.index;
+                judge.refuse(
+                    Rule::Roles,
+                    format!("messages.{index}: role 'system' supports text, tool_addition, and tool_removal blocks only"),
+                )?;
+            }
+        }
+    }
     let mut at = 0;
     for group in messages.chunk_by(|a, b| role(a) == role(b)) {
         let (first, last) = (at, at + group.len() - 1);
@@ -117,15 +153,6 @@ fn check_system_turns(judge: &Judge<'_>) -> Verdict {
             )?;
         }
     }
-    for part in judge.parts.iter().filter(|part| part.role == "system") {
-        if !matches!(part.kind(), "text" | "tool_addition" | "tool_removal") {
-            let index = part.index;
-            judge.refuse(
-                Rule::Roles,
-                format!("messages.{index}: role 'system' supports text, tool_addition, and tool_removal blocks only"),
-            )?;
-        }
-    }
     Ok(())
 }
 
@@ -150,33 +177,51 @@ fn is_empty(message: &Value) -> bool {
     }
 }
 
-fn check_text(judge: &Judge<'_>) -> Verdict {
+/// Neighbours of one role are one turn, and a turn says something. Only the assistant's last one may be empty.
+fn check_said(judge: &Judge<'_>) -> Verdict {
     let messages = judge.list("messages");
-    for (i, message) in messages.iter().enumerate().filter(|(_, message)| is_empty(message)) {
-        let last_answer = i + 1 == messages.len() && role(message) == "assistant";
-        if role(message) == "system" && !is_directive(message) {
-            judge.refuse(
-                Rule::EmptyText,
-                format!("messages.{i}: system content must contain at least one block"),
-            )?;
-        } else if role(message) != "system" && !last_answer {
-            judge.refuse(
-                Rule::EmptyText,
-                format!("messages.{i}: all messages must have non-empty content except for the optional final assistant message"),
-            )?;
+    let mut at = 0;
+    for turn in messages.chunk_by(|a, b| role(a) == role(b)) {
+        let first = at;
+        at += turn.len();
+        let complaint = match role(&turn[0]) {
+            "system" => {
+                let empty = turn.iter().position(|message| is_empty(message) && !is_directive(message));
+                empty.map(|i| (first + i, "system content must contain at least one block"))
+            }
+            _ if !turn.iter().all(is_empty) => None,
+            "user" => Some((first, "user messages must have non-empty content")),
+            "assistant" if at < messages.len() => Some((
+                first,
+                "all messages must have non-empty content except for the optional final assistant message",
+            )),
+            _ => None,
+        };
+        if let Some((index, complaint)) = complaint {
+            judge.refuse(Rule::EmptyText, format!("messages.{index}: {complaint}"))?;
         }
     }
+    Ok(())
+}
+
+fn check_text(judge: &Judge<'_>) -> Verdict {
     for part in judge.parts.iter().filter(|part| part.section != Section::Tools) {
         let section = if part.section == Section::System { "system" } else { "messages" };
-        match part.body {
-            Body::Text("") => {} // an empty message, seen above
-            Body::Text(text) => check_one_text(judge, text, section)?,
+        let said = match part.body {
+            Body::Text("") => None, // an empty message, judged with its turn
+            Body::Text(text) => Some(text),
             Body::Block(block) => {
                 check_marked_text(judge, block, part, None)?;
-                if part.kind() == "text" {
-                    check_one_text(judge, part.str_field("text").unwrap_or_default(), section)?;
-                }
+                (part.kind() == "text").then(|| part.str_field("text").unwrap_or_default())
             }
+        };
+        match said {
+            Some(text) if part.role == "system" && text.trim().is_empty() => judge.refuse(
+                Rule::EmptyText,
+                format!("messages.{}: system text blocks must contain non-whitespace text", part.index),
+            )?,
+            Some(text) => check_one_text(judge, text, section)?,
+            None => {}
         }
         for (i, inner) in part.nested().iter().enumerate() {
             check_marked_text(judge, inner, part, Some(i))?;
@@ -348,8 +393,12 @@ fn check_server_tools(judge: &Judge<'_>, turns: &[Turn<'_, '_>]) -> Verdict {
 
 /// A conversation that ends with the assistant: a prefill, unless the server itself paused there.
 fn check_end(judge: &Judge<'_>, turns: &[Turn<'_, '_>]) -> Verdict {
-    let ends = judge.list("messages").last().is_some_and(|last| role(last) == "assistant");
-    if !ends {
+    let messages = judge.list("messages");
+    if messages.last().is_none_or(|last| role(last) != "assistant") {
+        return Ok(());
+    }
+    // An empty last turn says nothing that could be continued.
+    if messages.iter().rev().take_while(|message| role(message) == "assistant").all(is_empty) {
         return Ok(());
     }
     let parts = turns.last().filter(|turn| turn.role == "assistant").map_or(&[][..], |turn| turn.parts);
@@ -362,6 +411,18 @@ fn check_end(judge: &Judge<'_>, turns: &[Turn<'_, '_>]) -> Verdict {
         judge.refuse(
             Rule::Prefill,
             "This model does not support assistant message prefill. The conversation must end with a user message.",
+        )?;
+    }
+    if let Some(thought) = parts.iter().find(|part| part.is_thinking())
+        && !is_thinking(judge)
+    {
+        let (path, kind) = (thought.path(), thought.kind());
+        judge.refuse(
+            Rule::Prefill,
+            format!(
+                "{path}: When thinking is disabled, an `assistant` message in the final position cannot contain `{kind}`. \
+                 To use thinking blocks, enable `thinking` in your request."
+            ),
         )?;
     }
     let Some(last) = parts.last() else { return Ok(()) };

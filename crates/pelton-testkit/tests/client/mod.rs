@@ -199,8 +199,8 @@ pub fn parse(raw: &[u8], broke: Option<io::ErrorKind>) -> Answer {
         answer.body = answer.chunks.concat();
     } else {
         answer.body = body.to_vec();
-        let length: usize = answer.header("content-length").unwrap().parse().unwrap();
-        answer.complete = body.len() == length;
+        let length = answer.header("content-length").map(|length| length.parse::<usize>().unwrap());
+        answer.complete = length.is_none_or(|length| body.len() == length);
     }
     answer
 }

@@ -42,6 +42,12 @@ fn blocks() {
         Rule::Shape,
         "system.0.type: Input should be 'text'",
     );
+    refused(
+        base(OPUS),
+        |r| r["system"] = json!([7]),
+        Rule::Shape,
+        "system.0: Input does not match the expected shape.",
+    );
     let call = |r: &mut Value, member: &str, value| r["messages"][1]["content"][1][member] = value;
     refused(
         tool_turn(OPUS),
@@ -80,7 +86,7 @@ fn blocks() {
         tool_turn(OPUS),
         result(json!(5)),
         Rule::Shape,
-        "messages.2.content.0.tool_result.content: Input should be a valid string or array",
+        "messages.2.content.0.tool_result.content: Input should be a valid array",
     );
     accepted(tool_turn(OPUS), |r| {
         r["messages"][2]["content"][0].as_object_mut().unwrap().remove("content");
@@ -133,6 +139,17 @@ fn cache_marks() {
         },
         "A maximum of 4 blocks with cache_control may be provided. Found 5.",
     );
+    case(
+        &|r| {
+            r["messages"][2]["content"][2]["cache_control"] = hour.clone();
+            r["cache_control"] = mark.clone();
+        },
+        "cache_control.ttl: must equal the ttl of messages.2.content.2.cache_control, the last block of the request",
+    );
+    accepted(tool_turn(OPUS), |r| {
+        r["messages"][2]["content"][2]["cache_control"] = hour.clone();
+        r["cache_control"] = hour.clone();
+    });
     let order = "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block. Note that blocks are processed in the following order: `tools`, `system`, `messages`.";
     case(
         &|r| {
@@ -201,6 +218,12 @@ fn images() {
         vec![image("image/png", "data:image/png;base64,aGk=")],
         "messages.0.content.0.image.source.base64: invalid base64 data",
     );
+    let five_mb = "A".repeat(5 * 1024 * 1024);
+    case(
+        vec![image("image/png", &format!("{five_mb}AAAA"))],
+        "messages.0.content.0.image.source.base64: image exceeds 5 MB maximum: 5242884 bytes > 5242880 bytes",
+    );
+    case(vec![image("image/png", &five_mb)], "Could not process image");
     case(vec![image("image/png", "")], "messages.0.content.0.image.source.base64: image cannot be empty");
     case(vec![image("image/png", "aGk=")], "Could not process image");
     case(vec![image("image/png", &base64::encode(b"\x89PNG\r\n\x1a\n"))], "Could not process image");
@@ -230,5 +253,45 @@ fn images() {
         show(vec![png(1, 1); 601]),
         Rule::ImageCount,
         "Too much media: 0 document pages + 601 images > 600",
+    );
+}
+
+#[test]
+fn documents() {
+    let pdf = |data: &str| json!({"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": data}});
+    let pages = |pages| pdf(&base64::encode(&crate::pdf::sample(pages)));
+    let show = |blocks: Vec<Value>| move |r: &mut Value| r["messages"][0]["content"] = json!(blocks);
+    let case = |block: Value, message: &str| refused(base(OPUS), show(vec![block]), Rule::ImageSize, message);
+    case(pdf(""), "messages.0.content.0.document.source.base64: PDF cannot be empty");
+    case(pdf("?"), "messages.0.content.0.document.source.base64: invalid base64 data");
+    case(pdf("aGk="), "messages.0.content.0.pdf.source.base64.data: The PDF specified was not valid.");
+    case(
+        pdf(&base64::encode(b"%PDF-1.7 trailer <</Encrypt 9 0 R>>")),
+        "messages.0.content.0.pdf.source.base64.data: The PDF specified is password protected.",
+    );
+    let mut wrong = pages(1);
+    wrong["source"]["media_type"] = json!("text/plain");
+    case(wrong, "messages.0.content.0.document.source.base64.media_type: Input should be 'application/pdf'");
+    accepted(base(HAIKU), show(vec![pages(100)]));
+    accepted(base(OPUS), show(vec![pages(600)]));
+    for (model, most) in [(HAIKU, 100), (OPUS, 600)] {
+        refused(
+            base(model),
+            show(vec![text("x"), pages(most + 1)]),
+            Rule::ImageCount,
+            &format!(
+                "messages.0.content.1.pdf.source.base64.data: A maximum of {most} PDF pages may be provided."
+            ),
+        );
+    }
+    refused(
+        base(HAIKU),
+        show(vec![pages(60), pages(40), png(1, 1)]),
+        Rule::ImageCount,
+        "Too much media: 100 document pages + 1 images > 100",
+    );
+    accepted(
+        base(HAIKU),
+        show(vec![json!({"type": "document", "source": {"type": "url", "url": "https://x"}})]),
     );
 }

@@ -8,8 +8,31 @@ fn roles() {
         base(OPUS),
         |r| r["messages"][0]["role"] = json!("tool"),
         Rule::Roles,
-        "messages.0.role: Input should be 'user', 'assistant' or 'system'",
+        "messages: Unexpected role \"tool\". Allowed roles are \"user\" or \"assistant\". For instructions on how to use tools, see https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview.",
     );
+    refused(
+        base(OPUS),
+        |r| r["messages"][0]["role"] = json!("developer"),
+        Rule::Roles,
+        "messages: Unexpected role \"developer\". Allowed roles are \"user\" or \"assistant\"",
+    );
+    refused(
+        tool_turn(OPUS),
+        |r| r["messages"][1]["content"][0] = png(1, 1),
+        Rule::Roles,
+        "messages.1.content: 'image' blocks are not permitted within assistant turns",
+    );
+    for thought in [
+        json!({"type": "thinking", "thinking": "x", "signature": "x"}),
+        json!({"type": "redacted_thinking", "data": "x"}),
+    ] {
+        refused(
+            base(OPUS),
+            |r| r["messages"][0]["content"] = json!([thought]),
+            Rule::Roles,
+            "messages.0.content: thinking blocks may only be in `assistant` messages",
+        );
+    }
     refused(
         tool_turn(OPUS),
         |r| {
@@ -79,6 +102,14 @@ fn system_messages_inside_the_conversation() {
         Rule::EmptyText,
         "messages.1: system content must contain at least one block",
     );
+    for blank in [json!("  "), json!([text("x"), text("")])] {
+        refused(
+            talk("us"),
+            |r| r["messages"][1]["content"] = blank,
+            Rule::EmptyText,
+            "messages.1: system text blocks must contain non-whitespace text",
+        );
+    }
     refused(
         talk("us"),
         |r| r["messages"][1]["clear_at"] = json!("next_user_message"),
@@ -101,9 +132,8 @@ fn empty_text() {
     case(json!([text("")]), "messages: text content blocks must be non-empty");
     case(json!([text("x"), text(" \n\t")]), "messages: text content blocks must contain non-whitespace text");
     case(json!("  "), "messages: text content blocks must contain non-whitespace text");
-    let nobody = "messages.0: all messages must have non-empty content except for the optional final assistant message";
-    case(json!(""), nobody);
-    case(json!([]), nobody);
+    case(json!(""), "messages.0: user messages must have non-empty content");
+    case(json!([]), "messages.0: user messages must have non-empty content");
     let mark = json!({"type": "ephemeral"});
     case(
         json!([text("x"), {"type": "text", "text": "", "cache_control": mark}]),
@@ -137,6 +167,30 @@ fn empty_text() {
 }
 
 #[test]
+fn empty_turns() {
+    let talk = |turns: &[(&str, Value)]| {
+        let messages = turns.iter().map(|(role, content)| json!({"role": role, "content": content}));
+        json!({"model": OPUS, "max_tokens": 5, "messages": messages.collect::<Vec<_>>()})
+    };
+    let case =
+        |turns: &[(&str, Value)], message: &str| refused(talk(turns), |_| {}, Rule::EmptyText, message);
+    let (user, assistant) = ("user", "assistant");
+    // Neighbours of one role are one turn: only the whole of it must say something.
+    accepted(talk(&[(user, json!([])), (user, json!("a"))]), |_| {});
+    accepted(talk(&[(user, json!("a")), (user, json!([]))]), |_| {});
+    case(
+        &[(user, json!("a")), (assistant, json!("b")), (user, json!([])), (user, json!(""))],
+        "messages.2: user messages must have non-empty content",
+    );
+    // An empty last turn of the assistant is neither refused nor a prefill; an earlier one is.
+    accepted(talk(&[(user, json!("a")), (assistant, json!([]))]), |_| {});
+    case(
+        &[(user, json!("a")), (assistant, json!([])), (user, json!("b"))],
+        "messages.1: all messages must have non-empty content except for the optional final assistant message",
+    );
+}
+
+#[test]
 fn prefill() {
     let answer = |content: Value| {
         move |r: &mut Value| {
@@ -157,5 +211,21 @@ fn prefill() {
         "messages: final assistant content cannot end with trailing whitespace",
     );
     accepted(base(HAIKU), answer(json!("")));
+    let thought = json!([{"type": "thinking", "thinking": "x", "signature": "x"}]);
+    refused(
+        base(HAIKU),
+        answer(thought.clone()),
+        Rule::Prefill,
+        "messages.1.content.0: When thinking is disabled, an `assistant` message in the final position cannot contain `thinking`. To use thinking blocks, enable `thinking` in your request.",
+    );
+    refused(
+        base(HAIKU),
+        |r| {
+            answer(thought)(r);
+            r["thinking"] = json!({"type": "enabled", "budget_tokens": 1024});
+        },
+        Rule::Prefill,
+        "messages.1: The final block in an assistant message cannot be `thinking`.",
+    );
     accepted(base(OPUS), answer(json!([{"type": "compaction", "content": "so far"}])));
 }

@@ -85,7 +85,43 @@ fn top_level_fields() {
         "messages.0.content: Field required",
     );
     case(&|r| r["messages"][0] = json!("hi"), "messages.0: Input should be an object");
-    accepted(base(OPUS), |r| r["system"] = Value::Null);
+    case(&|r| r["model"] = json!(""), "model: String should have at least 1 character");
+    case(&|r| r["messages"][0]["role"] = json!(7), "messages.0.role: Input should be a valid string");
+    case(&|r| r["metadata"] = json!("x"), "metadata: Input does not match the expected shape.");
+    case(&|r| r["metadata"] = json!({"user_id": 7}), "metadata.user_id: Input should be a valid string");
+    case(&|r| r["output_config"] = json!("x"), "output_config: Input does not match the expected shape.");
+    case(&|r| r["inference_geo"] = json!("moon"), "inference_geo: must be one of ['global', 'us']");
+    case(&|r| r["service_tier"] = json!("fast"), "service_tier: Input should be 'auto' or 'standard_only'");
+    case(&|r| r["stop_sequences"] = json!([1]), "stop_sequences.0: Input should be a valid string");
+    case(
+        &|r| r["container"] = json!("container_x"),
+        "container: Container identifier can only be provided when using the code execution tool",
+    );
+    // Null is absence for some fields and a wrong type for the others.
+    for field in ["metadata", "inference_geo", "stop_sequences", "cache_control", "container"] {
+        accepted(base(OPUS), |r| r[field] = Value::Null);
+    }
+    for (field, wants) in [
+        ("system", "a valid array"),
+        ("tools", "a valid array"),
+        ("thinking", "an object"),
+        ("tool_choice", "an object"),
+        ("stream", "a valid boolean"),
+        ("temperature", "a valid number"),
+        ("top_k", "a valid integer"),
+        ("service_tier", "a valid string"),
+    ] {
+        case(&|r| r[field] = Value::Null, &format!("{field}: Input should be {wants}"));
+    }
+    // Two faults: the API's order decides, and unknown fields come last.
+    case(
+        &|r| {
+            r["unknown"] = json!(1);
+            r["stream"] = json!("x");
+            r["tools"] = json!("x");
+        },
+        "tools: Input should be a valid array",
+    );
     let fast = |r: &mut Value| r["speed"] = json!("fast");
     accepted(base(OPUS), fast);
     refused(base("claude-opus-5"), fast, Rule::Shape, "speed: Extra inputs are not permitted");
@@ -113,7 +149,7 @@ fn output_tokens() {
         base(OPUS),
         |r| r["max_tokens"] = json!(-1),
         Rule::MaxTokens,
-        "max_tokens: Input should be greater than or equal to 0",
+        "max_tokens: must be greater than or equal to 0",
     );
     accepted(base(OPUS), |r| r["max_tokens"] = json!(128_000));
     accepted(base(OPUS), |r| r["max_tokens"] = json!(0));
@@ -223,14 +259,14 @@ fn thinking_settings() {
         base("claude-opus-5"),
         |r| effort(r, "xhigh", "disabled"),
         Rule::ThinkingConfig,
-        "thinking.type: disabled is not supported at effort xhigh",
+        "output_config.effort 'xhigh' is not supported when thinking is disabled on this model. Use effort 'high' or below, or enable thinking.",
     );
     accepted(base("claude-opus-5"), |r| effort(r, "high", "disabled"));
     refused(
         base("claude-sonnet-5-5"),
         |r| effort(r, "max", "between_tools"),
         Rule::ThinkingConfig,
-        "thinking.type: between_tools is not supported at effort max",
+        "output_config.effort 'max' is not supported when thinking is between_tools on this model. Use …",
     );
     accepted(base("claude-sonnet-5-5"), |r| effort(r, "high", "between_tools"));
     refused(
@@ -243,7 +279,13 @@ fn thinking_settings() {
         base("claude-opus-4-5"),
         |r| r["output_config"] = json!({"effort": "max"}),
         Rule::ThinkingConfig,
-        "This model does not support effort level 'max'.",
+        "This model does not support effort level 'max'. Supported levels: high, low, medium.",
+    );
+    refused(
+        base("claude-opus-4-6"),
+        |r| r["output_config"] = json!({"effort": "xhigh"}),
+        Rule::ThinkingConfig,
+        "This model does not support effort level 'xhigh'. Supported levels: high, low, max, medium.",
     );
     accepted(base(HAIKU), |r| r["thinking"] = json!({"type": "enabled", "budget_tokens": 1999}));
     accepted_in(with_betas("interleaved-thinking-2025-05-14"), tool_turn(HAIKU), |r| {
@@ -274,6 +316,12 @@ fn sampling() {
         );
     };
     case(HAIKU, &[("temperature", json!(1.5))], "temperature: range: 0..1");
+    case(HAIKU, &[("top_p", json!(-0.1))], "top_p: range: 0..1");
+    case(
+        HAIKU,
+        &[("top_p", json!(0.9)), ("thinking", json!({"type": "enabled", "budget_tokens": 1024}))],
+        "`top_p` must be greater than or equal to 0.95 or unset when thinking is enabled or in adaptive mode.",
+    );
     case(
         HAIKU,
         &[("temperature", json!(0.5)), ("top_p", json!(0.5))],
@@ -304,9 +352,9 @@ fn sampling() {
     refused_in(
         newest,
         tool_turn(OPUS),
-        |r| r["messages"][1]["content"][0] = document,
-        Rule::Shape,
-        "messages.1.content.0: Input tag 'document' found using 'type' does not match …",
+        |r| r["messages"][1]["content"][0] = document.clone(),
+        Rule::Roles,
+        "messages.1.content: 'document' blocks are not permitted within assistant turns",
     );
     refused_in(
         newest,

@@ -62,6 +62,23 @@ fn tool_definitions() {
         r["tools"][1]["input_schema"] = json!({"$schema": "x", "type": "object", "required": [], "additionalProperties": false,
         "$defs": {"b": {"type": ["string", "null"]}}, "properties": {"a": {"anyOf": [{"$ref": "#/$defs/b"}, true]}, "c": {"type": "array", "items": {"enum": [1]}, "minItems": 1.0}}});
     });
+    let open = "For 'object' type, 'additionalProperties' must be explicitly set to false";
+    case(Rule::ToolSchemas, "strict", json!(true), &format!("tools.1.custom: {open}"));
+    let closed = json!({"type": "object", "additionalProperties": false, "properties": {"a": {"type": "array", "items": {"type": "string"}}}});
+    accepted(tool_turn(OPUS), |r| {
+        r["tools"][1]["strict"] = json!(true);
+        r["tools"][1]["input_schema"] = closed.clone();
+    });
+    let format = |schema: &Value| json!({"format": {"type": "json_schema", "schema": schema}});
+    accepted(base(OPUS), |r| r["output_config"] = format(&closed));
+    let mut ajar = closed.clone();
+    ajar["properties"]["a"]["items"] = json!({"type": "object"});
+    refused(
+        base(OPUS),
+        |r| r["output_config"] = format(&ajar),
+        Rule::Shape,
+        &format!("output_config.format.schema: {open}"),
+    );
     accepted(tool_turn(OPUS), |r| {
         r["tools"][1] = json!({"type": "web_search_20250305", "name": "web_search", "max_uses": 3});
     });
@@ -94,7 +111,7 @@ fn tool_choice() {
     case(
         HAIKU,
         json!({"type": "must"}),
-        "tool_choice: Input tag 'must' found using 'type' does not match any of the expected tags: 'any', 'auto', 'none', 'tool'",
+        "tool_choice: Input tag 'must' found using 'type' does not match any of the expected tags: 'auto', 'any', 'tool', 'none'",
     );
     case(
         HAIKU,
@@ -231,6 +248,12 @@ fn server_tools() {
         request
     };
     accepted(talk(vec![call.clone(), result.clone()], true), |_| {});
+    refused(
+        talk(vec![call.clone()], false),
+        |r| r["messages"][1]["content"][0]["id"] = json!("call_1"),
+        Rule::Shape,
+        "messages.1.content.0.server_tool_use.id: String should match pattern '^srvtoolu_[a-zA-Z0-9_]+$'",
+    );
     accepted(talk(vec![call.clone()], false), |_| {}); // a paused turn is sent back as it is
     refused(
         talk(vec![call], true),
