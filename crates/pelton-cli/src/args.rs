@@ -157,6 +157,12 @@ pub(crate) struct RunArgs {
     /// How hard the model tries: low, medium, high, xhigh, max
     #[arg(long, value_name = "LEVEL")]
     pub effort: Option<String>,
+    /// The tokens the whole task may take, for the model to know; not a hard limit
+    #[arg(long, value_name = "TOKENS", allow_negative_numbers = true)]
+    pub task_budget: Option<u64>,
+    /// Beta features to switch on, separated by commas
+    #[arg(long, value_name = "NAMES", num_args = 1.., value_delimiter = ',')]
+    pub betas: Vec<String>,
     /// Stop after this many turns
     #[arg(long, value_name = "N", value_parser = turns, allow_negative_numbers = true)]
     pub max_turns: Option<u32>,

@@ -35,7 +35,7 @@ pub(crate) fn options(args: &RunArgs, env: &Env) -> Result<(Options, Payer), Fai
     let settings = layers::settings(args, env, &cwd)?;
     let env = env.clone().with(&settings.env);
     let payer = Payer::found(&env, &settings)?;
-    let mut options = resolved(args, &env, settings, &cwd, endpoint(&env)?)?;
+    let mut options = resolved(args, &env, settings, &cwd, endpoint(args, &env)?)?;
     options.api_key_source = payer.source();
     payer.pay_at(&mut options.endpoint, &env, &cwd, &options.transport, &options.world)?;
     Ok((options, payer))
@@ -68,6 +68,8 @@ fn resolved(
     options.fallback_models = models::fallbacks(args, env, &settings);
     options.effort = models::effort(args, env, &settings)?;
     options.thinking = models::thinking(env)?;
+    options.fast_mode = settings.fast_mode.unwrap_or(false);
+    options.task_budget = args.task_budget;
     options.max_output_tokens = env.number("CLAUDE_CODE_MAX_OUTPUT_TOKENS")?;
     options.window_tokens = env.number("CLAUDE_CODE_MAX_CONTEXT_TOKENS")?;
     options.system_prompt.custom.clone_from(&args.system_prompt);

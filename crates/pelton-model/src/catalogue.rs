@@ -136,6 +136,11 @@ pub fn api_id(model: &str) -> &str {
     }
 }
 
+/// Whether a model can be asked to answer fast. One that is not known is believed to.
+pub fn can_be_fast(model: &str) -> bool {
+    caps(&resolve(model)).is_none_or(|caps| caps.fast != FastKind::Never)
+}
+
 /// Every model of the table, newest first within its line.
 pub fn models() -> &'static [Caps] {
     MODELS

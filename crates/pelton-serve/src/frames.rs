@@ -97,6 +97,8 @@ impl Frames {
                 .field("content", format!("{from} does not answer; switched to {to} for this task"))
                 .finish_line(),
             Event::Retry(notice) => self.retry(notice),
+            // A long wait is no silence.
+            Event::Waiting { .. } => Line::new("keep_alive").finish_line(),
             Event::Cut { reason } => self
                 .system("informational")
                 .field("content", format!("The answer above may be incomplete: {reason}"))
@@ -135,6 +137,7 @@ impl Frames {
             .field("agents", NOTHING)
             .field("skills", NOTHING)
             .field("plugins", NOTHING)
+            .field("fast_mode_state", outcome::fast_mode_state(init.fast_mode))
             .finish_line()
     }
 
@@ -270,5 +273,21 @@ impl Frames {
 
     fn id(&self) -> Uuid {
         fresh_id(self.world.as_ref())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use pelton_model::RealWorld;
+
+    use super::*;
+
+    #[test]
+    fn a_long_wait_sends_a_sign_of_life() {
+        let mut frames = Frames::new(Uuid::nil(), false, Arc::new(RealWorld::new()));
+        let frame = frames.of(&Event::Waiting { left: Duration::from_secs(60) });
+        assert_eq!(frame, b"{\"type\":\"keep_alive\"}\n");
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pelton::event::{ModelUsage, Outcome};
 use pelton::limits::{OUTPUT_TOKENS_UNKNOWN_MODEL, WINDOW_TOKENS_UNKNOWN_MODEL};
 use pelton::{SYNTHETIC_MODEL, Terminal};
-use pelton_model::catalogue;
+use pelton_model::{FastMode, catalogue};
 use pelton_wire::line::Line;
 use pelton_wire::usage::Usage;
 use serde::Serialize;
@@ -57,8 +57,18 @@ pub(crate) fn json(outcome: &Outcome, session: Uuid, uuid: Uuid) -> Vec<u8> {
         .field("permission_denials", denials(outcome))
         .field_if("structured_output", outcome.structured_output.as_ref())
         .field("terminal_reason", outcome.terminal.name())
+        .field("fast_mode_state", fast_mode_state(outcome.fast_mode))
         .field("uuid", uuid)
         .finish()
+}
+
+/// The protocol's word for whether answers come fast.
+pub(crate) fn fast_mode_state(fast_mode: FastMode) -> &'static str {
+    match fast_mode {
+        FastMode::On => "on",
+        FastMode::Cooldown { .. } => "cooldown",
+        _ => "off",
+    }
 }
 
 /// The result of a run that could not start: nothing was asked, nothing was spent.

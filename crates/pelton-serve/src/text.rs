@@ -51,6 +51,9 @@ impl Text {
                 _ => {}
             },
             Event::Retry(notice) => self.retry(notice, &mut pieces),
+            Event::Waiting { left } => {
+                self.note(format!("… asking again in {}\n", seconds(*left)), &mut pieces);
+            }
             Event::Stalled { silent_for } => {
                 self.note(format!("… nothing from the model for {}\n", seconds(*silent_for)), &mut pieces);
             }

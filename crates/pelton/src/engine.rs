@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use futures::Stream;
 use pelton_model::stream::{Sender, stream};
-use pelton_model::{Ask, Client, Prefix, catalogue};
+use pelton_model::{Ask, Client, FastMode, Prefix, Speed, TaskBudget, catalogue};
 use pelton_wire::content::Block;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -127,6 +127,8 @@ impl Engine {
             Ask::new(options.model.clone(), max_tokens, Arc::new(Prefix::default()), Vec::new());
         question.thinking = options.thinking;
         question.effort = options.effort;
+        question.speed = if options.fast_mode { Speed::Fast } else { Speed::Standard };
+        question.task_budget = options.task_budget.map(|total| TaskBudget { total, remaining: None });
         question.fallback_ready = !options.fallback_models.is_empty();
         Ok(Self {
             structured,
@@ -316,7 +318,10 @@ impl Engine {
         live.end(terminal).await;
         *tally = std::mem::take(&mut live.tally);
         *last = std::mem::take(&mut live.last);
+        // What was folded away stays so, and so does what is left of the task.
+        let task_budget = live.question.task_budget;
         drop(live);
+        self.question.task_budget = task_budget;
         self.cwd.clone_from(&bench.cwd.lock().unwrap_or_else(PoisonError::into_inner));
         terminal
     }
@@ -375,6 +380,15 @@ impl Engine {
         }
     }
 
+    /// Whether the next answer will be a fast one.
+    fn fast_mode(&self) -> FastMode {
+        if self.options.fast_mode && catalogue::can_be_fast(&self.options.model) {
+            self.client.fast_mode()
+        } else {
+            FastMode::Off
+        }
+    }
+
     fn init(&self) -> Init {
         Init {
             session_id: self.session.id,
@@ -384,6 +398,7 @@ impl Engine {
             tools: self.offer.tools().iter().map(|tool| tool.spec().name.to_owned()).collect(),
             servers: self.offer.servers(),
             api_key_source: self.options.api_key_source,
+            fast_mode: self.fast_mode(),
             transcript: self.session.file(&self.options),
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use pelton_model::{ModelError, Notice, Started};
+use pelton_model::{FastMode, ModelError, Notice, Started};
 use pelton_wire::stop::StopReason;
 use pelton_wire::usage::Usage;
 use serde_json::Value;
@@ -110,6 +110,8 @@ pub struct Init {
     pub servers: Vec<(String, ServerState)>,
     /// Where the credentials came from, in the words of the protocol.
     pub api_key_source: &'static str,
+    /// Whether answers come fast.
+    pub fast_mode: FastMode,
     /// The file the session is recorded in, if it is.
     pub transcript: Option<PathBuf>,
 }
@@ -230,6 +232,8 @@ pub struct Outcome {
     pub by_model: BTreeMap<String, ModelUsage>,
     /// What the session cost; models without a known price count nothing and are named in `by_model`.
     pub cost_usd: f64,
+    /// Whether the next answer would come fast.
+    pub fast_mode: FastMode,
     /// Calls that were not allowed.
     pub denials: Vec<Denial>,
     /// How often the loop went on, by reason.

@@ -60,6 +60,10 @@ pub struct Options {
     pub thinking: Thinking,
     /// How hard it tries; the model's own default if absent.
     pub effort: Option<Effort>,
+    /// Whether fast answers are asked for, from models that have them and at their price.
+    pub fast_mode: bool,
+    /// B3: the tokens the whole task may take, for the model to know. Not a hard limit.
+    pub task_budget: Option<u64>,
     /// What the model is told about itself.
     pub system_prompt: SystemPrompt,
     /// What it may call.
@@ -155,6 +159,8 @@ impl Options {
             max_output_tokens: None,
             thinking: Thinking::ModelDefault,
             effort: None,
+            fast_mode: false,
+            task_budget: None,
             system_prompt: SystemPrompt::default(),
             tools: builtin::all(),
             servers: Vec::new(),

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use pelton_model::{Auth, Endpoint, HttpOptions, ProxyRules, Roots};
 
 use super::env::Env;
+use crate::args::RunArgs;
 use crate::fail::Fail;
 
 const DEFAULT_BASE_URL: &str = "https://api.anthropic.com";
 
 /// The server, without who pays.
-pub(super) fn endpoint(env: &Env) -> Result<Endpoint, Fail> {
+pub(super) fn endpoint(args: &RunArgs, env: &Env) -> Result<Endpoint, Fail> {
     let base_url = env.get("ANTHROPIC_BASE_URL").unwrap_or(DEFAULT_BASE_URL).trim();
     let host = base_url.strip_prefix("https://").or_else(|| base_url.strip_prefix("http://"));
     if host.is_none_or(|host| host.is_empty() || host.starts_with(['/', ':', '?', '#'])) {
@@ -30,9 +31,11 @@ pub(super) fn endpoint(env: &Env) -> Result<Endpoint, Fail> {
             endpoint.custom_headers.push((name.trim().to_owned(), value.trim().to_owned()));
         }
     }
-    if let Some(betas) = env.get("ANTHROPIC_BETAS") {
-        endpoint.betas =
-            betas.split(',').map(str::trim).filter(|beta| !beta.is_empty()).map(str::to_owned).collect();
+    let set = env.get("ANTHROPIC_BETAS").unwrap_or_default().split(',');
+    for beta in args.betas.iter().map(String::as_str).chain(set).map(str::trim) {
+        if !beta.is_empty() && !endpoint.betas.iter().any(|known| known == beta) {
+            endpoint.betas.push(beta.to_owned());
+        }
     }
     Ok(endpoint)
 }

@@ -10,6 +10,7 @@ mod frames; // stream-json and json, field by field
 mod hooks; // hooks from settings
 mod loop_scenarios; // what the loop does about trouble, as flags and frames show it
 mod mock; // `pelton mock`
+mod patience; // how patient a run is, and how fast its answers come
 mod permission; // what runs without anybody to ask
 mod screen; // what people see on a terminal
 mod secure; // certificates: read when needed, and no sooner

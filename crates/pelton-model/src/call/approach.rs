@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use super::attempt::Failure;
 use crate::ask::{Ask, Speed};
+use crate::catalogue;
 use crate::client::{Auth, Road};
-use crate::dialect::messages::{self, Manner};
+use crate::dialect::messages::Manner;
 use crate::error::{ErrorKind, ModelError};
 use crate::fast::FastMode;
 use crate::retry::{self, Retry};
@@ -60,7 +61,7 @@ impl<'a> Approach<'a> {
             clamped: false,
             broken_streams: 0,
             whole: Whole::NotYet,
-            fast: ask.speed == Speed::Fast && messages::can_be_fast(&ask.model),
+            fast: ask.speed == Speed::Fast && catalogue::can_be_fast(&ask.model),
             refused: None,
             renewals: 0,
         }

@@ -34,11 +34,6 @@ pub(crate) struct Manner {
     pub(crate) fast: bool,
 }
 
-/// Whether a model can be asked to answer fast. One that is not known is believed to.
-pub(crate) fn can_be_fast(model: &str) -> bool {
-    catalogue::caps(&catalogue::resolve(model)).is_none_or(|caps| caps.fast != FastKind::Never)
-}
-
 /// The beta features that a request makes use of.
 pub(crate) fn betas(ask: &Ask, manner: Manner) -> impl Iterator<Item = &'static str> {
     let caps = catalogue::caps(&catalogue::resolve(&ask.model));

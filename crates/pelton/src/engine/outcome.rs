@@ -106,6 +106,7 @@ impl Engine {
             usage: tally.usage,
             by_model: self.spending.by_model(),
             cost_usd: self.spending.cost_usd(),
+            fast_mode: self.fast_mode(),
             denials: tally.denials,
             transitions: tally.transitions,
             loop_events: tally.loop_events,

@@ -121,6 +121,7 @@ impl Hands for Live<'_> {
             };
         }
         let after = self.session.history.view().tokens();
+        self.folded(before);
         if after < before {
             self.note(LoopKind::Ladder, format!("made to fit: from about {before} to {after} tokens")).await;
         }
@@ -162,7 +163,9 @@ impl Hands for Live<'_> {
 
     async fn drain_collapse(&mut self) -> bool {
         self.board.enter(Phase::Compact);
+        let before = self.session.history.view().tokens();
         let freed = self.shaper.drain(self.session.history.view_mut());
+        self.folded(before);
         let reason = if freed { "staged folds were committed" } else { "no folds were staged" };
         self.note(LoopKind::Ladder, reason.to_owned()).await;
         freed
@@ -178,6 +181,7 @@ impl Hands for Live<'_> {
             return Compaction::Aborted;
         };
         let after = self.session.history.view().tokens();
+        self.folded(before);
         let reason = match smaller {
             true => format!("compacted from about {before} to {after} tokens"),
             false => "nothing could be left out".to_owned(),
@@ -214,6 +218,14 @@ impl Live<'_> {
             self.note(LoopKind::HooksOverridden, reason.clone()).await;
             let told = Event::Informational { content: reason, prevents_continuation: false };
             self.events.send(told).await;
+        }
+    }
+
+    /// B3: the server counts a task by what it is sent, so what it is sent no more has to be told.
+    fn folded(&mut self, before: u64) {
+        let gone = before.saturating_sub(self.session.history.view().tokens());
+        if let Some(budget) = self.question.task_budget.as_mut().filter(|_| gone > 0) {
+            budget.remaining = Some(budget.remaining.unwrap_or(budget.total).saturating_sub(gone));
         }
     }
 
