@@ -333,6 +333,7 @@ impl Engine {
             Some(file) => file.with_extension("").join("tool-results"),
             None => options.temp_dir.join(format!("pelton-{}", self.session.id)),
         };
+        self.permissions.let_read(&spill_dir);
         let mut hook_cx = HookCx::new(
             options.cwd.clone(),
             options.env.clone().into(),

@@ -178,6 +178,8 @@ pub enum LoopKind {
     Prefix,
     /// Stop hooks blocked once too often and were overridden.
     HooksOverridden,
+    /// Results that are too much for one message went to files.
+    ResultBudget,
 }
 
 impl LoopKind {
@@ -196,6 +198,7 @@ impl LoopKind {
             Self::Repair => "repair",
             Self::Prefix => "prefix",
             Self::HooksOverridden => "hooks_overridden",
+            Self::ResultBudget => "result_budget",
         }
     }
 }

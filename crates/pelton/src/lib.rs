@@ -21,6 +21,7 @@ pub mod settings; // what settings files say: pure data
 pub mod limits; // every number that bounds something
 pub mod status; // what it is doing right now
 mod places; // where a path leads
+mod spill; // texts too long to be told
 mod account; // what it costs
 mod session; // history and transcript, always in step
 

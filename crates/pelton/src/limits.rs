@@ -132,8 +132,13 @@ pub struct ToolLimits {
     pub grep_lines_default: usize,
     /// Characters of one line of search output.
     pub grep_line_chars_max: usize,
-    /// Characters of any result that go to the model; the rest stays on disk.
+    /// Characters of any result that go to the model, unless its tool says otherwise; of a longer one the beginning and
+    /// the end are shown, and all of it stays on disk.
     pub result_chars_max: usize,
+    /// The same for all results in one message together: the largest are shown in part first.
+    pub message_result_chars_max: usize,
+    /// Characters shown of a result that is too long.
+    pub result_preview_chars: usize,
 }
 
 impl Default for ToolLimits {
@@ -153,6 +158,8 @@ impl Default for ToolLimits {
             grep_lines_default: 250,
             grep_line_chars_max: 2_000,
             result_chars_max: 100_000,
+            message_result_chars_max: 200_000,
+            result_preview_chars: 4_000,
         }
     }
 }

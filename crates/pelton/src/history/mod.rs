@@ -6,6 +6,7 @@
 mod entry; // one thing that was said, with its bytes
 mod log; // all of it, in order
 mod view; // what the model sees: legal by construction
+pub mod result; // looking into the result of a call
 mod repair; // what stands in for a result that never came
 mod tokens; // estimates for what the model has not counted yet
 

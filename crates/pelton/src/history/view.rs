@@ -26,6 +26,8 @@ pub struct View {
     /// The part that carried the newest cache mark of the last request: marked again, so that the next request
     /// finds it however many blocks came in between.
     marked: Option<usize>,
+    /// Up to here the sizes of results were looked at.
+    weighed: usize,
     /// Tokens the model has counted itself, and our estimate for what came after.
     counted: u64,
     estimated: u64,
@@ -259,6 +261,37 @@ impl View {
         self.parts.iter().map(|part| part.entry.json.len()).sum()
     }
 
+    /// The results that came since [`all_weighed`](Self::all_weighed), by the message they are in. Whoever asks wants to
+    /// know how much there is before it is sent.
+    pub fn unweighed_results(&self) -> Vec<Vec<Arc<Entry>>> {
+        let is_result = |part: &Part| matches!(part.entry.kind, Kind::ToolResult { .. }) && !part.stand_in;
+        let from = self.weighed.min(self.parts.len());
+        // One that came late belongs to those beside it.
+        let beside = self.parts[..from].iter().rev().take_while(|part| is_result(part)).count();
+        self.parts[from - beside..]
+            .chunk_by(|one, two| is_result(one) && is_result(two))
+            .filter(|run| run.first().is_some_and(is_result))
+            .map(|run| run.iter().map(|part| Arc::clone(&part.entry)).collect())
+            .collect()
+    }
+
+    /// All sizes were looked at.
+    pub fn all_weighed(&mut self) {
+        self.weighed = self.parts.len();
+    }
+
+    /// Puts another result in the place of the one of the same call. The log keeps what was said.
+    pub fn replace_result(&mut self, with: Arc<Entry>) {
+        let Kind::ToolResult { call, .. } = &with.kind else { return };
+        let same =
+            |part: &Part| matches!(&part.entry.kind, Kind::ToolResult { call: other, .. } if other == call);
+        if let Some(part) = self.parts.iter_mut().rev().find(|part| same(part)) {
+            let freed = u64::from(part.entry.tokens).saturating_sub(u64::from(with.tokens));
+            self.estimated = self.estimated.saturating_sub(freed);
+            part.entry = with;
+        }
+    }
+
     fn leave_out_media_of(&mut self, index: usize) -> usize {
         let part = &mut self.parts[index];
         let Some(smaller) = without_media(&part.entry) else { return 0 };
@@ -299,6 +332,7 @@ impl View {
     /// Positions after parts went.
     fn after_edit(&mut self) {
         self.marked = None;
+        self.weighed = 0;
         let user_from =
             self.parts.iter().rposition(|part| part.entry.is_assistant()).map_or(0, |last| last + 1);
         let results = self.parts[user_from..]
@@ -378,6 +412,7 @@ impl View {
             Some(index) => {
                 self.estimated += u64::from(entry.tokens);
                 self.parts[index] = Part { entry, stand_in: false };
+                self.weighed = self.weighed.min(index);
                 Pushed::Seen
             }
             None => Pushed::Skipped(Skipped::NoSuchCall),
@@ -411,6 +446,7 @@ impl View {
     fn insert_result(&mut self, part: Part) {
         self.estimated += u64::from(part.entry.tokens);
         let index = self.results_end;
+        self.weighed = self.weighed.min(index);
         self.parts.insert(index, part);
         self.results_end = index + 1;
         self.marked = self.marked.map(|marked| if marked >= index { marked + 1 } else { marked });

@@ -1,13 +1,10 @@
 //! Texts too long to be told: they go to a file, and their beginning with the file's name takes their place.
 
-use std::io;
-use std::path::{Path, PathBuf};
-
-use tokio::fs::{DirBuilder, OpenOptions};
-use tokio::io::AsyncWriteExt;
+use std::path::Path;
 
 use super::limits::{PREVIEW_CHARS, TEXT_CHARS_MAX};
 use super::outcome::Said;
+use crate::spill;
 
 /// Replaces every text of a hook that is too long. `id` is the run's, and becomes part of the files' names.
 pub(super) async fn keep(said: &mut Said, dir: &Path, id: &str) {
@@ -16,20 +13,11 @@ pub(super) async fn keep(said: &mut Said, dir: &Path, id: &str) {
     let texts = texts.into_iter().flatten().chain(&mut said.messages);
     let long = texts.filter(|text| text.chars().nth(TEXT_CHARS_MAX).is_some());
     for (n, text) in long.enumerate() {
-        let file = dir.join(format!("hook-{id}-{n}.txt"));
-        let where_it_is = match write(dir, &file, text).await {
-            Ok(()) => format!("All of it is in {}.", file.display()),
+        let where_it_is = match spill::keep(dir, &format!("hook-{id}-{n}"), text).await {
+            Ok(file) => format!("All of it is in {}.", file.display()),
             Err(error) => format!("The rest could not be kept: {error}."),
         };
         let preview: String = text.chars().take(PREVIEW_CHARS).collect();
         *text = format!("{preview}\n[… {} characters in all. {where_it_is}]", text.chars().count());
     }
-}
-
-/// For its owner's eyes alone: a hook may have printed anything.
-async fn write(dir: &Path, file: &PathBuf, text: &str) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(dir).await?;
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file).await?;
-    file.write_all(text.as_bytes()).await?;
-    file.flush().await
 }

@@ -30,6 +30,7 @@ pub struct Gate {
     start: Vec<PathBuf>,
     home: Vec<PathBuf>,
     roots: Vec<PathBuf>,
+    own: Vec<PathBuf>,
 }
 
 impl Gate {
@@ -41,7 +42,15 @@ impl Gate {
             start: roots.first().map(|start| spellings(start)).unwrap_or_default(),
             home: home.map(|home| spellings(&home)).unwrap_or_default(),
             roots: roots.iter().flat_map(|root| spellings(root)).collect(),
+            own: Vec::new(),
         }
+    }
+
+    /// With directories of the session itself: what it has put there it may read.
+    #[must_use]
+    pub fn with_own(mut self, dirs: &[PathBuf]) -> Self {
+        self.own = dirs.iter().flat_map(|dir| spellings(dir)).collect();
+        self
     }
 
     /// Whether the call may run. `cwd` is where its relative words start.
@@ -94,7 +103,7 @@ impl Gate {
         };
         let inside = place(cwd).is_ok_and(|cwd| here.contains(&cwd))
             // A word that names nothing on disk and stays below is a pattern or a number, not a way out.
-            && places.iter().all(|place| here.contains(place));
+            && places.iter().all(|place| here.may_be_read(place));
         (all_followed && inside && !shows_unnamed, places)
     }
 
@@ -104,6 +113,7 @@ impl Gate {
             cwd: spellings(cwd),
             home: self.home.clone(),
             roots: self.roots.clone(),
+            own: self.own.clone(),
         }
     }
 }

@@ -320,14 +320,25 @@ pub(super) struct Here {
     pub home: Vec<PathBuf>,
     /// The working directories.
     pub roots: Vec<PathBuf>,
+    /// Directories of the session itself: what it has put there it may read.
+    pub own: Vec<PathBuf>,
 }
 
 impl Here {
     /// Whether a path stays in the working directories, both by its letters and by where it leads.
     pub(super) fn contains(&self, place: &Place) -> bool {
-        let inside = |path: &Path| self.roots.iter().any(|root| path.starts_with(root));
-        inside(&place.given) && inside(&place.real)
+        below(&self.roots, place)
     }
+
+    /// Whether a file may be read because it is in a working directory, or in one of the session itself.
+    pub(super) fn may_be_read(&self, place: &Place) -> bool {
+        self.contains(place) || below(&self.own, place)
+    }
+}
+
+fn below(roots: &[PathBuf], place: &Place) -> bool {
+    let inside = |path: &Path| roots.iter().any(|root| path.starts_with(root));
+    inside(&place.given) && inside(&place.real)
 }
 
 /// What a call touches, resolved.
@@ -467,7 +478,7 @@ impl RuleSet {
             return Verdict::Allow;
         }
         let reading = match request.target {
-            Target::Read(place) => request.here.contains(place),
+            Target::Read(place) => request.here.may_be_read(place),
             Target::Shell { looks_only, .. } => looks_only,
             Target::Nothing => true,
             Target::Edit(_) => false,

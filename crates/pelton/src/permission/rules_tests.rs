@@ -15,7 +15,7 @@ fn rules(texts: &[&str]) -> Vec<Rule> {
 
 fn here() -> Here {
     let one = |path: &str| vec![path.into()];
-    Here { start: one("/w"), cwd: one("/w"), home: one("/home/u"), roots: one("/w") }
+    Here { start: one("/w"), cwd: one("/w"), home: one("/home/u"), roots: one("/w"), own: one("/own") }
 }
 
 fn judge(case: &Case<'_>, tool: &str, target: Target<'_>) -> Verdict {
@@ -58,6 +58,9 @@ fn modes_decide_what_no_rule_names() {
     bash(&NONE, "make", "ask");
     read(&NONE, "/w/a", "allow");
     read(&NONE, "/etc/passwd", "ask");
+    read(&NONE, "/own/result.txt", "allow");
+    edit(&Case { mode: Mode::AcceptEdits, ..NONE }, "/own/result.txt", "ask");
+    read(&Case { deny: &["Read(//own/**)"], ..NONE }, "/own/result.txt", "deny");
     edit(&NONE, "/w/a", "ask");
     let accept = Case { mode: Mode::AcceptEdits, ..NONE };
     edit(&accept, "/w/a", "allow");

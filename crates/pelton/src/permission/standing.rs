@@ -20,6 +20,8 @@ struct Standing {
     start: PathBuf,
     directories: Vec<PathBuf>,
     home: Option<PathBuf>,
+    /// Directories of the session itself.
+    own: Vec<PathBuf>,
     mode: Mode,
     /// What updates brought, in the order they came.
     added: Vec<(Destination, Behavior, Rule)>,
@@ -45,7 +47,8 @@ impl Permissions {
         home: Option<PathBuf>,
     ) -> Self {
         let gate = Arc::new(Gate::new(Arc::default(), mode, &[], None));
-        let mut standing = Standing { rules, start, directories, home, mode, added: Vec::new(), gate };
+        let mut standing =
+            Standing { rules, start, directories, home, own: Vec::new(), mode, added: Vec::new(), gate };
         standing.build();
         Self(Arc::new(Mutex::new(standing)))
     }
@@ -68,6 +71,16 @@ impl Permissions {
     /// Judges by what holds now.
     pub fn gate(&self) -> Arc<Gate> {
         self.with(|standing| Arc::clone(&standing.gate))
+    }
+
+    /// Lets a directory be read in which the session keeps what is too long to be told.
+    pub(crate) fn let_read(&self, dir: &Path) {
+        self.with(|standing| {
+            if !standing.own.iter().any(|own| own == dir) {
+                standing.own.push(dir.to_path_buf());
+                standing.build();
+            }
+        });
     }
 
     /// Makes a change, for the rest of the session.
@@ -129,7 +142,8 @@ impl Standing {
 
     fn build(&mut self) {
         let rules = Arc::new(self.all_rules());
-        self.gate = Arc::new(Gate::new(rules, self.mode, &self.roots(), self.home.clone()));
+        let gate = Gate::new(rules, self.mode, &self.roots(), self.home.clone());
+        self.gate = Arc::new(gate.with_own(&self.own));
     }
 
     fn all_rules(&self) -> RuleSet {

@@ -20,6 +20,7 @@ use super::structured;
 use super::tool::{Access, Output, Safety, Tool, ToolCx};
 use crate::hooks::{Fired, HookRun, PermissionDecision, SessionHooks, ToolCall};
 use crate::permission::{HookSays, Permissions, Questions, Update};
+use crate::spill::{self, Shown};
 use crate::transcript::{Transcript, TranscriptError};
 
 /// How a call ended.
@@ -150,6 +151,7 @@ impl Bench {
         let (Ok(Ended(ending, output)) | Err(Ended(ending, output))) =
             self.attempt(call, place, &mut hooks).await;
         let ending = if hooks.stop.is_some() { Ending::HookStopped } else { ending };
+        let output = self.made_to_fit(call, output).await;
         Finished { output, ending, hooks }
     }
 
@@ -249,6 +251,24 @@ impl Bench {
         let mut hooks = self.hooks.clone();
         hooks.base.permission_mode = Some(self.permissions.mode().name().to_owned());
         hooks
+    }
+
+    /// P10: what is too long for the model goes to a file, errors included.
+    async fn made_to_fit(&self, call: &Call, output: Output) -> Output {
+        let limits = &self.cx.limits;
+        let max = self.tool(&call.tool).map_or(limits.result_chars_max, |tool| tool.result_chars_max(limits));
+        let words = output.words();
+        if words.len() <= max || words.chars().nth(max).is_none() {
+            return output;
+        }
+        let shown = Shown::of(&words, limits.result_preview_chars.min(max));
+        match spill::keep(&self.cx.spill_dir, &format!("{}-result", call.id), &words).await {
+            Ok(path) => output.with_words(shown.with_note(Some(&path))),
+            Err(why) => output.with_words(format!(
+                "{}\n[The whole result could not be kept: {why}.]",
+                shown.with_note(None)
+            )),
+        }
     }
 
     fn tool(&self, name: &str) -> Option<&Arc<dyn Tool>> {

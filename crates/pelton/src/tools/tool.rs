@@ -29,6 +29,11 @@ pub trait Tool: Send + Sync {
     /// What this very call would touch, in the words permission rules are written in; or why the input is unusable.
     fn access(&self, input: &Value, cx: &ToolCx) -> Result<Access, InvalidInput>;
 
+    /// How many characters of an answer go to the model. A longer one is kept on disk and shown in part.
+    fn result_chars_max(&self, limits: &ToolLimits) -> usize {
+        limits.result_chars_max
+    }
+
     /// Does the work. Dropping the future cancels it and everything it started.
     fn run<'a>(&'a self, input: Value, cx: &'a ToolCx) -> BoxFuture<'a, Output>;
 }
@@ -108,6 +113,14 @@ impl Output {
             ResultBlock::Image { .. } => None,
         });
         texts.collect::<Vec<_>>().join("\n")
+    }
+
+    /// The same answer with other words; what is not text stays, behind them.
+    #[must_use]
+    pub fn with_words(mut self, words: String) -> Self {
+        self.content.retain(|block| !matches!(block, ResultBlock::Text(_)));
+        self.content.insert(0, ResultBlock::Text(words));
+        self
     }
 
     /// Adds the structured twin.

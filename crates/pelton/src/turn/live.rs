@@ -5,6 +5,7 @@ mod answer; // one answer while it streams
 mod money; // what it may cost, and did
 mod attach; // what it is told beside the results
 mod recover; // what is done about errors, between two trips
+mod results; // results that are too much for one message
 
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
@@ -109,6 +110,7 @@ impl Hands for Live<'_> {
             return Fit::Blocked(Blocked::Unrecorded);
         }
         self.board.enter(Phase::CompactCheck);
+        self.weigh_results().await;
         let before = self.session.history.view().tokens();
         let fitting = self.shaper.fit(self.session.history.view_mut(), self.room);
         if self.cancel.run_until_cancelled(fitting).await.is_none() {

@@ -8,7 +8,7 @@ use pelton::hooks::{HookConfig, Source};
 use pelton::permission::{
     Answer, Asker, Behavior, Cause, Change, Destination, Mode, Question, Questions, Update,
 };
-use pelton::status::{Status, Wait};
+use pelton::status::{Phase, Status, Wait};
 use pelton::{Engine, Event, Options, Terminal};
 use pelton_testkit::{Script, Step, When, error, gate, text, tool};
 use serde_json::{Value, json};
@@ -344,12 +344,8 @@ async fn loop_A6_loop_X3_an_interrupt_takes_the_question_back_at_once() {
     let mut engine = engine(&stage, &person, &notes, |_| {});
     let (interrupter, status) = (engine.interrupter(), engine.watch());
     let mut events = engine.submit(prompt("Go."));
-    let asked = async {
-        holds(|| person.open() == 1).await;
-        // The rest of the answer comes meanwhile.
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    };
-    let (mut told, ()) = pulling(&mut events, asked).await;
+    let asked = || person.open() == 1 && status.borrow().phase == Phase::ToolExec;
+    let (mut told, ()) = pulling(&mut events, holds(asked)).await;
     let waits = |status: &watch::Receiver<Status>| status.borrow().waits.clone();
     assert_eq!(waits(&status), [Wait::Permission { call: "toolu_a".into() }]);
     let at = Instant::now();

@@ -13,6 +13,7 @@ mod hooks; // other people's programs around tools and at the end
 mod host; // what it asks of the program around it
 mod interrupts; // stopping in the middle
 mod ladders; // errors the loop climbs out of
+mod large; // results too long to be told
 mod media; // pictures that fit, and what happens to those that do not
 mod money; // what a run may cost, and did
 mod permissions; // what may be looked at and changed, and what not

@@ -62,6 +62,11 @@ impl Tool for ReadTool {
         parse(input).map(|input| Access::Read(cx.absolute(&input.file_path)))
     }
 
+    fn result_chars_max(&self, _limits: &ToolLimits) -> usize {
+        // It is a page of a file already, and has limits of its own.
+        usize::MAX
+    }
+
     fn run<'a>(&'a self, input: Value, cx: &'a ToolCx) -> BoxFuture<'a, Output> {
         Box::pin(async move {
             let input = match parse(&input) {

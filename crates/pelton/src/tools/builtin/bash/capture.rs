@@ -6,24 +6,21 @@
 use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::pin;
 
-use tokio::fs::File;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncReadExt;
 use tokio::process::{ChildStderr, ChildStdout};
 use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 
 use crate::limits::{PROGRESS_EVERY, PROGRESS_LINE_CHARS_MAX, SHELL_DRAIN_QUIET, SHELL_DRAIN_TIME_MAX};
+use crate::spill::{Shown, Spill, first_chars, last_chars};
 use crate::tools::process::ProcessTree;
 use crate::tools::text::cut;
 use crate::tools::tool::{Report, ToolCx};
 
 /// Bytes read at once: what a pipe holds.
 const CHUNK_BYTES: usize = 64 * 1024;
-/// Names tried for the file with everything.
-const SPILL_NAMES_TRIED_MAX: usize = 100;
 
 /// The two pipes of a command, and what came through them.
 pub(super) struct Pipes<'a> {
@@ -135,7 +132,7 @@ impl<'a> Pipes<'a> {
         let text = merged.text();
         if text.omitted > 0 {
             // What fits the buffers was not written yet.
-            self.spill.open(self.cx, &merged).await;
+            self.spill.open(&self.cx.spill_dir, &self.cx.call_id, merged.pieces()).await;
         }
         let (kept_at, lost) = self.spill.finish().await;
         Captured {
@@ -156,7 +153,8 @@ impl<'a> Pipes<'a> {
         own.add(chunk);
         self.newest.add(chunk);
         if !self.both.merged.holds(chunk.len()) {
-            self.spill.open(self.cx, &self.both.merged).await;
+            let so_far = self.both.merged.pieces();
+            self.spill.open(&self.cx.spill_dir, &self.cx.call_id, so_far).await;
         }
         if self.both.merged.bytes < self.cx.limits.shell_spill_bytes_max {
             self.spill.write(chunk).await;
@@ -230,126 +228,25 @@ impl HeadTail {
         self.tail.extend(rest);
     }
 
-    fn text(&self) -> Text {
+    /// Both, in the order they came, while nothing is lost between them.
+    fn pieces(&self) -> [&[u8]; 3] {
+        let (first, second) = self.tail.as_slices();
+        [&self.head, first, second]
+    }
+
+    fn text(&self) -> Shown {
         let tail: Vec<u8> = self.tail.iter().copied().collect();
         if self.bytes == (self.head.len() + tail.len()) as u64 {
             let all = [&self.head[..], &tail].concat();
-            let all = String::from_utf8_lossy(&all);
-            let chars = all.chars().count();
-            if chars <= self.chars_max {
-                return Text { head: all.into_owned(), tail: String::new(), omitted: 0 };
-            }
-            let (head, _) = cut(&all, self.chars_max / 2);
-            let tail = last_chars(&all, self.chars_max / 2);
-            let omitted = (all.len() - head.len() - tail.len()) as u64;
-            return Text { head: head.to_owned(), tail: tail.to_owned(), omitted };
+            return Shown::of(&String::from_utf8_lossy(&all), self.chars_max);
         }
         // The buffers hold more than is shown, so a character torn at their inner ends is never seen.
         let (head, tail) = (String::from_utf8_lossy(&self.head), String::from_utf8_lossy(&tail));
-        let (head, _) = cut(&head, self.chars_max / 2);
+        let head = first_chars(&head, self.chars_max / 2);
         let tail = last_chars(&tail, self.chars_max / 2);
         let omitted = self.bytes.saturating_sub((head.len() + tail.len()) as u64);
-        Text { head: head.to_owned(), tail: tail.to_owned(), omitted }
+        Shown { head: head.to_owned(), tail: tail.to_owned(), omitted }
     }
-}
-
-fn last_chars(text: &str, chars: usize) -> &str {
-    let start = text.char_indices().rev().take(chars).last().map_or(text.len(), |(at, _)| at);
-    &text[start..]
-}
-
-/// What is shown of a stream.
-struct Text {
-    head: String,
-    tail: String,
-    /// Bytes between the two.
-    omitted: u64,
-}
-
-impl Text {
-    fn with_note(&self, kept_at: Option<&Path>) -> String {
-        if self.omitted == 0 {
-            return self.head.trim_end_matches('\n').to_owned();
-        }
-        let file = kept_at.map_or(String::new(), |path| {
-            format!(" All of it is in {}: use Read with offset and limit, or Grep, on that", path.display())
-        });
-        let Self { head, tail, omitted } = self;
-        format!("{head}\n[… {omitted} bytes omitted.{file} …]\n{}", tail.trim_end_matches('\n'))
-    }
-}
-
-/// The file with everything.
-#[derive(Default)]
-enum Spill {
-    /// Not needed so far.
-    #[default]
-    None,
-    Open {
-        file: File,
-        path: PathBuf,
-    },
-    /// It was needed and could not be made or written.
-    Failed(io::Error),
-}
-
-impl Spill {
-    /// Makes the file and puts into it what came so far, which the buffers still hold completely.
-    async fn open(&mut self, cx: &ToolCx, so_far: &HeadTail) {
-        if !matches!(self, Self::None) {
-            return;
-        }
-        *self = match make_file(cx).await {
-            Ok((file, path)) => Self::Open { file, path },
-            Err(error) => Self::Failed(error),
-        };
-        let (first, second) = so_far.tail.as_slices();
-        for piece in [&so_far.head[..], first, second] {
-            self.write(piece).await;
-        }
-    }
-
-    async fn write(&mut self, bytes: &[u8]) {
-        if let Self::Open { file, .. } = self
-            && let Err(error) = file.write_all(bytes).await
-        {
-            *self = Self::Failed(error);
-        }
-    }
-
-    async fn finish(mut self) -> (Option<PathBuf>, Option<io::Error>) {
-        if let Self::Open { file, .. } = &mut self
-            && let Err(error) = file.flush().await
-        {
-            self = Self::Failed(error);
-        }
-        match self {
-            Self::None => (None, None),
-            Self::Open { path, .. } => (Some(path), None),
-            Self::Failed(error) => (None, Some(error)),
-        }
-    }
-}
-
-/// A new file in the session's directory for large output, readable by its owner alone.
-async fn make_file(cx: &ToolCx) -> io::Result<(File, PathBuf)> {
-    let dir = cx.spill_dir.clone();
-    // The id comes from the model's side of the wire: only harmless characters of it become part of a path.
-    let name: String =
-        cx.call_id.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')).take(64).collect();
-    let made = tokio::task::spawn_blocking(move || {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
-        for n in 0..SPILL_NAMES_TRIED_MAX {
-            let path = dir.join(if n == 0 { format!("{name}.txt") } else { format!("{name}-{n}.txt") });
-            match std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
-                Ok(file) => return Ok((File::from_std(file), path)),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Err(io::ErrorKind::AlreadyExists.into())
-    });
-    made.await.map_err(io::Error::other)?
 }
 
 /// The newest complete line, for whoever watches.
