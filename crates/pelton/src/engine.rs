@@ -356,6 +356,7 @@ impl Engine {
             questions: options.questions.clone(),
             submission: submission.clone(),
             refused: CancellationToken::new(),
+            repetition: Mutex::default(),
             hooks: SessionHooks {
                 hooks: Arc::clone(&self.hooks),
                 cx: hook_cx,

@@ -180,6 +180,8 @@ pub enum LoopKind {
     HooksOverridden,
     /// Results that are too much for one message went to files.
     ResultBudget,
+    /// The model makes the same call again and again, and it brings the same.
+    Repetition,
 }
 
 impl LoopKind {
@@ -199,6 +201,7 @@ impl LoopKind {
             Self::Prefix => "prefix",
             Self::HooksOverridden => "hooks_overridden",
             Self::ResultBudget => "result_budget",
+            Self::Repetition => "repetition",
         }
     }
 }

@@ -33,6 +33,13 @@ pub const RULES_ADDED_MAX: usize = 1_000;
 /// Working directories of a session besides the one it started in.
 pub const DIRECTORIES_ADDED_MAX: usize = 1_000;
 
+/// Calls of a submission remembered to notice one that repeats itself.
+pub const REPETITION_CALLS_REMEMBERED_MAX: usize = 256;
+/// L12: so often the same call with the same result, and it is told.
+pub const REPETITION_TOLD_AT: u32 = 3;
+/// L12: so often, and a person is asked, or the run ends if the options say so.
+pub const REPETITION_STUCK_AT: u32 = 5;
+
 /// Files a session remembers having read; the one not used for longest is forgotten first.
 pub const FILES_REMEMBERED_MAX: usize = 4_096;
 /// Separate pages of one file that are remembered as read.

@@ -59,7 +59,8 @@ impl Engine {
             | Terminal::BlockingLimit
             | Terminal::ModelError
             | Terminal::ModelUnreachable
-            | Terminal::MalformedToolUse => {
+            | Terminal::MalformedToolUse
+            | Terminal::Repetitive => {
                 let (message, name) = match &last.error {
                     Some(error) => (format!("API Error: {error}"), error.kind.wire_name()),
                     None if terminal == Terminal::BlockingLimit => (
@@ -69,6 +70,9 @@ impl Engine {
                     ),
                     None if terminal == Terminal::MalformedToolUse => {
                         ("The model kept calling tools in ways that cannot be run.".to_owned(), "unknown")
+                    }
+                    None if terminal == Terminal::Repetitive => {
+                        (last.repetition.clone().unwrap_or_default(), "unknown")
                     }
                     None => (
                         "The model's answer was cut again and again by its output limit.".to_owned(),

@@ -115,7 +115,7 @@ impl Questions {
 pub fn suggestions(tool: &str, access: &Access, cause: &Cause) -> Vec<Update> {
     let outside = match cause {
         // Whatever is added, these are asked about.
-        Cause::Rule(_) | Cause::Protected(_) | Cause::Hook => return Vec::new(),
+        Cause::Rule(_) | Cause::Protected(_) | Cause::Hook | Cause::Repetition => return Vec::new(),
         Cause::Outside(path) => path.parent(),
         Cause::Unapproved => None,
     };

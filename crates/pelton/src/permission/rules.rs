@@ -419,6 +419,8 @@ pub enum Cause {
     Unapproved,
     /// A hook wants it.
     Hook,
+    /// The very same call has brought the very same again and again.
+    Repetition,
 }
 
 impl Cause {
@@ -430,6 +432,7 @@ impl Cause {
             Self::Outside(_) => "workingDir",
             Self::Unapproved => "mode",
             Self::Hook => "hook",
+            Self::Repetition => "other",
         }
     }
 }

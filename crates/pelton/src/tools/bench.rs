@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::executor::Call;
 use super::in_order::Place;
 use super::pictures;
+use super::repetition::{Effect, Mark, Repetition};
 use super::structured;
 use super::tool::{Access, Output, Safety, Tool, ToolCx};
 use crate::hooks::{Fired, HookRun, PermissionDecision, SessionHooks, ToolCall};
@@ -99,6 +100,8 @@ pub struct Bench {
     pub cwd: Mutex<PathBuf>,
     /// Where side effects are announced before they happen.
     pub transcript: Option<Arc<Transcript>>,
+    /// Which calls bring the same again and again.
+    pub repetition: Mutex<Repetition>,
     /// Ends the submission.
     pub submission: CancellationToken,
     /// Set when somebody refused a call and ended the submission with it.
@@ -143,6 +146,15 @@ impl Bench {
             // It will be answered without running anything.
             _ => Safety::Shared,
         }
+    }
+
+    /// Notes what a call brought. Tells how often it has brought just that.
+    pub(crate) fn note_repetition(&self, call: &Call, output: &Output) -> u32 {
+        let changes = self.safety(call) == Safety::Alone && !output.is_error;
+        let effect = if changes { Effect::Change } else { Effect::None };
+        let result = Mark::of(&(&output.content, output.is_error));
+        let mut repetition = self.repetition.lock().unwrap_or_else(PoisonError::into_inner);
+        repetition.note(mark_of(&call.tool, call.input.as_deref().unwrap_or(&Value::Null)), result, effect)
     }
 
     /// One call, from its input to its output. `place` is its place among the others.
@@ -289,6 +301,12 @@ impl Bench {
             None => Ok(()),
         }
     }
+}
+
+/// Stands for a call of a tool with an input.
+fn mark_of(tool: &str, input: &Value) -> Mark {
+    // The order of an object's fields is kept, so a model that changes it is taken to mean something else by it.
+    Mark::of(&(tool, input.to_string()))
 }
 
 /// What a call would touch, or what is wrong with its input.

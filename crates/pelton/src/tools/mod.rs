@@ -6,6 +6,7 @@ pub mod executor; // runs the calls of one answer
 pub mod bench; // one call, from its input to its output
 mod pictures; // images of answers, made to fit
 pub mod builtin; // Read, Write, Edit, Bash, Glob, Grep
+pub mod repetition; // a model that goes round in circles: pure
 mod in_order; // what calls change, in the order of asking
 pub mod server; // tools that somebody else serves
 pub(crate) mod offer; // what the model is offered of all these

@@ -76,7 +76,7 @@ pub struct Output {
 }
 
 /// One piece of a tool's answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ResultBlock {
     /// Plain text; never empty when sent.

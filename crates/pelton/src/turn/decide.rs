@@ -135,6 +135,8 @@ pub enum Tools {
     Structured,
     /// A structured output was given, but it does not fit its schema.
     Misstructured,
+    /// Results are recorded, but the same call brings the same again and again.
+    Repeating,
     /// A tool hook said: do not continue.
     HookStopped,
     /// The user interrupted.
@@ -229,6 +231,8 @@ pub enum Terminal {
     ModelUnreachable,
     /// X7: the model kept asking for tools in ways that cannot be run.
     MalformedToolUse,
+    /// X7: the model kept making the same call, which kept bringing the same.
+    Repetitive,
     /// X8: too little of the context window is left.
     BlockingLimit,
     /// X9: a stop hook said: do not continue.
@@ -267,6 +271,8 @@ pub struct Limits {
     pub structured_retries_max: u8,
     /// Answers in a row with nothing but unusable calls.
     pub unusable_in_a_row_max: u8,
+    /// Whether a model that makes the same call again and again is stopped.
+    pub stop_on_repetition: bool,
 }
 
 impl Default for Limits {
@@ -282,6 +288,7 @@ impl Default for Limits {
             repairs_max: 16,
             structured_retries_max: 5,
             unusable_in_a_row_max: 3,
+            stop_on_repetition: false,
         }
     }
 }
@@ -459,11 +466,12 @@ pub fn decide(memory: &Memory, limits: &Limits, gauges: Gauges, seen: Seen) -> N
         Seen::Tools(Tools::Unusable) if memory.unusable_in_a_row + 1 >= limits.unusable_in_a_row_max => {
             Stop(Terminal::MalformedToolUse)
         }
+        Seen::Tools(Tools::Repeating) if limits.stop_on_repetition => Stop(Terminal::Repetitive),
         Seen::Tools(_) if limits.turns_max.is_some_and(|max| memory.turns + 1 >= max) => {
             Stop(Terminal::MaxTurns)
         }
         Seen::Tools(Tools::Misstructured) => structured_again(memory, limits),
-        Seen::Tools(Tools::Done | Tools::Unusable) => Continue(Transition::NextTurn),
+        Seen::Tools(Tools::Done | Tools::Unusable | Tools::Repeating) => Continue(Transition::NextTurn),
 
         Seen::StopHooks(Verdict::Prevent) => Stop(Terminal::StopHookPrevented),
         Seen::StopHooks(Verdict::Aborted) => Stop(Terminal::AbortedToolExecution),
@@ -573,7 +581,7 @@ impl Transition {
 
 impl Terminal {
     /// Every reason to stop.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Completed,
         Self::CompletedOverHooks,
         Self::AbortedStreaming,
@@ -584,6 +592,7 @@ impl Terminal {
         Self::ModelError,
         Self::ModelUnreachable,
         Self::MalformedToolUse,
+        Self::Repetitive,
         Self::BlockingLimit,
         Self::StopHookPrevented,
         Self::HookStopped,
@@ -602,7 +611,7 @@ impl Terminal {
             Self::PromptTooLong => "prompt_too_long",
             Self::ImageError => "image_error",
             Self::ModelError => "api_error",
-            Self::ModelUnreachable => "model_error",
+            Self::ModelUnreachable | Self::Repetitive => "model_error",
             Self::MalformedToolUse => "malformed_tool_use_exhausted",
             Self::BlockingLimit => "blocking_limit",
             Self::StopHookPrevented => "stop_hook_prevented",

@@ -29,6 +29,7 @@ use crate::compact::{Room, Shaper};
 use crate::context::reminder;
 use crate::event::{Denial, Event, LoopEvent, LoopKind, ToolStarted};
 use crate::history::{Entry, EntryId};
+use crate::limits::{REPETITION_STUCK_AT, REPETITION_TOLD_AT};
 use crate::session::Session;
 use crate::status::{Board, Phase};
 use crate::tools::bench::{Bench, Ending, Finished, HookWords};
@@ -36,7 +37,7 @@ use crate::tools::executor::{Call, Executor};
 use crate::tools::offer::Offer;
 use crate::tools::schedule::Terms;
 use crate::tools::structured::StructuredOutput;
-use crate::tools::{Report, Tool};
+use crate::tools::{Output, Report, Tool};
 use crate::transcript::TranscriptError;
 
 /// What clients look for after an interruption.
@@ -94,6 +95,8 @@ pub(crate) struct LastReply {
     /// The tool whose call the output limit cut.
     pub cut_call: Option<Arc<str>>,
     pub unrecorded: Option<TranscriptError>,
+    /// L12: which call repeats itself.
+    pub repetition: Option<String>,
 }
 
 impl Hands for Live<'_> {
@@ -252,7 +255,10 @@ impl Live<'_> {
                     self.say_as_user(&reminder(&contexts)).await?;
                 }
                 // Results wait for the write only; the disk is waited for before the next side effect.
-                return Ok(together(&endings));
+                return Ok(match together(&endings) {
+                    Tools::Done if self.last.repetition.is_some() => Tools::Repeating,
+                    tools => tools,
+                });
             }
             tokio::select! {
                 biased;
@@ -299,7 +305,28 @@ impl Live<'_> {
         }
         let entry = self.session.record_result(&call.id, &finished.output)?;
         self.tell_as_user(entry).await;
+        self.watch_for_repetition(call, finished.ending, &finished.output).await;
         Ok(())
+    }
+
+    /// L12: tells when a call brings the same again and again.
+    async fn watch_for_repetition(&mut self, call: &Call, ending: Ending, output: &Output) {
+        if matches!(ending, Ending::Interrupted | Ending::Cancelled) {
+            return;
+        }
+        let times = self.bench.note_repetition(call, output);
+        if times == REPETITION_TOLD_AT || times == REPETITION_STUCK_AT {
+            let reason =
+                format!("{} was called {times} times in the same way and brought the same", call.tool);
+            self.note(LoopKind::Repetition, reason).await;
+        }
+        if times >= REPETITION_STUCK_AT {
+            let words = format!(
+                "The model kept calling {} in the same way, which kept bringing the same.",
+                call.tool
+            );
+            self.last.repetition = Some(words);
+        }
     }
 
     /// H1–H5: what the stop hooks say about the end.

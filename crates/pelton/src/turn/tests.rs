@@ -37,8 +37,9 @@ const REPLIES: [Reply; 20] = [
     Reply::OverBudget,
     Reply::Aborted,
 ];
-const TOOLS: [Tools; 7] = [
+const TOOLS: [Tools; 8] = [
     Tools::Done,
+    Tools::Repeating,
     Tools::Unusable,
     Tools::Structured,
     Tools::Misstructured,
@@ -179,6 +180,11 @@ fn each_reason_to_go_on_has_its_bound() {
     check(&Limits::default(), Reply::ToolUse, &wrong, &format!("{five} → StructuredOutputRetries"));
     let unusable = [Seen::Tools(Tools::Unusable)];
     check(&Limits::default(), Reply::ToolUse, &unusable, "next_turn next_turn → MalformedToolUse");
+    let repeating = [Seen::Tools(Tools::Repeating)];
+    let stopping = Limits { stop_on_repetition: true, ..Limits::default() };
+    check(&stopping, Reply::ToolUse, &repeating, " → Repetitive");
+    let bounded = Limits { turns_max: Some(3), ..Limits::default() };
+    check(&bounded, Reply::ToolUse, &repeating, "next_turn next_turn → MaxTurns");
     let blocked = decide(&Memory::default(), limits, Gauges::default(), Seen::Blocked(Blocked::ContextFull));
     assert_eq!(blocked, Next::Stop(Terminal::BlockingLimit));
 }
@@ -327,6 +333,7 @@ fn small() -> Limits {
         repairs_max: 1,
         structured_retries_max: 1,
         unusable_in_a_row_max: 2,
+        stop_on_repetition: true,
     }
 }
 
@@ -407,8 +414,7 @@ fn the_graph_in_the_docs_is_drawn_from_the_code() {
 #[test]
 fn names_are_those_of_the_wire() {
     let names: Vec<&str> = Terminal::ALL.iter().map(|terminal| terminal.name()).collect();
-    expect![[r#"
-        completed completed aborted_streaming aborted_tools max_turns prompt_too_long image_error api_error model_error malformed_tool_use_exhausted blocking_limit stop_hook_prevented hook_stopped budget_exhausted structured_output_retry_exhausted turn_setup_failed"#]]
+    expect!["completed completed aborted_streaming aborted_tools max_turns prompt_too_long image_error api_error model_error malformed_tool_use_exhausted model_error blocking_limit stop_hook_prevented hook_stopped budget_exhausted structured_output_retry_exhausted turn_setup_failed"]
     .assert_eq(&names.join(" "));
 }
 

@@ -6,6 +6,7 @@ mod probe; // tools whose running can be observed
 
 mod asking; // calls that somebody is asked about
 mod calls; // what happens to tool calls
+mod circles; // models that repeat themselves
 mod configuration; // what the host chooses reaches the model
 mod endings; // why it ends
 mod examples; // the programs users start from

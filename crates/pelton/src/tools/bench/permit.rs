@@ -1,14 +1,16 @@
 //! Whether a call may run: rules first, then whoever can be asked about it.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use serde_json::Value;
 
-use super::{Bench, Ended, Ending, HookWords, access};
+use super::{Bench, Ended, Ending, HookWords, access, mark_of};
 use crate::hooks::{Fired, PermissionDecision, ToolCall};
-use crate::permission::{Answer, HookSays, Question, Update, Verdict, suggestions};
+use crate::limits::REPETITION_STUCK_AT;
+use crate::permission::{Answer, Cause, HookSays, Mode, Question, Update, Verdict, suggestions};
 use crate::status::Wait;
 use crate::tools::in_order::Place;
+use crate::tools::repetition::Mark;
 use crate::tools::tool::{Output, Tool, ToolCx};
 
 /// What the model reads when the user says no without a word.
@@ -36,7 +38,17 @@ impl Bench {
         place: &mut Place,
     ) -> Result<(), Ended> {
         let touches = access(tool, &call.input, cx).map_err(Ended::unusable)?;
-        let judge = || self.permissions.gate().judge(&call.name, &touches, &cx.cwd, hook);
+        let mark = mark_of(&call.name, &call.input);
+        let judge = || match self.permissions.gate().judge(&call.name, &touches, &cx.cwd, hook) {
+            Verdict::Allow if self.asks_about_repetition(mark) => {
+                let why = format!(
+                    "{} was called {REPETITION_STUCK_AT} times in the same way and brought the same. Go on?",
+                    call.name
+                );
+                Verdict::Ask { why, cause: Cause::Repetition }
+            }
+            verdict => verdict,
+        };
         let (why, cause) = match judge() {
             Verdict::Allow => return Ok(()),
             Verdict::Deny(why) => return Err(self.refuse(call, why, cx, hooks).await),
@@ -59,6 +71,7 @@ impl Bench {
                     hooks.messages.push(refused.to_string());
                 }
                 hooks.updates.extend(updates);
+                self.repetition.lock().unwrap_or_else(PoisonError::into_inner).forgive(mark);
                 if let Some(input) = updated_input {
                     call.input = input;
                 }
@@ -82,6 +95,14 @@ impl Bench {
             Decided::Interrupted => Err(Ended::interrupted()),
             Decided::Nobody => Err(self.refuse(call, nobody_to_ask(&question.why), cx, hooks).await),
         }
+    }
+
+    /// L12: whether a person is asked about a call because it brought the same again and again. Programs are told, not asked.
+    fn asks_about_repetition(&self, call: Mark) -> bool {
+        self.questions.as_ref().is_some_and(|questions| !questions.takes_many())
+            && self.permissions.mode() != Mode::DontAsk
+            && self.repetition.lock().unwrap_or_else(PoisonError::into_inner).times(call)
+                >= REPETITION_STUCK_AT
     }
 
     /// Asks whoever can be asked, hooks and people side by side: the first that decides has decided.
