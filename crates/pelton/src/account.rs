@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use pelton_model::catalogue::{self, Prices};
 use pelton_wire::usage::Usage;
 
 use crate::event::{Denial, ModelUsage};
@@ -13,19 +12,27 @@ use crate::turn::Transition;
 #[derive(Debug, Default)]
 pub(crate) struct Account {
     pub by_model: BTreeMap<String, ModelUsage>,
+    /// Models without a price that nobody was told of yet.
+    unpriced: Vec<String>,
 }
 
 impl Account {
-    /// Counts one answer, and tells what it cost if that is known.
-    pub fn answered(&mut self, model: &str, usage: &Usage, prices: &[(String, Prices)]) -> Option<f64> {
-        let cost = catalogue::cost(model, usage, prices);
+    /// Counts one answer, and what it cost if that is known.
+    pub fn answered(&mut self, model: &str, usage: &Usage, cost: Option<f64>) {
+        if cost.is_none() && !self.by_model.contains_key(model) {
+            self.unpriced.push(model.to_owned());
+        }
         let entry = self.by_model.entry(model.to_owned()).or_default();
         entry.usage.add(usage);
         entry.cost_usd = match (entry.cost_usd, cost) {
             (None, cost) => cost,
             (Some(sum), cost) => Some(sum + cost.unwrap_or_default()),
         };
-        cost
+    }
+
+    /// Models without a price that were counted since this was asked last; each comes once.
+    pub fn take_unpriced(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.unpriced)
     }
 
     /// What everything cost, as far as prices are known.

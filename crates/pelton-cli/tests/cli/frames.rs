@@ -129,7 +129,7 @@ fn check_assistant(frame: &Value) {
         "text" => check(&blocks[0], &[("text", Is::Text)]),
         "thinking" => check(&blocks[0], &[("thinking", Is::Text), ("signature", Is::Text)]),
         "tool_use" | "server_tool_use" => {
-            check(&blocks[0], &[("id", Is::Text), ("name", Is::Text), ("input", Is::Object)])
+            check(&blocks[0], &[("id", Is::Text), ("name", Is::Text), ("input", Is::Object)]);
         }
         other => panic!("a block of an unknown kind, {other}"),
     }

@@ -38,7 +38,9 @@ fn init(ran: &Ran) -> Value {
 fn model_asked(place: &Place, words: &[&str], set: &[(&str, &str)]) -> String {
     let model = model(hello());
     let mut task = place.task(&model, ["hi"].into_iter().chain(words.iter().copied()));
-    task.envs(set.iter().copied()).run().well();
+    // Nobody knows what these models cost, and that is said.
+    let ran = task.envs(set.iter().copied()).run();
+    assert_eq!((ran.code, ran.err.lines().count()), (Some(0), 1), "{ran:?}");
     model.requests()[0].body["model"].as_str().unwrap().to_owned()
 }
 
@@ -258,6 +260,39 @@ fn how_often_and_how_long_calls_are_repeated_can_be_set() {
     assert_eq!(requests(r#"{"retry": {"maxRetries": 99, "horizonSeconds": 0}}"#, &[]), 1);
     let within_a_second = requests(r#"{"retry": {"horizonSeconds": 1}}"#, &[]);
     assert!((5..=10).contains(&within_a_second), "{within_a_second}");
+}
+
+#[test]
+fn pit_B4_what_an_unknown_model_costs_is_not_counted_and_one_warning_says_so() {
+    let script =
+        || any_model(Script::new().reply([tool("Glob", json!({"pattern": "*"}))]).reply([text("Done.")]));
+    let (place, model) = (Place::new(), model(script()));
+    let ran = place.task(&model, ["hi", "--model", "mine"].into_iter().chain(STREAM)).run();
+    ran.well();
+    let frames = ran.frames();
+    let warnings: Vec<&Value> =
+        of_type(&frames, "system").into_iter().filter(|frame| frame["subtype"] == "informational").collect();
+    let [warning] = warnings[..] else { panic!("{frames:?}") };
+    assert_eq!((&warning["level"], &warning["prevent_continuation"]), (&json!("warning"), &json!(false)));
+    assert!(warning["content"].as_str().unwrap().contains("modelPricing"), "{warning}");
+    let result = ran.result();
+    assert_eq!(result["total_cost_usd"], 0.0);
+    let used = &result["modelUsage"]["mine"];
+    assert_eq!((&used["costUSD"], &used["costBasis"]), (&json!(0.0), &json!("unknown")));
+    assert!(used["outputTokens"].as_u64().unwrap() > 0);
+
+    let model = crate::place::model(script());
+    let ran = place.task(&model, ["hi", "--model", "mine"]).run();
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.lines().count()), (Some(0), "Done.\n", 1), "{ran:?}");
+    assert!(ran.err.contains("The price of mine is not known"), "{ran:?}");
+    // With a price there is nothing to warn of.
+    let model = crate::place::model(script());
+    let prices = r#"{"modelPricing": {"mine": {"input": 1, "output": 5}}}"#;
+    let ran =
+        place.task(&model, ["hi", "--model", "mine", "--settings", prices].into_iter().chain(STREAM)).run();
+    ran.well();
+    assert!(ran.result()["total_cost_usd"].as_f64().unwrap() > 0.0);
+    assert!(ran.result()["modelUsage"]["mine"].get("costBasis").is_none());
 }
 
 #[test]

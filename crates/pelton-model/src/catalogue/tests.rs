@@ -50,6 +50,43 @@ fn effort_goes_down_to_what_the_model_accepts() {
     assert_eq!(effort("claude-haiku-4-5", Effort::Low), None);
 }
 
+/// The published list, kept apart from the table: window and outputs in thousands of tokens, then the five prices.
+#[rustfmt::skip]
+const LIST: &[(&str, u64, u32, u32, [f64; 5])] = &[
+    ("claude-fable-5-2",  1000, 128, 128, [8.0, 40.0, 10.0, 16.0, 0.20]),
+    ("claude-mythos-5-2", 1000, 128, 128, [8.0, 40.0, 10.0, 16.0, 0.20]),
+    ("claude-fable-5-1",  1000, 128,  64, [10.0, 50.0, 12.5, 20.0, 0.25]),
+    ("claude-mythos-5-1", 1000, 128,  64, [10.0, 50.0, 12.5, 20.0, 0.25]),
+    ("claude-fable-5",    1000, 128, 128, [10.0, 50.0, 12.5, 20.0, 1.00]),
+    ("claude-mythos-5",   1000, 128, 128, [10.0, 50.0, 12.5, 20.0, 1.00]),
+    ("claude-opus-5-5",   1000, 128, 128, [4.0, 20.0, 5.0, 8.0, 0.20]),
+    ("claude-opus-5",     1000, 128,  64, [5.0, 25.0, 6.25, 10.0, 0.50]),
+    ("claude-opus-4-8",   1000, 128,  64, [5.0, 25.0, 6.25, 10.0, 0.50]),
+    ("claude-opus-4-7",   1000, 128,  64, [5.0, 25.0, 6.25, 10.0, 0.50]),
+    ("claude-opus-4-6",    200, 128,  64, [5.0, 25.0, 6.25, 10.0, 0.50]),
+    ("claude-opus-4-5",    200,  64,  32, [5.0, 25.0, 6.25, 10.0, 0.50]),
+    ("claude-sonnet-5-5", 1000, 128, 128, [2.0, 10.0, 2.5, 4.0, 0.10]),
+    ("claude-sonnet-5",   1000, 128,  64, [2.0, 10.0, 2.5, 4.0, 0.20]),
+    ("claude-sonnet-4-6",  200, 128,  32, [3.0, 15.0, 3.75, 6.0, 0.30]),
+    ("claude-sonnet-4-5",  200,  64,  32, [3.0, 15.0, 3.75, 6.0, 0.30]),
+    ("claude-haiku-5-5",  1000, 128, 128, [0.10, 0.50, 0.125, 0.20, 0.01]),
+    ("claude-haiku-4-5",   200,  64,  32, [1.0, 5.0, 1.25, 2.0, 0.10]),
+];
+
+#[test]
+fn every_row_is_as_published() {
+    assert_eq!(LIST.len(), models().len());
+    for (id, window, output_max, output_default, prices) in LIST {
+        let model = caps(id).unwrap();
+        assert_eq!((model.window, model.output_max), (window * 1000, output_max * 1000), "{id}");
+        assert_eq!(model.output_default, output_default * 1000, "{id}");
+        let Rates { input, output, cache_write_5m, cache_write_1h, cache_read } = model.prices.rates;
+        assert_eq!([input, output, cache_write_5m, cache_write_1h, cache_read], *prices, "{id}");
+        let tiered = (*id == "claude-haiku-5-5").then(|| super::prices(0.50, 2.50, 0.625, 1.00, 0.05).rates);
+        assert_eq!(model.prices.long_prompt, tiered.map(|rates| (100_000, rates)), "{id}");
+    }
+}
+
 #[test]
 fn every_row_is_sane() {
     for model in models() {

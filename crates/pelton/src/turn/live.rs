@@ -146,6 +146,7 @@ impl Hands for Live<'_> {
         self.board.asks(&self.question.model, self.turn, self.session.history.view().tokens());
         let asked_at = self.world.monotonic();
         let reply = self.stream_answer().await;
+        self.tell_unpriced().await;
         self.tally.duration_api += self.world.monotonic().saturating_sub(asked_at);
         self.board.counted(self.session.history.view().tokens(), self.tally.usage.output_tokens);
         self.board.enter(if matches!(reply, Ok(Reply::ToolUse)) {
@@ -223,6 +224,16 @@ impl Live<'_> {
             self.note(LoopKind::HooksOverridden, reason.clone()).await;
             let told = Event::Informational { content: reason, prevents_continuation: false };
             self.events.send(told).await;
+        }
+    }
+
+    /// What a model without a price costs is counted as nothing, and whoever pays should know.
+    async fn tell_unpriced(&mut self) {
+        for model in self.spending.take_unpriced() {
+            let content = format!(
+                "The price of {model} is not known: what it costs is not counted (set it under `modelPricing` in the settings)"
+            );
+            self.events.send(Event::Informational { content, prevents_continuation: false }).await;
         }
     }
 

@@ -77,6 +77,11 @@ impl Spending {
         self.money().account.cost_usd()
     }
 
+    /// Models without a price that were asked since this was asked last; each comes once.
+    pub fn take_unpriced(&self) -> Vec<String> {
+        self.money().account.take_unpriced()
+    }
+
     /// What was consumed, by model.
     pub fn by_model(&self) -> BTreeMap<String, ModelUsage> {
         self.money().account.by_model.clone()
@@ -243,9 +248,11 @@ impl InFlight {
 
     fn count(&self, model: &str, usage: &Usage) -> f64 {
         let prices = &self.spending.prices;
-        let cost = self.spending.money().account.answered(model, usage, prices);
         // A server may call the model by a name that nobody knows the price of.
-        cost.or_else(|| catalogue::cost(&self.model, usage, prices)).unwrap_or_default()
+        let cost =
+            catalogue::cost(model, usage, prices).or_else(|| catalogue::cost(&self.model, usage, prices));
+        self.spending.money().account.answered(model, usage, cost);
+        cost.unwrap_or_default()
     }
 
     fn settle(&mut self, cost_usd: f64) {
@@ -276,4 +283,31 @@ fn state(purse: &Purse) -> String {
     let of_cap = purse.cap_usd().map(|cap| format!(" of ${cap}")).unwrap_or_default();
     let (spent, reserved) = (purse.spent_usd(), purse.reserved_usd());
     format!("${spent:.6}{of_cap} spent, ${reserved:.6} set aside for calls in flight")
+}
+
+#[cfg(test)]
+mod tests {
+    use pelton_model::Prefix;
+
+    use super::*;
+
+    #[test]
+    fn a_price_holds_for_a_model_whatever_the_server_calls_it() {
+        let rates = catalogue::caps("claude-opus-5-5").unwrap().prices;
+        let spending = Spending::new(None, Policy::Likely, vec![("mine".to_owned(), rates)]);
+        let consumed = |asked: &str, answered: &str| {
+            let ask = Ask::new(asked, 1000, Arc::new(Prefix::default()), Vec::new());
+            let forecast = Forecast { ask: &ask, prompt_tokens: 0, prompt_tokens_max: 0, last: None };
+            let Wish::Granted(mut call) = spending.set_aside(forecast) else { panic!("there is no cap") };
+            call.started(answered, &Usage { input_tokens: 1_000_000, ..Usage::default() });
+            call.given_up();
+            spending.by_model()[answered].cost_usd
+        };
+        assert_eq!(consumed("mine", "mine-by-another-name"), Some(4.0));
+        assert!(spending.take_unpriced().is_empty());
+        assert_eq!(consumed("theirs", "theirs"), None);
+        assert_eq!(consumed("theirs", "theirs"), None);
+        assert_eq!(spending.take_unpriced(), ["theirs"], "once");
+        assert!(spending.take_unpriced().is_empty());
+    }
 }

@@ -2,6 +2,7 @@
 
 use pelton::{Engine, Event, StartError, Terminal};
 use pelton_model::catalogue::{Prices, Rates};
+use pelton_testkit::strict::{Rule, Strictness};
 use pelton_testkit::{Fault, Script, Step, gate, text, tool};
 use serde_json::{Value, json};
 
@@ -102,7 +103,7 @@ async fn a_cap_in_money_needs_a_price() {
 }
 
 #[tokio::test]
-async fn the_cost_is_the_sum_of_all_usage_at_its_prices() {
+async fn pit_B4_the_cost_is_the_sum_of_all_usage_at_its_prices() {
     let figures = [(1_000, 200, 3_000, 50), (10, 0, 4_200, 7), (5, 100, 4_300, 900)];
     let mut script = Script::new();
     for (n, (input, written, read, output)) in figures.into_iter().enumerate() {
@@ -234,4 +235,33 @@ async fn money_of_a_call_that_was_dropped_is_free_again() {
     }
     // Set aside for a call that is no more, it would be waited for for ever.
     run(&mut engine, "Again.").await.assert_completed();
+}
+
+#[tokio::test]
+async fn pit_B4_a_model_without_a_price_costs_nothing_that_is_counted_and_that_is_said_once() {
+    let script = Script::new()
+        .reply([tool("Glob", json!({"pattern": "*"}))])
+        .reply([text("Done.")])
+        .reply([text("Again.")])
+        .strict(Strictness::default().relax(Rule::KnownModel));
+    let stage = Stage::new(script).await;
+    let mut engine = stage.engine_with(|options| options.model = "somebody-elses".to_owned());
+
+    let warnings = |told: &Told| {
+        let words = |event: &Event| match event {
+            Event::Informational { content, prevents_continuation: false } => Some(content.clone()),
+            _ => None,
+        };
+        told.0.iter().filter_map(words).collect::<Vec<_>>()
+    };
+    let first = run(&mut engine, "Go.").await;
+    let [warning] = &warnings(&first)[..] else { panic!("{:?}", warnings(&first)) };
+    assert!(warning.contains("somebody-elses") && warning.contains("modelPricing"), "{warning}");
+    let outcome = first.assert_completed();
+    assert_eq!((outcome.cost_usd, outcome.by_model["somebody-elses"].cost_usd), (0.0, None));
+    assert!(outcome.by_model["somebody-elses"].usage.output_tokens > 0);
+
+    let second = run(&mut engine, "And again.").await;
+    assert!(warnings(&second).is_empty(), "once is enough");
+    stage.assert_all_played();
 }
