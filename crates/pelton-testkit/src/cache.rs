@@ -166,6 +166,9 @@ fn keys(request: &Value, parts: &[Part<'_>]) -> Vec<u64> {
                 key = settings(request, parts).into_iter().fold(key, prompt::chain);
             }
             section = part.section;
+            if part.is_deferred() {
+                return key;
+            }
             let with_part = prompt::chain(key, part.hash());
             if !is_web_search(part) {
                 key = with_part;

@@ -222,7 +222,6 @@ static MODELS: [ModelFacts; 20] = [
         created_at: "2026-10-01T00:00:00Z",
         thinking: ADAPTIVE_OR_OFF_BELOW_XHIGH,
         forced_tool_choice: true,
-        binds_prefix: false,
         ..NEWEST
     },
     ModelFacts {
@@ -253,7 +252,6 @@ static MODELS: [ModelFacts; 20] = [
         display_name: "Claude Mythos 5.1",
         line: "mythos",
         created_at: "2026-08-31T00:00:00Z",
-        binds_prefix: false,
         ..NEWEST
     },
     ModelFacts {

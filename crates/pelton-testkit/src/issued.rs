@@ -52,7 +52,7 @@ impl Issued {
     pub(crate) fn open(&self, signature: &str) -> Option<Birth> {
         let bytes = base64::decode(signature)?;
         let body = bytes.strip_prefix(PREFIX)?;
-        let (fields, tag) = body.split_at_checked(FIELD_BYTES * 5)?;
+        let (fields, tag) = body.split_at_checked(FIELD_BYTES * FIELDS)?;
         if tag != self.tag(fields) {
             return None;
         }
@@ -60,7 +60,15 @@ impl Issued {
             .chunks_exact(FIELD_BYTES)
             .map(|field| field.try_into().map(u64::from_be_bytes).unwrap_or_default());
         let mut next = || fields.next().unwrap_or_default();
-        Some(Birth { model: next(), text: next(), prefix: next(), previous: next(), same_turn: next() == 1 })
+        Some(Birth {
+            model: next(),
+            text: next(),
+            tools: next(),
+            system: next(),
+            prefix: next(),
+            previous: next(),
+            same_turn: next() == 1,
+        })
     }
 
     fn birth(request: &Value, blocks_before: &[Value], model: &str, text: u64) -> Birth {
@@ -79,6 +87,8 @@ impl Issued {
         Birth {
             model: model_tag(model),
             text,
+            tools: prefix_in(&parts, Section::Tools),
+            system: prefix_in(&parts, Section::System),
             prefix: prefix(&parts),
             previous: previous.map_or(NOBODY, |at| identity(&parts[at])),
             same_turn: previous.is_some_and(|at| at >= turn_start),
@@ -86,10 +96,9 @@ impl Issued {
     }
 
     fn seal(&self, birth: Birth) -> String {
-        let mut fields = Vec::with_capacity(FIELD_BYTES * 7);
-        for field in [birth.model, birth.text, birth.prefix, birth.previous, u64::from(birth.same_turn)] {
-            fields.extend(field.to_be_bytes());
-        }
+        let Birth { model, text, tools, system, prefix, previous, same_turn } = birth;
+        let fields: [u64; FIELDS] = [model, text, tools, system, prefix, previous, u64::from(same_turn)];
+        let fields: Vec<u8> = fields.iter().flat_map(|field| field.to_be_bytes()).collect();
         let tag = self.tag(&fields);
         base64::encode(&[PREFIX, &fields, &tag].concat())
     }
@@ -116,6 +125,10 @@ impl Issued {
 pub(crate) struct Birth {
     pub(crate) model: u64,
     pub(crate) text: u64,
+    /// Hash of the tools.
+    pub(crate) tools: u64,
+    /// Hash of the system prompt.
+    pub(crate) system: u64,
     /// Hash of everything before the block except thinking blocks.
     pub(crate) prefix: u64,
     /// Identity of the thinking block before it, or [`NOBODY`].
@@ -135,6 +148,13 @@ pub(crate) fn prefix(parts: &[Part<'_>]) -> u64 {
         .fold(NOBODY, |hash, part| prompt::chain(hash, part.hash()))
 }
 
+/// The same for one section of the prompt.
+pub(crate) fn prefix_in(parts: &[Part<'_>], section: Section) -> u64 {
+    let start = parts.partition_point(|part| part.section < section);
+    let end = parts.partition_point(|part| part.section <= section);
+    prefix(&parts[start..end])
+}
+
 /// Which thinking block this is: its signature, or its data when it is redacted.
 pub(crate) fn identity(part: &Part<'_>) -> u64 {
     prompt::hash_text(part.str_field("signature").or_else(|| part.str_field("data")).unwrap_or_default())
@@ -148,6 +168,8 @@ pub(crate) fn model_tag(model: &str) -> u64 {
 /// Signatures of the real API start with these bytes too; nothing depends on it.
 const PREFIX: &[u8] = &[0x12, 0xa4, 0x01];
 const FIELD_BYTES: usize = 8;
+/// The members of a [`Birth`].
+const FIELDS: usize = 7;
 
 #[cfg(test)]
 mod tests {

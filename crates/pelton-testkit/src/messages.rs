@@ -133,7 +133,7 @@ const ERRORS: &[(u16, &str, &str)] = &[
     (404, "not_found_error", "Not found"),
     (409, "conflict_error", "The request conflicts with another one"),
     (413, "request_too_large", "Request exceeds the maximum size"),
-    (429, "rate_limit_error", "This request would exceed your rate limit"),
+    (429, "rate_limit_error", "This request would exceed your account's rate limit. Please try again later."),
     (500, "api_error", "Internal server error"),
     (504, "timeout_error", "The request timed out"),
     (529, "overloaded_error", "Overloaded"),

@@ -94,6 +94,11 @@ impl<'a> Part<'a> {
         self.section == Section::Messages && matches!(self.kind(), "thinking" | "redacted_thinking")
     }
 
+    /// A tool the model does not see until it asks for it. Until then it costs nothing and is no part of the prefix.
+    pub(crate) fn is_deferred(&self) -> bool {
+        self.section == Section::Tools && self.field("defer_loading") == Some(&Value::Bool(true))
+    }
+
     /// The blocks inside a tool result, if it has any.
     pub(crate) fn nested(&self) -> &'a [Value] {
         if self.kind() != "tool_result" {

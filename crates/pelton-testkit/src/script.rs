@@ -7,13 +7,14 @@
 //! - [`when`]: conditions on requests
 //! - [`travel`]: pace, line ends and faults
 //! - `fill`: variables in replies
-//! - `read`, `fields`, `lines`: the file format and its error messages
+//! - `read`, `parse`, `fields`, `lines`: the file format and its error messages
 //! - `check`: what a script may not say, however it was made
 
 mod check;
 mod fields;
 pub(crate) mod fill;
 mod lines;
+mod parse;
 pub mod part;
 mod read;
 #[cfg(test)]

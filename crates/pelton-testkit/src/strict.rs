@@ -19,8 +19,9 @@
 //! as here, or `too many images and documents`. And some refusals come after the facts that no test server can know
 //! (credit, moderation, files by URL); scripts play those with `status`.
 //!
-//! Left alone because reports disagree: an assistant turn in the middle of the history that ends with a thinking block,
-//! and an empty text block in a turn before the last one, which is refused here wherever it stands.
+//! Where reports disagree, the older and stricter ones are followed: an empty text block is refused in every turn, not
+//! only in the last, and a history with tool calls needs tools. One thing is left alone: an assistant turn in the middle
+//! of the history that ends with a thinking block.
 //!
 //! ```
 //! use pelton_testkit::issued::Issued;

@@ -30,6 +30,9 @@ pub(crate) const REQUEST_TOKENS: u64 = 3;
 pub(crate) fn of_parts<'a>(facts: &'a ModelFacts, parts: &'a [Part<'_>]) -> impl Iterator<Item = u64> + 'a {
     let mut before = "";
     parts.iter().map(move |part| {
+        if part.is_deferred() {
+            return 0;
+        }
         let framing = if part.role == before { 0 } else { TURN_TOKENS };
         before = part.role;
         framing

@@ -157,6 +157,16 @@ async fn a_request_without_a_step_is_told_why() {
 }
 
 #[tokio::test]
+async fn a_long_script_tells_only_the_first_steps_that_did_not_fit() {
+    let step = |n: usize| Step::reply([text("x")]).when(When::any().model(format!("never-{n}")));
+    let model = (0..10_000).fold(Script::new(), |script, n| script.step(step(n))).start().await.unwrap();
+    let answer = post(&model, &ask("hi")).await;
+    let message = answer.json()["error"]["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("step 20 is unused") && !message.contains("step 21"), "{message}");
+    assert!(message.ends_with("9980 more steps do not fit"), "{message}");
+}
+
+#[tokio::test]
 async fn token_counts_and_models_are_answered_without_a_step() {
     let model = Script::new().start().await.unwrap();
     let base_url = model.base_url();

@@ -107,7 +107,7 @@ async fn a_request_may_come_byte_by_byte_and_be_read_slowly() {
 
 #[tokio::test]
 async fn a_client_that_never_reads_can_leave() {
-    let endless = Step::reply([text("x".repeat(8_000_000))]);
+    let endless = Step::reply([text("x".repeat(16_000_000)).fragments(1)]);
     let model = start(endless).await;
     let mut stream = connect(&model.base_url()).await;
     stream

@@ -111,6 +111,33 @@ fn a_request_that_should_not_have_come_ends_it_badly() {
 }
 
 #[test]
+fn it_serves_and_ends_though_nobody_reads_what_it_tells() {
+    let place = Place::new();
+    place.put("script.yaml", SCRIPT);
+    let mut mock = Mock::start(&mut place.pelton(["mock", "script.yaml"]));
+    let mut stream = BufReader::new(TcpStream::connect(mock.url.strip_prefix("http://").unwrap()).unwrap());
+    stream.get_ref().set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
+    // More lines than fit into the pipe and into the queue before it.
+    for _ in 0..3000 {
+        stream.get_mut().write_all(b"GET /somewhere/or/other HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            stream.read_line(&mut line).expect("the model stopped answering");
+            if let Some(bytes) = line.strip_prefix("content-length: ") {
+                length = bytes.trim().parse().unwrap();
+            }
+            if line == "\r\n" {
+                break;
+            }
+        }
+        stream.read_exact(&mut vec![0; length]).unwrap();
+    }
+    kill(Pid::from_raw(i32::try_from(mock.child.id()).unwrap()), Signal::SIGTERM).unwrap();
+    assert_eq!(mock.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
 fn a_port_in_use_is_told() {
     let place = Place::new();
     place.put("script.yaml", SCRIPT);
@@ -138,6 +165,10 @@ fn a_script_that_cannot_be_played_is_told_by_step_and_field() {
     check("stepps: []", &["stepps"]);
     check("{", &["-: "]);
     place.pelton(["mock", "missing.yaml"]).run().failed(1, &["missing.yaml", "No such file"]);
+    std::fs::write(place.work().join("latin.yaml"), b"steps:\n  - reply: \"\xff\"\n").unwrap();
+    place.pelton(["mock", "latin.yaml"]).run().failed(1, &["line 2", "latin.yaml", "UTF-8"]);
+    place.put("large.yaml", &"# ".repeat(4 * 1024 * 1024 + 1));
+    place.pelton(["mock", "large.yaml"]).run().failed(1, &["large.yaml", "larger than"]);
     place.put("script.yaml", SCRIPT);
     place.pelton(["mock", "script.yaml", "--var", "x"]).run().failed(1, &["--var 'x'", "NAME=VALUE"]);
     let ran = place.pelton(["mock", "script.yaml", "--record", "missing/record"]).run();

@@ -242,3 +242,14 @@ fn lifetimes_count_from_the_request_and_not_from_its_answer() {
     let (usage, _pending) = cache.begin(&conversation(), secs(301));
     assert_eq!(usage.cache_read_input_tokens, 0);
 }
+
+#[test]
+fn tools_that_are_not_loaded_cost_nothing_and_lose_nothing() {
+    let mut cache = PromptCache::default();
+    let first = cache.account(&conversation(), secs(0));
+    let mut second = conversation();
+    let later = json!({"name": "Later", "description": "d".repeat(3000), "input_schema": {"type": "object"}, "defer_loading": true});
+    second["tools"].as_array_mut().unwrap().push(later);
+    let usage = cache.account(&second, secs(1));
+    assert_eq!((usage.total(), usage.cache_read_input_tokens), (first.total(), first.write_5m));
+}

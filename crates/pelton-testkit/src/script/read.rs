@@ -2,6 +2,7 @@
 
 use super::fields::{Fields, list_of, suggest};
 use super::lines::locate;
+use super::parse::parse;
 use super::part::{self, Fragments, Kind, Part};
 use super::travel::{Chunk, EarlyEnd, Fault, LineEnd, Pace, Place};
 use super::when::When;
@@ -87,6 +88,8 @@ pub(super) fn script(text: &str) -> Result<Script, ScriptError> {
         let problem = format!("{} bytes are more than the {SCRIPT_BYTES_MAX} a script may have", text.len());
         return Err(ScriptError::new("script", "", problem, "split it into several scripts"));
     }
+    // Some editors begin a file with a mark that is no part of it.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let value = parse(text)?;
     from_value(&value)
         .map_err(|error| ScriptError { line: locate(text, &error.place, &error.field), ..error })
@@ -140,14 +143,6 @@ fn strictness(fields: &Fields<'_>) -> Result<Strictness, ScriptError> {
     }
 }
 
-/// JSON is tried first only because its numbers and strings are then taken exactly; YAML has the last word.
-fn parse(text: &str) -> Result<Value, ScriptError> {
-    serde_json::from_str(text).or_else(|_| yaml_serde::from_str(text)).map_err(|error| {
-        let way_out = "check the indentation, and put texts with `: `, `#` or `{` in quotes";
-        ScriptError::new("script", "", format!("not YAML or JSON: {error}"), way_out)
-    })
-}
-
 fn step(value: &Value, place: &str) -> Result<Step, ScriptError> {
     let fields = Fields::open(value, place, STEP_FIELDS)?;
     let mut step = match (fields.get("reply"), fields.number("status")?) {
@@ -159,7 +154,9 @@ fn step(value: &Value, place: &str) -> Result<Step, ScriptError> {
             ));
         }
         (Some(reply), None) => Step::reply(items(reply, &fields)?),
-        (None, Some(status)) => Step::status(u16::try_from(status).unwrap_or(u16::MAX)),
+        (None, Some(status)) => Step::status(u16::try_from(status).map_err(|_| {
+            fields.error("status", format!("{status} is no final HTTP status"), "write 200 to 599")
+        })?),
         (None, None) if fields.has("fault") => Step::reply([]),
         (None, None) => {
             let way_out = "write `reply: [...]`, `status: 529` or `fault: {...}`";

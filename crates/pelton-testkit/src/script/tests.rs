@@ -440,3 +440,43 @@ proptest! {
         prop_assert_eq!(filled, text.replace("$${", "${"));
     }
 }
+
+#[test]
+fn what_is_said_twice_is_a_mistake() {
+    check_error("steps: []\nsteps: []", expect!["script: the field `steps` stands twice; keep one of them"]);
+    check_error(
+        "steps:\n  - reply: a\n    stop: x\n    reply: b\n",
+        expect!["script: steps[0]: the field `reply` stands twice at line 2 column 5; keep one of them"],
+    );
+    check_error(
+        r#"{"steps": [{"reply": "a", "reply": "b"}]}"#,
+        expect!["script: steps[0]: the field `reply` stands twice at line 1 column 12; keep one of them"],
+    );
+}
+
+#[test]
+fn a_byte_order_mark_and_other_keys_are_no_obstacle() {
+    check_error(
+        "\u{feff}steps:\n  - reply: a\n    tims: 1\n",
+        expect!["line 3: step 1, field `tims`: unknown field; did you mean `times`?"],
+    );
+    check_error(
+        "steps:\n  - status: 99999999\n",
+        expect!["line 2: step 1, field `status`: 99999999 is no final HTTP status; write 200 to 599"],
+    );
+    let script = read("vars: {1: one, true: yes}\nsteps: []\n");
+    assert_eq!(script.vars.keys().collect::<Vec<_>>(), ["1", "true"]);
+    check_error(
+        "steps:\n  - ? [a]\n    : b\n",
+        expect![
+            "script: not YAML or JSON: steps[0]: a field's name is one word at line 2 column 5; check the indentation, and put texts with `: `, `#` or `{` in quotes"
+        ],
+    );
+    let deep = format!("{{\"steps\": {}{}}}", "[".repeat(300), "]".repeat(300));
+    check_error(
+        &deep,
+        expect![
+            "script: not YAML or JSON: recursion limit exceeded at line 1 column 137; check the indentation, and put texts with `: `, `#` or `{` in quotes"
+        ],
+    );
+}

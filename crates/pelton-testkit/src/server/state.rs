@@ -19,6 +19,8 @@ pub const REQUESTS_KEPT_MAX: usize = 4096;
 pub const REQUEST_BYTES_KEPT_MAX: usize = 256 * 1024 * 1024;
 /// Most refusals and unexpected requests whose details are kept; all are counted.
 pub const FAILURES_KEPT_MAX: usize = 256;
+/// Most steps of which a request without a step is told why they did not fit.
+const MISSES_TOLD_MAX: usize = 20;
 /// Most notices waiting for a slow reader; it misses the oldest.
 const NOTICES_QUEUED_MAX: usize = 256;
 
@@ -205,6 +207,7 @@ impl State {
     pub(crate) fn choose(&mut self, facts: &Facts, script: &Script, matchers: &[Matcher]) -> Choice {
         let mut chosen = None;
         let mut misses = Vec::new();
+        let mut missed = 0;
         // Every step sees every request, so that `nth` counts the same whichever step answers.
         for (index, (step, matcher)) in script.steps.iter().zip(matchers).enumerate() {
             let uses = &mut self.steps[index];
@@ -222,10 +225,17 @@ impl State {
                     chosen = Some(Choice::Step { index, captured });
                 }
                 Err(condition) if left => {
+                    missed += 1;
+                    if missed > MISSES_TOLD_MAX {
+                        continue;
+                    }
                     misses.push(format!("step {} is unused, its `{condition}` does not fit", index + 1));
                 }
                 Ok(_) | Err(_) => {}
             }
+        }
+        if let Some(untold) = missed.checked_sub(MISSES_TOLD_MAX).filter(|untold| *untold > 0) {
+            misses.push(format!("{untold} more steps do not fit"));
         }
         chosen.unwrap_or(Choice::None { misses })
     }

@@ -15,8 +15,10 @@ pub(super) fn check(judge: &Judge<'_>) -> Verdict {
             }
             if block.get("defer_loading") == Some(&Value::Bool(true)) && is_marked(block) {
                 let name = part.str_field("name").unwrap_or_default();
-                let message =
-                    format!("Tool '{name}' cannot have both defer_loading=true and cache_control set.");
+                let message = format!(
+                    "Tool '{name}' cannot have both defer_loading=true and cache_control set. Tools with defer_loading \
+                     cannot use prompt caching."
+                );
                 judge.refuse(Rule::CacheMarks, message)?;
             }
         }

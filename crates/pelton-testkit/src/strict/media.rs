@@ -107,7 +107,7 @@ fn check_image(judge: &Judge<'_>, path: &str, block: &Value, many: bool) -> Verd
         Some(format) if format.media_type() != declared => {
             let found = format.media_type();
             refuse(
-                ".data",
+                "",
                 format!(
                     "The image was specified using the {declared} media type, but the image appears to be a {found} image"
                 ),

@@ -3,7 +3,7 @@
 use super::turns::{Turn, turns};
 use super::{Judge, Rule, Verdict};
 use crate::catalogue::Thinking;
-use crate::issued::{self, NOBODY, model_tag};
+use crate::issued::{self, NOBODY, model_tag, prefix_in};
 use crate::prompt::{self, Part, Section};
 use serde_json::Value;
 
@@ -82,6 +82,12 @@ fn check_kind(judge: &Judge<'_>, kind: &str) -> Verdict {
         None if kind == "adaptive" => {
             judge.refuse(Rule::ThinkingConfig, "adaptive thinking is not supported on this model")
         }
+        None if kind == "disabled" && judge.facts.accepts_thinking("between_tools") => judge.refuse(
+            Rule::ThinkingConfig,
+            "To turn thinking off on this model, send \"thinking\": {\"type\": \"between_tools\"} instead of {\"type\": \
+             \"disabled\"}. The model does not think before responding. The short updates it writes between tool calls \
+             come back as thinking blocks.",
+        ),
         None if judge.facts.accepts_thinking("adaptive") => judge.refuse(
             Rule::ThinkingConfig,
             format!(
@@ -267,7 +273,14 @@ impl Replayed<'_, '_> {
              `thinking.block_binding.prefix_mismatch_behavior` to \"drop_block\".{needs_beta}"
         );
         if self.prefix != birth.prefix {
-            judge.refuse(Rule::PrefixBinding, bound)
+            let changed = if prefix_in(&judge.parts, Section::Tools) != birth.tools {
+                " The `tools` list differs from the one this block was created with."
+            } else if prefix_in(&judge.parts, Section::System) != birth.system {
+                " The `system` prompt differs from the one this block was created with."
+            } else {
+                ""
+            };
+            judge.refuse(Rule::PrefixBinding, format!("{bound}{changed}"))
         } else if self.previous.is_some() && !same_previous {
             // Leaving out the oldest thinking blocks is allowed, a gap further on is not.
             judge.refuse(

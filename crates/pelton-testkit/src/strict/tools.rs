@@ -31,7 +31,9 @@ pub(super) fn check(judge: &Judge<'_>) -> Verdict {
             judge.refuse(Rule::ToolNames, "tools: Tool names must be unique.")?;
         }
     }
+    check_deferred(judge)?;
     check_defined(judge)?;
+    check_references(judge, &names)?;
     check_choice(judge, &names)
 }
 
@@ -233,6 +235,44 @@ fn is_type(value: &Value) -> bool {
 fn is_set(values: &[Value]) -> bool {
     let mut seen = HashSet::new();
     values.iter().filter_map(Value::as_str).all(|value| seen.insert(value))
+}
+
+/// Some tool must be there from the start, or the model could not ask for the others.
+fn check_deferred(judge: &Judge<'_>) -> Verdict {
+    let tools = judge.list("tools");
+    let is_deferred = |tool: &Value| tool.get("defer_loading") == Some(&Value::Bool(true));
+    if !tools.is_empty() && tools.iter().all(is_deferred) {
+        judge.refuse(
+            Rule::Shape,
+            "At least one tool must have defer_loading=false. All tools cannot be deferred.",
+        )?;
+    }
+    Ok(())
+}
+
+/// References to tools lead to tools, and stand alone in their result.
+fn check_references(judge: &Judge<'_>, names: &HashSet<&str>) -> Verdict {
+    for part in &judge.parts {
+        let is_reference =
+            |block: &&Value| block.get("type").and_then(Value::as_str) == Some("tool_reference");
+        let references = part.nested().iter().filter(is_reference);
+        if references.clone().next().is_some() && references.clone().count() < part.nested().len() {
+            judge.refuse(
+                Rule::Shape,
+                "Tool definitions/code execution functions cannot be mixed with other content",
+            )?;
+        }
+        for reference in references {
+            let name = reference.get("tool_name").and_then(Value::as_str).unwrap_or_default();
+            if !names.contains(name) {
+                judge.refuse(
+                    Rule::UndefinedTools,
+                    format!("Tool reference '{name}' not found in available tools"),
+                )?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A history with tool calls makes sense only with tools.

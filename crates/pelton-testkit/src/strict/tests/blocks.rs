@@ -179,7 +179,7 @@ fn cache_marks() {
             r["tools"][1]["defer_loading"] = json!(true);
             r["tools"][1]["cache_control"] = mark.clone();
         },
-        "Tool 'Bash' cannot have both defer_loading=true and cache_control set.",
+        "Tool 'Bash' cannot have both defer_loading=true and cache_control set. Tools with defer_loading cannot use prompt caching.",
     );
 }
 
@@ -234,7 +234,7 @@ fn images() {
     let jpeg = base64::encode(&samples::jpeg(10, 10));
     case(
         vec![image("image/png", &jpeg)],
-        "messages.0.content.0.image.source.base64.data: The image was specified using the image/png media type, but the image appears to be a image/jpeg image",
+        "messages.0.content.0.image.source.base64: The image was specified using the image/png media type, but the image appears to be a image/jpeg image",
     );
     accepted(
         base(OPUS),

@@ -134,26 +134,35 @@ fn a_changed_prefix_is_refused_where_blocks_are_bound() {
             "{at}: Invalid `signature` in `thinking` block. The block is bound to a different conversation. Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to \"drop_block\". That setting requires the `thinking-binding-controls-2026-08-01` value in the `anthropic-beta` header."
         )
     };
-    type Change<'a> = (&'a str, &'a dyn Fn(&mut Value));
+    type Change<'a> = (&'a str, &'a str, &'a dyn Fn(&mut Value));
+    let system = " The `system` prompt differs from the one this block was created with.";
+    let tools = " The `tools` list differs from the one this block was created with.";
     let changes: [Change<'_>; 6] = [
-        ("messages.1.content.0", &|r| r["system"] = json!("be long")),
-        ("messages.1.content.0", &|r| r["tools"][0]["description"] = json!("reads")),
-        ("messages.1.content.0", &|r| r["tools"].as_array_mut().unwrap().push(tool("Bash"))),
-        ("messages.1.content.0", &|r| r["messages"][0]["content"] = json!("begin")),
-        ("messages.3.content.0", &|r| r["messages"][2]["content"][0]["content"] = json!("[cleared]")),
-        ("messages.3.content.0", &|r| r["messages"][1]["content"][4]["input"] = json!({"path": "b"})),
+        ("messages.1.content.0", system, &|r| r["system"] = json!("be long")),
+        ("messages.1.content.0", tools, &|r| r["tools"][0]["description"] = json!("reads")),
+        ("messages.1.content.0", tools, &|r| r["tools"].as_array_mut().unwrap().push(tool("Bash"))),
+        ("messages.1.content.0", "", &|r| r["messages"][0]["content"] = json!("begin")),
+        ("messages.3.content.0", "", &|r| r["messages"][2]["content"][0]["content"] = json!("[cleared]")),
+        ("messages.3.content.0", "", &|r| r["messages"][1]["content"][4]["input"] = json!({"path": "b"})),
     ];
-    for (at, change) in changes {
-        for model in [OPUS, "claude-sonnet-5-5", "claude-fable-5-1", "claude-fable-5-2", "claude-mythos-5-2"]
-        {
-            refused(conversation(model), change, Rule::PrefixBinding, &says(at));
+    for (at, changed, change) in changes {
+        for model in [
+            OPUS,
+            "claude-sonnet-5-5",
+            "claude-haiku-5-5",
+            "claude-fable-5-1",
+            "claude-mythos-5-1",
+            "claude-fable-5-2",
+            "claude-mythos-5-2",
+        ] {
+            refused(conversation(model), change, Rule::PrefixBinding, &format!("{}{changed}", says(at)));
             accepted_in(with_betas("thinking-binding-controls-2026-08-01"), conversation(model), |r| {
                 change(r);
                 r["thinking"] =
                     json!({"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}});
             });
         }
-        for model in ["claude-mythos-5-1", "claude-opus-5", OPUS_4_8, SONNET_4_5] {
+        for model in ["claude-fable-5", "claude-opus-5", OPUS_4_8, SONNET_4_5] {
             accepted(conversation(model), change);
         }
     }
@@ -166,14 +175,14 @@ fn a_changed_prefix_is_refused_where_blocks_are_bound() {
             r["system"] = json!("be long");
         },
         Rule::PrefixBinding,
-        &says("messages.1.content.0"),
+        &format!("{}{system}", says("messages.1.content.0")),
     );
     refused_in(
         with_betas("thinking-binding-controls-2026-08-01"),
         conversation(OPUS),
         |r| r["system"] = json!("x"),
         Rule::PrefixBinding,
-        says("messages.1.content.0").split_once(" That").unwrap().0,
+        &format!("{}{system}", says("messages.1.content.0").split_once(" That").unwrap().0),
     );
 }
 

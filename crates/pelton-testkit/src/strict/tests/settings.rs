@@ -214,6 +214,11 @@ fn thinking_settings() {
     case(OPUS, json!({"type": "disabled"}), &format!("\"thinking.type.disabled\"{adaptive}"));
     case(OPUS, json!({"type": "between_tools"}), &format!("\"thinking.type.between_tools\"{adaptive}"));
     case("claude-fable-5", json!({"type": "disabled"}), &format!("\"thinking.type.disabled\"{adaptive}"));
+    case(
+        "claude-sonnet-5-5",
+        json!({"type": "disabled"}),
+        "To turn thinking off on this model, send \"thinking\": {\"type\": \"between_tools\"} instead of {\"type\": \"disabled\"}. The model does not think before responding. The short updates it writes between tool calls come back as thinking blocks.",
+    );
     case(HAIKU, json!({"type": "adaptive"}), "adaptive thinking is not supported on this model");
     case(
         HAIKU,

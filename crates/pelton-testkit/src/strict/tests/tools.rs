@@ -62,6 +62,30 @@ fn tool_definitions() {
         r["tools"][1]["input_schema"] = json!({"$schema": "x", "type": "object", "required": [], "additionalProperties": false,
         "$defs": {"b": {"type": ["string", "null"]}}, "properties": {"a": {"anyOf": [{"$ref": "#/$defs/b"}, true]}, "c": {"type": "array", "items": {"enum": [1]}, "minItems": 1.0}}});
     });
+    refused(
+        tool_turn(OPUS),
+        |r| {
+            r["tools"][0]["defer_loading"] = json!(true);
+            r["tools"][1]["defer_loading"] = json!(true);
+        },
+        Rule::Shape,
+        "At least one tool must have defer_loading=false. All tools cannot be deferred.",
+    );
+    let find = |content: Value| move |r: &mut Value| r["messages"][2]["content"][0]["content"] = content;
+    let reference = |name: &str| json!({"type": "tool_reference", "tool_name": name});
+    accepted(tool_turn(OPUS), find(json!([reference("Read"), reference("Bash")])));
+    refused(
+        tool_turn(OPUS),
+        find(json!([reference("Write")])),
+        Rule::UndefinedTools,
+        "Tool reference 'Write' not found in available tools",
+    );
+    refused(
+        tool_turn(OPUS),
+        find(json!([reference("Read"), text("found")])),
+        Rule::Shape,
+        "Tool definitions/code execution functions cannot be mixed with other content",
+    );
     let open = "For 'object' type, 'additionalProperties' must be explicitly set to false";
     case(Rule::ToolSchemas, "strict", json!(true), &format!("tools.1.custom: {open}"));
     let closed = json!({"type": "object", "additionalProperties": false, "properties": {"a": {"type": "array", "items": {"type": "string"}}}});
