@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pelton::{Engine, Options, Outcome, Prompt, StartError, Terminal, fresh_id};
+use pelton::{EndReason, Engine, Options, Outcome, Prompt, StartError, Terminal, fresh_id};
 use pelton_model::{ErrorKind, ModelError, RealWorld, TransportErrorKind, World};
 use pelton_serve::{Format, PrintOptions, Streams, WriteError, print, start_failure};
 use tokio::io::Interest;
@@ -195,7 +195,15 @@ pub(crate) async fn submit(
             }
         }
     };
-    drop(engine);
+    match outcome {
+        // Hooks of the session's end have their own limit; another signal does not wait for them.
+        Some(_) => tokio::select! {
+            biased;
+            () = engine.close(EndReason::Other) => {}
+            signal = signals.next() => { ending.get_or_insert(signal); }
+        },
+        None => drop(engine),
+    }
     let written = match outcome {
         None => Ok(()),
         Some(_) => tokio::select! {
@@ -309,7 +317,7 @@ impl Ran {
             return format!("{}{more}", outcome.errors.join("; "));
         }
         match outcome.terminal {
-            Terminal::Completed => "the model declined to answer".to_owned(),
+            Terminal::Completed if outcome.asked => "the model declined to answer".to_owned(),
             _ => outcome.text.clone(),
         }
     }

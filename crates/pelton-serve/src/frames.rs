@@ -110,6 +110,9 @@ impl Frames {
                 .field("level", "warning")
                 .field("prevent_continuation", prevents_continuation)
                 .finish_line(),
+            Event::CommandOutput { content } => {
+                self.system("local_command_output").field("content", content).finish_line()
+            }
             Event::Synthetic(synthetic) => self.synthetic(synthetic),
             Event::Result(outcome) => {
                 let mut line = outcome::json(outcome, self.session, self.id());
@@ -123,6 +126,7 @@ impl Frames {
     fn init(&self, init: &Init) -> Vec<u8> {
         const NOTHING: [&str; 0] = [];
         let server = |(name, state): &(String, ServerState)| json!({"name": name, "status": state.name()});
+        let commands: Vec<&str> = init.commands.iter().map(|command| command.name.as_str()).collect();
         let servers: Vec<Value> = init.servers.iter().map(server).collect();
         self.system("init")
             .field("cwd", init.cwd.to_string_lossy())
@@ -130,7 +134,7 @@ impl Frames {
             .field("mcp_servers", servers)
             .field("model", &init.model)
             .field("permissionMode", init.mode.name())
-            .field("slash_commands", NOTHING)
+            .field("slash_commands", commands)
             .field("apiKeySource", init.api_key_source)
             .field("claude_code_version", CLI_VERSION)
             .field("output_style", "default")
@@ -252,7 +256,7 @@ impl Frames {
         self.ends(
             Line::new("assistant").raw("message", &message::assistant(&head, &synthetic.json)),
             synthetic.id,
-            |line| line.field("error", synthetic.error),
+            |line| line.field_if("error", synthetic.error),
         )
     }
 

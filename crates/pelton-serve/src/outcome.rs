@@ -17,9 +17,10 @@ pub(crate) fn subtype(terminal: Terminal) -> &'static str {
         Terminal::MaxTurns => "error_max_turns",
         Terminal::BudgetExhausted => "error_max_budget_usd",
         Terminal::StructuredOutputRetries => "error_max_structured_output_retries",
-        Terminal::AbortedStreaming | Terminal::AbortedToolExecution | Terminal::Unrecorded => {
-            "error_during_execution"
-        }
+        Terminal::AbortedStreaming
+        | Terminal::AbortedToolExecution
+        | Terminal::NoAnswer
+        | Terminal::Unrecorded => "error_during_execution",
         // An API error is a success of the protocol: the answer is the error's text, and `is_error` says so.
         _ => "success",
     }
@@ -36,6 +37,8 @@ pub(crate) fn json(outcome: &Outcome, session: Uuid, uuid: Uuid) -> Vec<u8> {
         Some(reason) => Some(reason.as_str()),
         None => None,
     };
+    // The loop did not end: it never began.
+    let terminal_reason = (outcome.asked || !completed).then(|| outcome.terminal.name());
     let line = Line::new("result")
         .field("subtype", subtype)
         .field("is_error", outcome.is_error)
@@ -56,7 +59,7 @@ pub(crate) fn json(outcome: &Outcome, session: Uuid, uuid: Uuid) -> Vec<u8> {
         .field("modelUsage", by_model(&outcome.by_model))
         .field("permission_denials", denials(outcome))
         .field_if("structured_output", outcome.structured_output.as_ref())
-        .field("terminal_reason", outcome.terminal.name())
+        .field_if("terminal_reason", terminal_reason)
         .field("fast_mode_state", fast_mode_state(outcome.fast_mode))
         .field("uuid", uuid)
         .finish()

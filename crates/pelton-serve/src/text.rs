@@ -99,7 +99,8 @@ impl Text {
 
     fn result(&mut self, outcome: &Arc<Outcome>, pieces: &mut Pieces) {
         // What went wrong is not an answer: the program tells it on standard error.
-        let answered = matches!(outcome.terminal, Terminal::Completed | Terminal::CompletedOverHooks);
+        let completed = matches!(outcome.terminal, Terminal::Completed | Terminal::CompletedOverHooks);
+        let answered = completed && (outcome.asked || !outcome.is_error);
         if answered && !(self.streams && self.streamed) {
             let text = if self.streams { plain(&outcome.text) } else { outcome.text.clone() };
             pieces.to_out = text.into_bytes();

@@ -1,9 +1,11 @@
 //! One conversation: what is submitted, what comes of it, what it costs.
 
+mod input; // from what was typed to what the model is told
 mod interrupt; // ending a submission from outside
 mod outcome; // from the reason for the end to the result
 mod prompt; // what is submitted
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,40 +13,42 @@ use std::time::Duration;
 use futures::Stream;
 use pelton_model::stream::{Sender, stream};
 use pelton_model::{Ask, Client, FastMode, Prefix, Speed, TaskBudget, catalogue};
-use pelton_wire::content::Block;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::account::Tally;
+use crate::command::{Command, CommandSpec};
 use crate::compact::Room;
-use crate::context::{Surroundings, git_branch, reminder, tools_json};
-use crate::event::{Event, Init, LoopKind};
-use crate::history::{History, Kind};
+use crate::context::tools_json;
+use crate::event::{CommandInfo, Event, Init, LoopKind};
+use crate::history::History;
 use crate::hooks::{Base, HookCx, Hooks, SessionHooks};
 use crate::limits::{
     ANSWER_TOKENS_MIN, EVENTS_QUEUED_MAX, FALLBACK_MODELS_MAX, OUTPUT_TOKENS_UNKNOWN_MODEL,
     REPORTS_QUEUED_MAX, WINDOW_TOKENS_UNKNOWN_MODEL,
 };
 use crate::options::Options;
-use crate::permission::{Permissions, Readable};
-use crate::session::{Session, content};
-use crate::status::{Board, Phase, Status};
+use crate::permission::Permissions;
+use crate::session::Session;
+use crate::status::{Board, Status};
 use crate::tools::bench::Bench;
 use crate::tools::executor::Executor;
 use crate::tools::file_memory::FileMemory;
-use crate::tools::offer::{Callable, Offer};
+use crate::tools::offer::Offer;
 use crate::tools::schedule::Terms;
 use crate::tools::structured::{BadSchema, StructuredOutput};
 use crate::tools::{Progress, Report, Tool, ToolCx};
-use crate::transcript::TranscriptError;
 use crate::turn::budget::Policy;
 use crate::turn::live::{LastReply, Live};
 use crate::turn::spending::Spending;
 use crate::turn::{Terminal, run};
 
 pub use interrupt::Interrupter;
-pub use prompt::{BlankPrompt, Prompt};
+pub use prompt::{BlankPrompt, Prompt, PromptBlock};
+
+use input::{Choices, Order, Taken};
+use outcome::Ending;
 
 /// One conversation. Submit prompts one after the other; each gives a stream of events that ends in a result.
 pub struct Engine {
@@ -61,8 +65,40 @@ pub struct Engine {
     permissions: Permissions,
     /// Where the next call starts.
     cwd: PathBuf,
+    /// The hooks of the session's start have run, and what they told the model, until it is recorded.
+    has_begun: bool,
+    start_contexts: Vec<String>,
     interrupter: Interrupter,
     board: Board,
+}
+
+/// Why a session ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EndReason {
+    /// The conversation was cleared.
+    Clear,
+    /// Another session takes its place.
+    Resume,
+    /// The user logged out.
+    Logout,
+    /// The user left.
+    PromptInputExit,
+    /// Anything else: the work is done, or a signal came.
+    Other,
+}
+
+impl EndReason {
+    /// The name hooks read.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Clear => "clear",
+            Self::Resume => "resume",
+            Self::Logout => "logout",
+            Self::PromptInputExit => "prompt_input_exit",
+            Self::Other => "other",
+        }
+    }
 }
 
 /// The engine cannot start.
@@ -120,9 +156,7 @@ impl Engine {
         {
             return Err(StartError::NoPrice { model: model.clone() });
         }
-        let output_default =
-            catalogue::caps(&options.model).map_or(OUTPUT_TOKENS_UNKNOWN_MODEL, |caps| caps.output_default);
-        let max_tokens = options.max_output_tokens.unwrap_or(output_default);
+        let max_tokens = max_tokens(&options, &options.model);
         let mut question =
             Ask::new(options.model.clone(), max_tokens, Arc::new(Prefix::default()), Vec::new());
         question.thinking = options.thinking;
@@ -146,6 +180,8 @@ impl Engine {
                 options.home.clone(),
             ),
             cwd: options.cwd.clone(),
+            has_begun: false,
+            start_contexts: Vec::new(),
             interrupter: Interrupter::new(options.cancel.clone()),
             board: Board::new(&options.model),
             options,
@@ -194,60 +230,53 @@ impl Engine {
         stream(EVENTS_QUEUED_MAX, move |events| self.run(prompt, events))
     }
 
+    /// Ends the session: its hooks are told, and everything recorded is on the disk.
+    pub async fn close(self, reason: EndReason) {
+        if self.has_begun {
+            let hooks = self.session_hooks(&CancellationToken::new());
+            let _ = hooks.session_end(reason.name()).await;
+        }
+        self.hooks.end_background().await;
+        // What could not be written was said by the last result.
+        let _ = self.session.sync().await;
+    }
+
     async fn run(&mut self, prompt: Prompt, events: Sender<Event>) {
         let started_at = self.options.world.monotonic();
         let cancel = self.interrupter.fresh();
         let submitted = self.board.begin(&self.options.model, self.session.history.view().tokens());
         let mut tally = Tally::default();
         let mut last = LastReply::default();
-        // A host that has ended the engine for good: nothing is recorded, nobody is asked.
-        let recorded = if cancel.is_cancelled() { None } else { Some(self.record_prompt(prompt).await) };
-        let terminal = match recorded {
-            None => {
-                events.send(Event::Init(Arc::new(self.init()))).await;
-                Terminal::AbortedStreaming
+        let mut told = Vec::new();
+        // A host may have ended the engine for good: then nothing is recorded, and nobody is asked.
+        let taken = match cancel.is_cancelled() {
+            true => Ok(Taken::Interrupted),
+            false => self.take_in(prompt, &cancel, &mut told).await,
+        };
+        let model = match &taken {
+            Ok(Taken::Ask(Order { choices: Choices { model: Some(model), .. }, .. })) => model.clone(),
+            _ => self.options.model.clone(),
+        };
+        events.send(Event::Init(Arc::new(self.init(model)))).await;
+        for event in told {
+            events.send(event).await;
+        }
+        let ending = match taken {
+            Ok(Taken::Ask(Order { prompt, choices })) => {
+                events.send(Event::Prompt(prompt)).await;
+                Ending::Loop(self.turns(&events, &cancel, started_at, choices, &mut tally, &mut last).await)
             }
-            Some(Ok(entry)) => {
-                events.send(Event::Init(Arc::new(self.init()))).await;
-                events.send(Event::Prompt(entry)).await;
-                self.turns(&events, &cancel, started_at, &mut tally, &mut last).await
-            }
-            Some(Err(error)) => {
-                events.send(Event::Init(Arc::new(self.init()))).await;
+            Ok(Taken::Local(answered)) => Ending::Local(answered),
+            Ok(Taken::Stopped) => Ending::BeforeLoop(Terminal::HookStopped),
+            Ok(Taken::Interrupted) => Ending::BeforeLoop(Terminal::AbortedStreaming),
+            Err(error) => {
                 last.unrecorded = Some(error);
-                Terminal::Unrecorded
+                Ending::Loop(Terminal::Unrecorded)
             }
         };
-        let outcome = self.outcome(terminal, started_at, tally, last, &events).await;
+        let outcome = self.outcome(ending, started_at, tally, last, &events).await;
         drop(submitted);
         events.send(Event::Result(Arc::new(outcome))).await;
-    }
-
-    /// The prompt is on the disk before the model is asked: a killed process resumes from it.
-    async fn record_prompt(&mut self, prompt: Prompt) -> Result<Arc<crate::history::Entry>, TranscriptError> {
-        self.board.enter(Phase::SystemPromptConstruction);
-        let branch = git_branch(&self.options.cwd);
-        self.session.open(&self.options, branch.clone())?;
-        self.renew_prefix();
-        if self.session.history.entries().is_empty() {
-            let roots = self.permissions.roots();
-            let now = self.options.world.now();
-            let text = Surroundings { roots: &roots, git_branch: branch.as_deref(), now }.text();
-            self.session.record_prompt(&text, true)?;
-            // What is there from the beginning is no news.
-            let _ = self.offer.news(Callable::Now);
-        } else if let Some(news) = self.offer.news(Callable::Now) {
-            self.session.record_prompt(&reminder(&[news]), true)?;
-        }
-        self.board.enter(Phase::ProcessUserInput);
-        let kind = Kind::Prompt { meta: false };
-        let json = content(&[Block::Text { text: &prompt.text }]);
-        let entry = match prompt.id {
-            Some(id) => self.session.record_as(id, kind, json, None)?,
-            None => self.session.record(kind, json, None)?,
-        };
-        self.session.sync().await?;
-        Ok(entry)
     }
 
     /// What stands in front of every request: made once, and again only when servers brought something new.
@@ -269,19 +298,37 @@ impl Engine {
         self.question.prefix = Arc::new(Prefix { system, tools: tools_json(self.offer.tools()) });
     }
 
+    /// The question without its messages, for the model of one submission.
+    fn question_for(&self, model: Option<String>) -> Ask {
+        let mut question = self.question.clone();
+        if let Some(model) = model {
+            question.max_tokens = max_tokens(&self.options, &model);
+            question.model = model;
+        }
+        question
+    }
+
+    /// Whether a budget can be kept with this model.
+    fn can_pay(&self, model: &str) -> bool {
+        !self.spending.is_capped() || self.spending.knows(model)
+    }
+
     async fn turns(
         &mut self,
         events: &Sender<Event>,
         cancel: &CancellationToken,
         started_at: Duration,
+        choices: Choices,
         tally: &mut Tally,
         last: &mut LastReply,
     ) -> Terminal {
+        let question = self.question_for(choices.model);
         // A stand-in of an earlier submission, or a session of another model: what it thought is refused here.
         let view = self.session.history.view_mut();
-        if view.thinkers().any(|model| is_another(model, &self.question.model)) {
+        if view.thinkers().any(|model| is_another(model, &question.model)) {
             view.leave_out_thinking();
         }
+        let _lent = self.permissions.lend(choices.allowed);
         let (reports_in, reports) = mpsc::channel(REPORTS_QUEUED_MAX);
         let bench = Arc::new(self.bench(cancel, reports_in));
         let terms =
@@ -289,12 +336,12 @@ impl Engine {
         let mut live = Live {
             session: &mut self.session,
             client: &self.client,
-            question: self.question.clone(),
             tools: self.offer.tools().to_vec(),
             offer: &mut self.offer,
             structured: self.structured.clone(),
-            fallbacks: self.options.fallback_models.iter().cloned().collect(),
-            room: room(&self.options),
+            room: room(&self.options, &question.model),
+            fallbacks: fallbacks_of(&self.options, &question.model),
+            question,
             shaper: self.options.shaper.as_ref(),
             spending: Arc::clone(&self.spending),
             turn: 0,
@@ -327,20 +374,52 @@ impl Engine {
     }
 
     fn bench(&self, submission: &CancellationToken, reports: mpsc::Sender<(Arc<str>, Report)>) -> Bench {
-        let options = &self.options;
         let cancel = submission.child_token();
-        let spill_dir = match self.session.file(options) {
-            Some(file) => file.with_extension("").join("tool-results"),
-            None => options.temp_dir.join(format!("pelton-{}", self.session.id)),
-        };
-        self.permissions.let_read(&spill_dir);
-        let mut hook_cx = HookCx::new(
+        self.permissions.let_read(&self.spill_dir());
+        // A full queue loses reports, never results.
+        let progress = Progress::new(move |call, report| _ = reports.try_send((Arc::from(call), report)));
+        Bench {
+            tools: self.offer.tools().to_vec(),
+            permissions: self.permissions.clone(),
+            questions: self.options.questions.clone(),
+            submission: submission.clone(),
+            refused: CancellationToken::new(),
+            repetition: Mutex::default(),
+            hooks: self.session_hooks(&cancel),
+            cwd: Mutex::new(self.cwd.clone()),
+            transcript: self.session.transcript.clone(),
+            cx: ToolCx { progress, ..self.tool_cx(cancel) },
+        }
+    }
+
+    /// What tools get to know, as it stands now.
+    fn tool_cx(&self, cancel: CancellationToken) -> ToolCx {
+        let options = &self.options;
+        ToolCx {
+            call_id: Arc::from(""),
+            cwd: self.cwd.clone(),
+            roots: self.permissions.roots().into(),
+            readable: self.permissions.gate().readable(&self.cwd),
+            env: options.env.clone().into(),
+            files: Arc::clone(&options.files),
+            spill_dir: self.spill_dir(),
+            limits: Arc::new(options.tool_limits.clone()),
+            world: Arc::clone(&options.world),
+            cancel,
+            progress: Progress::ignored(),
+            host: options.host.clone().seen_on(self.board.clone()),
+        }
+    }
+
+    fn session_hooks(&self, cancel: &CancellationToken) -> SessionHooks {
+        let options = &self.options;
+        let mut cx = HookCx::new(
             options.cwd.clone(),
             options.env.clone().into(),
-            spill_dir.clone(),
+            self.spill_dir(),
             Arc::clone(&options.world),
         );
-        hook_cx.cancel = cancel.clone();
+        cx.cancel = cancel.clone();
         let base = Base {
             session_id: self.session.id.to_string(),
             transcript_path: self.session.file(options).unwrap_or_default(),
@@ -348,37 +427,14 @@ impl Engine {
             permission_mode: Some(self.permissions.mode().name().to_owned()),
             ..Base::default()
         };
-        // A full queue loses reports, never results.
-        let progress = Progress::new(move |call, report| _ = reports.try_send((Arc::from(call), report)));
-        Bench {
-            tools: self.offer.tools().to_vec(),
-            permissions: self.permissions.clone(),
-            questions: options.questions.clone(),
-            submission: submission.clone(),
-            refused: CancellationToken::new(),
-            repetition: Mutex::default(),
-            hooks: SessionHooks {
-                hooks: Arc::clone(&self.hooks),
-                cx: hook_cx,
-                base,
-                board: self.board.clone(),
-            },
-            cwd: Mutex::new(self.cwd.clone()),
-            transcript: self.session.transcript.clone(),
-            cx: ToolCx {
-                call_id: Arc::from(""),
-                cwd: self.cwd.clone(),
-                roots: self.permissions.roots().into(),
-                readable: Readable::everything(),
-                env: options.env.clone().into(),
-                files: Arc::clone(&options.files),
-                spill_dir,
-                limits: Arc::new(options.tool_limits.clone()),
-                world: Arc::clone(&options.world),
-                cancel,
-                progress,
-                host: options.host.clone().seen_on(self.board.clone()),
-            },
+        SessionHooks { hooks: Arc::clone(&self.hooks), cx, base, board: self.board.clone() }
+    }
+
+    /// Where output too large for an answer is kept.
+    fn spill_dir(&self) -> PathBuf {
+        match self.session.file(&self.options) {
+            Some(file) => file.with_extension("").join("tool-results"),
+            None => self.options.temp_dir.join(format!("pelton-{}", self.session.id)),
         }
     }
 
@@ -391,13 +447,22 @@ impl Engine {
         }
     }
 
-    fn init(&self) -> Init {
+    fn init(&self, model: String) -> Init {
+        let command = |command: &Arc<dyn Command>| {
+            let CommandSpec { name, description, argument_hint } = command.spec();
+            CommandInfo {
+                name: name.to_owned(),
+                description: description.to_owned(),
+                argument_hint: argument_hint.to_owned(),
+            }
+        };
         Init {
             session_id: self.session.id,
             cwd: self.cwd.clone(),
-            model: self.options.model.clone(),
+            model,
             mode: self.permissions.mode(),
             tools: self.offer.tools().iter().map(|tool| tool.spec().name.to_owned()).collect(),
+            commands: self.options.commands.iter().map(command).collect(),
             servers: self.offer.servers(),
             api_key_source: self.options.api_key_source,
             fast_mode: self.fast_mode(),
@@ -423,7 +488,26 @@ fn is_another(one: &str, other: &str) -> bool {
     catalogue::caps(one).zip(catalogue::caps(other)).is_some_and(|(one, other)| one.id != other.id)
 }
 
-fn room(options: &Options) -> Room {
-    let known = catalogue::caps(&options.model).map_or(WINDOW_TOKENS_UNKNOWN_MODEL, |caps| caps.window);
-    Room { window_tokens: options.window_tokens.unwrap_or(known), answer_tokens: ANSWER_TOKENS_MIN }
+fn fallbacks_of(options: &Options, model: &str) -> VecDeque<String> {
+    options.fallback_models.iter().filter(|fallback| *fallback != model).cloned().collect()
+}
+
+fn room(options: &Options, model: &str) -> Room {
+    let known = catalogue::caps(model).map_or(WINDOW_TOKENS_UNKNOWN_MODEL, |caps| caps.window);
+    // The host's figure is about the model it chose.
+    let told = options.window_tokens.filter(|_| model == options.model);
+    Room { window_tokens: told.unwrap_or(known), answer_tokens: ANSWER_TOKENS_MIN }
+}
+
+fn max_tokens(options: &Options, model: &str) -> u32 {
+    let caps = catalogue::caps(model);
+    let wanted = options
+        .max_output_tokens
+        .or(caps.map(|caps| caps.output_default))
+        .unwrap_or(OUTPUT_TOKENS_UNKNOWN_MODEL);
+    // The host's figure is about the model it chose: another may allow less.
+    match caps.filter(|_| model != options.model) {
+        Some(caps) => wanted.min(caps.output_max),
+        None => wanted,
+    }
 }

@@ -75,6 +75,11 @@ pub enum Event {
         /// The run ends because of it.
         prevents_continuation: bool,
     },
+    /// What a slash command answered. No part of the conversation.
+    CommandOutput {
+        /// What it says.
+        content: String,
+    },
     /// Something the loop did that is neither a message nor a reason to go on, and why.
     Loop(LoopEvent),
     /// Messages that were shown do not count any more.
@@ -106,6 +111,8 @@ pub struct Init {
     pub mode: Mode,
     /// The tools the model is offered.
     pub tools: Vec<String>,
+    /// The slash commands a prompt may call.
+    pub commands: Vec<CommandInfo>,
     /// Who serves tools, and how they are.
     pub servers: Vec<(String, ServerState)>,
     /// Where the credentials came from, in the words of the protocol.
@@ -114,6 +121,18 @@ pub struct Init {
     pub fast_mode: FastMode,
     /// The file the session is recorded in, if it is.
     pub transcript: Option<PathBuf>,
+}
+
+/// A slash command, as users see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CommandInfo {
+    /// Its name, without the slash.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// What comes behind the name.
+    pub argument_hint: String,
 }
 
 /// A call that has begun to run.
@@ -130,7 +149,7 @@ pub struct ToolStarted {
     pub running: usize,
 }
 
-/// An error shown in the assistant's role. It is not part of the conversation the model sees.
+/// Words of the harness in the assistant's role, an error most often. Not part of the conversation the model sees.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Synthetic {
@@ -138,8 +157,8 @@ pub struct Synthetic {
     pub id: Uuid,
     /// What it says.
     pub text: String,
-    /// The error's name in the protocol.
-    pub error: &'static str,
+    /// The error's name in the protocol, if it is one of the model's server.
+    pub error: Option<&'static str>,
     /// The content array.
     pub json: Bytes,
 }
@@ -212,6 +231,9 @@ impl LoopKind {
 pub struct Outcome {
     /// Why it ended.
     pub terminal: Terminal,
+    /// Whether the model was asked, or would have been had nothing come in between. Slash commands and hooks can answer
+    /// a prompt without it.
+    pub asked: bool,
     /// Whether that is a failure.
     pub is_error: bool,
     /// The last words of the answer, or the error's text.
@@ -224,7 +246,7 @@ pub struct Outcome {
     pub stop_reason: Option<StopReason>,
     /// The error that ended it, if one did.
     pub error: Option<ModelError>,
-    /// One, plus the messages in the user's role that came about.
+    /// One, plus the messages in the user's role that came about; 0 if the model was not to be asked.
     pub num_turns: u32,
     /// How long it took.
     pub duration: Duration,

@@ -7,6 +7,7 @@
 pub mod engine; // one conversation: input, turns, result
 pub mod options; // what it is told at its start
 pub mod event; // what it tells
+pub mod command; // slash commands
 pub mod host; // what it asks of the program around it
 pub mod turn; // the loop, and the one place that decides
 pub mod tools; // what the model may call
@@ -25,7 +26,7 @@ mod spill; // texts too long to be told
 mod account; // what it costs
 mod session; // history and transcript, always in step
 
-pub use engine::{BlankPrompt, Engine, Interrupter, Prompt, StartError};
+pub use engine::{BlankPrompt, EndReason, Engine, Interrupter, Prompt, PromptBlock, StartError};
 pub use event::{Event, Outcome};
 pub use options::{Options, Resumed, Sessions};
 pub use session::fresh_id;

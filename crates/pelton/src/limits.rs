@@ -25,6 +25,10 @@ pub const PROMPT_TOKENS_UNSEEN_MAX: u64 = 1_024;
 pub const SERVED_TOOLS_MAX: usize = 1_024;
 /// Characters of a tool's name that the API takes.
 pub const SERVED_NAME_CHARS_MAX: usize = 128;
+/// Files and directories that one prompt can mention.
+pub const MENTIONS_MAX: usize = 32;
+/// Names listed of a directory that a prompt mentions.
+pub const DIRECTORY_NAMES_LISTED_MAX: usize = 1_000;
 /// One line of the transcript. A longer one is written by reference, never read whole.
 pub const TRANSCRIPT_LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
 

@@ -12,6 +12,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use crate::command::Command;
 use crate::compact::{LocalShaper, Shaper};
 use crate::context::SystemPrompt;
 use crate::hooks::HookConfig;
@@ -70,6 +71,8 @@ pub struct Options {
     pub tools: Vec<Arc<dyn Tool>>,
     /// E4: who serves further tools; the model calls them `mcp__<server>__<tool>`.
     pub servers: Vec<Arc<dyn ToolServer>>,
+    /// E3: what a prompt may call by `/name`. Of two with one name the first is meant.
+    pub commands: Vec<Arc<dyn Command>>,
     /// The JSON schema the answer must fit: it is then brought by a call of the StructuredOutput tool.
     pub json_schema: Option<Value>,
     /// How many read-only calls run at once.
@@ -164,6 +167,7 @@ impl Options {
             system_prompt: SystemPrompt::default(),
             tools: builtin::all(),
             servers: Vec::new(),
+            commands: Vec::new(),
             json_schema: None,
             tool_calls_running_max: TOOL_CALLS_RUNNING_MAX,
             siblings: Siblings::default(),

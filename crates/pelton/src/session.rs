@@ -127,7 +127,7 @@ impl Session {
     /// Records an error shown in the assistant's role. The model does not see it.
     pub fn record_error(&mut self, text: String, error: &'static str) -> Result<Synthetic, TranscriptError> {
         let json = content(&[Block::Text { text: &text }]);
-        let synthetic = Synthetic { id: fresh_id(self.world.as_ref()), text, error, json };
+        let synthetic = Synthetic { id: fresh_id(self.world.as_ref()), text, error: Some(error), json };
         if let Some(transcript) = &self.transcript {
             transcript.synthetic(&synthetic, self.world.now())?;
         }
@@ -139,6 +139,14 @@ impl Session {
     pub fn note(&self, kind: &str, reason: &str, turn: u32) {
         if let Some(transcript) = &self.transcript {
             let _ = transcript.note(kind, reason, turn, self.world.now());
+        }
+    }
+
+    /// Notes what a slash command answered: beside the conversation, and only if there is one. Like other notes, it is
+    /// no reason to stop.
+    pub fn note_command(&self, name: &str, arguments: &str, output: &str) {
+        if let Some(transcript) = &self.transcript {
+            let _ = transcript.command(name, arguments, output, self.world.now());
         }
     }
 

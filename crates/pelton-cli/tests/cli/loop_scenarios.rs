@@ -108,6 +108,45 @@ fn loop_E21_prompts_are_echoed_when_asked_for_and_only_then() {
 }
 
 #[test]
+fn loop_S10_a_model_that_says_nothing_is_an_execution_error() {
+    let (ran, _) = run(Script::new().step(Step::reply([]).times(2)), &[]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let result = ran.result();
+    assert_eq!((&result["subtype"], &result["is_error"]), (&json!("error_during_execution"), &json!(true)));
+    assert_eq!(result["errors"], json!(["The model gave no answer"]));
+    assert!(result.get("result").is_none(), "{result}");
+
+    // An answer is a success, whatever came before it.
+    let (ran, _) = run(Script::new().step(Step::reply([])).reply([text("Done.")]), &[]);
+    ran.well();
+    assert_eq!(ran.result()["subtype"], "success");
+}
+
+#[test]
+fn a_slash_command_nobody_knows_is_an_error_that_costs_nothing() {
+    let (place, model) = (Place::new(), model(Script::new()));
+    let ran = place.task(&model, ["/frobnicate it"].into_iter().chain(STREAM)).run();
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.err.contains("Unknown command: /frobnicate"), "{ran:?}");
+    let result = ran.result();
+    assert_eq!((&result["subtype"], &result["num_turns"]), (&json!("success"), &json!(0)));
+    assert_eq!(result["result"], "Unknown command: /frobnicate");
+    assert!(result.get("terminal_reason").is_none(), "{result}");
+    let frames = check_stream(&ran);
+    let [said] = of_type(&frames, "assistant")[..] else { panic!("one frame: {frames:?}") };
+    assert_eq!((&said["message"]["model"], said.get("error")), (&json!("<synthetic>"), None));
+    assert!(model.reply_requests().is_empty());
+}
+
+#[test]
+fn what_a_prompt_mentions_is_read() {
+    let (place, model) = (Place::new(), model(Script::new().reply([text("Done.")])));
+    place.put("notes.txt", "remember the milk");
+    place.task(&model, ["sum up @notes.txt"]).run().well();
+    assert!(model.reply_requests()[0].body.to_string().contains("remember the milk"));
+}
+
+#[test]
 fn what_the_loop_did_is_told_to_those_who_ask() {
     let script = || {
         Script::new()

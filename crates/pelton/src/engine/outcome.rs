@@ -5,35 +5,62 @@ use std::time::Duration;
 use pelton_model::stream::Sender;
 
 use super::Engine;
+use super::input::Answered;
 use crate::account::Tally;
 use crate::event::{Event, Outcome};
+use crate::history::{Kind, Piece};
 use crate::turn::Terminal;
 use crate::turn::live::LastReply;
+
+/// How a submission ended, before it is put into words.
+pub(super) enum Ending {
+    /// The loop ended, or could not begin.
+    Loop(Terminal),
+    /// The model was not to be asked any more.
+    BeforeLoop(Terminal),
+    /// The prompt was answered without a model.
+    Local(Answered),
+}
 
 impl Engine {
     /// Turns the reason for the end into a result. An error the user must see is said first, in the assistant's
     /// role.
     pub(super) async fn outcome(
         &mut self,
-        terminal: Terminal,
+        ending: Ending,
         started_at: Duration,
         tally: Tally,
         last: LastReply,
         events: &Sender<Event>,
     ) -> Outcome {
         let refused = last.stop_reason == Some(pelton_wire::stop::StopReason::Refusal);
+        let (terminal, asked, local) = match ending {
+            Ending::Loop(terminal) => (terminal, true, None),
+            Ending::BeforeLoop(terminal) => (terminal, false, None),
+            Ending::Local(answered) => (Terminal::Completed, false, Some(answered)),
+        };
         let mut errors = Vec::new();
         let mut text = last.words().unwrap_or_default();
         let structured_output = self.structured.as_ref().and_then(|tool| tool.take());
         if let (Some(output), Terminal::Completed) = (&structured_output, terminal) {
             text = output.to_string();
         }
-        let unanswered = text.is_empty();
-        match terminal {
-            Terminal::Completed | Terminal::CompletedOverHooks if text.is_empty() => {
-                let why = if refused { "The model declined to answer." } else { "The model gave no answer." };
-                text = why.to_owned();
+        if let Some(answered) = &local {
+            text.clone_from(&answered.text);
+        }
+        let terminal = match terminal {
+            Terminal::Completed | Terminal::CompletedOverHooks
+                if asked && !refused && structured_output.is_none() && !self.is_answered(&text) =>
+            {
+                Terminal::NoAnswer
             }
+            terminal => terminal,
+        };
+        match terminal {
+            Terminal::Completed | Terminal::CompletedOverHooks if refused && text.is_empty() => {
+                text = "The model declined to answer.".to_owned();
+            }
+            Terminal::NoAnswer => errors.push("The model gave no answer".to_owned()),
             Terminal::Completed | Terminal::CompletedOverHooks => {}
             // What the hook said was told when it said it; the result has no words of its own.
             Terminal::StopHookPrevented | Terminal::HookStopped => text.clear(),
@@ -91,19 +118,22 @@ impl Engine {
             errors.push(error.to_string());
         }
         let is_error = match terminal {
-            Terminal::Completed | Terminal::CompletedOverHooks => refused || unanswered,
+            Terminal::Completed | Terminal::CompletedOverHooks => {
+                refused || local.is_some_and(|answered| answered.is_error)
+            }
             Terminal::StopHookPrevented | Terminal::HookStopped => false,
             _ => true,
         };
         Outcome {
             terminal,
+            asked,
             is_error,
             text,
             structured_output,
             errors,
             stop_reason: last.stop_reason,
             error: last.error,
-            num_turns: 1 + tally.user_messages,
+            num_turns: if asked { 1 + tally.user_messages } else { 0 },
             duration: self.options.world.monotonic().saturating_sub(started_at),
             duration_api: tally.duration_api,
             first_token_after: tally.first_token_after,
@@ -117,5 +147,12 @@ impl Engine {
             retries: tally.retries,
             tool_calls: tally.tool_calls,
         }
+    }
+
+    /// S10: whether the last thing said really is an answer.
+    fn is_answered(&self, text: &str) -> bool {
+        let last = self.session.history.last().map(|entry| &entry.kind);
+        let speaks = matches!(last, Some(Kind::Assistant { piece: Piece::Text | Piece::Thinking, .. }));
+        speaks && !text.is_empty()
     }
 }

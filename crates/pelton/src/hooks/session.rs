@@ -97,6 +97,33 @@ impl SessionHooks {
         self.fire(HookEvent::UserPromptSubmit, &self.base.cwd, event).await
     }
 
+    /// A command the user typed is about to become a prompt.
+    pub async fn expansion(&self, command: &str, arguments: &str, prompt: &str) -> Option<Fired> {
+        let event = HookEvent::UserPromptExpansion;
+        let fields = || {
+            let fields = [
+                ("expansion_type", "slash_command"),
+                ("command_name", command),
+                ("command_args", arguments),
+                ("prompt", prompt),
+            ];
+            fields.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect()
+        };
+        self.fire(event, &self.base.cwd, || EventInput::Other { event, fields: fields() }).await
+    }
+
+    /// The session begins; `source` says how.
+    pub async fn session_start(&self, source: &str, model: &str) -> Option<Fired> {
+        let event = || EventInput::SessionStart { source: source.to_owned(), model: Some(model.to_owned()) };
+        self.fire(HookEvent::SessionStart, &self.base.cwd, event).await
+    }
+
+    /// The session ends.
+    pub async fn session_end(&self, reason: &str) -> Option<Fired> {
+        let event = || EventInput::SessionEnd { reason: reason.to_owned() };
+        self.fire(HookEvent::SessionEnd, &self.base.cwd, event).await
+    }
+
     /// The submission is about to end.
     pub async fn stop(
         &self,

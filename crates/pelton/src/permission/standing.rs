@@ -25,6 +25,8 @@ struct Standing {
     mode: Mode,
     /// What updates brought, in the order they came.
     added: Vec<(Destination, Behavior, Rule)>,
+    /// What may run in the submission that runs now.
+    lent: Vec<Rule>,
     /// All of it together.
     gate: Arc<Gate>,
 }
@@ -47,8 +49,17 @@ impl Permissions {
         home: Option<PathBuf>,
     ) -> Self {
         let gate = Arc::new(Gate::new(Arc::default(), mode, &[], None));
-        let mut standing =
-            Standing { rules, start, directories, home, own: Vec::new(), mode, added: Vec::new(), gate };
+        let mut standing = Standing {
+            rules,
+            start,
+            directories,
+            home,
+            own: Vec::new(),
+            mode,
+            added: Vec::new(),
+            lent: Vec::new(),
+            gate,
+        };
         standing.build();
         Self(Arc::new(Mutex::new(standing)))
     }
@@ -88,8 +99,33 @@ impl Permissions {
         self.with(|standing| standing.apply(update))
     }
 
+    /// Lets calls run that these rules match, until what is returned is dropped.
+    pub(crate) fn lend(&self, allowed: Vec<Rule>) -> Lent {
+        self.set_lent(allowed);
+        Lent(self.clone())
+    }
+
+    fn set_lent(&self, allowed: Vec<Rule>) {
+        self.with(|standing| {
+            if standing.lent != allowed {
+                standing.lent = allowed;
+                standing.build();
+            }
+        });
+    }
+
     fn with<T>(&self, use_it: impl FnOnce(&mut Standing) -> T) -> T {
         use_it(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Permissions for a while: until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Lent(Permissions);
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        self.0.set_lent(Vec::new());
     }
 }
 
@@ -156,6 +192,7 @@ impl Standing {
             }
             .push(rule.clone());
         }
+        rules.allow.extend(self.lent.iter().cloned());
         rules
     }
 

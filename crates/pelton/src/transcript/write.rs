@@ -162,7 +162,7 @@ impl Transcript {
             line.field("type", "assistant")
                 .raw("message", &message)
                 .field("isApiErrorMessage", true)
-                .field("error", synthetic.error)
+                .field_if("error", synthetic.error)
         })
     }
 
@@ -173,6 +173,26 @@ impl Transcript {
             .field("kind", kind)
             .field("reason", reason)
             .field("turn", turn)
+            .field("sessionId", self.facts.session_id)
+            .field("timestamp", format!("{at:.3}"));
+        self.append(&mut self.tail(), line.finish_line())
+    }
+
+    /// Notes what a slash command answered. Beside the conversation.
+    pub fn command(
+        &self,
+        name: &str,
+        arguments: &str,
+        output: &str,
+        at: Timestamp,
+    ) -> Result<(), TranscriptError> {
+        let content = format!(
+            "<command-name>/{name}</command-name>\n<command-args>{arguments}</command-args>\n\
+             <local-command-stdout>{output}</local-command-stdout>"
+        );
+        let line = Line::new("system")
+            .field("subtype", "local_command")
+            .field("content", content)
             .field("sessionId", self.facts.session_id)
             .field("timestamp", format!("{at:.3}"));
         self.append(&mut self.tail(), line.finish_line())

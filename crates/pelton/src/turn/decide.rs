@@ -215,6 +215,8 @@ pub enum Terminal {
     Completed,
     /// X1 against the will of the stop hooks, whose bound was reached.
     CompletedOverHooks,
+    /// The model ended without an answer, and a nudge did not help.
+    NoAnswer,
     /// X2: interrupted while the model answered, or was about to be asked.
     AbortedStreaming,
     /// X3: interrupted while tools or hooks ran.
@@ -439,7 +441,7 @@ pub fn decide(memory: &Memory, limits: &Limits, gauges: Gauges, seen: Seen) -> N
         Seen::Reply(Reply::Paused) if memory.pauses < limits.pauses_max => Continue(Transition::PauseTurn),
         Seen::Reply(Reply::Paused) => Stop(Terminal::Completed),
         Seen::Reply(Reply::Empty) if !memory.nudged => Continue(Transition::EmptyReplyNudge),
-        Seen::Reply(Reply::Empty) => Stop(Terminal::Completed),
+        Seen::Reply(Reply::Empty) => Stop(Terminal::NoAnswer),
         Seen::Reply(Reply::Fallback) if memory.fallbacks < limits.fallbacks_max => {
             Continue(Transition::FallbackRetry)
         }
@@ -581,9 +583,10 @@ impl Transition {
 
 impl Terminal {
     /// Every reason to stop.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Completed,
         Self::CompletedOverHooks,
+        Self::NoAnswer,
         Self::AbortedStreaming,
         Self::AbortedToolExecution,
         Self::MaxTurns,
@@ -611,7 +614,7 @@ impl Terminal {
             Self::PromptTooLong => "prompt_too_long",
             Self::ImageError => "image_error",
             Self::ModelError => "api_error",
-            Self::ModelUnreachable | Self::Repetitive => "model_error",
+            Self::ModelUnreachable | Self::NoAnswer | Self::Repetitive => "model_error",
             Self::MalformedToolUse => "malformed_tool_use_exhausted",
             Self::BlockingLimit => "blocking_limit",
             Self::StopHookPrevented => "stop_hook_prevented",

@@ -156,7 +156,7 @@ fn each_reason_to_go_on_has_its_bound() {
     check(limits, Reply::Fallback, &[], "fallback_retry fallback_retry → ModelError");
     // T9, T10, T11
     check(limits, Reply::Paused, &[], "pause_turn pause_turn → Completed");
-    check(limits, Reply::Empty, &[], "empty_reply_nudge → Completed");
+    check(limits, Reply::Empty, &[], "empty_reply_nudge → NoAnswer");
     check(limits, thinking, &[], "request_repair → ModelError");
     check(limits, image, &[Seen::Compacted(Compaction::NoSmaller)], "request_repair → ImageError");
     check(
@@ -414,7 +414,7 @@ fn the_graph_in_the_docs_is_drawn_from_the_code() {
 #[test]
 fn names_are_those_of_the_wire() {
     let names: Vec<&str> = Terminal::ALL.iter().map(|terminal| terminal.name()).collect();
-    expect!["completed completed aborted_streaming aborted_tools max_turns prompt_too_long image_error api_error model_error malformed_tool_use_exhausted model_error blocking_limit stop_hook_prevented hook_stopped budget_exhausted structured_output_retry_exhausted turn_setup_failed"]
+    expect!["completed completed model_error aborted_streaming aborted_tools max_turns prompt_too_long image_error api_error model_error malformed_tool_use_exhausted model_error blocking_limit stop_hook_prevented hook_stopped budget_exhausted structured_output_retry_exhausted turn_setup_failed"]
     .assert_eq(&names.join(" "));
 }
 

@@ -12,6 +12,7 @@ mod endings; // why it ends
 mod examples; // the programs users start from
 mod hooks; // other people's programs around tools and at the end
 mod host; // what it asks of the program around it
+mod input; // commands, mentions, pictures and hooks on the way to the model
 mod interrupts; // stopping in the middle
 mod ladders; // errors the loop climbs out of
 mod large; // results too long to be told

@@ -96,6 +96,7 @@ async fn loop_Z4_loop_E24_the_states_of_a_submission_are_seen_in_order() {
     assert_eq!(
         phases,
         [
+            "SYSTEM_PROMPT_CONSTRUCTION",
             "PROCESS_USER_INPUT",
             "COMPACT_CHECK",
             "STREAMING",

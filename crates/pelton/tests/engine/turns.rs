@@ -153,12 +153,14 @@ async fn loop_T10_an_empty_answer_is_nudged_once() {
 }
 
 #[tokio::test]
-async fn pit_L14_an_answer_that_stays_empty_is_an_error_that_says_so() {
+async fn pit_L14_loop_S10_an_answer_that_stays_empty_is_an_error_that_says_so() {
     let stage = Stage::new(Script::new().step(Step::reply([]).times(2)).reply([text("Here I am.")])).await;
     let mut engine = stage.engine();
     let told = run(&mut engine, "Hello?").await;
-    assert!(told.outcome().is_error);
-    assert!(told.outcome().text.contains("no answer"), "{:#?}", told.outcome());
+    let outcome = told.outcome();
+    assert_eq!((outcome.terminal, outcome.is_error), (Terminal::NoAnswer, true));
+    assert_eq!(outcome.errors, ["The model gave no answer"], "{outcome:#?}");
+    assert!(outcome.text.is_empty());
     run(&mut engine, "Hello again?").await.assert_completed();
     stage.assert_all_played();
 }

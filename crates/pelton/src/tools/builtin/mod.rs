@@ -18,6 +18,11 @@ pub fn all() -> Vec<Arc<dyn Tool>> {
     vec![bash::tool(), edit::tool(), glob::tool(), grep::tool(), read::tool(), write::tool()]
 }
 
+/// Read alone, for what a prompt mentions.
+pub(crate) fn reader() -> Arc<dyn Tool> {
+    read::tool()
+}
+
 /// What a call answers that the user stopped.
 const INTERRUPTED: &str = "Interrupted by the user before it was done.";
 

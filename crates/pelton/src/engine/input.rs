@@ -1,0 +1,276 @@
+//! From what was typed to what the model is told: hooks, commands, mentions. Nothing is recorded before it is clear
+//! that the model will be asked; then all of it is, and it is on the disk before the model hears of it.
+
+mod mentions; // @path: files and directories as the model would read them
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pelton_model::catalogue;
+use pelton_wire::content::{Block, ImageSource};
+use tokio_util::sync::CancellationToken;
+
+use self::mentions::{Attached, attachments};
+use super::{Engine, Prompt, PromptBlock};
+use crate::command::{Called, Command, CommandCx};
+use crate::context::{Surroundings, git_branch, reminder};
+use crate::event::{Event, Synthetic};
+use crate::history::{Entry, Kind};
+use crate::hooks::{Fired, SessionHooks};
+use crate::permission::Rule;
+use crate::session::{content, fresh_id};
+use crate::status::Phase;
+use crate::tools::ResultBlock;
+use crate::tools::offer::Callable;
+use crate::transcript::TranscriptError;
+
+/// What comes of a prompt.
+pub(super) enum Taken {
+    /// The model is asked.
+    Ask(Order),
+    /// It is not: this is the answer.
+    Local(Answered),
+    /// A hook said: do not continue.
+    Stopped,
+    /// The user interrupted.
+    Interrupted,
+}
+
+/// What the model is asked, and how.
+pub(super) struct Order {
+    pub prompt: Arc<Entry>,
+    pub choices: Choices,
+}
+
+/// What holds for one submission only.
+#[derive(Debug, Default)]
+pub(super) struct Choices {
+    pub model: Option<String>,
+    pub allowed: Vec<Rule>,
+}
+
+/// An answer without a model.
+pub(super) struct Answered {
+    pub text: String,
+    pub is_error: bool,
+}
+
+/// What is said around a prompt.
+#[derive(Default)]
+struct Around {
+    /// Words of hooks.
+    contexts: Vec<String>,
+    attached: Vec<Attached>,
+}
+
+impl Engine {
+    /// Works off what was submitted. What there is to tell is told behind the submission's first event.
+    pub(super) async fn take_in(
+        &mut self,
+        mut prompt: Prompt,
+        cancel: &CancellationToken,
+        told: &mut Vec<Event>,
+    ) -> Result<Taken, TranscriptError> {
+        self.board.enter(Phase::SystemPromptConstruction);
+        let hooks = self.session_hooks(cancel);
+        // Side by side; what reads memory files will stand here too.
+        let cwd = self.options.cwd.clone();
+        let branch = tokio::task::spawn_blocking(move || git_branch(&cwd));
+        let (branch, ()) = tokio::join!(branch, self.begin_session(&hooks, told));
+        self.renew_prefix();
+
+        self.board.enter(Phase::ProcessUserInput);
+        let mut around = Around::default();
+        let fired = hooks.prompt(&prompt.words()).await;
+        if let Some(taken) = heard(fired, cancel, &mut around.contexts, told) {
+            return Ok(taken);
+        }
+        let mut choices = Choices::default();
+        if let Some(taken) =
+            self.expand_command(&mut prompt, &hooks, cancel, &mut choices, &mut around, told).await
+        {
+            return Ok(taken);
+        }
+        if !prompt.verbatim {
+            let cx = self.tool_cx(cancel.child_token());
+            let (gate, home) = (self.permissions.gate(), self.options.home.as_deref());
+            around.attached = attachments(&prompt.words(), &gate, home, &cx).await;
+        }
+        if cancel.is_cancelled() {
+            return Ok(Taken::Interrupted);
+        }
+        let prompt = self.record_input(&prompt, around, branch.ok().flatten()).await?;
+        Ok(Taken::Ask(Order { prompt, choices }))
+    }
+
+    /// Everything the prompt produced is on the disk before the model is asked: a killed process resumes from it.
+    async fn record_input(
+        &mut self,
+        prompt: &Prompt,
+        around: Around,
+        branch: Option<String>,
+    ) -> Result<Arc<Entry>, TranscriptError> {
+        self.session.open(&self.options, branch.clone())?;
+        let news = self.offer.news(Callable::Now);
+        if self.session.history.entries().is_empty() {
+            let roots = self.permissions.roots();
+            let now = self.options.world.now();
+            let text = Surroundings { roots: &roots, git_branch: branch.as_deref(), now }.text();
+            self.session.record_prompt(&text, true)?;
+            // What servers have from the beginning is no news.
+        } else if let Some(news) = news {
+            self.session.record_prompt(&reminder(&[news]), true)?;
+        }
+        let mut contexts = std::mem::take(&mut self.start_contexts);
+        contexts.extend(around.contexts);
+        if !contexts.is_empty() {
+            self.session.record_prompt(&reminder(&contexts), true)?;
+        }
+        for attached in &around.attached {
+            self.session.record(Kind::Prompt { meta: true }, attached.json(), None)?;
+        }
+        let kind = Kind::Prompt { meta: false };
+        let entry = match prompt.id {
+            Some(id) => self.session.record_as(id, kind, prompt.json(), None)?,
+            None => self.session.record(kind, prompt.json(), None)?,
+        };
+        self.session.sync().await?;
+        Ok(entry)
+    }
+
+    /// The hooks of the session's start, once in the engine's life. Their words wait for the first prompt that is
+    /// recorded.
+    async fn begin_session(&mut self, hooks: &SessionHooks, told: &mut Vec<Event>) {
+        if std::mem::replace(&mut self.has_begun, true) {
+            return;
+        }
+        let source = if self.options.resume.is_some() { "resume" } else { "startup" };
+        let Some(fired) = hooks.session_start(source, &self.options.model).await else { return };
+        self.start_contexts = fired.verdict.contexts.clone();
+        tell(fired, told);
+    }
+
+    /// A command takes the prompt's place, or answers it. `None` if the model is to be asked.
+    async fn expand_command(
+        &self,
+        prompt: &mut Prompt,
+        hooks: &SessionHooks,
+        cancel: &CancellationToken,
+        choices: &mut Choices,
+        around: &mut Around,
+        told: &mut Vec<Event>,
+    ) -> Option<Taken> {
+        let called = Called::in_text(prompt.first_words().filter(|_| !prompt.verbatim)?)?;
+        let Some(command) = self.command(called.name) else {
+            if !called.is_plain() {
+                return None;
+            }
+            let text = format!("Unknown command: /{}", called.name);
+            told.push(self.synthetic(text.clone()));
+            return Some(Taken::Local(Answered { text, is_error: true }));
+        };
+        let fired = hooks.expansion(called.name, called.arguments, &prompt.words()).await;
+        if let Some(taken) = heard(fired, cancel, &mut around.contexts, told) {
+            return Some(taken);
+        }
+        let cx = CommandCx { cwd: &self.cwd, cancel };
+        let expanded = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Some(Taken::Interrupted),
+            expanded = command.expand(called.arguments, &cx) => expanded,
+        };
+        let expansion = match expanded {
+            Ok(expansion) => expansion,
+            Err(error) => {
+                let text = format!("/{}: {error}", called.name);
+                told.push(self.synthetic(text.clone()));
+                return Some(Taken::Local(Answered { text, is_error: true }));
+            }
+        };
+        let model = expansion.model.map(|model| catalogue::resolve(&model));
+        if let Some(model) = model.as_ref().filter(|model| !self.can_pay(model)) {
+            let text = format!(
+                "/{} asks for {model}, whose price is not known, so the budget cannot be kept.",
+                called.name
+            );
+            told.push(self.synthetic(text.clone()));
+            return Some(Taken::Local(Answered { text, is_error: true }));
+        }
+        if let Some(output) = &expansion.output {
+            self.session.note_command(called.name, called.arguments, output);
+            told.push(Event::CommandOutput { content: output.clone() });
+        }
+        let Some(body) = expansion.prompt.filter(|body| !body.trim().is_empty()) else {
+            return Some(Taken::Local(Answered {
+                text: expansion.output.unwrap_or_default(),
+                is_error: false,
+            }));
+        };
+        *choices = Choices { model, allowed: expansion.allowed_tools };
+        let typed = format!(
+            "<command-name>/{}</command-name>\n<command-args>{}</command-args>",
+            called.name, called.arguments
+        );
+        prompt.blocks.splice(..1, [PromptBlock::Text(typed), PromptBlock::Text(body)]);
+        None
+    }
+
+    fn command(&self, name: &str) -> Option<&dyn Command> {
+        self.options.commands.iter().map(AsRef::as_ref).find(|command| command.spec().name == name)
+    }
+
+    /// Words in the assistant's role that no model said. They are not part of the conversation.
+    fn synthetic(&self, text: String) -> Event {
+        let json = content(&[Block::Text { text: &text }]);
+        Event::Synthetic(Synthetic { id: fresh_id(self.options.world.as_ref()), text, error: None, json })
+    }
+}
+
+/// What hooks said about a prompt: their words, or the end of it.
+fn heard(
+    fired: Option<Fired>,
+    cancel: &CancellationToken,
+    contexts: &mut Vec<String>,
+    told: &mut Vec<Event>,
+) -> Option<Taken> {
+    let mut fired = fired?;
+    let stop = fired.verdict.stop.take();
+    let block = fired.verdict.block.take();
+    contexts.append(&mut fired.verdict.contexts);
+    tell(fired, told);
+    if cancel.is_cancelled() {
+        return Some(Taken::Interrupted);
+    }
+    let content = stop.as_ref().or(block.as_ref())?.clone();
+    told.push(Event::Informational { content, prevents_continuation: true });
+    Some(match (stop, block) {
+        (None, Some(text)) => Taken::Local(Answered { text, is_error: false }),
+        _ => Taken::Stopped,
+    })
+}
+
+fn tell(fired: Fired, told: &mut Vec<Event>) {
+    told.extend(fired.runs.into_iter().map(|run| Event::Hook(Arc::new(run))));
+    let messages = fired.verdict.messages.into_iter();
+    told.extend(messages.map(|content| Event::Informational { content, prevents_continuation: false }));
+}
+
+impl Attached {
+    /// What the model reads.
+    fn json(&self) -> Bytes {
+        let mut words = vec![format!("The user mentioned @{}. This is what is there:", self.mention)];
+        words.extend(self.shown.iter().filter_map(|block| match block {
+            ResultBlock::Text(text) => Some(text.clone()),
+            ResultBlock::Image { .. } => None,
+        }));
+        let words = reminder(&words);
+        let mut blocks = vec![Block::Text { text: &words }];
+        blocks.extend(self.shown.iter().filter_map(|block| match block {
+            ResultBlock::Image { media_type, base64 } => {
+                Some(Block::Image { source: ImageSource::Base64 { media_type, data: base64 } })
+            }
+            ResultBlock::Text(_) => None,
+        }));
+        content(&blocks)
+    }
+}

@@ -1,0 +1,133 @@
+//! `@path` in a prompt: the file is shown to the model as Read shows it, a directory as a list. Nothing is attached
+//! that a rule keeps from being read, and a word that leads nowhere is left as it is typed.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use crate::limits::{DIRECTORY_NAMES_LISTED_MAX, MENTIONS_MAX};
+use crate::permission::{Access, Gate, HookSays, Verdict};
+use crate::tools::{ResultBlock, ToolCx, builtin};
+
+/// What a mention led to.
+pub(super) struct Attached {
+    /// The path as the user wrote it.
+    pub mention: String,
+    pub shown: Vec<ResultBlock>,
+}
+
+/// Everything a text mentions that is there and may be read, each once.
+pub(super) async fn attachments(text: &str, gate: &Gate, home: Option<&Path>, cx: &ToolCx) -> Vec<Attached> {
+    let mut found: Vec<(PathBuf, Attached)> = Vec::new();
+    for mention in mentions(text) {
+        if found.len() >= MENTIONS_MAX || cx.cancel.is_cancelled() {
+            break;
+        }
+        for name in spellings(mention) {
+            let path = absolute(name, home, cx);
+            if found.iter().any(|(known, _)| *known == path) {
+                break;
+            }
+            if let Some(shown) = attach(&path, gate, cx).await {
+                found.push((path, Attached { mention: name.to_owned(), shown }));
+                break;
+            }
+        }
+    }
+    found.into_iter().map(|(_, attached)| attached).collect()
+}
+
+async fn attach(path: &Path, gate: &Gate, cx: &ToolCx) -> Option<Vec<ResultBlock>> {
+    let about = tokio::fs::metadata(path).await.ok()?;
+    // The user asked for it, so nobody need be asked; what rules deny or want to be asked about stays out.
+    let access = Access::Read(path.to_path_buf());
+    if gate.judge("Read", &access, &cx.cwd, HookSays::Vouches) != Verdict::Allow {
+        return None;
+    }
+    if about.is_dir() {
+        return list(path, cx).await.map(|list| vec![ResultBlock::Text(list)]);
+    }
+    let output = builtin::reader().run(json!({"file_path": path}), cx).await;
+    (!output.is_error).then_some(output.content)
+}
+
+async fn list(path: &Path, cx: &ToolCx) -> Option<String> {
+    let mut entries = tokio::fs::read_dir(path).await.ok()?;
+    let mut names = Vec::new();
+    let mut more = false;
+    while let Ok(Some(entry)) = entries.next_entry().await {
+        let (given, is_dir) = (entry.path(), entry.file_type().await.is_ok_and(|kind| kind.is_dir()));
+        let real = tokio::fs::canonicalize(&given).await.unwrap_or_else(|_| given.clone());
+        if !cx.readable.allows(&given, &real) {
+            continue;
+        }
+        if names.len() == DIRECTORY_NAMES_LISTED_MAX {
+            more = true;
+            break;
+        }
+        let slash = if is_dir { "/" } else { "" };
+        names.push(format!("{}{slash}", entry.file_name().to_string_lossy()));
+    }
+    names.sort();
+    if names.is_empty() {
+        return Some("(an empty directory)".to_owned());
+    }
+    let end = if more { "\n(and more: Glob lists the rest)" } else { "" };
+    Some(names.join("\n") + end)
+}
+
+/// What stands behind an `@` at the beginning of a word: up to the next blank, or all between quotes.
+fn mentions(text: &str) -> impl Iterator<Item = &str> {
+    text.match_indices('@').filter_map(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        if before.is_some_and(|c| !c.is_whitespace() && !matches!(c, '(' | '[' | '"' | '\'' | '`')) {
+            return None;
+        }
+        let rest = &text[at + 1..];
+        let mention = match rest.strip_prefix('"') {
+            Some(quoted) => quoted.split_once('"').map(|(inside, _)| inside),
+            None => rest.split(char::is_whitespace).next(),
+        };
+        mention.filter(|mention| !mention.is_empty())
+    })
+}
+
+/// The mention, then without the punctuation behind it that may be the sentence's.
+fn spellings(mention: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(mention), |name| {
+        let shorter = name.strip_suffix(['.', ',', ';', ':', '!', '?', ')', ']', '"', '\'', '`'])?;
+        (!shorter.is_empty()).then_some(shorter)
+    })
+}
+
+fn absolute(name: &str, home: Option<&Path>, cx: &ToolCx) -> PathBuf {
+    match (name.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => cx.absolute(Path::new(name)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mentions_begin_words_and_end_at_blanks_or_quotes() {
+        let check = |text: &str, expected: &[&str]| {
+            assert_eq!(mentions(text).collect::<Vec<_>>(), expected, "{text:?}");
+        };
+        check("look at @src/a.rs and @b", &["src/a.rs", "b"]);
+        check("@a", &["a"]);
+        check("write to me@example.org", &[]);
+        check("(see @a.rs), `@b.rs`", &["a.rs),", "b.rs`"]);
+        check("@\"with blanks.txt\" and @\"never closed", &["with blanks.txt"]);
+        check("@ nothing @", &[]);
+        check("zwei\n@größe.txt", &["größe.txt"]);
+    }
+
+    #[test]
+    fn punctuation_behind_a_mention_may_be_the_sentences() {
+        assert_eq!(spellings("a.rs),").collect::<Vec<_>>(), ["a.rs),", "a.rs)", "a.rs"]);
+        assert_eq!(spellings("...").collect::<Vec<_>>(), ["...", "..", "."]);
+    }
+}
