@@ -44,11 +44,13 @@ fn command(
 }
 
 fn outputs(told: &Told) -> Vec<&str> {
-    let output = |event| match event {
-        &Event::CommandOutput { ref content } => Some(content.as_str()),
-        _ => None,
-    };
-    told.0.iter().filter_map(output).collect()
+    let mut outputs = Vec::new();
+    for event in &told.0 {
+        if let Event::CommandOutput { content } = event {
+            outputs.push(content.as_str());
+        }
+    }
+    outputs
 }
 
 /// The texts of the last message of a request.
