@@ -197,3 +197,12 @@ test("tokens are counted and models are listed", async (t) => {
   const error = await failure(client.messages.create({ ...ask(), model: "no-such-model" }));
   assert.ok(error instanceof Anthropic.NotFoundError, String(error));
 });
+
+test("a request for no tokens warms the cache", async (t) => {
+  const client = await scripted(t, [{ reply: [{ text: "One." }] }]);
+  const system = [{ type: "text", text: "Rules. ".repeat(3000), cache_control: { type: "ephemeral" } }];
+  const warmed = await client.messages.create({ ...ask({ system }), max_tokens: 0 });
+  assert.deepEqual([warmed.content, warmed.stop_reason, warmed.usage.output_tokens], [[], "max_tokens", 0]);
+  const asked = await client.messages.create(ask({ system }));
+  assert.equal(asked.usage.cache_read_input_tokens, warmed.usage.cache_creation_input_tokens);
+});

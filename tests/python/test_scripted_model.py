@@ -233,3 +233,24 @@ def test_the_prompt_cache_is_written_then_read(client):
     assert first.cache_creation_input_tokens > 0 and first.cache_read_input_tokens == 0
     assert second.cache_read_input_tokens == first.cache_creation_input_tokens
     assert second.cache_creation_input_tokens == 0
+
+
+def test_a_request_for_no_tokens_warms_the_cache(client):
+    model = client({"reply": [{"text": "One."}]})
+    system = [{"type": "text", "text": "Rules. " * 3000, "cache_control": {"type": "ephemeral"}}]
+    warmed = model.messages.create(**{**ask(system=system), "max_tokens": 0})
+    assert (warmed.content, warmed.stop_reason, warmed.usage.output_tokens) == ([], "max_tokens", 0)
+    asked = model.messages.create(**ask(system=system))
+    assert asked.content[0].text == "One."
+    assert asked.usage.cache_read_input_tokens == warmed.usage.cache_creation_input_tokens > 0
+
+
+def test_an_image_with_too_many_bytes_is_refused_in_the_words_of_the_api(client):
+    model = client()
+    source = {"type": "base64", "media_type": "image/png", "data": "A" * (5 * 1024 * 1024 + 4)}
+    content = [{"type": "text", "text": "Look."}, {"type": "image", "source": source}]
+    with pytest.raises(anthropic.BadRequestError) as caught:
+        model.messages.create(**{**ask(), "messages": [{"role": "user", "content": content}]})
+    assert caught.value.body["error"]["message"] == (
+        "messages.0.content.1.image.source.base64: image exceeds 5 MB maximum: 5242884 bytes > 5242880 bytes"
+    )

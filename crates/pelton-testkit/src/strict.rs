@@ -7,7 +7,8 @@
 //! two faults of one request are reported. A few are not, because no quote was found; clients should not match on them:
 //!
 //! - `max_tokens: 0` together with something that shapes an answer
-//! - both credentials at once, and a body that is JSON but no object
+//! - both credentials at once, a body that is JSON but no object, an encoding that is not known
+//! - the lists of expected tags: which the API names, and in which order, changes with every new block or tool
 //! - `between_tools` at the two highest efforts, which follows the wording for `disabled`
 //! - a document of the assistant and cited text of the user, refused since version 2026-10-21
 //! - an image without data, which follows the wording for a PDF without data

@@ -271,6 +271,18 @@ async fn usage_is_counted_and_can_be_said() {
 }
 
 #[tokio::test]
+async fn the_usage_says_how_fast_and_where_it_ran() {
+    let model = Script::new().reply([text("ok")]).start().await.unwrap();
+    let mut request = ask("hi");
+    request["model"] = json!("claude-opus-5-5");
+    request["speed"] = json!("fast");
+    request["inference_geo"] = json!("us");
+    let usage = post(&model, &request).await.data()[0]["message"]["usage"].clone();
+    assert_eq!((&usage["speed"], &usage["inference_geo"]), (&json!("fast"), &json!("us")));
+    model.assert_clean();
+}
+
+#[tokio::test]
 async fn the_prompt_cache_shows_in_the_usage() {
     let model = Script::new().step(Step::reply([text("ok")]).always()).start().await.unwrap();
     let mut request = ask("hi");

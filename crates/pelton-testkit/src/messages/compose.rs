@@ -43,7 +43,7 @@ pub(crate) fn compose(reply: &Reply, scene: &Scene<'_>, dice: &mut Dice) -> Comp
     let Composer { cues: body, content, error, .. } = composer;
 
     let output = tokens::count_blocks(scene.model, &content).max(1);
-    let usage = usage(scene.counted, output, &reply.usage);
+    let usage = usage(scene, output, &reply.usage);
     let mut opening = json!({
         "id": message_id, "type": "message", "role": "assistant", "model": scene.model, "content": [],
         "stop_reason": null, "stop_sequence": null, "usage": usage,
@@ -216,7 +216,8 @@ fn ping() -> Cue {
 }
 
 /// The counted usage, with the script's figures in place of the counted ones.
-fn usage(counted: CacheUsage, output_tokens: u64, said: &Map<String, Value>) -> Value {
+fn usage(scene: &Scene<'_>, output_tokens: u64, said: &Map<String, Value>) -> Value {
+    let Scene { request, counted, .. } = scene;
     let mut usage = json!({
         "input_tokens": counted.input_tokens,
         "cache_creation_input_tokens": counted.write_5m + counted.write_1h,
@@ -228,6 +229,12 @@ fn usage(counted: CacheUsage, output_tokens: u64, said: &Map<String, Value>) -> 
         "output_tokens": output_tokens,
         "service_tier": "standard",
     });
+    // What was asked for is what was used: here nothing is ever short.
+    for setting in ["speed", "inference_geo"] {
+        if let Some(asked) = request[setting].as_str() {
+            usage[setting] = json!(asked);
+        }
+    }
     // A total without its parts would contradict the counted parts.
     if let Some(total) = said.get("cache_creation_input_tokens") {
         usage["cache_creation"] = json!({"ephemeral_5m_input_tokens": total, "ephemeral_1h_input_tokens": 0});
