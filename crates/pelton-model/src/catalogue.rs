@@ -36,6 +36,11 @@ impl Caps {
     pub fn effort(&self, asked: Effort) -> Option<Effort> {
         self.efforts.iter().copied().rev().find(|level| *level <= asked).or(self.efforts.first().copied())
     }
+
+    /// How many images and pages of documents one request may hold.
+    pub fn media_max(&self) -> usize {
+        if self.window > SMALL_WINDOW_TOKENS { MEDIA_MAX } else { MEDIA_SMALL_WINDOW_MAX }
+    }
 }
 
 /// The kinds of thinking a model accepts.
@@ -90,6 +95,11 @@ pub struct Rates {
     pub cache_read: f64,
 }
 
+/// The window up to which a request may hold fewer images, in tokens.
+const SMALL_WINDOW_TOKENS: u64 = 200_000;
+/// Images and pages of documents a request may hold, at that window and above it.
+const MEDIA_SMALL_WINDOW_MAX: usize = 100;
+const MEDIA_MAX: usize = 600;
 /// US dollars for one web search by the server.
 const WEB_SEARCH_USD: f64 = 0.01;
 /// What every price is multiplied by in fast mode.

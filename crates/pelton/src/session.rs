@@ -10,7 +10,7 @@ use pelton_wire::content::Block;
 use uuid::Uuid;
 
 use crate::event::Synthetic;
-use crate::history::{Entry, EntryId, History, Kind};
+use crate::history::{Entry, EntryId, History, Kind, MediaLeftOut};
 use crate::options::{Options, Sessions};
 use crate::tools::{Output, ResultBlock};
 use crate::transcript::{Facts, Transcript, TranscriptError, session_file};
@@ -34,6 +34,7 @@ impl Session {
             for entry in &resumed.conversation.entries {
                 history.push(Arc::clone(entry));
             }
+            history.view_mut().leave_out_media_of(&resumed.conversation.media_left_out);
             if resumed.conversation.reshaped {
                 history.view_mut().leave_out_thinking();
             }
@@ -147,6 +148,16 @@ impl Session {
     pub fn note_command(&self, name: &str, arguments: &str, output: &str) {
         if let Some(transcript) = &self.transcript {
             let _ = transcript.command(name, arguments, output, self.world.now());
+        }
+    }
+
+    /// Notes which images and documents are not sent any more, so that they are not after a restart either. Like any
+    /// note, it is no reason to stop.
+    pub fn note_media_left_out(&self, left_out: &MediaLeftOut) {
+        if let Some(transcript) = &self.transcript
+            && !left_out.places.is_empty()
+        {
+            let _ = transcript.media_left_out(&left_out.places, self.world.now());
         }
     }
 

@@ -30,6 +30,7 @@ const PURE: &[(&str, &str)] = &[
     ("pelton", "compact::plan"),
     ("pelton", "permission::rules"),
     ("pelton", "limits"),
+    ("pelton", "media::look"),
 ];
 
 /// Siblings of pure rooms that do the waiting.
@@ -49,8 +50,8 @@ const WAITING: &[&str] = &[
 const NOT_PURE: &[&str] =
     &["crate", "tokio", "tokio_util", "futures", "reqwest", "pelton_model", "std::fs", "std::net"];
 
-/// Numbers are no dependency: `limits` is a pure room itself.
-const ALWAYS_PURE: &[&str] = &["crate::limits"];
+/// Numbers are no dependency, nor is what an image says of itself: both are pure rooms themselves.
+const ALWAYS_PURE: &[&str] = &["crate::limits", "crate::media::look"];
 
 const WORKSHOPS: &[&str] = &["context", "compact", "tools", "permission", "hooks"];
 

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use pelton_wire::usage::Usage;
 use uuid::Uuid;
 
+use super::media;
 use super::tokens::estimate;
 
 /// Names an entry in the transcript and on the wire.
@@ -30,6 +31,8 @@ pub struct Entry {
     pub detail: Option<Bytes>,
     /// What it will cost of the context window, estimated.
     pub tokens: u32,
+    /// How many images and documents it holds.
+    pub media: usize,
 }
 
 /// What an entry is.
@@ -99,8 +102,12 @@ impl Entry {
         if !(json.starts_with(b"[{") && json.ends_with(b"}]")) {
             return Err(NotAContentArray);
         }
-        let tokens = estimate(&json);
-        Ok(Self { id, at, kind, json, detail: None, tokens })
+        let media = match kind {
+            Kind::Assistant { .. } => Vec::new(),
+            Kind::Prompt { .. } | Kind::ToolResult { .. } => media::find(&json),
+        };
+        let tokens = estimate(json.len(), &media);
+        Ok(Self { id, at, kind, json, detail: None, tokens, media: media.len() })
     }
 
     /// Adds the structured twin of a tool's result.

@@ -8,13 +8,14 @@ mod log; // all of it, in order
 mod view; // what the model sees: legal by construction
 pub mod result; // looking into the result of a call
 mod repair; // what stands in for a result that never came
+mod media; // images and documents in entries
 mod tokens; // estimates for what the model has not counted yet
 
 pub use entry::{CallId, Entry, EntryId, Kind, NotAContentArray, Origin, Piece};
 pub use log::History;
-pub use repair::{INTERRUPTED_RESULT, LEFT_OUT, MEDIA_LEFT_OUT, RESULT_FOLDED};
-pub use tokens::estimate;
-pub use view::{Pushed, Skipped, View};
+pub use media::{MEDIA_LEFT_OUT, MediaPlace};
+pub use repair::{INTERRUPTED_RESULT, LEFT_OUT, RESULT_FOLDED};
+pub use view::{MediaLeftOut, Pushed, Skipped, View};
 
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 use serde::Serialize;
-use serde_json::Value;
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -58,35 +57,4 @@ pub(super) fn folded(entry: &Entry) -> Option<Entry> {
     let json = Bytes::from(serde_json::to_vec(&block).ok()?);
     let smaller = Entry::new(entry.id, entry.at, entry.kind.clone(), json).ok()?;
     (smaller.tokens < entry.tokens).then(|| smaller.with_detail(entry.detail.clone()))
-}
-
-/// What the model reads in place of media that were left out.
-pub const MEDIA_LEFT_OUT: &str =
-    "[An image or document was left out here because it was too large to be sent.]";
-
-/// The same entry with notes in place of its media; `None` if it has none.
-pub(super) fn without_media(entry: &Entry) -> Option<Entry> {
-    let mut blocks: Vec<Value> = serde_json::from_slice(&entry.json).ok()?;
-    let mut found = false;
-    for block in &mut blocks {
-        let inner = block.get_mut("content").and_then(Value::as_array_mut);
-        for block in inner.into_iter().flatten() {
-            found |= replace_media(block);
-        }
-        found |= replace_media(block);
-    }
-    if !found {
-        return None;
-    }
-    let json = Bytes::from(serde_json::to_vec(&blocks).ok()?);
-    let smaller = Entry::new(entry.id, entry.at, entry.kind.clone(), json).ok()?;
-    Some(smaller.with_detail(entry.detail.clone()))
-}
-
-fn replace_media(block: &mut Value) -> bool {
-    let media = matches!(block.get("type").and_then(Value::as_str), Some("image" | "document"));
-    if media {
-        *block = serde_json::json!({"type": "text", "text": MEDIA_LEFT_OUT});
-    }
-    media
 }

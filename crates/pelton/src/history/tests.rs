@@ -311,22 +311,120 @@ fn a_single_round_cannot_be_made_smaller() {
     assert_eq!(View::default().leave_out_oldest(0), 0);
 }
 
-#[test]
-fn media_go_by_place_or_oldest_first() {
+/// A task with a picture, and a result with two.
+fn three_pictures() -> View {
     let mut view = View::default();
     view.push(entry(Kind::Prompt { meta: false }, &json!([{"type": "text", "text": "look"}, image()])));
+    view.push(thinks());
     view.push(calls("a"));
     let kind = Kind::ToolResult { call: "a".into(), is_error: false };
-    view.push(entry(kind, &json!([{"type": "tool_result", "tool_use_id": "a", "content": [image()]}])));
-    assert!(!view.leave_out_media_at(1, 0), "a call has none");
-    assert!(!view.leave_out_media_at(0, 7) && !view.leave_out_media_at(9, 0), "no such place");
-    assert!(view.leave_out_media_at(2, 0));
-    let messages = sent(&mut view);
-    assert_eq!(messages[2]["content"][0]["content"][0]["text"], MEDIA_LEFT_OUT);
-    assert_eq!(messages[0]["content"][1]["type"], "image");
-    assert!(view.leave_out_oldest_media(1) > 8_000);
-    assert_eq!(sent(&mut view)[0]["content"][1]["text"], MEDIA_LEFT_OUT);
-    assert_eq!(view.leave_out_oldest_media(1), 0);
+    let content = json!([image(), {"type": "text", "text": "and"}, image()]);
+    view.push(entry(kind, &json!([{"type": "tool_result", "tool_use_id": "a", "content": content}])));
+    view
+}
+
+/// Which of the three are there.
+fn pictures(view: &mut View) -> [bool; 3] {
+    let messages = sent(view);
+    let inside = &messages[2]["content"][0]["content"];
+    let blocks = [&messages[0]["content"][1], &inside[0], &inside[2]];
+    for block in blocks {
+        assert!(block["type"] == "image" || block["text"] == MEDIA_LEFT_OUT, "{block}");
+    }
+    blocks.map(|block| block["type"] == "image")
+}
+
+#[test]
+fn media_go_by_place() {
+    let mut view = three_pictures();
+    assert_eq!(view.media_count(), 3);
+    for nowhere in [(1, 0, None), (0, 7, None), (9, 0, None), (2, 0, Some(1))] {
+        let left_out = view.leave_out_media_at(nowhere.0, nowhere.1, nowhere.2);
+        assert_eq!((left_out.places.len(), left_out.bytes), (0, 0), "{nowhere:?}");
+    }
+    assert!(view.leave_out_media_at(2, 0, Some(2)).bytes > 9_000);
+    assert_eq!(pictures(&mut view), [true, true, false]);
+    assert_eq!(
+        view.leave_out_media_at(2, 0, None).places.len(),
+        1,
+        "without a place inside, all of the block"
+    );
+    assert_eq!((pictures(&mut view), view.media_count()), ([true, false, false], 1));
+}
+
+#[test]
+fn thinking_before_the_first_medium_that_goes_stays() {
+    let thoughts =
+        |view: &mut View| serde_json::to_string(&sent(view)).unwrap().matches("thinking\"").count();
+    let mut view = three_pictures();
+    let before = thoughts(&mut view);
+    view.leave_out_media_at(2, 0, None);
+    assert_eq!((thoughts(&mut view), before > 0), (before, true));
+    assert!(!view.answers_calls_made_without_thinking());
+    view.leave_out_media_at(0, 1, None);
+    assert_eq!(thoughts(&mut view), 0);
+    assert!(view.answers_calls_made_without_thinking());
+    view.push(prompt("something else"));
+    assert!(view.answers_calls_made_without_thinking(), "still in the message that answers");
+    view.push(says("well"));
+    view.push(prompt("something else"));
+    assert!(!view.answers_calls_made_without_thinking());
+}
+
+#[test]
+fn media_go_oldest_first_and_only_as_many_as_must() {
+    let left = |choose: &dyn Fn(&mut View)| {
+        let mut view = three_pictures();
+        choose(&mut view);
+        pictures(&mut view)
+    };
+    assert_eq!(left(&|view| drop(view.leave_out_oldest_media(1))), [false, true, true]);
+    assert_eq!(left(&|view| drop(view.leave_out_oldest_media(9_500))), [false, false, true]);
+    assert_eq!(left(&|view| drop(view.leave_out_oldest_media(usize::MAX))), [false, false, false]);
+    assert_eq!(left(&|view| drop(view.leave_out_media_beyond(2))), [false, true, true]);
+    assert_eq!(left(&|view| drop(view.leave_out_media_beyond(3))), [true, true, true]);
+    assert_eq!(left(&|view| drop(view.leave_out_media_beyond(0))), [false, false, false]);
+}
+
+#[test]
+fn what_was_left_out_can_be_left_out_again() {
+    let mut view = three_pictures();
+    let mut left_out = view.leave_out_oldest_media(1);
+    left_out.add(view.leave_out_media_at(2, 0, Some(0)));
+    let mut again = three_pictures();
+    assert_eq!(again.leave_out_media_of(&left_out.places), left_out);
+    assert_eq!((pictures(&mut again), sent(&mut again)), ([false, false, true], sent(&mut view)));
+    assert_eq!(again.leave_out_media_of(&left_out.places).bytes, 0);
+    let lines = serde_json::to_string(&left_out.places).unwrap();
+    assert_eq!(serde_json::from_str::<Vec<MediaPlace>>(&lines).unwrap(), left_out.places);
+}
+
+#[test]
+fn tokens_follow_the_media_that_go_and_the_rest_stays_counted() {
+    let mut view = three_pictures();
+    let estimated = view.tokens();
+    assert!((4_800..5_000).contains(&estimated), "three large ones and some words: {estimated}");
+    let counted = Usage { input_tokens: 20_000, ..Usage::default() };
+    view.counted(&counted);
+    view.leave_out_oldest_media(1);
+    assert!((18_300..18_500).contains(&view.tokens()), "{}", view.tokens());
+    assert_eq!(view.counted_tokens(), 0, "no model has counted this");
+    view.leave_out_oldest_media(usize::MAX);
+    assert!((15_000..15_400).contains(&view.tokens()), "{}", view.tokens());
+}
+
+#[test]
+fn pictures_are_counted_by_pixels_and_only_where_they_are_pictures() {
+    let tokens = |content: Value| entry(Kind::Prompt { meta: false }, &json!([content])).tokens;
+    let head = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\xc8\0\0\0\x96\x08\x06";
+    let data = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, head);
+    let small =
+        json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}});
+    assert_eq!(tokens(small), 40 + 1, "200 by 150 pixels");
+    let elsewhere = json!({"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}});
+    assert_eq!(tokens(elsewhere), 1_601);
+    let words = json!({"type": "text", "text": r#"{"type":"image","source":{"type":"base64"}}"#});
+    assert!(tokens(words) < 40);
 }
 
 #[test]

@@ -3,6 +3,8 @@
 //! next message and before anything else in it, no answer ends in thinking. There is no second validator because
 //! there is no second way in.
 
+mod media; // leaving out images and documents
+
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -10,8 +12,10 @@ use bytes::Bytes;
 use pelton_wire::usage::Usage;
 
 use super::entry::{CallId, Entry, EntryId, Kind, Piece};
-use super::repair::{folded, left_out, stand_in, without_media};
+use super::repair::{folded, left_out, stand_in};
 use super::tokens::BYTES_PER_TOKEN;
+
+pub use media::MediaLeftOut;
 
 /// What the model sees of a conversation.
 #[derive(Debug, Clone, Default)]
@@ -150,10 +154,34 @@ impl View {
     /// Leaves all thinking out: another model refuses it, and so does the same one after anything before it changed.
     /// Tells how many blocks there were.
     pub fn leave_out_thinking(&mut self) -> usize {
+        self.leave_out_thinking_from(0)
+    }
+
+    fn leave_out_thinking_from(&mut self, first: usize) -> usize {
         let before = self.parts.len();
-        self.parts.retain(|part| !part.entry.is_thinking());
+        let mut index = 0;
+        self.parts.retain(|part| {
+            index += 1;
+            index <= first || !part.entry.is_thinking()
+        });
         self.after_edit();
         before - self.parts.len()
+    }
+
+    /// Whether calls are being answered that were made without thinking, or whose thinking was left out. Models that
+    /// think up to a budget refuse to go on thinking then.
+    pub fn answers_calls_made_without_thinking(&self) -> bool {
+        let is_result = |part: &Part| matches!(part.entry.kind, Kind::ToolResult { .. });
+        let mut begins_with = None;
+        // Answers and their results, back to the newest words of the user alone.
+        for message in self.parts.chunk_by(|a, b| a.entry.is_assistant() == b.entry.is_assistant()).rev() {
+            match message.first().filter(|part| part.entry.is_assistant()) {
+                Some(first) => begins_with = Some(first),
+                None if message.iter().any(is_result) => {}
+                None => break,
+            }
+        }
+        begins_with.is_some_and(|part| !part.entry.is_thinking())
     }
 
     /// Leaves out the oldest rounds until about `keep_tokens` are left, and all thinking with them. The first
@@ -216,46 +244,6 @@ impl View {
         weight(&self.parts[task_end..newest])
     }
 
-    /// Puts a note in place of the media of one block, named as the API names it: the message's place among those
-    /// sent, and the block's in it. Tells whether there was any.
-    pub fn leave_out_media_at(&mut self, message: usize, block: usize) -> bool {
-        let mut at = (0, 0);
-        let mut side = None;
-        for index in 0..self.parts.len() {
-            let assistant = self.parts[index].entry.is_assistant();
-            if side.is_some_and(|side| side != assistant) {
-                at = (at.0 + 1, 0);
-            }
-            side = Some(assistant);
-            let blocks = self.parts[index].entry.block_count();
-            if at.0 == message && (at.1..at.1 + blocks).contains(&block) {
-                let found = self.leave_out_media_of(index) > 0;
-                self.forget_thinking_if(found);
-                return found;
-            }
-            at.1 += blocks;
-        }
-        false
-    }
-
-    /// Puts notes in place of media, oldest first, until about so many bytes are freed. Tells how many were.
-    pub fn leave_out_oldest_media(&mut self, bytes: usize) -> usize {
-        let mut freed = 0;
-        for index in 0..self.parts.len() {
-            if freed >= bytes {
-                break;
-            }
-            freed += self.leave_out_media_of(index);
-        }
-        self.forget_thinking_if(freed > 0);
-        freed
-    }
-
-    /// Whether there are images or documents. Looks through all bytes: for errors only.
-    pub fn has_media(&self) -> bool {
-        self.parts.iter().any(|part| without_media(&part.entry).is_some())
-    }
-
     /// How many bytes the messages have.
     pub fn bytes(&self) -> usize {
         self.parts.iter().map(|part| part.entry.json.len()).sum()
@@ -289,21 +277,6 @@ impl View {
             let freed = u64::from(part.entry.tokens).saturating_sub(u64::from(with.tokens));
             self.estimated = self.estimated.saturating_sub(freed);
             part.entry = with;
-        }
-    }
-
-    fn leave_out_media_of(&mut self, index: usize) -> usize {
-        let part = &mut self.parts[index];
-        let Some(smaller) = without_media(&part.entry) else { return 0 };
-        let freed = part.entry.json.len().saturating_sub(smaller.json.len());
-        part.entry = Arc::new(smaller);
-        freed
-    }
-
-    /// Thinking is bound to everything before it.
-    fn forget_thinking_if(&mut self, changed: bool) {
-        if changed {
-            self.leave_out_thinking();
         }
     }
 

@@ -5,6 +5,9 @@ mod disk; // what it asks of a disk
 mod write; // appending, and when it is safe
 mod read; // reading it back, whatever happened to it
 
+/// Marks the lines that name what is not sent any more.
+const MEDIA_LEFT_OUT_LINE: &str = "media_left_out";
+
 pub use disk::{Disk, DiskFile, RealDisk};
 pub use place::{find_session, newest_session, project_key, session_file};
 pub use read::{Loaded, ReadError, read, read_from};

@@ -15,8 +15,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use super::MEDIA_LEFT_OUT_LINE;
 use crate::event::LoopKind;
-use crate::history::{Entry, Kind, Origin, Piece};
+use crate::history::{Entry, Kind, MediaPlace, Origin, Piece};
 use crate::limits::TRANSCRIPT_LINE_BYTES_MAX;
 
 /// A conversation as its file tells it.
@@ -31,6 +32,8 @@ pub struct Loaded {
     pub newest: Option<Uuid>,
     /// The model was not always sent all of this, so thinking in it may be bound to something else.
     pub reshaped: bool,
+    /// Images and documents that the model was not sent any more.
+    pub media_left_out: Vec<MediaPlace>,
     /// Lines that could not be read.
     pub lines_skipped: usize,
 }
@@ -95,6 +98,8 @@ struct Line<'a> {
     uuid: Option<Uuid>,
     #[serde(default)]
     uuids: Vec<Uuid>,
+    #[serde(borrow)]
+    places: Option<&'a RawValue>,
     parent_uuid: Option<Uuid>,
     session_id: Option<Uuid>,
     timestamp: Option<String>,
@@ -143,6 +148,7 @@ struct Lines {
     by_id: HashMap<Uuid, usize>,
     session_id: Option<Uuid>,
     reshaped: bool,
+    media_left_out: Vec<MediaPlace>,
     skipped: usize,
 }
 
@@ -172,6 +178,15 @@ impl Lines {
         }
         if line.subtype.as_deref() == Some("loop_event") {
             self.reshaped |= LoopKind::RESHAPING.iter().any(|kind| line.kind.as_deref() == Some(kind.name()));
+        }
+        if line.subtype.as_deref() == Some(MEDIA_LEFT_OUT_LINE) {
+            let places =
+                line.places.and_then(|places| serde_json::from_str::<Vec<MediaPlace>>(places.get()).ok());
+            match places {
+                Some(places) => self.media_left_out.extend(places),
+                None => self.skipped += 1,
+            }
+            return;
         }
         let Some(id) = line.uuid else {
             // Titles, tags and other bookkeeping are not part of the conversation.
@@ -225,6 +240,7 @@ impl Lines {
             newest: self.links.last().map(|link| link.id),
             entries,
             reshaped: self.reshaped,
+            media_left_out: self.media_left_out,
             lines_skipped: self.skipped,
         }
     }

@@ -9,9 +9,10 @@ use pelton_wire::line::Line;
 use pelton_wire::message;
 use uuid::Uuid;
 
+use super::MEDIA_LEFT_OUT_LINE;
 use super::disk::{Disk, DiskFile};
 use crate::event::Synthetic;
-use crate::history::{Entry, Kind};
+use crate::history::{Entry, Kind, MediaPlace};
 use jiff::Timestamp;
 
 /// How much a crash of the machine may cost.
@@ -193,6 +194,16 @@ impl Transcript {
         let line = Line::new("system")
             .field("subtype", "local_command")
             .field("content", content)
+            .field("sessionId", self.facts.session_id)
+            .field("timestamp", format!("{at:.3}"));
+        self.append(&mut self.tail(), line.finish_line())
+    }
+
+    /// Notes which images and documents are not sent any more: they stay where they are.
+    pub fn media_left_out(&self, places: &[MediaPlace], at: Timestamp) -> Result<(), TranscriptError> {
+        let line = Line::new("system")
+            .field("subtype", MEDIA_LEFT_OUT_LINE)
+            .field("places", places)
             .field("sessionId", self.facts.session_id)
             .field("timestamp", format!("{at:.3}"));
         self.append(&mut self.tail(), line.finish_line())

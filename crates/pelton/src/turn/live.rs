@@ -114,6 +114,7 @@ impl Hands for Live<'_> {
         }
         self.board.enter(Phase::CompactCheck);
         self.weigh_results().await;
+        self.limit_media().await;
         let before = self.session.history.view().tokens();
         let fitting = self.shaper.fit(self.session.history.view_mut(), self.room);
         if self.cancel.run_until_cancelled(fitting).await.is_none() {

@@ -1,6 +1,7 @@
 //! Pictures that fit, and what happens to those that do not.
 
 mod entering; // every picture is brought down on its way in
+mod leaving; // what is left out when there is too much of it
 
 use std::io::Cursor;
 use std::sync::Arc;
@@ -28,7 +29,18 @@ fn encoded(picture: &DynamicImage, format: ImageFormat) -> Vec<u8> {
     bytes
 }
 
-/// Shows the pictures it was given, one more with every call.
+/// A picture that no format makes smaller.
+fn noise(width: u32, height: u32) -> Vec<u8> {
+    let mut state = width + height;
+    let picture = RgbImage::from_fn(width, height, |_, _| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let [a, b, c, _] = state.to_be_bytes();
+        Rgb([a, b, c])
+    });
+    encoded(&picture.into(), ImageFormat::Png)
+}
+
+/// Shows the pictures it was given, a page with every call.
 struct Album(Vec<Arc<[u8]>>);
 
 impl Album {

@@ -178,7 +178,8 @@ fn size(name: &str, code: &str, words: &str) -> Option<ErrorKind> {
     }
     let bytes = name == "request_too_large"
         || words.contains("request exceeds the maximum size")
-        || words.contains("maximum allowed content length");
+        || words.contains("maximum allowed content length")
+        || words.contains("too much media");
     bytes.then_some(ErrorKind::RequestTooLarge)
 }
 

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use futures::StreamExt;
+use pelton_model::catalogue::ThinkingKinds;
 use pelton_model::{
-    Ask, Block, BlockKind, DeltaKind, ErrorKind, ModelError, Notice, Started, Step, catalogue,
+    Ask, Block, BlockKind, DeltaKind, ErrorKind, ModelError, Notice, Started, Step, Thinking, catalogue,
 };
 use pelton_wire::stop::StopReason;
 
@@ -31,10 +32,11 @@ struct Answer {
 
 impl Live<'_> {
     pub(super) async fn stream_answer(&mut self) -> Result<Reply, TranscriptError> {
+        let thinking = self.thinking();
         let messages = self.session.history.view_mut().request();
         let files_known = self.bench.cx.files.now();
         let max_tokens = self.max_tokens();
-        let mut call = self.client.call(Ask { messages, max_tokens, ..self.question.clone() });
+        let mut call = self.client.call(Ask { messages, max_tokens, thinking, ..self.question.clone() });
         let mut answer = None;
         let mut wait: Option<Waiting> = None;
         loop {
@@ -300,7 +302,7 @@ impl Live<'_> {
 
     fn meaning(&self, error: &ModelError) -> Reply {
         if let Some((rung, otherwise)) = super::recover::rung(error)
-            && (otherwise != Failure::Media || self.session.history.view().has_media())
+            && (otherwise != Failure::Media || self.session.history.view().media_count() > 0)
         {
             return Reply::Repairable { rung, otherwise };
         }
@@ -317,6 +319,18 @@ impl Live<'_> {
             ErrorKind::Overloaded | ErrorKind::Server if !self.fallbacks.is_empty() => Reply::Fallback,
             _ if error.status.is_none() && error.error_type.is_none() => Reply::Failed(Failure::Unreachable),
             _ => Reply::Failed(Failure::Api),
+        }
+    }
+
+    /// What was asked for, unless the conversation is at a point where the model cannot be asked for it.
+    fn thinking(&self) -> Thinking {
+        let caps = catalogue::caps(&self.question.model);
+        let budget = matches!(self.question.thinking, Thinking::Enabled { .. })
+            || caps.is_some_and(|caps| caps.thinking == ThinkingKinds::Budget);
+        if budget && self.session.history.view().answers_calls_made_without_thinking() {
+            Thinking::Disabled
+        } else {
+            self.question.thinking
         }
     }
 

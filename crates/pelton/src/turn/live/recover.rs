@@ -7,6 +7,7 @@ use pelton_model::{ErrorKind, ModelError, Prefix, catalogue};
 use super::Live;
 use crate::context::tools_json;
 use crate::event::{Event, LoopKind};
+use crate::history::{MediaLeftOut, View};
 use crate::tools::structured::REMINDER;
 use crate::transcript::TranscriptError;
 use crate::turn::decide::{Failure, Rung, Transition};
@@ -24,6 +25,8 @@ const SAY_MORE: &str =
 const RAISED_OUTPUT_TOKENS_MAX: u32 = 64_000;
 /// The request's bytes the API accepts.
 const REQUEST_BYTES_MAX: usize = 32_000_000;
+/// Images and documents a request may hold when nothing is known of the model.
+const MEDIA_UNKNOWN_MODEL_MAX: usize = 100;
 
 impl Live<'_> {
     /// Does what the next trip needs.
@@ -101,23 +104,45 @@ impl Live<'_> {
                 format!("{} thinking blocks were left out", view.leave_out_thinking())
             }
             Some((Rung::Image, _)) => {
-                match image_place(&error).filter(|(message, block)| view.leave_out_media_at(*message, *block))
-                {
-                    Some((message, block)) => {
-                        format!("the image in block {block} of message {message} was left out")
-                    }
-                    None => {
-                        format!("{} bytes of media were left out", view.leave_out_oldest_media(usize::MAX))
-                    }
-                }
+                let left_out = leave_out_refused(view, &error);
+                let reason = format!(
+                    "{} images were left out, the one that was refused among them",
+                    left_out.places.len()
+                );
+                self.session.note_media_left_out(&left_out);
+                reason
             }
             Some((Rung::Media, _)) => {
-                let over = view.bytes().saturating_sub(REQUEST_BYTES_MAX / 2).max(1);
-                format!("{} bytes of media were left out, oldest first", view.leave_out_oldest_media(over))
+                let left_out = view.leave_out_oldest_media(bytes_over(view));
+                let reason = format!(
+                    "{} images and documents of {} bytes were left out, oldest first",
+                    left_out.places.len(),
+                    left_out.bytes
+                );
+                self.session.note_media_left_out(&left_out);
+                reason
             }
             Some((Rung::Tool, _)) => self.leave_out_tool(&error),
             None => return,
         };
+        self.note(LoopKind::Repair, reason).await;
+    }
+
+    /// Leaves out the oldest images and documents if there are more than a request may hold.
+    pub(super) async fn limit_media(&mut self) {
+        let most =
+            catalogue::caps(&self.question.model).map_or(MEDIA_UNKNOWN_MODEL_MAX, |caps| caps.media_max());
+        let view = self.session.history.view_mut();
+        let count = view.media_count();
+        if count <= most {
+            return;
+        }
+        // Some more than must go: each time it happens, everything behind it is read anew.
+        let left_out = view.leave_out_media_beyond(most / 5 * 4);
+        self.session.note_media_left_out(&left_out);
+        let gone = left_out.places.len();
+        let reason =
+            format!("{gone} of {count} images and documents were left out, oldest first: {most} may be sent");
         self.note(LoopKind::Repair, reason).await;
     }
 
@@ -153,8 +178,32 @@ pub(super) fn rung(error: &ModelError) -> Option<(Rung, Failure)> {
     }
 }
 
-/// `messages.7.content.3.image…`: message 7, block 3.
-fn image_place(error: &ModelError) -> Option<(usize, usize)> {
+/// Leaves out the image that was refused, and others that would be next. If nobody can tell which one it is, all.
+fn leave_out_refused(view: &mut View, error: &ModelError) -> MediaLeftOut {
+    let mut left_out = match image_place(error) {
+        Some((message, block, inner)) => view.leave_out_media_at(message, block, inner),
+        None => MediaLeftOut::default(),
+    };
+    left_out.add(view.leave_out_unfit_media());
+    if left_out.places.is_empty() {
+        left_out.add(view.leave_out_oldest_media(usize::MAX));
+    }
+    left_out
+}
+
+/// How many bytes of media must go from a refused request: enough that some more turns fit.
+fn bytes_over(view: &View) -> usize {
+    let bytes = view.bytes();
+    if bytes > REQUEST_BYTES_MAX {
+        bytes - REQUEST_BYTES_MAX / 4 * 3
+    } else {
+        // Somebody on the way takes less, and does not say how much.
+        (view.media_bytes() / 2).max(1)
+    }
+}
+
+/// `messages.7.content.3.image…`: message 7, block 3. In results `….3.tool_result.content.1.image…`: block 1 in it.
+fn image_place(error: &ModelError) -> Option<(usize, usize, Option<usize>)> {
     let ErrorKind::Image { path: Some(path) } = &error.kind else { return None };
     let mut words = path.split('.');
     let (Some("messages"), Some(message), Some("content"), Some(block)) =
@@ -162,7 +211,8 @@ fn image_place(error: &ModelError) -> Option<(usize, usize)> {
     else {
         return None;
     };
-    Some((message.parse().ok()?, block.parse().ok()?))
+    let inner = words.skip_while(|word| *word != "content").nth(1).and_then(|inner| inner.parse().ok());
+    Some((message.parse().ok()?, block.parse().ok()?, inner))
 }
 
 /// `tools.4.custom.input_schema: …`: tool 4.

@@ -109,8 +109,8 @@ async fn loop_T11_loop_W2_the_image_that_is_refused_is_replaced_by_a_note() {
     assert_eq!(pictures(&stage.request(4)), [true, false]);
     assert_eq!(
         (thoughts(&stage.request(3)), thoughts(&stage.request(4))),
-        (2, 0),
-        "it is bound to the image"
+        (2, 2),
+        "it came before the image, and is not bound to it"
     );
     assert!(stage.request(4).to_string().contains("was left out here"));
     stage.assert_all_played();

@@ -1,0 +1,161 @@
+//! Images and documents in entries: where they are, what they weigh, and the same entry without them.
+
+use std::borrow::Cow;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::entry::{Entry, Kind};
+use crate::media::look::Size;
+
+/// What the model reads in place of media that were left out.
+pub const MEDIA_LEFT_OUT: &str = "[An image or document was left out here because it was too large to be sent, or too old to be sent with the others.]";
+
+/// Where an image or document is. It stays true whatever else is left out: a note takes the place of what goes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct MediaPlace {
+    /// The call whose result it is in; for prompts, the entry.
+    pub of: String,
+    /// The block in the entry.
+    pub block: usize,
+    /// The block in that block, for results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inner: Option<usize>,
+}
+
+/// An image or document in an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Medium {
+    pub block: usize,
+    pub inner: Option<usize>,
+    pub is_image: bool,
+    /// Bytes of its block.
+    pub bytes: usize,
+    /// About what it costs of the context window.
+    pub tokens: u32,
+    /// Bytes of base64 text, if it is in place.
+    pub base64_bytes: Option<usize>,
+    /// What an image in place says of its size.
+    pub size: Option<Size>,
+}
+
+impl Medium {
+    /// How to find it again, in an entry that can hold any.
+    pub fn place(&self, entry: &Entry) -> Option<MediaPlace> {
+        let of = match &entry.kind {
+            Kind::ToolResult { call, .. } => call.to_string(),
+            Kind::Prompt { .. } => entry.id.to_string(),
+            Kind::Assistant { .. } => return None,
+        };
+        Some(MediaPlace { of, block: self.block, inner: self.inner })
+    }
+}
+
+/// What a large image costs at the common resolution limit.
+const IMAGE_TOKENS_MAX: u64 = 1_600;
+/// Pixels of an image for each token.
+const PIXELS_PER_TOKEN: u64 = 750;
+/// Bytes of base64 text for each token of a document: its pages are text and picture at once.
+const DOCUMENT_BYTES_PER_TOKEN: usize = 64;
+/// Base64 symbols looked at to find the size of an image.
+const HEAD_SYMBOLS_MAX: usize = 64 * 1024;
+
+#[derive(Deserialize)]
+struct Block<'a> {
+    #[serde(borrow)]
+    r#type: Cow<'a, str>,
+    #[serde(borrow)]
+    source: Option<&'a RawValue>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Source<'a> {
+    #[serde(borrow)]
+    r#type: Cow<'a, str>,
+    #[serde(borrow)]
+    data: Option<&'a RawValue>,
+}
+
+/// The images and documents of a content array, in order.
+pub(super) fn find(json: &[u8]) -> Vec<Medium> {
+    // Nearly all entries have none, and this is asked of each. Inside of strings quotes are escaped, so that no text can
+    // look like this.
+    let named = |name: &[u8]| memchr::memmem::find(json, name).is_some();
+    if !named(br#""image""#) && !named(br#""document""#) {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for (block, raw) in array(json).into_iter().enumerate() {
+        let Ok(outer) = serde_json::from_str::<Block<'_>>(raw.get()) else { continue };
+        match outer.r#type.as_ref() {
+            "image" | "document" => found.push(medium(&outer, raw, block, None)),
+            "tool_result" => {
+                let content = outer.content.map_or(Vec::new(), |content| array(content.get().as_bytes()));
+                for (inner, raw) in content.into_iter().enumerate() {
+                    if let Ok(nested) = serde_json::from_str::<Block<'_>>(raw.get())
+                        && matches!(nested.r#type.as_ref(), "image" | "document")
+                    {
+                        found.push(medium(&nested, raw, block, Some(inner)));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The same entry with notes in place of some of its media.
+pub(super) fn without(entry: &Entry, media: &[Medium]) -> Option<Entry> {
+    let mut blocks: Vec<Value> = serde_json::from_slice(&entry.json).ok()?;
+    for medium in media {
+        let block = blocks.get_mut(medium.block)?;
+        let place = match medium.inner {
+            Some(inner) => block.get_mut("content")?.get_mut(inner)?,
+            None => block,
+        };
+        *place = json!({"type": "text", "text": MEDIA_LEFT_OUT});
+    }
+    let json = Bytes::from(serde_json::to_vec(&blocks).ok()?);
+    let smaller = Entry::new(entry.id, entry.at, entry.kind.clone(), json).ok()?;
+    Some(smaller.with_detail(entry.detail.clone()))
+}
+
+fn array(json: &[u8]) -> Vec<&RawValue> {
+    // A result's content may be a string; that has no media.
+    serde_json::from_slice(json).unwrap_or_default()
+}
+
+fn medium(read: &Block<'_>, raw: &RawValue, block: usize, inner: Option<usize>) -> Medium {
+    let source = read.source.and_then(|source| serde_json::from_str::<Source<'_>>(source.get()).ok());
+    let data = source.filter(|source| source.r#type == "base64").and_then(|source| source.data);
+    let base64 = data.map(|data| data.get().trim_matches('"'));
+    let is_image = read.r#type == "image";
+    let size = base64.filter(|_| is_image).and_then(declared_size);
+    let tokens = match (is_image, size) {
+        (true, Some(size)) => size.pixels().div_ceil(PIXELS_PER_TOKEN).min(IMAGE_TOKENS_MAX),
+        (true, None) => IMAGE_TOKENS_MAX,
+        (false, _) => IMAGE_TOKENS_MAX + (raw.get().len() / DOCUMENT_BYTES_PER_TOKEN) as u64,
+    };
+    Medium {
+        block,
+        inner,
+        is_image,
+        bytes: raw.get().len(),
+        tokens: u32::try_from(tokens).unwrap_or(u32::MAX),
+        base64_bytes: base64.map(str::len),
+        size,
+    }
+}
+
+fn declared_size(base64: &str) -> Option<Size> {
+    let symbols = base64.len().min(HEAD_SYMBOLS_MAX) / 4 * 4;
+    let head = BASE64.decode(base64.get(..symbols)?).ok()?;
+    Size::of(&head)
+}
