@@ -133,6 +133,9 @@ pub(crate) struct RunArgs {
     /// Write the prompt itself, too (stream-json)
     #[arg(long)]
     pub replay_user_messages: bool,
+    /// Write the words of sub-agents too, not only their calls and results (stream-json)
+    #[arg(long)]
+    pub forward_subagent_text: bool,
     /// Write what the loop did, and why (stream-json)
     #[arg(long)]
     pub include_loop_events: bool,

@@ -47,7 +47,7 @@ const CHECK_WAIT: Duration = Duration::from_secs(30);
 pub(crate) async fn run(args: &DemoArgs, said: &RunArgs) -> Result<ExitCode, Fail> {
     let env = Env::of_process();
     let folder = Folder::unpack(args.sample.as_deref())?;
-    let done = work(args, said, &env, folder.path()).await;
+    let done = Box::pin(work(args, said, &env, folder.path())).await;
     folder.close(args.keep)?;
     done
 }

@@ -46,6 +46,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
     let mut print_options = shown(args.output_format, args.verbose, args.include_partial_messages, &env);
     print_options.loop_events = args.include_loop_events;
     print_options.replay = args.replay_user_messages;
+    print_options.agent_text = args.forward_subagent_text;
     submit(engine, prompt, &print_options).await?.exit(Asker::Task)
 }
 
@@ -106,6 +107,7 @@ pub(crate) fn shown(format: OutputFormat, verbose: bool, partial: bool, env: &En
         partial,
         loop_events: false,
         replay: false,
+        agent_text: false,
         out_is_terminal: std::io::stdout().is_terminal(),
         shows_progress: std::io::stderr().is_terminal(),
         colour: env.colour() && std::io::stderr().is_terminal(),

@@ -66,6 +66,7 @@ fn resolved(
         options.model = model;
     }
     options.fallback_models = models::fallbacks(args, env, &settings);
+    options.agent_model = env.get("CLAUDE_CODE_SUBAGENT_MODEL").map(str::to_owned);
     options.effort = models::effort(args, env, &settings)?;
     options.thinking = models::thinking(env)?;
     options.fast_mode = settings.fast_mode.unwrap_or(false);

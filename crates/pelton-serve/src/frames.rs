@@ -1,10 +1,14 @@
 //! stream-json: events as the messages the SDKs read, one JSON object per line.
 
+mod agents; // what sub-agents tell
+
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use pelton::event::{Event, Init, LoopKind, Synthetic};
+use pelton::event::{AgentFacts, Event, Init, LoopKind, Synthetic};
 use pelton::history::{Entry, Kind};
 use pelton::tools::ServerState;
+use pelton::tools::agent;
 use pelton::{CLI_VERSION, SYNTHETIC_MODEL, fresh_id};
 use pelton_model::{Delta, DeltaKind, Notice, World};
 use pelton_wire::line::Line;
@@ -25,9 +29,13 @@ pub(crate) struct Frames {
     partial: bool,
     loop_events: bool,
     replay: bool,
+    /// Words of sub-agents are told too, not only their calls and results.
+    agent_text: bool,
     world: Arc<dyn World>,
     /// Messages that were taken back and whose successor has not come yet.
     withdrawn: Vec<Uuid>,
+    /// The same for each sub-agent that runs, by its id.
+    withdrawn_by_agents: HashMap<String, Vec<Uuid>>,
     /// Trips to the model, for what the loop tells.
     turn: u32,
     /// The server's newest guess of the tokens thought, to tell the difference.
@@ -42,8 +50,10 @@ impl Frames {
             partial,
             loop_events: false,
             replay: false,
+            agent_text: false,
             world,
             withdrawn: Vec::new(),
+            withdrawn_by_agents: HashMap::new(),
             turn: 0,
             thought: 0,
         }
@@ -60,6 +70,13 @@ impl Frames {
     #[must_use]
     pub fn with_replay(mut self, replay: bool) -> Self {
         self.replay = replay;
+        self
+    }
+
+    /// Adds the words of sub-agents to their calls and results.
+    #[must_use]
+    pub fn with_agent_text(mut self, agent_text: bool) -> Self {
+        self.agent_text = agent_text;
         self
     }
 
@@ -84,7 +101,7 @@ impl Frames {
             }
             Event::Delta(delta) => self.delta(delta),
             Event::Prompt(entry) if self.replay => self.prompt(entry),
-            Event::Message(entry) => self.message(entry),
+            Event::Message(entry) => self.message(entry, None),
             Event::Tombstone(ids) => {
                 self.withdrawn.extend(ids);
                 Vec::new()
@@ -113,7 +130,8 @@ impl Frames {
             Event::CommandOutput { content } => {
                 self.system("local_command_output").field("content", content).finish_line()
             }
-            Event::Synthetic(synthetic) => self.synthetic(synthetic),
+            Event::Synthetic(synthetic) => self.synthetic(synthetic, None),
+            Event::Agent(told) => self.agent(told),
             Event::Result(outcome) => {
                 let mut line = outcome::json(outcome, self.session, self.id());
                 line.push(b'\n');
@@ -128,9 +146,12 @@ impl Frames {
         let server = |(name, state): &(String, ServerState)| json!({"name": name, "status": state.name()});
         let commands: Vec<&str> = init.commands.iter().map(|command| command.name.as_str()).collect();
         let servers: Vec<Value> = init.servers.iter().map(server).collect();
+        // Clients know the tool that starts agents by its former name.
+        let listed = |name: &String| if name == agent::NAME { agent::ALIAS.to_owned() } else { name.clone() };
+        let tools: Vec<String> = init.tools.iter().map(listed).collect();
         self.system("init")
             .field("cwd", init.cwd.to_string_lossy())
-            .field("tools", &init.tools)
+            .field("tools", tools)
             .field("mcp_servers", servers)
             .field("model", &init.model)
             .field("permissionMode", init.mode.name())
@@ -138,7 +159,7 @@ impl Frames {
             .field("apiKeySource", init.api_key_source)
             .field("claude_code_version", CLI_VERSION)
             .field("output_style", "default")
-            .field("agents", NOTHING)
+            .field("agents", &init.agents)
             .field("skills", NOTHING)
             .field("plugins", NOTHING)
             .field("fast_mode_state", outcome::fast_mode_state(init.fast_mode))
@@ -187,10 +208,13 @@ impl Frames {
         line
     }
 
-    fn message(&mut self, entry: &Entry) -> Vec<u8> {
+    fn message(&mut self, entry: &Entry, by: Option<&AgentFacts>) -> Vec<u8> {
         match &entry.kind {
             Kind::Assistant { origin, .. } => {
-                let withdrawn = Some(std::mem::take(&mut self.withdrawn)).filter(|ids| !ids.is_empty());
+                let withdrawn = match by {
+                    Some(agent) => self.withdrawn_by_agents.remove(&agent.id),
+                    None => Some(std::mem::take(&mut self.withdrawn)).filter(|ids| !ids.is_empty()),
+                };
                 let head = message::Assistant {
                     id: &origin.message_id,
                     model: &origin.model,
@@ -200,6 +224,7 @@ impl Frames {
                 self.ends(
                     Line::new("assistant").raw("message", &message::assistant(&head, &entry.json)),
                     entry.id,
+                    by,
                     |line| {
                         line.field_if("request_id", origin.request_id.as_deref())
                             .field_if("supersedes", withdrawn)
@@ -211,6 +236,7 @@ impl Frames {
                     self.ends(
                         Line::new("user").raw("message", &message::user(&entry.json)),
                         entry.id,
+                        by,
                         |line| {
                             line.field("timestamp", format!("{:.3}", entry.at))
                                 .raw_if("tool_use_result", detail)
@@ -220,17 +246,20 @@ impl Frames {
                 let whole = frame(entry.detail.as_deref());
                 if whole.len() <= FRAME_BYTES_MAX { whole } else { frame(None) }
             }
-            Kind::Prompt { meta } => {
-                self.ends(Line::new("user").raw("message", &message::user(&entry.json)), entry.id, |line| {
+            Kind::Prompt { meta } => self.ends(
+                Line::new("user").raw("message", &message::user(&entry.json)),
+                entry.id,
+                by,
+                |line| {
                     line.field("timestamp", format!("{:.3}", entry.at))
                         .field_if("isSynthetic", meta.then_some(true))
-                })
-            }
+                },
+            ),
         }
     }
 
     fn prompt(&self, entry: &Entry) -> Vec<u8> {
-        self.ends(Line::new("user").raw("message", &message::user(&entry.json)), entry.id, |line| {
+        self.ends(Line::new("user").raw("message", &message::user(&entry.json)), entry.id, None, |line| {
             line.field("timestamp", format!("{:.3}", entry.at)).field("isReplay", true)
         })
     }
@@ -245,7 +274,7 @@ impl Frames {
             .finish_line()
     }
 
-    fn synthetic(&self, synthetic: &Synthetic) -> Vec<u8> {
+    fn synthetic(&self, synthetic: &Synthetic, by: Option<&AgentFacts>) -> Vec<u8> {
         let id = synthetic.id.to_string();
         let head = message::Assistant {
             id: &id,
@@ -256,6 +285,7 @@ impl Frames {
         self.ends(
             Line::new("assistant").raw("message", &message::assistant(&head, &synthetic.json)),
             synthetic.id,
+            by,
             |line| line.field_if("error", synthetic.error),
         )
     }
@@ -267,17 +297,29 @@ impl Frames {
             .field("uuid", self.id())
     }
 
-    fn ends(&self, line: Line, id: Uuid, more: impl FnOnce(Line) -> Line) -> Vec<u8> {
+    fn ends(
+        &self,
+        line: Line,
+        id: Uuid,
+        by: Option<&AgentFacts>,
+        more: impl FnOnce(Line) -> Line,
+    ) -> Vec<u8> {
         let line = line
-            .field("parent_tool_use_id", None::<&str>)
+            .field("parent_tool_use_id", by.map(|agent| &*agent.call))
             .field("session_id", self.session)
-            .field("uuid", id);
+            .field("uuid", id)
+            .field_if("subagent_type", by.map(|agent| &agent.agent_type))
+            .field_if("task_description", by.map(|agent| &agent.description));
         more(line).finish_line()
     }
 
     fn id(&self) -> Uuid {
         fresh_id(self.world.as_ref())
     }
+}
+
+fn millis(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -35,6 +35,8 @@ pub struct PrintOptions {
     pub loop_events: bool,
     /// The prompts themselves, as they were taken (stream-json).
     pub replay: bool,
+    /// Words of sub-agents, not only their calls and results (stream-json).
+    pub agent_text: bool,
     /// Standard output is a terminal: text is streamed.
     pub out_is_terminal: bool,
     /// What the tools do is shown on standard error.
@@ -60,7 +62,8 @@ pub async fn print(
         }
         Format::StreamJson => {
             let frames = Frames::new(engine.session_id(), options.partial, world);
-            Shown::Lines(frames.with_loop_events(options.loop_events).with_replay(options.replay))
+            let frames = frames.with_loop_events(options.loop_events).with_replay(options.replay);
+            Shown::Lines(frames.with_agent_text(options.agent_text))
         }
     };
     let mut outcome = None;

@@ -142,6 +142,7 @@ fn doing(started: &ToolStarted) -> String {
         "Bash" => format!("Running {}", field("command")),
         "Glob" => format!("Finding {}", field("pattern")),
         "Grep" => format!("Searching {}", field("pattern")),
+        "Agent" | "Task" => format!("Agent: {}", field("description")),
         other => subject(other),
     }
 }

@@ -1,7 +1,9 @@
 //! One conversation: what is submitted, what comes of it, what it costs.
 
+mod children; // sub-agents
 mod input; // from what was typed to what the model is told
 mod interrupt; // ending a submission from outside
+mod kin; // what a tree of agents shares
 mod outcome; // from the reason for the end to the result
 mod prompt; // what is submitted
 
@@ -12,7 +14,7 @@ use std::time::Duration;
 
 use futures::Stream;
 use pelton_model::stream::{Sender, stream};
-use pelton_model::{Ask, Client, FastMode, Prefix, Speed, TaskBudget, catalogue};
+use pelton_model::{Ask, FastMode, Prefix, Speed, TaskBudget, catalogue};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -23,7 +25,7 @@ use crate::compact::Room;
 use crate::context::tools_json;
 use crate::event::{CommandInfo, Event, Init, LoopKind};
 use crate::history::History;
-use crate::hooks::{Base, HookCx, Hooks, SessionHooks};
+use crate::hooks::{Base, HookCx, SessionHooks};
 use crate::limits::{
     ANSWER_TOKENS_MIN, EVENTS_QUEUED_MAX, FALLBACK_MODELS_MAX, OUTPUT_TOKENS_UNKNOWN_MODEL,
     REPORTS_QUEUED_MAX, WINDOW_TOKENS_UNKNOWN_MODEL,
@@ -32,6 +34,7 @@ use crate::options::Options;
 use crate::permission::Permissions;
 use crate::session::Session;
 use crate::status::{Board, Status};
+use crate::tools::agent::{self, AgentTool, Agents};
 use crate::tools::bench::Bench;
 use crate::tools::executor::Executor;
 use crate::tools::file_memory::FileMemory;
@@ -39,30 +42,26 @@ use crate::tools::offer::Offer;
 use crate::tools::schedule::Terms;
 use crate::tools::structured::{BadSchema, StructuredOutput};
 use crate::tools::{Progress, Report, Tool, ToolCx};
-use crate::turn::budget::Policy;
 use crate::turn::live::{LastReply, Live};
-use crate::turn::spending::Spending;
 use crate::turn::{Terminal, run};
 
 pub use interrupt::Interrupter;
 pub use prompt::{BlankPrompt, Prompt, PromptBlock};
 
+use children::Children;
 use input::{Choices, Order, Taken};
+use kin::Kin;
 use outcome::Ending;
 
 /// One conversation. Submit prompts one after the other; each gives a stream of events that ends in a result.
 pub struct Engine {
     options: Options,
-    client: Client,
     /// The question without its messages: the same bytes for the whole session.
     question: Ask,
     session: Session,
     structured: Option<Arc<StructuredOutput>>,
     offer: Offer,
-    hooks: Arc<Hooks>,
-    /// The money, shared with whoever works for this session.
-    spending: Arc<Spending>,
-    permissions: Permissions,
+    kin: Kin,
     /// Where the next call starts.
     cwd: PathBuf,
     /// The hooks of the session's start have run, and what they told the model, until it is recorded.
@@ -133,13 +132,18 @@ impl Engine {
             std::fs::read_dir(path)
                 .map_err(|error| StartError::Directory { path: path.clone(), reason: error.to_string() })?;
         }
+        let kin = Kin::first(&mut options);
+        Self::within(options, kin)
+    }
+
+    /// An engine in its place among others.
+    fn within(mut options: Options, kin: Kin) -> Result<Self, StartError> {
         options.tools.retain(|tool| !options.rules.removes(tool.spec().name));
-        let client = Client::new(
-            options.endpoint.clone(),
-            Arc::clone(&options.transport),
-            options.retry.clone(),
-            Arc::clone(&options.world),
-        );
+        if options.agents.is_empty() || !kin.may_have_children() {
+            options.tools.retain(|tool| !agent::is_one(tool.as_ref()));
+        } else if let Some(tool) = options.tools.iter_mut().find(|tool| agent::is_one(tool.as_ref())) {
+            *tool = Arc::new(AgentTool::new(&options.agents));
+        }
         let structured = match &options.json_schema {
             Some(schema) => Some(Arc::new(StructuredOutput::new(schema)?)),
             None => None,
@@ -148,11 +152,9 @@ impl Engine {
         options.model = catalogue::resolve(&options.model);
         options.fallback_models = fallbacks(&options);
         options.limits.fallbacks_max = options.fallback_models.len() as u8;
-        let policy = if options.strict_budget { Policy::Strict } else { Policy::Likely };
-        let spending = Spending::new(options.max_budget_usd, policy, options.prices.clone());
         let mut models = std::iter::once(&options.model).chain(&options.fallback_models);
-        if spending.is_capped()
-            && let Some(model) = models.find(|model| !spending.knows(model))
+        if kin.spending.is_capped()
+            && let Some(model) = models.find(|model| !kin.spending.knows(model))
         {
             return Err(StartError::NoPrice { model: model.clone() });
         }
@@ -164,23 +166,20 @@ impl Engine {
         question.speed = if options.fast_mode { Speed::Fast } else { Speed::Standard };
         question.task_budget = options.task_budget.map(|total| TaskBudget { total, remaining: None });
         question.fallback_ready = !options.fallback_models.is_empty();
+        let session = Session::new(&options);
+        if let Some(resumed) = &mut options.resume {
+            // What it said is in the session now.
+            resumed.conversation.entries = Vec::new();
+        }
         Ok(Self {
             structured,
             offer: Offer::new(std::mem::take(&mut options.tools), std::mem::take(&mut options.servers)),
-            hooks: Arc::new(Hooks::new(std::mem::take(&mut options.hooks))),
-            spending,
-            client,
             question,
-            session: Session::new(&options),
-            permissions: Permissions::new(
-                options.rules.clone(),
-                options.mode,
-                options.cwd.clone(),
-                options.additional_dirs.clone(),
-                options.home.clone(),
-            ),
+            session,
             cwd: options.cwd.clone(),
-            has_begun: false,
+            // A sub-agent is part of a session that has.
+            has_begun: kin.agent.is_some(),
+            kin,
             start_contexts: Vec::new(),
             interrupter: Interrupter::new(options.cancel.clone()),
             board: Board::new(&options.model),
@@ -210,7 +209,7 @@ impl Engine {
 
     /// What may run, as it stands now. It may be changed at any time, also while a submission runs.
     pub fn permissions(&self) -> Permissions {
-        self.permissions.clone()
+        self.kin.permissions.clone()
     }
 
     /// A handle that ends the running submission.
@@ -236,7 +235,7 @@ impl Engine {
             let hooks = self.session_hooks(&CancellationToken::new());
             let _ = hooks.session_end(reason.name()).await;
         }
-        self.hooks.end_background().await;
+        self.kin.hooks.end_background().await;
         // What could not be written was said by the last result.
         let _ = self.session.sync().await;
     }
@@ -244,6 +243,9 @@ impl Engine {
     async fn run(&mut self, prompt: Prompt, events: Sender<Event>) {
         let started_at = self.options.world.monotonic();
         let cancel = self.interrupter.fresh();
+        if self.kin.agent.is_none() {
+            self.kin.census.begin();
+        }
         let submitted = self.board.begin(&self.options.model, self.session.history.view().tokens());
         let mut tally = Tally::default();
         let mut last = LastReply::default();
@@ -310,7 +312,7 @@ impl Engine {
 
     /// Whether a budget can be kept with this model.
     fn can_pay(&self, model: &str) -> bool {
-        !self.spending.is_capped() || self.spending.knows(model)
+        !self.kin.spending.is_capped() || self.kin.spending.knows(model)
     }
 
     async fn turns(
@@ -328,14 +330,14 @@ impl Engine {
         if view.thinkers().any(|model| is_another(model, &question.model)) {
             view.leave_out_thinking();
         }
-        let _lent = self.permissions.lend(choices.allowed);
+        let _lent = self.kin.permissions.lend(choices.allowed);
         let (reports_in, reports) = mpsc::channel(REPORTS_QUEUED_MAX);
-        let bench = Arc::new(self.bench(cancel, reports_in));
+        let bench = Arc::new(self.bench(cancel, reports_in, events));
         let terms =
             Terms { running_max: self.options.tool_calls_running_max, siblings: self.options.siblings };
         let mut live = Live {
             session: &mut self.session,
-            client: &self.client,
+            client: &self.kin.client,
             tools: self.offer.tools().to_vec(),
             offer: &mut self.offer,
             structured: self.structured.clone(),
@@ -343,7 +345,7 @@ impl Engine {
             fallbacks: fallbacks_of(&self.options, &question.model),
             question,
             shaper: self.options.shaper.as_ref(),
-            spending: Arc::clone(&self.spending),
+            spending: Arc::clone(&self.kin.spending),
             turn: 0,
             stop_feedback: None,
             stop_hook_active: false,
@@ -373,22 +375,29 @@ impl Engine {
         terminal
     }
 
-    fn bench(&self, submission: &CancellationToken, reports: mpsc::Sender<(Arc<str>, Report)>) -> Bench {
+    fn bench(
+        &self,
+        submission: &CancellationToken,
+        reports: mpsc::Sender<(Arc<str>, Report)>,
+        events: &Sender<Event>,
+    ) -> Bench {
         let cancel = submission.child_token();
-        self.permissions.let_read(&self.spill_dir());
+        let refused = CancellationToken::new();
+        let agents = self.children(submission, refused.clone(), events);
+        self.kin.permissions.let_read(&self.spill_dir());
         // A full queue loses reports, never results.
         let progress = Progress::new(move |call, report| _ = reports.try_send((Arc::from(call), report)));
         Bench {
             tools: self.offer.tools().to_vec(),
-            permissions: self.permissions.clone(),
+            permissions: self.kin.permissions.clone(),
             questions: self.options.questions.clone(),
             submission: submission.clone(),
-            refused: CancellationToken::new(),
+            refused,
             repetition: Mutex::default(),
             hooks: self.session_hooks(&cancel),
             cwd: Mutex::new(self.cwd.clone()),
             transcript: self.session.transcript.clone(),
-            cx: ToolCx { progress, ..self.tool_cx(cancel) },
+            cx: ToolCx { progress, agents, ..self.tool_cx(cancel) },
         }
     }
 
@@ -398,8 +407,8 @@ impl Engine {
         ToolCx {
             call_id: Arc::from(""),
             cwd: self.cwd.clone(),
-            roots: self.permissions.roots().into(),
-            readable: self.permissions.gate().readable(&self.cwd),
+            roots: self.kin.permissions.roots().into(),
+            readable: self.kin.permissions.gate().readable(&self.cwd),
             env: options.env.clone().into(),
             files: Arc::clone(&options.files),
             spill_dir: self.spill_dir(),
@@ -408,7 +417,37 @@ impl Engine {
             cancel,
             progress: Progress::ignored(),
             host: options.host.clone().seen_on(self.board.clone()),
+            agents: None,
         }
+    }
+
+    /// Who starts the agents of a submission, if there is a tool to start them with.
+    fn children(
+        &self,
+        submission: &CancellationToken,
+        refused: CancellationToken,
+        events: &Sender<Event>,
+    ) -> Option<Arc<dyn Agents>> {
+        let tools = self.offer.tools();
+        tools.iter().any(|tool| agent::is_one(tool.as_ref())).then(|| {
+            Arc::new(Children {
+                options: Options { tools: tools.to_vec(), ..self.options.clone() },
+                kin: self.kin.clone(),
+                session_id: self.session.id,
+                session_file: self.session_file(),
+                question: self.question.clone(),
+                events: events.clone(),
+                submission: submission.clone(),
+                refused,
+                kept: Mutex::default(),
+            }) as Arc<dyn Agents>
+        })
+    }
+
+    /// The agents the model may start, by name.
+    fn agents_offered(&self) -> Vec<String> {
+        let offered = self.offer.tools().iter().any(|tool| agent::is_one(tool.as_ref()));
+        self.options.agents.iter().filter(|_| offered).map(|agent| agent.name.clone()).collect()
     }
 
     fn session_hooks(&self, cancel: &CancellationToken) -> SessionHooks {
@@ -420,19 +459,36 @@ impl Engine {
             Arc::clone(&options.world),
         );
         cx.cancel = cancel.clone();
+        let agent = self.kin.agent.as_ref();
         let base = Base {
             session_id: self.session.id.to_string(),
-            transcript_path: self.session.file(options).unwrap_or_default(),
+            transcript_path: self.session_file().unwrap_or_default(),
             cwd: self.cwd.clone(),
-            permission_mode: Some(self.permissions.mode().name().to_owned()),
+            permission_mode: Some(self.kin.permissions.mode().name().to_owned()),
+            agent_id: agent.map(|agent| agent.facts.id.clone()),
+            agent_type: agent.map(|agent| agent.facts.agent_type.clone()),
             ..Base::default()
         };
-        SessionHooks { hooks: Arc::clone(&self.hooks), cx, base, board: self.board.clone() }
+        SessionHooks {
+            hooks: Arc::clone(&self.kin.hooks),
+            cx,
+            base,
+            agent_transcript: agent.and_then(|agent| agent.file()),
+            board: self.board.clone(),
+        }
+    }
+
+    /// The record of the main thread, if there is one.
+    fn session_file(&self) -> Option<PathBuf> {
+        match &self.kin.agent {
+            Some(agent) => agent.session_file.clone(),
+            None => self.session.file(&self.options),
+        }
     }
 
     /// Where output too large for an answer is kept.
     fn spill_dir(&self) -> PathBuf {
-        match self.session.file(&self.options) {
+        match self.session_file() {
             Some(file) => file.with_extension("").join("tool-results"),
             None => self.options.temp_dir.join(format!("pelton-{}", self.session.id)),
         }
@@ -441,7 +497,7 @@ impl Engine {
     /// Whether the next answer will be a fast one.
     fn fast_mode(&self) -> FastMode {
         if self.options.fast_mode && catalogue::can_be_fast(&self.options.model) {
-            self.client.fast_mode()
+            self.kin.client.fast_mode()
         } else {
             FastMode::Off
         }
@@ -460,10 +516,11 @@ impl Engine {
             session_id: self.session.id,
             cwd: self.cwd.clone(),
             model,
-            mode: self.permissions.mode(),
+            mode: self.kin.permissions.mode(),
             tools: self.offer.tools().iter().map(|tool| tool.spec().name.to_owned()).collect(),
             commands: self.options.commands.iter().map(command).collect(),
             servers: self.offer.servers(),
+            agents: self.agents_offered(),
             api_key_source: self.options.api_key_source,
             fast_mode: self.fast_mode(),
             transcript: self.session.file(&self.options),

@@ -93,8 +93,85 @@ pub enum Event {
     },
     /// Words of the harness in the assistant's role: an error the user must see.
     Synthetic(Synthetic),
+    /// Something happened to a sub-agent.
+    Agent(AgentEvent),
     /// The submission is over. Always the last event, exactly once.
     Result(Arc<Outcome>),
+}
+
+/// Something that happened to a sub-agent.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct AgentEvent {
+    /// Which one.
+    pub agent: Arc<AgentFacts>,
+    /// What happened.
+    pub news: AgentNews,
+}
+
+/// A sub-agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AgentFacts {
+    /// Its id.
+    pub id: String,
+    /// The call that started it.
+    pub call: Arc<str>,
+    /// What kind it is.
+    pub agent_type: String,
+    /// Its task, in a few words.
+    pub description: String,
+    /// Its task.
+    pub prompt: String,
+}
+
+/// What happened to a sub-agent. Of everything it tells, only the pieces of its answers are left out. Sub-agents of a
+/// sub-agent tell for themselves.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum AgentNews {
+    /// It begins.
+    Started,
+    /// It told this.
+    Told(Box<Event>),
+    /// It uses a tool.
+    Progress {
+        /// Which.
+        tool: Arc<str>,
+        /// What it has done so far.
+        done: AgentWork,
+    },
+    /// It has ended: the last there is of it.
+    Ended {
+        /// How.
+        end: AgentEnd,
+        /// What it has done.
+        done: AgentWork,
+    },
+}
+
+/// How a sub-agent ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AgentEnd {
+    /// With a report.
+    Completed,
+    /// With an error.
+    Failed,
+    /// The user interrupted.
+    Stopped,
+}
+
+/// What a sub-agent has done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AgentWork {
+    /// Tokens it has consumed.
+    pub tokens: u64,
+    /// Calls it has made.
+    pub tool_calls: u32,
+    /// How long it has worked.
+    pub duration: Duration,
 }
 
 /// What a submission starts with.
@@ -115,6 +192,8 @@ pub struct Init {
     pub commands: Vec<CommandInfo>,
     /// Who serves tools, and how they are.
     pub servers: Vec<(String, ServerState)>,
+    /// The agents it may start.
+    pub agents: Vec<String>,
     /// Where the credentials came from, in the words of the protocol.
     pub api_key_source: &'static str,
     /// Whether answers come fast.

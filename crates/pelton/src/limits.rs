@@ -44,6 +44,17 @@ pub const REPETITION_TOLD_AT: u32 = 3;
 /// L12: so often, and a person is asked, or the run ends if the options say so.
 pub const REPETITION_STUCK_AT: u32 = 5;
 
+/// Agents that may stand one below the other, the main thread not counted.
+pub const AGENT_DEPTH_MAX: u8 = 3;
+/// Agents that run at once, in the whole tree.
+pub const AGENTS_RUNNING_MAX: usize = 20;
+/// Agents started for one submission, in the whole tree.
+pub const AGENTS_STARTED_MAX: u32 = 200;
+/// How often an agent may ask the model when nobody says otherwise.
+pub const AGENT_TURNS_MAX: u32 = 200;
+/// An agent that says nothing for this long is given up: ten minutes, and a moment more than the longest command.
+pub const AGENT_SILENT_MAX: Duration = Duration::from_secs(660);
+
 /// Files a session remembers having read; the one not used for longest is forgotten first.
 pub const FILES_REMEMBERED_MAX: usize = 4_096;
 /// Separate pages of one file that are remembered as read.
@@ -150,6 +161,36 @@ pub struct ToolLimits {
     pub message_result_chars_max: usize,
     /// Characters shown of a result that is too long.
     pub result_preview_chars: usize,
+    /// Characters of an agent's report that go to the model; the rest stays on disk.
+    pub agent_report_chars_max: usize,
+}
+
+/// Bounds on sub-agents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AgentLimits {
+    /// How many may stand one below the other, the main thread not counted.
+    pub depth_max: u8,
+    /// How many run at once, in the whole tree.
+    pub running_max: usize,
+    /// How many are started for one submission, in the whole tree.
+    pub started_max: u32,
+    /// How often one may ask the model when its definition does not say.
+    pub turns_max: u32,
+    /// How long one may say nothing.
+    pub silent_max: Duration,
+}
+
+impl Default for AgentLimits {
+    fn default() -> Self {
+        Self {
+            depth_max: AGENT_DEPTH_MAX,
+            running_max: AGENTS_RUNNING_MAX,
+            started_max: AGENTS_STARTED_MAX,
+            turns_max: AGENT_TURNS_MAX,
+            silent_max: AGENT_SILENT_MAX,
+        }
+    }
 }
 
 impl Default for ToolLimits {
@@ -171,6 +212,7 @@ impl Default for ToolLimits {
             result_chars_max: 100_000,
             message_result_chars_max: 200_000,
             result_preview_chars: 4_000,
+            agent_report_chars_max: 32_000,
         }
     }
 }

@@ -17,8 +17,9 @@ use crate::compact::{LocalShaper, Shaper};
 use crate::context::SystemPrompt;
 use crate::hooks::HookConfig;
 use crate::host::Host;
-use crate::limits::{TOOL_CALLS_RUNNING_MAX, ToolLimits};
+use crate::limits::{AgentLimits, TOOL_CALLS_RUNNING_MAX, ToolLimits};
 use crate::permission::{Mode, Questions, RuleSet};
+use crate::tools::agent::{AgentDefinition, general_purpose};
 use crate::tools::file_memory::FileMemory;
 use crate::tools::schedule::Siblings;
 use crate::tools::{Tool, ToolServer, builtin};
@@ -73,6 +74,12 @@ pub struct Options {
     pub servers: Vec<Arc<dyn ToolServer>>,
     /// E3: what a prompt may call by `/name`. Of two with one name the first is meant.
     pub commands: Vec<Arc<dyn Command>>,
+    /// E5: the agents that may be started. Without any, there is no tool to start them with.
+    pub agents: Vec<AgentDefinition>,
+    /// Bounds on them.
+    pub agent_limits: AgentLimits,
+    /// The model of all of them, whatever they or their callers say.
+    pub agent_model: Option<String>,
     /// The JSON schema the answer must fit: it is then brought by a call of the StructuredOutput tool.
     pub json_schema: Option<Value>,
     /// How many read-only calls run at once.
@@ -168,6 +175,9 @@ impl Options {
             tools: builtin::all(),
             servers: Vec::new(),
             commands: Vec::new(),
+            agents: vec![general_purpose()],
+            agent_limits: AgentLimits::default(),
+            agent_model: None,
             json_schema: None,
             tool_calls_running_max: TOOL_CALLS_RUNNING_MAX,
             siblings: Siblings::default(),

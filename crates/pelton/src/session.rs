@@ -22,6 +22,8 @@ pub(crate) struct Session {
     pub transcript: Option<Arc<Transcript>>,
     /// The file of a conversation that goes on, and its newest line.
     resumed: Option<(PathBuf, Option<Uuid>)>,
+    /// The sub-agent whose conversation it is, and where that is recorded.
+    agent: Option<(String, Option<PathBuf>)>,
     world: Arc<dyn World>,
 }
 
@@ -40,11 +42,19 @@ impl Session {
             }
             (resumed.file.clone(), resumed.conversation.newest)
         });
-        Self { id, history, transcript: None, resumed, world: Arc::clone(&options.world) }
+        Self { id, history, transcript: None, resumed, agent: None, world: Arc::clone(&options.world) }
+    }
+
+    /// The conversation of a sub-agent: a part of its session, in a file of its own.
+    pub fn of_agent(options: &Options, agent_id: String, file: Option<PathBuf>) -> Self {
+        Self { agent: Some((agent_id, file)), ..Self::new(options) }
     }
 
     /// Where the session is recorded, if it is.
     pub fn file(&self, options: &Options) -> Option<PathBuf> {
+        if let Some((_, file)) = &self.agent {
+            return file.clone().filter(|_| options.sessions.is_some());
+        }
         options.sessions.as_ref().map(|Sessions { config_dir, .. }| {
             if let Some((file, _)) = &self.resumed {
                 return file.clone();
@@ -66,6 +76,7 @@ impl Session {
             version: crate::CLI_VERSION.to_owned(),
             git_branch,
             entrypoint: options.entrypoint.clone(),
+            agent_id: self.agent.as_ref().map(|(id, _)| id.clone()),
         };
         let newest = self.resumed.as_ref().and_then(|(_, newest)| *newest);
         let opened = Transcript::open(options.disk.as_ref(), &path, facts, sessions.durability, newest)?;

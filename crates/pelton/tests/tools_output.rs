@@ -32,6 +32,7 @@ fn session(dir: &Path) -> ToolCx {
         cancel: CancellationToken::new(),
         progress: Progress::ignored(),
         host: Host::default(),
+        agents: None,
     }
 }
 

@@ -25,6 +25,13 @@ pub(super) fn limits(options: &mut Options, env: &Env, settings: &RetrySettings)
     if let Some(calls) = env.number("CLAUDE_CODE_MAX_TOOL_USE_CONCURRENCY")? {
         options.tool_calls_running_max = calls;
     }
+    let agents = &mut options.agent_limits;
+    if let Some(depth) = env.number("CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH")? {
+        agents.depth_max = depth;
+    }
+    if let Some(running) = env.number("CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS")? {
+        agents.running_max = running;
+    }
     let tools = &mut options.tool_limits;
     if let Some(time) = env.number("BASH_MAX_TIMEOUT_MS")? {
         tools.shell_time_max = Duration::from_millis(time);

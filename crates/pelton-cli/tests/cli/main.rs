@@ -1,6 +1,7 @@
 //! The `pelton` command as its users meet it: a real process, real pipes and signals, and a scripted model behind
 //! real HTTP. One program, so that it is linked once.
 
+mod agents;
 mod place; // where a process under test runs, and what it leaves behind
 
 mod crash; // killed in the middle, and gone on with

@@ -81,7 +81,8 @@ impl Engine {
 
         self.board.enter(Phase::ProcessUserInput);
         let mut around = Around::default();
-        let fired = hooks.prompt(&prompt.words()).await;
+        // What an agent is told, no user has typed.
+        let fired = if self.kin.agent.is_none() { hooks.prompt(&prompt.words()).await } else { None };
         if let Some(taken) = heard(fired, cancel, &mut around.contexts, told) {
             return Ok(taken);
         }
@@ -93,7 +94,7 @@ impl Engine {
         }
         if !prompt.verbatim {
             let cx = self.tool_cx(cancel.child_token());
-            let (gate, home) = (self.permissions.gate(), self.options.home.as_deref());
+            let (gate, home) = (self.kin.permissions.gate(), self.options.home.as_deref());
             around.attached = attachments(&prompt.words(), &gate, home, &cx).await;
         }
         if cancel.is_cancelled() {
@@ -113,7 +114,7 @@ impl Engine {
         self.session.open(&self.options, branch.clone())?;
         let news = self.offer.news(Callable::Now);
         if self.session.history.entries().is_empty() {
-            let roots = self.permissions.roots();
+            let roots = self.kin.permissions.roots();
             let now = self.options.world.now();
             let text = Surroundings { roots: &roots, git_branch: branch.as_deref(), now }.text();
             self.session.record_prompt(&text, true)?;

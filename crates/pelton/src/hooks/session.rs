@@ -1,6 +1,6 @@
 //! The hooks of one session: what each moment of it tells them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +20,8 @@ pub struct SessionHooks {
     pub cx: HookCx,
     /// What every one of them is told.
     pub base: Base,
+    /// The record of the sub-agent they are called for, if it is one.
+    pub agent_transcript: Option<PathBuf>,
     /// Where it is said that they are waited for.
     pub(crate) board: Board,
 }
@@ -131,8 +133,28 @@ impl SessionHooks {
         last_words: Option<String>,
         cwd: &Path,
     ) -> Option<Fired> {
-        let event = || EventInput::Stop { stop_hook_active, last_assistant_message: last_words.clone() };
-        self.fire(HookEvent::Stop, cwd, event).await
+        let (Some(agent_id), Some(agent_type)) = (&self.base.agent_id, &self.base.agent_type) else {
+            let event = || EventInput::Stop { stop_hook_active, last_assistant_message: last_words };
+            return self.fire(HookEvent::Stop, cwd, event).await;
+        };
+        // H6: a sub-agent has an end of its own.
+        let event = || EventInput::SubagentStop {
+            stop_hook_active,
+            agent_id: agent_id.clone(),
+            agent_type: agent_type.clone(),
+            agent_transcript_path: self.agent_transcript.clone().unwrap_or_default(),
+            last_assistant_message: last_words,
+        };
+        self.fire(HookEvent::SubagentStop, cwd, event).await
+    }
+
+    /// A sub-agent is about to begin: the one these hooks are called for.
+    pub async fn agent_started(&self, cwd: &Path) -> Option<Fired> {
+        let event = || EventInput::SubagentStart {
+            agent_id: self.base.agent_id.clone().unwrap_or_default(),
+            agent_type: self.base.agent_type.clone().unwrap_or_default(),
+        };
+        self.fire(HookEvent::SubagentStart, cwd, event).await
     }
 
     async fn fire(&self, event: HookEvent, cwd: &Path, input: impl FnOnce() -> EventInput) -> Option<Fired> {

@@ -139,6 +139,9 @@ pub fn suggestions(tool: &str, access: &Access, cause: &Cause) -> Vec<Update> {
             let rule = plain.map(|path| format!("Read(/{}/**)", path.trim_end_matches('/')));
             rule.and_then(|rule| allow(rule, Destination::Session)).into_iter().collect()
         }
+        Access::Agent(kind) => {
+            allow(format!("{tool}({kind})"), Destination::LocalSettings).into_iter().collect()
+        }
         Access::Nothing => allow(tool.to_owned(), Destination::LocalSettings).into_iter().collect(),
     }
 }

@@ -18,6 +18,8 @@ pub enum Access {
     Edit(PathBuf),
     /// Runs a shell command.
     Shell(String),
+    /// Starts an agent of this kind, whose calls are judged by themselves.
+    Agent(String),
     /// Touches nothing but the conversation.
     Nothing,
 }
@@ -59,6 +61,7 @@ impl Gate {
         let target = |target| self.rules.judge(self.mode, &Request { tool, target, here: &here, hook });
         match access {
             Access::Nothing => target(Target::Nothing),
+            Access::Agent(kind) => target(Target::Agent(kind)),
             Access::Read(path) => match place(path) {
                 Ok(place) => target(Target::Read(&place)),
                 Err(error) => unfollowable(path, &error),

@@ -64,7 +64,12 @@ enum Specifier {
     Command(CommandPattern),
     /// Files whose path matches.
     Path(PathPattern),
+    /// Agents of this kind.
+    Agent(String),
 }
+
+/// Two names of one tool.
+const AGENT_NAMES: [&str; 2] = ["Agent", "Task"];
 
 /// The rule's text cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -99,6 +104,7 @@ impl FromStr for Rule {
             (_, None | Some("*" | "")) => Specifier::Any,
             ("Bash", Some(pattern)) => Specifier::Command(CommandPattern::new(pattern)),
             ("Read" | "Edit", Some(pattern)) => Specifier::Path(PathPattern::new(pattern).map_err(fail)?),
+            ("Agent" | "Task", Some(kind)) => Specifier::Agent(kind.trim().to_owned()),
             (_, Some(_)) => {
                 return Err(fail(format!(
                     "{tool} takes no specifier here; path rules are written Read(...) and Edit(...), commands Bash(...)"
@@ -140,13 +146,19 @@ impl Rule {
         self.text.split_once('(')?.1.strip_suffix(')')
     }
 
+    fn names(&self, tool: &str) -> bool {
+        let is_agent = |name: &str| AGENT_NAMES.contains(&name);
+        self.tool == "*" || self.tool == tool || (is_agent(&self.tool) && is_agent(tool))
+    }
+
     fn matches(&self, request: &Request<'_>, need: Need) -> bool {
         match &self.specifier {
             Specifier::Any => self.tool == "*" || self.governs(request),
             Specifier::Command(pattern) => match request.target {
                 Target::Shell { command, .. } => self.tool == request.tool && pattern.matches(command, need),
-                Target::Read(_) | Target::Edit(_) | Target::Nothing => false,
+                Target::Read(_) | Target::Edit(_) | Target::Agent(_) | Target::Nothing => false,
             },
+            Specifier::Agent(kind) => matches!(request.target, Target::Agent(started) if started == kind),
             Specifier::Path(pattern) => match request.target {
                 Target::Read(place) => self.governs(request) && pattern.matches(place, request.here, need),
                 // A file that must not be read must not be written either.
@@ -160,7 +172,7 @@ impl Rule {
                         && need == Need::Either
                         && names.iter().any(|place| pattern.matches(place, request.here, need))
                 }
-                Target::Nothing => false,
+                Target::Agent(_) | Target::Nothing => false,
             },
         }
     }
@@ -176,6 +188,7 @@ impl Rule {
             || match request.target {
                 Target::Read(_) => self.tool == "Read",
                 Target::Edit(_) => self.tool == "Edit",
+                Target::Agent(_) => AGENT_NAMES.contains(&self.tool.as_str()),
                 Target::Shell { .. } | Target::Nothing => false,
             }
     }
@@ -352,6 +365,8 @@ pub(super) enum Target<'a> {
         looks_only: bool,
         names: &'a [Place],
     },
+    /// An agent of this kind is started.
+    Agent(&'a str),
     /// Nothing but the conversation.
     Nothing,
 }
@@ -440,7 +455,7 @@ impl Cause {
 impl RuleSet {
     /// Whether a bare deny rule takes the tool away altogether.
     pub fn removes(&self, tool: &str) -> bool {
-        self.deny.iter().any(|rule| rule.is_bare() && (rule.tool == tool || rule.tool == "*"))
+        self.deny.iter().any(|rule| rule.is_bare() && rule.names(tool))
     }
 
     /// Whether there are files that may not be read without more ado.
@@ -483,7 +498,8 @@ impl RuleSet {
         let reading = match request.target {
             Target::Read(place) => request.here.may_be_read(place),
             Target::Shell { looks_only, .. } => looks_only,
-            Target::Nothing => true,
+            // What an agent does is judged when it does it.
+            Target::Agent(_) | Target::Nothing => true,
             Target::Edit(_) => false,
         };
         if reading {
@@ -512,7 +528,7 @@ impl RuleSet {
             Target::Edit(place) => {
                 (format!("Changing {} needs approval.", place.given.display()), outside(place))
             }
-            Target::Shell { .. } | Target::Nothing => {
+            Target::Shell { .. } | Target::Agent(_) | Target::Nothing => {
                 ("This command needs approval.".to_owned(), Cause::Unapproved)
             }
         };

@@ -17,8 +17,8 @@ use super::executor::Call;
 use super::in_order::Place;
 use super::pictures;
 use super::repetition::{Effect, Mark, Repetition};
-use super::structured;
 use super::tool::{Access, Output, Safety, Tool, ToolCx};
+use super::{agent, structured};
 use crate::hooks::{Fired, HookRun, PermissionDecision, SessionHooks, ToolCall};
 use crate::permission::{HookSays, Permissions, Questions, Update};
 use crate::spill::{self, Shown};
@@ -184,7 +184,7 @@ impl Bench {
         drop(place);
         // The permission may have come with others: what may be read is asked again.
         let cx = self.cx(call);
-        if tool.safety(&told.input) == Safety::Alone {
+        if tool.safety(&told.input) != Safety::Shared {
             let unrecorded = |error| Ended(Ending::Unrecorded, Output::error(format!("Not run: {error}")));
             self.announce().await.map_err(unrecorded)?;
         }
@@ -284,6 +284,7 @@ impl Bench {
     }
 
     fn tool(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        let name = if name == agent::ALIAS { agent::NAME } else { name };
         self.tools.iter().find(|tool| tool.spec().name == name)
     }
 

@@ -5,11 +5,12 @@ pub mod schedule; // which calls may run together: pure
 pub mod executor; // runs the calls of one answer
 pub mod bench; // one call, from its input to its output
 mod pictures; // images of answers, made to fit
-pub mod builtin; // Read, Write, Edit, Bash, Glob, Grep
+pub mod builtin; // Read, Write, Edit, Bash, Glob, Grep, and the one that starts agents
 pub mod repetition; // a model that goes round in circles: pure
 mod in_order; // what calls change, in the order of asking
 pub mod server; // tools that somebody else serves
 pub(crate) mod offer; // what the model is offered of all these
+pub mod agent; // tasks for others
 pub mod structured; // an answer in the form of a schema
 pub mod file_memory; // which files the session has read
 pub mod process; // children that leave nothing behind

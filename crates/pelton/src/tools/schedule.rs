@@ -134,7 +134,7 @@ impl Schedule {
     /// Whether a call that may change something has begun.
     pub fn has_touched_anything(&self) -> bool {
         let touched = |(safety, state): &(Safety, State)| {
-            *safety == Safety::Alone && matches!(state, State::Running | State::Done)
+            *safety != Safety::Shared && matches!(state, State::Running | State::Done)
         };
         self.calls.iter().any(touched)
     }

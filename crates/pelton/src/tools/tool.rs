@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::agent::Agents;
 use super::file_memory::FileMemory;
 use crate::host::{Elicitation, Elicited, Host};
 use crate::limits::ToolLimits;
@@ -54,6 +55,9 @@ pub struct Spec<'a> {
 pub enum Safety {
     /// Reads only: runs together with other shared calls.
     Shared,
+    /// May change something, but runs together with shared calls all the same: what it may not do beside others, it sees
+    /// to itself.
+    Beside,
     /// May change something: runs alone, in the order of asking.
     Alone,
 }
@@ -158,6 +162,8 @@ pub struct ToolCx {
     pub progress: Progress,
     /// The program around the session.
     pub host: Host,
+    /// Who runs sub-agents; nobody in a session without.
+    pub agents: Option<Arc<dyn Agents>>,
 }
 
 impl ToolCx {

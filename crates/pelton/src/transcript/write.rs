@@ -38,6 +38,8 @@ pub struct Facts {
     pub git_branch: Option<String>,
     /// Which front end started it.
     pub entrypoint: String,
+    /// The sub-agent whose record this is.
+    pub agent_id: Option<String>,
 }
 
 /// The transcript cannot be kept.
@@ -234,7 +236,8 @@ impl Transcript {
         let mut tail = self.tail();
         let line = Line::object()
             .field("parentUuid", tail.newest)
-            .field("isSidechain", false)
+            .field("isSidechain", self.facts.agent_id.is_some())
+            .field_if("agentId", self.facts.agent_id.as_deref())
             .field("userType", "external")
             .field("cwd", self.facts.cwd.to_string_lossy())
             .field("sessionId", self.facts.session_id)
@@ -315,6 +318,7 @@ mod tests {
                 version: String::new(),
                 git_branch: None,
                 entrypoint: String::new(),
+                agent_id: None,
             };
             Transcript::open(&RealDisk, &dir.path().join("a.jsonl"), facts, Durability::Synced, None)
         };

@@ -16,6 +16,7 @@ use pelton_model::stream::Sender;
 use pelton_model::{Ask, Client, ModelError, World};
 use pelton_wire::stop::StopReason;
 use serde::Deserialize;
+use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -37,7 +38,7 @@ use crate::tools::executor::{Call, Executor};
 use crate::tools::offer::Offer;
 use crate::tools::schedule::Terms;
 use crate::tools::structured::StructuredOutput;
-use crate::tools::{Output, Report, Tool};
+use crate::tools::{Output, Report, Tool, agent};
 use crate::transcript::TranscriptError;
 
 /// What clients look for after an interruption.
@@ -391,10 +392,22 @@ impl Live<'_> {
 
     async fn start_tools(&mut self) {
         for call in self.executor.start() {
+            self.keep_for_fork(&call);
             let running = self.executor.running();
             let input = call.input.unwrap_or_default();
             let started = ToolStarted { call: call.id, tool: call.tool, input, running };
             self.events.send(Event::ToolStarted(started)).await;
+        }
+    }
+
+    /// A fork knows what was said until the call that starts it.
+    fn keep_for_fork(&self, call: &Call) {
+        let forks = |input: &Value| input.get("subagent_type").is_some_and(|kind| kind == agent::FORK);
+        if let (Some(agents), Ok(input)) = (&self.bench.cx.agents, &call.input)
+            && [agent::NAME, agent::ALIAS].contains(&&*call.tool)
+            && forks(input)
+        {
+            agents.keep(&call.id, &self.session.history);
         }
     }
 

@@ -4,6 +4,7 @@
 mod stage; // where a test takes place: directories, options, a scripted model, ways to look at what happened
 mod probe; // tools whose running can be observed
 
+mod agents; // tasks for others
 mod asking; // calls that somebody is asked about
 mod calls; // what happens to tool calls
 mod circles; // models that repeat themselves

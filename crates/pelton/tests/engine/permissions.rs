@@ -274,6 +274,7 @@ impl Tree {
             cancel: CancellationToken::new(),
             progress: Progress::ignored(),
             host: Host::default(),
+            agents: None,
         }
     }
 

@@ -122,7 +122,7 @@ impl Tool for Probe {
     fn access(&self, input: &Value, cx: &ToolCx) -> Result<Access, InvalidInput> {
         parse_input::<Input>(input).map(|_| match self.safety {
             Safety::Shared => Access::Read(cx.cwd.clone()),
-            Safety::Alone => Access::Edit(cx.cwd.join("changed")),
+            Safety::Alone | Safety::Beside => Access::Edit(cx.cwd.join("changed")),
         })
     }
 

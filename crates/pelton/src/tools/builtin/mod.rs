@@ -11,11 +11,12 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use super::agent;
 use super::tool::{Output, Tool, ToolCx};
 
 /// All built-in tools, by name: the order is part of what is cached, so it never depends on anything.
 pub fn all() -> Vec<Arc<dyn Tool>> {
-    vec![bash::tool(), edit::tool(), glob::tool(), grep::tool(), read::tool(), write::tool()]
+    vec![agent::tool(), bash::tool(), edit::tool(), glob::tool(), grep::tool(), read::tool(), write::tool()]
 }
 
 /// Read alone, for what a prompt mentions.

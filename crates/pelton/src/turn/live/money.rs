@@ -11,6 +11,9 @@ use crate::history::{Kind, Origin};
 use crate::turn::budget::prompt_tokens_max;
 use crate::turn::spending::{Forecast, Wish};
 
+/// About how many bytes of the prefix are one token, until the model has counted it.
+const BYTES_PER_TOKEN: u64 = 4;
+
 impl Live<'_> {
     /// Sets money aside for the next call, waiting for calls in flight if those may leave enough. Tells whether it may
     /// be sent. An interrupted wait is no refusal: the call sees the interrupt before it is sent.
@@ -98,7 +101,7 @@ impl Live<'_> {
         };
         Forecast {
             ask: &self.question,
-            prompt_tokens: view.tokens(),
+            prompt_tokens: view.tokens() + if counted > 0 { 0 } else { prefix_bytes / BYTES_PER_TOKEN },
             prompt_tokens_max,
             last: last.map(|last| &last.usage),
         }

@@ -1,0 +1,188 @@
+//! Sub-agents, as clients of the command see them.
+
+use pelton_testkit::{Part, Script, Step, When, text, tool};
+use serde_json::{Value, json};
+
+use crate::frames::STREAM;
+use crate::place::{Commanded, Place, Ran, lines_of, model, of_type};
+
+/// Words of the built-in agent's system prompt.
+const CHILD: &str = "working for another agent";
+
+fn start(id: &str, task: &str) -> Part {
+    tool("Agent", json!({"description": format!("do {task}"), "prompt": task})).id(id)
+}
+
+fn run(script: Script, words: &[&str]) -> (Place, Ran) {
+    let (place, model) = (Place::new(), model(script));
+    let ran = place.task(&model, ["hi"].into_iter().chain(words.iter().copied()).chain(STREAM)).run();
+    model.assert_clean();
+    (place, ran)
+}
+
+/// What a frame is, in a word or two.
+fn kind(frame: &Value) -> String {
+    let block = frame["message"]["content"][0]["type"].as_str().unwrap_or_default();
+    let subtype = frame["subtype"].as_str().unwrap_or_default();
+    let own = if frame["parent_tool_use_id"].is_string() { "agent: " } else { "" };
+    format!("{own}{} {subtype}{block}", frame["type"].as_str().unwrap())
+}
+
+fn looks_and_reports() -> Script {
+    Script::new()
+        .reply([start("toolu_a", "look")])
+        .step(
+            Step::reply([text("Let me see."), tool("Glob", json!({"pattern": "*"})).id("toolu_g")])
+                .when(When::any().system(CHILD).last_user_text("look")),
+        )
+        .step(Step::reply([text("Nothing there.")]).when(When::any().system(CHILD)))
+        .reply([text("Done.")])
+}
+
+#[test]
+fn loop_Z6_frames_of_an_agent_name_the_call_and_stand_between_its_beginning_and_its_end() {
+    let (place, ran) = run(looks_and_reports(), &[]);
+    assert_eq!(ran.well(), ran.out);
+    let frames = ran.frames();
+    let kinds: Vec<String> = frames.iter().map(kind).collect();
+    let expected = [
+        "system init",
+        "assistant tool_use",
+        "system task_started",
+        "agent: user text",
+        "agent: assistant tool_use",
+        "system task_progress",
+        "agent: user tool_result",
+        "system task_updated",
+        "system task_notification",
+        "user tool_result",
+        "assistant text",
+        "result success",
+    ];
+    assert_eq!(kinds, expected);
+    let init = &frames[0];
+    assert_eq!(init["agents"], json!(["general-purpose"]));
+    assert!(init["tools"].as_array().unwrap().contains(&json!("Task")), "{init}");
+    assert!(!init["tools"].as_array().unwrap().contains(&json!("Agent")), "{init}");
+    let started = &frames[2];
+    let id = started["task_id"].as_str().unwrap();
+    assert_eq!(
+        (&started["tool_use_id"], &started["description"], &started["task_type"], &started["prompt"]),
+        (&json!("toolu_a"), &json!("do look"), &json!("local_agent"), &json!("look"))
+    );
+    for frame in frames.iter().filter(|frame| frame["parent_tool_use_id"].is_string()) {
+        assert_eq!(frame["parent_tool_use_id"], "toolu_a");
+        assert_eq!(
+            (&frame["subagent_type"], &frame["task_description"]),
+            (&json!("general-purpose"), &json!("do look"))
+        );
+        assert_eq!(frame["session_id"], init["session_id"]);
+    }
+    assert_eq!((&frames[5]["last_tool_name"], &frames[5]["usage"]["tool_uses"]), (&json!("Glob"), &json!(1)));
+    assert_eq!(frames[7]["patch"]["status"], "completed");
+    assert_eq!((&frames[8]["status"], &frames[8]["task_id"]), (&json!("completed"), &json!(id)));
+    let detail = &frames[9]["tool_use_result"];
+    assert_eq!(
+        (&detail["status"], &detail["agentId"], &detail["totalToolUseCount"]),
+        (&json!("completed"), &json!(id), &json!(1))
+    );
+    assert_eq!(frames[9]["message"]["content"][0]["content"][0]["text"], "Nothing there.");
+    assert_eq!(ran.result()["num_turns"], 2);
+
+    // Its record is where clients look for it, and does not count as a session.
+    let [file] = &place.transcripts()[..] else { panic!("{:?}", place.transcripts()) };
+    let record = lines_of(&file.with_extension("").join(format!("subagents/agent-{id}.jsonl")));
+    assert!(
+        record.len() > 3
+            && record
+                .iter()
+                .filter(|line| line.get("uuid").is_some())
+                .all(|line| line["isSidechain"] == true)
+    );
+}
+
+#[test]
+fn words_of_agents_are_told_to_those_who_ask() {
+    let words = |ran: &Ran| {
+        let frames = ran.frames();
+        let told =
+            of_type(&frames, "assistant").into_iter().filter(|frame| frame["parent_tool_use_id"].is_string());
+        told.filter_map(|frame| frame["message"]["content"][0]["text"].as_str().map(str::to_owned))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(words(&run(looks_and_reports(), &[]).1), [""; 0]);
+    assert_eq!(
+        words(&run(looks_and_reports(), &["--forward-subagent-text"]).1),
+        ["Let me see.", "Nothing there."]
+    );
+}
+
+#[test]
+fn loop_E5_tools_that_are_chosen_decide_whether_there_are_agents() {
+    let offered = |words: &[&str]| {
+        let (_, ran) = run(Script::new().reply([text("Hi.")]), words);
+        let init = ran.frames()[0].clone();
+        (init["tools"].as_array().unwrap().contains(&json!("Task")), init["agents"].as_array().unwrap().len())
+    };
+    assert_eq!(offered(&[]), (true, 1));
+    assert_eq!(offered(&["--tools", "Read,Task"]), (true, 1));
+    assert_eq!(offered(&["--tools", "Read"]), (false, 0));
+    assert!(!offered(&["--disallowedTools", "Task"]).0);
+}
+
+fn spends_with_five_children(output_tokens: u64) -> Script {
+    let priced = |step: Step| {
+        step.usage("input_tokens", 1_000)
+            .usage("cache_creation_input_tokens", 0)
+            .usage("cache_read_input_tokens", 0)
+            .usage("output_tokens", output_tokens)
+    };
+    let calls: Vec<Part> = (1..=5).map(|n| start(&format!("toolu_{n}"), &format!("task {n}"))).collect();
+    let look = || Step::reply([tool("Glob", json!({"pattern": "*"}))]);
+    Script::new()
+        .step(priced(look()))
+        .step(priced(Step::reply(calls)))
+        .step(priced(look()).when(When::any().system(CHILD)).always())
+        .step(priced(Step::reply([text("Done.")])).always())
+}
+
+#[test]
+fn pit_B1_loop_B1_a_budget_is_shared_by_parallel_children_and_ends_in_one_result() {
+    // 30 cents for each answer, at ten dollars for a million tokens.
+    let (_, ran) =
+        run(spends_with_five_children(30_000), &["--max-budget-usd", "1", "--include-loop-events"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let result = ran.result();
+    assert_eq!(
+        (&result["subtype"], &result["terminal_reason"]),
+        (&json!("error_max_budget_usd"), &json!("budget_exhausted"))
+    );
+    let cost = result["total_cost_usd"].as_f64().unwrap();
+    // What flies when the cap is reached: two children, and the answer that started them.
+    assert!((1.0..=1.0 + 3.0 * 0.31).contains(&cost), "{cost}");
+    let frames = ran.frames();
+    let told: Vec<&Value> = frames.iter().filter(|frame| frame["kind"] == "budget").collect();
+    assert!(told.iter().any(|frame| frame["parent_tool_use_id"].is_string()), "{told:#?}");
+    let answered = |kind: &str| {
+        let of = |frame: &&Value| frame["message"]["content"][0]["type"] == kind;
+        frames.iter().filter(of).count()
+    };
+    assert_eq!(answered("tool_use"), answered("tool_result"), "every call of everybody is answered");
+}
+
+#[test]
+fn loop_B1_a_strict_budget_is_not_passed_by_parallel_children() {
+    // It never writes more than a call may have in this mode once it is shortened.
+    let (_, ran) = run(
+        spends_with_five_children(1_024),
+        &["--max-budget-usd", "0.4", "--strict-budget", "--include-loop-events"],
+    );
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let result = ran.result();
+    assert_eq!(result["subtype"], "error_max_budget_usd");
+    let cost = result["total_cost_usd"].as_f64().unwrap();
+    assert!(cost > 0.1 && cost <= 0.4, "{cost}");
+
+    let ran = Place::new().pelton(["-p", "hi", "--strict-budget"]).run();
+    ran.failed(1, &["--max-budget-usd"]);
+}

@@ -1,0 +1,95 @@
+//! What sub-agents tell: their messages name the call that started them, and each is a task with a beginning and an
+//! end.
+
+use pelton::event::{AgentEnd, AgentEvent, AgentFacts, AgentNews, AgentWork, Event, LoopKind};
+use pelton::history::{Entry, Kind, Piece};
+use pelton_wire::line::Line;
+use serde_json::{Value, json};
+
+use super::{Frames, millis};
+
+impl Frames {
+    /// The frames of something that happened to a sub-agent.
+    pub(super) fn agent(&mut self, told: &AgentEvent) -> Vec<u8> {
+        let agent = &*told.agent;
+        match &told.news {
+            AgentNews::Started => self
+                .task("task_started", agent)
+                .field("description", &agent.description)
+                .field("subagent_type", &agent.agent_type)
+                .field("task_type", "local_agent")
+                .field("prompt", &agent.prompt)
+                .finish_line(),
+            AgentNews::Progress { tool, done } => self
+                .task("task_progress", agent)
+                .field("description", format!("Using {tool}"))
+                .field("subagent_type", &agent.agent_type)
+                .field("usage", usage(done))
+                .field("last_tool_name", &**tool)
+                .finish_line(),
+            AgentNews::Ended { end, done } => {
+                self.withdrawn_by_agents.remove(&agent.id);
+                let (status, noticed) = match end {
+                    AgentEnd::Completed => ("completed", "completed"),
+                    AgentEnd::Stopped => ("killed", "stopped"),
+                    _ => ("failed", "failed"),
+                };
+                let patch = json!({"status": status, "end_time": self.world.now().as_millisecond()});
+                let updated = self.system("task_updated").field("task_id", &agent.id).field("patch", patch);
+                let mut frames = updated.finish_line();
+                let notice = self
+                    .task("task_notification", agent)
+                    .field("status", noticed)
+                    .field("output_file", "")
+                    .field("summary", &agent.description)
+                    .field("usage", usage(done));
+                frames.extend(notice.finish_line());
+                frames
+            }
+            AgentNews::Told(event) => self.told_by_agent(agent, event),
+            _ => Vec::new(),
+        }
+    }
+
+    fn told_by_agent(&mut self, agent: &AgentFacts, event: &Event) -> Vec<u8> {
+        match event {
+            Event::Prompt(entry) => self.message(entry, Some(agent)),
+            Event::Message(entry) if self.agent_text || is_call_or_result(entry) => {
+                self.message(entry, Some(agent))
+            }
+            Event::Synthetic(synthetic) => self.synthetic(synthetic, Some(agent)),
+            Event::Tombstone(ids) => {
+                self.withdrawn_by_agents.entry(agent.id.clone()).or_default().extend(ids);
+                Vec::new()
+            }
+            Event::Transition(transition) => {
+                self.agents_loop_event(agent, LoopKind::Transition, transition.name())
+            }
+            Event::Loop(told) => self.agents_loop_event(agent, told.kind, &told.reason),
+            _ => Vec::new(),
+        }
+    }
+
+    fn agents_loop_event(&self, agent: &AgentFacts, kind: LoopKind, reason: &str) -> Vec<u8> {
+        if !self.loop_events {
+            return Vec::new();
+        }
+        self.system("loop_event")
+            .field("kind", kind.name())
+            .field("reason", reason)
+            .field("parent_tool_use_id", &*agent.call)
+            .finish_line()
+    }
+
+    fn task(&self, subtype: &str, agent: &AgentFacts) -> Line {
+        self.system(subtype).field("task_id", &agent.id).field("tool_use_id", &*agent.call)
+    }
+}
+
+fn usage(done: &AgentWork) -> Value {
+    json!({"total_tokens": done.tokens, "tool_uses": done.tool_calls, "duration_ms": millis(done.duration)})
+}
+
+fn is_call_or_result(entry: &Entry) -> bool {
+    matches!(entry.kind, Kind::Assistant { piece: Piece::Call { .. }, .. } | Kind::ToolResult { .. })
+}

@@ -1,0 +1,218 @@
+//! Sub-agents: a tool that gives a task to another run of the loop, with a context of its own, and brings back its
+//! report. What runs it is behind [`Agents`], which the engine puts into the [`ToolCx`]: tools do not know the engine.
+
+mod definition; // what kinds of agents there are
+mod report; // what an agent brings back, as the caller reads it
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use pelton_model::Effort;
+use pelton_wire::usage::Usage;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::tool::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx, parse_input};
+use crate::history::History;
+use crate::limits::ToolLimits;
+
+pub use definition::{AgentDefinition, Isolation, MemoryScope, general_purpose};
+
+/// The tool's name, as the model calls it.
+pub const NAME: &str = "Agent";
+/// Its former name, which rules, scripts and models still use.
+pub const ALIAS: &str = "Task";
+/// The kind of agent that knows all its caller knows.
+pub const FORK: &str = "fork";
+
+/// Runs agents for the tools of one submission.
+pub trait Agents: Send + Sync {
+    /// Runs an agent to its end. There is exactly one outcome, whatever happens; dropping the future ends the agent and
+    /// everything it started.
+    fn run<'a>(&'a self, order: Order, cx: &'a ToolCx) -> BoxFuture<'a, Result<Delivered, NotStarted>>;
+
+    /// Keeps what was said until a call, for the fork that it starts.
+    fn keep(&self, call: &str, history: &History);
+}
+
+/// What an agent is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Order {
+    /// The task in a few words, for people.
+    pub description: String,
+    /// The task.
+    pub prompt: String,
+    /// The kind of agent.
+    pub agent_type: String,
+    /// The model, if the caller wants a certain one.
+    pub model: Option<String>,
+    /// How hard it tries, if the caller wants a certain level.
+    pub effort: Option<Effort>,
+}
+
+/// What an agent brought back.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Delivered {
+    /// The agent.
+    pub agent_id: String,
+    /// What kind it was.
+    pub agent_type: String,
+    /// The model it asked.
+    pub model: String,
+    /// Its last words.
+    pub text: String,
+    /// Why it did not finish, if it did not.
+    pub failure: Option<String>,
+    /// What it consumed.
+    pub usage: Usage,
+    /// How many calls it made.
+    pub tool_calls: u32,
+    /// How long it took.
+    pub duration: Duration,
+}
+
+/// An agent that was not started, and why.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NotStarted(pub String);
+
+/// The tool for the agents that are there unless somebody says otherwise. An engine puts one for its own agents in its
+/// place, or none.
+pub fn tool() -> Arc<dyn Tool> {
+    Arc::new(AgentTool::new(&[general_purpose()]))
+}
+
+/// Whether a tool is the one that starts agents, and not another of its name.
+pub(crate) fn is_one(tool: &dyn Tool) -> bool {
+    let spec = tool.spec();
+    spec.name == NAME && spec.input_schema == INPUT
+}
+
+const INPUT: &str = include_str!("agent/input.json");
+
+/// The tool. Its description names the agents there are, and is frozen with the rest of the prefix.
+pub struct AgentTool {
+    description: String,
+    names: Vec<String>,
+}
+
+impl AgentTool {
+    /// A tool that starts agents of these kinds.
+    pub fn new(agents: &[AgentDefinition]) -> Self {
+        let mut description = include_str!("agent/agent.md").trim_end().to_owned();
+        for agent in agents {
+            let tools = match &agent.tools {
+                Some(tools) => tools.join(", "),
+                None => "all".to_owned(),
+            };
+            // Writing to a string cannot fail.
+            let _ = write!(description, "\n- {}: {} (tools: {tools})", agent.name, agent.description.trim());
+        }
+        let names = agents.iter().map(|agent| agent.name.clone()).chain([FORK.to_owned()]).collect();
+        Self { description, names }
+    }
+
+    fn order(&self, input: &Value) -> Result<Order, InvalidInput> {
+        let input: Input = parse_input(input)?;
+        for (field, text) in [("prompt", &input.prompt), ("description", &input.description)] {
+            if text.trim().is_empty() {
+                return Err(InvalidInput(format!("`{field}` is empty")));
+            }
+        }
+        let agent_type = input.subagent_type.unwrap_or_else(|| general_purpose().name);
+        if !self.names.contains(&agent_type) {
+            let names = self.names.join(", ");
+            return Err(InvalidInput(format!("there is no agent '{agent_type}'; there are: {names}")));
+        }
+        let effort = input.effort.map(|effort| effort.parse()).transpose();
+        Ok(Order {
+            description: input.description,
+            prompt: input.prompt,
+            agent_type,
+            model: input.model.filter(|model| model != "inherit"),
+            effort: effort.map_err(|error| InvalidInput(format!("`effort`: {error}")))?,
+        })
+    }
+}
+
+#[derive(Deserialize)]
+struct Input {
+    description: String,
+    prompt: String,
+    subagent_type: Option<String>,
+    model: Option<String>,
+    effort: Option<String>,
+    // Accepted, and without effect: every agent is waited for, in the working directory.
+    #[serde(default, rename = "run_in_background")]
+    _background: Option<Value>,
+    #[serde(default, rename = "name")]
+    _name: Option<Value>,
+    #[serde(default, rename = "isolation")]
+    _isolation: Option<Value>,
+}
+
+impl Tool for AgentTool {
+    fn spec(&self) -> Spec<'_> {
+        Spec { name: NAME, description: &self.description, input_schema: INPUT }
+    }
+
+    fn safety(&self, _: &Value) -> Safety {
+        // Agents may change things, but the model that starts several at once means them to work side by side.
+        Safety::Beside
+    }
+
+    fn result_chars_max(&self, limits: &ToolLimits) -> usize {
+        limits.agent_report_chars_max
+    }
+
+    fn access(&self, input: &Value, _: &ToolCx) -> Result<Access, InvalidInput> {
+        Ok(Access::Agent(self.order(input)?.agent_type))
+    }
+
+    fn run<'a>(&'a self, input: Value, cx: &'a ToolCx) -> BoxFuture<'a, Output> {
+        Box::pin(async move {
+            let order = match self.order(&input) {
+                Ok(order) => order,
+                Err(InvalidInput(why)) => return Output::unusable(why),
+            };
+            let Some(agents) = &cx.agents else {
+                return Output::error("Agents cannot be started here: do it yourself.");
+            };
+            let prompt = order.prompt.clone();
+            match agents.run(order, cx).await {
+                Ok(delivered) => output(&delivered, &prompt),
+                Err(NotStarted(why)) => Output::error(why),
+            }
+        })
+    }
+}
+
+/// What the caller reads.
+fn output(delivered: &Delivered, prompt: &str) -> Output {
+    let text = report::defused(&delivered.text);
+    if let Some(failure) = &delivered.failure {
+        let said = if text.is_empty() { String::new() } else { format!("\n\nIts last words were:\n{text}") };
+        return Output::error(format!("{failure}{said}"));
+    }
+    let usage = &delivered.usage;
+    let detail = json!({
+        "status": "completed",
+        "agentId": delivered.agent_id,
+        "agentType": delivered.agent_type,
+        "prompt": prompt,
+        "content": [{"type": "text", "text": text}],
+        "resolvedModel": delivered.model,
+        "totalDurationMs": u64::try_from(delivered.duration.as_millis()).unwrap_or(u64::MAX),
+        "totalTokens": usage.prompt_tokens().saturating_add(usage.output_tokens),
+        "totalToolUseCount": delivered.tool_calls,
+        "usage": usage,
+    });
+    Output::text(text).with_detail(detail)
+}
+
+#[cfg(test)]
+mod tests;

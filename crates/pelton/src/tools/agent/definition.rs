@@ -1,0 +1,134 @@
+//! What kinds of agents there are.
+
+use pelton_model::Effort;
+use serde_json::Value;
+
+use crate::permission::Mode;
+
+/// A kind of agent that may be started. It can only narrow what its parent may do.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct AgentDefinition {
+    /// What it is called by.
+    pub name: String,
+    /// When to use it, for the model that may.
+    pub description: String,
+    /// What it is told about itself, in place of the main system prompt.
+    pub prompt: String,
+    /// The tools it has, of those its parent has; all of them if absent. A star at the end of a name stands for any.
+    pub tools: Option<Vec<String>>,
+    /// Tools it does not have, whatever `tools` says.
+    pub disallowed_tools: Vec<String>,
+    /// The model it asks; its parent's if absent.
+    pub model: Option<String>,
+    /// How hard it tries; as hard as its parent if absent.
+    pub effort: Option<Effort>,
+    /// How much it does without asking, where that is less than its parent may.
+    pub permission_mode: Option<Mode>,
+    /// How often it may ask the model.
+    pub max_turns: Option<u32>,
+    /// Skills it knows from the start. Held for later; so is everything below.
+    pub skills: Vec<String>,
+    /// MCP servers of its own, by name or in full.
+    pub mcp_servers: Vec<Value>,
+    /// Hooks that are called while it runs, as settings write them.
+    pub hooks: Option<Value>,
+    /// Where it keeps what it learnt.
+    pub memory: Option<MemoryScope>,
+    /// It is not waited for.
+    pub background: bool,
+    /// It works in a place of its own.
+    pub isolation: Option<Isolation>,
+    /// The colour it is shown in.
+    pub color: Option<String>,
+    /// What the main thread is told first when it runs as this agent.
+    pub initial_prompt: Option<String>,
+    /// It is not told what memory files say.
+    pub omit_memory_files: bool,
+    /// From how many tokens its context is compacted.
+    pub auto_compact_window: Option<u64>,
+    /// What it is reminded of again and again.
+    pub critical_reminder: Option<String>,
+    /// Who watches it.
+    pub observer: Option<Value>,
+}
+
+/// Where an agent keeps what it learnt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MemoryScope {
+    /// With the user.
+    User,
+    /// With the project.
+    Project,
+    /// With the project, on this machine.
+    Local,
+}
+
+/// A place of an agent's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Isolation {
+    /// Another work tree of the repository.
+    Worktree,
+    /// Another machine.
+    Remote,
+}
+
+impl AgentDefinition {
+    /// An agent with all tools, the model and the permissions of its parent.
+    pub fn new(name: impl Into<String>, description: impl Into<String>, prompt: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            description: description.into(),
+            prompt: prompt.into(),
+            tools: None,
+            disallowed_tools: Vec::new(),
+            model: None,
+            effort: None,
+            permission_mode: None,
+            max_turns: None,
+            skills: Vec::new(),
+            mcp_servers: Vec::new(),
+            hooks: None,
+            memory: None,
+            background: false,
+            isolation: None,
+            color: None,
+            initial_prompt: None,
+            omit_memory_files: false,
+            auto_compact_window: None,
+            critical_reminder: None,
+            observer: None,
+        }
+    }
+
+    /// Whether it may have a tool: denials first, then its list.
+    pub fn has(&self, tool: &str) -> bool {
+        let named = |list: &[String]| list.iter().any(|entry| names(entry, tool));
+        !named(&self.disallowed_tools) && self.tools.as_deref().is_none_or(named)
+    }
+}
+
+/// The agent that is there unless somebody says otherwise.
+pub fn general_purpose() -> AgentDefinition {
+    AgentDefinition::new(
+        "general-purpose",
+        "Searches, investigates and carries out tasks of several steps. Use it when no other agent fits.",
+        include_str!("general_purpose.md").trim_end(),
+    )
+}
+
+/// Whether an entry of a list means a tool. What stands in parentheses narrows it elsewhere; `mcp__server` means all
+/// tools of that server.
+fn names(entry: &str, tool: &str) -> bool {
+    let entry = entry.split_once('(').map_or(entry, |(name, _)| name).trim();
+    let entry = if entry == super::ALIAS { super::NAME } else { entry };
+    match entry.strip_suffix('*') {
+        Some(start) => tool.starts_with(start),
+        None => {
+            let server = entry.starts_with("mcp__") && entry.matches("__").count() == 1;
+            entry == tool || (server && tool.strip_prefix(entry).is_some_and(|rest| rest.starts_with("__")))
+        }
+    }
+}
