@@ -35,6 +35,8 @@ pub struct Ask {
     pub speed: Speed,
     /// How many tokens the whole task may take, for the model to know.
     pub task_budget: Option<TaskBudget>,
+    /// Beta features that the server will not have, however much they are wanted.
+    pub refused_betas: RefusedBetas,
 }
 
 impl Ask {
@@ -54,6 +56,7 @@ impl Ask {
             streaming: true,
             speed: Speed::Standard,
             task_budget: None,
+            refused_betas: RefusedBetas::default(),
         }
     }
 }
@@ -171,4 +174,25 @@ pub struct TaskBudget {
     pub total: u64,
     /// What is left; `None` leaves the counting to the server. Needed once the history was rewritten.
     pub remaining: Option<u64>,
+}
+
+/// Beta features that a server refused: they are neither named in a request nor made use of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RefusedBetas {
+    all: bool,
+    names: Vec<String>,
+}
+
+impl RefusedBetas {
+    /// Adds those that a refusal named; all there are, if it named none.
+    pub fn add(&mut self, names: &[String]) {
+        self.all |= names.is_empty();
+        self.names
+            .extend(names.iter().filter(|name| !self.names.contains(name)).cloned().collect::<Vec<_>>());
+    }
+
+    /// Whether this one is refused.
+    pub fn contains(&self, beta: &str) -> bool {
+        self.all || self.names.iter().any(|name| name == beta)
+    }
 }

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::ask::Ask;
+use crate::ask::{Ask, RefusedBetas};
 use crate::call::Call;
 use crate::credentials::Credentials;
 use crate::error::{ErrorKind, ModelError};
 use crate::fast::{FastMode, FastSwitch};
 use crate::retry::RetryPolicy;
-use crate::transport::Transport;
+use crate::sign::Signing;
+use crate::transport::{Body, Post, Transport};
 use crate::world::World;
 
 /// The wire version spoken unless told otherwise.
@@ -51,6 +52,8 @@ pub enum Auth {
     ApiKey(Secret),
     /// A token, sent as `authorization: Bearer`.
     Bearer(Secret),
+    /// By a signature over the whole request.
+    Signed(Signing),
     /// Not at all.
     None,
 }
@@ -204,11 +207,29 @@ impl Road {
         }
     }
 
-    /// The headers of a request that these credentials pay for and that makes use of these betas.
-    pub(crate) fn headers<'a>(
+    /// A request that these credentials pay for and that makes use of these betas.
+    pub(crate) fn request<'a>(
         &self,
         auth: &Auth,
         betas: impl Iterator<Item = &'a str>,
+        refused: &RefusedBetas,
+        body: Body,
+    ) -> Result<Post, ModelError> {
+        let headers = self.headers(auth, betas, refused)?;
+        let by_hand = has_credentials(&headers);
+        let mut post = Post { url: self.url.clone(), headers, body, fresh_connection: false };
+        match auth {
+            Auth::Signed(signing) if !by_hand => signing.sign(&mut post, self.world.now())?,
+            _ => {}
+        }
+        Ok(post)
+    }
+
+    fn headers<'a>(
+        &self,
+        auth: &Auth,
+        betas: impl Iterator<Item = &'a str>,
+        refused: &RefusedBetas,
     ) -> Result<HeaderMap, ModelError> {
         let mut headers = self.headers.clone()?;
         match auth {
@@ -221,14 +242,19 @@ impl Road {
                 let bearer = format!("Bearer {}", token.reveal());
                 headers.insert(AUTHORIZATION, secret("the token", &bearer)?);
             }
-            Auth::None => {}
+            Auth::Signed(_) | Auth::None => {}
         }
-        for beta in betas {
-            let listed = headers.get(BETA).and_then(|list| list.to_str().ok()).unwrap_or_default();
-            if !listed.split(',').any(|name| name.trim() == beta) {
-                let comma = if listed.is_empty() { "" } else { "," };
-                headers.insert(BETA, value("the list of betas", &format!("{listed}{comma}{beta}"))?);
+        let list = headers.remove(BETA);
+        let list = list.as_ref().and_then(|list| list.to_str().ok()).unwrap_or_default();
+        let listed = list.split(',').map(str::trim).filter(|beta| !beta.is_empty());
+        let mut wanted: Vec<&str> = Vec::new();
+        for beta in listed.chain(betas.map(|beta| -> &str { beta })) {
+            if !wanted.contains(&beta) && !refused.contains(beta) {
+                wanted.push(beta);
             }
+        }
+        if !wanted.is_empty() {
+            headers.insert(BETA, value("the list of betas", &wanted.join(","))?);
         }
         Ok(headers)
     }

@@ -101,6 +101,11 @@ pub enum ErrorKind {
     },
     /// Fast answers are not to be had: the account or the model does not allow them.
     FastModeRefused,
+    /// Beta features are not to be had here.
+    BetaRefused {
+        /// Which ones, if the server says.
+        names: Vec<String>,
+    },
     /// A thinking block sent back is not accepted: it belongs to another model or another conversation.
     ThinkingBound,
     /// The server does not accept the request for another reason.
@@ -138,6 +143,7 @@ impl ErrorKind {
             | Self::RequestTooLarge
             | Self::Image { .. }
             | Self::FastModeRefused
+            | Self::BetaRefused { .. }
             | Self::ThinkingBound
             | Self::InvalidRequest => "invalid_request",
             Self::Server | Self::Timeout => "server_error",

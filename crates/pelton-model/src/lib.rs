@@ -5,7 +5,7 @@
 //!
 //! - [`call`](Call): the loop: send, read, repeat what failed.
 //! - [`retry`]: when a failure is repeated, and after which wait. Pure.
-//! - [`credentials`]: who pays, where that changes while we run.
+//! - [`credentials`]: who pays, where that changes while we run; [`Sign`], where a secret in a header will not do.
 //! - `dialect`: what the bytes mean. Pure.
 //! - `assemble`: events become content blocks. Pure.
 //! - [`sse`]: bytes become events. Pure.
@@ -26,6 +26,7 @@ mod http;
 pub mod json;
 mod limits;
 pub mod retry;
+mod sign;
 pub mod sse;
 mod step;
 pub mod stream;
@@ -34,7 +35,9 @@ mod watch;
 mod world;
 
 pub use self::http::{HttpOptions, HttpTransport, ProxyRules, Roots};
-pub use ask::{Ask, Effort, Prefix, Source, Speed, TaskBudget, Thinking, ThinkingDisplay, UnknownEffort};
+pub use ask::{
+    Ask, Effort, Prefix, RefusedBetas, Source, Speed, TaskBudget, Thinking, ThinkingDisplay, UnknownEffort,
+};
 pub use call::Call;
 pub use client::{Auth, Client, DEFAULT_VERSION, Endpoint, Secret};
 pub use credentials::Credentials;
@@ -42,6 +45,7 @@ pub use error::{ErrorKind, ModelError};
 pub use fast::FastMode;
 pub use limits::{Limit, RateLimits};
 pub use retry::RetryPolicy;
+pub use sign::{Sign, Signing};
 pub use step::{
     BadInput, Block, BlockKind, Delta, DeltaKind, HEARTBEAT, Notice, Opened, Reply, Started, Step,
 };

@@ -367,10 +367,10 @@ impl Engine {
         live.end(terminal).await;
         *tally = std::mem::take(&mut live.tally);
         *last = std::mem::take(&mut live.last);
-        // What was folded away stays so, and so does what is left of the task.
-        let task_budget = live.question.task_budget;
+        // What was folded away stays so, and so do what is left of the task and what the server will not have.
+        let Ask { task_budget, refused_betas, .. } = live.question.clone();
         drop(live);
-        self.question.task_budget = task_budget;
+        (self.question.task_budget, self.question.refused_betas) = (task_budget, refused_betas);
         self.cwd.clone_from(&bench.cwd.lock().unwrap_or_else(PoisonError::into_inner));
         terminal
     }

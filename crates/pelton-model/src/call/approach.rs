@@ -10,7 +10,7 @@ use super::attempt::Failure;
 use crate::ask::{Ask, Speed};
 use crate::catalogue;
 use crate::client::{Auth, Road};
-use crate::dialect::messages::Manner;
+use crate::dialect::messages::{self, Manner};
 use crate::error::{ErrorKind, ModelError};
 use crate::fast::FastMode;
 use crate::retry::{self, Retry};
@@ -61,7 +61,9 @@ impl<'a> Approach<'a> {
             clamped: false,
             broken_streams: 0,
             whole: Whole::NotYet,
-            fast: ask.speed == Speed::Fast && catalogue::can_be_fast(&ask.model),
+            fast: ask.speed == Speed::Fast
+                && catalogue::can_be_fast(&ask.model)
+                && !messages::fast_is_refused(ask),
             refused: None,
             renewals: 0,
         }

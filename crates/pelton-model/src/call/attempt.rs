@@ -22,7 +22,7 @@ use crate::retry::{self, Advice};
 use crate::sse::Decoder;
 use crate::step::{Reply, Step};
 use crate::stream::Sender;
-use crate::transport::{Post, Response, TransportError};
+use crate::transport::{Response, TransportError};
 
 /// The most bytes of an error's body that are read.
 const ERROR_BYTES_MAX: usize = 1024 * 1024;
@@ -57,12 +57,10 @@ pub(super) async fn attempt(
 ) -> Result<Reply, Failure> {
     let road = approach.road;
     let auth = approach.auth().await?;
-    let post = Post {
-        url: road.url.clone(),
-        headers: road.headers(&auth, messages::betas(approach.ask, manner))?,
-        body: messages::body(approach.ask, manner),
-        fresh_connection: approach.fresh_connection,
-    };
+    let ask = approach.ask;
+    let (betas, body) = (messages::betas(ask, manner), messages::body(ask, manner));
+    let mut post = road.request(&auth, betas, &ask.refused_betas, body)?;
+    post.fresh_connection = approach.fresh_connection;
     let mut guard = Guard::new(road, manner.streaming, steps);
     let response = match guard.wait(road.transport.post(post)).await {
         Ok(Ok(response)) => response,

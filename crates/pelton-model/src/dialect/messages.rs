@@ -34,11 +34,17 @@ pub(crate) struct Manner {
     pub(crate) fast: bool,
 }
 
+/// Whether a model would answer fast only with a beta that the server will not have.
+pub(crate) fn fast_is_refused(ask: &Ask) -> bool {
+    let caps = catalogue::caps(&catalogue::resolve(&ask.model));
+    ask.refused_betas.contains(FAST_BETA) && caps.is_some_and(|caps| caps.fast == FastKind::Beta)
+}
+
 /// The beta features that a request makes use of.
 pub(crate) fn betas(ask: &Ask, manner: Manner) -> impl Iterator<Item = &'static str> {
     let caps = catalogue::caps(&catalogue::resolve(&ask.model));
     let fast = manner.fast && caps.is_some_and(|caps| caps.fast == FastKind::Beta);
-    let needed = [(fast, FAST_BETA), (ask.task_budget.is_some(), TASK_BUDGET_BETA)];
+    let needed = [(fast, FAST_BETA), (task_budget_of(ask).is_some(), TASK_BUDGET_BETA)];
     needed.into_iter().filter_map(|(needed, name)| needed.then_some(name))
 }
 
@@ -69,7 +75,7 @@ pub(crate) fn body(ask: &Ask, manner: Manner) -> Body {
         tail += &thinking;
     }
     let effort = effort.map(|effort| format!(r#""effort":"{effort}""#));
-    let output: Vec<String> = effort.into_iter().chain(ask.task_budget.map(task_budget)).collect();
+    let output: Vec<String> = effort.into_iter().chain(task_budget_of(ask).map(task_budget)).collect();
     if !output.is_empty() {
         tail += &format!(r#","output_config":{{{}}}"#, output.join(","));
     }
@@ -84,6 +90,11 @@ pub(crate) fn body(ask: &Ask, manner: Manner) -> Body {
     pieces.extend(ask.messages.iter().cloned());
     pieces.push(Bytes::from_static(b"]}"));
     Body::from(pieces)
+}
+
+/// A server that will not have the beta will not have the budget.
+fn task_budget_of(ask: &Ask) -> Option<TaskBudget> {
+    ask.task_budget.filter(|_| !ask.refused_betas.contains(TASK_BUDGET_BETA))
 }
 
 fn task_budget(budget: TaskBudget) -> String {

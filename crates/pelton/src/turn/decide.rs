@@ -109,6 +109,8 @@ pub enum Rung {
     Media,
     /// The tool whose schema the error names.
     Tool,
+    /// The beta features the error names, with what needs them.
+    Beta,
 }
 
 /// Why there is no answer, as far as it makes a difference here.

@@ -15,7 +15,7 @@ const MEDIA: Reply = Reply::Withheld(Withheld::MediaTooLarge);
 const CUT: Reply = Reply::Withheld(Withheld::OutputTruncated { cap_can_rise: false });
 const CUT_LOW: Reply = Reply::Withheld(Withheld::OutputTruncated { cap_can_rise: true });
 
-const REPLIES: [Reply; 20] = [
+const REPLIES: [Reply; 21] = [
     Reply::ToolUse,
     Reply::EndTurn,
     Reply::Unstructured,
@@ -29,6 +29,7 @@ const REPLIES: [Reply; 20] = [
     CUT_LOW,
     Reply::Repairable { rung: Rung::Thinking, otherwise: Failure::Api },
     Reply::Repairable { rung: Rung::Image, otherwise: Failure::Media },
+    Reply::Repairable { rung: Rung::Beta, otherwise: Failure::Api },
     Reply::Fallback,
     Reply::Failed(Failure::Api),
     Reply::Failed(Failure::Media),
@@ -131,6 +132,7 @@ fn each_reason_to_go_on_has_its_bound() {
     let stuck = [Seen::Drained { freed: false }, Seen::Compacted(Compaction::Smaller)];
     let hopeless = [Seen::Drained { freed: false }, Seen::Compacted(Compaction::NoSmaller)];
     let thinking = Reply::Repairable { rung: Rung::Thinking, otherwise: Failure::Api };
+    let beta = Reply::Repairable { rung: Rung::Beta, otherwise: Failure::Api };
     let image = Reply::Repairable { rung: Rung::Image, otherwise: Failure::Media };
     // T1, X4
     check(limits, Reply::ToolUse, &[Seen::Tools(Tools::Done)], "next_turn next_turn → MaxTurns");
@@ -158,6 +160,7 @@ fn each_reason_to_go_on_has_its_bound() {
     check(limits, Reply::Paused, &[], "pause_turn pause_turn → Completed");
     check(limits, Reply::Empty, &[], "empty_reply_nudge → NoAnswer");
     check(limits, thinking, &[], "request_repair → ModelError");
+    check(limits, beta, &[], "request_repair → ModelError");
     check(limits, image, &[Seen::Compacted(Compaction::NoSmaller)], "request_repair → ImageError");
     check(
         limits,

@@ -73,6 +73,25 @@ async fn betas_are_added_to_the_ones_that_are_set() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn betas_that_a_server_refused_are_left_out_with_what_needs_them() {
+    for (refused, speed, header_sent) in [
+        (vec!["a-1"], FAST, Some("b-2,fast-mode-2026-02-01")),
+        (vec!["fast-mode-2026-02-01"], None, Some("a-1,b-2")),
+        (vec![], None, None),
+    ] {
+        let server = scripted([events(HELLO)]);
+        let betas = ["a-1", "b-2"].map(str::to_owned).to_vec();
+        let endpoint = Endpoint { betas, ..Endpoint::new("http://in.memory", Auth::None) };
+        let mut ask = fast("claude-opus-5");
+        let refused: Vec<String> = refused.into_iter().map(str::to_owned).collect();
+        ask.refused_betas.add(&refused);
+        let outcome = play_on(&client(endpoint, &server, RetryPolicy::default()), &server, ask).await;
+        assert_eq!(speeds(&outcome), spoken(&[speed]), "{refused:?}");
+        assert_eq!(header(&outcome.posts[0], "anthropic-beta"), header_sent, "{refused:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn loop_R3_a_short_wait_keeps_fast_mode_and_a_long_one_does_without_for_a_while() {
     let model = "claude-opus-5-5";
     let (client, server) = stage([limited("15"), events(HELLO)]).await;

@@ -190,6 +190,8 @@ fn by_status(status: u16, name: &str, words: &str, message: &str) -> ErrorKind {
         402 => ErrorKind::Billing,
         // A token that was called back is as good as none; a new one may be better.
         403 if words.contains("token") && words.contains("revoked") => ErrorKind::Authentication,
+        // Clouds say so of credentials that have run out, and of signatures made with them.
+        403 if says_expired(words) => ErrorKind::Authentication,
         403 => ErrorKind::Permission,
         404 => ErrorKind::NotFound,
         408 | 504 => ErrorKind::Timeout,
@@ -201,6 +203,11 @@ fn by_status(status: u16, name: &str, words: &str, message: &str) -> ErrorKind {
         500.. => by_name(name).filter(|kind| *kind != ErrorKind::InvalidRequest).unwrap_or(ErrorKind::Server),
         _ => by_name(name).unwrap_or(ErrorKind::Other),
     }
+}
+
+fn says_expired(words: &str) -> bool {
+    let about = ["token", "credential", "signature"].iter().any(|what| words.contains(what));
+    about && words.contains("expired") || words.contains("security token included in the request is invalid")
 }
 
 fn by_name(name: &str) -> Option<ErrorKind> {
@@ -231,6 +238,9 @@ fn specific(kind: ErrorKind, words: &str, message: &str) -> ErrorKind {
     if thinking {
         return ErrorKind::ThinkingBound;
     }
+    if let Some(names) = refused_betas(words) {
+        return ErrorKind::BetaRefused { names };
+    }
     let path = media_path(message);
     if path.is_some()
         || says("could not process image")
@@ -240,6 +250,37 @@ fn specific(kind: ErrorKind, words: &str, message: &str) -> ErrorKind {
         return ErrorKind::Image { path };
     }
     ErrorKind::InvalidRequest
+}
+
+/// The beta features that a refusal names, if it is one of those.
+fn refused_betas(words: &str) -> Option<Vec<String>> {
+    let says = |phrase: &str| words.contains(phrase);
+    let about_header = says("anthropic-beta") || says("anthropic_beta");
+    let refused = about_header
+        && ["unexpected value", "unsupported", "not supported", "not permitted", "invalid", "unknown"]
+            .iter()
+            .any(|phrase| words.contains(phrase))
+        || says("invalid beta flag")
+        || says("unsupported beta")
+        || says("unknown beta");
+    let word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    refused.then(|| words.split(|c| !word(c)).filter(|name| is_beta(name)).map(str::to_owned).collect())
+}
+
+/// Whether a word looks like the name of a beta feature: words and the date it began, as in `thing-2026-01-31`.
+fn is_beta(word: &str) -> bool {
+    let mut parts = word.rsplitn(4, '-');
+    let number = |part: Option<&str>, digits: usize| {
+        part.is_some_and(|part| part.len() == digits && part.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let last = parts.next();
+    if number(last, 8) {
+        return parts.next().is_some_and(|name| !name.is_empty());
+    }
+    number(last, 2)
+        && number(parts.next(), 2)
+        && number(parts.next(), 4)
+        && parts.next().is_some_and(|name| !name.is_empty())
 }
 
 /// The block that a path such as `messages.7.content.3.image.source.base64.data: …` leads to.

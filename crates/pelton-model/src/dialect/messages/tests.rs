@@ -264,6 +264,7 @@ fn sizes_are_read_in_everybodys_words() {
 #[test]
 fn repairable_requests_are_told_apart() {
     use ErrorKind::*;
+    let betas = |names: &[&str]| BetaRefused { names: names.iter().map(|name| (*name).to_owned()).collect() };
     for (words, expected) in [
         (
             "messages.5.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation. Remove the block",
@@ -287,12 +288,44 @@ fn repairable_requests_are_told_apart() {
             Image { path: Some("messages.0.content.1".to_owned()) },
         ),
         ("Could not process image", Image { path: None }),
+        (
+            "Unexpected value(s) `a-thing-2026-01-31`, `old_1-20250131` for the `anthropic-beta` header. Please consult \
+             our documentation at platform.claude.com/docs or try again without the header.",
+            betas(&["a-thing-2026-01-31", "old_1-20250131"]),
+        ),
+        ("invalid beta flag", betas(&[])),
+        ("anthropic_beta: Extra inputs are not permitted", betas(&[])),
+        ("Unsupported beta header(s): mine-2026-02-03.", betas(&["mine-2026-02-03"])),
+        ("system: alphabet soup is not supported", InvalidRequest),
         ("Your credit balance is too low to access the API", Billing),
         ("temperature: Extra inputs are not permitted", InvalidRequest),
         ("messages.2: all messages must have non-empty content about an .image: x", InvalidRequest),
     ] {
         check_words(400, words, &expected);
     }
+}
+
+#[test]
+fn credentials_that_have_run_out_are_worth_renewing() {
+    for words in [
+        "OAuth token has been revoked. Please log in again.",
+        "The security token included in the request is expired",
+        "The security token included in the request is invalid.",
+        "Signature expired: 20260131T000000Z is now earlier than 20260131T001000Z",
+    ] {
+        check_words(403, words, &ErrorKind::Authentication);
+    }
+    check_words(403, "Your organisation does not have access to this model", &ErrorKind::Permission);
+}
+
+#[test]
+fn what_a_server_refused_is_neither_named_nor_used() {
+    let budget = Some(crate::TaskBudget { total: 50_000, remaining: None });
+    let mut ask = Ask { task_budget: budget, ..ask("claude-opus-5-5") };
+    assert!(written(&ask, 1000).contains("task_budget"));
+    ask.refused_betas.add(&[TASK_BUDGET_BETA.to_owned()]);
+    assert!(!written(&ask, 1000).contains("task_budget"));
+    assert_eq!(super::betas(&ask, manner(&ask, 1000)).count(), 0);
 }
 
 #[test]

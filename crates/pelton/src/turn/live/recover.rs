@@ -123,6 +123,7 @@ impl Live<'_> {
                 reason
             }
             Some((Rung::Tool, _)) => self.leave_out_tool(&error),
+            Some((Rung::Beta, _)) => self.leave_out_betas(&error),
             None => return,
         };
         self.note(LoopKind::Repair, reason).await;
@@ -144,6 +145,15 @@ impl Live<'_> {
         let reason =
             format!("{gone} of {count} images and documents were left out, oldest first: {most} may be sent");
         self.note(LoopKind::Repair, reason).await;
+    }
+
+    fn leave_out_betas(&mut self, error: &ModelError) -> String {
+        let ErrorKind::BetaRefused { names } = &error.kind else { return String::new() };
+        self.question.refused_betas.add(names);
+        match names.is_empty() {
+            true => "all beta features were left out".to_owned(),
+            false => format!("the beta features {} were left out", names.join(", ")),
+        }
     }
 
     fn leave_out_tool(&mut self, error: &ModelError) -> String {
@@ -173,6 +183,7 @@ pub(super) fn rung(error: &ModelError) -> Option<(Rung, Failure)> {
         ErrorKind::ThinkingBound => Some((Rung::Thinking, Failure::Api)),
         ErrorKind::Image { .. } => Some((Rung::Image, Failure::Media)),
         ErrorKind::RequestTooLarge => Some((Rung::Media, Failure::Media)),
+        ErrorKind::BetaRefused { .. } => Some((Rung::Beta, Failure::Api)),
         ErrorKind::InvalidRequest if tool_place(error).is_some() => Some((Rung::Tool, Failure::Api)),
         _ => None,
     }

@@ -173,3 +173,49 @@ async fn loop_T11_a_tool_whose_schema_is_refused_is_left_out() {
     assert_eq!(names(3), kept);
     stage.assert_all_played();
 }
+
+#[tokio::test]
+async fn loop_T11_betas_that_the_server_does_not_know_are_left_out_and_stay_out() {
+    let script = Script::new().reply([text("Done.")]).reply([text("Yes.")]);
+    let mut stage = Stage::new(script).await;
+    stage.model = stage.model.expect_illegal();
+    let mut engine = stage.engine_with(|options| {
+        options.endpoint.betas =
+            ["mine-2026-01-31", "files-api-2025-04-14", "theirs-2026-01-31"].map(str::to_owned).to_vec();
+    });
+
+    let told = run(&mut engine, "Go.").await;
+    assert_eq!(told.assert_completed().text, "Done.");
+    assert_eq!(told.transitions(), ["request_repair"]);
+    assert_no_error_shown(&told);
+    assert_eq!(kinds(&engine), ["withheld", "repair"]);
+    run(&mut engine, "Sure?").await.assert_completed();
+
+    let betas: Vec<String> = stage
+        .model
+        .reply_requests()
+        .iter()
+        .map(|seen| seen.header("anthropic-beta").unwrap_or_default().to_owned())
+        .collect();
+    let left = "files-api-2025-04-14";
+    assert_eq!(betas, [&format!("mine-2026-01-31,{left},theirs-2026-01-31"), left, left]);
+    assert_eq!(stage.request(1), stage.request(2), "nothing else has changed");
+    stage.model.assert_played_out();
+}
+
+#[tokio::test]
+async fn loop_T11_a_server_that_will_have_no_betas_is_asked_without_any_once() {
+    let refusal = || Step::status(400).error_type("invalid_request_error").message("invalid beta flag");
+    let with_budget = |stage: &Stage| stage.engine_with(|options| options.task_budget = Some(50_000));
+    let stage = Stage::new(Script::new().step(refusal()).reply([text("Done.")])).await;
+    run(&mut with_budget(&stage), "Go.").await.assert_completed();
+    assert_eq!(stage.model.reply_requests()[1].header("anthropic-beta"), None);
+    assert_eq!(stage.request(2)["output_config"]["task_budget"], Value::Null, "it needs the beta");
+    stage.assert_all_played();
+
+    let stage = Stage::new(Script::new().step(refusal().always())).await;
+    let told = run(&mut with_budget(&stage), "Go.").await;
+    assert_eq!(told.outcome().terminal, Terminal::ModelError);
+    assert_eq!((told.transitions(), stage.request_count()), (vec!["request_repair"], 2));
+    assert_eq!(synthetics(&told), 1);
+}
