@@ -97,9 +97,9 @@ impl Engine {
             let (gate, home) = (self.kin.permissions.gate(), self.options.home.as_deref());
             around.attached = attachments(&prompt.words(), &gate, home, &cx).await;
         }
-        if cancel.is_cancelled() {
+        let Some(prompt) = cancel.run_until_cancelled(prompt.made_to_fit()).await else {
             return Ok(Taken::Interrupted);
-        }
+        };
         let prompt = self.record_input(&prompt, around, branch.ok().flatten()).await?;
         Ok(Taken::Ask(Order { prompt, choices }))
     }

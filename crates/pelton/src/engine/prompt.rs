@@ -4,6 +4,7 @@ use bytes::Bytes;
 use pelton_wire::content::{Block, ImageSource};
 use uuid::Uuid;
 
+use crate::media::{self, Entering};
 use crate::session::content;
 
 /// Words for the model, and pictures.
@@ -20,9 +21,9 @@ pub struct Prompt {
 pub enum PromptBlock {
     /// Words.
     Text(String),
-    /// A picture.
+    /// A picture. Of any size: it is brought down before it enters the conversation.
     Image {
-        /// `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
+        /// `image/png`, `image/jpeg`, `image/gif` or `image/webp`; corrected if the bytes are something else.
         media_type: String,
         /// Its bytes, base64 encoded.
         base64: String,
@@ -69,6 +70,25 @@ impl Prompt {
     /// The words of its first piece, where a command would stand.
     pub(super) fn first_words(&self) -> Option<&str> {
         self.blocks.first().and_then(PromptBlock::words)
+    }
+
+    /// The same with pictures that fit. One that cannot be used is replaced by a note that says why.
+    pub(super) async fn made_to_fit(mut self) -> Self {
+        let mut fitted = Vec::with_capacity(self.blocks.len());
+        for block in self.blocks {
+            let PromptBlock::Image { base64, .. } = block else {
+                fitted.push(block);
+                continue;
+            };
+            let Entering { picture, note } = media::enter(base64).await;
+            fitted.extend(picture.map(|picture| PromptBlock::Image {
+                media_type: picture.format.media_type().to_owned(),
+                base64: picture.base64,
+            }));
+            fitted.extend(note.map(PromptBlock::Text));
+        }
+        self.blocks = fitted;
+        self
     }
 
     /// Its content array.

@@ -3,7 +3,6 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -27,6 +26,23 @@ pub async fn fit(mut base64: String) -> Result<Picture, Unfit> {
     .await
 }
 
+/// What enters in the place of an image: the picture, and a note where it is not the same any more, or not there.
+#[derive(Debug)]
+pub(crate) struct Entering {
+    pub picture: Option<Picture>,
+    pub note: Option<String>,
+}
+
+/// Makes an image fit that came as base64 text. One that cannot be used is replaced by a note that says why.
+pub(crate) async fn enter(base64: String) -> Entering {
+    match fit(base64).await {
+        Ok(picture) => Entering { note: picture.note(), picture: Some(picture) },
+        Err(why) => {
+            Entering { note: Some(format!("[An image was left out here. It {why}.]")), picture: None }
+        }
+    }
+}
+
 /// Makes the content of an image file fit.
 pub async fn fit_file(bytes: Vec<u8>) -> Result<Picture, Unfit> {
     beside(move |cancel| bring_down(&bytes, Goal::Small, cancel)).await
@@ -47,42 +63,38 @@ async fn beside(
     tokio::task::spawn_blocking(work).await.unwrap_or(Err(Unfit::Interrupted))
 }
 
-/// Makes the images among content blocks fit, blocks as the API writes them. One that cannot be used is replaced by a note
-/// that says why. Images that are somewhere else (by URL, by file) stay as they are.
-pub async fn fit_blocks(blocks: Vec<Value>) -> Vec<Value> {
-    let mut fitted = Vec::with_capacity(blocks.len());
-    for mut block in blocks {
-        let Some(base64) = take_base64(&mut block) else {
-            fitted.push(block);
-            continue;
-        };
-        match fit(base64).await {
-            Ok(picture) => {
-                let note = picture.note();
-                let media_type = picture.format.media_type();
-                block["source"] = json!({"type": "base64", "media_type": media_type, "data": picture.base64});
-                fitted.push(block);
-                fitted.extend(note.map(|text| json!({"type": "text", "text": text})));
-            }
-            Err(why) => fitted.push(json!({"type": "text", "text": left_out(&why)})),
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use futures::FutureExt;
+
+    use super::*;
+
+    fn picture() -> String {
+        let mut bytes = Vec::new();
+        let pixels = image::RgbImage::new(2100, 20);
+        pixels.write_to(&mut Cursor::new(&mut bytes), image::ImageFormat::Png).unwrap();
+        BASE64.encode(bytes)
+    }
+
+    #[tokio::test]
+    async fn whoever_gives_up_leaves_room_for_others() {
+        for _ in 0..IMAGES_OPENED_MAX * 5 {
+            // Polled once: it has begun, or waits in the queue.
+            let mut given_up = Box::pin(fit(picture()));
+            let _ = given_up.as_mut().now_or_never();
         }
+        assert_eq!(fit(picture()).await.unwrap().size.width, 2000);
     }
-    fitted
-}
 
-fn take_base64(block: &mut Value) -> Option<String> {
-    let is = |value: &Value, kind: &str| value.get("type").and_then(Value::as_str) == Some(kind);
-    if !is(block, "image") {
-        return None;
+    #[tokio::test]
+    async fn text_that_was_broken_into_lines_is_the_same_text() {
+        let whole = picture();
+        let (start, end) = whole.split_at(76);
+        assert_eq!(fit(format!("{start}\r\n{end}\n")).await, fit(whole).await);
+        assert_eq!(fit("no base64!".to_owned()).await, Err(Unfit::NotAnImage));
+        let long = "A".repeat(IMAGE_SOURCE_BYTES_MAX / 3 * 4 + 4);
+        assert!(matches!(fit(long).await, Err(Unfit::TooManyBytes { .. })));
     }
-    let source = block.get_mut("source").filter(|source| is(source, "base64"))?;
-    match source.get_mut("data").filter(|data| data.is_string())?.take() {
-        Value::String(data) => Some(data),
-        _ => None,
-    }
-}
-
-/// What stands in the place of an image that cannot be used.
-pub(crate) fn left_out(why: &Unfit) -> String {
-    format!("[An image was left out here. It {why}.]")
 }

@@ -1,15 +1,14 @@
 //! Pictures that fit. Every image that enters a conversation comes in through here and is brought down to what any
 //! request may carry, because it stays: a picture that is fine alone is refused once twenty others are beside it.
 //!
-//! The numbers are in [`limits`](crate::limits). What an image says about itself is read by [`look`]; [`fit`] is the way in,
-//! and [`fit_blocks`] the same for content that is JSON already.
+//! The numbers are in [`limits`](crate::limits). What an image says about itself is read by [`look`]; [`fit`] is the way in.
 
 pub mod look; // format and size from the first bytes: pure
 mod shrink; // opening, scaling and writing one: slow, and asks nobody
 mod door; // the way in: beside the runtime, a few at a time
 
-pub use door::{fit, fit_blocks, fit_file};
+pub use door::{fit, fit_file};
 pub use look::{Format, Size};
 pub use shrink::{Picture, Unfit};
 
-pub(crate) use door::left_out;
+pub(crate) use door::{Entering, enter};

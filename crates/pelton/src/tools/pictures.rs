@@ -4,7 +4,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::tool::{Output, ResultBlock};
 use crate::limits::IMAGES_OF_RESULT_MAX;
-use crate::media::{self, Unfit};
+use crate::media::{self, Entering};
 
 /// Makes the images of an answer fit. One that cannot be used is replaced by a note that says why.
 pub(super) async fn fitted(mut output: Output, cancel: &CancellationToken) -> Output {
@@ -23,20 +23,15 @@ pub(super) async fn fitted(mut output: Output, cancel: &CancellationToken) -> Ou
         if images > IMAGES_OF_RESULT_MAX {
             continue;
         }
-        let picture = tokio::select! {
-            biased;
-            () = cancel.cancelled() => Err(Unfit::Interrupted),
-            picture = media::fit(base64) => picture,
+        let Some(Entering { picture, note }) = cancel.run_until_cancelled(media::enter(base64)).await else {
+            content.push(ResultBlock::Text("[An image was left out here: interrupted.]".to_owned()));
+            continue;
         };
-        match picture {
-            Ok(picture) => {
-                let note = picture.note();
-                let media_type = picture.format.media_type();
-                content.push(ResultBlock::Image { media_type, base64: picture.base64 });
-                content.extend(note.map(ResultBlock::Text));
-            }
-            Err(why) => content.push(ResultBlock::Text(media::left_out(&why))),
-        }
+        content.extend(picture.map(|picture| ResultBlock::Image {
+            media_type: picture.format.media_type(),
+            base64: picture.base64,
+        }));
+        content.extend(note.map(ResultBlock::Text));
     }
     if let Some(over) = images.checked_sub(IMAGES_OF_RESULT_MAX).filter(|over| *over > 0) {
         content.push(ResultBlock::Text(format!(

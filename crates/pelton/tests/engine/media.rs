@@ -82,11 +82,11 @@ fn page(page: usize) -> Value {
 fn pictures(request: &Value) -> Vec<(String, Format, Size)> {
     let results = blocks(request, "user").into_iter().filter_map(|block| block["content"].as_array());
     let images = results.flatten().filter(|block| block["type"] == "image");
-    images
-        .map(|image| {
-            let bytes = BASE64.decode(image["source"]["data"].as_str().unwrap()).unwrap();
-            let said = image["source"]["media_type"].as_str().unwrap().to_owned();
-            (said, Format::of(&bytes).unwrap(), Size::of(&bytes).unwrap())
-        })
-        .collect()
+    images.map(seen).collect()
+}
+
+fn seen(image: &Value) -> (String, Format, Size) {
+    let bytes = BASE64.decode(image["source"]["data"].as_str().unwrap()).unwrap();
+    let said = image["source"]["media_type"].as_str().unwrap().to_owned();
+    (said, Format::of(&bytes).unwrap(), Size::of(&bytes).unwrap())
 }

@@ -1,13 +1,14 @@
 //! Every picture is brought down on its way in.
 
 use image::{DynamicImage, ImageFormat};
-use pelton::Event;
+use pelton::engine::PromptBlock;
 use pelton::media::{Format, Size};
+use pelton::{Event, Prompt};
 use pelton_testkit::{Script, Step, text, tool};
 use serde_json::{Value, json};
 
-use super::{Album, encoded, page, pictures, png};
-use crate::stage::{Stage, blocks, entry_of, results_in, run};
+use super::{Album, encoded, page, pictures, png, seen};
+use crate::stage::{Stage, Told, blocks, entry_of, rest, results_in, run};
 
 #[tokio::test]
 async fn pit_L6_twenty_five_pictures_one_of_them_too_wide_are_all_small_enough() {
@@ -141,5 +142,32 @@ async fn pit_L6_a_picture_that_is_refused_all_the_same_becomes_a_stub_and_the_tu
     assert!(results_in(&stage.request(3))[1].2.contains("was left out here"));
     run(&mut engine, "Sure?").await.assert_completed();
     assert_eq!(widths(4), [30, 32], "it does not come back");
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn pit_L6_pictures_of_prompts_and_mentions_are_brought_down_too() {
+    let stage = Stage::new(Script::new().reply([text("Nice.")])).await;
+    std::fs::write(stage.path("wide.png"), png(2400, 60)).unwrap();
+    let image = |bytes: &[u8]| PromptBlock::Image {
+        media_type: "image/gif".to_owned(),
+        base64: base64::Engine::encode(&base64::engine::general_purpose::STANDARD, bytes),
+    };
+    let words = PromptBlock::Text("Compare with @wide.png".to_owned());
+    let prompt = Prompt::blocks([words, image(&png(30, 3000)), image(b"no picture")]).unwrap();
+
+    let told = Told(rest(&mut stage.engine().submit(prompt)).await);
+
+    assert_eq!(told.assert_completed().text, "Nice.");
+    let request = stage.request(1);
+    let all = blocks(&request, "user");
+    let images: Vec<_> = all.iter().filter(|block| block["type"] == "image").collect();
+    let sizes: Vec<_> = images.iter().map(|image| seen(image).2).collect();
+    assert_eq!(sizes, [Size { width: 2000, height: 50 }, Size { width: 20, height: 2000 }]);
+    assert_eq!(images[1]["source"]["media_type"], "image/png");
+    let said = request.to_string();
+    assert!(said.contains("Scaled down from 30×3000 to 20×2000 pixels"));
+    assert!(said.contains("Scaled down from 2400×60 to 2000×50 pixels"));
+    assert!(said.contains("An image was left out here. It is not a PNG"));
     stage.assert_all_played();
 }
