@@ -140,11 +140,12 @@ pub(crate) struct Birth {
 /// Stands for "no thinking block came before".
 pub(crate) const NOBODY: u64 = 0;
 
-/// The hash of everything in `parts` that later thinking blocks are bound to.
+/// The hash of everything in `parts` that later thinking blocks are bound to. Blank text is not: no client can send
+/// it back.
 pub(crate) fn prefix(parts: &[Part<'_>]) -> u64 {
     parts
         .iter()
-        .filter(|part| !part.is_thinking())
+        .filter(|part| !part.is_thinking() && !part.is_blank())
         .fold(NOBODY, |hash, part| prompt::chain(hash, part.hash()))
 }
 
@@ -204,6 +205,14 @@ mod tests {
             issued.sign(&request("hi"), &[json!({"type": "text", "text": "x"})], "claude-opus-5-5", "hm")
         );
         assert_eq!(base, sign("hi", "claude-opus-5-5-20260915", "hm"), "dated ids are the same model");
+    }
+
+    #[test]
+    fn blank_text_before_a_block_need_not_come_back() {
+        let issued = Issued::default();
+        let blank = json!({"type": "text", "text": " \n"});
+        let bare = issued.sign(&request("hi"), &[], "claude-opus-5-5", "hm");
+        assert_eq!(bare, issued.sign(&request("hi"), &[blank], "claude-opus-5-5", "hm"));
     }
 
     #[test]

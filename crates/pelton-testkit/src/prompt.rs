@@ -99,6 +99,11 @@ impl<'a> Part<'a> {
         self.section == Section::Tools && self.field("defer_loading") == Some(&Value::Bool(true))
     }
 
+    /// Text that says nothing. A model may write it, but it cannot be sent back.
+    pub(crate) fn is_blank(&self) -> bool {
+        self.kind() == "text" && self.str_field("text").is_none_or(|text| text.trim().is_empty())
+    }
+
     /// The blocks inside a tool result, if it has any.
     pub(crate) fn nested(&self) -> &'a [Value] {
         if self.kind() != "tool_result" {

@@ -63,7 +63,7 @@ pub struct Engine {
     offer: Offer,
     kin: Kin,
     /// Where the next call starts.
-    cwd: PathBuf,
+    cwd: Arc<Mutex<PathBuf>>,
     /// The hooks of the session's start have run, and what they told the model, until it is recorded.
     has_begun: bool,
     start_contexts: Vec<String>,
@@ -176,7 +176,7 @@ impl Engine {
             offer: Offer::new(std::mem::take(&mut options.tools), std::mem::take(&mut options.servers)),
             question,
             session,
-            cwd: options.cwd.clone(),
+            cwd: Arc::new(Mutex::new(options.cwd.clone())),
             // A sub-agent is part of a session that has.
             has_begun: kin.agent.is_some(),
             kin,
@@ -226,7 +226,9 @@ impl Engine {
     /// Submits a prompt. The stream's last event is the result; until then it must be pulled, and dropping it
     /// cancels everything the submission started.
     pub fn submit(&mut self, prompt: Prompt) -> impl Stream<Item = Event> + Send + '_ {
-        stream(EVENTS_QUEUED_MAX, move |events| self.run(prompt, events))
+        // Not when it is first pulled: whoever interrupts in between means this submission.
+        let cancel = self.interrupter.fresh();
+        stream(EVENTS_QUEUED_MAX, move |events| self.run(prompt, cancel, events))
     }
 
     /// Ends the session: its hooks are told, and everything recorded is on the disk.
@@ -240,9 +242,8 @@ impl Engine {
         let _ = self.session.sync().await;
     }
 
-    async fn run(&mut self, prompt: Prompt, events: Sender<Event>) {
+    async fn run(&mut self, prompt: Prompt, cancel: CancellationToken, events: Sender<Event>) {
         let started_at = self.options.world.monotonic();
-        let cancel = self.interrupter.fresh();
         if self.kin.agent.is_none() {
             self.kin.census.begin();
         }
@@ -250,7 +251,7 @@ impl Engine {
         let mut tally = Tally::default();
         let mut last = LastReply::default();
         let mut told = Vec::new();
-        // A host may have ended the engine for good: then nothing is recorded, and nobody is asked.
+        // Interrupted before it began, or a host has ended the engine for good: nothing is recorded, nobody is asked.
         let taken = match cancel.is_cancelled() {
             true => Ok(Taken::Interrupted),
             false => self.take_in(prompt, &cancel, &mut told).await,
@@ -294,7 +295,7 @@ impl Engine {
         } else {
             // Thinking is bound to what stands before it.
             self.session.history.view_mut().leave_out_thinking();
-            self.session.note(LoopKind::Prefix.name(), &changed.unwrap_or_default(), 0);
+            self.session.note(LoopKind::Prefix, &changed.unwrap_or_default(), 0);
             self.question.prefix.system.clone()
         };
         self.question.prefix = Arc::new(Prefix { system, tools: tools_json(self.offer.tools()) });
@@ -340,6 +341,7 @@ impl Engine {
             client: &self.kin.client,
             tools: self.offer.tools().to_vec(),
             offer: &mut self.offer,
+            prefix: &mut self.question.prefix,
             structured: self.structured.clone(),
             room: room(&self.options, &question.model),
             fallbacks: fallbacks_of(&self.options, &question.model),
@@ -371,7 +373,6 @@ impl Engine {
         let Ask { task_budget, refused_betas, .. } = live.question.clone();
         drop(live);
         (self.question.task_budget, self.question.refused_betas) = (task_budget, refused_betas);
-        self.cwd.clone_from(&bench.cwd.lock().unwrap_or_else(PoisonError::into_inner));
         terminal
     }
 
@@ -395,7 +396,7 @@ impl Engine {
             refused,
             repetition: Mutex::default(),
             hooks: self.session_hooks(&cancel),
-            cwd: Mutex::new(self.cwd.clone()),
+            cwd: Arc::clone(&self.cwd),
             transcript: self.session.transcript.clone(),
             cx: ToolCx { progress, agents, ..self.tool_cx(cancel) },
         }
@@ -406,9 +407,9 @@ impl Engine {
         let options = &self.options;
         ToolCx {
             call_id: Arc::from(""),
-            cwd: self.cwd.clone(),
+            cwd: self.cwd(),
             roots: self.kin.permissions.roots().into(),
-            readable: self.kin.permissions.gate().readable(&self.cwd),
+            readable: self.kin.permissions.gate().readable(&self.cwd()),
             env: options.env.clone().into(),
             files: Arc::clone(&options.files),
             spill_dir: self.spill_dir(),
@@ -463,7 +464,7 @@ impl Engine {
         let base = Base {
             session_id: self.session.id.to_string(),
             transcript_path: self.session_file().unwrap_or_default(),
-            cwd: self.cwd.clone(),
+            cwd: self.cwd(),
             permission_mode: Some(self.kin.permissions.mode().name().to_owned()),
             agent_id: agent.map(|agent| agent.facts.id.clone()),
             agent_type: agent.map(|agent| agent.facts.agent_type.clone()),
@@ -494,6 +495,10 @@ impl Engine {
         }
     }
 
+    fn cwd(&self) -> PathBuf {
+        self.cwd.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Whether the next answer will be a fast one.
     fn fast_mode(&self) -> FastMode {
         if self.options.fast_mode && catalogue::can_be_fast(&self.options.model) {
@@ -514,7 +519,7 @@ impl Engine {
         };
         Init {
             session_id: self.session.id,
-            cwd: self.cwd.clone(),
+            cwd: self.cwd(),
             model,
             mode: self.kin.permissions.mode(),
             tools: self.offer.tools().iter().map(|tool| tool.spec().name.to_owned()).collect(),

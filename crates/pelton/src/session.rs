@@ -9,7 +9,7 @@ use pelton_model::World;
 use pelton_wire::content::Block;
 use uuid::Uuid;
 
-use crate::event::Synthetic;
+use crate::event::{LoopKind, Synthetic};
 use crate::history::{Entry, EntryId, History, Kind, MediaLeftOut};
 use crate::options::{Options, Sessions};
 use crate::tools::{Output, ResultBlock};
@@ -24,6 +24,8 @@ pub(crate) struct Session {
     resumed: Option<(PathBuf, Option<Uuid>)>,
     /// The sub-agent whose conversation it is, and where that is recorded.
     agent: Option<(String, Option<PathBuf>)>,
+    /// A note that could not be written and must be.
+    owed: Option<(LoopKind, String, u32)>,
     world: Arc<dyn World>,
 }
 
@@ -42,7 +44,15 @@ impl Session {
             }
             (resumed.file.clone(), resumed.conversation.newest)
         });
-        Self { id, history, transcript: None, resumed, agent: None, world: Arc::clone(&options.world) }
+        Self {
+            id,
+            history,
+            transcript: None,
+            resumed,
+            agent: None,
+            owed: None,
+            world: Arc::clone(&options.world),
+        }
     }
 
     /// The conversation of a sub-agent: a part of its session, in a file of its own.
@@ -105,6 +115,7 @@ impl Session {
         let entry = Entry::new(id, self.world.now(), kind, json)
             .map_err(|error| TranscriptError::Content { reason: error.to_string() })?
             .with_detail(detail);
+        self.pay_owed_note()?;
         if let Some(transcript) = &self.transcript {
             transcript.entry(&entry)?;
         }
@@ -147,10 +158,13 @@ impl Session {
     }
 
     /// Notes what the loop did, and why. A note that cannot be written is no reason to stop: what it is about is
-    /// recorded by itself, and that will say so.
-    pub fn note(&self, kind: &str, reason: &str, turn: u32) {
-        if let Some(transcript) = &self.transcript {
-            let _ = transcript.note(kind, reason, turn, self.world.now());
+    /// recorded by itself, and that will say so. Only that the model is not sent all of it any more shows nowhere else:
+    /// such a note is owed, and written before anything that is said after it.
+    pub fn note(&mut self, kind: LoopKind, reason: &str, turn: u32) {
+        let Some(transcript) = &self.transcript else { return };
+        let noted = transcript.note(kind.name(), reason, turn, self.world.now());
+        if noted.is_err() && LoopKind::RESHAPING.contains(&kind) {
+            self.owed = Some((kind, reason.to_owned(), turn));
         }
     }
 
@@ -170,6 +184,14 @@ impl Session {
         {
             let _ = transcript.media_left_out(&left_out.places, self.world.now());
         }
+    }
+
+    fn pay_owed_note(&mut self) -> Result<(), TranscriptError> {
+        if let (Some((kind, reason, turn)), Some(transcript)) = (&self.owed, &self.transcript) {
+            transcript.note(kind.name(), reason, *turn, self.world.now())?;
+            self.owed = None;
+        }
+        Ok(())
     }
 
     /// Takes back the newest answer: it stays in the log and in the file, but does not count.

@@ -199,7 +199,7 @@ pub(super) fn check_replay(judge: &Judge<'_>) -> Verdict {
     let mut previous: Option<&Part<'_>> = None;
     for part in &judge.parts {
         if !part.is_thinking() {
-            prefix = prompt::chain(prefix, part.hash());
+            prefix = if part.is_blank() { prefix } else { prompt::chain(prefix, part.hash()) };
             continue;
         }
         let block = Replayed {

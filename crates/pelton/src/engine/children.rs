@@ -88,7 +88,7 @@ impl Children {
         } else {
             self.fresh(me, &order).map_err(NotStarted)?
         };
-        engine.cwd.clone_from(&cx.cwd);
+        engine.cwd = Arc::new(Mutex::new(cx.cwd.clone()));
         Ok(self.watch(engine, facts, &order, cx).await)
     }
 

@@ -174,7 +174,8 @@ impl Engine {
         if let Some(taken) = heard(fired, cancel, &mut around.contexts, told) {
             return Some(taken);
         }
-        let cx = CommandCx { cwd: &self.cwd, cancel };
+        let cwd = self.cwd();
+        let cx = CommandCx { cwd: &cwd, cancel };
         let expanded = tokio::select! {
             biased;
             () = cancel.cancelled() => return Some(Taken::Interrupted),

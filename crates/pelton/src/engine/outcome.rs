@@ -79,7 +79,7 @@ impl Engine {
                 errors.push("Interrupted by the user".to_owned());
             }
             Terminal::Unrecorded => {
-                errors.extend(last.unrecorded.as_ref().map(ToString::to_string));
+                errors.extend(last.unrecorded.as_ref().map(ToString::to_string).or(last.not_run));
             }
             Terminal::PromptTooLong
             | Terminal::ImageError
@@ -113,9 +113,20 @@ impl Engine {
                 }
             }
         }
-        // Everything said is on the disk before the result is: what was acknowledged cannot be lost.
+        // Everything said is on the disk before the result is: what was acknowledged cannot be lost. What may be lost is
+        // not called a success.
+        let mut terminal = terminal;
         if let Err(error) = self.session.sync().await {
             errors.push(error.to_string());
+            if matches!(
+                terminal,
+                Terminal::Completed
+                    | Terminal::CompletedOverHooks
+                    | Terminal::StopHookPrevented
+                    | Terminal::HookStopped
+            ) {
+                terminal = Terminal::Unrecorded;
+            }
         }
         let is_error = match terminal {
             Terminal::Completed | Terminal::CompletedOverHooks => {

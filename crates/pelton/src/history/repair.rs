@@ -1,11 +1,11 @@
 //! What stands in for a result that never came. One place answers every open call.
 
 use bytes::Bytes;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use uuid::Uuid;
 
-use super::entry::{CallId, Entry, Kind};
+use super::entry::{CallId, Entry, Kind, Piece};
 
 /// What the model reads about a call whose result was lost.
 pub const INTERRUPTED_RESULT: &str = "This call was interrupted before its result was recorded. It may or may not \
@@ -57,4 +57,27 @@ pub(super) fn folded(entry: &Entry) -> Option<Entry> {
     let json = Bytes::from(serde_json::to_vec(&block).ok()?);
     let smaller = Entry::new(entry.id, entry.at, entry.kind.clone(), json).ok()?;
     (smaller.tokens < entry.tokens).then(|| smaller.with_detail(entry.detail.clone()))
+}
+
+/// The places of calls in an answer that the server would run itself and did not answer.
+pub(super) fn unanswered_of_server<'a>(answer: impl Iterator<Item = &'a Entry>) -> Vec<usize> {
+    #[derive(Deserialize)]
+    struct Block {
+        r#type: String,
+        id: Option<String>,
+        tool_use_id: Option<String>,
+    }
+    let mut open: Vec<(usize, String)> = Vec::new();
+    for (place, entry) in answer.enumerate() {
+        if !matches!(entry.kind, Kind::Assistant { piece: Piece::Other, .. }) {
+            continue;
+        }
+        let Ok([block]) = serde_json::from_slice::<[Block; 1]>(&entry.json) else { continue };
+        match (block.r#type.as_str(), block.id, block.tool_use_id) {
+            ("server_tool_use" | "mcp_tool_use", Some(id), _) => open.push((place, id)),
+            (_, _, Some(answered)) => open.retain(|(_, id)| *id != answered),
+            _ => {}
+        }
+    }
+    open.into_iter().map(|(place, _)| place).collect()
 }

@@ -125,6 +125,26 @@ fn what_cannot_be_sent_is_left_out() {
 }
 
 #[test]
+fn a_call_that_the_server_never_answered_is_left_out() {
+    let searches = || {
+        assistant(Piece::Other, &json!([{"type": "server_tool_use", "id": "s1", "name": "w", "input": {}}]))
+    };
+    let found =
+        || assistant(Piece::Other, &json!([{"type": "w_tool_result", "tool_use_id": "s1", "content": []}]));
+    let paused = [prompt("hi"), thinks(), says("a"), searches(), thinks(), says("b")];
+    check(&paused, "user: hi | assistant: thinking, a, server_tool_use, thinking, b*");
+    let abandoned = [&paused[..], &[prompt("never mind"), says("ok")]].concat();
+    // The thinking behind it is bound to it.
+    check(&abandoned, "user: hi | assistant: thinking, a, b | user: never mind | assistant: ok*");
+    let beside_ours = [prompt("hi"), searches(), calls("1"), answers("1")];
+    check(&beside_ours, "user: hi | assistant: call 1 | user: result 1*");
+    let nothing_left = [prompt("hi"), searches(), prompt("never mind")];
+    check(&nothing_left, "user: hi, never mind*");
+    let whole = [prompt("hi"), searches(), found(), says("a"), prompt("thanks")];
+    check(&whole, "user: hi | assistant: server_tool_use, w_tool_result, a | user: thanks*");
+}
+
+#[test]
 fn results_come_before_words_in_their_message() {
     check(
         &[prompt("hi"), calls("1"), calls("2"), answers("1"), prompt("wait"), answers("2")],

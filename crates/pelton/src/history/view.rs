@@ -12,7 +12,7 @@ use bytes::Bytes;
 use pelton_wire::usage::Usage;
 
 use super::entry::{CallId, Entry, EntryId, Kind, Piece};
-use super::repair::{folded, left_out, stand_in};
+use super::repair::{folded, left_out, stand_in, unanswered_of_server};
 use super::tokens::BYTES_PER_TOKEN;
 
 pub use media::MediaLeftOut;
@@ -396,6 +396,7 @@ impl View {
     /// led to.
     fn end_answer(&mut self, next: &Entry) {
         debug_assert!(!next.is_assistant());
+        self.leave_out_unanswered_of_server();
         while self.parts.last().is_some_and(|part| part.entry.is_thinking()) {
             self.parts.pop();
         }
@@ -405,6 +406,20 @@ impl View {
         } else {
             self.results_end = self.results_end.min(self.parts.len());
         }
+    }
+
+    /// A tool that the server runs itself is answered in the same answer, or never: it was cut, or nobody waited for the
+    /// rest. Nobody but the server can answer, so the call goes, and with it the thinking that is bound to it.
+    fn leave_out_unanswered_of_server(&mut self) {
+        let from = self.parts.iter().rposition(|part| !part.entry.is_assistant()).map_or(0, |last| last + 1);
+        let open = unanswered_of_server(self.parts[from..].iter().map(|part| part.entry.as_ref()));
+        let Some(&first) = open.first() else { return };
+        let answer: Vec<Part> = self.parts.drain(from..).collect();
+        let stays = |(place, part): &(usize, Part)| {
+            !(open.contains(place) || *place > first && part.entry.is_thinking())
+        };
+        self.parts.extend(answer.into_iter().enumerate().filter(stays).map(|(_, part)| part));
+        self.after_edit();
     }
 
     fn close_open(&mut self, beside: &Entry) {

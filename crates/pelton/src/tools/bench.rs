@@ -97,7 +97,7 @@ pub struct Bench {
     /// What every call gets to know; id and directory are filled in per call.
     pub cx: ToolCx,
     /// The directory calls start in. Calls that change it run alone, so there is no race.
-    pub cwd: Mutex<PathBuf>,
+    pub cwd: Arc<Mutex<PathBuf>>,
     /// Where side effects are announced before they happen.
     pub transcript: Option<Arc<Transcript>>,
     /// Which calls bring the same again and again.

@@ -16,6 +16,8 @@ use crate::limits::SERVED_TOOLS_MAX;
 pub(crate) struct Offer {
     tools: Vec<Arc<dyn Tool>>,
     servers: Vec<Server>,
+    /// Names of tools that the API refused.
+    refused: HashSet<String>,
 }
 
 struct Server {
@@ -37,12 +39,18 @@ impl Offer {
     pub fn new(tools: Vec<Arc<dyn Tool>>, servers: Vec<Arc<dyn ToolServer>>) -> Self {
         let servers =
             servers.into_iter().map(|server| Server { server, told: Vec::new(), instructed: false });
-        Self { tools, servers: servers.collect() }
+        Self { tools, servers: servers.collect(), refused: HashSet::new() }
     }
 
     /// Everything offered, in the order of the request.
     pub fn tools(&self) -> &[Arc<dyn Tool>] {
         &self.tools
+    }
+
+    /// The API refused it: it is not offered again.
+    pub fn leave_out(&mut self, name: &str) {
+        self.tools.retain(|tool| tool.spec().name != name);
+        self.refused.insert(name.to_owned());
     }
 
     /// The servers by name, and how they are.
@@ -66,7 +74,7 @@ impl Offer {
             for tool in server.tools().into_iter().take(SERVED_TOOLS_MAX) {
                 let served = Served::new(server, tool.as_ref());
                 let new = served.spec();
-                if is_denied(new.name) {
+                if is_denied(new.name) || self.refused.contains(new.name) {
                     continue;
                 }
                 let name = new.name.to_owned();

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pelton_model::stream::Sender;
-use pelton_model::{Ask, Client, ModelError, World};
+use pelton_model::{Ask, Client, ModelError, Prefix, World};
 use pelton_wire::stop::StopReason;
 use serde::Deserialize;
 use serde_json::Value;
@@ -57,6 +57,8 @@ pub(crate) struct Live<'a> {
     pub question: Ask,
     /// What is offered from one submission to the next.
     pub offer: &'a mut Offer,
+    /// What comes before the messages, from one submission to the next.
+    pub prefix: &'a mut Arc<Prefix>,
     /// The tools the question offers: one that the API refuses is left out.
     pub tools: Vec<Arc<dyn Tool>>,
     /// The structured output the answer must have.
@@ -98,6 +100,8 @@ pub(crate) struct LastReply {
     pub unrecorded: Option<TranscriptError>,
     /// L12: which call repeats itself.
     pub repetition: Option<String>,
+    /// What was said of a call that could not be recorded beforehand.
+    pub not_run: Option<String>,
 }
 
 impl Hands for Live<'_> {
@@ -208,7 +212,7 @@ impl Hands for Live<'_> {
     async fn prepare(&mut self, transition: Transition) {
         self.tally.went_on(transition);
         let turn = self.turn;
-        self.session.note(LoopKind::Transition.name(), transition.name(), turn);
+        self.session.note(LoopKind::Transition, transition.name(), turn);
         self.events.send(Event::Transition(transition)).await;
         if let Err(error) = self.make_ready(transition).await {
             // The next question is not asked.
@@ -309,6 +313,9 @@ impl Live<'_> {
                 call: Arc::clone(&call.id),
                 input: call.input.clone().unwrap_or_default(),
             });
+        }
+        if finished.ending == Ending::Unrecorded {
+            self.last.not_run = Some(finished.output.words());
         }
         let mut words = finished.hooks;
         let updates = std::mem::take(&mut words.updates);
@@ -414,7 +421,7 @@ impl Live<'_> {
     /// Tells what the loop did, and why: to whoever watches, to the transcript, to the account.
     async fn note(&mut self, kind: LoopKind, reason: String) {
         *self.tally.loop_events.entry(kind.name()).or_default() += 1;
-        self.session.note(kind.name(), &reason, self.turn);
+        self.session.note(kind, &reason, self.turn);
         self.events.send(Event::Loop(LoopEvent { kind, reason, turn: self.turn })).await;
     }
 }

@@ -17,7 +17,7 @@ use crate::status::{Wait, Waiting};
 use crate::tools::executor::{Call, Executor};
 use crate::tools::file_memory::Moment;
 use crate::transcript::TranscriptError;
-use crate::turn::decide::{Failure, Reply, Withheld};
+use crate::turn::decide::{Failure, Reply, Rung, Withheld};
 
 /// T4: an output limit above this is not raised.
 const LOW_OUTPUT_TOKENS_MAX: u32 = 8_192;
@@ -216,7 +216,7 @@ impl Live<'_> {
     async fn retry(&mut self, notice: Notice) {
         self.tally.retries += 1;
         self.last.text.clear();
-        self.session.note(LoopKind::Retry.name(), &notice.message, self.turn);
+        self.session.note(LoopKind::Retry, &notice.message, self.turn);
         let non_streaming = notice.non_streaming;
         self.events.send(Event::Retry(notice)).await;
         if non_streaming {
@@ -303,6 +303,8 @@ impl Live<'_> {
     fn meaning(&self, error: &ModelError) -> Reply {
         if let Some((rung, otherwise)) = super::recover::rung(error)
             && (otherwise != Failure::Media || self.session.history.view().media_count() > 0)
+            // The last tool stays: a conversation with calls in it is refused without any.
+            && (rung != Rung::Tool || self.tools.len() > 1)
         {
             return Reply::Repairable { rung, otherwise };
         }

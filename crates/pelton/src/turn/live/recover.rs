@@ -161,8 +161,11 @@ impl Live<'_> {
             return "the error names no tool that was offered".to_owned();
         };
         let tool = self.tools.remove(index);
+        // For good: it would be refused again, and thinking is bound to what is offered.
+        self.offer.leave_out(tool.spec().name);
         let tools = tools_json(&self.tools);
-        self.question.prefix = Arc::new(Prefix { system: self.question.prefix.system.clone(), tools });
+        *self.prefix = Arc::new(Prefix { system: self.question.prefix.system.clone(), tools });
+        self.question.prefix = Arc::clone(self.prefix);
         // What comes before the messages has changed, and thinking is bound to it.
         self.session.history.view_mut().leave_out_thinking();
         format!("the tool {} was left out", tool.spec().name)
