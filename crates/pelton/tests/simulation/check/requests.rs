@@ -1,0 +1,116 @@
+//! What the model was sent, and what it cost. Written without the strict model's rules, as a second opinion.
+
+use std::collections::BTreeSet;
+
+use pelton::{Event, Terminal};
+use pelton_model::catalogue;
+use pelton_testkit::{Ending, ScriptedModel, Seen};
+use pelton_wire::usage::Usage;
+use serde_json::Value;
+
+use super::{Checker, Heard, words_of};
+
+/// Sums of floats in another order differ by less than this.
+const ROUNDING_USD: f64 = 1e-9;
+
+impl Checker {
+    pub(super) fn requests_are_right(&mut self, heard: &Heard, model: &ScriptedModel) {
+        let requests = model.requests();
+        for seen in &requests[self.requests_checked..] {
+            self.request_is_right(seen);
+        }
+        self.requests_checked = requests.len();
+        let recorded = heard.outcome().is_some_and(|outcome| outcome.terminal != Terminal::Unrecorded);
+        let undisturbed = heard.ended && heard.interrupted_at.is_none() && recorded;
+        self.note_costs(heard, &requests, undisturbed);
+        self.money_is_kept(heard, &requests[self.requests_before_boot..]);
+        let told = heard.events.iter().filter(|event| matches!(event, Event::Requesting)).count();
+        let sent = requests.len() - heard.requests_before;
+        self.expect(told == sent || !undisturbed, || format!("{told} requests were told, {sent} sent"));
+    }
+
+    /// What each answer has cost at least: of one that was followed to its end, all of it; of any other that was told to
+    /// have begun, what it said then.
+    fn note_costs(&mut self, heard: &Heard, requests: &[Seen], undisturbed: bool) {
+        let mut number = heard.requests_before;
+        for event in &heard.events {
+            match event {
+                Event::Requesting => number += 1,
+                Event::Started(started) => {
+                    let cost = catalogue::cost(&started.model, &started.usage, &[]).unwrap_or_default();
+                    self.costs.insert(number, cost);
+                }
+                _ => {}
+            }
+        }
+        if undisturbed {
+            let whole = requests[heard.requests_before..].iter().filter(|seen| is_whole(seen));
+            self.costs.extend(whole.map(|seen| (seen.number, cost(seen))));
+        }
+    }
+
+    fn request_is_right(&mut self, seen: &Seen) {
+        let number = seen.number;
+        let messages = seen.body["messages"].as_array().cloned().unwrap_or_default();
+        for (at, message) in messages.iter().enumerate() {
+            let calls = ids(message, "tool_use", "id");
+            let results = messages.get(at + 1).map(|next| ids(next, "tool_result", "tool_use_id"));
+            let results = results.unwrap_or_default();
+            self.expect(calls == results, || {
+                format!("request {number}: calls {calls:?} of message {at} are answered by {results:?}")
+            });
+        }
+        let mut words: Vec<String> = messages
+            .iter()
+            .filter(|message| message["role"] == "assistant")
+            .flat_map(|message| words_of(message["content"].to_string().as_bytes()))
+            .collect();
+        words.sort();
+        let twice = words.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0].clone());
+        self.broken.extend(twice.map(|word| format!("request {number}: {word} is in it twice")));
+        let words: BTreeSet<String> = words.into_iter().collect();
+        let back = self.withdrawn_texts.iter().find(|(word, from)| *from <= number && words.contains(word));
+        let back = back.map(|(word, _)| format!("request {number}: {word} was taken back and is in it"));
+        self.broken.extend(back);
+    }
+
+    /// B1: no call is sent once the cap is reached, and the sum told is what the model reported.
+    fn money_is_kept(&mut self, heard: &Heard, requests: &[Seen]) {
+        let mut spent = 0.0;
+        let mut spent_at_most = 0.0;
+        for seen in requests {
+            if let Some(cap) = self.setup.budget_usd {
+                let number = seen.number;
+                self.expect(spent < cap, || format!("request {number} was sent after ${spent} of ${cap}"));
+            }
+            spent_at_most += cost(seen);
+            spent += self.costs.get(&seen.number).copied().unwrap_or_default();
+        }
+        let Some(outcome) = heard.outcome() else { return };
+        let told = outcome.cost_usd;
+        let fits = spent - ROUNDING_USD <= told && told <= spent_at_most + ROUNDING_USD;
+        self.expect(fits, || format!("the cost told is ${told}, it was ${spent} to ${spent_at_most}"));
+    }
+}
+
+/// The whole answer came through.
+fn is_whole(seen: &Seen) -> bool {
+    let stopped = seen.reply.events.iter().any(|event| event.name == "message_stop");
+    let body = seen.reply.body.as_ref().filter(|body| body["type"] == "message");
+    let in_one_piece = body.is_some_and(|body| body.to_string().len() == seen.reply.bytes);
+    seen.reply.ending == Some(Ending::Complete) && (stopped || in_one_piece)
+}
+
+fn cost(seen: &Seen) -> f64 {
+    let usage = seen.reply.usage.clone().unwrap_or_default();
+    let usage: Usage = serde_json::from_value(usage).unwrap_or_default();
+    catalogue::cost(seen.body["model"].as_str().unwrap_or_default(), &usage, &[]).unwrap_or_default()
+}
+
+fn ids(message: &Value, kind: &str, key: &str) -> Vec<String> {
+    let blocks = message["content"].as_array().into_iter().flatten();
+    blocks
+        .filter(|block| block["type"] == kind)
+        .map(|block| block[key].as_str().unwrap_or_default().to_owned())
+        .collect()
+}
