@@ -124,6 +124,7 @@ impl Checker {
                 wrong(shown.is_empty(), "an error was shown although a hook ended the run");
             }
             Terminal::MaxTurns
+            | Terminal::NoAnswer
             | Terminal::BudgetExhausted
             | Terminal::StructuredOutputRetries
             | Terminal::AbortedStreaming
