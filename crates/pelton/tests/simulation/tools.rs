@@ -168,7 +168,7 @@ impl Tool for Scripted {
 
     fn access(&self, input: &Value, cx: &ToolCx) -> Result<Access, InvalidInput> {
         parse_input::<Input>(input).map(|_| match self.safety {
-            Safety::Shared => Access::Read(cx.cwd.clone()),
+            Safety::Shared | Safety::Beside => Access::Read(cx.cwd.clone()),
             Safety::Alone => Access::Edit(cx.cwd.join("changed")),
         })
     }
