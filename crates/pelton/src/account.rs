@@ -6,6 +6,7 @@ use std::time::Duration;
 use pelton_wire::usage::Usage;
 
 use crate::event::{Denial, ModelUsage};
+use crate::tools::ahead::Speculated;
 use crate::turn::Transition;
 
 /// The lasting sums of a session.
@@ -55,6 +56,7 @@ pub(crate) struct Tally {
     pub loop_events: BTreeMap<&'static str, u32>,
     pub retries: u32,
     pub tool_calls: u32,
+    pub speculation: Speculated,
 }
 
 impl Tally {

@@ -35,6 +35,7 @@ use crate::permission::Permissions;
 use crate::session::Session;
 use crate::status::{Board, Status};
 use crate::tools::agent::{self, AgentTool, Agents};
+use crate::tools::ahead::Ahead;
 use crate::tools::bench::Bench;
 use crate::tools::executor::Executor;
 use crate::tools::file_memory::FileMemory;
@@ -42,7 +43,7 @@ use crate::tools::offer::Offer;
 use crate::tools::schedule::Terms;
 use crate::tools::structured::{BadSchema, StructuredOutput};
 use crate::tools::{Progress, Report, Tool, ToolCx};
-use crate::turn::live::{LastReply, Live};
+use crate::turn::live::{Foresight, LastReply, Live};
 use crate::turn::{Terminal, run};
 
 pub use interrupt::Interrupter;
@@ -348,6 +349,7 @@ impl Engine {
             question,
             shaper: self.options.shaper.as_ref(),
             spending: Arc::clone(&self.kin.spending),
+            foresight: Foresight::default(),
             turn: 0,
             stop_feedback: None,
             stop_hook_active: false,
@@ -395,6 +397,7 @@ impl Engine {
             submission: submission.clone(),
             refused,
             repetition: Mutex::default(),
+            ahead: self.options.speculation.clone().map(Ahead::new),
             hooks: self.session_hooks(&cancel),
             cwd: Arc::clone(&self.cwd),
             transcript: self.session.transcript.clone(),

@@ -15,6 +15,7 @@ use uuid::Uuid;
 use crate::history::{Entry, EntryId};
 use crate::hooks::HookRun;
 use crate::permission::{Mode, Update};
+use crate::tools::ahead::Speculated;
 use crate::tools::{Report, ServerState};
 use crate::turn::{Terminal, Transition};
 
@@ -280,6 +281,8 @@ pub enum LoopKind {
     ResultBudget,
     /// The model makes the same call again and again, and it brings the same.
     Repetition,
+    /// Calls were made before the model asked for them.
+    Speculation,
 }
 
 impl LoopKind {
@@ -300,6 +303,7 @@ impl LoopKind {
             Self::HooksOverridden => "hooks_overridden",
             Self::ResultBudget => "result_budget",
             Self::Repetition => "repetition",
+            Self::Speculation => "speculation",
         }
     }
 }
@@ -351,6 +355,8 @@ pub struct Outcome {
     pub retries: u32,
     /// How many calls ran.
     pub tool_calls: u32,
+    /// What came of calls that were made before the model asked for them.
+    pub speculation: Speculated,
 }
 
 /// What one model consumed.

@@ -20,6 +20,7 @@ use crate::host::Host;
 use crate::limits::{AgentLimits, TOOL_CALLS_RUNNING_MAX, ToolLimits};
 use crate::permission::{Mode, Questions, RuleSet};
 use crate::tools::agent::{AgentDefinition, general_purpose};
+use crate::tools::ahead::Speculation;
 use crate::tools::file_memory::FileMemory;
 use crate::tools::schedule::Siblings;
 use crate::tools::{Tool, ToolServer, builtin};
@@ -84,6 +85,8 @@ pub struct Options {
     pub json_schema: Option<Value>,
     /// How many read-only calls run at once.
     pub tool_calls_running_max: usize,
+    /// Z2: how much is done ahead of the model; nothing if absent. Needs a [`World`] whose clock is that of the files.
+    pub speculation: Option<Speculation>,
     /// Whether a call that fails cancels others of the same answer.
     pub siblings: Siblings,
     /// How much runs without asking.
@@ -180,6 +183,7 @@ impl Options {
             agent_model: None,
             json_schema: None,
             tool_calls_running_max: TOOL_CALLS_RUNNING_MAX,
+            speculation: None,
             siblings: Siblings::default(),
             mode: Mode::Default,
             rules: RuleSet::default(),

@@ -25,6 +25,7 @@ const PURE: &[(&str, &str)] = &[
     ("pelton", "history"),
     ("pelton", "tools::schedule"),
     ("pelton", "tools::repetition"),
+    ("pelton", "tools::predict"),
     ("pelton", "compact::result_budget"),
     ("pelton", "permission::update"),
     ("pelton", "compact::plan"),

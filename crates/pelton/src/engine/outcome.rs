@@ -157,6 +157,7 @@ impl Engine {
             loop_events: tally.loop_events,
             retries: tally.retries,
             tool_calls: tally.tool_calls,
+            speculation: tally.speculation,
         }
     }
 

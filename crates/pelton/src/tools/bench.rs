@@ -1,6 +1,7 @@
 //! One call, from its input to its output: known tool → usable input → hooks → permission → record → run → hooks.
 
 mod permit; // whether it may run: rules, hooks, people
+mod foresee; // calls made before the model asks for them
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -13,6 +14,7 @@ use serde_json::Value;
 
 use tokio_util::sync::CancellationToken;
 
+use super::ahead::Ahead;
 use super::executor::Call;
 use super::in_order::Place;
 use super::pictures;
@@ -100,6 +102,8 @@ pub struct Bench {
     pub cwd: Arc<Mutex<PathBuf>>,
     /// Where side effects are announced before they happen.
     pub transcript: Option<Arc<Transcript>>,
+    /// Z2: calls made before the model asks for them, if the host wants that.
+    pub(crate) ahead: Option<Ahead>,
     /// Which calls bring the same again and again.
     pub repetition: Mutex<Repetition>,
     /// Ends the submission.
@@ -193,9 +197,12 @@ impl Bench {
 
     async fn run(&self, tool: &dyn Tool, call: &ToolCall, cx: &ToolCx, hooks: &mut HookWords) -> Ended {
         let started = cx.world.monotonic();
-        let output = match AssertUnwindSafe(tool.run(call.input.clone(), cx)).catch_unwind().await {
-            Ok(output) => output,
-            Err(panic) => crashed(&call.name, panic.as_ref()),
+        let output = match self.made_ahead(tool, &call.input, cx).await {
+            Some(output) => output,
+            None => match AssertUnwindSafe(tool.run(call.input.clone(), cx)).catch_unwind().await {
+                Ok(output) => output,
+                Err(panic) => crashed(&call.name, panic.as_ref()),
+            },
         };
         let output = pictures::fitted(output, &cx.cancel).await;
         let took = cx.world.monotonic().saturating_sub(started);
@@ -289,10 +296,14 @@ impl Bench {
     }
 
     fn cx(&self, call: &Call) -> ToolCx {
+        self.cx_of(&call.id)
+    }
+
+    fn cx_of(&self, call: &str) -> ToolCx {
         let cwd = self.cwd.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let readable = self.permissions.gate().readable(&cwd);
         let roots = self.permissions.roots().into();
-        ToolCx { call_id: Arc::clone(&call.id), cwd, roots, readable, ..self.cx.clone() }
+        ToolCx { call_id: Arc::from(call), cwd, roots, readable, ..self.cx.clone() }
     }
 
     /// A call with side effects is on the disk before it begins: after a crash the session knows it may have run.

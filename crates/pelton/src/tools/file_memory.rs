@@ -173,6 +173,23 @@ impl FileMemory {
         }
     }
 
+    /// Whether the file at `path` was read, whatever it held then.
+    pub fn remembers(&self, path: &Path) -> bool {
+        self.lock().files.contains_key(path)
+    }
+
+    /// Remembers what another memory does, as if it had been read here and now.
+    pub fn take_over(&self, other: &Self) {
+        let theirs: Vec<(PathBuf, Seen)> =
+            other.lock().files.iter().map(|(path, seen)| (path.clone(), seen.clone())).collect();
+        for (path, Seen { content, pages, lines_total, lines_cut, range_asked, .. }) in theirs {
+            let reading = |lines| Reading { content, lines, lines_total, lines_cut, range_asked };
+            // A file without lines has no pages, and is known all the same.
+            self.note_read(&path, reading(1..1));
+            pages.into_iter().for_each(|lines| self.note_read(&path, reading(lines)));
+        }
+    }
+
     /// A moment to go back to with [`forget_since`](Self::forget_since).
     pub fn now(&self) -> Moment {
         Moment(self.lock().uses)

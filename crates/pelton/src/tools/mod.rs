@@ -6,6 +6,8 @@ pub mod executor; // runs the calls of one answer
 pub mod bench; // one call, from its input to its output
 mod pictures; // images of answers, made to fit
 pub mod builtin; // Read, Write, Edit, Bash, Glob, Grep, and the one that starts agents
+pub mod predict; // which calls are likely to come next: pure
+pub mod ahead; // those calls, made while the model still answers
 pub mod repetition; // a model that goes round in circles: pure
 mod in_order; // what calls change, in the order of asking
 pub mod server; // tools that somebody else serves

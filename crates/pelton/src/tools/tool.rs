@@ -35,6 +35,12 @@ pub trait Tool: Send + Sync {
         limits.result_chars_max
     }
 
+    /// Z2: this very input in the one form that all equal ones have, if the call may be made before the model asks for it:
+    /// it only reads, and its answer follows from the input and the one file that [`access`](Self::access) names.
+    fn foreseeable(&self, _input: &Value, _cx: &ToolCx) -> Option<Value> {
+        None
+    }
+
     /// Does the work. Dropping the future cancels it and everything it started.
     fn run<'a>(&'a self, input: Value, cx: &'a ToolCx) -> BoxFuture<'a, Output>;
 }

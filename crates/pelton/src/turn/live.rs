@@ -5,6 +5,7 @@ mod answer; // one answer while it streams
 mod money; // what it may cost, and did
 mod attach; // what it is told beside the results
 mod recover; // what is done about errors, between two trips
+mod ahead; // calls made before the model asks for them
 mod results; // results that are too much for one message
 
 use std::collections::VecDeque;
@@ -40,6 +41,7 @@ use crate::tools::schedule::Terms;
 use crate::tools::structured::StructuredOutput;
 use crate::tools::{Output, Report, Tool, agent};
 use crate::transcript::TranscriptError;
+pub(crate) use ahead::Foresight;
 
 /// What clients look for after an interruption.
 const INTERRUPTED: &str = "[Request interrupted by user]";
@@ -76,6 +78,8 @@ pub(crate) struct Live<'a> {
     pub started_at: Duration,
     pub tally: Tally,
     pub last: LastReply,
+    /// Z2: what calls of the last answer brought, and calls that follow from it and run already.
+    pub foresight: Foresight,
     /// Trips to the model, this one included.
     pub turn: u32,
     /// What the stop hooks want to be done before the end.
@@ -151,6 +155,7 @@ impl Hands for Live<'_> {
         self.last = LastReply::default();
         self.board.asks(&self.question.model, self.turn, self.session.history.view().tokens());
         let asked_at = self.world.monotonic();
+        self.look_ahead().await;
         let reply = self.stream_answer().await;
         self.tell_unpriced().await;
         self.tally.duration_api += self.world.monotonic().saturating_sub(asked_at);
@@ -224,6 +229,7 @@ impl Hands for Live<'_> {
 impl Live<'_> {
     /// What is left to tell once the reason for the end is known.
     pub async fn end(&mut self, terminal: Terminal) {
+        self.close_ahead().await;
         if terminal == Terminal::CompletedOverHooks {
             let times = self.limits.stop_hook_blocks_max;
             let reason = format!("stop hooks blocked more than {times} times; ended against their will");
@@ -326,6 +332,7 @@ impl Live<'_> {
         let entry = self.session.record_result(&call.id, &finished.output)?;
         self.tell_as_user(entry).await;
         self.watch_for_repetition(call, finished.ending, &finished.output).await;
+        self.expect_more(call, finished.output);
         Ok(())
     }
 

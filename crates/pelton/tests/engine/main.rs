@@ -11,6 +11,7 @@ mod circles; // models that repeat themselves
 mod configuration; // what the host chooses reaches the model
 mod endings; // why it ends
 mod examples; // the programs users start from
+mod foresight; // likely calls, made ahead
 mod hooks; // other people's programs around tools and at the end
 mod host; // what it asks of the program around it
 mod input; // commands, mentions, pictures and hooks on the way to the model

@@ -62,6 +62,13 @@ impl Tool for ReadTool {
         parse(input).map(|input| Access::Read(cx.absolute(&input.file_path)))
     }
 
+    fn foreseeable(&self, input: &Value, cx: &ToolCx) -> Option<Value> {
+        let input = parse(input).ok()?;
+        // Without what makes no difference: `./` and doubled slashes.
+        let path: PathBuf = cx.absolute(&input.file_path).components().collect();
+        Some(json!([path, input.offset, input.limit]))
+    }
+
     fn result_chars_max(&self, _limits: &ToolLimits) -> usize {
         // It is a page of a file already, and has limits of its own.
         usize::MAX

@@ -111,3 +111,21 @@ fn an_edit_of_a_moved_file_is_remembered_at_its_new_place() {
     );
     assert_eq!(memory.recall(path, content("edited")), WHOLE);
 }
+
+#[test]
+fn what_another_memory_knows_is_taken_over_and_adds_up() {
+    let (own, other) = (FileMemory::new(), FileMemory::new());
+    let (a, b, empty) = (Path::new("/a"), Path::new("/b"), Path::new("/empty"));
+    own.note_read(a, reading("1\n2\n", 1..2, 2, true));
+    other.note_read(a, reading("1\n2\n", 2..3, 2, true));
+    other.note_read(b, reading("x\n", 1..2, 1, false));
+    other.note_read(empty, reading("", 1..1, 0, false));
+    let before = own.now();
+    own.take_over(&other);
+    assert_eq!(own.recall(a, content("1\n2\n")), WHOLE);
+    assert_eq!(own.recall(b, content("x\n")), WHOLE);
+    assert_eq!(own.recall(empty, content("")), WHOLE);
+    assert!(own.remembers(b) && !own.remembers(Path::new("/c")));
+    own.forget_since(before);
+    assert_eq!(own.recall(b, content("x\n")), Known::Never, "as if it had been read then");
+}

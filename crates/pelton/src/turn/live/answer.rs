@@ -57,6 +57,7 @@ impl Live<'_> {
                     self.events.send(Event::ToolProgress { call, report }).await;
                     continue;
                 }
+                Some(_) = self.foresight.running.next() => continue,
                 step = call.next() => step,
             };
             match step {
