@@ -133,6 +133,9 @@ pub(crate) struct RunArgs {
     /// Write the prompt itself, too (stream-json)
     #[arg(long)]
     pub replay_user_messages: bool,
+    /// Put what the calls of each turn came to into a line, by a small model (stream-json)
+    #[arg(long)]
+    pub tool_use_summaries: bool,
     /// Write the words of sub-agents too, not only their calls and results (stream-json)
     #[arg(long)]
     pub forward_subagent_text: bool,

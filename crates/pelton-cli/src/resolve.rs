@@ -67,6 +67,9 @@ fn resolved(
     }
     options.fallback_models = models::fallbacks(args, env, &settings);
     options.agent_model = env.get("CLAUDE_CODE_SUBAGENT_MODEL").map(str::to_owned);
+    options.small_model = models::small(env);
+    options.tool_use_summaries =
+        args.tool_use_summaries && !env.is_on("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC");
     options.effort = models::effort(args, env, &settings)?;
     options.thinking = models::thinking(env)?;
     options.fast_mode = settings.fast_mode.unwrap_or(false);

@@ -132,6 +132,15 @@ impl Frames {
             }
             Event::Synthetic(synthetic) => self.synthetic(synthetic, None),
             Event::Agent(told) => self.agent(told),
+            Event::ToolUseSummary { summary, calls } => {
+                let calls: Vec<&str> = calls.iter().map(|call| &**call).collect();
+                Line::new("tool_use_summary")
+                    .field("summary", summary)
+                    .field("preceding_tool_use_ids", calls)
+                    .field("session_id", self.session)
+                    .field("uuid", self.id())
+                    .finish_line()
+            }
             Event::Result(outcome) => {
                 let mut line = outcome::json(outcome, self.session, self.id());
                 line.push(b'\n');

@@ -43,7 +43,7 @@ use crate::tools::offer::Offer;
 use crate::tools::schedule::Terms;
 use crate::tools::structured::{BadSchema, StructuredOutput};
 use crate::tools::{Progress, Report, Tool, ToolCx};
-use crate::turn::live::{Foresight, LastReply, Live};
+use crate::turn::live::{Foresight, LastReply, Live, Summaries};
 use crate::turn::{Terminal, run};
 
 pub use interrupt::Interrupter;
@@ -333,6 +333,8 @@ impl Engine {
             view.leave_out_thinking();
         }
         let _lent = self.kin.permissions.lend(choices.allowed);
+        let summariser = Some(catalogue::resolve(&self.options.small_model))
+            .filter(|model| self.options.tool_use_summaries && self.can_pay(model));
         let (reports_in, reports) = mpsc::channel(REPORTS_QUEUED_MAX);
         let bench = Arc::new(self.bench(cancel, reports_in, events));
         let terms =
@@ -354,6 +356,7 @@ impl Engine {
             stop_feedback: None,
             stop_hook_active: false,
             paid: None,
+            summaries: Summaries::by(summariser),
             limits: &self.options.limits,
             board: self.board.clone(),
             executor: Executor::new(Arc::clone(&bench), terms),

@@ -94,6 +94,13 @@ pub enum Event {
     },
     /// Words of the harness in the assistant's role: an error the user must see.
     Synthetic(Synthetic),
+    /// Z1: what some calls came to, in a line.
+    ToolUseSummary {
+        /// The line.
+        summary: String,
+        /// The calls.
+        calls: Vec<Arc<str>>,
+    },
     /// Something happened to a sub-agent.
     Agent(AgentEvent),
     /// The submission is over. Always the last event, exactly once.

@@ -44,6 +44,16 @@ pub const REPETITION_TOLD_AT: u32 = 3;
 /// L12: so often, and a person is asked, or the run ends if the options say so.
 pub const REPETITION_STUCK_AT: u32 = 5;
 
+/// Z1: summaries of calls being made at once; the oldest is given up for a new one.
+pub const SUMMARIES_PENDING_MAX: usize = 4;
+/// Z1: calls of one turn that a summary tells of.
+pub const SUMMARY_CALLS_MAX: usize = 20;
+/// Z1: characters of a call's input, and of its result, that a summary is made from.
+pub const SUMMARY_SHOWN_CHARS_MAX: usize = 300;
+/// Z1: tokens a summary may have.
+pub const SUMMARY_TOKENS_MAX: u32 = 100;
+/// Z1: characters of a summary that are told.
+pub const SUMMARY_CHARS_MAX: usize = 200;
 /// Agents that may stand one below the other, the main thread not counted.
 pub const AGENT_DEPTH_MAX: u8 = 3;
 /// Agents that run at once, in the whole tree.

@@ -81,6 +81,11 @@ pub struct Options {
     pub agent_limits: AgentLimits,
     /// The model of all of them, whatever they or their callers say.
     pub agent_model: Option<String>,
+    /// Z1: what the calls of each turn came to is put into a line by the [small model](Self::small_model). Costs a call
+    /// for each turn with calls; nothing waits for it.
+    pub tool_use_summaries: bool,
+    /// The small, fast model for what is asked beside the conversation.
+    pub small_model: String,
     /// The JSON schema the answer must fit: it is then brought by a call of the StructuredOutput tool.
     pub json_schema: Option<Value>,
     /// How many read-only calls run at once.
@@ -154,6 +159,9 @@ impl Options {
     /// The model asked when nobody names one.
     pub const DEFAULT_MODEL: &'static str = "claude-sonnet-5-5";
 
+    /// The small model asked when nobody names one.
+    pub const DEFAULT_SMALL_MODEL: &'static str = "haiku";
+
     /// A session in `cwd` that asks `endpoint`, with the built-in tools, the machine's clock, plain HTTP(S) and no
     /// record on disk. Change the fields that should differ.
     pub fn new(cwd: impl Into<PathBuf>, endpoint: Endpoint) -> Self {
@@ -181,6 +189,8 @@ impl Options {
             agents: vec![general_purpose()],
             agent_limits: AgentLimits::default(),
             agent_model: None,
+            tool_use_summaries: false,
+            small_model: Self::DEFAULT_SMALL_MODEL.to_owned(),
             json_schema: None,
             tool_calls_running_max: TOOL_CALLS_RUNNING_MAX,
             speculation: None,

@@ -1,5 +1,6 @@
 //! Which models are asked, and how hard they try.
 
+use pelton::Options;
 use pelton::settings::Settings;
 use pelton_model::{Effort, Thinking};
 
@@ -27,6 +28,14 @@ pub(super) fn fallbacks(args: &RunArgs, env: &Env, settings: &Settings) -> Vec<S
         _ => said,
     };
     models.into_iter().map(|model| behind_alias(model, env)).collect()
+}
+
+/// The small model, for what is asked beside the conversation.
+pub(super) fn small(env: &Env) -> String {
+    match env.get("ANTHROPIC_SMALL_FAST_MODEL") {
+        Some(model) => model.to_owned(),
+        None => behind_alias(Options::DEFAULT_SMALL_MODEL, env),
+    }
 }
 
 /// The environment's own meaning of a family's name, if it has one.

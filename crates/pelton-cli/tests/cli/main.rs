@@ -1,9 +1,9 @@
 //! The `pelton` command as its users meet it: a real process, real pipes and signals, and a scripted model behind
 //! real HTTP. One program, so that it is linked once.
 
-mod agents;
 mod place; // where a process under test runs, and what it leaves behind
 
+mod agents; // sub-agents, as clients see them
 mod crash; // killed in the middle, and gone on with
 mod credentials; // who pays, and what happens when that runs out
 mod demo; // `pelton demo`
@@ -17,6 +17,7 @@ mod screen; // what people see on a terminal
 mod secure; // certificates: read when needed, and no sooner
 mod settings; // settings files: which count, and what wins
 mod signals; // interrupt, terminate, hang up
+mod summaries; // lines about what calls came to
 mod task; // one task, from the prompt to the answer
 mod trouble; // what goes wrong outside, told in one line
 mod words; // the command line itself

@@ -5,3 +5,6 @@ mod surroundings; // where it is: appended once, never in the frozen part
 
 pub use prompt::{SystemPrompt, reminder, tools_json};
 pub use surroundings::{Surroundings, git_branch};
+
+/// What the small model is told that puts the calls of a turn into a line.
+pub(crate) const TOOL_SUMMARY: &str = include_str!("tool_summary.md");

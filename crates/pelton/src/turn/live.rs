@@ -6,6 +6,7 @@ mod money; // what it may cost, and did
 mod attach; // what it is told beside the results
 mod recover; // what is done about errors, between two trips
 mod ahead; // calls made before the model asks for them
+mod summaries; // what calls came to, in a line
 mod results; // results that are too much for one message
 
 use std::collections::VecDeque;
@@ -42,6 +43,7 @@ use crate::tools::structured::StructuredOutput;
 use crate::tools::{Output, Report, Tool, agent};
 use crate::transcript::TranscriptError;
 pub(crate) use ahead::Foresight;
+pub(crate) use summaries::Summaries;
 
 /// What clients look for after an interruption.
 const INTERRUPTED: &str = "[Request interrupted by user]";
@@ -88,6 +90,8 @@ pub(crate) struct Live<'a> {
     pub stop_hook_active: bool,
     /// The money of the call that is being made.
     pub paid: Option<Box<InFlight>>,
+    /// What calls came to, in a line each turn.
+    pub summaries: Summaries,
 }
 
 /// What the newest trip to the model left behind, for what comes next and for the result.
@@ -157,6 +161,7 @@ impl Hands for Live<'_> {
         let asked_at = self.world.monotonic();
         self.look_ahead().await;
         let reply = self.stream_answer().await;
+        self.tell_summaries().await;
         self.tell_unpriced().await;
         self.tally.duration_api += self.world.monotonic().saturating_sub(asked_at);
         self.board.counted(self.session.history.view().tokens(), self.tally.usage.output_tokens);
@@ -230,6 +235,8 @@ impl Live<'_> {
     /// What is left to tell once the reason for the end is known.
     pub async fn end(&mut self, terminal: Terminal) {
         self.close_ahead().await;
+        // Those that are not there yet are not waited for.
+        self.tell_summaries().await;
         if terminal == Terminal::CompletedOverHooks {
             let times = self.limits.stop_hook_blocks_max;
             let reason = format!("stop hooks blocked more than {times} times; ended against their will");
@@ -277,6 +284,7 @@ impl Live<'_> {
                 if !contexts.is_empty() {
                     self.say_as_user(&reminder(&contexts)).await?;
                 }
+                self.summarise().await;
                 // Results wait for the write only; the disk is waited for before the next side effect.
                 return Ok(match together(&endings) {
                     Tools::Done if self.last.repetition.is_some() => Tools::Repeating,
@@ -293,6 +301,7 @@ impl Live<'_> {
                 Some((call, report)) = self.reports.recv() => {
                     self.events.send(Event::ToolProgress { call, report }).await;
                 }
+                () = self.summaries.advance() => {}
             }
         }
     }
@@ -329,6 +338,7 @@ impl Live<'_> {
         if !updates.is_empty() {
             self.events.send(Event::PermissionsChanged(updates.into())).await;
         }
+        self.summaries.saw(call, &finished.output);
         let entry = self.session.record_result(&call.id, &finished.output)?;
         self.tell_as_user(entry).await;
         self.watch_for_repetition(call, finished.ending, &finished.output).await;

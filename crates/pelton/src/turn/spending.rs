@@ -208,6 +208,13 @@ impl InFlight {
         self.settle(if reply.cut.is_some() { self.at_most(cost) } else { cost });
     }
 
+    /// The same for a call beside the conversation: what is written there says nothing about the answers in it.
+    pub fn answered_aside(mut self, reply: &Reply) {
+        self.started = None;
+        let cost = self.count(&reply.model, &reply.usage);
+        self.settle(if reply.cut.is_some() { self.at_most(cost) } else { cost });
+    }
+
     /// The call has failed for good. Tells what it consumed.
     pub fn failed(mut self, error: &ModelError) -> Option<Usage> {
         let free = self.started.is_none() && is_free(error.status, &error.kind);

@@ -308,7 +308,7 @@ async fn loop_Z6_a_session_that_crashed_in_an_agent_goes_on() {
 }
 
 #[tokio::test]
-async fn pit_A1_however_an_agent_ends_there_is_one_outcome_that_says_why() {
+async fn loop_Z6_however_an_agent_ends_there_is_one_outcome_that_says_why() {
     // (what the model does, a word of the outcome)
     let endings: Vec<(Vec<Step>, &str)> = vec![
         (vec![Step::reply([text("Fine.")])], "Fine."),

@@ -32,5 +32,6 @@ mod status; // what can be seen from outside while it runs
 mod streams; // answers as they arrive, whole and broken
 mod structured; // answers in the form of a schema
 mod task_budget; // the tokens a task may take, as the model is told
+mod summaries; // what calls came to, in a line
 mod turns; // why the loop goes on
 mod weather; // all of it at random

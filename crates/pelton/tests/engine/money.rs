@@ -265,3 +265,28 @@ async fn pit_B4_a_model_without_a_price_costs_nothing_that_is_counted_and_that_i
     assert!(warnings(&second).is_empty(), "once is enough");
     stage.assert_all_played();
 }
+
+#[tokio::test]
+async fn pit_B4_an_answer_of_many_blocks_is_counted_once() {
+    let looks = (0..4).map(|n| tool("Glob", json!({"pattern": format!("*{n}")})));
+    let blocks: Vec<_> = [text("One."), text("Two.")].into_iter().chain(looks).collect();
+    let script = Script::new().step(priced(Step::reply(blocks), 1_000, 300)).step(priced(
+        Step::reply([text("Done.")]),
+        2_000,
+        10,
+    ));
+    let stage = Stage::new(script).await;
+    let mut engine = stage.engine_with(|options| options.prices = vec![(MODEL.to_owned(), round_prices())]);
+    let outcome = run(&mut engine, "Go.").await.assert_completed().clone();
+    // What the server says it sent is the reference.
+    let sent = stage.model.reply_requests().into_iter().map(|seen| seen.reply.usage.unwrap());
+    let expected: f64 = sent
+        .map(|usage| {
+            let of = |figure: &str| usage[figure].as_f64().unwrap();
+            (of("input_tokens") + 10.0 * of("output_tokens")) / 1e6
+        })
+        .sum();
+    assert!((expected - 0.0061).abs() < 1e-12, "{expected}");
+    assert!((outcome.cost_usd - expected).abs() < 1e-12, "{} instead of {expected}", outcome.cost_usd);
+    stage.assert_all_played();
+}

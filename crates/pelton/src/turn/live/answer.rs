@@ -59,6 +59,7 @@ impl Live<'_> {
                 }
                 Some(_) = self.foresight.running.next() => continue,
                 step = call.next() => step,
+                () = self.summaries.advance() => continue,
             };
             match step {
                 Some(Step::Requesting { .. }) => {

@@ -37,6 +37,8 @@ impl Live<'_> {
                     self.note(LoopKind::Budget, why).await;
                     return false;
                 }
+                // Nobody waits for a summary.
+                Wish::Later(_) if self.summaries.give_up() => continue,
                 Wish::Later(why) => {
                     if !std::mem::replace(&mut told, true) {
                         self.note(LoopKind::Budget, why).await;

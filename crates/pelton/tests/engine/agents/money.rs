@@ -149,3 +149,20 @@ async fn an_agent_whose_price_nobody_knows_is_not_started_within_a_budget() {
 fn is_call(entry: &pelton::history::Entry) -> bool {
     matches!(entry.kind, Kind::Assistant { piece: pelton::history::Piece::Call { .. }, .. })
 }
+
+#[tokio::test]
+async fn pit_B1_a_broken_answer_of_a_child_is_in_the_cost_of_the_session() {
+    let half = Step::reply([text("Half an answ")]).fault(pelton_testkit::Fault::cut_after_events(4));
+    let script = Script::new()
+        .step(costly(Step::reply([start("toolu_a", "task")])))
+        .step(priced(half, 50_000, 1).when(When::any().system(CHILD)))
+        .step(priced(Step::reply([text("Whole.")]), 50_000, 1_000).when(When::any().system(CHILD)))
+        .step(costly(Step::reply([text("Done.")])));
+    let stage = Stage::new(script).await;
+    let told = run(&mut stage.engine_with(|options| budget(options, 10.0, false)), "Go.").await;
+    let outcome = told.assert_completed();
+    // Twice thirty cents, the five that the broken answer's prompt cost, and six for the whole one.
+    let (least, most) = (0.3 + 0.05 + 0.06 + 0.3, 0.3 + 0.051 + 0.06 + 0.3);
+    assert!((least..=most).contains(&outcome.cost_usd), "{}", outcome.cost_usd);
+    stage.assert_all_played();
+}
