@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use pelton_wire::usage::Usage;
+use uuid::Uuid;
 
 use crate::event::{Denial, ModelUsage};
 use crate::tools::ahead::Speculated;
@@ -57,6 +58,8 @@ pub(crate) struct Tally {
     pub retries: u32,
     pub tool_calls: u32,
     pub speculation: Speculated,
+    /// Prompts that waited, and are part of this submission.
+    pub consumed: Vec<Uuid>,
 }
 
 impl Tally {

@@ -2,10 +2,8 @@
 
 mod children; // sub-agents
 mod input; // from what was typed to what the model is told
-mod interrupt; // ending a submission from outside
 mod kin; // what a tree of agents shares
 mod outcome; // from the reason for the end to the result
-mod prompt; // what is submitted
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -26,12 +24,15 @@ use crate::context::tools_json;
 use crate::event::{CommandInfo, Event, Init, LoopKind};
 use crate::history::History;
 use crate::hooks::{Base, HookCx, SessionHooks};
+use crate::interrupt::Interrupter;
 use crate::limits::{
     ANSWER_TOKENS_MIN, EVENTS_QUEUED_MAX, FALLBACK_MODELS_MAX, OUTPUT_TOKENS_UNKNOWN_MODEL,
     REPORTS_QUEUED_MAX, WINDOW_TOKENS_UNKNOWN_MODEL,
 };
 use crate::options::Options;
 use crate::permission::Permissions;
+use crate::prompt::Prompt;
+use crate::queue::{Held, Queue};
 use crate::session::Session;
 use crate::status::{Board, Status};
 use crate::tools::agent::{self, AgentTool, Agents};
@@ -45,9 +46,6 @@ use crate::tools::structured::{BadSchema, StructuredOutput};
 use crate::tools::{Progress, Report, Tool, ToolCx};
 use crate::turn::live::{Foresight, LastReply, Live, Summaries};
 use crate::turn::{Terminal, run};
-
-pub use interrupt::Interrupter;
-pub use prompt::{BlankPrompt, Prompt, PromptBlock};
 
 use children::Children;
 use input::{Choices, Order, Taken};
@@ -69,6 +67,7 @@ pub struct Engine {
     has_begun: bool,
     start_contexts: Vec<String>,
     interrupter: Interrupter,
+    queue: Queue,
     board: Board,
 }
 
@@ -168,6 +167,8 @@ impl Engine {
         question.task_budget = options.task_budget.map(|total| TaskBudget { total, remaining: None });
         question.fallback_ready = !options.fallback_models.is_empty();
         let session = Session::new(&options);
+        let interrupter = Interrupter::new(options.cancel.clone());
+        let queue = queue_of(&session, &interrupter, &options);
         if let Some(resumed) = &mut options.resume {
             // What it said is in the session now.
             resumed.conversation.entries = Vec::new();
@@ -177,12 +178,13 @@ impl Engine {
             offer: Offer::new(std::mem::take(&mut options.tools), std::mem::take(&mut options.servers)),
             question,
             session,
+            queue,
             cwd: Arc::new(Mutex::new(options.cwd.clone())),
             // A sub-agent is part of a session that has.
             has_begun: kin.agent.is_some(),
             kin,
             start_contexts: Vec::new(),
-            interrupter: Interrupter::new(options.cancel.clone()),
+            interrupter,
             board: Board::new(&options.model),
             options,
         })
@@ -195,7 +197,7 @@ impl Engine {
 
     /// The file the session is recorded in, if it is.
     pub fn transcript_file(&self) -> Option<PathBuf> {
-        self.session.file(&self.options)
+        self.session.file()
     }
 
     /// What was said so far.
@@ -224,12 +226,26 @@ impl Engine {
         self.board.watch()
     }
 
+    /// Where prompts wait that come while a submission runs. Those with [`Priority::Next`](crate::Priority::Next) are
+    /// read by it; the others by [`submit_queued`](Self::submit_queued).
+    pub fn queue(&self) -> Queue {
+        self.queue.clone()
+    }
+
+    /// Submits what waits in the queue, as one prompt. `None` if nothing does.
+    pub fn submit_queued(&mut self) -> Option<impl Stream<Item = Event> + Send + '_> {
+        let held = self.queue.take_for_submission()?;
+        let prompt = held.prompt()?;
+        let cancel = self.interrupter.fresh();
+        Some(stream(EVENTS_QUEUED_MAX, move |events| self.run(prompt, Some(held), cancel, events)))
+    }
+
     /// Submits a prompt. The stream's last event is the result; until then it must be pulled, and dropping it
     /// cancels everything the submission started.
     pub fn submit(&mut self, prompt: Prompt) -> impl Stream<Item = Event> + Send + '_ {
         // Not when it is first pulled: whoever interrupts in between means this submission.
         let cancel = self.interrupter.fresh();
-        stream(EVENTS_QUEUED_MAX, move |events| self.run(prompt, cancel, events))
+        stream(EVENTS_QUEUED_MAX, move |events| self.run(prompt, None, cancel, events))
     }
 
     /// Ends the session: its hooks are told, and everything recorded is on the disk.
@@ -243,7 +259,13 @@ impl Engine {
         let _ = self.session.sync().await;
     }
 
-    async fn run(&mut self, prompt: Prompt, cancel: CancellationToken, events: Sender<Event>) {
+    async fn run(
+        &mut self,
+        prompt: Prompt,
+        held: Option<Held>,
+        cancel: CancellationToken,
+        events: Sender<Event>,
+    ) {
         let started_at = self.options.world.monotonic();
         if self.kin.agent.is_none() {
             self.kin.census.begin();
@@ -252,10 +274,11 @@ impl Engine {
         let mut tally = Tally::default();
         let mut last = LastReply::default();
         let mut told = Vec::new();
+        let queued = held.as_ref().map(Held::ids).unwrap_or_default();
         // Interrupted before it began, or a host has ended the engine for good: nothing is recorded, nobody is asked.
         let taken = match cancel.is_cancelled() {
             true => Ok(Taken::Interrupted),
-            false => self.take_in(prompt, &cancel, &mut told).await,
+            false => self.take_in(prompt, &queued, &cancel, &mut told).await,
         };
         let model = match &taken {
             Ok(Taken::Ask(Order { choices: Choices { model: Some(model), .. }, .. })) => model.clone(),
@@ -264,6 +287,12 @@ impl Engine {
         events.send(Event::Init(Arc::new(self.init(model)))).await;
         for event in told {
             events.send(event).await;
+        }
+        // What was interrupted on its way, or cannot be written down, goes on waiting.
+        if let (Some(held), Ok(Taken::Ask(_) | Taken::Local(_) | Taken::Stopped)) = (held, &taken) {
+            held.settle();
+            tally.consumed.clone_from(&queued);
+            events.send(Event::PromptsConsumed(queued)).await;
         }
         let ending = match taken {
             Ok(Taken::Ask(Order { prompt, choices })) => {
@@ -278,8 +307,12 @@ impl Engine {
                 Ending::Loop(Terminal::Unrecorded)
             }
         };
+        let consumed = std::mem::take(&mut tally.consumed);
         let outcome = self.outcome(ending, started_at, tally, last, &events).await;
         drop(submitted);
+        if !consumed.is_empty() {
+            events.send(Event::PromptsCompleted(consumed)).await;
+        }
         events.send(Event::Result(Arc::new(outcome))).await;
     }
 
@@ -359,6 +392,7 @@ impl Engine {
             summaries: Summaries::by(summariser),
             limits: &self.options.limits,
             board: self.board.clone(),
+            queue: self.queue.clone(),
             executor: Executor::new(Arc::clone(&bench), terms),
             bench: Arc::clone(&bench),
             terms,
@@ -403,7 +437,7 @@ impl Engine {
             ahead: self.options.speculation.clone().map(Ahead::new),
             hooks: self.session_hooks(&cancel),
             cwd: Arc::clone(&self.cwd),
-            transcript: self.session.transcript.clone(),
+            transcript: self.session.record.transcript(),
             cx: ToolCx { progress, agents, ..self.tool_cx(cancel) },
         }
     }
@@ -489,7 +523,7 @@ impl Engine {
     fn session_file(&self) -> Option<PathBuf> {
         match &self.kin.agent {
             Some(agent) => agent.session_file.clone(),
-            None => self.session.file(&self.options),
+            None => self.session.file(),
         }
     }
 
@@ -534,9 +568,20 @@ impl Engine {
             agents: self.agents_offered(),
             api_key_source: self.options.api_key_source,
             fast_mode: self.fast_mode(),
-            transcript: self.session.file(&self.options),
+            transcript: self.session.file(),
         }
     }
+}
+
+/// The queue beside a session: it writes to the same file.
+fn queue_of(session: &Session, interrupter: &Interrupter, options: &Options) -> Queue {
+    Queue::new(
+        Arc::clone(&session.record),
+        interrupter.clone(),
+        Arc::clone(&options.world),
+        options.cwd.clone(),
+        options.resume.as_ref().map_or(&[], |resumed| &resumed.conversation.queued),
+    )
 }
 
 /// The models asked after the first, each once.

@@ -27,6 +27,10 @@ pub enum Event {
     Init(Arc<Init>),
     /// A prompt was recorded and will be sent.
     Prompt(Arc<Entry>),
+    /// Prompts that waited in the queue were read, or refused.
+    PromptsConsumed(Vec<Uuid>),
+    /// The submission that read these prompts is over.
+    PromptsCompleted(Vec<Uuid>),
     /// The model is being asked.
     Requesting,
     /// An answer begins.

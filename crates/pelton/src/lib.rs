@@ -6,6 +6,8 @@
 
 pub mod engine; // one conversation: input, turns, result
 pub mod options; // what it is told at its start
+pub mod prompt; // what is submitted
+pub mod queue; // what is submitted while it is busy
 pub mod event; // what it tells
 pub mod command; // slash commands
 pub mod host; // what it asks of the program around it
@@ -21,14 +23,18 @@ pub mod transcript; // what was said, on disk
 pub mod settings; // what settings files say: pure data
 pub mod limits; // every number that bounds something
 pub mod status; // what it is doing right now
+mod interrupt; // ending a submission from outside
 mod places; // where a path leads
 mod spill; // texts too long to be told
 mod account; // what it costs
 mod session; // history and transcript, always in step
 
-pub use engine::{BlankPrompt, EndReason, Engine, Interrupter, Prompt, PromptBlock, StartError};
+pub use engine::{EndReason, Engine, StartError};
 pub use event::{Event, Outcome};
+pub use interrupt::Interrupter;
 pub use options::{Options, Resumed, Sessions};
+pub use prompt::{BlankPrompt, Prompt, PromptBlock};
+pub use queue::{Priority, Queue, QueueError};
 pub use session::fresh_id;
 pub use status::{Phase, Status, Wait};
 pub use turn::{Terminal, Transition};

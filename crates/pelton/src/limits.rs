@@ -25,6 +25,9 @@ pub const PROMPT_TOKENS_UNSEEN_MAX: u64 = 1_024;
 pub const SERVED_TOOLS_MAX: usize = 1_024;
 /// Characters of a tool's name that the API takes.
 pub const SERVED_NAME_CHARS_MAX: usize = 128;
+/// Prompts that wait while the engine is busy, and their bytes: no request may have more.
+pub const QUEUED_PROMPTS_MAX: usize = 64;
+pub const QUEUED_BYTES_MAX: usize = 32_000_000;
 /// Files and directories that one prompt can mention.
 pub const MENTIONS_MAX: usize = 32;
 /// Names listed of a directory that a prompt mentions.

@@ -2,28 +2,27 @@
 //! [`Session::record`], which writes before anybody is told.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use pelton_model::World;
-use pelton_wire::content::Block;
+use pelton_wire::content::{Block, ImageSource};
 use uuid::Uuid;
 
+use crate::context::reminder;
 use crate::event::{LoopKind, Synthetic};
 use crate::history::{Entry, EntryId, History, Kind, MediaLeftOut};
 use crate::options::{Options, Sessions};
+use crate::prompt::Prompt;
+use crate::tools::mentions::Attached;
 use crate::tools::{Output, ResultBlock};
-use crate::transcript::{Facts, Transcript, TranscriptError, session_file};
+use crate::transcript::{Disk, Durability, Facts, Transcript, TranscriptError, session_file};
 
 /// One conversation and its file.
 pub(crate) struct Session {
     pub id: Uuid,
     pub history: History,
-    pub transcript: Option<Arc<Transcript>>,
-    /// The file of a conversation that goes on, and its newest line.
-    resumed: Option<(PathBuf, Option<Uuid>)>,
-    /// The sub-agent whose conversation it is, and where that is recorded.
-    agent: Option<(String, Option<PathBuf>)>,
+    pub record: Arc<Record>,
     /// A note that could not be written and must be.
     owed: Option<(LoopKind, String, u32)>,
     world: Arc<dyn World>,
@@ -34,7 +33,7 @@ impl Session {
         let resumed_id = options.resume.as_ref().and_then(|resumed| resumed.conversation.session_id);
         let id = resumed_id.or(options.session_id).unwrap_or_else(|| fresh_id(options.world.as_ref()));
         let mut history = History::default();
-        let resumed = options.resume.as_ref().map(|resumed| {
+        if let Some(resumed) = &options.resume {
             for entry in &resumed.conversation.entries {
                 history.push(Arc::clone(entry));
             }
@@ -42,56 +41,25 @@ impl Session {
             if resumed.conversation.reshaped {
                 history.view_mut().leave_out_thinking();
             }
-            (resumed.file.clone(), resumed.conversation.newest)
-        });
-        Self {
-            id,
-            history,
-            transcript: None,
-            resumed,
-            agent: None,
-            owed: None,
-            world: Arc::clone(&options.world),
         }
+        let record = Record::new(Opening::of(options, id));
+        Self { id, history, record, owed: None, world: Arc::clone(&options.world) }
     }
 
     /// The conversation of a sub-agent: a part of its session, in a file of its own.
     pub fn of_agent(options: &Options, agent_id: String, file: Option<PathBuf>) -> Self {
-        Self { agent: Some((agent_id, file)), ..Self::new(options) }
+        let session = Self::new(options);
+        let opening = Opening::of(options, session.id).zip(file).map(|(mut opening, file)| {
+            opening.path = file;
+            opening.facts.agent_id = Some(agent_id);
+            opening
+        });
+        Self { record: Record::new(opening), ..session }
     }
 
     /// Where the session is recorded, if it is.
-    pub fn file(&self, options: &Options) -> Option<PathBuf> {
-        if let Some((_, file)) = &self.agent {
-            return file.clone().filter(|_| options.sessions.is_some());
-        }
-        options.sessions.as_ref().map(|Sessions { config_dir, .. }| {
-            if let Some((file, _)) = &self.resumed {
-                return file.clone();
-            }
-            let cwd = options.cwd.canonicalize().unwrap_or_else(|_| options.cwd.clone());
-            session_file(config_dir, &cwd, self.id)
-        })
-    }
-
-    /// Opens the file, once. Not at the start of the engine: a session in which nothing is said leaves no trace.
-    pub fn open(&mut self, options: &Options, git_branch: Option<String>) -> Result<(), TranscriptError> {
-        let (Some(sessions), Some(path), None) = (&options.sessions, self.file(options), &self.transcript)
-        else {
-            return Ok(());
-        };
-        let facts = Facts {
-            session_id: self.id,
-            cwd: options.cwd.clone(),
-            version: crate::CLI_VERSION.to_owned(),
-            git_branch,
-            entrypoint: options.entrypoint.clone(),
-            agent_id: self.agent.as_ref().map(|(id, _)| id.clone()),
-        };
-        let newest = self.resumed.as_ref().and_then(|(_, newest)| *newest);
-        let opened = Transcript::open(options.disk.as_ref(), &path, facts, sessions.durability, newest)?;
-        self.transcript = Some(Arc::new(opened));
-        Ok(())
+    pub fn file(&self) -> Option<PathBuf> {
+        self.record.opening.as_ref().map(|opening| opening.path.clone())
     }
 
     /// Writes an entry down and adds it to the history, in this order.
@@ -101,23 +69,29 @@ impl Session {
         json: Bytes,
         detail: Option<Bytes>,
     ) -> Result<Arc<Entry>, TranscriptError> {
-        self.record_as(fresh_id(self.world.as_ref()), kind, json, detail)
+        self.record_as(fresh_id(self.world.as_ref()), kind, json, detail, &[])
     }
 
-    /// The same, under a name of the caller's.
-    pub fn record_as(
+    /// Records a prompt of the user's. `queued` are the prompts that waited and are part of it.
+    pub fn record_input(&mut self, prompt: &Prompt, queued: &[Uuid]) -> Result<Arc<Entry>, TranscriptError> {
+        let id = prompt.id.unwrap_or_else(|| fresh_id(self.world.as_ref()));
+        self.record_as(id, Kind::Prompt { meta: false }, prompt.json(), None, queued)
+    }
+
+    fn record_as(
         &mut self,
         id: Uuid,
         kind: Kind,
         json: Bytes,
         detail: Option<Bytes>,
+        queued: &[Uuid],
     ) -> Result<Arc<Entry>, TranscriptError> {
         let entry = Entry::new(id, self.world.now(), kind, json)
             .map_err(|error| TranscriptError::Content { reason: error.to_string() })?
             .with_detail(detail);
         self.pay_owed_note()?;
-        if let Some(transcript) = &self.transcript {
-            transcript.entry(&entry)?;
+        if let Some(transcript) = self.record.transcript() {
+            transcript.entry(&entry, queued)?;
         }
         let entry = Arc::new(entry);
         self.history.push(Arc::clone(&entry));
@@ -127,6 +101,21 @@ impl Session {
     /// Records words in the user's role.
     pub fn record_prompt(&mut self, text: &str, meta: bool) -> Result<Arc<Entry>, TranscriptError> {
         self.record(Kind::Prompt { meta }, content(&[Block::Text { text }]), None)
+    }
+
+    /// Records what stands in front of a prompt: words of hooks, and what it mentions.
+    pub fn record_around(
+        &mut self,
+        contexts: &[String],
+        attached: &[Attached],
+    ) -> Result<(), TranscriptError> {
+        if !contexts.is_empty() {
+            self.record_prompt(&reminder(contexts), true)?;
+        }
+        for attached in attached {
+            self.record(Kind::Prompt { meta: true }, mentioned(attached), None)?;
+        }
+        Ok(())
     }
 
     /// Records what a call answered.
@@ -151,7 +140,7 @@ impl Session {
     pub fn record_error(&mut self, text: String, error: &'static str) -> Result<Synthetic, TranscriptError> {
         let json = content(&[Block::Text { text: &text }]);
         let synthetic = Synthetic { id: fresh_id(self.world.as_ref()), text, error: Some(error), json };
-        if let Some(transcript) = &self.transcript {
+        if let Some(transcript) = self.record.transcript() {
             transcript.synthetic(&synthetic, self.world.now())?;
         }
         Ok(synthetic)
@@ -161,7 +150,7 @@ impl Session {
     /// recorded by itself, and that will say so. Only that the model is not sent all of it any more shows nowhere else:
     /// such a note is owed, and written before anything that is said after it.
     pub fn note(&mut self, kind: LoopKind, reason: &str, turn: u32) {
-        let Some(transcript) = &self.transcript else { return };
+        let Some(transcript) = self.record.transcript() else { return };
         let noted = transcript.note(kind.name(), reason, turn, self.world.now());
         if noted.is_err() && LoopKind::RESHAPING.contains(&kind) {
             self.owed = Some((kind, reason.to_owned(), turn));
@@ -171,7 +160,7 @@ impl Session {
     /// Notes what a slash command answered: beside the conversation, and only if there is one. Like other notes, it is
     /// no reason to stop.
     pub fn note_command(&self, name: &str, arguments: &str, output: &str) {
-        if let Some(transcript) = &self.transcript {
+        if let Some(transcript) = self.record.transcript() {
             let _ = transcript.command(name, arguments, output, self.world.now());
         }
     }
@@ -179,7 +168,7 @@ impl Session {
     /// Notes which images and documents are not sent any more, so that they are not after a restart either. Like any
     /// note, it is no reason to stop.
     pub fn note_media_left_out(&self, left_out: &MediaLeftOut) {
-        if let Some(transcript) = &self.transcript
+        if let Some(transcript) = self.record.transcript()
             && !left_out.places.is_empty()
         {
             let _ = transcript.media_left_out(&left_out.places, self.world.now());
@@ -187,7 +176,7 @@ impl Session {
     }
 
     fn pay_owed_note(&mut self) -> Result<(), TranscriptError> {
-        if let (Some((kind, reason, turn)), Some(transcript)) = (&self.owed, &self.transcript) {
+        if let (Some((kind, reason, turn)), Some(transcript)) = (&self.owed, self.record.transcript()) {
             transcript.note(kind.name(), reason, *turn, self.world.now())?;
             self.owed = None;
         }
@@ -196,7 +185,7 @@ impl Session {
 
     /// Takes back the newest answer: it stays in the log and in the file, but does not count.
     pub fn withdraw(&mut self, ids: &[EntryId]) -> Result<(), TranscriptError> {
-        if let Some(transcript) = &self.transcript {
+        if let Some(transcript) = self.record.transcript() {
             transcript.tombstone(ids, self.world.now())?;
         }
         self.history.view_mut().withdraw(ids);
@@ -205,10 +194,76 @@ impl Session {
 
     /// Waits until everything recorded is on the disk.
     pub async fn sync(&self) -> Result<(), TranscriptError> {
-        match &self.transcript {
+        match self.record.transcript() {
             Some(transcript) => transcript.sync().await,
             None => Ok(()),
         }
+    }
+}
+
+/// The file of a session. Opened when something is said, not at the start of the engine: a session in which nothing is
+/// said leaves no trace.
+pub(crate) struct Record {
+    /// How; `None` if the session is not recorded.
+    opening: Option<Opening>,
+    opened: Mutex<Option<Arc<Transcript>>>,
+}
+
+struct Opening {
+    disk: Arc<dyn Disk>,
+    path: PathBuf,
+    durability: Durability,
+    facts: Facts,
+    /// The newest line of a conversation that goes on.
+    newest: Option<Uuid>,
+}
+
+impl Opening {
+    fn of(options: &Options, session_id: Uuid) -> Option<Self> {
+        let Sessions { config_dir, durability } = options.sessions.as_ref()?;
+        let path = match &options.resume {
+            Some(resumed) => resumed.file.clone(),
+            None => {
+                let cwd = options.cwd.canonicalize().unwrap_or_else(|_| options.cwd.clone());
+                session_file(config_dir, &cwd, session_id)
+            }
+        };
+        let facts = Facts {
+            session_id,
+            cwd: options.cwd.clone(),
+            version: crate::CLI_VERSION.to_owned(),
+            git_branch: None,
+            entrypoint: options.entrypoint.clone(),
+            agent_id: None,
+        };
+        let newest = options.resume.as_ref().and_then(|resumed| resumed.conversation.newest);
+        Some(Self { disk: Arc::clone(&options.disk), path, durability: *durability, facts, newest })
+    }
+}
+
+impl Record {
+    fn new(opening: Option<Opening>) -> Arc<Self> {
+        Arc::new(Self { opening, opened: Mutex::default() })
+    }
+
+    /// Opens the file, once.
+    pub fn open(&self, git_branch: Option<String>) -> Result<(), TranscriptError> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let (Some(opening), None) = (&self.opening, &*opened) else { return Ok(()) };
+        let Opening { disk, path, durability, facts, newest } = opening;
+        let facts = Facts { git_branch, ..facts.clone() };
+        *opened = Some(Arc::new(Transcript::open(disk.as_ref(), path, facts, *durability, *newest)?));
+        Ok(())
+    }
+
+    /// The file, once it is open.
+    pub fn transcript(&self) -> Option<Arc<Transcript>> {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether there is nothing left to open.
+    pub fn is_open(&self) -> bool {
+        self.opening.is_none() || self.transcript().is_some()
     }
 }
 
@@ -224,6 +279,24 @@ pub(crate) fn content(blocks: &[Block<'_>]) -> Bytes {
     Bytes::from(serde_json::to_vec(blocks).unwrap_or_else(|_| b"[]".to_vec()))
 }
 
+/// What the model reads about something a prompt mentions.
+fn mentioned(attached: &Attached) -> Bytes {
+    let mut words = vec![format!("The user mentioned @{}. This is what is there:", attached.mention)];
+    words.extend(attached.shown.iter().filter_map(|block| match block {
+        ResultBlock::Text(text) => Some(text.clone()),
+        ResultBlock::Image { .. } => None,
+    }));
+    let words = reminder(&words);
+    let mut blocks = vec![Block::Text { text: &words }];
+    blocks.extend(attached.shown.iter().filter_map(|block| match block {
+        ResultBlock::Image { media_type, base64 } => {
+            Some(Block::Image { source: ImageSource::Base64 { media_type, data: base64 } })
+        }
+        ResultBlock::Text(_) => None,
+    }));
+    content(&blocks)
+}
+
 fn result_blocks(output: &Output) -> Vec<Block<'_>> {
     let mut blocks: Vec<Block<'_>> = output
         .content
@@ -232,9 +305,9 @@ fn result_blocks(output: &Output) -> Vec<Block<'_>> {
             // The API refuses blank text.
             ResultBlock::Text(text) if text.trim().is_empty() => None,
             ResultBlock::Text(text) => Some(Block::Text { text }),
-            ResultBlock::Image { media_type, base64 } => Some(Block::Image {
-                source: pelton_wire::content::ImageSource::Base64 { media_type, data: base64 },
-            }),
+            ResultBlock::Image { media_type, base64 } => {
+                Some(Block::Image { source: ImageSource::Base64 { media_type, data: base64 } })
+            }
         })
         .collect();
     if blocks.is_empty() {

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::kin::{AgentSelf, Kin};
-use super::{Engine, StartError};
+use super::{Engine, StartError, queue_of};
 use crate::context::SystemPrompt;
 use crate::event::{AgentFacts, Event};
 use crate::history::History;
@@ -140,7 +140,7 @@ impl Children {
         engine.question = self.question.clone();
         let open = history.view().open_calls().to_vec();
         engine.session.history = history;
-        let answered = engine.session.open(&engine.options, None).and_then(|()| {
+        let answered = engine.session.record.open(None).and_then(|()| {
             open.iter()
                 .try_for_each(|call| engine.session.record_result(call, &Output::text(FORKED)).map(drop))
         });
@@ -164,6 +164,7 @@ impl Children {
             }
             other => format!("The agent cannot start: {other}"),
         })?;
+        engine.queue = queue_of(&session, &engine.interrupter, &engine.options);
         engine.session = session;
         Ok(engine)
     }

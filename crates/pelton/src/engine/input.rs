@@ -1,26 +1,24 @@
 //! From what was typed to what the model is told: hooks, commands, mentions. Nothing is recorded before it is clear
 //! that the model will be asked; then all of it is, and it is on the disk before the model hears of it.
 
-mod mentions; // @path: files and directories as the model would read them
-
 use std::sync::Arc;
 
-use bytes::Bytes;
 use pelton_model::catalogue;
-use pelton_wire::content::{Block, ImageSource};
+use pelton_wire::content::Block;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
-use self::mentions::{Attached, attachments};
-use super::{Engine, Prompt, PromptBlock};
+use super::Engine;
 use crate::command::{Called, Command, CommandCx};
 use crate::context::{Surroundings, git_branch, reminder};
 use crate::event::{Event, Synthetic};
-use crate::history::{Entry, Kind};
+use crate::history::Entry;
 use crate::hooks::{Fired, SessionHooks};
 use crate::permission::Rule;
+use crate::prompt::{Prompt, PromptBlock};
 use crate::session::{content, fresh_id};
 use crate::status::Phase;
-use crate::tools::ResultBlock;
+use crate::tools::mentions::{Attached, attachments};
 use crate::tools::offer::Callable;
 use crate::transcript::TranscriptError;
 
@@ -64,10 +62,12 @@ struct Around {
 }
 
 impl Engine {
-    /// Works off what was submitted. What there is to tell is told behind the submission's first event.
+    /// Works off what was submitted; `queued` are the prompts that waited and are part of it. What there is to tell is
+    /// told behind the submission's first event.
     pub(super) async fn take_in(
         &mut self,
         mut prompt: Prompt,
+        queued: &[Uuid],
         cancel: &CancellationToken,
         told: &mut Vec<Event>,
     ) -> Result<Taken, TranscriptError> {
@@ -94,13 +94,12 @@ impl Engine {
         }
         if !prompt.verbatim {
             let cx = self.tool_cx(cancel.child_token());
-            let (gate, home) = (self.kin.permissions.gate(), self.options.home.as_deref());
-            around.attached = attachments(&prompt.words(), &gate, home, &cx).await;
+            around.attached = attachments(&prompt.words(), &self.kin.permissions, &cx).await;
         }
         let Some(prompt) = cancel.run_until_cancelled(prompt.made_to_fit()).await else {
             return Ok(Taken::Interrupted);
         };
-        let prompt = self.record_input(&prompt, around, branch.ok().flatten()).await?;
+        let prompt = self.record_input(&prompt, queued, around, branch.ok().flatten()).await?;
         Ok(Taken::Ask(Order { prompt, choices }))
     }
 
@@ -108,10 +107,11 @@ impl Engine {
     async fn record_input(
         &mut self,
         prompt: &Prompt,
+        queued: &[Uuid],
         around: Around,
         branch: Option<String>,
     ) -> Result<Arc<Entry>, TranscriptError> {
-        self.session.open(&self.options, branch.clone())?;
+        self.session.record.open(branch.clone())?;
         let news = self.offer.news(Callable::Now);
         if self.session.history.entries().is_empty() {
             let roots = self.kin.permissions.roots();
@@ -124,17 +124,8 @@ impl Engine {
         }
         let mut contexts = std::mem::take(&mut self.start_contexts);
         contexts.extend(around.contexts);
-        if !contexts.is_empty() {
-            self.session.record_prompt(&reminder(&contexts), true)?;
-        }
-        for attached in &around.attached {
-            self.session.record(Kind::Prompt { meta: true }, attached.json(), None)?;
-        }
-        let kind = Kind::Prompt { meta: false };
-        let entry = match prompt.id {
-            Some(id) => self.session.record_as(id, kind, prompt.json(), None)?,
-            None => self.session.record(kind, prompt.json(), None)?,
-        };
+        self.session.record_around(&contexts, &around.attached)?;
+        let entry = self.session.record_input(prompt, queued)?;
         self.session.sync().await?;
         Ok(entry)
     }
@@ -255,24 +246,4 @@ fn tell(fired: Fired, told: &mut Vec<Event>) {
     told.extend(fired.runs.into_iter().map(|run| Event::Hook(Arc::new(run))));
     let messages = fired.verdict.messages.into_iter();
     told.extend(messages.map(|content| Event::Informational { content, prevents_continuation: false }));
-}
-
-impl Attached {
-    /// What the model reads.
-    fn json(&self) -> Bytes {
-        let mut words = vec![format!("The user mentioned @{}. This is what is there:", self.mention)];
-        words.extend(self.shown.iter().filter_map(|block| match block {
-            ResultBlock::Text(text) => Some(text.clone()),
-            ResultBlock::Image { .. } => None,
-        }));
-        let words = reminder(&words);
-        let mut blocks = vec![Block::Text { text: &words }];
-        blocks.extend(self.shown.iter().filter_map(|block| match block {
-            ResultBlock::Image { media_type, base64 } => {
-                Some(Block::Image { source: ImageSource::Base64 { media_type, data: base64 } })
-            }
-            ResultBlock::Text(_) => None,
-        }));
-        content(&blocks)
-    }
 }

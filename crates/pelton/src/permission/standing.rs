@@ -79,6 +79,11 @@ impl Permissions {
         self.with(|standing| standing.roots())
     }
 
+    /// The user's home, if it is known.
+    pub(crate) fn home(&self) -> Option<PathBuf> {
+        self.with(|standing| standing.home.clone())
+    }
+
     /// Judges by what holds now.
     pub fn gate(&self) -> Arc<Gate> {
         self.with(|standing| Arc::clone(&standing.gate))

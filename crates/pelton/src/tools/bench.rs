@@ -300,10 +300,15 @@ impl Bench {
     }
 
     fn cx_of(&self, call: &str) -> ToolCx {
+        ToolCx { call_id: Arc::from(call), ..self.cx_now() }
+    }
+
+    /// What a call would get to know now.
+    pub(crate) fn cx_now(&self) -> ToolCx {
         let cwd = self.cwd.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let readable = self.permissions.gate().readable(&cwd);
         let roots = self.permissions.roots().into();
-        ToolCx { call_id: Arc::from(call), cwd, roots, readable, ..self.cx.clone() }
+        ToolCx { cwd, roots, readable, ..self.cx.clone() }
     }
 
     /// A call with side effects is on the disk before it begins: after a crash the session knows it may have run.

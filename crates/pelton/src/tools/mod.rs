@@ -16,6 +16,7 @@ pub mod agent; // tasks for others
 pub mod structured; // an answer in the form of a schema
 pub mod file_memory; // which files the session has read
 pub mod process; // children that leave nothing behind
+pub(crate) mod mentions; // @path: files and directories as the model would read them
 mod disk; // files found once, opened without waiting, replaced whole
 mod text; // bytes of a file as characters
 mod patch; // what changed between two versions

@@ -3,6 +3,7 @@
 mod place; // which file
 mod disk; // what it asks of a disk
 mod write; // appending, and when it is safe
+mod queued; // prompts that were not consumed
 mod read; // reading it back, whatever happened to it
 
 /// Marks the lines that name what is not sent any more.
@@ -10,5 +11,6 @@ const MEDIA_LEFT_OUT_LINE: &str = "media_left_out";
 
 pub use disk::{Disk, DiskFile, RealDisk};
 pub use place::{find_session, newest_session, project_key, session_file};
+pub use queued::QueuedPrompt;
 pub use read::{Loaded, ReadError, read, read_from};
 pub use write::{Durability, Facts, Transcript, TranscriptError};

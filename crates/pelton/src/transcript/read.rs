@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::MEDIA_LEFT_OUT_LINE;
+use super::queued::{QueuedPrompt, Waiting};
 use crate::event::LoopKind;
 use crate::history::{Entry, Kind, MediaPlace, Origin, Piece};
 use crate::limits::TRANSCRIPT_LINE_BYTES_MAX;
@@ -34,6 +35,8 @@ pub struct Loaded {
     pub reshaped: bool,
     /// Images and documents that the model was not sent any more.
     pub media_left_out: Vec<MediaPlace>,
+    /// Prompts that were taken and never consumed, oldest first.
+    pub queued: Vec<QueuedPrompt>,
     /// Lines that could not be read.
     pub lines_skipped: usize,
 }
@@ -100,6 +103,8 @@ struct Line<'a> {
     uuids: Vec<Uuid>,
     #[serde(borrow)]
     places: Option<&'a RawValue>,
+    #[serde(default)]
+    queued_ids: Vec<Uuid>,
     parent_uuid: Option<Uuid>,
     session_id: Option<Uuid>,
     timestamp: Option<String>,
@@ -149,6 +154,7 @@ struct Lines {
     session_id: Option<Uuid>,
     reshaped: bool,
     media_left_out: Vec<MediaPlace>,
+    queue: Waiting,
     skipped: usize,
 }
 
@@ -176,6 +182,10 @@ impl Lines {
             }
             return;
         }
+        if line.r#type.as_deref() == Some("queue-operation") {
+            self.queue.read(&text);
+            return;
+        }
         if line.subtype.as_deref() == Some("loop_event") {
             self.reshaped |= LoopKind::RESHAPING.iter().any(|kind| line.kind.as_deref() == Some(kind.name()));
         }
@@ -197,6 +207,8 @@ impl Lines {
             return;
         }
         self.session_id = self.session_id.or(line.session_id);
+        self.queue.consumed(&line.queued_ids);
+        self.queue.consumed(&[id]);
         let entries = entries(&line, id).unwrap_or_else(|| {
             self.skipped += 1;
             Vec::new()
@@ -241,6 +253,7 @@ impl Lines {
             entries,
             reshaped: self.reshaped,
             media_left_out: self.media_left_out,
+            queued: self.queue.finish(),
             lines_skipped: self.skipped,
         }
     }

@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::MEDIA_LEFT_OUT_LINE;
 use super::disk::{Disk, DiskFile};
+use super::queued::QueuedPrompt;
 use crate::event::Synthetic;
 use crate::history::{Entry, Kind, MediaPlace};
 use jiff::Timestamp;
@@ -122,8 +123,8 @@ impl Transcript {
         &self.path
     }
 
-    /// Records an entry.
-    pub fn entry(&self, entry: &Entry) -> Result<(), TranscriptError> {
+    /// Records an entry. `queued` are the prompts that waited and are part of it: consumed with the same write.
+    pub fn entry(&self, entry: &Entry, queued: &[Uuid]) -> Result<(), TranscriptError> {
         let (kind, message) = match &entry.kind {
             Kind::Prompt { .. } | Kind::ToolResult { .. } => ("user", message::user(&entry.json)),
             Kind::Assistant { origin, .. } => {
@@ -146,6 +147,7 @@ impl Transcript {
                 .raw("message", &message)
                 .field_if("isMeta", meta)
                 .field_if("requestId", request_id)
+                .field_if("queuedIds", (!queued.is_empty()).then_some(queued))
                 .raw_if("toolUseResult", entry.detail.as_deref())
         })
     }
@@ -176,6 +178,39 @@ impl Transcript {
             .field("kind", kind)
             .field("reason", reason)
             .field("turn", turn)
+            .field("sessionId", self.facts.session_id)
+            .field("timestamp", format!("{at:.3}"));
+        self.append(&mut self.tail(), line.finish_line())
+    }
+
+    /// A prompt waits from here on.
+    pub fn enqueue(
+        &self,
+        prompt: &QueuedPrompt,
+        priority: &str,
+        at: Timestamp,
+    ) -> Result<(), TranscriptError> {
+        let line = Line::new("queue-operation")
+            .field("operation", "enqueue")
+            .field("promptId", prompt.id)
+            .raw("content", &prompt.content)
+            .field("priority", priority)
+            .field_if("clientComposed", prompt.verbatim.then_some(true))
+            .field("sessionId", self.facts.session_id)
+            .field("timestamp", format!("{at:.3}"));
+        self.append(&mut self.tail(), line.finish_line())
+    }
+
+    /// Prompts wait no longer: consumed (`dequeue`), or taken back (`remove`).
+    pub fn queue_operation(
+        &self,
+        operation: &str,
+        ids: &[Uuid],
+        at: Timestamp,
+    ) -> Result<(), TranscriptError> {
+        let line = Line::new("queue-operation")
+            .field("operation", operation)
+            .field("promptIds", ids)
             .field("sessionId", self.facts.session_id)
             .field("timestamp", format!("{at:.3}"));
         self.append(&mut self.tail(), line.finish_line())

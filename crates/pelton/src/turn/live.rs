@@ -33,6 +33,7 @@ use crate::context::reminder;
 use crate::event::{Denial, Event, LoopEvent, LoopKind, ToolStarted};
 use crate::history::{Entry, EntryId};
 use crate::limits::{REPETITION_STUCK_AT, REPETITION_TOLD_AT};
+use crate::queue::Queue;
 use crate::session::Session;
 use crate::status::{Board, Phase};
 use crate::tools::bench::{Bench, Ending, Finished, HookWords};
@@ -76,6 +77,8 @@ pub(crate) struct Live<'a> {
     pub reports: mpsc::Receiver<(Arc<str>, Report)>,
     pub events: Sender<Event>,
     pub board: Board,
+    /// Prompts that came meanwhile.
+    pub queue: Queue,
     pub cancel: CancellationToken,
     pub started_at: Duration,
     pub tally: Tally,
@@ -306,10 +309,11 @@ impl Live<'_> {
         }
     }
 
-    /// Ends what runs, answers every open call, and notes the interruption.
+    /// A3: ends what runs, answers every open call, and notes the interruption.
     async fn interrupted(&mut self, note: &str) -> Result<(), TranscriptError> {
         self.close_calls().await?;
-        self.say_as_user(note).await
+        // A prompt that takes this one's place says enough.
+        if self.queue.is_urgent() { Ok(()) } else { self.say_as_user(note).await }
     }
 
     /// Ends what runs and answers every open call.

@@ -22,6 +22,7 @@ mod media; // pictures that fit, and what happens to those that do not
 mod money; // what a run may cost, and did
 mod permissions; // what may be looked at and changed, and what not
 mod promptly; // how long an interrupt takes, wherever it strikes
+mod queue; // prompts that come while it is busy
 mod records; // what is on disk
 mod replay; // what was said is sent again as it was
 mod resuming; // going on from it

@@ -1,7 +1,13 @@
 //! I11: what the model is told beside the results, before it is asked again.
 
+use std::sync::Arc;
+
 use super::Live;
 use crate::context::reminder;
+use crate::event::Event;
+use crate::queue::Held;
+use crate::tools::bench::HookWords;
+use crate::tools::mentions::attachments;
 use crate::tools::offer::Callable;
 use crate::transcript::TranscriptError;
 
@@ -12,6 +18,53 @@ impl Live<'_> {
         if let Some(news) = self.offer.news(Callable::FromTheNextPromptOn) {
             self.say_as_user(&reminder(&[news])).await?;
         }
+        while let Some(held) = self.queue.take_for_question() {
+            if self.cancel.is_cancelled() {
+                break;
+            }
+            self.attach_prompt(held).await?;
+        }
+        Ok(())
+    }
+
+    /// Z7: a prompt that came while tools ran. It is treated like any other, except that it calls no command.
+    async fn attach_prompt(&mut self, held: Held) -> Result<(), TranscriptError> {
+        let Some(prompt) = held.prompt() else { return Ok(()) };
+        let bench = Arc::clone(&self.bench);
+        let mut contexts = Vec::new();
+        let mut refused = None;
+        if let Some(fired) = bench.hooks.prompt(&prompt.words()).await {
+            let verdict = fired.verdict;
+            contexts = verdict.contexts;
+            refused = verdict.stop.or(verdict.block);
+            let words = HookWords { messages: verdict.messages, runs: fired.runs, ..HookWords::default() };
+            self.tell_hooks(words).await;
+        }
+        if self.cancel.is_cancelled() {
+            // It goes on waiting.
+            return Ok(());
+        }
+        let ids = held.ids();
+        match refused {
+            // The run was there before the prompt: a hook that refuses it does not end that.
+            Some(content) => {
+                held.settle();
+                self.events.send(Event::Informational { content, prevents_continuation: false }).await;
+            }
+            None => {
+                let attached = match prompt.verbatim {
+                    true => Vec::new(),
+                    false => attachments(&prompt.words(), &bench.permissions, &bench.cx_now()).await,
+                };
+                let prompt = prompt.made_to_fit().await;
+                self.session.record_around(&contexts, &attached)?;
+                let entry = self.session.record_input(&prompt, &ids)?;
+                held.settle();
+                self.events.send(Event::Prompt(entry)).await;
+            }
+        }
+        self.tally.consumed.extend(&ids);
+        self.events.send(Event::PromptsConsumed(ids)).await;
         Ok(())
     }
 }

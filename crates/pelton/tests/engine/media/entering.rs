@@ -1,7 +1,7 @@
 //! Every picture is brought down on its way in.
 
 use image::{DynamicImage, ImageFormat};
-use pelton::engine::PromptBlock;
+use pelton::PromptBlock;
 use pelton::media::{Format, Size};
 use pelton::{Event, Prompt};
 use pelton_testkit::{Script, Step, text, tool};

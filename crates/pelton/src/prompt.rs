@@ -4,15 +4,16 @@ use bytes::Bytes;
 use pelton_wire::content::{Block, ImageSource};
 use uuid::Uuid;
 
+use crate::command::Called;
 use crate::media::{self, Entering};
 use crate::session::content;
 
 /// Words for the model, and pictures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
-    pub(super) blocks: Vec<PromptBlock>,
-    pub(super) id: Option<Uuid>,
-    pub(super) verbatim: bool,
+    pub(crate) blocks: Vec<PromptBlock>,
+    pub(crate) id: Option<Uuid>,
+    pub(crate) verbatim: bool,
 }
 
 /// One piece of a prompt.
@@ -68,12 +69,12 @@ impl Prompt {
     }
 
     /// The words of its first piece, where a command would stand.
-    pub(super) fn first_words(&self) -> Option<&str> {
+    pub(crate) fn first_words(&self) -> Option<&str> {
         self.blocks.first().and_then(PromptBlock::words)
     }
 
     /// The same with pictures that fit. One that cannot be used is replaced by a note that says why.
-    pub(super) async fn made_to_fit(mut self) -> Self {
+    pub(crate) async fn made_to_fit(mut self) -> Self {
         let mut fitted = Vec::with_capacity(self.blocks.len());
         for block in self.blocks {
             let PromptBlock::Image { base64, .. } = block else {
@@ -91,8 +92,53 @@ impl Prompt {
         self
     }
 
+    /// Whether it calls a command, or tries to.
+    pub(crate) fn calls_command(&self) -> bool {
+        !self.verbatim && self.first_words().and_then(Called::in_text).is_some_and(|called| called.is_plain())
+    }
+
+    /// Both as one, under the first one's id: words that meet are parted by a line end.
+    pub(crate) fn followed_by(mut self, next: Self) -> Self {
+        let mut blocks = next.blocks.into_iter();
+        if let Some(PromptBlock::Text(last)) = self.blocks.last_mut()
+            && let Some(PromptBlock::Text(first)) = blocks.as_slice().first()
+        {
+            last.push('\n');
+            last.push_str(first);
+            blocks.next();
+        }
+        self.blocks.extend(blocks);
+        self
+    }
+
+    /// About how much memory it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        let bytes = |block: &PromptBlock| match block {
+            PromptBlock::Text(text) => text.len(),
+            PromptBlock::Image { media_type, base64 } => media_type.len() + base64.len(),
+        };
+        self.blocks.iter().map(bytes).sum()
+    }
+
+    /// Reads a content array back. Blocks of other kinds are left out.
+    pub(crate) fn from_json(json: &[u8]) -> Option<Self> {
+        let blocks: Vec<serde_json::Value> = serde_json::from_slice(json).ok()?;
+        let word = |block: &serde_json::Value, path: &str| {
+            block.pointer(path).and_then(serde_json::Value::as_str).map(str::to_owned)
+        };
+        let read = |block: &serde_json::Value| match word(block, "/type")?.as_str() {
+            "text" => Some(PromptBlock::Text(word(block, "/text")?)),
+            "image" => Some(PromptBlock::Image {
+                media_type: word(block, "/source/media_type")?,
+                base64: word(block, "/source/data")?,
+            }),
+            _ => None,
+        };
+        Self::blocks(blocks.iter().filter_map(read)).ok()
+    }
+
     /// Its content array.
-    pub(super) fn json(&self) -> Bytes {
+    pub(crate) fn json(&self) -> Bytes {
         let blocks: Vec<Block<'_>> = self.blocks.iter().map(PromptBlock::block).collect();
         content(&blocks)
     }
@@ -117,5 +163,26 @@ impl PromptBlock {
                 Block::Image { source: ImageSource::Base64 { media_type, data: base64 } }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prompts_are_joined_and_come_back_from_their_json() {
+        let image = || PromptBlock::Image { media_type: "image/png".into(), base64: "AA==".into() };
+        let words = |text: &str| Prompt::text(text).unwrap();
+        let one = words("a").followed_by(words("b")).followed_by(words("c"));
+        assert_eq!(one, words("a\nb\nc"));
+        let picture = Prompt::blocks([PromptBlock::Text("look".into()), image()]).unwrap();
+        let two = picture.clone().followed_by(words("and this")).followed_by(picture.clone());
+        let expected =
+            [PromptBlock::Text("look".into()), image(), PromptBlock::Text("and this\nlook".into()), image()];
+        assert_eq!(two.blocks, expected);
+        assert_eq!(Prompt::from_json(&two.json()), Some(two));
+        assert_eq!(Prompt::from_json(b"[]"), None);
+        assert_eq!(Prompt::from_json(b"nonsense"), None);
     }
 }

@@ -18,11 +18,11 @@ impl Interrupter {
         self.running.lock().unwrap_or_else(PoisonError::into_inner).cancel();
     }
 
-    pub(super) fn new(host: CancellationToken) -> Self {
+    pub(crate) fn new(host: CancellationToken) -> Self {
         Self { running: Arc::new(Mutex::new(host.child_token())), host }
     }
 
-    pub(super) fn fresh(&self) -> CancellationToken {
+    pub(crate) fn fresh(&self) -> CancellationToken {
         let token = self.host.child_token();
         *self.running.lock().unwrap_or_else(PoisonError::into_inner) = token.clone();
         token

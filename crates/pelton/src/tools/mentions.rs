@@ -5,30 +5,32 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
+use super::builtin;
+use super::tool::{ResultBlock, ToolCx};
 use crate::limits::{DIRECTORY_NAMES_LISTED_MAX, MENTIONS_MAX};
-use crate::permission::{Access, Gate, HookSays, Verdict};
-use crate::tools::{ResultBlock, ToolCx, builtin};
+use crate::permission::{Access, Gate, HookSays, Permissions, Verdict};
 
 /// What a mention led to.
-pub(super) struct Attached {
+pub(crate) struct Attached {
     /// The path as the user wrote it.
     pub mention: String,
     pub shown: Vec<ResultBlock>,
 }
 
 /// Everything a text mentions that is there and may be read, each once.
-pub(super) async fn attachments(text: &str, gate: &Gate, home: Option<&Path>, cx: &ToolCx) -> Vec<Attached> {
+pub(crate) async fn attachments(text: &str, permissions: &Permissions, cx: &ToolCx) -> Vec<Attached> {
+    let (gate, home) = (permissions.gate(), permissions.home());
     let mut found: Vec<(PathBuf, Attached)> = Vec::new();
     for mention in mentions(text) {
         if found.len() >= MENTIONS_MAX || cx.cancel.is_cancelled() {
             break;
         }
         for name in spellings(mention) {
-            let path = absolute(name, home, cx);
+            let path = absolute(name, home.as_deref(), cx);
             if found.iter().any(|(known, _)| *known == path) {
                 break;
             }
-            if let Some(shown) = attach(&path, gate, cx).await {
+            if let Some(shown) = attach(&path, &gate, cx).await {
                 found.push((path, Attached { mention: name.to_owned(), shown }));
                 break;
             }
