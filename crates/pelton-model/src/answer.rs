@@ -184,7 +184,7 @@ impl Answer {
             limits: self.limits.map(Box::new),
             request_id: self.request_id,
             max_tokens,
-            cut,
+            cut: cut.map(Box::new),
         })
     }
 

@@ -15,7 +15,7 @@ use self::approach::Approach;
 use self::attempt::attempt;
 use crate::ask::Ask;
 use crate::client::Road;
-use crate::error::ModelError;
+use crate::error::{ModelError, Tried};
 use crate::retry::{self, Caller, Progress, Retry};
 use crate::step::{HEARTBEAT, Notice, Step};
 use crate::stream::{Sender, stream};
@@ -48,6 +48,7 @@ async fn run(road: Arc<Road>, ask: Ask, steps: Sender<Step>) {
     let began = road.world.monotonic();
     let caller = Caller { source: ask.source, fallback_ready: ask.fallback_ready };
     let mut progress = Progress::default();
+    let mut tried = Vec::new();
     let mut approach = Approach::new(&road, &ask);
     loop {
         steps.send(Step::Requesting { attempt: progress.retries.saturating_add(1) }).await;
@@ -56,6 +57,7 @@ async fn run(road: Arc<Road>, ask: Ask, steps: Sender<Step>) {
             Ok(reply) => return steps.send(Step::Finished(reply)).await,
             Err(failure) => failure,
         };
+        Tried::count(&mut tried, &ask.model, &failure.error);
         progress.elapsed = road.world.monotonic().saturating_sub(began);
         let next = if approach.renew(&mut failure).await {
             Retry::After(Duration::ZERO)
@@ -65,8 +67,7 @@ async fn run(road: Arc<Road>, ask: Ask, steps: Sender<Step>) {
             approach.change(&failure, sent, plan)
         };
         let Retry::After(wait) = next else {
-            let attempts = progress.retries.saturating_add(1);
-            return steps.send(Step::Failed(ModelError { attempts, ..failure.error })).await;
+            return steps.send(Step::Failed(ModelError { tried: Arc::new(tried), ..failure.error })).await;
         };
         progress.count(&failure.error.kind);
         let manner = approach.manner();

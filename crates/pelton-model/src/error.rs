@@ -1,8 +1,13 @@
 //! Why a call to a model failed.
 
 use std::fmt;
+use std::sync::Arc;
 
+use crate::catalogue;
 use crate::transport::{TransportError, TransportErrorKind};
+
+/// The most kinds of failure of one call that are told apart.
+const TRIED_MAX: usize = 16;
 
 /// A call that failed: match on [`kind`](ModelError::kind), show the `Display` form.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,14 +22,39 @@ pub struct ModelError {
     pub message: String,
     /// The server's id of the request.
     pub request_id: Option<String>,
-    /// How many requests were sent until the call was given up; 0 in an error that did not end a call.
-    pub attempts: u32,
+    /// The requests that were sent until the call was given up; none in an error that did not end a call.
+    pub tried: Arc<Vec<Tried>>,
+}
+
+/// Requests to one model that failed in one way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tried {
+    /// The model.
+    pub model: String,
+    /// The HTTP status, if there was an answer.
+    pub status: Option<u16>,
+    /// How they failed; of several the latest.
+    pub kind: ErrorKind,
+    /// How many there were.
+    pub times: u32,
 }
 
 impl ModelError {
     /// An error that no server reported.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, status: None, error_type: None, message: message.into(), request_id: None, attempts: 0 }
+        Self {
+            kind,
+            status: None,
+            error_type: None,
+            message: message.into(),
+            request_id: None,
+            tried: Arc::default(),
+        }
+    }
+
+    /// How many requests were sent until the call was given up.
+    pub fn attempts(&self) -> u32 {
+        self.tried.iter().fold(0, |sum, tried| sum.saturating_add(tried.times))
     }
 }
 
@@ -40,9 +70,56 @@ impl fmt::Display for ModelError {
         for (at, line) in self.message.lines().map(str::trim).filter(|line| !line.is_empty()).enumerate() {
             write!(f, "{}{line}", if at == 0 { "" } else { " " })?;
         }
-        match &self.request_id {
-            Some(id) => write!(f, " (request {id})"),
-            None => Ok(()),
+        if let Some(id) = &self.request_id {
+            write!(f, " (request {id})")?;
+        }
+        if self.attempts() > 1 {
+            write!(f, " (tried {} times:", self.attempts())?;
+            let mut model = "";
+            for (at, tried) in self.tried.iter().enumerate() {
+                f.write_str(if at == 0 { " " } else { ", " })?;
+                // Each model is named once.
+                if tried.model != model {
+                    model = &tried.model;
+                    write!(f, "{} ", catalogue::resolve(model))?;
+                }
+                write!(f, "{tried}")?;
+            }
+            f.write_str(")")?;
+        }
+        Ok(())
+    }
+}
+
+impl Tried {
+    /// Counts a failure of this model with those before it.
+    pub(crate) fn count(all: &mut Vec<Self>, model: &str, error: &ModelError) {
+        let (status, kind) = (error.status, error.kind.clone());
+        let way = |kind: &ErrorKind| {
+            (kind.is_broken_answer(), matches!(kind, ErrorKind::Connection(_)), kind.wire_name())
+        };
+        let same = |tried: &&mut Self| tried.status == status && way(&tried.kind) == way(&kind);
+        let full = all.len() >= TRIED_MAX;
+        if let Some(tried) = all.iter_mut().find(same) {
+            (tried.times, tried.kind) = (tried.times.saturating_add(1), kind);
+        } else if let Some(last) = all.last_mut().filter(|_| full) {
+            // Too varied to be listed: the rest counts with the last.
+            last.times = last.times.saturating_add(1);
+        } else {
+            all.push(Self { model: model.to_owned(), status, kind, times: 1 });
+        }
+    }
+}
+
+// How often, and how.
+impl fmt::Display for Tried {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} × ", self.times)?;
+        match (self.status, &self.kind) {
+            (Some(status), _) => write!(f, "{status}"),
+            (None, ErrorKind::Connection(_)) => f.write_str("no connection"),
+            (None, kind) if kind.is_broken_answer() => f.write_str("a broken answer"),
+            (None, kind) => f.write_str(kind.wire_name()),
         }
     }
 }
@@ -129,6 +206,11 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    /// Whether there was an answer, but not all of it or not one that can be read.
+    fn is_broken_answer(&self) -> bool {
+        matches!(self, Self::StreamCut | Self::Stalled | Self::EmptyStream | Self::Malformed)
+    }
+
     /// The name that front ends report: one of the error names of SDK messages.
     pub fn wire_name(&self) -> &'static str {
         match self {

@@ -41,7 +41,7 @@ pub use ask::{
 pub use call::Call;
 pub use client::{Auth, Client, DEFAULT_VERSION, Endpoint, Secret};
 pub use credentials::Credentials;
-pub use error::{ErrorKind, ModelError};
+pub use error::{ErrorKind, ModelError, Tried};
 pub use fast::FastMode;
 pub use limits::{Limit, RateLimits};
 pub use retry::RetryPolicy;

@@ -204,7 +204,7 @@ pub struct Reply {
     /// The limit of output tokens that was in force: lower than asked for after a repair.
     pub max_tokens: u32,
     /// The stream broke after a text or a tool call was complete: the blocks that came are all there is.
-    pub cut: Option<ModelError>,
+    pub cut: Option<Box<ModelError>>,
 }
 
 impl Reply {

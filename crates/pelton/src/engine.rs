@@ -388,6 +388,7 @@ impl Engine {
             turn: 0,
             stop_feedback: None,
             stop_hook_active: false,
+            tried: Arc::default(),
             paid: None,
             summaries: Summaries::by(summariser),
             limits: &self.options.limits,

@@ -317,3 +317,18 @@ fn loop_X8_a_full_window_is_said() {
     let shown = of_type(&frames, "assistant").into_iter().filter(|frame| frame.get("error").is_some());
     assert_eq!((shown.count(), model.reply_requests().len()), (1, 0));
 }
+
+#[test]
+fn pit_L11_models_that_fail_for_ever_are_listed_with_how_often_each_was_asked() {
+    let (place, model) = (Place::new(), model(Script::new().step(overloaded().always())));
+    let ran = place.task(&model, ["hi", "--fallback-model", "opus,haiku"]).run();
+    assert_eq!((ran.code, model.requests().len()), (Some(1), 17), "{ran:?}");
+    let last = ran.err.lines().last().unwrap();
+    let list =
+        "tried 17 times: claude-sonnet-5-5 3 × 529, claude-opus-5-5 3 × 529, claude-haiku-5-5 11 × 529";
+    assert!(last.starts_with("error: 529 overloaded_error") && last.contains(list), "{last}");
+    assert!(last.contains("try again later"), "{last}");
+
+    let (ran, _) = run(Script::new().step(overloaded().always()), &["--fallback-model", "opus,haiku"]);
+    assert!(ran.result()["result"].as_str().unwrap().contains(list), "{}", ran.result());
+}

@@ -243,7 +243,10 @@ fn line(step: &Step) -> String {
             let cut = reply.cut.as_ref().map(|error| format!(", cut: {error}")).unwrap_or_default();
             format!("finished {}, {} tokens{cut}", reply.stop_reason, reply.usage.output_tokens)
         }
-        Step::Failed(error) => format!("failed {:?}: {error}", error.kind),
+        // What was tried is in the lines before it.
+        Step::Failed(error) => {
+            format!("failed {:?}: {}", error.kind, ModelError { tried: Arc::default(), ..error.clone() })
+        }
     }
 }
 

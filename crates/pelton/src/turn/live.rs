@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pelton_model::stream::Sender;
-use pelton_model::{Ask, Client, ModelError, Prefix, World};
+use pelton_model::{Ask, Client, ModelError, Prefix, Tried, World};
 use pelton_wire::stop::StopReason;
 use serde::Deserialize;
 use serde_json::Value;
@@ -91,6 +91,8 @@ pub(crate) struct Live<'a> {
     pub stop_feedback: Option<String>,
     /// It goes on only because a stop hook wanted it.
     pub stop_hook_active: bool,
+    /// Requests in vain to models that were given up for another.
+    pub tried: Arc<Vec<Tried>>,
     /// The money of the call that is being made.
     pub paid: Option<Box<InFlight>>,
     /// What calls came to, in a line each turn.

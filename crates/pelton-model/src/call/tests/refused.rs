@@ -56,7 +56,7 @@ async fn loop_R2_with_a_fallback_the_third_overload_in_a_row_is_the_last() {
     let outcome =
         play_ask(ready.clone(), RetryPolicy::default(), [overloaded(), in_stream(), overloaded()]).await;
     let Step::Failed(failed) = &outcome.last else { panic!("{}", outcome.log) };
-    assert_eq!((&failed.kind, failed.attempts), (&ErrorKind::Overloaded, 3), "{}", outcome.log);
+    assert_eq!((&failed.kind, failed.attempts()), (&ErrorKind::Overloaded, 3), "{}", outcome.log);
     assert_eq!(outcome.took, Duration::from_millis(1500));
 
     // Patience does not help a model that another one can stand in for.
@@ -190,7 +190,12 @@ async fn loop_R11_anything_else_is_told_with_all_that_is_known() {
             error_type: Some(name.to_owned()),
             message: "no".to_owned(),
             request_id: Some("req_9".to_owned()),
-            attempts: u32::try_from(posts).unwrap(),
+            tried: Arc::new(vec![Tried {
+                model: an_ask().model,
+                status: Some(status),
+                kind: failed.kind.clone(),
+                times: u32::try_from(posts).unwrap(),
+            }]),
         };
         assert_eq!(failed, expected);
     }
@@ -207,6 +212,9 @@ async fn ten_retries_and_no_more() {
     );
     // 0.5 + 1 + 2 + 4 + 8 + 16 + 4 × 32
     assert_eq!(outcome.took, Duration::from_millis(159_500));
+    let Step::Failed(failed) = outcome.last else { panic!("{}", outcome.log) };
+    let told = "529 overloaded_error: Overloaded (tried 11 times: some-model 11 × 529)";
+    assert_eq!((failed.to_string().as_str(), failed.attempts()), (told, 11));
 }
 
 #[tokio::test(start_paused = true)]
@@ -289,7 +297,7 @@ async fn the_requests_of_a_call_are_bounded_whatever_happens() {
         let requests = server.posts.lock().unwrap().len();
         assert!(requests <= requests_max, "{requests} requests with seed {seed}");
         let Some(Step::Failed(failed)) = last else { panic!("{last:?}") };
-        assert_eq!(failed.attempts as usize, requests);
+        assert_eq!(failed.attempts() as usize, requests);
     }
 }
 
@@ -319,5 +327,21 @@ async fn a_redirect_is_not_followed() {
         outcome.log.contains("failed Other: HTTP 307: the server points to another address"),
         "{}",
         outcome.log
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_tried_is_listed_by_how_it_failed() {
+    let nobody = || Turn::Fail(TransportErrorKind::Reset);
+    let in_stream =
+        || events([START, r#"{"type":"error","error":{"type":"overloaded_error","message":"m"}}"#]);
+    let turns =
+        [overloaded(), nobody(), overloaded(), in_stream(), error(400, "invalid_request_error", "no", &[])];
+    let outcome = play_through(turns).await;
+    let Step::Failed(failed) = outcome.last else { panic!("{}", outcome.log) };
+    assert_eq!(
+        failed.to_string(),
+        "400 invalid_request_error: no (tried 5 times: some-model 2 × 529, 1 × no connection, 1 × overloaded, \
+         1 × 400)"
     );
 }

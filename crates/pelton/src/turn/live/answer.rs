@@ -6,7 +6,8 @@ use bytes::{BufMut, Bytes, BytesMut};
 use futures::StreamExt;
 use pelton_model::catalogue::ThinkingKinds;
 use pelton_model::{
-    Ask, Block, BlockKind, DeltaKind, ErrorKind, ModelError, Notice, Started, Step, Thinking, catalogue,
+    Ask, Block, BlockKind, DeltaKind, ErrorKind, ModelError, Notice, Started, Step, Thinking, Tried,
+    catalogue,
 };
 use pelton_wire::stop::StopReason;
 
@@ -232,6 +233,7 @@ impl Live<'_> {
         reply: &pelton_model::Reply,
         files_known: Moment,
     ) -> Result<Reply, TranscriptError> {
+        let mut tried = std::mem::take(&mut self.tried);
         self.tally.usage.add(&reply.usage);
         let cut_by_money = self.is_cut_by_money();
         if let Some(paid) = self.paid.take() {
@@ -243,7 +245,10 @@ impl Live<'_> {
             let somebody_else = error.kind == ErrorKind::Overloaded && !self.fallbacks.is_empty();
             if somebody_else && self.last.text.is_empty() && !self.executor.has_touched_anything() {
                 self.discard(files_known).await?;
-                self.last.error = Some(error.clone());
+                // What was complete is discarded: that was one more request in vain.
+                let (model, status, kind) = (self.question.model.clone(), error.status, error.kind.clone());
+                Arc::make_mut(&mut tried).push(Tried { model, status, kind, times: 1 });
+                self.last.error = Some(ModelError { tried, ..ModelError::clone(error) });
                 return Ok(Reply::Fallback);
             }
             self.events.send(Event::Cut { reason: error.to_string() }).await;
@@ -292,11 +297,16 @@ impl Live<'_> {
         Reply::Withheld(Withheld::OutputTruncated { cap_can_rise })
     }
 
-    async fn failed(&mut self, error: ModelError) -> Reply {
+    async fn failed(&mut self, mut error: ModelError) -> Reply {
         self.pay_for_failure(&error);
         let reply = self.meaning(&error);
         if let Reply::Withheld(_) | Reply::Repairable { .. } | Reply::Fallback = reply {
             self.note(LoopKind::Withheld, error.to_string()).await;
+        }
+        // Whoever reads why nobody answers wants to know who was asked.
+        if !self.tried.is_empty() {
+            Arc::make_mut(&mut self.tried).extend_from_slice(&error.tried);
+            error.tried = std::mem::take(&mut self.tried);
         }
         self.last.error = Some(error);
         reply

@@ -40,6 +40,7 @@ impl Live<'_> {
             Transition::TokenBudgetContinuation => self.say_as_user(SAY_MORE).await,
             Transition::MaxOutputTokensEscalate => self.raise_output_limit().await,
             Transition::FallbackRetry => {
+                self.tried = self.last.error.take().map(|error| error.tried).unwrap_or_default();
                 self.ask_next_model().await;
                 Ok(())
             }

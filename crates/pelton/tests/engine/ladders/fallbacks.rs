@@ -254,3 +254,53 @@ async fn loop_F1_loop_F2_loop_P8_calls_that_only_looked_are_discarded_with_the_a
     assert!(!stage.request(4).to_string().contains("toolu_slow"));
     stage.assert_all_played();
 }
+
+#[tokio::test]
+async fn pit_L11_when_all_models_fail_for_ever_the_calls_are_bounded_and_listed() {
+    let models = ["claude-sonnet-5-5", "claude-opus-5-5", "claude-haiku-5-5"];
+    // The status for ever, and how often each model is asked before the next: overload goes elsewhere after three.
+    for (status, times) in [(529, [3, 3, 11]), (500, [11, 11, 11])] {
+        let stage = Stage::new(Script::new().step(Step::status(status).always())).await;
+        let mut engine = stage.engine_with(|options| {
+            options.model = models[0].to_owned();
+            options.fallback_models = models[1..].iter().map(|model| (*model).to_owned()).collect();
+        });
+
+        let told = run(&mut engine, "Go.").await;
+
+        let outcome = told.outcome();
+        assert_eq!(outcome.terminal, Terminal::ModelError);
+        let sum: u32 = times.iter().sum();
+        assert_eq!(stage.request_count(), sum as usize);
+        let error = outcome.error.as_ref().unwrap();
+        let tried: Vec<(&str, Option<u16>, u32)> =
+            error.tried.iter().map(|tried| (tried.model.as_str(), tried.status, tried.times)).collect();
+        let expected = [0, 1, 2].map(|at| (models[at], Some(status), times[at]));
+        assert_eq!((tried, error.attempts()), (expected.to_vec(), sum));
+        // And whoever reads it sees the same.
+        let list = format!(
+            "(tried {sum} times: {} {} × {status}, {} {} × {status}, {} {} × {status})",
+            models[0], times[0], models[1], times[1], models[2], times[2]
+        );
+        assert!(outcome.text.ends_with(&list), "{}", outcome.text);
+        assert_eq!(synthetics(&told), 1);
+    }
+}
+
+#[tokio::test]
+async fn what_was_tried_before_an_answer_is_not_held_against_the_next_failure() {
+    let [first, second] = ["claude-sonnet-5-5", "claude-opus-5-5"];
+    let script = Script::new()
+        .step(Step::status(529).times(3).when(When::any().model(first)))
+        .reply([tool("Glob", json!({"pattern": "*"}))])
+        .step(Step::status(400).message("no"));
+    let stage = Stage::new(script).await;
+    let mut engine = stage.engine_with(|options| {
+        options.model = first.to_owned();
+        options.fallback_models = vec![second.to_owned()];
+    });
+    let told = run(&mut engine, "Go.").await;
+    let error = told.outcome().error.clone().unwrap();
+    assert_eq!((error.attempts(), error.tried[0].model.as_str()), (1, second));
+    stage.assert_all_played();
+}
