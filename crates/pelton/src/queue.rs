@@ -189,9 +189,7 @@ impl Queue {
 
     async fn write_down(&self, id: Uuid, prompt: &Prompt, priority: Priority) -> Result<(), TranscriptError> {
         if !self.0.record.is_open() {
-            let cwd = self.0.cwd.clone();
-            let branch = tokio::task::spawn_blocking(move || git_branch(&cwd)).await;
-            self.0.record.open(branch.ok().flatten())?;
+            self.0.record.open(git_branch(&self.0.cwd))?;
         }
         let Some(transcript) = self.0.record.transcript() else { return Ok(()) };
         let queued = QueuedPrompt { id, content: prompt.json(), verbatim: prompt.verbatim };

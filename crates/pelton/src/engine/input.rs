@@ -73,10 +73,9 @@ impl Engine {
     ) -> Result<Taken, TranscriptError> {
         self.board.enter(Phase::SystemPromptConstruction);
         let hooks = self.session_hooks(cancel);
-        // Side by side; what reads memory files will stand here too.
-        let cwd = self.options.cwd.clone();
-        let branch = tokio::task::spawn_blocking(move || git_branch(&cwd));
-        let (branch, ()) = tokio::join!(branch, self.begin_session(&hooks, told));
+        // A file or two of a few bytes: a thread for them would cost more, and a session played from a seed has none.
+        let branch = git_branch(&self.options.cwd);
+        self.begin_session(&hooks, told).await;
         self.renew_prefix();
 
         self.board.enter(Phase::ProcessUserInput);
@@ -99,7 +98,7 @@ impl Engine {
         let Some(prompt) = cancel.run_until_cancelled(prompt.made_to_fit()).await else {
             return Ok(Taken::Interrupted);
         };
-        let prompt = self.record_input(&prompt, queued, around, branch.ok().flatten()).await?;
+        let prompt = self.record_input(&prompt, queued, around, branch).await?;
         Ok(Taken::Ask(Order { prompt, choices }))
     }
 

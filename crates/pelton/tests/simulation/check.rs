@@ -63,6 +63,8 @@ pub struct Checker {
     /// So much of it was acknowledged by a result.
     acknowledged: usize,
     withdrawn: BTreeSet<EntryId>,
+    /// Those of them that a result came after.
+    withdrawn_for_good: BTreeSet<EntryId>,
     /// Texts that were taken back, each with the number of the first request that came after.
     withdrawn_texts: Vec<(String, usize)>,
     /// By number of the request, what its answer has cost at least, in dollars.
@@ -88,6 +90,7 @@ impl Checker {
             told: Vec::new(),
             acknowledged: 0,
             withdrawn: BTreeSet::new(),
+            withdrawn_for_good: BTreeSet::new(),
             withdrawn_texts: Vec::new(),
             costs: BTreeMap::new(),
             requests_before_boot: 0,
@@ -150,6 +153,7 @@ impl Checker {
         self.is_recorded(file);
         if heard.outcome().is_some_and(|outcome| outcome.errors.is_empty()) {
             self.acknowledged = self.told.len();
+            self.withdrawn_for_good.clone_from(&self.withdrawn);
         }
     }
 
@@ -221,6 +225,11 @@ impl Checker {
         if death == Death::OfMachine {
             self.told.retain(|told| left.contains(&told.id));
             self.acknowledged = self.told.len();
+            // So is that something was taken back, unless that was acknowledged and the disk waited for.
+            let for_good = |id: &EntryId| {
+                self.setup.durability == Durability::Synced && self.withdrawn_for_good.contains(id)
+            };
+            self.withdrawn.retain(|id| for_good(id) || !left.contains(id));
         }
     }
 
