@@ -80,6 +80,8 @@ async fn loop_Z4_loop_E24_the_states_of_a_submission_are_seen_in_order() {
         options.tools.extend(Notes::default().tools());
         options.shaper = Arc::new(Slow);
         options.sessions.as_mut().unwrap().durability = Durability::Synced;
+        // A phase that takes no time may be missed.
+        hook(options, &on("SessionStart", &["sleep 0.05"]));
         hook(options, &on("Stop", &["sleep 0.05"]));
     });
     assert_eq!(engine.watch().borrow().phase, Phase::Initial);
@@ -117,8 +119,9 @@ async fn loop_Z4_loop_E24_the_states_of_a_submission_are_seen_in_order() {
     let turns: Vec<u32> = seen.iter().map(|status| status.turn).collect();
     assert!(turns.is_sorted() && turns.last() == Some(&4), "{turns:?}");
     let waits: Vec<&Wait> = seen.iter().flat_map(|status| &status.waits).collect();
-    assert_eq!(waits.first(), Some(&&Wait::Hook { event: HookEvent::Stop }));
-    let during_hook = seen.iter().find(|status| !status.waits.is_empty()).unwrap();
+    assert_eq!(waits.first(), Some(&&Wait::Hook { event: HookEvent::SessionStart }));
+    assert_eq!(waits.last(), Some(&&Wait::Hook { event: HookEvent::Stop }));
+    let during_hook = seen.iter().rfind(|status| !status.waits.is_empty()).unwrap();
     assert_eq!(during_hook.phase, Phase::RecoveryCheck);
     assert_eq!((last.phase, last.waits.len()), (Phase::Done, 0));
 }
