@@ -2,6 +2,7 @@
 
 mod children; // sub-agents
 mod input; // from what was typed to what the model is told
+mod late; // a permission that was answered after its process was gone
 mod kin; // what a tree of agents shares
 mod outcome; // from the reason for the end to the result
 
@@ -29,7 +30,7 @@ use crate::limits::{
     ANSWER_TOKENS_MIN, EVENTS_QUEUED_MAX, FALLBACK_MODELS_MAX, OUTPUT_TOKENS_UNKNOWN_MODEL,
     REPORTS_QUEUED_MAX, WINDOW_TOKENS_UNKNOWN_MODEL,
 };
-use crate::options::Options;
+use crate::options::{LateAnswer, Options};
 use crate::permission::Permissions;
 use crate::prompt::Prompt;
 use crate::queue::{Held, Queue};
@@ -50,6 +51,7 @@ use crate::turn::{Terminal, run};
 use children::Children;
 use input::{Choices, Order, Taken};
 use kin::Kin;
+use late::{Settled, call_in};
 use outcome::Ending;
 
 /// One conversation. Submit prompts one after the other; each gives a stream of events that ends in a result.
@@ -115,6 +117,12 @@ pub enum StartError {
     /// The schema of the structured output cannot be used.
     #[error(transparent)]
     Schema(#[from] BadSchema),
+    /// A permission is about a call that was never made.
+    #[error("there is no call {call} in this conversation, so a permission for it cannot be settled")]
+    NoSuchCall {
+        /// The call.
+        call: String,
+    },
     /// A cap in money needs a price.
     #[error(
         "the price of {model} is not known, so a budget cannot be kept: set it under `modelPricing` in the settings, or leave the budget out"
@@ -167,6 +175,11 @@ impl Engine {
         question.task_budget = options.task_budget.map(|total| TaskBudget { total, remaining: None });
         question.fallback_ready = !options.fallback_models.is_empty();
         let session = Session::new(&options);
+        if let Some(LateAnswer { call, .. }) = &options.late_answer
+            && call_in(&session.history, call).is_none()
+        {
+            return Err(StartError::NoSuchCall { call: call.clone() });
+        }
         let interrupter = Interrupter::new(options.cancel.clone());
         let queue = queue_of(&session, &interrupter, &options);
         if let Some(resumed) = &mut options.resume {
@@ -274,17 +287,29 @@ impl Engine {
         let mut tally = Tally::default();
         let mut last = LastReply::default();
         let mut told = Vec::new();
+        let mut settled = Ok(Settled::GoOn);
+        let late = self.options.late_answer.take_if(|_| !cancel.is_cancelled());
+        let is_announced = late.is_some();
+        if let Some(late) = late {
+            self.renew_prefix();
+            events.send(Event::Init(Arc::new(self.init(self.options.model.clone())))).await;
+            settled = self.settle(late, &cancel, &mut tally, &events).await;
+        }
         let queued = held.as_ref().map(Held::ids).unwrap_or_default();
         // Interrupted before it began, or a host has ended the engine for good: nothing is recorded, nobody is asked.
-        let taken = match cancel.is_cancelled() {
-            true => Ok(Taken::Interrupted),
-            false => self.take_in(prompt, &queued, &cancel, &mut told).await,
+        let taken = match settled {
+            Err(error) => Err(error),
+            Ok(Settled::Stopped) => Ok(Taken::Stopped),
+            Ok(Settled::GoOn) if cancel.is_cancelled() => Ok(Taken::Interrupted),
+            Ok(Settled::GoOn) => self.take_in(prompt, &queued, &cancel, &mut told).await,
         };
         let model = match &taken {
             Ok(Taken::Ask(Order { choices: Choices { model: Some(model), .. }, .. })) => model.clone(),
             _ => self.options.model.clone(),
         };
-        events.send(Event::Init(Arc::new(self.init(model)))).await;
+        if !is_announced {
+            events.send(Event::Init(Arc::new(self.init(model)))).await;
+        }
         for event in told {
             events.send(event).await;
         }

@@ -32,7 +32,7 @@ mod session; // history and transcript, always in step
 pub use engine::{EndReason, Engine, StartError};
 pub use event::{Event, Outcome};
 pub use interrupt::Interrupter;
-pub use options::{Options, Resumed, Sessions};
+pub use options::{LateAnswer, Options, Resumed, Sessions};
 pub use prompt::{BlankPrompt, Prompt, PromptBlock};
 pub use queue::{Priority, Queue, QueueError};
 pub use session::fresh_id;

@@ -18,7 +18,7 @@ use crate::context::SystemPrompt;
 use crate::hooks::HookConfig;
 use crate::host::Host;
 use crate::limits::{AgentLimits, TOOL_CALLS_RUNNING_MAX, ToolLimits};
-use crate::permission::{Mode, Questions, RuleSet};
+use crate::permission::{Answer, Mode, Questions, RuleSet};
 use crate::tools::agent::{AgentDefinition, general_purpose};
 use crate::tools::ahead::Speculation;
 use crate::tools::file_memory::FileMemory;
@@ -129,6 +129,8 @@ pub struct Options {
     pub session_id: Option<Uuid>,
     /// A conversation to go on with, and the file it is in.
     pub resume: Option<Resumed>,
+    /// E26: a permission that was asked for before the conversation was left, and answered since.
+    pub late_answer: Option<LateAnswer>,
     /// Where the session is recorded; nowhere if absent.
     pub sessions: Option<Sessions>,
     /// What it is recorded on.
@@ -144,6 +146,16 @@ pub struct Resumed {
     pub file: PathBuf,
     /// What it says.
     pub conversation: Loaded,
+}
+
+/// A decision about a call that nobody waits for any more. It is settled by the first submission: the call runs, if that
+/// is allowed and it has certainly not run before, and its result takes its place in the conversation.
+#[derive(Debug, Clone)]
+pub struct LateAnswer {
+    /// The call.
+    pub call: String,
+    /// What becomes of it.
+    pub answer: Answer,
 }
 
 /// Where and how sessions are recorded.
@@ -212,6 +224,7 @@ impl Options {
             home: None,
             session_id: None,
             resume: None,
+            late_answer: None,
             sessions: None,
             disk: Arc::new(RealDisk),
             entrypoint: "sdk-rust".to_owned(),

@@ -9,6 +9,11 @@ mod read; // reading it back, whatever happened to it
 /// Marks the lines that name what is not sent any more.
 const MEDIA_LEFT_OUT_LINE: &str = "media_left_out";
 
+/// Marks the lines about questions to people, and what they say.
+const QUESTION_LINE: &str = "permission-question";
+const ASKED: &str = "asked";
+const DECIDED: &str = "decided";
+
 pub use disk::{Disk, DiskFile, RealDisk};
 pub use place::{find_session, newest_session, project_key, session_file};
 pub use queued::QueuedPrompt;

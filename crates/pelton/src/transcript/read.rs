@@ -15,8 +15,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::MEDIA_LEFT_OUT_LINE;
 use super::queued::{QueuedPrompt, Waiting};
+use super::{ASKED, MEDIA_LEFT_OUT_LINE, QUESTION_LINE};
 use crate::event::LoopKind;
 use crate::history::{Entry, Kind, MediaPlace, Origin, Piece};
 use crate::limits::TRANSCRIPT_LINE_BYTES_MAX;
@@ -35,6 +35,8 @@ pub struct Loaded {
     pub reshaped: bool,
     /// Images and documents that the model was not sent any more.
     pub media_left_out: Vec<MediaPlace>,
+    /// Calls that somebody was asked about and that were not decided.
+    pub undecided: Vec<String>,
     /// Prompts that were taken and never consumed, oldest first.
     pub queued: Vec<QueuedPrompt>,
     /// Lines that could not be read.
@@ -115,6 +117,8 @@ struct Line<'a> {
     #[serde(default)]
     is_api_error_message: bool,
     request_id: Option<String>,
+    #[serde(rename = "toolUseID")]
+    tool_use_id: Option<String>,
     #[serde(borrow)]
     message: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -155,6 +159,7 @@ struct Lines {
     reshaped: bool,
     media_left_out: Vec<MediaPlace>,
     queue: Waiting,
+    undecided: Vec<String>,
     skipped: usize,
 }
 
@@ -179,6 +184,14 @@ impl Lines {
                 if let Some(index) = self.by_id.get(&id) {
                     self.links[*index].entries.clear();
                 }
+            }
+            return;
+        }
+        if line.r#type.as_deref() == Some(QUESTION_LINE) {
+            let Some(call) = line.tool_use_id else { return };
+            self.undecided.retain(|undecided| *undecided != call);
+            if line.kind.as_deref() == Some(ASKED) {
+                self.undecided.push(call);
             }
             return;
         }
@@ -254,6 +267,7 @@ impl Lines {
             reshaped: self.reshaped,
             media_left_out: self.media_left_out,
             queued: self.queue.finish(),
+            undecided: self.undecided,
             lines_skipped: self.skipped,
         }
     }

@@ -9,9 +9,9 @@ use pelton_wire::line::Line;
 use pelton_wire::message;
 use uuid::Uuid;
 
-use super::MEDIA_LEFT_OUT_LINE;
 use super::disk::{Disk, DiskFile};
 use super::queued::QueuedPrompt;
+use super::{ASKED, DECIDED, MEDIA_LEFT_OUT_LINE, QUESTION_LINE};
 use crate::event::Synthetic;
 use crate::history::{Entry, Kind, MediaPlace};
 use jiff::Timestamp;
@@ -178,6 +178,16 @@ impl Transcript {
             .field("kind", kind)
             .field("reason", reason)
             .field("turn", turn)
+            .field("sessionId", self.facts.session_id)
+            .field("timestamp", format!("{at:.3}"));
+        self.append(&mut self.tail(), line.finish_line())
+    }
+
+    /// Somebody is asked about a call, or has decided: after a crash the session knows which calls have not begun.
+    pub fn question(&self, call: &str, is_decided: bool, at: Timestamp) -> Result<(), TranscriptError> {
+        let line = Line::new(QUESTION_LINE)
+            .field("kind", if is_decided { DECIDED } else { ASKED })
+            .field("toolUseID", call)
             .field("sessionId", self.facts.session_id)
             .field("timestamp", format!("{at:.3}"));
         self.append(&mut self.tail(), line.finish_line())

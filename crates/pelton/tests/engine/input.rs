@@ -35,7 +35,7 @@ where
     }
 }
 
-fn command(
+pub fn command(
     options: &mut Options,
     name: &'static str,
     makes: impl Fn(&str) -> Result<Expansion, CommandError> + Send + Sync + 'static,

@@ -18,6 +18,7 @@ mod input; // commands, mentions, pictures and hooks on the way to the model
 mod interrupts; // stopping in the middle
 mod ladders; // errors the loop climbs out of
 mod large; // results too long to be told
+mod late; // permissions answered after a restart
 mod media; // pictures that fit, and what happens to those that do not
 mod money; // what a run may cost, and did
 mod permissions; // what may be looked at and changed, and what not

@@ -65,7 +65,10 @@ impl Bench {
             cause,
             agent_id: self.hooks.base.agent_id.clone(),
         };
-        match self.decided(&question, judge, cx, hooks, place).await {
+        self.note_question(&question.call, false)?;
+        let decided = self.decided(&question, judge, cx, hooks, place).await;
+        self.note_question(&question.call, true)?;
+        match decided {
             Decided::Answered(Answer::Allow { updated_input, updates }) => {
                 for refused in place.settle(updates.clone()) {
                     hooks.messages.push(refused.to_string());
@@ -95,6 +98,13 @@ impl Bench {
             Decided::Interrupted => Err(Ended::interrupted()),
             Decided::Nobody => Err(self.refuse(call, nobody_to_ask(&question.why), cx, hooks).await),
         }
+    }
+
+    /// A call that was last seen waiting for somebody's answer has not begun. Everything else may have, after a crash.
+    fn note_question(&self, call: &str, is_decided: bool) -> Result<(), Ended> {
+        let (Some(transcript), Some(_)) = (&self.transcript, &self.questions) else { return Ok(()) };
+        let noted = transcript.question(call, is_decided, self.cx.world.now());
+        noted.map_err(|error| Ended(Ending::Unrecorded, Output::error(format!("Not run: {error}"))))
     }
 
     /// L12: whether a person is asked about a call because it brought the same again and again. Programs are told, not asked.

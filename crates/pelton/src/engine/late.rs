@@ -1,0 +1,155 @@
+//! E26: a permission that was asked for by a process that is gone, and answered since. The call runs now, once, and its
+//! result goes where the model expects it: directly behind the call.
+
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use pelton_model::stream::Sender;
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::Engine;
+use crate::account::Tally;
+use crate::context::{git_branch, reminder};
+use crate::event::{Denial, Event, LoopKind, ToolStarted};
+use crate::history::{History, Kind, Piece};
+use crate::limits::REPORTS_QUEUED_MAX;
+use crate::options::LateAnswer;
+use crate::permission::{Answer, Asker, Question, Questions};
+use crate::tools::bench::{Bench, Ending, Finished};
+use crate::tools::executor::{Call, Executor};
+use crate::tools::schedule::{Siblings, Terms};
+use crate::transcript::TranscriptError;
+
+/// What came of a late answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Settled {
+    /// The prompt is next.
+    GoOn,
+    /// A hook said: do not continue.
+    Stopped,
+}
+
+impl Engine {
+    /// Settles a late answer. What a hook or a rule says about the call holds as if it was made now.
+    pub(super) async fn settle(
+        &mut self,
+        late: LateAnswer,
+        cancel: &CancellationToken,
+        tally: &mut Tally,
+        events: &Sender<Event>,
+    ) -> Result<Settled, TranscriptError> {
+        let Some(call) = call_in(&self.session.history, &late.call) else { return Ok(Settled::GoOn) };
+        if let Some(why) = self.too_late(&late.call) {
+            let content = format!("The permission for the call {} came too late: {why}.", late.call);
+            events.send(Event::Informational { content, prevents_continuation: false }).await;
+            return Ok(Settled::GoOn);
+        }
+        let cwd = self.options.cwd.clone();
+        let branch = tokio::task::spawn_blocking(move || git_branch(&cwd)).await;
+        self.session.record.open(branch.ok().flatten())?;
+        let finished = self.perform(&call, late.answer, cancel, events).await;
+        if finished.ending == Ending::Denied {
+            let input = call.input.clone().unwrap_or_default();
+            tally.denials.push(Denial { tool: Arc::clone(&call.tool), call: Arc::clone(&call.id), input });
+        }
+        tally.tool_calls += 1;
+        let was_last = self.session.history.view().open_calls().contains(&call.id);
+        let entry = self.session.record_result(&call.id, &finished.output)?;
+        if !was_last {
+            // What stood in for it is gone from the middle, and thinking is bound to what stands before it.
+            self.session.history.view_mut().leave_out_thinking();
+            self.session.note(LoopKind::Repair, "a late result took the place of its stand-in", 0);
+        }
+        tally.user_messages += 1;
+        events.send(Event::Message(entry)).await;
+        let words = finished.hooks;
+        if !words.updates.is_empty() {
+            events.send(Event::PermissionsChanged(words.updates.into())).await;
+        }
+        for run in words.runs {
+            events.send(Event::Hook(Arc::new(run))).await;
+        }
+        if !words.contexts.is_empty() {
+            self.session.record_prompt(&reminder(&words.contexts), true)?;
+        }
+        let messages = words.messages.into_iter().map(|content| (content, false));
+        let stopped = words.stop.is_some();
+        for (content, prevents_continuation) in messages.chain(words.stop.map(|reason| (reason, true))) {
+            events.send(Event::Informational { content, prevents_continuation }).await;
+        }
+        Ok(if stopped { Settled::Stopped } else { Settled::GoOn })
+    }
+
+    /// Runs the call on a bench where the only question is answered already.
+    async fn perform(
+        &self,
+        call: &Call,
+        answer: Answer,
+        cancel: &CancellationToken,
+        events: &Sender<Event>,
+    ) -> Finished {
+        // Nobody looks at how far it is: the submission has not begun.
+        let (reports_in, _reports) = mpsc::channel(REPORTS_QUEUED_MAX);
+        let questions = Some(Questions::to(Answered(answer)));
+        let bench = Bench { questions, ..self.bench(cancel, reports_in, events) };
+        let terms = Terms { running_max: 1, siblings: Siblings::default() };
+        let mut executor = Executor::new(Arc::new(bench), terms);
+        executor.add(call.clone());
+        for call in executor.start() {
+            let input = call.input.unwrap_or_default();
+            let started = ToolStarted { call: call.id, tool: call.tool, input, running: 1 };
+            events.send(Event::ToolStarted(started)).await;
+        }
+        loop {
+            if let Some((_, finished)) = executor.take_next() {
+                return finished;
+            }
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => executor.cancel().await,
+                () = executor.advance() => {}
+            }
+        }
+    }
+
+    /// Why a call must not run any more, if so.
+    fn too_late(&self, call: &str) -> Option<&'static str> {
+        let answered =
+            |kind: &Kind| matches!(kind, Kind::ToolResult { call: answered, .. } if &**answered == call);
+        if self.session.history.entries().iter().any(|entry| answered(&entry.kind)) {
+            return Some("the call has its result already");
+        }
+        let resumed = self.options.resume.as_ref();
+        let asked = resumed.is_some_and(|resumed| resumed.conversation.undecided.iter().any(|id| id == call));
+        // Only a call that was last seen waiting for its answer has certainly not begun.
+        (!asked).then_some("it may have run already, so it is not run again")
+    }
+}
+
+/// The call of that id, as the model made it.
+pub(super) fn call_in(history: &History, id: &str) -> Option<Call> {
+    #[derive(Deserialize)]
+    struct Block {
+        input: Value,
+    }
+    history.entries().iter().rev().find_map(|entry| match &entry.kind {
+        Kind::Assistant { piece: Piece::Call { id: call, name }, .. } if &**call == id => {
+            let [Block { input }] = serde_json::from_slice(&entry.json).ok()?;
+            Some(Call { id: Arc::clone(call), tool: Arc::clone(name), input: Ok(Arc::new(input)) })
+        }
+        _ => None,
+    })
+}
+
+/// Somebody who has decided.
+struct Answered(Answer);
+
+impl Asker for Answered {
+    fn ask<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Answer> {
+        async { self.0.clone() }.boxed()
+    }
+}
