@@ -1,0 +1,237 @@
+//! What begins with a dollar sign or a backquote: parameters, substitutions, arithmetic, `$'…'`.
+
+use crate::expand::Piece;
+use crate::script::{DoubtKind, Place, RedirectionKind, Unclear};
+use crate::word::Part;
+
+use super::pieces::{Quoting, push, push_quoted};
+use super::{Parser, Read};
+
+impl Parser<'_, '_> {
+    /// At a dollar sign.
+    pub(super) fn dollar(&mut self, pieces: &mut Vec<Piece>, quoting: Quoting) -> Read<()> {
+        match (self.peek_second(), quoting) {
+            (Some(b'('), _) if self.sees("$((") => {
+                let start = self.at;
+                let plain = self.arithmetic_expansion()?;
+                if !plain {
+                    let text = self.since(start);
+                    self.found.doubt(DoubtKind::Arithmetic, text);
+                }
+                pieces.push(Piece::Special(Part::Arithmetic));
+            }
+            (Some(b'['), _) => {
+                let start = self.at;
+                self.bump();
+                if self.subscript()? {
+                    let text = self.since(start);
+                    self.found.doubt(DoubtKind::Arithmetic, text);
+                }
+                pieces.push(Piece::Special(Part::Arithmetic));
+            }
+            (Some(b'('), _) => {
+                self.bump();
+                self.bump();
+                match self.substitution()? {
+                    // Outside quotes the text would be split into words.
+                    Some(text) if quoting != Quoting::Bare => push_quoted(pieces, &text),
+                    _ => pieces.push(Piece::Special(Part::Substitution)),
+                }
+            }
+            (Some(b'{'), _) => {
+                let part = self.deeper(|it| it.parameter_in_braces(quoting))?;
+                pieces.push(Piece::Special(part));
+            }
+            (Some(b'\''), Quoting::Bare) => self.ansi(pieces)?,
+            (Some(b'"'), Quoting::Bare) => {
+                let start = self.at;
+                self.bump();
+                self.bump();
+                self.deeper(|it| it.double_quoted(pieces))?;
+                let text = self.since(start);
+                self.found.doubt(DoubtKind::Translation, text);
+            }
+            (Some(byte), _) if byte.is_ascii_alphabetic() || byte == b'_' => {
+                self.bump();
+                let name = self.name();
+                pieces.push(parameter(name, quoting));
+            }
+            (Some(byte), _) if byte.is_ascii_digit() || is_special(byte) => {
+                self.bump();
+                self.bump();
+                pieces.push(parameter(char::from(byte).into(), quoting));
+            }
+            _ => {
+                self.bump();
+                push(pieces, '$', quoting);
+            }
+        }
+        Ok(())
+    }
+
+    /// The commands after `$(`, `<(` or `>(`, and the closing parenthesis. Gives the text if it is certain.
+    pub(super) fn substitution(&mut self) -> Read<Option<String>> {
+        let first = self.found.drafts.len();
+        let doubts = self.found.doubts.len();
+        let pending = std::mem::take(&mut self.pending);
+        let held = self.held;
+        self.held += pending.len();
+        let place = Place { in_substitution: true, piped: false, ..self.place };
+        self.deeper(|it| it.placed(place, Self::list))?;
+        if !self.eat(")") {
+            return Err(self.missing("`)`"));
+        }
+        if !self.pending.is_empty() {
+            return Err(Unclear::Syntax("a here-document that begins after its substitution"));
+        }
+        self.pending = pending;
+        self.held = held;
+        Ok(if self.found.doubts.len() == doubts { self.shown_document(first) } else { None })
+    }
+
+    /// The text of a substitution that is nothing but `cat` with a quoted here-document: a way to write text.
+    fn shown_document(&self, first: usize) -> Option<String> {
+        let [draft] = self.found.drafts.get(first..)? else { return None };
+        let command = &draft.command;
+        let [word] = command.words.as_slice() else { return None };
+        let [redirection] = command.redirections.as_slice() else { return None };
+        let document = redirection.kind == RedirectionKind::HereDocument { quoted: true }
+            && redirection.descriptor.as_deref().is_none_or(|descriptor| descriptor == "0");
+        if !document || word.text() != "cat" || !command.assignments.is_empty() {
+            return None;
+        }
+        let [(0, number)] = draft.documents.as_slice() else { return None };
+        let text = self.found.documents.get(*number)?.as_ref()?.literal()?;
+        Some(text.trim_end_matches('\n').to_owned())
+    }
+
+    /// `` `…` ``
+    pub(super) fn backquote(&mut self, pieces: &mut Vec<Piece>, quoting: Quoting) -> Read<()> {
+        const OPEN: Unclear = Unclear::Unfinished("a closing backquote");
+        self.bump();
+        let mut inner = String::new();
+        loop {
+            match self.take_char().ok_or(OPEN)? {
+                '`' => break,
+                '\\' => match self.take_char().ok_or(OPEN)? {
+                    c @ ('`' | '\\' | '$') => inner.push(c),
+                    '"' if quoting != Quoting::Bare => {
+                        return Err(Unclear::Syntax("an escaped quote in backquotes in quotes"));
+                    }
+                    '\n' => return Err(Unclear::Syntax("a continued line in backquotes")),
+                    c => inner.extend(['\\', c]),
+                },
+                // Bash looks for comments before it looks for the end, but not in every quoting.
+                '#' if inner.is_empty() || inner.ends_with([' ', '\t', '\n', ';', '&', '|', '(', ')']) => {
+                    return Err(Unclear::Syntax("a comment in backquotes"));
+                }
+                c => inner.push(c),
+            }
+        }
+        self.deeper(|it| {
+            it.inside(&inner, |parser| {
+                parser.place = Place { in_substitution: true, piped: false, ..parser.place };
+                parser.whole()
+            })
+        })?;
+        pieces.push(Piece::Special(Part::Substitution));
+        Ok(())
+    }
+
+    /// `${…}`
+    fn parameter_in_braces(&mut self, quoting: Quoting) -> Read<Part> {
+        let quoted = quoting != Quoting::Bare;
+        self.bump();
+        self.bump();
+        let mut plain = true;
+        if matches!(self.peek(), Some(b'!' | b'#')) && self.peek_second() != Some(b'}') {
+            self.bump();
+            plain = false;
+        }
+        let name = match self.peek() {
+            Some(byte) if byte.is_ascii_alphabetic() || byte == b'_' => self.name(),
+            Some(byte) if byte.is_ascii_digit() => self.number(),
+            Some(byte) if is_special(byte) => {
+                self.bump();
+                char::from(byte).into()
+            }
+            None => return Err(Unclear::Unfinished("`}`")),
+            Some(_) => return Err(Unclear::Syntax("a parameter without a name")),
+        };
+        if self.eat("}") {
+            return Ok(Part::Parameter { name, plain, quoted });
+        }
+        self.operation(quoting)?;
+        Ok(Part::Parameter { name, plain: false, quoted })
+    }
+
+    /// What follows the name in `${name…}`, and the brace. All of it is uncertain; what matters is which commands run in it.
+    fn operation(&mut self, quoting: Quoting) -> Read<()> {
+        let mut unused = Vec::new();
+        loop {
+            match self.peek().ok_or(Unclear::Unfinished("`}`"))? {
+                b'}' => {
+                    self.bump();
+                    return Ok(());
+                }
+                b'\\' => {
+                    self.at += 1;
+                    self.take_char().ok_or(Unclear::Unfinished("`}`"))?;
+                }
+                // Whether these quote anything in here depends on the operator and on the quotes around.
+                b'\'' if quoting != Quoting::Bare => {
+                    return Err(Unclear::Syntax("a single quote in a quoted parameter"));
+                }
+                b'"' if quoting == Quoting::Document => {
+                    return Err(Unclear::Syntax("a double quote in a parameter of a here-document"));
+                }
+                b'$' if quoting != Quoting::Bare && matches!(self.peek_second(), Some(b'\'' | b'"')) => {
+                    return Err(Unclear::Syntax("a quote in a quoted parameter"));
+                }
+                b'<' | b'>' if quoting == Quoting::Bare && self.peek_second() == Some(b'(') => {
+                    return Err(Unclear::Syntax("a process substitution in a parameter"));
+                }
+                b'\'' => {
+                    self.bump();
+                    while self.take_char().ok_or(Unclear::Unfinished("a closing single quote"))? != '\'' {}
+                }
+                b'"' => {
+                    self.bump();
+                    self.deeper(|it| it.double_quoted(&mut unused))?;
+                }
+                b'$' => self.dollar(&mut unused, quoting)?,
+                b'`' => self.backquote(&mut unused, quoting)?,
+                _ => {
+                    self.take_char();
+                }
+            }
+            unused.clear();
+        }
+    }
+
+    fn name(&mut self) -> String {
+        let mut name = String::new();
+        while let Some(byte) = self.peek().filter(|byte| byte.is_ascii_alphanumeric() || *byte == b'_') {
+            name.push(byte.into());
+            self.at += 1;
+        }
+        name
+    }
+
+    fn number(&mut self) -> String {
+        let mut number = String::new();
+        while let Some(byte) = self.peek().filter(u8::is_ascii_digit) {
+            number.push(byte.into());
+            self.at += 1;
+        }
+        number
+    }
+}
+
+fn parameter(name: String, quoting: Quoting) -> Piece {
+    Piece::Special(Part::Parameter { name, plain: true, quoted: quoting != Quoting::Bare })
+}
+
+fn is_special(byte: u8) -> bool {
+    matches!(byte, b'@' | b'*' | b'#' | b'?' | b'-' | b'$' | b'!')
+}

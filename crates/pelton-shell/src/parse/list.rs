@@ -1,0 +1,105 @@
+//! Lists and pipelines: what stands between `;`, `&`, newlines, `&&`, `||` and `|`.
+
+use crate::script::{DoubtKind, Place, Unclear};
+
+use super::{Parser, Read};
+
+impl Parser<'_, '_> {
+    /// Commands up to something that ends a list: `)`, `;;`, a closing reserved word, the end. Tells whether there were any.
+    pub(super) fn list(&mut self) -> Read<bool> {
+        self.blank_lines()?;
+        let mut any = false;
+        while !self.at_end_of_list() {
+            let first = self.found.drafts.len();
+            let start = self.at;
+            self.and_or()?;
+            any = true;
+            self.blanks();
+            match self.peek() {
+                Some(b'&') => {
+                    let text = self.since(start).trim_end();
+                    self.found.doubt(DoubtKind::Background, text);
+                    for draft in &mut self.found.drafts[first..] {
+                        draft.command.place.in_background = true;
+                    }
+                    self.bump();
+                }
+                Some(b';') if !self.sees(";;") && !self.sees(";&") => self.bump(),
+                Some(b'\n') => {}
+                // Something else ends the list, or does not belong here: whoever asked for the list looks.
+                _ => return Ok(true),
+            }
+            self.blank_lines()?;
+        }
+        Ok(any)
+    }
+
+    /// A list with at least one command in it.
+    pub(super) fn some_list(&mut self) -> Read<()> {
+        if self.list()? { Ok(()) } else { Err(self.missing("a command")) }
+    }
+
+    fn at_end_of_list(&mut self) -> bool {
+        match self.peek() {
+            None | Some(b')') => true,
+            Some(b';') => self.sees(";;") || self.sees(";&"),
+            _ => matches!(
+                self.peek_reserved(),
+                Some("then" | "else" | "elif" | "fi" | "do" | "done" | "esac" | "}")
+            ),
+        }
+    }
+
+    fn and_or(&mut self) -> Read<()> {
+        self.pipeline()?;
+        loop {
+            self.blanks();
+            if !self.eat("&&") && !self.eat("||") {
+                return Ok(());
+            }
+            self.blank_lines()?;
+            self.placed(Place { conditional: true, ..self.place }, Self::pipeline)?;
+        }
+    }
+
+    fn pipeline(&mut self) -> Read<()> {
+        // `!` and `time` may stand alone, for a command that does nothing.
+        let mut prefixed = false;
+        loop {
+            self.blanks();
+            if self.eat_reserved("!") {
+                prefixed = true;
+            } else if self.eat_reserved("time") {
+                prefixed = true;
+                self.time_options();
+            } else {
+                break;
+            }
+        }
+        self.blanks();
+        if prefixed && matches!(self.peek(), None | Some(b';' | b'\n' | b'&' | b'|' | b')')) {
+            return Err(Unclear::Syntax("`!` or `time` without a command"));
+        }
+        self.command()?;
+        loop {
+            self.blanks();
+            if self.sees("||") || !self.eat("|") {
+                return Ok(());
+            }
+            let _both_outputs = self.eat("&");
+            self.blank_lines()?;
+            self.placed(Place { piped: true, ..self.place }, Self::command)?;
+        }
+    }
+
+    /// `-p` and `--` after `time`; anything else is the command.
+    fn time_options(&mut self) {
+        for option in ["-p", "--"] {
+            self.blanks();
+            let start = self.at;
+            if self.eat(option) && !self.peek().is_none_or(super::is_break) {
+                self.at = start;
+            }
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Single commands and what is read from them.
+
+use pelton_shell::{AssignmentKind, Command, DoubtKind, Part, RedirectionKind, Script, Word, read};
+
+fn script(text: &str) -> Script {
+    read(text).unwrap_or_else(|unclear| panic!("{text:?}: {unclear}"))
+}
+
+/// The words of every command; a word that is not literal is shown as written in guillemets.
+fn argvs(text: &str) -> Vec<Vec<String>> {
+    let shown = |word: &Word| word.literal().map_or_else(|| format!("«{}»", word.text()), str::to_owned);
+    script(text).commands.iter().map(|command| command.words.iter().map(shown).collect()).collect()
+}
+
+fn only(text: &str) -> Command {
+    let mut commands = script(text).commands;
+    assert_eq!(commands.len(), 1, "{text:?}");
+    commands.remove(0)
+}
+
+fn doubts(text: &str) -> Vec<DoubtKind> {
+    script(text).doubts.iter().map(|doubt| doubt.kind).collect()
+}
+
+#[test]
+fn quotes_and_escapes_are_removed() {
+    assert_eq!(argvs(r#"'r'm r\m "rm" $'rm' $'\x72m' """#), [["rm", "rm", "rm", "rm", "rm", ""]]);
+    assert_eq!(argvs(r#"a "b\$c\d" 'e\f' g\ h"#), [["a", r"b$c\d", r"e\f", "g h"]]);
+    assert_eq!(argvs("a\\\nb c \\\n d"), [["ab", "c", "d"]]);
+}
+
+#[test]
+fn separators_separate() {
+    let expected = [["a"], ["b"], ["c"], ["d"], ["e"], ["f"], ["g"]];
+    assert_eq!(argvs("a && b || c; d | e |& f\ng"), expected);
+    assert_eq!(argvs("a & b"), [["a"], ["b"]]);
+    assert_eq!(doubts("a & b"), [DoubtKind::Background]);
+}
+
+#[test]
+fn compound_commands_are_looked_into() {
+    for text in [
+        "if a; then b; elif c; then d; else e; fi",
+        "while a; do b; done; until c; do d; done; e",
+        "{ a; b; }; (c; d); ! e",
+        "a $(b $(c)) `d \\`e\\``",
+        "a <(b) >(c) \"$(d)\" ${x:-$(e)}",
+        "case $(a) in b|$(b)) c;; (d) d;& *) e;; esac",
+        "f() { a; }; function g { b; }; function h() ( c ); d; e",
+        "a; [[ $(b) == $(c) && -n `d` ]]; (( $(e) ))",
+        "a <<X; b\n$(c) `d`\nX\ne",
+        "x[$(a)]=$(b); y=(c $(c) [$(d)]=$(e))",
+        "coproc a; coproc N { b; }; time c; time -p d; e",
+        "select x in $(a); do b; done; for ((i=$(c);;)) { d; }; e",
+    ] {
+        let script = script(text);
+        let names: Vec<_> = script.commands.iter().filter_map(Command::name).collect();
+        assert_eq!(names, ["a", "b", "c", "d", "e"], "{text}");
+    }
+}
+
+#[test]
+fn quoted_here_documents_are_data() {
+    let command = only("cat <<'E' >out\n$(rm) `rm`\nE\n");
+    assert_eq!(command.redirections[0].kind, RedirectionKind::HereDocument { quoted: true });
+    assert_eq!(command.redirections[0].target.literal(), Some("$(rm) `rm`\n"));
+    assert_eq!(command.redirections[1].kind, RedirectionKind::Write);
+    assert_eq!(command.redirections[1].target.literal(), Some("out"));
+}
+
+#[test]
+fn a_message_from_a_quoted_here_document_is_literal() {
+    let message = "git commit -m \"$(cat <<'EOF'\nFix $x and `y`\n\nIt's (done).\nEOF\n)\"";
+    let script = script(message);
+    assert_eq!(script.commands[0].words[3].literal(), Some("Fix $x and `y`\n\nIt's (done)."));
+    assert!(script.doubts.is_empty());
+}
+
+#[test]
+fn braces_become_words_when_they_are_certain() {
+    assert_eq!(argvs("cp f{,.bak}"), [["cp", "f", "f.bak"]]);
+    assert_eq!(argvs("a {b,c}{1..2} {} x{y}"), [["a", "b1", "b2", "c1", "c2", "{}", "x{y}"]]);
+    assert_eq!(argvs("a '{b,c}' {$x,y}"), [["a", "{b,c}", "«{$x,y}»"]]);
+}
+
+#[test]
+fn patterns_and_tildes_are_not_literal() {
+    let command = only("ls *.rs 'a*'[b-c]\\* ~/x a=~ [ ]");
+    assert_eq!(command.words[1].pattern(), Some("*.rs"));
+    assert_eq!(command.words[2].pattern(), Some("a\\*[b-c]\\*"));
+    assert_eq!(command.words[3].parts(), [Part::Tilde("~".into()), Part::Literal("/x".into())]);
+    assert!(command.words[4].doubts().tilde);
+    assert_eq!(command.words[5].literal(), Some("["));
+}
+
+#[test]
+fn the_fixed_beginning_of_a_word_is_known() {
+    let command = only("a --output=$X \"$HOME\"/x b$1");
+    let prefixes: Vec<_> = command.words.iter().map(Word::literal_prefix).collect();
+    assert_eq!(prefixes, ["a", "--output=", "", "b"]);
+}
+
+#[test]
+fn assignments_stand_before_the_command_word_only() {
+    let command = only("A=1 B+='2 3' >x C[0]=4 d E=5");
+    let assigned: Vec<_> = command.assignments.iter().map(|it| (it.name.as_str(), it.kind)).collect();
+    let expected =
+        [("A", AssignmentKind::Plain), ("B", AssignmentKind::Append), ("C", AssignmentKind::Element)];
+    assert_eq!(assigned, expected);
+    assert_eq!(command.words.len(), 2);
+    assert_eq!(command.assignments[1].value.literal(), Some("2 3"));
+}
+
+#[test]
+fn reserved_words_are_words_elsewhere() {
+    assert_eq!(argvs("echo if then { } fi done"), [["echo", "if", "then", "{", "}", "fi", "done"]]);
+    assert_eq!(argvs("'if' x; a=1 while"), [vec!["if", "x"], vec!["while"]]);
+    assert_eq!(argvs("i\\\nf a; then b; fi"), [["a"], ["b"]]);
+}
+
+#[test]
+fn redirections_are_told_apart() {
+    use RedirectionKind::*;
+    let command = only("a <1 >2 2>>3 >|4 <>5 &>6 >&7x &>>8 2>&1 3>&1- 4<&- <<<9 >&$x");
+    let kinds: Vec<_> = command.redirections.iter().map(|it| it.kind).collect();
+    let expected = [
+        Read, Write, Append, Clobber, ReadWrite, WriteBoth, Unknown, AppendBoth, Duplicate, Duplicate, Close,
+        HereString, Unknown,
+    ];
+    assert_eq!(kinds, expected);
+    assert_eq!(command.redirections[2].descriptor.as_deref(), Some("2"));
+}
+
+#[test]
+fn redirections_of_a_compound_command_are_a_command_without_words() {
+    let script = script("{ a; b; } >x 2>&1");
+    assert_eq!(script.commands.len(), 3);
+    assert!(script.commands[0].words.is_empty());
+    assert_eq!(script.commands[0].redirections.len(), 2);
+}
+
+#[test]
+fn the_variable_of_a_loop_is_an_assignment() {
+    let script = script("for PATH in /x /y; do a; done");
+    assert_eq!(script.commands[0].assignments.len(), 2);
+    assert_eq!(script.commands[0].assignments[0].name, "PATH");
+    assert_eq!(script.commands[0].assignments[0].kind, AssignmentKind::Loop);
+}
+
+#[test]
+fn what_is_not_closed_or_not_known_is_unclear() {
+    for text in [
+        "'",
+        "\"",
+        "`",
+        "$(",
+        "${",
+        "$((",
+        "((",
+        "(",
+        "{ a",
+        "if a; then",
+        "a &&",
+        "a |",
+        "a <<E",
+        "a <<E\nb",
+        "a >",
+        "$(cat <<E)\nE",
+        "a )",
+        "a ;; b",
+        "; a",
+        "a & & b",
+        "a(b)",
+        "[[ a",
+        "case a in b",
+        "\u{1}",
+        "a \u{7f}",
+        "a \\",
+        "shopt -s extglob\necho @(a|b)",
+        "$((a);(b))",
+        "a=(b) c(d)",
+        "echo a=(b)",
+        "for 1 in a; do b; done",
+    ] {
+        assert!(read(text).is_err(), "{text:?}");
+    }
+}
+
+#[test]
+fn invisible_characters_are_ordinary_but_doubted() {
+    assert_eq!(argvs("rm\u{a0}x y\r"), [["rm\u{a0}x", "y\r"]]);
+    assert_eq!(doubts("rm\u{a0}x\u{200b}"), [DoubtKind::Invisible]);
+}
+
+#[test]
+fn comments_are_data() {
+    assert_eq!(argvs("a b # c; rm\nd #"), [vec!["a", "b"], vec!["d"]]);
+    assert_eq!(argvs("a b#c"), [["a", "b#c"]]);
+    assert_eq!(argvs("a $(b # )\n)"), [vec!["a", "«$(b # )\n)»"], vec!["b"]]);
+}
