@@ -17,11 +17,15 @@ mod script; // the result: commands, redirections, doubts
 mod word; // one word: what is certain about it
 mod parse; // bash's grammar
 mod expand; // from the pieces of a word to the words it becomes: braces, tildes, patterns
+mod launch; // programs that run other programs: what runs behind them
+mod variables; // which variables steer programs, which do no harm
 
+pub use launch::{Behind, Further, behind_plain_launchers, further_commands};
 pub use limits::{BRACE_WORDS_MAX, COMMAND_MAX_CHARS, NESTING_MAX};
 pub use parse::read;
 pub use script::{
     Assignment, AssignmentKind, Command, Doubt, DoubtKind, Place, Redirection, RedirectionKind, Script,
     Unclear,
 };
+pub use variables::{is_harmless, steers};
 pub use word::{Part, Word, WordDoubts};

@@ -11,3 +11,9 @@ pub const BRACE_WORDS_MAX: usize = 256;
 
 /// How long all the words together may be that the braces of one word become.
 pub const BRACE_CHARS_MAX: usize = 20_000;
+
+/// How many launchers behind each other are seen through.
+pub const LAUNCHERS_NESTED_MAX: usize = 12;
+
+/// How many further commands are told for one command.
+pub const FURTHER_COMMANDS_MAX: usize = 1_000;

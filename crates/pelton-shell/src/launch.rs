@@ -1,0 +1,225 @@
+//! Programs that run other programs: what runs behind them.
+//!
+//! Two views, for two kinds of rules. [`behind_plain_launchers`] is for rules that allow: it takes off only what changes nothing about the
+//! command behind it. [`further_commands`] is for rules that deny or ask: it sees through everything that is known to run something
+//! else, and says when it cannot tell what that is.
+
+mod options; // how the options of launchers are read
+mod table; // which launchers there are
+mod git; // global options, and sub-commands that run something
+mod shell; // eval, sh -c, trap: text that is a command again
+
+use crate::limits::{FURTHER_COMMANDS_MAX, LAUNCHERS_NESTED_MAX};
+use crate::script::{Assignment, Command, Redirection, RedirectionKind};
+use crate::word::{Part, Word};
+
+use options::Launched;
+
+/// A command behind its launchers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Behind<'w> {
+    /// Its words.
+    pub words: &'w [Word],
+    /// Whether it gets more arguments than these, as behind `xargs`.
+    pub more_arguments: bool,
+}
+
+/// The command behind `timeout time nice nohup stdbuf command builtin noglob` with their options and behind bare `xargs`: what a rule that allows
+/// looks at.
+///
+/// ```
+/// let script = pelton_shell::read("timeout -k 5 10 nice -n 3 cargo test").unwrap();
+/// let behind = pelton_shell::behind_plain_launchers(&script.commands[0].words);
+/// assert_eq!(behind.words[0].literal(), Some("cargo"));
+/// ```
+pub fn behind_plain_launchers(words: &[Word]) -> Behind<'_> {
+    let mut behind = Behind { words, more_arguments: false };
+    // Each round takes words off, so there are never more rounds than words.
+    while let Some(inner) = plain_step(behind.words) {
+        behind.more_arguments |= behind.words.first().and_then(Word::literal) == Some("xargs");
+        behind.words = inner;
+    }
+    behind
+}
+
+/// One launcher taken off, if it is one that changes nothing and all its options are known.
+fn plain_step(words: &[Word]) -> Option<&[Word]> {
+    let launcher = table::plain(words.first()?.literal()?)?;
+    let launched = options::launched(launcher, words)?;
+    (launched.certain && launched.assignments.is_empty() && !launched.words.is_empty())
+        .then_some(launched.words)
+}
+
+/// What a command runs besides itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Further {
+    /// Every further command that is known to run, each as if it had been written by itself. A launcher's command comes before what is
+    /// behind that in turn; `git` appears once more without its global options.
+    pub commands: Vec<Command>,
+    /// Something runs that is not known: a variable as the command, a text that is not literal or cannot be read, input that is run.
+    pub unknown: bool,
+}
+
+impl Further {
+    fn unknown() -> Self {
+        Self { commands: Vec::new(), unknown: true }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.commands.extend(other.commands);
+        self.unknown |= other.unknown;
+    }
+}
+
+/// What a command runs besides itself, for rules that deny or ask.
+///
+/// ```
+/// let script = pelton_shell::read("sudo -u root sh -c 'cd /; rm -rf x'").unwrap();
+/// let further = pelton_shell::further_commands(&script.commands[0]);
+/// let names: Vec<_> = further.commands.iter().map(|command| command.name()).collect();
+/// assert_eq!(names, [Some("sh"), Some("cd"), Some("rm")]);
+/// assert!(!further.unknown);
+/// ```
+pub fn further_commands(command: &Command) -> Further {
+    let mut further = Further::default();
+    let mut waiting = vec![(command.clone(), 0_usize)];
+    while let Some((command, depth)) = waiting.pop() {
+        if depth > 0 {
+            further.commands.push(command.clone());
+        }
+        if depth >= LAUNCHERS_NESTED_MAX || further.commands.len() + waiting.len() > FURTHER_COMMANDS_MAX {
+            further.unknown = true;
+            break;
+        }
+        let step = directly(&command);
+        further.unknown |= step.unknown;
+        waiting.extend(step.commands.into_iter().rev().map(|command| (command, depth + 1)));
+    }
+    further
+}
+
+/// What a command runs, one step deep.
+fn directly(command: &Command) -> Further {
+    let Some(first) = command.words.first() else { return Further::default() };
+    let Some(name) = first.literal() else { return Further::unknown() };
+    let name = program(name);
+    let arguments = &command.words[1..];
+    match name {
+        "eval" => shell::eval(command, arguments),
+        "trap" => shell::trap(command, arguments),
+        "source" | "." => shell::source(arguments),
+        "mapfile" | "readarray" => shell::callback(command, arguments),
+        "sh" | "bash" | "dash" | "zsh" | "ksh" | "ash" | "mksh" | "rbash" => shell::shell(command, arguments),
+        "find" | "gfind" | "bfs" => found(command, arguments, &["-exec", "-execdir", "-ok", "-okdir"]),
+        "fd" | "fdfind" => found(command, arguments, &["-x", "-X", "--exec", "--exec-batch"]),
+        "git" => git::git(command, arguments),
+        _ => match table::launcher(name, arguments) {
+            Some(launcher) => behind(command, launcher, name),
+            None => Further::default(),
+        },
+    }
+}
+
+/// The program that a command word names: `/usr/bin/env` is `env`.
+fn program(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
+}
+
+/// The command behind a launcher of the table.
+fn behind(command: &Command, launcher: &table::Launcher, name: &str) -> Further {
+    let Some(Launched { assignments, words, texts, certain }) = options::launched(launcher, &command.words)
+    else {
+        return Further::unknown();
+    };
+    let mut further = Further { commands: Vec::new(), unknown: !certain };
+    for text in texts {
+        further.add(shell::text(command, text));
+    }
+    if words.is_empty() {
+        // `parallel` takes its commands from the input then.
+        further.unknown |= name == "parallel";
+        return further;
+    }
+    if launcher.joins {
+        further.add(shell::joined(command, words));
+    } else {
+        further.commands.push(inner(command, assignments, words));
+        // Some hand the text to a shell when it is one word (`sudo -s`, `entr -s`), or take `-c` behind other words (`runuser`).
+        if let [only] = words
+            && only.literal().is_none_or(|text| text.contains([' ', '\t', '\n', ';', '|', '&']))
+        {
+            further.add(shell::text(command, only));
+        }
+        if launcher.text.contains('c')
+            && let Some(at) = words.iter().position(|word| word.literal() == Some("-c"))
+            && let Some(text) = words.get(at + 1)
+        {
+            further.add(shell::text(command, text));
+        }
+    }
+    if name == "xargs" {
+        further.unknown |= input_is_run(words);
+    }
+    further
+}
+
+/// Whether what `xargs` appends or puts in would itself be run.
+fn input_is_run(words: &[Word]) -> bool {
+    let literal = |word: &Word| word.literal().map(str::to_owned);
+    let Some(name) = words.first().and_then(literal) else { return true };
+    let replaced = name.contains("{}") || name == "%" || name == "_";
+    let is_shell = matches!(program(&name), "sh" | "bash" | "dash" | "zsh" | "ksh" | "ash" | "mksh" | "eval");
+    let wants_text =
+        is_shell && !words[1..].iter().any(|word| word.literal().is_none_or(|text| text.contains(' ')));
+    let last_is_open = words.last().and_then(literal).is_some_and(|last| last == "-c" || last == "-exec");
+    replaced
+        || wants_text
+        || last_is_open
+        || table::launcher(program(&name), &words[1..]).is_some() && words.len() == 1
+}
+
+/// The commands of `find -exec … ;` and the like.
+fn found(command: &Command, arguments: &[Word], options: &[&str]) -> Further {
+    let mut further = Further::default();
+    let mut rest = arguments;
+    while let Some((word, after)) = rest.split_first() {
+        rest = after;
+        let Some(text) = word.literal() else {
+            // An expansion may be an option; one with a fixed beginning that is no dash cannot.
+            further.unknown |= word.literal_prefix().is_empty() && !is_pattern_or_path(word);
+            continue;
+        };
+        if options.contains(&text) {
+            let end = after
+                .iter()
+                .position(|word| matches!(word.literal(), Some(";" | "+")))
+                .unwrap_or(after.len());
+            further.commands.push(inner(command, Vec::new(), &after[..end]));
+            further.unknown |=
+                after[..end].first().and_then(Word::literal).is_none_or(|name| name.contains("{}"));
+            rest = after.get(end..).unwrap_or_default();
+        }
+    }
+    further
+}
+
+/// Whether an uncertain word is at least one word that begins with a path: `~/x`, `*.rs`, `"$dir"`.
+fn is_pattern_or_path(word: &Word) -> bool {
+    matches!(
+        word.parts().first(),
+        Some(Part::Tilde(_) | Part::Glob(_) | Part::Parameter { quoted: true, .. })
+    )
+}
+
+/// A command that stands where another one stands, and reads what that one would.
+fn inner(outer: &Command, assignments: Vec<Assignment>, words: &[Word]) -> Command {
+    let text = words.iter().map(Word::text).collect::<Vec<_>>().join(" ");
+    // Files stay with the outer command: they are opened once.
+    let texts = |redirection: &&Redirection| {
+        matches!(redirection.kind, RedirectionKind::HereDocument { .. } | RedirectionKind::HereString)
+    };
+    let redirections = outer.redirections.iter().filter(texts).cloned().collect();
+    Command { text, assignments, words: words.to_vec(), redirections, place: outer.place }
+}

@@ -1,0 +1,224 @@
+//! What runs behind other programs.
+
+use pelton_shell::{Command, Further, Word, behind_plain_launchers, further_commands, read};
+
+fn shown(words: &[Word]) -> String {
+    words.iter().map(Word::text).collect::<Vec<_>>().join(" ")
+}
+
+fn first(text: &str) -> Command {
+    read(text).unwrap_or_else(|unclear| panic!("{text:?}: {unclear}")).commands.remove(0)
+}
+
+fn further(text: &str) -> (Vec<String>, bool) {
+    let Further { commands, unknown, .. } = further_commands(&first(text));
+    (commands.iter().map(|command| shown(&command.words)).collect(), unknown)
+}
+
+#[test]
+fn plain_launchers_are_taken_off() {
+    for (text, behind) in [
+        ("timeout 5 rm x", "rm x"),
+        ("timeout -s KILL -k 3 --foreground 5m rm x", "rm x"),
+        ("timeout --signal=KILL 5 rm x", "rm x"),
+        ("nice rm x", "rm x"),
+        ("nice -n 5 rm x", "rm x"),
+        ("nice -10 nohup stdbuf -oL -e 0 rm x", "rm x"),
+        ("command rm x", "rm x"),
+        ("command -p builtin rm x", "rm x"),
+        ("xargs rm x", "rm x"),
+        ("noglob rm *", "rm *"),
+        // Not taken off: options that do more, nothing behind, other launchers.
+        ("command -v rm", "command -v rm"),
+        ("xargs -n 1 rm", "xargs -n 1 rm"),
+        ("timeout --unknown 5 rm", "timeout --unknown 5 rm"),
+        ("timeout $x rm", "timeout $x rm"),
+        ("nohup", "nohup"),
+        ("nohup $x rm", "nohup $x rm"),
+        ("sudo rm x", "sudo rm x"),
+        ("env rm x", "env rm x"),
+        ("/usr/bin/timeout 5 rm", "/usr/bin/timeout 5 rm"),
+    ] {
+        assert_eq!(shown(behind_plain_launchers(&first(text).words).words), behind, "{text}");
+    }
+    assert!(behind_plain_launchers(&first("nice xargs cat").words).more_arguments);
+    assert!(!behind_plain_launchers(&first("nice cat").words).more_arguments);
+}
+
+#[test]
+fn launchers_are_seen_through() {
+    for text in [
+        "env rm x",
+        "env -i A=1 B=2 rm x",
+        "env -u HOME -C / rm x",
+        "/usr/bin/env -- rm x",
+        "sudo rm x",
+        "sudo -u root -E rm x",
+        "sudo --user=root A=1 rm x",
+        "doas -u root rm x",
+        "watch -n 1 rm x",
+        "watch 'rm x'",
+        "ionice -c 3 rm x",
+        "setsid -w rm x",
+        "flock /tmp/l rm x",
+        "flock -w 3 /tmp/l -c 'rm x'",
+        "chrt -f 10 rm x",
+        "taskset -c 0 rm x",
+        "taskset 0x3 rm x",
+        "exec rm x",
+        "exec -a name rm x",
+        "unshare -r rm x",
+        "chroot / rm x",
+        "su -c 'rm x'",
+        "su - root -c 'rm x'",
+        "nsenter -t 1 -m rm x",
+        "strace -f -o log rm x",
+        "ltrace rm x",
+        "parallel rm x ::: a b",
+        "script -c 'rm x' log",
+        "script -q log rm x",
+        "ssh host rm x",
+        "systemd-run --user rm x",
+        "busybox rm x",
+        "xargs -0 -n 1 rm x",
+        "xargs -I{} rm x",
+        "nice -n 1 rm x",
+        "eval rm x",
+        "eval 'rm' 'x'",
+        "eval 'rm x'",
+        "sh -c 'rm x'",
+        "bash -lc 'rm x'",
+        "bash -o pipefail -c 'rm x' a b",
+        "/bin/bash --norc -ec 'rm x'",
+        "trap 'rm x' EXIT",
+        "trap -- 'rm x' 1 2",
+        "find . -exec rm x \\;",
+        "find . -ok rm x +",
+        "git bisect run rm x",
+        "git rebase -x 'rm x' main",
+        "git rebase --exec='rm x' main",
+        "git submodule foreach rm x",
+        "bash <<'E'\nrm x\nE",
+        "bash -s <<< 'rm x'",
+        "mapfile -C 'rm x' -c 1 a",
+        "bundle exec rm x",
+        "uv run --with a rm x",
+        "docker exec -it c rm x",
+        "env -S 'rm x'",
+        "/usr/bin/time -o log rm x",
+        "runuser -u root -- rm x",
+        "pkexec rm x",
+        "fd -x rm x",
+    ] {
+        let (commands, unknown) = further(text);
+        assert_eq!((commands, unknown), (vec!["rm x".to_owned()], false), "{text}");
+    }
+}
+
+#[test]
+fn several_and_nested_ones_are_all_found() {
+    let commands = |text| further(text).0;
+    assert_eq!(
+        commands("sudo nice sh -c 'a; b $(c)'"),
+        ["nice sh -c 'a; b $(c)'", "sh -c 'a; b $(c)'", "a", "b $(c)", "c"]
+    );
+    assert_eq!(commands("find . -name x -exec a {} \\; -execdir b +"), ["a {}", "b"]);
+    assert_eq!(commands("git -C /x --no-pager status -s"), ["git status -s"]);
+    assert_eq!(commands("git -C /x bisect run a"), ["git bisect run a", "a"]);
+    assert_eq!(
+        commands("xargs env A=1 sh -c 'a \"$0\"'"),
+        ["env A=1 sh -c 'a \"$0\"'", "sh -c 'a \"$0\"'", "a \"$0\""]
+    );
+    assert_eq!(commands("sudo bash <<'E'\na\nE"), ["bash", "a"]);
+}
+
+#[test]
+fn what_is_not_literal_is_said() {
+    for text in [
+        "$x",
+        "$(x) y",
+        "eval $x",
+        "eval \"rm $x\"",
+        "sh -c $x",
+        "bash $x",
+        "bash",
+        "sh -s",
+        "source /dev/stdin",
+        ". <(x)",
+        "source $x",
+        "sudo $x",
+        "env $x rm",
+        "xargs sh -c",
+        "xargs bash",
+        "xargs -I{} {}",
+        "xargs -n1 sh",
+        "trap \"$x\" EXIT",
+        "find . $x",
+        "find . -exec {} \\;",
+        "git -c core.pager=x log",
+        "git -c alias.a=!x a",
+        "git --exec-path=/x status",
+        "git $x",
+        "parallel",
+        "watch $x",
+        "sh -c 'a ('",
+        "timeout $x",
+        "sudo --strange rm",
+        "git --config-env=core.pager=X log",
+        "bash <(x)",
+        "bash < x",
+        "git filter-branch",
+        "bash <<E\n$x\nE",
+        "bash --rcfile x",
+        "mapfile -C \"$x\" a",
+        "{a,$x} b",
+    ] {
+        assert!(further(text).1, "{text}");
+    }
+}
+
+#[test]
+fn ordinary_commands_run_nothing_else() {
+    for text in [
+        "ls -l",
+        "git status",
+        "git commit -m 'sudo rm'",
+        "find . -name '*.rs'",
+        "find \"$d\" ~/x -type f",
+        "command -v rm",
+        "env",
+        "sudo",
+        "trap - EXIT",
+        "trap '' INT",
+        "source venv/bin/activate",
+        ". ./x",
+        "bash script.sh a",
+        "sh ./x",
+        "echo eval rm",
+        "git -h",
+        "grep -exec rm",
+        "nice",
+        "git -c user.name=x",
+        "type rm",
+        "taskset -p 1",
+        "docker ps",
+        "uv pip list",
+    ] {
+        assert_eq!(further(text), (Vec::new(), false), "{text}");
+    }
+}
+
+#[test]
+fn variables_of_launchers_are_told() {
+    let further = further_commands(&first("env PATH=/x LD_PRELOAD=$y rm"));
+    let names: Vec<_> = further.commands[0].assignments.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(names, ["PATH", "LD_PRELOAD"]);
+}
+
+#[test]
+fn launchers_without_end_are_bounded() {
+    let many = "sudo ".repeat(1_500) + "rm";
+    assert!(further(&many).1);
+    let many = format!("eval '{}'", "a;".repeat(3_000));
+    assert!(further(&many).1);
+}
