@@ -8,7 +8,7 @@ use std::sync::Arc;
 use pelton::event::{AgentFacts, Event, Init, LoopKind, Synthetic};
 use pelton::history::{Entry, Kind};
 use pelton::tools::ServerState;
-use pelton::tools::agent;
+use pelton::tools::{AGENT_TOOL, AGENT_TOOL_ALIAS};
 use pelton::{CLI_VERSION, SYNTHETIC_MODEL, fresh_id};
 use pelton_model::{Delta, DeltaKind, Notice, World};
 use pelton_wire::line::Line;
@@ -156,7 +156,8 @@ impl Frames {
         let commands: Vec<&str> = init.commands.iter().map(|command| command.name.as_str()).collect();
         let servers: Vec<Value> = init.servers.iter().map(server).collect();
         // Clients know the tool that starts agents by its former name.
-        let listed = |name: &String| if name == agent::NAME { agent::ALIAS.to_owned() } else { name.clone() };
+        let listed =
+            |name: &String| if name == AGENT_TOOL { AGENT_TOOL_ALIAS.to_owned() } else { name.clone() };
         let tools: Vec<String> = init.tools.iter().map(listed).collect();
         self.system("init")
             .field("cwd", init.cwd.to_string_lossy())

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pelton::event::{ModelUsage, Outcome};
-use pelton::limits::{OUTPUT_TOKENS_UNKNOWN_MODEL, WINDOW_TOKENS_UNKNOWN_MODEL};
+use pelton::{OUTPUT_TOKENS_UNKNOWN_MODEL, WINDOW_TOKENS_UNKNOWN_MODEL};
 use pelton::{SYNTHETIC_MODEL, Terminal};
 use pelton_model::{FastMode, catalogue};
 use pelton_wire::line::Line;

@@ -12,8 +12,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use futures::future::BoxFuture;
-use pelton::tools::tool::parse_input;
-use pelton::tools::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx};
+use pelton::tools::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx, parse_input};
 use pelton::{Engine, Event, Options, Prompt};
 use pelton_model::{Auth, Endpoint, Secret};
 use pelton_testkit::{Script, text, tool};

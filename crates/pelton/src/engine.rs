@@ -23,7 +23,7 @@ use crate::command::{Command, CommandSpec};
 use crate::compact::Room;
 use crate::context::tools_json;
 use crate::event::{CommandInfo, Event, Init, LoopKind};
-use crate::history::History;
+use crate::history::Entry;
 use crate::hooks::{Base, HookCx, SessionHooks};
 use crate::interrupt::Interrupter;
 use crate::limits::{
@@ -214,8 +214,8 @@ impl Engine {
     }
 
     /// What was said so far.
-    pub fn history(&self) -> &History {
-        &self.session.history
+    pub fn history(&self) -> &[Arc<Entry>] {
+        self.session.history.entries()
     }
 
     /// Which files count as read: may be given to another engine in its options.

@@ -4,40 +4,50 @@
 //! Start at [`Engine`]: [`Options`] say what it may do, [`Engine::submit`] gives a stream of [`Event`]s that ends
 //! in a result. Behind it, from the outside in:
 
-pub mod engine; // one conversation: input, turns, result
-pub mod options; // what it is told at its start
-pub mod prompt; // what is submitted
-pub mod queue; // what is submitted while it is busy
+mod engine; // one conversation: input, turns, result
+mod options; // what it is told at its start
+mod prompt; // what is submitted
+mod queue; // what is submitted while it is busy
 pub mod event; // what it tells
 pub mod command; // slash commands
 pub mod host; // what it asks of the program around it
-pub mod turn; // the loop, and the one place that decides
+mod turn; // the loop, and the one place that decides
 pub mod tools; // what the model may call
 pub mod permission; // what may run
-pub mod media; // pictures that fit
+mod media; // pictures that fit
 pub mod hooks; // other people's programs, called at named moments
 pub mod compact; // keeping what the model sees small enough
-pub mod context; // what the model is told besides the conversation
+mod context; // what the model is told besides the conversation
 pub mod history; // what was said: pure data
 pub mod transcript; // what was said, on disk
 pub mod settings; // what settings files say: pure data
-pub mod limits; // every number that bounds something
-pub mod status; // what it is doing right now
+mod limits; // every number that bounds something
+mod status; // what it is doing right now
 mod interrupt; // ending a submission from outside
 mod places; // where a path leads
 mod spill; // texts too long to be told
 mod account; // what it costs
 mod session; // history and transcript, always in step
 
+/// Programs that leave nothing behind, for front ends that start helpers of their own.
+pub mod process {
+    pub use crate::tools::process::{Ended, Launch, ProcessTree};
+}
+
+pub use context::SystemPrompt;
 pub use engine::{EndReason, Engine, StartError};
 pub use event::{Event, Outcome};
 pub use interrupt::Interrupter;
+pub use limits::{
+    AgentLimits, FALLBACK_MODELS_MAX, OUTPUT_TOKENS_UNKNOWN_MODEL, QUEUED_BYTES_MAX, QUEUED_PROMPTS_MAX,
+    ToolLimits, WINDOW_TOKENS_UNKNOWN_MODEL,
+};
 pub use options::{LateAnswer, Options, Resumed, Sessions};
 pub use prompt::{BlankPrompt, Prompt, PromptBlock};
 pub use queue::{Priority, Queue, QueueError};
 pub use session::fresh_id;
 pub use status::{Phase, Status, Wait};
-pub use turn::{Terminal, Transition};
+pub use turn::{Limits, Terminal, Transition};
 
 /// The version of the reference command line that Pelton stands in for: clients look at it to know what they may
 /// ask for.

@@ -5,35 +5,17 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use pelton::host::Host;
-use pelton::limits::ToolLimits;
-use pelton::permission::Readable;
 use pelton::tools::builtin;
-use pelton::tools::file_memory::FileMemory;
-use pelton::tools::{Output, Progress, ResultBlock, Tool, ToolCx};
-use pelton_model::RealWorld;
+use pelton::tools::{Output, ResultBlock, Tool, ToolCx};
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 const PRINTED_BYTES: usize = 200_000_000;
 const EXTRA_RSS_KB_MAX: u64 = 16 * 1024;
 
 fn session(dir: &Path) -> ToolCx {
-    ToolCx {
-        call_id: "toolu_large".into(),
-        cwd: dir.to_path_buf(),
-        roots: [dir.to_path_buf()].into(),
-        readable: Readable::everything(),
-        env: [(OsString::from("PATH"), OsString::from("/usr/local/bin:/usr/bin:/bin"))].into(),
-        files: Arc::new(FileMemory::new()),
-        spill_dir: dir.join("spill"),
-        limits: Arc::new(ToolLimits::default()),
-        world: Arc::new(RealWorld::new()),
-        cancel: CancellationToken::new(),
-        progress: Progress::ignored(),
-        host: Host::default(),
-        agents: None,
-    }
+    let mut cx = ToolCx::outside(dir);
+    cx.env = [(OsString::from("PATH"), OsString::from("/usr/local/bin:/usr/bin:/bin"))].into();
+    cx
 }
 
 async fn run(name: &str, input: Value, cx: &ToolCx) -> Output {

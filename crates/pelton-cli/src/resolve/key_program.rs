@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use pelton::tools::process::{Launch, ProcessTree};
+use pelton::process::{Launch, ProcessTree};
 use pelton_model::credentials::RunHelper;
 use tokio::io::{AsyncRead, AsyncReadExt};
 

@@ -3,7 +3,7 @@
 use pelton::Options;
 use pelton::permission::{Mode, Rule};
 use pelton::settings::Settings;
-use pelton::tools::{agent, builtin};
+use pelton::tools::{AGENT_TOOL, AGENT_TOOL_ALIAS, builtin};
 
 use super::env::Env;
 use crate::args::{ModeArg, RunArgs};
@@ -71,7 +71,7 @@ fn mode(args: &RunArgs, env: &Env, settings: &Settings) -> Result<Mode, Fail> {
 }
 
 pub(super) fn keep_tools(options: &mut Options, names: &[String]) -> Result<(), Fail> {
-    let today = |name: String| if name == agent::ALIAS { agent::NAME.to_owned() } else { name };
+    let today = |name: String| if name == AGENT_TOOL_ALIAS { AGENT_TOOL.to_owned() } else { name };
     let names: Vec<String> = names.iter().flat_map(|text| split(text)).map(today).collect();
     if names.iter().any(|name| name == "default") {
         return Ok(());

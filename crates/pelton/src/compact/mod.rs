@@ -1,7 +1,7 @@
 //! Keeping what the model sees small enough. The loop asks a [`Shaper`] before every call and again when the API
 //! refused a prompt; what it may do to a view is legal by construction.
 
-pub mod result_budget; // which results of a message are too much: pure
+pub(crate) mod result_budget; // which results of a message are too much: pure
 mod local; // the last step, which needs no model
 
 use futures::future::BoxFuture;

@@ -13,7 +13,7 @@ use crate::command::{Called, Command, CommandCx};
 use crate::context::{Surroundings, git_branch, reminder};
 use crate::event::{Event, Synthetic};
 use crate::history::Entry;
-use crate::hooks::{Fired, SessionHooks};
+use crate::hooks::{Arrived, Fired, SessionHooks};
 use crate::permission::Rule;
 use crate::prompt::{Prompt, PromptBlock};
 use crate::session::{content, fresh_id};
@@ -76,6 +76,7 @@ impl Engine {
         // A file or two of a few bytes: a thread for them would cost more, and a session played from a seed has none.
         let branch = git_branch(&self.options.cwd);
         self.begin_session(&hooks, told).await;
+        self.hear_background(&hooks, told);
         self.renew_prefix();
 
         self.board.enter(Phase::ProcessUserInput);
@@ -139,6 +140,16 @@ impl Engine {
         let Some(fired) = hooks.session_start(source, &self.options.model).await else { return };
         self.start_contexts = fired.verdict.contexts.clone();
         tell(fired, told);
+    }
+
+    /// What hooks said since the last submission that nobody waited for. Their words wait for the prompt, too.
+    fn hear_background(&mut self, hooks: &SessionHooks, told: &mut Vec<Event>) {
+        for Arrived { run, context, messages, wakes } in hooks.hooks.take_arrived() {
+            self.start_contexts.extend(context.into_iter().chain(wakes));
+            let said = messages.into_iter();
+            told.push(Event::Hook(Arc::new(run)));
+            told.extend(said.map(|content| Event::Informational { content, prevents_continuation: false }));
+        }
     }
 
     /// A command takes the prompt's place, or answers it. `None` if the model is to be asked.

@@ -98,7 +98,7 @@ pub struct NotAContentArray;
 impl Entry {
     /// Wraps a content array. Only its outline is checked (`[{…}]`): the makers of entries are serialisers, and
     /// readers of foreign files validate before they come here.
-    pub fn new(id: EntryId, at: Timestamp, kind: Kind, json: Bytes) -> Result<Self, NotAContentArray> {
+    pub(crate) fn new(id: EntryId, at: Timestamp, kind: Kind, json: Bytes) -> Result<Self, NotAContentArray> {
         if !(json.starts_with(b"[{") && json.ends_with(b"}]")) {
             return Err(NotAContentArray);
         }
@@ -112,7 +112,7 @@ impl Entry {
 
     /// Adds the structured twin of a tool's result.
     #[must_use]
-    pub fn with_detail(mut self, detail: Option<Bytes>) -> Self {
+    pub(crate) fn with_detail(mut self, detail: Option<Bytes>) -> Self {
         self.detail = detail;
         self
     }
@@ -123,18 +123,18 @@ impl Entry {
     }
 
     /// The blocks cut where a cache mark fits: just before the last block's closing brace.
-    pub fn blocks_around_mark(&self) -> (Bytes, Bytes) {
+    pub(crate) fn blocks_around_mark(&self) -> (Bytes, Bytes) {
         let brace = self.json.len() - 2;
         (self.json.slice(1..brace), self.json.slice(brace..brace + 1))
     }
 
     /// Whether the API takes a cache mark on the last block.
-    pub fn can_be_marked(&self) -> bool {
+    pub(crate) fn can_be_marked(&self) -> bool {
         !matches!(self.kind, Kind::Assistant { piece: Piece::Thinking | Piece::Other, .. })
     }
 
     /// How many content blocks it has. Only prompts can have more than one.
-    pub fn block_count(&self) -> usize {
+    pub(crate) fn block_count(&self) -> usize {
         match self.kind {
             Kind::Prompt { .. } => serde_json::from_slice::<Vec<serde::de::IgnoredAny>>(&self.json)
                 .map_or(1, |blocks| blocks.len()),

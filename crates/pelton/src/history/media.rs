@@ -45,7 +45,7 @@ pub(super) struct Medium {
 
 impl Medium {
     /// How to find it again, in an entry that can hold any.
-    pub fn place(&self, entry: &Entry) -> Option<MediaPlace> {
+    pub(crate) fn place(&self, entry: &Entry) -> Option<MediaPlace> {
         let of = match &entry.kind {
             Kind::ToolResult { call, .. } => call.to_string(),
             Kind::Prompt { .. } => entry.id.to_string(),

@@ -9,6 +9,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::media::MEDIA_LEFT_OUT;
+use super::repair::{INTERRUPTED_RESULT, LEFT_OUT, RESULT_FOLDED};
+use super::view::Pushed;
 use super::*;
 
 fn entry(kind: Kind, content: &Value) -> Arc<Entry> {

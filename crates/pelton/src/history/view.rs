@@ -66,7 +66,7 @@ pub enum Skipped {
 
 impl View {
     /// Adds an entry at the end, or says why it cannot be sent.
-    pub fn push(&mut self, entry: Arc<Entry>) -> Pushed {
+    pub(crate) fn push(&mut self, entry: Arc<Entry>) -> Pushed {
         match &entry.kind {
             Kind::Prompt { .. } => {
                 self.end_answer(&entry);
@@ -89,7 +89,7 @@ impl View {
     }
 
     /// The model counted everything sent and its own answer.
-    pub fn counted(&mut self, usage: &Usage) {
+    pub(crate) fn counted(&mut self, usage: &Usage) {
         let total = usage.prompt_tokens() + usage.output_tokens;
         // Servers that count nothing report zero; our own estimate is better than that.
         if total > 0 {
@@ -104,7 +104,7 @@ impl View {
     }
 
     /// The most tokens of it that no model has counted: no token is shorter than a byte.
-    pub fn uncounted_tokens_max(&self) -> u64 {
+    pub(crate) fn uncounted_tokens_max(&self) -> u64 {
         self.estimated.saturating_mul(BYTES_PER_TOKEN as u64)
     }
 
@@ -119,7 +119,7 @@ impl View {
     }
 
     /// Whether a call of this id is there, answered or not.
-    pub fn has_call(&self, id: &str) -> bool {
+    pub(crate) fn has_call(&self, id: &str) -> bool {
         self.known.contains(id)
     }
 
@@ -135,7 +135,7 @@ impl View {
 
     /// The inside of the request's `messages` array, as pieces of shared bytes, with cache marks on the newest
     /// block that takes one and on the one that carried the mark before. Remembers the mark for the next request.
-    pub fn request(&mut self) -> Vec<Bytes> {
+    pub(crate) fn request(&mut self) -> Vec<Bytes> {
         debug_assert!(self.open.is_empty(), "every call is answered before the model is asked");
         let newest = self.parts.iter().rposition(|part| part.entry.can_be_marked());
         let pieces = self.pieces(newest);
@@ -144,7 +144,7 @@ impl View {
     }
 
     /// The models whose thinking is there.
-    pub fn thinkers(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn thinkers(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(|part| match &part.entry.kind {
             Kind::Assistant { origin, piece: Piece::Thinking } => Some(origin.model.as_str()),
             _ => None,
@@ -153,7 +153,7 @@ impl View {
 
     /// Leaves all thinking out: another model refuses it, and so does the same one after anything before it changed.
     /// Tells how many blocks there were.
-    pub fn leave_out_thinking(&mut self) -> usize {
+    pub(crate) fn leave_out_thinking(&mut self) -> usize {
         self.leave_out_thinking_from(0)
     }
 
@@ -170,7 +170,7 @@ impl View {
 
     /// Whether calls are being answered that were made without thinking, or whose thinking was left out. Models that
     /// think up to a budget refuse to go on thinking then.
-    pub fn answers_calls_made_without_thinking(&self) -> bool {
+    pub(crate) fn answers_calls_made_without_thinking(&self) -> bool {
         let is_result = |part: &Part| matches!(part.entry.kind, Kind::ToolResult { .. });
         let mut begins_with = None;
         // Answers and their results, back to the newest words of the user alone.
@@ -251,7 +251,7 @@ impl View {
 
     /// The results that came since [`all_weighed`](Self::all_weighed), by the message they are in. Whoever asks wants to
     /// know how much there is before it is sent.
-    pub fn unweighed_results(&self) -> Vec<Vec<Arc<Entry>>> {
+    pub(crate) fn unweighed_results(&self) -> Vec<Vec<Arc<Entry>>> {
         let is_result = |part: &Part| matches!(part.entry.kind, Kind::ToolResult { .. }) && !part.stand_in;
         let from = self.weighed.min(self.parts.len());
         // One that came late belongs to those beside it.
@@ -264,12 +264,12 @@ impl View {
     }
 
     /// All sizes were looked at.
-    pub fn all_weighed(&mut self) {
+    pub(crate) fn all_weighed(&mut self) {
         self.weighed = self.parts.len();
     }
 
     /// Puts another result in the place of the one of the same call. The log keeps what was said.
-    pub fn replace_result(&mut self, with: Arc<Entry>) {
+    pub(crate) fn replace_result(&mut self, with: Arc<Entry>) {
         let Kind::ToolResult { call, .. } = &with.kind else { return };
         let same =
             |part: &Part| matches!(&part.entry.kind, Kind::ToolResult { call: other, .. } if other == call);
@@ -281,7 +281,7 @@ impl View {
     }
 
     /// Takes back the newest answer, as far as these entries are it.
-    pub fn withdraw(&mut self, ids: &[EntryId]) {
+    pub(crate) fn withdraw(&mut self, ids: &[EntryId]) {
         while self.parts.last().is_some_and(|part| part.entry.is_assistant() && ids.contains(&part.entry.id))
         {
             if let Some(Part { entry, .. }) = self.parts.pop()

@@ -208,18 +208,19 @@ impl HookConfig {
     }
 
     /// Every hook, in the order they were added.
-    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+    #[cfg(test)]
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.entries.iter().map(Arc::as_ref)
     }
 
     /// Whether anybody listens to an event at all.
-    pub fn listens(&self, event: HookEvent) -> bool {
+    pub(crate) fn listens(&self, event: HookEvent) -> bool {
         self.entries.iter().any(|entry| entry.event == event)
     }
 
     /// The hooks to call for one event, each command once however often it is configured. `condition` answers whether
     /// the call in question matches a permission rule.
-    pub fn matching(
+    pub(crate) fn matching(
         &self,
         event: HookEvent,
         subject: Option<&str>,

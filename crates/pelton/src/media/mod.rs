@@ -3,12 +3,10 @@
 //!
 //! The numbers are in [`limits`](crate::limits). What an image says about itself is read by [`look`]; [`fit`] is the way in.
 
-pub mod look; // format and size from the first bytes: pure
+pub(crate) mod look; // format and size from the first bytes: pure
 mod shrink; // opening, scaling and writing one: slow, and asks nobody
 mod door; // the way in: beside the runtime, a few at a time
 
-pub use door::{fit, fit_file};
-pub use look::{Format, Size};
-pub use shrink::{Picture, Unfit};
-
-pub(crate) use door::{Entering, enter};
+pub(crate) use door::{Entering, enter, fit_file};
+pub(crate) use look::Format;
+pub(crate) use shrink::Unfit;

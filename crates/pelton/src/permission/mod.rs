@@ -3,14 +3,17 @@
 //! open.
 
 mod rules; // rules, modes and the order they are asked in: pure
-pub mod shell; // which commands only look, and at what: pure
+pub(crate) mod shell; // which commands only look, and at what: pure
 mod gate; // resolves paths, then asks the rules
 mod update; // changes of what may run: pure
 mod standing; // what the session started with, and what was changed since
 mod ask; // questions to whoever sits in front
 
 pub use ask::{Answer, Asker, Question, Questions, suggestions};
-pub use gate::{Access, Gate, Readable};
-pub use rules::{Cause, HookSays, Mode, Rule, RuleError, RuleSet, Verdict};
+pub use gate::{Access, Readable};
+pub use rules::{Cause, Mode, Rule, RuleError, RuleSet};
 pub use standing::{Permissions, TooMany};
 pub use update::{BadUpdate, Behavior, Change, Destination, Update};
+
+pub(crate) use gate::Gate;
+pub(crate) use rules::{HookSays, Verdict};

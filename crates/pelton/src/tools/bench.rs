@@ -137,6 +137,11 @@ impl Ended {
         Self(Ending::Unusable, Output::unusable(why))
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "it is what errors are mapped with")]
+    fn unrecorded(error: TranscriptError) -> Self {
+        Self(Ending::Unrecorded, Output::error(format!("Not run: {error}")))
+    }
+
     fn interrupted() -> Self {
         Self(Ending::Interrupted, Output::error("The user interrupted before this call ran."))
     }
@@ -189,8 +194,7 @@ impl Bench {
         // The permission may have come with others: what may be read is asked again.
         let cx = self.cx(call);
         if tool.safety(&told.input) != Safety::Shared {
-            let unrecorded = |error| Ended(Ending::Unrecorded, Output::error(format!("Not run: {error}")));
-            self.announce().await.map_err(unrecorded)?;
+            self.announce().await.map_err(Ended::unrecorded)?;
         }
         Ok(self.run(tool.as_ref(), &told, &cx, hooks).await)
     }

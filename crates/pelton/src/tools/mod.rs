@@ -1,21 +1,21 @@
 //! The hands of the agent. A [`Tool`] is one capability; `builtin` holds the ones every session has.
 
-pub mod tool; // what a tool is
-pub mod schedule; // which calls may run together: pure
-pub mod executor; // runs the calls of one answer
-pub mod bench; // one call, from its input to its output
+mod tool; // what a tool is
+pub(crate) mod schedule; // which calls may run together: pure
+pub(crate) mod executor; // runs the calls of one answer
+pub(crate) mod bench; // one call, from its input to its output
 mod pictures; // images of answers, made to fit
 pub mod builtin; // Read, Write, Edit, Bash, Glob, Grep, and the one that starts agents
-pub mod predict; // which calls are likely to come next: pure
-pub mod ahead; // those calls, made while the model still answers
-pub mod repetition; // a model that goes round in circles: pure
+pub(crate) mod predict; // which calls are likely to come next: pure
+pub(crate) mod ahead; // those calls, made while the model still answers
+pub(crate) mod repetition; // a model that goes round in circles: pure
 mod in_order; // what calls change, in the order of asking
-pub mod server; // tools that somebody else serves
+pub(crate) mod server; // tools that somebody else serves
 pub(crate) mod offer; // what the model is offered of all these
-pub mod agent; // tasks for others
-pub mod structured; // an answer in the form of a schema
-pub mod file_memory; // which files the session has read
-pub mod process; // children that leave nothing behind
+pub(crate) mod agent; // tasks for others
+pub(crate) mod structured; // an answer in the form of a schema
+pub(crate) mod file_memory; // which files the session has read
+pub(crate) mod process; // children that leave nothing behind
 pub(crate) mod mentions; // @path: files and directories as the model would read them
 mod disk; // files found once, opened without waiting, replaced whole
 mod text; // bytes of a file as characters
@@ -23,5 +23,16 @@ mod patch; // what changed between two versions
 mod search; // walking a tree for Glob and Grep
 mod lenient; // numbers and flags the way models write them
 
+pub use agent::{
+    ALIAS as AGENT_TOOL_ALIAS, AgentDefinition, Isolation, MemoryScope, NAME as AGENT_TOOL, general_purpose,
+};
+pub use ahead::{Speculated, Speculation};
+pub use file_memory::FileMemory;
+pub use schedule::Siblings;
 pub use server::{ServerState, ToolServer};
-pub use tool::{Access, InvalidInput, Output, Progress, Report, ResultBlock, Safety, Spec, Tool, ToolCx};
+pub use tool::{
+    Access, InvalidInput, Output, Progress, Report, ResultBlock, Safety, Spec, Tool, ToolCx, parse_input,
+};
+
+#[cfg(test)]
+mod inside_tests;

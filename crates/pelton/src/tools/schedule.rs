@@ -127,6 +127,7 @@ impl Schedule {
     }
 
     /// Whether every call has ended.
+    #[cfg(test)]
     pub fn is_done(&self) -> bool {
         self.calls.iter().all(|(_, state)| state.is_over())
     }
@@ -137,16 +138,6 @@ impl Schedule {
             *safety != Safety::Shared && matches!(state, State::Running | State::Done)
         };
         self.calls.iter().any(touched)
-    }
-
-    /// How many calls there are.
-    pub fn len(&self) -> usize {
-        self.calls.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.calls.is_empty()
     }
 
     fn cancel_siblings(&mut self) {

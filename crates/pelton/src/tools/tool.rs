@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use pelton_model::World;
+use pelton_model::{RealWorld, World};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -143,6 +143,7 @@ impl Output {
 
 /// Everything a running call may know about the session. Tools see each other only through files.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct ToolCx {
     /// The id of the call.
     pub call_id: Arc<str>,
@@ -169,10 +170,31 @@ pub struct ToolCx {
     /// The program around the session.
     pub host: Host,
     /// Who runs sub-agents; nobody in a session without.
-    pub agents: Option<Arc<dyn Agents>>,
+    pub(crate) agents: Option<Arc<dyn Agents>>,
 }
 
 impl ToolCx {
+    /// A call outside any session, to try a tool with: it works in `cwd`, may read everything, has no environment, and
+    /// nobody interrupts it or listens to it.
+    pub fn outside(cwd: impl Into<PathBuf>) -> Self {
+        let cwd = cwd.into();
+        Self {
+            call_id: "toolu_outside".into(),
+            roots: [cwd.clone()].into(),
+            readable: Readable::everything(),
+            env: [].into(),
+            files: Arc::default(),
+            spill_dir: cwd.join(".pelton-spill"),
+            limits: Arc::new(ToolLimits::default()),
+            world: Arc::new(RealWorld::new()),
+            cancel: CancellationToken::new(),
+            progress: Progress::ignored(),
+            host: Host::default(),
+            agents: None,
+            cwd,
+        }
+    }
+
     /// Asks the user something; see [`Host::elicit`]. `schema` is that of the answer.
     pub async fn elicit(
         &self,

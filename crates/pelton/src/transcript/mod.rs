@@ -18,4 +18,6 @@ pub use disk::{Disk, DiskFile, RealDisk};
 pub use place::{find_session, newest_session, project_key, session_file};
 pub use queued::QueuedPrompt;
 pub use read::{Loaded, ReadError, read, read_from};
-pub use write::{Durability, Facts, Transcript, TranscriptError};
+pub use write::{Durability, TranscriptError};
+
+pub(crate) use write::{Facts, Transcript};

@@ -118,11 +118,6 @@ impl Transcript {
         Ok(Self { path: path.to_path_buf(), facts, durability, file, tail })
     }
 
-    /// The file.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Records an entry. `queued` are the prompts that waited and are part of it: consumed with the same write.
     pub fn entry(&self, entry: &Entry, queued: &[Uuid]) -> Result<(), TranscriptError> {
         let (kind, message) = match &entry.kind {

@@ -8,12 +8,8 @@ pub(crate) mod spending; // the same behind a lock, with prices and an account
 mod hands; // everything the loop may touch
 pub(crate) mod live; // the hands of a real session
 
-pub use decide::{
-    Blocked, Compaction, Failure, Gauges, Limits, Memory, Next, Reply, Rung, Seen, Terminal, Tools,
-    Transition, Verdict, Withheld, decide,
-};
-pub use hands::{Fit, Hands};
-pub use run::run;
+pub use decide::{Limits, Terminal, Transition};
+pub(crate) use run::run;
 
 #[cfg(test)]
 mod tests;

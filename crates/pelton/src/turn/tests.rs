@@ -7,7 +7,9 @@ use std::sync::LazyLock;
 use expect_test::{expect, expect_file};
 use proptest::prelude::*;
 
-use super::*;
+use super::decide::*;
+use super::hands::{Fit, Hands};
+use super::run;
 
 const TOO_LONG: Reply = Reply::Withheld(Withheld::PromptTooLong { can_shrink: true });
 const HOPELESS: Reply = Reply::Withheld(Withheld::PromptTooLong { can_shrink: false });

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use pelton::event::{AgentEnd, AgentEvent, AgentFacts, AgentNews};
 use pelton::history::Kind;
-use pelton::tools::agent::AgentDefinition;
+use pelton::tools::AgentDefinition;
 use pelton::{Event, Terminal};
 use pelton_testkit::{Part, Script, Step, When, gate, text, tool};
 use serde_json::{Value, json};

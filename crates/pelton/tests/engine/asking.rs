@@ -8,8 +8,8 @@ use pelton::hooks::{HookConfig, Source};
 use pelton::permission::{
     Answer, Asker, Behavior, Cause, Change, Destination, Mode, Question, Questions, Update,
 };
-use pelton::status::{Phase, Status, Wait};
 use pelton::{Engine, Event, Options, Terminal};
+use pelton::{Phase, Status, Wait};
 use pelton_testkit::{Script, Step, When, error, gate, text, tool};
 use serde_json::{Value, json};
 use tokio::sync::watch;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use pelton::permission::{Answer, Asker, Mode, Question, Questions};
-use pelton::tools::schedule::Siblings;
+use pelton::tools::Siblings;
 use pelton::{Event, Terminal};
 use pelton_testkit::{Part, Script, Step, gate, text, tool, tool_with_json};
 use serde_json::json;

@@ -67,7 +67,7 @@ async fn loop_E11_loop_E12_a_system_prompt_can_be_replaced_and_added_to() {
         run(&mut engine, "Hi.").await.assert_completed();
         stage.request(1)
     };
-    let base = pelton::context::SystemPrompt::BASE;
+    let base = pelton::SystemPrompt::BASE;
     let texts = |request: &Value| -> Vec<String> {
         request["system"]
             .as_array()

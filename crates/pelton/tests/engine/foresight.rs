@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use futures::future::BoxFuture;
-use pelton::limits::ToolLimits;
+use pelton::ToolLimits;
 use pelton::permission::Mode;
-use pelton::tools::ahead::Speculation;
+use pelton::tools::Speculation;
 use pelton::tools::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx, builtin};
 use pelton::{Engine, Event, Options};
 use pelton_testkit::{Part, Script, gate, text, tool};

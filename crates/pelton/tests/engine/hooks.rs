@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use pelton::Phase;
 use pelton::hooks::{HookOutcome, Source};
 use pelton::permission::Mode;
-use pelton::status::Phase;
 use pelton::{Engine, Event, Options, Terminal};
 use pelton_testkit::{Script, Step, text, tool};
 use serde_json::{Value, json};

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use futures::future::BoxFuture;
+use pelton::ToolLimits;
 use pelton::history::Kind;
-use pelton::limits::ToolLimits;
 use pelton::permission::Mode;
 use pelton::tools::{Access, InvalidInput, Output, ResultBlock, Safety, Spec, Tool, ToolCx};
 use pelton::{Engine, Options};

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use futures::future::BoxFuture;
+use pelton::StartError;
 use pelton::command::Expansion;
-use pelton::engine::StartError;
 use pelton::permission::{Answer, Asker, Mode, Question, Questions};
 use pelton::{Engine, Event, LateAnswer, Options, Prompt, PromptBlock, Wait};
 use pelton_testkit::{Script, text, thinking, tool};

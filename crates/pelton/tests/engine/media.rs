@@ -11,8 +11,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use image::{DynamicImage, ImageFormat, Rgb, RgbImage};
-use pelton::media::{Format, Size};
-use pelton::tools::tool::ResultBlock;
+use pelton::tools::ResultBlock;
 use pelton::tools::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx};
 use serde_json::{Value, json};
 
@@ -79,14 +78,16 @@ fn page(page: usize) -> Value {
 }
 
 /// The pictures in a request, oldest first: what they say they are, what they are, and how large.
-fn pictures(request: &Value) -> Vec<(String, Format, Size)> {
+fn pictures(request: &Value) -> Vec<(String, ImageFormat, (u32, u32))> {
     let results = blocks(request, "user").into_iter().filter_map(|block| block["content"].as_array());
     let images = results.flatten().filter(|block| block["type"] == "image");
     images.map(seen).collect()
 }
 
-fn seen(image: &Value) -> (String, Format, Size) {
+fn seen(image: &Value) -> (String, ImageFormat, (u32, u32)) {
     let bytes = BASE64.decode(image["source"]["data"].as_str().unwrap()).unwrap();
     let said = image["source"]["media_type"].as_str().unwrap().to_owned();
-    (said, Format::of(&bytes).unwrap(), Size::of(&bytes).unwrap())
+    let format = image::guess_format(&bytes).unwrap();
+    let picture = image::load_from_memory_with_format(&bytes, format).unwrap();
+    (said, format, (picture.width(), picture.height()))
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
-use pelton::tools::tool::parse_input;
+use pelton::tools::parse_input;
 use pelton::tools::{Access, InvalidInput, Output, Report, Safety, Spec, Tool, ToolCx};
 use serde::Deserialize;
 use serde_json::Value;

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use pelton::limits::{QUEUED_BYTES_MAX, QUEUED_PROMPTS_MAX};
 use pelton::{Engine, Event, Priority, Prompt, QueueError, Terminal, transcript};
+use pelton::{QUEUED_BYTES_MAX, QUEUED_PROMPTS_MAX};
 use pelton_testkit::{Script, gate, text, tool};
 use serde_json::{Value, json};
 use uuid::Uuid;

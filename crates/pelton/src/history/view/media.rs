@@ -19,7 +19,7 @@ pub struct MediaLeftOut {
 
 impl MediaLeftOut {
     /// Adds what was left out besides.
-    pub fn add(&mut self, mut more: Self) {
+    pub(crate) fn add(&mut self, mut more: Self) {
         self.places.append(&mut more.places);
         self.bytes += more.bytes;
     }
@@ -36,12 +36,12 @@ struct Sent<'a> {
 
 impl View {
     /// How many images and documents there are.
-    pub fn media_count(&self) -> usize {
+    pub(crate) fn media_count(&self) -> usize {
         self.parts.iter().map(|part| part.entry.media).sum()
     }
 
     /// Leaves out media, oldest first, until only so many are there.
-    pub fn leave_out_media_beyond(&mut self, count_kept: usize) -> MediaLeftOut {
+    pub(crate) fn leave_out_media_beyond(&mut self, count_kept: usize) -> MediaLeftOut {
         let mut over = self.media_count().saturating_sub(count_kept);
         self.leave_out_media(|_| {
             let goes = over > 0;
@@ -51,7 +51,7 @@ impl View {
     }
 
     /// Leaves out media, oldest first, until about so many bytes are freed.
-    pub fn leave_out_oldest_media(&mut self, bytes: usize) -> MediaLeftOut {
+    pub(crate) fn leave_out_oldest_media(&mut self, bytes: usize) -> MediaLeftOut {
         let mut freed = 0;
         self.leave_out_media(|sent| {
             let goes = freed < bytes;
@@ -62,7 +62,12 @@ impl View {
 
     /// Leaves out the medium that an error names: the message's place among those sent, the block's in it, and in a
     /// result, if it is said, the place there.
-    pub fn leave_out_media_at(&mut self, message: usize, block: usize, inner: Option<usize>) -> MediaLeftOut {
+    pub(crate) fn leave_out_media_at(
+        &mut self,
+        message: usize,
+        block: usize,
+        inner: Option<usize>,
+    ) -> MediaLeftOut {
         self.leave_out_media(|sent| {
             sent.message == message && sent.block == block && (inner.is_none() || sent.medium.inner == inner)
         })
@@ -70,7 +75,7 @@ impl View {
 
     /// Leaves out the images that are larger than any that enters through our own door, or unreadable. There are
     /// none unless the conversation was written by somebody else.
-    pub fn leave_out_unfit_media(&mut self) -> MediaLeftOut {
+    pub(crate) fn leave_out_unfit_media(&mut self) -> MediaLeftOut {
         self.leave_out_media(|sent| {
             let large = |bytes: usize| bytes > IMAGE_BYTES_MAX.div_ceil(3) * 4;
             match sent.medium.size {
@@ -81,13 +86,13 @@ impl View {
     }
 
     /// Leaves out again what was left out before.
-    pub fn leave_out_media_of(&mut self, places: &[MediaPlace]) -> MediaLeftOut {
+    pub(crate) fn leave_out_media_of(&mut self, places: &[MediaPlace]) -> MediaLeftOut {
         let places: HashSet<&MediaPlace> = places.iter().collect();
         self.leave_out_media(|sent| places.contains(sent.place))
     }
 
     /// How many bytes the media have.
-    pub fn media_bytes(&self) -> usize {
+    pub(crate) fn media_bytes(&self) -> usize {
         let with_media = self.parts.iter().filter(|part| part.entry.media > 0);
         with_media.flat_map(|part| find(&part.entry.json)).map(|medium| medium.bytes).sum()
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::Live;
 use crate::context::reminder;
 use crate::event::Event;
+use crate::hooks::Arrived;
 use crate::queue::Held;
 use crate::tools::bench::HookWords;
 use crate::tools::mentions::attachments;
@@ -17,6 +18,15 @@ impl Live<'_> {
     pub(super) async fn attach_changes(&mut self) -> Result<(), TranscriptError> {
         if let Some(news) = self.offer.news(Callable::FromTheNextPromptOn) {
             self.say_as_user(&reminder(&[news])).await?;
+        }
+        // What hooks said that nobody waited for.
+        let mut contexts = Vec::new();
+        for Arrived { run, context, messages, wakes } in self.bench.hooks.hooks.take_arrived() {
+            contexts.extend(context.into_iter().chain(wakes));
+            self.tell_hooks(HookWords { messages, runs: vec![run], ..HookWords::default() }).await;
+        }
+        if !contexts.is_empty() {
+            self.say_as_user(&reminder(&contexts)).await?;
         }
         while let Some(held) = self.queue.take_for_question() {
             if self.cancel.is_cancelled() {

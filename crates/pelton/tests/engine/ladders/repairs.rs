@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use pelton::Terminal;
-use pelton::tools::tool::ResultBlock;
+use pelton::tools::ResultBlock;
 use pelton::tools::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx};
 use pelton_testkit::{Script, Step, text, thinking, tool};
 use serde_json::{Value, json};

@@ -2,7 +2,6 @@
 
 use image::{DynamicImage, ImageFormat};
 use pelton::PromptBlock;
-use pelton::media::{Format, Size};
 use pelton::{Event, Prompt};
 use pelton_testkit::{Script, Step, text, tool};
 use serde_json::{Value, json};
@@ -25,9 +24,9 @@ async fn pit_L6_twenty_five_pictures_one_of_them_too_wide_are_all_small_enough()
     assert_eq!(told.assert_completed().text, "Nice.");
     let seen = pictures(&stage.request(2));
     assert_eq!(seen.len(), 25);
-    assert!(seen.iter().all(|(_, _, size)| size.edge() <= 2000), "{seen:?}");
-    assert_eq!(seen[7].2, Size { width: 2000, height: 298 });
-    assert_eq!(seen[8].2, Size { width: 68, height: 40 });
+    assert!(seen.iter().all(|(_, _, size)| size.0.max(size.1) <= 2000), "{seen:?}");
+    assert_eq!(seen[7].2, (2000, 298));
+    assert_eq!(seen[8].2, (68, 40));
     let results = results_in(&stage.request(2));
     assert!(results[7].2.contains("Scaled down from 2162×322 to 2000×298 pixels."), "{results:?}");
     assert_eq!(results[8].2, "");
@@ -53,12 +52,11 @@ async fn pit_L6_pictures_of_any_tool_are_brought_down_and_called_what_they_are()
     run(&mut engine, "Look.").await.assert_completed();
 
     let seen = pictures(&stage.request(2));
-    let size = |width: u32, height: u32| Size { width, height };
     assert_eq!(
         seen,
         [
-            ("image/jpeg".to_owned(), Format::Jpeg, size(2000, 1000)),
-            ("image/webp".to_owned(), Format::Webp, size(90, 60)),
+            ("image/jpeg".to_owned(), ImageFormat::Jpeg, (2000, 1000)),
+            ("image/webp".to_owned(), ImageFormat::WebP, (90, 60)),
         ]
     );
     let results = results_in(&stage.request(2));
@@ -137,7 +135,7 @@ async fn pit_L6_a_picture_that_is_refused_all_the_same_becomes_a_stub_and_the_tu
     assert_eq!(told.assert_completed().text, "Nice.");
     assert_eq!(told.transitions(), ["next_turn", "request_repair"]);
     assert!(!told.0.iter().any(|event| matches!(event, Event::Synthetic(_))), "no error is shown");
-    let widths = |n: usize| pictures(&stage.request(n)).iter().map(|seen| seen.2.width).collect::<Vec<_>>();
+    let widths = |n: usize| pictures(&stage.request(n)).iter().map(|seen| seen.2.0).collect::<Vec<_>>();
     assert_eq!((widths(2), widths(3)), (vec![30, 31, 32], vec![30, 32]));
     assert!(results_in(&stage.request(3))[1].2.contains("was left out here"));
     run(&mut engine, "Sure?").await.assert_completed();
@@ -163,7 +161,7 @@ async fn pit_L6_pictures_of_prompts_and_mentions_are_brought_down_too() {
     let all = blocks(&request, "user");
     let images: Vec<_> = all.iter().filter(|block| block["type"] == "image").collect();
     let sizes: Vec<_> = images.iter().map(|image| seen(image).2).collect();
-    assert_eq!(sizes, [Size { width: 2000, height: 50 }, Size { width: 20, height: 2000 }]);
+    assert_eq!(sizes, [(2000, 50), (20, 2000)]);
     assert_eq!(images[1]["source"]["media_type"], "image/png");
     let said = request.to_string();
     assert!(said.contains("Scaled down from 30×3000 to 20×2000 pixels"));

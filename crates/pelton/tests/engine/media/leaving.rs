@@ -40,7 +40,7 @@ fn file_of(told: &Told) -> PathBuf {
 
 /// The heights of the pictures in a request: those of an album tell them apart.
 fn heights(request: &Value) -> Vec<u32> {
-    pictures(request).iter().map(|seen| seen.2.height).collect()
+    pictures(request).iter().map(|seen| seen.2.1).collect()
 }
 
 fn with_album(stage: &Stage, pictures: impl IntoIterator<Item = Vec<u8>>) -> Engine {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use pelton::Limits;
 use pelton::history::{Kind, Piece};
-use pelton::turn::Limits;
 use pelton::{Event, Outcome, Terminal, Transition};
 use pelton_model::DeltaKind;
 use serde_json::Value;
