@@ -5,8 +5,15 @@ use crate::rust::{Scope, Source, test_files};
 use crate::{Finding, Tree};
 
 /// The crates held to this.
-const LIBRARIES: &[&str] =
-    &["pelton-wire", "pelton-shell", "pelton-model", "pelton", "pelton-serve", "pelton-testkit"];
+const LIBRARIES: &[&str] = &[
+    "pelton-wire",
+    "pelton-shell",
+    "pelton-model",
+    "pelton-sandbox",
+    "pelton",
+    "pelton-serve",
+    "pelton-testkit",
+];
 
 /// The one file that may ask the process: `RealWorld`, the default a user can replace.
 const REAL_WORLD: &str = "crates/pelton-model/src/world.rs";

@@ -32,6 +32,7 @@ const PURE: &[(&str, &str)] = &[
     ("pelton", "permission::rules"),
     ("pelton", "limits"),
     ("pelton", "media::look"),
+    ("pelton-sandbox", "protected"),
 ];
 
 /// Siblings of pure rooms that do the waiting.
