@@ -474,6 +474,7 @@ impl Engine {
         ToolCx {
             call_id: Arc::from(""),
             cwd: self.cwd(),
+            judged: None,
             roots: self.kin.permissions.roots().into(),
             readable: self.kin.permissions.gate().readable(&self.cwd()),
             env: options.env.clone().into(),

@@ -57,20 +57,31 @@ impl Gate {
 
     /// Whether the call may run. `cwd` is where its relative words start.
     pub fn judge(&self, tool: &str, access: &Access, cwd: &Path, hook: HookSays<'_>) -> Verdict {
+        self.judge_at(tool, access, &Found::of(access), cwd, hook)
+    }
+
+    /// The same about a call whose path was followed before: what is judged is what was found then, and no other file.
+    pub(crate) fn judge_at(
+        &self,
+        tool: &str,
+        access: &Access,
+        found: &Found,
+        cwd: &Path,
+        hook: HookSays<'_>,
+    ) -> Verdict {
         let here = self.here(cwd);
         let target = |target| self.rules.judge(self.mode, &Request { tool, target, here: &here, hook });
-        match access {
-            Access::Nothing => target(Target::Nothing),
-            Access::Agent(kind) => target(Target::Agent(kind)),
-            Access::Read(path) => match place(path) {
-                Ok(place) => target(Target::Read(&place)),
-                Err(error) => unfollowable(path, &error),
-            },
-            Access::Edit(path) => match place(path) {
-                Ok(place) => target(Target::Edit(&place)),
-                Err(error) => unfollowable(path, &error),
-            },
-            Access::Shell(command) => {
+        match (access, &found.0) {
+            (Access::Nothing, _) => target(Target::Nothing),
+            (Access::Agent(kind), _) => target(Target::Agent(kind)),
+            (Access::Read(_), Followed::Place(place)) => target(Target::Read(place)),
+            (Access::Edit(_), Followed::Place(place)) => target(Target::Edit(place)),
+            (Access::Read(path) | Access::Edit(path), Followed::Nowhere(error)) => unfollowable(path, error),
+            // Whoever gives a path without having followed it has nothing to be judged.
+            (Access::Read(path) | Access::Edit(path), Followed::NoPath) => {
+                unfollowable(path, "nobody looked")
+            }
+            (Access::Shell(command), _) => {
                 let (looks_only, names) = self.survey(command, cwd, &here);
                 target(Target::Shell { command, looks_only, names: &names })
             }
@@ -121,6 +132,39 @@ impl Gate {
     }
 }
 
+/// Where the path of a call leads, followed once for all who judge or open it.
+#[derive(Debug)]
+pub(crate) struct Found(Followed);
+
+#[derive(Debug)]
+enum Followed {
+    Place(Place),
+    /// It cannot be followed: why.
+    Nowhere(String),
+    /// The call names no path.
+    NoPath,
+}
+
+impl Found {
+    /// Follows the path of a call.
+    pub fn of(access: &Access) -> Self {
+        match access {
+            Access::Read(path) | Access::Edit(path) => {
+                Self(place(path).map_or_else(|error| Followed::Nowhere(error.to_string()), Followed::Place))
+            }
+            Access::Shell(_) | Access::Agent(_) | Access::Nothing => Self(Followed::NoPath),
+        }
+    }
+
+    /// The real path.
+    pub fn real(&self) -> Option<&Path> {
+        match &self.0 {
+            Followed::Place(place) => Some(&place.real),
+            Followed::Nowhere(_) | Followed::NoPath => None,
+        }
+    }
+}
+
 /// Which of the files that a search meets it may show: those that no rule denies or asks about.
 #[derive(Debug, Clone, Default)]
 pub struct Readable(Option<Arc<(Arc<RuleSet>, Here)>>);
@@ -145,7 +189,7 @@ fn place(path: &Path) -> io::Result<Place> {
 }
 
 /// Nobody can say what such a path means, so there is nothing to approve.
-fn unfollowable(path: &Path, error: &io::Error) -> Verdict {
+fn unfollowable(path: &Path, error: &str) -> Verdict {
     Verdict::Deny(format!("{} cannot be followed to a file: {error}.", path.display()))
 }
 

@@ -15,5 +15,5 @@ pub use rules::{Cause, Mode, Rule, RuleError, RuleSet};
 pub use standing::{Permissions, TooMany};
 pub use update::{BadUpdate, Behavior, Change, Destination, Update};
 
-pub(crate) use gate::Gate;
+pub(crate) use gate::{Found, Gate};
 pub(crate) use rules::{HookSays, Verdict};

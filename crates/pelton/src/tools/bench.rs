@@ -182,13 +182,13 @@ impl Bench {
             .ok_or_else(|| Ended::unusable(format!("Error: No such tool available: {}", call.tool)))?;
         let input =
             call.input.as_ref().map_err(|bad| Ended(Ending::Unusable, unreadable(&call.tool, bad)))?;
-        let cx = self.cx(call);
+        let mut cx = self.cx(call);
         let mut told =
             ToolCall { name: call.tool.to_string(), input: Value::clone(input), id: call.id.to_string() };
         access(tool.as_ref(), &told.input, &cx).map_err(Ended::unusable)?;
         let before = self.ask_hooks(&mut told, &cx, hooks).await?;
         // A hook may have changed the input: everything that depends on it is judged anew.
-        self.permit(tool.as_ref(), &mut told, &cx, before.says(), hooks, &mut place).await?;
+        cx.judged = self.permit(tool.as_ref(), &mut told, &cx, before.says(), hooks, &mut place).await?;
         // Behind this nothing changes what may run, so the next question can be asked.
         drop(place);
         // The permission may have come with others: what may be read is asked again.

@@ -1,14 +1,15 @@
 //! Files as the tools touch them: found once, opened without waiting, replaced whole or not at all.
 //!
-//! A path is resolved to a [`Place`]: an opened directory and a name in it that is not a link. Everything after that
-//! goes through the opened directory, so a link that appears later is refused instead of followed.
+//! A path is resolved once, when the call is judged. What it led to then is walked name by name without following a
+//! link, to a [`Place`]: an opened directory and a name in it. Everything after that goes through the opened directory,
+//! so a link that appears after the judgement, anywhere on the way, is refused instead of followed.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata};
 use std::io::{self, Write};
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use nix::errno::Errno;
@@ -19,7 +20,7 @@ use nix::unistd::{AccessFlags, UnlinkatFlags, faccessat, fsync, unlinkat};
 use tokio_util::sync::CancellationToken;
 
 use crate::limits::{NEIGHBOURS_READ_MAX, TEMPORARY_NAMES_TRIED_MAX};
-use crate::places::{Resolved, resolve};
+use crate::places::resolve;
 
 /// Why a file cannot be worked on. Reads on after the path: "`/a/b` is a directory".
 #[derive(Debug, thiserror::Error)]
@@ -48,10 +49,35 @@ impl From<Errno> for DiskError {
     fn from(errno: Errno) -> Self {
         match errno {
             Errno::ENOENT => Self::Missing,
-            // What was resolved to a plain name is a link now.
-            Errno::ELOOP => Self::Moved,
+            // What was resolved to a plain name, or to a directory, is something else now.
+            Errno::ELOOP | Errno::ENOTDIR => Self::Moved,
             errno => Self::Io(errno.into()),
         }
+    }
+}
+
+/// A file that a call names.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// The path, absolute.
+    pub path: PathBuf,
+    /// Where it led when the call was judged, if it was.
+    pub judged: Option<PathBuf>,
+}
+
+impl Target {
+    /// Where it leads: what was judged, or what is there now.
+    pub fn real(&self) -> io::Result<PathBuf> {
+        match &self.judged {
+            Some(judged) => Ok(judged.clone()),
+            None => Ok(resolve(&self.path)?.path),
+        }
+    }
+}
+
+impl From<&Path> for Target {
+    fn from(path: &Path) -> Self {
+        Self { path: path.to_path_buf(), judged: None }
     }
 }
 
@@ -70,48 +96,51 @@ pub struct Found {
     pub metadata: Metadata,
 }
 
+/// What becomes of directories that are missing on the way to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Missing {
+    /// The file cannot be there.
+    Refuse,
+    /// They are made.
+    Make,
+}
+
 impl Place {
-    /// Finds the place `path` means, links resolved. The directory must exist, the file need not.
-    pub fn find(path: &Path) -> Result<Self, DiskError> {
-        let resolved = resolve(path).map_err(missing)?;
-        if resolved.missing > 1 { Err(DiskError::Missing) } else { Self::enter(resolved) }
+    /// Finds the place that is meant. The directory must exist, the file need not.
+    pub fn find(target: &Target) -> Result<Self, DiskError> {
+        Self::enter(&target.real().map_err(missing)?, Missing::Refuse)
     }
 
     /// The same, making the directories that are missing.
-    pub fn find_or_make(path: &Path) -> Result<Self, DiskError> {
-        Self::enter(resolve(path).map_err(missing)?)
+    pub fn find_or_make(target: &Target) -> Result<Self, DiskError> {
+        Self::enter(&target.real().map_err(missing)?, Missing::Make)
     }
 
-    fn enter(resolved: Resolved) -> Result<Self, DiskError> {
-        let Resolved { path, missing: names_missing } = resolved;
-        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+    /// Goes to a real path: absolute, and without links when it was resolved. One that is there now is refused.
+    pub fn enter(real: &Path, dirs: Missing) -> Result<Self, DiskError> {
+        let (Some(parent), Some(name)) = (real.parent(), real.file_name()) else {
             return Err(DiskError::Directory);
         };
-        let dirs_missing = names_missing.saturating_sub(1);
-        let existing = parent.ancestors().nth(dirs_missing).unwrap_or(parent);
-        let dir = fs::OpenOptions::new()
-            .read(true)
-            .custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC)
-            .open(existing)
-            .map_err(missing)?;
-        // Where the system can tell, the directory that was opened is the one that was resolved.
-        if let Some(opened) = path_of(&dir)
-            && opened != existing
-        {
+        let mut dir = openat(nix::fcntl::AT_FDCWD, "/", WALKING, Mode::empty())?;
+        for below in parent.components().skip(1) {
+            let Component::Normal(below) = below else { return Err(DiskError::Moved) };
+            dir = match openat(&dir, below, WALKING, Mode::empty()) {
+                Err(Errno::ENOENT) if dirs == Missing::Make => {
+                    match mkdirat(&dir, below, Mode::S_IRWXU | Mode::S_IRWXG | Mode::S_IRWXO) {
+                        Ok(()) | Err(Errno::EEXIST) => {}
+                        Err(errno) => return Err(errno.into()),
+                    }
+                    openat(&dir, below, WALKING, Mode::empty())?
+                }
+                opened => opened?,
+            };
+        }
+        // Where the system can tell, the directory that was opened is the one that was judged: not one that was moved
+        // while it was entered.
+        if path_of(&dir).is_some_and(|opened| opened != parent) {
             return Err(DiskError::Moved);
         }
-        let mut dir = OwnedFd::from(dir);
-        for below in parent.strip_prefix(existing).unwrap_or(Path::new("")) {
-            match mkdirat(&dir, below, Mode::S_IRWXU | Mode::S_IRWXG | Mode::S_IRWXO) {
-                Ok(()) | Err(Errno::EEXIST) => {}
-                Err(errno) => return Err(errno.into()),
-            }
-            // Entered without following: a link that appeared in the meantime is refused.
-            let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-            dir = openat(&dir, below, flags, Mode::empty())?;
-        }
-        let name = name.to_os_string();
-        Ok(Self { dir, path, name })
+        Ok(Self { dir, path: real.to_path_buf(), name: name.to_os_string() })
     }
 
     /// The real path: absolute, without links.
@@ -168,10 +197,12 @@ impl Place {
         if cancel.is_cancelled() {
             return Err(DiskError::Interrupted);
         }
-        renameat(&self.dir, temporary.name.as_str(), &self.dir, self.name.as_os_str())?;
+        match found {
+            Some(_) => renameat(&self.dir, temporary.name.as_str(), &self.dir, self.name.as_os_str())?,
+            None => rename_new(&self.dir, temporary.name.as_str(), &self.name)?,
+        }
         temporary.there = false;
-        // The content is there already; a file system that cannot sync directories does not undo that.
-        let _ = fsync(&self.dir);
+        sync_dir(&self.dir);
         Ok(())
     }
 
@@ -242,14 +273,46 @@ fn missing(error: io::Error) -> DiskError {
     if error.kind() == io::ErrorKind::NotFound { DiskError::Missing } else { error.into() }
 }
 
+/// How directories are entered: without following links, and without the right to list them where that can be had.
 #[cfg(target_os = "linux")]
-fn path_of(dir: &File) -> Option<PathBuf> {
+const WALKING: OFlag =
+    OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
+#[cfg(not(target_os = "linux"))]
+const WALKING: OFlag =
+    OFlag::O_RDONLY.union(OFlag::O_DIRECTORY).union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
+
+/// Gives a file its name unless somebody else took that in the meantime.
+fn rename_new(dir: &OwnedFd, from: &str, to: &OsStr) -> Result<(), DiskError> {
+    #[cfg(target_os = "linux")]
+    {
+        use nix::fcntl::{RenameFlags, renameat2};
+        match renameat2(dir, from, dir, to, RenameFlags::RENAME_NOREPLACE) {
+            Err(Errno::EEXIST) => return Err(DiskError::Moved),
+            // Not every file system can do it.
+            Err(Errno::EINVAL | Errno::ENOSYS) => {}
+            done => return Ok(done?),
+        }
+    }
+    Ok(renameat(dir, from, dir, to)?)
+}
+
+/// Waits until the names in a directory are on the disk. The content is there already; a file system that cannot sync
+/// directories does not undo that.
+fn sync_dir(dir: &OwnedFd) {
+    let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    if let Ok(dir) = openat(dir, ".", flags, Mode::empty()) {
+        let _ = fsync(&dir);
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn path_of(dir: &OwnedFd) -> Option<PathBuf> {
     use std::os::fd::AsRawFd;
-    fs::read_link(format!("/proc/self/fd/{}", dir.as_fd().as_raw_fd())).ok()
+    fs::read_link(format!("/proc/self/fd/{}", dir.as_raw_fd())).ok()
 }
 
 #[cfg(not(target_os = "linux"))]
-fn path_of(_dir: &File) -> Option<PathBuf> {
+fn path_of(_dir: &OwnedFd) -> Option<PathBuf> {
     None
 }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::builtin;
 use super::tool::{ResultBlock, ToolCx};
 use crate::limits::{DIRECTORY_NAMES_LISTED_MAX, MENTIONS_MAX};
-use crate::permission::{Access, Gate, HookSays, Permissions, Verdict};
+use crate::permission::{Access, Found, Gate, HookSays, Permissions, Verdict};
 
 /// What a mention led to.
 pub(crate) struct Attached {
@@ -43,13 +43,15 @@ async fn attach(path: &Path, gate: &Gate, cx: &ToolCx) -> Option<Vec<ResultBlock
     let about = tokio::fs::metadata(path).await.ok()?;
     // The user asked for it, so nobody need be asked; what rules deny or want to be asked about stays out.
     let access = Access::Read(path.to_path_buf());
-    if gate.judge("Read", &access, &cx.cwd, HookSays::Vouches) != Verdict::Allow {
+    let found = Found::of(&access);
+    if gate.judge_at("Read", &access, &found, &cx.cwd, HookSays::Vouches) != Verdict::Allow {
         return None;
     }
     if about.is_dir() {
         return list(path, cx).await.map(|list| vec![ResultBlock::Text(list)]);
     }
-    let output = builtin::reader().run(json!({"file_path": path}), cx).await;
+    let cx = ToolCx { judged: found.real().map(Path::to_path_buf), ..cx.clone() };
+    let output = builtin::reader().run(json!({"file_path": path}), &cx).await;
     (!output.is_error).then_some(output.content)
 }
 

@@ -15,6 +15,7 @@ use ignore::{WalkBuilder, WalkState};
 use pelton_model::World;
 use tokio_util::sync::CancellationToken;
 
+use super::disk::Target;
 use crate::limits::SEARCH_THREADS_MAX;
 use crate::permission::Readable;
 use crate::places::resolve;
@@ -106,9 +107,13 @@ where
     unreadable.into_inner()
 }
 
-/// Where a search starts: links on the way there were asked for by name, so they are followed; no others are.
-pub(super) fn real_root(root: &Path) -> io::Result<(PathBuf, Metadata)> {
-    let root = resolve(root)?.path;
+/// Where a search starts: links on the way there were asked for by name, and followed when that was judged; no others
+/// are.
+pub(super) fn real_root(root: &Target) -> io::Result<(PathBuf, Metadata)> {
+    let root = root.real()?;
+    if resolve(&root)?.path != root {
+        return Err(io::Error::other("it changed since the search was allowed"));
+    }
     let metadata = std::fs::symlink_metadata(&root)?;
     Ok((root, metadata))
 }

@@ -14,6 +14,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::agent::Agents;
+use super::disk::Target;
 use super::file_memory::FileMemory;
 use crate::host::{Elicitation, Elicited, Host};
 use crate::limits::ToolLimits;
@@ -149,6 +150,9 @@ pub struct ToolCx {
     pub call_id: Arc<str>,
     /// Where relative paths start; absolute and existing when the session began.
     pub cwd: PathBuf,
+    /// Where the path of this call really leads, as it was judged: that is opened, and no link is followed on the way.
+    /// Absent for a call that names no path or that nobody judged.
+    pub(crate) judged: Option<PathBuf>,
     /// The directories the session works in, `cwd` of the start first.
     pub roots: Arc<[PathBuf]>,
     /// Which of the files that a search meets it may show.
@@ -180,6 +184,7 @@ impl ToolCx {
         let cwd = cwd.into();
         Self {
             call_id: "toolu_outside".into(),
+            judged: None,
             roots: [cwd.clone()].into(),
             readable: Readable::everything(),
             env: [].into(),
@@ -209,6 +214,11 @@ impl ToolCx {
             schema,
         };
         self.host.elicit(&question, &self.cancel).await
+    }
+
+    /// The file a call names, as it may be opened.
+    pub(crate) fn target(&self, path: &Path) -> Target {
+        Target { path: self.absolute(path), judged: self.judged.clone() }
     }
 
     /// Makes a path absolute against the session's directory, without touching the disk.

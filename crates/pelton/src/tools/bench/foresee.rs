@@ -1,10 +1,12 @@
 //! Z2: which of the likely calls may be made ahead, and what becomes of them.
 
+use std::path::Path;
+
 use serde_json::Value;
 
 use super::Bench;
 use crate::hooks::HookEvent;
-use crate::permission::{HookSays, Verdict};
+use crate::permission::{Found, HookSays, Verdict};
 use crate::tools::ahead::{Run, Wanted};
 use crate::tools::predict::Predicted;
 use crate::tools::tool::{Access, Output, Progress, Safety, Tool, ToolCx};
@@ -41,9 +43,11 @@ impl Bench {
         let access = tool.access(&call.input, &cx).ok()?;
         let Access::Read(path) = &access else { return None };
         let path = path.clone();
+        let found = Found::of(&access);
         let allowed = tool.safety(&call.input) == Safety::Shared
-            && self.permissions.gate().judge(call.tool, &access, &cx.cwd, HookSays::Nothing)
+            && self.permissions.gate().judge_at(call.tool, &access, &found, &cx.cwd, HookSays::Nothing)
                 == Verdict::Allow;
+        cx.judged = found.real().map(Path::to_path_buf);
         // What was read before is rarely read again.
         let is_news = !cx.files.remembers(&path);
         (allowed && is_news).then(|| Wanted { tool: tool.clone(), input: call.input.clone(), key, path, cx })

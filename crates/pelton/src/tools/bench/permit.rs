@@ -1,5 +1,6 @@
 //! Whether a call may run: rules first, then whoever can be asked about it.
 
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
 use serde_json::Value;
@@ -7,7 +8,7 @@ use serde_json::Value;
 use super::{Bench, Ended, Ending, HookWords, access, mark_of};
 use crate::hooks::{Fired, PermissionDecision, ToolCall};
 use crate::limits::REPETITION_STUCK_AT;
-use crate::permission::{Answer, Cause, HookSays, Mode, Question, Update, Verdict, suggestions};
+use crate::permission::{Answer, Cause, Found, HookSays, Mode, Question, Update, Verdict, suggestions};
 use crate::status::Wait;
 use crate::tools::in_order::Place;
 use crate::tools::repetition::Mark;
@@ -28,7 +29,8 @@ enum Decided {
 }
 
 impl Bench {
-    /// Ends the call if it may not run. It may have another input afterwards.
+    /// Ends the call if it may not run. It may have another input afterwards. Returns where its path led, if it has one:
+    /// that is what was judged, whatever is there later.
     pub(super) async fn permit(
         &self,
         tool: &dyn Tool,
@@ -37,10 +39,11 @@ impl Bench {
         hook: HookSays<'_>,
         hooks: &mut HookWords,
         place: &mut Place,
-    ) -> Result<(), Ended> {
+    ) -> Result<Option<PathBuf>, Ended> {
         let touches = access(tool, &call.input, cx).map_err(Ended::unusable)?;
+        let found = Found::of(&touches);
         let mark = mark_of(&call.name, &call.input);
-        let judge = || match self.permissions.gate().judge(&call.name, &touches, &cx.cwd, hook) {
+        let judge = || match self.permissions.gate().judge_at(&call.name, &touches, &found, &cx.cwd, hook) {
             Verdict::Allow if self.asks_about_repetition(mark) => {
                 let why = format!(
                     "{} was called {REPETITION_STUCK_AT} times in the same way and brought the same. Go on?",
@@ -51,7 +54,7 @@ impl Bench {
             verdict => verdict,
         };
         let (why, cause) = match judge() {
-            Verdict::Allow => return Ok(()),
+            Verdict::Allow => return Ok(found.real().map(Path::to_path_buf)),
             Verdict::Deny(why) => return Err(self.refuse(call, why, cx, hooks).await),
             Verdict::Ask { why, cause } => (why, cause),
         };
@@ -82,8 +85,11 @@ impl Bench {
                 // The user has spoken about this input, but neither they nor a program in their place are above the
                 // rules.
                 let touches = access(tool, &call.input, cx).map_err(Ended::unusable)?;
-                match self.permissions.gate().judge(&call.name, &touches, &cx.cwd, HookSays::Nothing) {
-                    Verdict::Allow | Verdict::Ask { .. } => Ok(()),
+                // What they were asked about is what is opened, unless they named something else.
+                let found = if touches == question.access { found } else { Found::of(&touches) };
+                let gate = self.permissions.gate();
+                match gate.judge_at(&call.name, &touches, &found, &cx.cwd, HookSays::Nothing) {
+                    Verdict::Allow | Verdict::Ask { .. } => Ok(found.real().map(Path::to_path_buf)),
                     Verdict::Deny(why) => Err(self.refuse(call, why, cx, hooks).await),
                 }
             }

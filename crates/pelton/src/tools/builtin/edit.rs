@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use self::matches::{Miss, Replacement, Searched};
 use super::changing;
 use crate::limits::{EDIT_SHOWN_LINE_CHARS_MAX, EDIT_SHOWN_LINES_MAX, ORIGINAL_BYTES_MAX, ToolLimits};
-use crate::tools::disk::{DiskError, Found, Place};
+use crate::tools::disk::{DiskError, Found, Place, Target};
 use crate::tools::file_memory::{FileMemory, Fingerprint, Known, LineChange};
 use crate::tools::lenient;
 use crate::tools::patch::{CONTEXT_LINES, Hunk, Stretch};
@@ -65,10 +65,10 @@ impl Tool for EditTool {
                 Ok(input) => input,
                 Err(InvalidInput(why)) => return Output::unusable(why),
             };
-            let path = cx.absolute(&input.file_path);
+            let target = cx.target(&input.file_path);
             let (files, limits) = (cx.files.clone(), cx.limits.clone());
             let work = move |cancel: &CancellationToken| {
-                edit(&path, &input, &files, &limits, cancel).unwrap_or_else(Output::error)
+                edit(&target, &input, &files, &limits, cancel).unwrap_or_else(Output::error)
             };
             changing(cx.cancel.child_token(), work).await
         })
@@ -90,12 +90,13 @@ fn parse(input: &Value) -> Result<Input, InvalidInput> {
 
 /// Both sides are answers; the error side says why the file is as it was.
 fn edit(
-    path: &Path,
+    target: &Target,
     input: &Input,
     files: &FileMemory,
     limits: &ToolLimits,
     cancel: &CancellationToken,
 ) -> Result<Output, String> {
+    let path = target.path.as_path();
     let shown = path.display();
     let refused = |error: DiskError| match error {
         DiskError::Missing => {
@@ -104,9 +105,9 @@ fn edit(
         error => format!("{shown} {error}."),
     };
     if input.old_string.is_empty() {
-        return fill(path, input, files, cancel).map_err(refused)?;
+        return fill(target, input, files, cancel).map_err(refused)?;
     }
-    let place = Place::find(path).map_err(refused)?;
+    let place = Place::find(target).map_err(refused)?;
     let (mut file, found) = place.open().map_err(refused)?;
     if found.metadata.size() > limits.edit_bytes_max {
         return Err(format!("{shown} is larger than {} bytes: too large to edit.", limits.edit_bytes_max));
@@ -194,12 +195,13 @@ fn edit(
 
 /// An Edit that puts text where there is none: a new file, or an empty one.
 fn fill(
-    path: &Path,
+    target: &Target,
     input: &Input,
     files: &FileMemory,
     cancel: &CancellationToken,
 ) -> Result<Result<Output, String>, DiskError> {
-    let place = Place::find_or_make(path)?;
+    let path = target.path.as_path();
+    let place = Place::find_or_make(target)?;
     let found: Option<Found> = match place.open() {
         Ok((_, found)) if found.metadata.size() == 0 => Some(found),
         Ok(_) => {
@@ -272,10 +274,17 @@ fn explain(miss: &Miss, input: &Input, original: &[u8], encoding: Encoding) -> S
             )
         }
         Miss::TooMany { max } => format!("`old_string` is in it more than {max} times."),
-        Miss::Unrepresentable { field } => format!(
-            "it is not UTF-8, and `{field}` has characters beyond ASCII whose bytes in this file nobody can know. Use \
-             ASCII text, or convert the file in Bash (`iconv`)."
-        ),
+        Miss::Unrepresentable { field } => match encoding {
+            Encoding::Older(older) => format!(
+                "its encoding is {}, which has no bytes for some characters of `{field}`. Use others, or convert the file \
+                 in Bash (`iconv`).",
+                older.name()
+            ),
+            _ => format!(
+                "it is not UTF-8, and `{field}` has characters beyond ASCII whose bytes in this file nobody can know. Use \
+                 ASCII text, or convert the file in Bash (`iconv`)."
+            ),
+        },
         Miss::HalfCharacter { line } => format!(
             "it is not UTF-8, and in line {line} the match may begin inside a character. Begin `old_string` further \
              on."

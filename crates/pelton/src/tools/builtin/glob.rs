@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::looking;
 use crate::limits::ToolLimits;
+use crate::tools::disk::Target;
 use crate::tools::search::{Deadline, Kept, NewestFirst, Sieve, Tree, changed_at, real_root, visit};
 use crate::tools::tool::{Access, InvalidInput, Output, Readable, Safety, Spec, Tool, ToolCx, parse_input};
 
@@ -65,7 +66,8 @@ impl Tool for GlobTool {
                 Err(InvalidInput(why)) => return Output::unusable(why),
             };
             let (limits, world, readable) = (cx.limits.clone(), cx.world.clone(), cx.readable.clone());
-            looking(cx, move |cancel| glob(&search, readable, &limits, world, cancel)).await
+            let judged = cx.judged.clone();
+            looking(cx, move |cancel| glob(&search, judged, readable, &limits, world, cancel)).await
         })
     }
 }
@@ -103,6 +105,7 @@ fn parse(input: &Value, cx: &ToolCx) -> Result<Search, InvalidInput> {
 
 fn glob(
     search: &Search,
+    judged: Option<PathBuf>,
     readable: Readable,
     limits: &ToolLimits,
     world: Arc<dyn World>,
@@ -110,7 +113,7 @@ fn glob(
 ) -> Output {
     let Search { root: asked, matcher } = search;
     let shown = asked.display();
-    let root = &match real_root(asked) {
+    let root = &match real_root(&Target { path: asked.clone(), judged }) {
         Ok((root, metadata)) if metadata.is_dir() => root,
         Ok(_) => {
             return Output::error(format!("{shown} is not a directory. To search in one file use Grep."));

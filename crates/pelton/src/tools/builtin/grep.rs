@@ -147,7 +147,7 @@ fn understand(input: &Input, cx: &ToolCx) -> Result<Search, String> {
     let asked = root(input, cx);
     let shown = asked.display();
     let (root, metadata) =
-        real_root(&asked).map_err(|error| format!("{shown} cannot be searched: {error}."))?;
+        real_root(&cx.target(&asked)).map_err(|error| format!("{shown} cannot be searched: {error}."))?;
     if !metadata.is_dir() && !metadata.is_file() {
         return Err(format!("{shown} is neither a file nor a directory."));
     }

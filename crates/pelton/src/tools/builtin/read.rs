@@ -17,10 +17,10 @@ use self::pager::{Page, Pager, Wanted};
 use super::looking_for;
 use crate::limits::{READ_SCAN_BYTES_MAX, ToolLimits};
 use crate::media::Format;
-use crate::tools::disk::{DiskError, Place, neighbours};
+use crate::tools::disk::{DiskError, Place, Target, neighbours};
 use crate::tools::file_memory::{FileMemory, Fingerprint, Fingerprinter, Reading};
 use crate::tools::lenient;
-use crate::tools::text::{Decoder, Encoding, SNIFFED_BYTES};
+use crate::tools::text::{Decoder, Encoding, SHOWN_BY_BYTES};
 use crate::tools::tool::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx, parse_input};
 
 /// The tool.
@@ -80,12 +80,10 @@ impl Tool for ReadTool {
                 Ok(input) => input,
                 Err(InvalidInput(why)) => return Output::unusable(why),
             };
-            let path = cx.absolute(&input.file_path);
+            let target = cx.target(&input.file_path);
+            let path = target.path.clone();
             let (files, limits) = (cx.files.clone(), cx.limits.clone());
-            let reading = {
-                let path = path.clone();
-                move |cancel: &CancellationToken| read(&path, &input, &files, &limits, cancel)
-            };
+            let reading = move |cancel: &CancellationToken| read(&target, &input, &files, &limits, cancel);
             match looking_for(cx, reading).await {
                 Ok(Ok(Content::Text(output))) | Err(output) => output,
                 Ok(Ok(Content::Image(bytes))) => picture::show(&path, bytes, &cx.cancel).await,
@@ -116,15 +114,16 @@ enum Content {
 
 /// The error side says why nothing is shown.
 fn read(
-    path: &Path,
+    target: &Target,
     input: &Input,
     files: &FileMemory,
     limits: &ToolLimits,
     cancel: &CancellationToken,
 ) -> Result<Content, String> {
+    let path = target.path.as_path();
     let shown = path.display();
     let refused = |error: DiskError| refusal(path, &error);
-    let place = Place::find(path).map_err(refused)?;
+    let place = Place::find(target).map_err(refused)?;
     let (mut file, found) = place.open().map_err(refused)?;
     // Models count from zero now and then; the first line is meant.
     let start = input.offset.unwrap_or(1).max(1);
@@ -205,7 +204,7 @@ fn read(
     if page.lossy {
         note("[Not valid UTF-8: bytes that are no characters are shown as \u{FFFD}. Edit keeps them as they are.]".to_owned());
     }
-    if encoding.unit_bytes() > 1 {
+    if !matches!(encoding, Encoding::Utf8 | Encoding::AsciiAndUnknown) {
         note(format!("[Encoding: {}; Edit keeps it.]", encoding.name()));
     }
     let detail = json!({
@@ -235,15 +234,10 @@ enum Scan {
 
 /// Goes through the file once, in pieces: for the page, the number of lines and the fingerprint.
 fn scan(file: &mut File, wanted: Wanted, cancel: &CancellationToken) -> Result<Scan, DiskError> {
-    let mut piece = vec![0; PIECE_BYTES];
-    // The first piece decides what kind of file this is, so it is filled before it is looked at.
-    let mut filled = 0;
-    while filled < SNIFFED_BYTES {
-        match file.read(&mut piece[filled..])? {
-            0 => break,
-            read => filled += read,
-        }
-    }
+    // The beginning decides what kind of file this is, so it is there before it is looked at.
+    let mut piece = Vec::new();
+    (&mut *file).take(SHOWN_BY_BYTES as u64).read_to_end(&mut piece)?;
+    let mut filled = piece.len();
     // By content: a name says what somebody meant it to be.
     if Format::of(&piece[..filled]).is_some() {
         return Ok(Scan::Image);
@@ -251,7 +245,7 @@ fn scan(file: &mut File, wanted: Wanted, cancel: &CancellationToken) -> Result<S
     if piece[..filled].starts_with(b"%PDF-") {
         return Ok(Scan::Pdf);
     }
-    let Some(encoding) = Encoding::sniff(&piece[..filled]) else { return Ok(Scan::Binary) };
+    let Some(encoding) = Encoding::of_head(&piece[..filled]) else { return Ok(Scan::Binary) };
 
     let mut pager = Pager::new(wanted);
     let mut fingerprinter = Fingerprinter::default();
@@ -273,6 +267,7 @@ fn scan(file: &mut File, wanted: Wanted, cancel: &CancellationToken) -> Result<S
             let page = Page { counted: false, ..pager.finish() };
             return Ok(Scan::Text { page, content: None, encoding });
         }
+        piece.resize(PIECE_BYTES, 0);
         filled = file.read(&mut piece)?;
     }
     decoded.clear();

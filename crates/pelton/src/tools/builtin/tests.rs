@@ -35,6 +35,7 @@ impl Bench {
         let cx = ToolCx {
             call_id: "toolu_1".into(),
             cwd: work.clone(),
+            judged: None,
             roots: [work.clone()].into(),
             readable: Readable::everything(),
             env: [variable("PATH", "/usr/local/bin:/usr/bin:/bin"), variable("HOME", work.to_str().unwrap())]

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::changing;
 use crate::limits::{ORIGINAL_BYTES_MAX, ToolLimits};
-use crate::tools::disk::{DiskError, Place};
+use crate::tools::disk::{DiskError, Place, Target};
 use crate::tools::file_memory::{FileMemory, Fingerprint, Known};
 use crate::tools::patch::Stretch;
 use crate::tools::text::Encoding;
@@ -57,10 +57,10 @@ impl Tool for WriteTool {
                 Ok(input) => input,
                 Err(InvalidInput(why)) => return Output::unusable(why),
             };
-            let path = cx.absolute(&input.file_path);
+            let target = cx.target(&input.file_path);
             let (files, limits) = (cx.files.clone(), cx.limits.clone());
             let work = move |cancel: &CancellationToken| {
-                write(&path, &input.content, &files, &limits, cancel).unwrap_or_else(Output::error)
+                write(&target, &input.content, &files, &limits, cancel).unwrap_or_else(Output::error)
             };
             changing(cx.cancel.child_token(), work).await
         })
@@ -77,15 +77,16 @@ fn parse(input: &Value) -> Result<Input, InvalidInput> {
 
 /// Both sides are answers; the error side says why nothing was written.
 fn write(
-    path: &Path,
+    target: &Target,
     content: &str,
     files: &FileMemory,
     limits: &ToolLimits,
     cancel: &CancellationToken,
 ) -> Result<Output, String> {
+    let path = target.path.as_path();
     let shown = path.display();
     let refused = |error: DiskError| format!("{shown} {error}.");
-    let place = Place::find_or_make(path).map_err(refused)?;
+    let place = Place::find_or_make(target).map_err(refused)?;
     let (mut file, found) = match place.open() {
         Ok(opened) => opened,
         Err(DiskError::Missing) => {
@@ -130,15 +131,33 @@ fn write(
     if !place.is_writable() {
         return Err(format!("{shown} is read-only. Nothing was written."));
     }
-    place.replace(content.as_bytes(), Some(&found), cancel).map_err(refused)?;
-    remember(files, &place, content);
+    let encoding = Encoding::of(&original).unwrap_or(Encoding::AsciiAndUnknown);
+    let mark = &original[..encoding.mark_bytes(&original)];
+    let unmarked = content.strip_prefix('\u{FEFF}').unwrap_or(content);
+    let bytes = match encoding.encode(unmarked) {
+        Ok(bytes) => [mark, &bytes].concat(),
+        // There is nothing left of what nobody could read.
+        Err(_) if encoding == Encoding::AsciiAndUnknown => content.as_bytes().to_vec(),
+        Err(_) => {
+            return Err(format!(
+                "{shown} is in {}, which has no bytes for some of the new characters. Use others, or convert it first in \
+                 Bash (`iconv`). Nothing was written.",
+                encoding.name()
+            ));
+        }
+    };
+    place.replace(&bytes, Some(&found), cancel).map_err(refused)?;
+    files.note_written(place.path(), Fingerprint::of(&bytes), content.lines().count() as u64);
 
     let mut text = format!("Replaced the content of {shown}.");
-    let encoding = Encoding::of(&original).unwrap_or(Encoding::AsciiAndUnknown);
-    if encoding != Encoding::Utf8 {
-        text.push_str(&format!(" Its encoding was {}; it is UTF-8 now.", encoding.name()));
-    } else if original.windows(2).any(|pair| pair == b"\r\n") && !content.contains("\r\n") {
-        text.push_str(" Its lines ended in CRLF; they end in LF now.");
+    match encoding {
+        Encoding::Utf8 if original.windows(2).any(|pair| pair == b"\r\n") && !content.contains("\r\n") => {
+            text.push_str(" Its lines ended in CRLF; they end in LF now.");
+        }
+        Encoding::Utf8 if !mark.is_empty() => text.push_str(" It kept its byte order mark."),
+        Encoding::Utf8 => {}
+        Encoding::AsciiAndUnknown => text.push_str(" It was not UTF-8; it is now."),
+        kept => text.push_str(&format!(" It stays in {}.", kept.name())),
     }
     if found.metadata.nlink() > 1 {
         text.push_str(" It had other hard links: those keep the old content.");

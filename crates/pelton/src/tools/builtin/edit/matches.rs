@@ -201,11 +201,19 @@ impl<'a> Folded<'a> {
     fn next(&self, finder: &Finder<'_>, mut from: usize) -> Option<usize> {
         loop {
             let at = from + finder.find(self.bytes.get(from..)?)?;
-            if at.is_multiple_of(self.encoding.unit_bytes()) {
+            if at.is_multiple_of(self.encoding.unit_bytes()) && self.starts_character(at) {
                 return Some(at);
             }
             from = at + 1;
         }
+    }
+
+    /// Whether a character starts here, where the encoding can tell. A line end is never a part of one, so the line is
+    /// enough to look at.
+    fn starts_character(&self, at: usize) -> bool {
+        let Encoding::Older(older) = self.encoding else { return true };
+        let line_start = memchr::memrchr(b'\n', &self.bytes[..at]).map_or(0, |feed| feed + 1);
+        older.ends_whole(&self.bytes[line_start..at])
     }
 
     /// In some older encodings the second byte of a character looks like ASCII. A match that starts with such a byte

@@ -150,20 +150,36 @@ async fn pit_T3_only_the_edited_bytes_differ_and_a_miss_shows_the_nearest_lines(
 #[tokio::test]
 async fn pit_T4_bytes_outside_the_edit_stay_and_what_cannot_be_written_is_refused() {
     let sjis_hyou = b"\x95\x5C"; // 表: its second byte is a backslash.
-    let unknown: [(&str, Vec<u8>); 4] = [
-        ("cp1252", b"caf\xE9 \x93quoted\x94 \x80 5\nname = old\nna\xEFve\n".to_vec()),
-        ("Latin-1", b"caf\xE9\nname = old\n\xFC\xF6\xE4".to_vec()),
-        ("SJIS", [sjis_hyou, &b" \x83\x65\x83\x58\x83\x67\nname = old\n"[..], sjis_hyou].concat()),
-        ("invalid UTF-8", b"ok\nname = old\n\xFF\xC3(\xF0\x9F\n".to_vec()),
+    let sjis = |text| encoding_rs::SHIFT_JIS.encode(text).0.into_owned();
+    // What the file is in, what it holds, and "grün" in its bytes if it has any for that.
+    let older = [
+        ("cp1252", b"caf\xE9 \x93quoted\x94 \x80 5\nname = old\nna\xEFve\n".to_vec(), Some(&b"gr\xFCn"[..])),
+        ("Latin-1", b"caf\xE9\nname = old\n\xFC\xF6\xE4".to_vec(), Some(b"gr\xFCn")),
+        ("SJIS", sjis("表示テスト\nname = old\n日本語の表\r\n"), None),
+        (
+            "SJIS, short",
+            [sjis_hyou, &b" \x83\x65\x83\x58\x83\x67\nname = old\n"[..], sjis_hyou].concat(),
+            None,
+        ),
+        ("invalid UTF-8", b"ok\nname = old\n\xFF\xC3(\xF0\x9F\n".to_vec(), None),
     ];
-    for (name, content) in unknown {
-        let after = edited(&content, "name = old", "name = new").await.unwrap();
+    for (name, content, green) in older {
         let at = content.windows(3).position(|bytes| bytes == b"old").unwrap();
-        let expected = [&content[..at], b"new", &content[at + 3..]].concat();
-        assert_eq!(after, expected, "{name}");
-        let refused = edited(&content, "name = old", "name = grün").await.unwrap_err();
-        assert!(refused.contains("new_string") && refused.contains("not UTF-8"), "{name}: {refused}");
+        let with = |new: &[u8]| [&content[..at], new, &content[at + 3..]].concat();
+        let after = edited(&content, "name = old", "name = new").await.unwrap();
+        assert_eq!(after, with(b"new"), "{name}");
+        let refused = edited(&content, "name = old", "name = 😀").await.unwrap_err();
+        assert!(refused.contains("new_string"), "{name}: {refused}");
+        match (edited(&content, "name = old", "name = grün").await, green) {
+            (Ok(after), Some(green)) => assert_eq!(after, with(green), "{name}"),
+            (Err(refused), None) => assert!(refused.contains("new_string"), "{name}: {refused}"),
+            (other, _) => panic!("{name}: {other:?}"),
+        }
     }
+    // What is shown can be said, and a byte inside a character is no match.
+    let content = sjis("表示テスト\n表\\ 日本語のテキスト\n");
+    assert_eq!(edited(&content, "表\\", "表/").await.unwrap(), sjis("表示テスト\n表/ 日本語のテキスト\n"));
+    assert_eq!(edited(&content, "\\", "図").await.unwrap(), sjis("表示テスト\n表図 日本語のテキスト\n"));
     let refused = edited(&[&b"a "[..], sjis_hyou, b"\n"].concat(), "\\", "/").await.unwrap_err();
     assert!(refused.contains("inside a character"), "{refused}");
 

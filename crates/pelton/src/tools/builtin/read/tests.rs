@@ -125,7 +125,9 @@ async fn what_is_no_text_is_refused_and_named() {
 async fn other_encodings_are_shown_and_named() {
     let bench = Bench::new();
     let latin = bench.put("latin1", b"caf\xE9\nplain\n");
-    bench.read(&latin).await.says(&["1\tcaf\u{FFFD}\n2\tplain", "Not valid UTF-8"]);
+    bench.read(&latin).await.says(&["1\tcafé\n2\tplain", "[Encoding: windows-1252"]);
+    let broken = bench.put("broken", b"x \xFF\nplain\n");
+    bench.read(&broken).await.says(&["1\tx \u{FFFD}\n2\tplain", "Not valid UTF-8"]);
     let marked = bench.put("marked", "\u{FEFF}first\n");
     assert_eq!(bench.read(&marked).await.ok(), "1\tfirst");
     for (name, mark, encoding) in

@@ -76,12 +76,30 @@ async fn mode_and_links_stay() {
 #[tokio::test]
 async fn what_changes_besides_the_text_is_said() {
     let bench = Bench::new();
-    for (content, words) in
-        [(&b"a\r\nb\r\n"[..], "CRLF"), (b"caf\xE9\n", "UTF-8 now"), (b"\xFF\xFEa\0", "UTF-16LE")]
-    {
+    for (content, words) in [
+        (&b"a\r\nb\r\n"[..], "CRLF"),
+        (b"x \xFF\n", "not UTF-8; it is now"),
+        (b"\xFF\xFEa\0", "stays in UTF-16LE"),
+    ] {
         let path = bench.put("a", content);
         bench.read(&path).await.ok();
         write(&bench, "a", "a\nb\n").await.says(&[words]);
+    }
+    assert_eq!(bench.get("a"), b"\xFF\xFEa\0\n\0b\0\n\0");
+    for (content, new, bytes) in [
+        (&b"caf\xE9\n"[..], "th\u{E9} gr\u{FC}n\n", Some(&b"th\xE9 gr\xFCn\n"[..])),
+        (b"caf\xE9\n", "漢\n", None),
+        (b"\xEF\xBB\xBFa\n", "b\n", Some(b"\xEF\xBB\xBFb\n")),
+        (b"\xEF\xBB\xBFa\n", "\u{FEFF}b\n", Some(b"\xEF\xBB\xBFb\n")),
+    ] {
+        let path = bench.put("b", content);
+        bench.read(&path).await.ok();
+        let answer = write(&bench, "b", new).await;
+        match bytes {
+            Some(_) => _ = answer.ok(),
+            None => _ = answer.refused(&["windows-1252", "Nothing was written"]),
+        }
+        assert_eq!(bench.get("b"), bytes.unwrap_or(content));
     }
 }
 
