@@ -18,7 +18,7 @@ mod word; // one word: what is certain about it
 mod parse; // bash's grammar
 mod expand; // from the pieces of a word to the words it becomes: braces, tildes, patterns
 mod launch; // programs that run other programs: what runs behind them
-mod variables; // which variables steer programs, which do no harm
+mod variables; // which variables a command sets, and which of them steer programs
 
 pub use launch::{Behind, Further, behind_plain_launchers, further_commands};
 pub use limits::{BRACE_WORDS_MAX, COMMAND_MAX_CHARS, NESTING_MAX};
@@ -27,5 +27,5 @@ pub use script::{
     Assignment, AssignmentKind, Command, Doubt, DoubtKind, Place, Redirection, RedirectionKind, Script,
     Unclear,
 };
-pub use variables::{is_harmless, steers};
+pub use variables::{is_harmless, steers, variables_set};
 pub use word::{Part, Word, WordDoubts};

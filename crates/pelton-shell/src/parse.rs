@@ -8,6 +8,7 @@ mod compound; // groups, loops, branches, functions
 mod condition; // [[ … ]]
 mod arithmetic; // (( … )), $(( … )), subscripts
 mod simple; // assignments, words, redirections
+mod builtin; // arguments that bash evaluates
 mod redirection; // < > >> <<< and descriptors
 mod document; // the texts of here-documents
 mod pieces; // one word, quotes and all

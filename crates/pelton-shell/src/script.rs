@@ -140,6 +140,8 @@ impl RedirectionKind {
 pub struct Place {
     /// In a command or process substitution.
     pub in_substitution: bool,
+    /// In a process substitution: it runs beside the others.
+    pub in_process: bool,
     /// In a pipeline, not as the first: it reads what another command writes.
     pub piped: bool,
     /// In something that `&` or `coproc` sends to the background.

@@ -1,4 +1,8 @@
-//! Which variables steer programs, and which are known to do no harm.
+//! Which variables a command sets, which of them steer programs, and which are known to do no harm.
+
+use crate::launch::behind_plain_launchers;
+use crate::script::Command;
+use crate::word::{Part, Word};
 
 /// Variables that choose what runs, what is loaded, or how the shell reads what follows.
 const STEERING: &[&str] = &[
@@ -240,6 +244,51 @@ pub fn steers(name: &str) -> bool {
 /// ```
 pub fn is_harmless(name: &str) -> bool {
     HARMLESS.contains(&name) || HARMLESS_FAMILIES.iter().any(|family| name.starts_with(family))
+}
+
+/// The variables that a command sets: by assignments before it, as the variable of a loop, as a builtin that declares or reads into variables,
+/// or with `${name:=…}`. Names that are not literal are [doubts](crate::DoubtKind::EvaluatedArgument) of the script.
+///
+/// ```
+/// let script = pelton_shell::read("A=1 export PATH=/x B").unwrap();
+/// assert_eq!(pelton_shell::variables_set(&script.commands[0]), ["A", "PATH", "B"]);
+/// ```
+pub fn variables_set(command: &Command) -> Vec<String> {
+    let mut names: Vec<String> =
+        command.assignments.iter().map(|assignment| assignment.name.clone()).collect();
+    let words = behind_plain_launchers(&command.words).words;
+    if let Some((name, arguments)) = words.split_first() {
+        names.extend(set_by_builtin(name.literal().unwrap_or_default(), arguments));
+    }
+    let values = command.assignments.iter().map(|assignment| &assignment.value);
+    let targets = command.redirections.iter().map(|redirection| &redirection.target);
+    for part in command.words.iter().chain(values).chain(targets).flat_map(Word::parts) {
+        if let Part::Parameter { name, plain: false, .. } = part {
+            names.push(name.clone());
+        }
+    }
+    names
+}
+
+fn set_by_builtin(builtin: &str, arguments: &[Word]) -> Vec<String> {
+    let after = |options: &[&str]| {
+        let at = arguments.iter().position(|word| word.literal().is_some_and(|text| options.contains(&text)));
+        at.and_then(|at| arguments.get(at + 1))
+            .map(|word| word.literal_prefix().to_owned())
+            .into_iter()
+            .collect()
+    };
+    let named = || {
+        let words = arguments.iter().map(Word::literal_prefix).filter(|text| !text.starts_with(['-', '+']));
+        words.map(|text| text.split(['=', '+', '[']).next().unwrap_or_default().to_owned()).collect()
+    };
+    match builtin {
+        "declare" | "typeset" | "local" | "export" | "readonly" | "read" | "mapfile" | "readarray"
+        | "unset" | "getopts" | "let" => named(),
+        "printf" => after(&["-v"]),
+        "wait" => after(&["-p"]),
+        _ => Vec::new(),
+    }
 }
 
 #[cfg(test)]

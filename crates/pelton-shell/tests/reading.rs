@@ -198,3 +198,131 @@ fn comments_are_data() {
     assert_eq!(argvs("a b#c"), [["a", "b#c"]]);
     assert_eq!(argvs("a $(b # )\n)"), [vec!["a", "«$(b # )\n)»"], vec!["b"]]);
 }
+
+#[test]
+fn arguments_that_bash_evaluates_are_doubted() {
+    for text in [
+        "let 'a[$(x)]'",
+        "let a=1",
+        "declare -i a=b",
+        "declare 'a[$(x)]=1'",
+        "declare -n r=a",
+        "export \"$x\"",
+        "printf -v 'a[$(x)]' b",
+        "printf -v \"$x\" b",
+        "printf \"$f\" \"$x\"",
+        "read 'a[$(x)]'",
+        "read \"$x\"",
+        "mapfile 'a[$(x)]'",
+        "unset 'a[$(x)]'",
+        "test -v 'a[$(x)]'",
+        "[ -v 'a[$(x)]' ]",
+        "[ -v \"$x\" ]",
+        "getopts a 'b[$(x)]'",
+        "wait -p 'a[$(x)]' 1",
+        "builtin read 'a[$(x)]'",
+        "command printf -v 'a[$(x)]' b",
+        "compgen -W '$(x)'",
+        "[ \"$o\" 'a[$(x)]' ]",
+        "readonly 'a[$(x)]=1'",
+        "local -i a=b",
+        "typeset -ri a=b",
+        "test \"$o\" \"$x\"",
+    ] {
+        assert_eq!(doubts(text), [DoubtKind::EvaluatedArgument], "{text}");
+    }
+    for text in [
+        "shopt -s extglob",
+        "alias a=b",
+        "set -k",
+        "set -o posix",
+        "set +B",
+        "set -f",
+        "hash -p /x ls",
+        "enable -f x y",
+        "set $x",
+        "bind -x a",
+    ] {
+        assert_eq!(doubts(text), [DoubtKind::ShellOptions], "{text}");
+    }
+    for text in [
+        "(( a ))",
+        "(( $a ))",
+        "[[ a -eq 1 ]]",
+        "[[ 'a[$(x)]' -eq 0 ]]",
+        "[[ 1 -lt $x ]]",
+        "echo $((a))",
+        "echo $[a]",
+        "for ((i=0;i<3;i++)); do :; done",
+    ] {
+        assert_eq!(doubts(text).first(), Some(&DoubtKind::Arithmetic), "{text}");
+    }
+    for text in ["[[ -v a[$x] ]]", "[[ -v 'a[$(x)]' ]]", "a[b]=1", "a[$x]=1", "a=([b]=1)"] {
+        assert_eq!(doubts(text).first(), Some(&DoubtKind::Subscript), "{text}");
+    }
+}
+
+#[test]
+fn ordinary_arguments_of_builtins_are_not_doubted() {
+    for text in [
+        "printf '%s %s\\n' \"$a\" \"$b\"",
+        "[ \"$a\" = \"$b\" ]",
+        "[ -n \"$a\" ]",
+        "test -f x",
+        "read -r line",
+        "export A=1 B=\"$x\"",
+        "declare -x A=1",
+        "local a b=c",
+        "set -euo pipefail",
+        "set -x",
+        "set -- \"$a\"",
+        "unset a",
+        "[[ $a == b* && -f $c ]]",
+        "[[ 1 -lt 2 ]]",
+        "(( 1 + 2 ))",
+        "printf -v a b",
+        "[ $a -lt 3 ]",
+        "[ -z \"$a\" ] && [ -d \"$b\" ]",
+        "hash -r",
+        "readonly A=1",
+        "echo $((1+2))",
+        "export -n A",
+    ] {
+        assert_eq!(doubts(text), [], "{text}");
+    }
+}
+
+#[test]
+fn variables_that_are_set_are_told() {
+    let set = |text: &str| pelton_shell::variables_set(&script(text).commands[0]);
+    assert_eq!(set("A=1 B+=2 x"), ["A", "B"]);
+    assert_eq!(set("read -r PATH IFS"), ["PATH", "IFS"]);
+    assert_eq!(set("printf -v PATH x"), ["PATH"]);
+    assert_eq!(set("command export PATH=x"), ["PATH"]);
+    assert_eq!(set("echo ${PATH:=x}"), ["PATH"]);
+    assert_eq!(set("for PATH in x; do y; done"), ["PATH"]);
+}
+
+/// Bash expands the word behind `>&` twice when it is no descriptor: quotes do not protect it.
+#[test]
+fn found_a_quoted_target_behind_a_duplication_is_expanded_again() {
+    assert!(read("a >& '$(rm)'").is_err());
+    assert!(read("a >&'`rm`'").is_err());
+    assert!(read("a <& '$(rm)'").is_err());
+    assert_eq!(only("a >& 'b'").redirections[0].kind, RedirectionKind::WriteBoth);
+}
+
+/// Bash writes the commands of a substitution anew, and behind a here-document it forgets the `;` between the commands that follow.
+#[test]
+fn found_here_documents_beside_other_commands_in_a_substitution_are_unclear() {
+    assert!(read("x=$(a <<E\nE\nb c; d)").is_err());
+    assert!(read("x=$(case a in b) c <<E\nE\nesac; d)").is_err());
+    assert!(read("x=$(a <<E\nE\n)").is_ok());
+}
+
+/// When bash looks for braces it does not see that they stand in backquotes in double quotes behind an escape.
+#[test]
+fn found_escapes_in_backquotes_in_double_quotes_are_unclear() {
+    assert!(read(r#"a "`b \\"; c {p,q}`""#).is_err());
+    assert!(read(r#"a "`b`""#).is_ok());
+}

@@ -6,76 +6,97 @@ use crate::word::Word;
 use super::pieces::Lexing;
 use super::{Parser, Read, is_break, is_name};
 
-/// What the next operand is taken for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Operand {
-    Text,
-    Regex,
-    Number,
-    Name,
-}
+/// Letters of tests with one operand.
+const UNARY: &str = "abcdefghknoprstuvwxzGLNORS";
+
+/// Tests with two operands. `<` and `>` are read as operators.
+const TEXTS: &[&str] = &["==", "=", "!=", "-ef", "-nt", "-ot"];
+const NUMBERS: &[&str] = &["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
+
+const MISPLACED: Unclear = Unclear::Syntax("a condition that bash may read in another way");
 
 impl Parser<'_, '_> {
     pub(super) fn condition(&mut self) -> Read<()> {
         self.expect_reserved("[[")?;
-        let mut expected = Operand::Text;
-        let mut before: Option<Word> = None;
+        self.any_of()?;
+        if !self.closes_condition() {
+            return Err(self.missing("`]]`"));
+        }
+        self.eat("]]");
+        Ok(())
+    }
+
+    /// Terms between `||` and `&&`. Which of them binds stronger makes no difference here.
+    fn any_of(&mut self) -> Read<()> {
         loop {
-            self.blanks_in_condition()?;
-            if self.closes_condition() {
-                self.eat("]]");
+            self.term()?;
+            self.blanks_in_condition(Lines::Several)?;
+            if !(self.eat("&&") || self.eat("||")) {
                 return Ok(());
             }
-            match self.peek() {
-                None => return Err(Unclear::Unfinished("`]]`")),
-                Some(b'<' | b'>') if self.peek_second() != Some(b'(') => {
-                    self.bump();
-                    continue;
-                }
-                Some(b'(' | b')') if expected != Operand::Regex => {
-                    self.bump();
-                    before = None;
-                    continue;
-                }
-                Some(b'&' | b'|') if expected != Operand::Regex => {
-                    if !(self.eat("&&") || self.eat("||")) {
-                        return Err(Unclear::Syntax("an operator out of place"));
-                    }
-                    before = None;
-                    continue;
-                }
-                Some(b';') => return Err(Unclear::Syntax("an operator out of place")),
-                Some(_) => {}
-            }
-            let lexing = if expected == Operand::Regex { Lexing::Regex } else { Lexing::Pattern };
-            let word = self.plain_word(lexing)?;
-            self.doubt_outside(&word);
-            self.doubt_operand(expected, &word);
-            expected = match word.text() {
-                "=~" => Operand::Regex,
-                "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge" => {
-                    if let Some(left) = &before {
-                        self.doubt_operand(Operand::Number, left);
-                    }
-                    Operand::Number
-                }
-                "-v" | "-R" => Operand::Name,
-                _ => Operand::Text,
-            };
-            before = Some(word);
         }
     }
 
-    fn doubt_operand(&mut self, expected: Operand, word: &Word) {
-        match expected {
-            Operand::Number if !word.literal().is_some_and(is_integer) => {
-                self.found.doubt(DoubtKind::Arithmetic, word.text());
-            }
-            Operand::Name if !word.literal().is_some_and(is_name) => {
-                self.found.doubt(DoubtKind::Subscript, word.text());
-            }
-            _ => {}
+    fn term(&mut self) -> Read<()> {
+        self.blanks_in_condition(Lines::Several)?;
+        if self.eat("(") {
+            self.deeper(Self::any_of)?;
+            return if self.eat(")") { Ok(()) } else { Err(self.missing("`)`")) };
         }
+        let left = self.operand(Lexing::Pattern)?;
+        if left.text() == "!" {
+            return self.deeper(Self::term);
+        }
+        if let Some(letter) = left.text().strip_prefix('-')
+            && letter.len() == 1
+            && UNARY.contains(letter)
+        {
+            let operand = self.operand(Lexing::Pattern)?;
+            if matches!(letter, "v" | "R") && !operand.literal().is_some_and(is_name) {
+                self.found.doubt(DoubtKind::Subscript, operand.text());
+            }
+            return Ok(());
+        }
+        self.blanks_in_condition(Lines::One)?;
+        match self.peek() {
+            None | Some(b'\n' | b'&' | b'|' | b')') => return Ok(()),
+            Some(b'<' | b'>') if self.peek_second() != Some(b'(') => {
+                self.bump();
+                self.operand(Lexing::Pattern)?;
+                return Ok(());
+            }
+            Some(_) if self.closes_condition() => return Ok(()),
+            Some(_) => {}
+        }
+        let operator = self.operand(Lexing::Pattern)?;
+        match operator.text() {
+            "=~" => {
+                self.operand(Lexing::Regex)?;
+            }
+            operator if TEXTS.contains(&operator) => {
+                self.operand(Lexing::Pattern)?;
+            }
+            operator if NUMBERS.contains(&operator) => {
+                let right = self.operand(Lexing::Pattern)?;
+                for number in [left, right] {
+                    if !number.literal().is_some_and(is_integer) {
+                        self.found.doubt(DoubtKind::Arithmetic, number.text());
+                    }
+                }
+            }
+            _ => return Err(MISPLACED),
+        }
+        Ok(())
+    }
+
+    fn operand(&mut self, lexing: Lexing) -> Read<Word> {
+        self.blanks_in_condition(Lines::One)?;
+        if self.closes_condition() {
+            return Err(MISPLACED);
+        }
+        let word = self.plain_word(lexing)?;
+        self.doubt_outside(&word);
+        Ok(word)
     }
 
     fn closes_condition(&mut self) -> bool {
@@ -85,7 +106,7 @@ impl Parser<'_, '_> {
         closes
     }
 
-    fn blanks_in_condition(&mut self) -> Read<()> {
+    fn blanks_in_condition(&mut self, lines: Lines) -> Read<()> {
         loop {
             while matches!(self.peek(), Some(b' ' | b'\t')) {
                 self.at += 1;
@@ -95,11 +116,18 @@ impl Parser<'_, '_> {
                 Some(b'\n') if !self.pending.is_empty() || self.held > 0 => {
                     return Err(Unclear::Syntax("a here-document that begins inside something else"));
                 }
-                Some(b'\n') => self.bump(),
+                Some(b'\n') if lines == Lines::Several => self.bump(),
                 _ => return Ok(()),
             }
         }
     }
+}
+
+/// Whether lines may end here.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lines {
+    One,
+    Several,
 }
 
 fn is_integer(text: &str) -> bool {

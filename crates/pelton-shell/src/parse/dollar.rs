@@ -73,6 +73,7 @@ impl Parser<'_, '_> {
     pub(super) fn substitution(&mut self) -> Read<Option<String>> {
         let first = self.found.drafts.len();
         let doubts = self.found.doubts.len();
+        let documents = self.found.documents.len();
         let pending = std::mem::take(&mut self.pending);
         let held = self.held;
         self.held += pending.len();
@@ -83,6 +84,10 @@ impl Parser<'_, '_> {
         }
         if !self.pending.is_empty() {
             return Err(Unclear::Syntax("a here-document that begins after its substitution"));
+        }
+        // Bash writes the commands of a substitution anew before it runs them, and where a here-document ends it forgets separators.
+        if self.found.documents.len() > documents && self.found.drafts.len() > first + 1 {
+            return Err(Unclear::Syntax("a here-document beside other commands in a substitution"));
         }
         self.pending = pending;
         self.held = held;
@@ -113,11 +118,12 @@ impl Parser<'_, '_> {
         loop {
             match self.take_char().ok_or(OPEN)? {
                 '`' => break,
+                // Bash reads these twice, and when it looks for braces it loses track.
+                '\\' | '"' if quoting != Quoting::Bare => {
+                    return Err(Unclear::Syntax("quotes or escapes in backquotes in quotes"));
+                }
                 '\\' => match self.take_char().ok_or(OPEN)? {
                     c @ ('`' | '\\' | '$') => inner.push(c),
-                    '"' if quoting != Quoting::Bare => {
-                        return Err(Unclear::Syntax("an escaped quote in backquotes in quotes"));
-                    }
                     '\n' => return Err(Unclear::Syntax("a continued line in backquotes")),
                     c => inner.extend(['\\', c]),
                 },

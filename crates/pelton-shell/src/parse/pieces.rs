@@ -1,7 +1,7 @@
 //! One word, from its first character to the blank or operator behind it, as pieces with and without quotes.
 
 use crate::expand::Piece;
-use crate::script::{DoubtKind, Unclear};
+use crate::script::{DoubtKind, Place, Unclear};
 use crate::word::Part;
 
 use super::{Parser, Read, is_break, is_name};
@@ -63,7 +63,7 @@ impl Parser<'_, '_> {
                 b'<' | b'>' if self.peek_second() == Some(b'(') => {
                     self.bump();
                     self.bump();
-                    self.substitution()?;
+                    self.placed(Place { in_process: true, ..self.place }, Self::substitution)?;
                     pieces.push(Piece::Special(Part::Substitution));
                 }
                 b'\n' if parentheses > 0 => {

@@ -132,11 +132,15 @@ impl Parser<'_, '_> {
             // `>&file`: the old form of `&>file`.
             Some(text)
                 if towards == RedirectionKind::Write
-                    && !text.is_empty()
+                    && is_safe_to_expand_twice(text)
                     && !text.starts_with(|c: char| c.is_ascii_digit())
                     && descriptor.as_deref().is_none_or(|descriptor| descriptor == "1") =>
             {
                 RedirectionKind::WriteBoth
+            }
+            // Bash expands this word a second time, without the quotes it had.
+            Some(text) if !is_safe_to_expand_twice(text) => {
+                return Err(Unclear::Syntax("a quoted target behind `>&` or `<&`"));
             }
             _ => RedirectionKind::Unknown,
         };
@@ -178,6 +182,11 @@ impl Parser<'_, '_> {
         simple.redirections.push(Redirection { descriptor, kind, target: Word::of_literal("") });
         Ok(())
     }
+}
+
+/// Whether a text means itself with and without quotes.
+fn is_safe_to_expand_twice(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-./+,:@%=".contains(&byte))
 }
 
 /// `1`, `12`, `1-`

@@ -5,7 +5,7 @@ use crate::script::{Assignment, AssignmentKind, Command, DoubtKind, Place, Redir
 use crate::word::Word;
 
 use super::pieces::{Lexed, Lexing};
-use super::{Draft, Parser, Read, is_name};
+use super::{Draft, Parser, Read, builtin, is_name};
 
 /// Builtins whose arguments may be assignments of arrays.
 const DECLARING: &[&str] = &["alias", "declare", "eval", "export", "let", "local", "readonly", "typeset"];
@@ -91,6 +91,9 @@ impl Parser<'_, '_> {
             if assignment.kind == AssignmentKind::Array {
                 self.found.doubt(DoubtKind::Array, text);
             }
+        }
+        if let Some(kind) = builtin::doubt(&simple.words) {
+            self.found.doubt(kind, text);
         }
         let draft = simple.into_draft(text, self.place);
         self.found.drafts.insert(index, draft);

@@ -1,0 +1,84 @@
+//! Bash, with nothing to run but a recorder.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Longer than any of these commands needs, on a busy machine, if it does not loop.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What bash calls when it does not find a command: it writes down how many words there are, and the words. Each process has a file of its own,
+/// because bash writes line by line and pipelines run side by side.
+const RECORDER: &str = "() { printf '%s\\0' \"$#\" \"$@\" >>\"$PELTON_RECORD/$BASHPID\"; }";
+
+pub struct Bash {
+    program: PathBuf,
+    home: tempfile::TempDir,
+}
+
+/// What a command did.
+pub struct Ran {
+    /// The words of every command that was run, in no order.
+    pub argvs: Vec<Vec<String>>,
+    pub stderr: String,
+}
+
+impl Bash {
+    /// Bash must be there: a test that passes without it proves nothing.
+    pub fn find() -> Self {
+        let program = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/opt/homebrew/bin/bash"]
+            .into_iter()
+            .map(PathBuf::from)
+            .find(|path| path.exists())
+            .expect("these tests compare with bash, and there is none on this machine");
+        Self { program, home: tempfile::tempdir().expect("a directory for bash") }
+    }
+
+    pub fn run(&self, command: &str) -> Ran {
+        let place = tempfile::tempdir_in(self.home.path()).expect("a directory for one command");
+        let (work, record) = (place.path().join("work"), place.path().join("record"));
+        fs::create_dir(&work).expect("an empty directory");
+        fs::create_dir(&record).expect("a directory for records");
+        let errors = place.path().join("errors");
+        let mut child = Command::new(&self.program)
+            .args(["--norc", "--noprofile", "-c", command])
+            .current_dir(&work)
+            .env_clear()
+            .env("PATH", place.path().join("nothing"))
+            .env("HOME", &work)
+            .env("LC_ALL", "C.UTF-8")
+            .env("FUNCNEST", "10")
+            .env("PELTON_RECORD", &record)
+            .env("BASH_FUNC_command_not_found_handle%%", RECORDER)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(&errors).expect("a file for errors"))
+            .spawn()
+            .expect("bash can be started");
+        let started = Instant::now();
+        while child.try_wait().expect("bash can be waited for").is_none() {
+            if started.elapsed() > PATIENCE {
+                // A loop without end. What it ran so far counts.
+                child.kill().expect("bash can be ended");
+            }
+            std::thread::sleep(Duration::from_micros(300));
+        }
+        let records = fs::read_dir(&record).expect("the records can be listed");
+        let records = records.map(|entry| fs::read(entry.expect("a record").path()).expect("a record"));
+        let stderr = String::from_utf8_lossy(&fs::read(&errors).unwrap_or_default()).into_owned();
+        Ran { argvs: records.flat_map(|record| argvs(&record)).collect(), stderr }
+    }
+}
+
+fn argvs(recorded: &[u8]) -> Vec<Vec<String>> {
+    let text = String::from_utf8_lossy(recorded);
+    let mut words = text.split_terminator('\0');
+    let mut argvs = Vec::new();
+    while let Some(count) = words.next() {
+        // A background command may have been cut off while it wrote.
+        let Ok(count) = count.parse() else { break };
+        argvs.push(words.by_ref().take(count).map(str::to_owned).collect());
+    }
+    argvs
+}

@@ -1,0 +1,3 @@
+//! Commands that somebody thought of.
+
+pub const NASTY: &[&str] = &["n1 a"];
