@@ -175,6 +175,15 @@ pub(crate) struct RunArgs {
     /// Keep the model at work until its answers have about this many tokens, as long as it has more to say
     #[arg(long, value_name = "TOKENS")]
     pub token_budget: Option<u64>,
+    /// Whom a failed call cancels among the others of the same answer
+    #[arg(long, value_enum, value_name = "WHOM")]
+    pub sibling_abort: Option<SiblingsArg>,
+    /// Make likely next calls that only look before the model asks for them
+    #[arg(long)]
+    pub speculation: bool,
+    /// Stop when the model makes the same call again and again and it keeps bringing the same
+    #[arg(long)]
+    pub stop_on_repetition: bool,
     /// How much runs without asking
     #[arg(long, value_enum, value_name = "MODE")]
     pub permission_mode: Option<ModeArg>,
@@ -251,6 +260,17 @@ pub(crate) enum ModeArg {
     /// Run everything that no rule denies
     #[value(name = "bypassPermissions")]
     BypassPermissions,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SiblingsArg {
+    /// Nobody: an error is an answer like any other
+    Never,
+    /// When it may have changed something: those behind it that would change something, too
+    #[value(name = "side_effects")]
+    SideEffects,
+    /// All of them
+    Any,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

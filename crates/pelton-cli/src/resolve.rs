@@ -22,7 +22,7 @@ use pelton_model::{Endpoint, HttpTransport};
 
 pub(crate) use self::credentials::Payer;
 pub(crate) use self::env::Env;
-use self::limits::limits;
+use self::limits::{calls, limits};
 use self::network::{endpoint, http_options};
 use self::permission::{keep_tools, permissions};
 use self::sessions::{resumed, sessions};
@@ -92,9 +92,12 @@ fn resolved(
     };
     options.limits.output_tokens_wanted = args.token_budget;
     limits(&mut options, env, &settings.retry)?;
+    calls(&mut options, args, settings.turns);
     if settings.disable_all_hooks != Some(true) {
         options.hooks = settings.hooks;
     }
+    // Every run here is one of a single prompt: whoever puts a call off resumes it with another.
+    options.may_defer = true;
     options.env = env.all();
     options.temp_dir = env.path("TMPDIR").unwrap_or(options.temp_dir);
     options.session_id = args.session_id;

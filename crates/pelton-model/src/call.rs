@@ -17,7 +17,7 @@ use crate::ask::Ask;
 use crate::client::Road;
 use crate::error::{ModelError, Tried};
 use crate::retry::{self, Caller, Progress, Retry};
-use crate::step::{HEARTBEAT, Notice, Step};
+use crate::step::{Notice, Step};
 use crate::stream::{Sender, stream};
 
 /// Steps that may wait to be taken; one chunk of bytes can bring many.
@@ -90,12 +90,16 @@ async fn run(road: Arc<Road>, ask: Ask, steps: Sender<Step>) {
     }
 }
 
+/// No sign of life comes sooner after another, whatever the policy says.
+const HEARTBEAT_MIN: Duration = Duration::from_millis(10);
+
 /// Waits, and says now and then that it does.
 async fn sit_out(road: &Road, wait: Duration, steps: &Sender<Step>) {
     let mut left = wait;
-    while left > HEARTBEAT {
-        road.world.sleep(HEARTBEAT).await;
-        left -= HEARTBEAT;
+    let pause = road.policy.heartbeat.max(HEARTBEAT_MIN);
+    while left > pause {
+        road.world.sleep(pause).await;
+        left -= pause;
         steps.send(Step::Waiting { left }).await;
     }
     if !left.is_zero() {

@@ -37,6 +37,8 @@ pub struct RetryPolicy {
     pub idle_pings_only: Duration,
     /// Silence of so long is reported.
     pub notice: Duration,
+    /// R12: how often a wait says that it goes on.
+    pub heartbeat: Duration,
     /// When streams do not come through, the question is put once more without streaming.
     pub non_streaming_fallback: bool,
     /// The longest wait that a rate limit of fast mode is worth; rather than wait longer, standard speed will do.
@@ -59,6 +61,7 @@ impl Default for RetryPolicy {
             idle: Duration::from_secs(300),
             idle_pings_only: Duration::from_secs(900),
             notice: Duration::from_secs(15),
+            heartbeat: Duration::from_secs(30),
             non_streaming_fallback: true,
             fast_wait_max: Duration::from_secs(15),
             fast_cooldown: Duration::from_secs(5 * 60),

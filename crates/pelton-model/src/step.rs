@@ -11,9 +11,6 @@ use serde_json::Value;
 use crate::error::{ErrorKind, ModelError};
 use crate::limits::RateLimits;
 
-/// How often a wait says that it goes on.
-pub const HEARTBEAT: Duration = Duration::from_secs(30);
-
 /// One thing that happened during a call.
 ///
 /// A call ends with exactly one [`Finished`](Step::Finished) or [`Failed`](Step::Failed). Each attempt begins with
@@ -34,7 +31,7 @@ pub enum Step {
     Block(Block),
     /// The attempt failed, another follows. It is not sent before the call is polled again.
     Retry(Notice),
-    /// The wait before another attempt goes on. Comes every [`HEARTBEAT`].
+    /// The wait before another attempt goes on. Comes every [`heartbeat`](crate::RetryPolicy::heartbeat).
     Waiting {
         /// How long it still takes.
         left: Duration,

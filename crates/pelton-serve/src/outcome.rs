@@ -34,11 +34,17 @@ pub(crate) fn json(outcome: &Outcome, session: Uuid, uuid: Uuid) -> Vec<u8> {
     let api_error = success && outcome.is_error && !completed;
     let stop_reason = match &outcome.stop_reason {
         _ if api_error => Some("stop_sequence"),
+        _ if outcome.deferred.is_some() => Some(outcome.terminal.name()),
         Some(reason) => Some(reason.as_str()),
         None => None,
     };
     // The loop did not end: it never began.
     let terminal_reason = (outcome.asked || !completed).then(|| outcome.terminal.name());
+    let deferred = outcome.deferred.as_ref().map(|deferred| Deferred {
+        id: &deferred.call,
+        name: &deferred.tool,
+        input: &deferred.input,
+    });
     let line = Line::new("result")
         .field("subtype", subtype)
         .field("is_error", outcome.is_error)
@@ -59,6 +65,7 @@ pub(crate) fn json(outcome: &Outcome, session: Uuid, uuid: Uuid) -> Vec<u8> {
         .field("modelUsage", by_model(&outcome.by_model))
         .field("permission_denials", denials(outcome))
         .field_if("structured_output", outcome.structured_output.as_ref())
+        .field_if("deferred_tool_use", deferred)
         .field_if("terminal_reason", terminal_reason)
         .field("fast_mode_state", fast_mode_state(outcome.fast_mode))
         .field("uuid", uuid)
@@ -133,6 +140,13 @@ fn model(name: &str, used: &ModelUsage) -> Model {
         max_output_tokens: caps.map_or(OUTPUT_TOKENS_UNKNOWN_MODEL, |caps| caps.output_default),
         cost_basis: used.cost_usd.is_none().then_some("unknown"),
     }
+}
+
+#[derive(Serialize)]
+struct Deferred<'a> {
+    id: &'a str,
+    name: &'a str,
+    input: &'a serde_json::Value,
 }
 
 #[derive(Serialize)]

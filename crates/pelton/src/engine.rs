@@ -288,18 +288,18 @@ impl Engine {
         let mut last = LastReply::default();
         let mut told = Vec::new();
         let mut settled = Ok(Settled::GoOn);
-        let late = self.options.late_answer.take_if(|_| !cancel.is_cancelled());
+        let late = if cancel.is_cancelled() { None } else { self.take_late() };
         let is_announced = late.is_some();
         if let Some(late) = late {
             self.renew_prefix();
             events.send(Event::Init(Arc::new(self.init(self.options.model.clone())))).await;
-            settled = self.settle(late, &cancel, &mut tally, &events).await;
+            settled = self.settle(late, &cancel, &mut tally, &mut last, &events).await;
         }
         let queued = held.as_ref().map(Held::ids).unwrap_or_default();
         // Interrupted before it began, or a host has ended the engine for good: nothing is recorded, nobody is asked.
         let taken = match settled {
             Err(error) => Err(error),
-            Ok(Settled::Stopped) => Ok(Taken::Stopped),
+            Ok(Settled::Ended(terminal)) => Ok(Taken::Ended(terminal)),
             Ok(Settled::GoOn) if cancel.is_cancelled() => Ok(Taken::Interrupted),
             Ok(Settled::GoOn) => self.take_in(prompt, &queued, &cancel, &mut told).await,
         };
@@ -314,7 +314,9 @@ impl Engine {
             events.send(event).await;
         }
         // What was interrupted on its way, or cannot be written down, goes on waiting.
-        if let (Some(held), Ok(Taken::Ask(_) | Taken::Local(_) | Taken::Stopped)) = (held, &taken) {
+        if let (Some(held), Ok(Taken::Ask(_) | Taken::Local(_) | Taken::Ended(Terminal::HookStopped))) =
+            (held, &taken)
+        {
             held.settle();
             tally.consumed.clone_from(&queued);
             events.send(Event::PromptsConsumed(queued)).await;
@@ -325,7 +327,7 @@ impl Engine {
                 Ending::Loop(self.turns(&events, &cancel, started_at, choices, &mut tally, &mut last).await)
             }
             Ok(Taken::Local(answered)) => Ending::Local(answered),
-            Ok(Taken::Stopped) => Ending::BeforeLoop(Terminal::HookStopped),
+            Ok(Taken::Ended(terminal)) => Ending::BeforeLoop(terminal),
             Ok(Taken::Interrupted) => Ending::BeforeLoop(Terminal::AbortedStreaming),
             Err(error) => {
                 last.unrecorded = Some(error);
@@ -460,6 +462,7 @@ impl Engine {
             submission: submission.clone(),
             refused,
             repetition: Mutex::default(),
+            may_defer: self.options.may_defer,
             ahead: self.options.speculation.clone().map(Ahead::new),
             hooks: self.session_hooks(&cancel),
             cwd: Arc::clone(&self.cwd),

@@ -16,6 +16,7 @@ use crate::history::{Entry, EntryId};
 use crate::hooks::HookRun;
 use crate::permission::{Mode, Update};
 use crate::tools::ahead::Speculated;
+use crate::tools::executor::Call;
 use crate::tools::{Report, ServerState};
 use crate::turn::{Terminal, Transition};
 
@@ -368,6 +369,8 @@ pub struct Outcome {
     pub tool_calls: u32,
     /// What came of calls that were made before the model asked for them.
     pub speculation: Speculated,
+    /// The call that a hook put off, if that is how it ended.
+    pub deferred: Option<DeferredCall>,
 }
 
 /// What one model consumed.
@@ -378,6 +381,24 @@ pub struct ModelUsage {
     pub usage: Usage,
     /// Cost, if the model's price is known.
     pub cost_usd: Option<f64>,
+}
+
+/// A call that a hook put off: the run ended before it, and whoever resumes the session has it judged anew.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct DeferredCall {
+    /// The tool.
+    pub tool: Arc<str>,
+    /// The call.
+    pub call: Arc<str>,
+    /// Its input.
+    pub input: Arc<Value>,
+}
+
+impl From<Call> for DeferredCall {
+    fn from(Call { id, tool, input }: Call) -> Self {
+        Self { tool, call: id, input: input.unwrap_or_default() }
+    }
 }
 
 /// A call that was not allowed.

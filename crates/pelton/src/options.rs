@@ -102,6 +102,9 @@ pub struct Options {
     pub questions: Option<Questions>,
     /// Other people's programs, called around tools and at the end.
     pub hooks: HookConfig,
+    /// A hook may put the only call of an answer off: the run ends, and the call is judged anew when the session is
+    /// resumed. For runs of one prompt; elsewhere such a hook means that somebody should be asked.
+    pub may_defer: bool,
     /// Bounds of a submission.
     pub limits: Limits,
     /// Bounds of what tools read, print and wait for.
@@ -211,6 +214,7 @@ impl Options {
             rules: RuleSet::default(),
             questions: None,
             hooks: HookConfig::default(),
+            may_defer: false,
             limits: Limits::default(),
             tool_limits: ToolLimits::default(),
             retry: RetryPolicy::default(),

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use pelton::Options;
-use pelton::settings::RetrySettings;
+use pelton::settings::{LoopSettings, RetrySettings};
+use pelton::tools::{Siblings, Speculation};
 use pelton_model::RetryPolicy;
 
 use super::env::Env;
+use crate::args::{RunArgs, SiblingsArg};
 use crate::fail::Fail;
 
 /// More retries than this are not waited for, whatever is asked.
@@ -45,6 +47,21 @@ pub(super) fn limits(options: &mut Options, env: &Env, settings: &RetrySettings)
     Ok(())
 }
 
+/// How the loop goes about calls. Flags come before settings.
+pub(super) fn calls(options: &mut Options, args: &RunArgs, settings: LoopSettings) {
+    let said = args.sibling_abort.map(|whom| match whom {
+        SiblingsArg::Never => Siblings::Never,
+        SiblingsArg::SideEffects => Siblings::SideEffects,
+        SiblingsArg::Any => Siblings::Any,
+    });
+    options.siblings = said.or(settings.siblings).unwrap_or_default();
+    if args.speculation || settings.speculation == Some(true) {
+        options.speculation = Some(Speculation::default());
+    }
+    options.limits.stop_on_repetition =
+        args.stop_on_repetition || settings.stop_on_repetition.unwrap_or_default();
+}
+
 /// How patient a call is. The environment comes before settings.
 fn patience(retry: &mut RetryPolicy, env: &Env, settings: &RetrySettings) -> Result<(), Fail> {
     if let Some(retries) = env.number::<u32>("CLAUDE_CODE_MAX_RETRIES")?.or(settings.retries_max) {
@@ -58,6 +75,7 @@ fn patience(retry: &mut RetryPolicy, env: &Env, settings: &RetrySettings) -> Res
     retry.horizon = settings.horizon;
     retry.idle_pings_only = settings.idle_pings_only.unwrap_or(retry.idle_pings_only);
     retry.notice = settings.notice.unwrap_or(retry.notice);
+    retry.heartbeat = settings.heartbeat.unwrap_or(retry.heartbeat);
     retry.fast_wait_max = settings.fast_wait_max.unwrap_or(retry.fast_wait_max);
     retry.fast_cooldown = settings.fast_cooldown.unwrap_or(retry.fast_cooldown);
     retry.unattended = env.is_on("CLAUDE_CODE_RETRY_WATCHDOG")

@@ -154,3 +154,34 @@ fn loop_H5_a_hook_that_fails_is_shown_and_blocks_nothing() {
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Done.\n"));
     assert!(ran.err.contains("no such thing"), "{ran:?}");
 }
+
+#[test]
+fn a_call_that_a_hook_puts_off_is_in_the_result_and_runs_when_the_session_goes_on() {
+    let says = |decision: &str| json!({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": decision}});
+    let line = format!("test -e approved && echo '{}' || echo '{}'", says("allow"), says("defer"));
+    let settings = on("PreToolUse", &[&line]);
+    let script = Script::new()
+        .reply([text("I will."), tool("Bash", json!({"command": "touch done"})).id("toolu_later")])
+        .reply([text("Done.")]);
+    let (place, model, ran) = run(script, &settings, &[]);
+    ran.well();
+    let frames = ran.frames();
+    assert!(of_type(&frames, "user").is_empty(), "it has no result: {frames:#?}");
+    let result = ran.result();
+    assert_eq!((&result["subtype"], &result["is_error"]), (&json!("success"), &json!(false)));
+    let deferred = json!("tool_deferred");
+    assert_eq!((&result["stop_reason"], &result["terminal_reason"]), (&deferred, &deferred));
+    let call = json!({"id": "toolu_later", "name": "Bash", "input": {"command": "touch done"}});
+    assert_eq!(result["deferred_tool_use"], call);
+    assert!(!place.has("done"));
+
+    let session = result["session_id"].as_str().unwrap();
+    place.put("approved", "");
+    let words = ["go on", "--resume", session, "--settings", settings.as_str()];
+    let again = place.task(&model, words.into_iter().chain(STREAM)).run();
+    again.well();
+    assert_eq!(again.result()["result"], "Done.");
+    assert!(again.result().get("deferred_tool_use").is_none());
+    assert!(place.has("done"));
+    model.assert_played_out();
+}

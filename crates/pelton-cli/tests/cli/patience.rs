@@ -67,6 +67,27 @@ fn loop_R12_unattended_runs_outlast_overload_and_rate_limits() {
 }
 
 #[test]
+fn loop_R12_a_long_wait_of_an_unattended_run_gives_signs_of_life() {
+    let script = || {
+        let busy = Step::status(529).header("retry-after-ms", "1200");
+        Script::new().step(busy).reply([text("Done.")])
+    };
+    let settings =
+        |heartbeat: u32| json!({"retry": {"unattended": true, "heartbeatMs": heartbeat}}).to_string();
+    for (heartbeat, expected) in [(100, 11), (500, 2), (30_000, 0)] {
+        let done = run(script(), &["--settings", &settings(heartbeat)], &[]);
+        done.ran.well();
+        let frames = done.ran.frames();
+        let signs: Vec<usize> = (0..frames.len()).filter(|at| frames[*at]["type"] == "keep_alive").collect();
+        assert_eq!(signs.len(), expected, "{heartbeat}: {frames:#?}");
+        // They come between the notice of the wait and the answer.
+        let wait = frames.iter().position(|frame| frame["subtype"] == "api_retry").unwrap();
+        let answer = frames.iter().position(|frame| frame["type"] == "assistant").unwrap();
+        assert!(signs.iter().all(|at| wait < *at && *at < answer));
+    }
+}
+
+#[test]
 fn loop_R12_unattended_runs_do_not_wait_for_money() {
     let body = json!({"type": "error", "error": {"type": "rate_limit_error", "message": "Spend limit reached",
         "details": {"error_code": "enforced_spend_limit_reached"}}});

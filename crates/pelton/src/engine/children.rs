@@ -155,6 +155,7 @@ impl Children {
         }
         options.session_id = Some(self.session_id);
         options.resume = None;
+        options.may_defer = false;
         options.tool_use_summaries = false;
         let session = Session::of_agent(&options, me.facts.id.clone(), record);
         kin.agent = Some(Arc::new(me));

@@ -21,6 +21,7 @@ use crate::status::Phase;
 use crate::tools::mentions::{Attached, attachments};
 use crate::tools::offer::Callable;
 use crate::transcript::TranscriptError;
+use crate::turn::Terminal;
 
 /// What comes of a prompt.
 pub(super) enum Taken {
@@ -28,8 +29,8 @@ pub(super) enum Taken {
     Ask(Order),
     /// It is not: this is the answer.
     Local(Answered),
-    /// A hook said: do not continue.
-    Stopped,
+    /// The submission ends before the model is asked.
+    Ended(Terminal),
     /// The user interrupted.
     Interrupted,
 }
@@ -248,7 +249,7 @@ fn heard(
     told.push(Event::Informational { content, prevents_continuation: true });
     Some(match (stop, block) {
         (None, Some(text)) => Taken::Local(Answered { text, is_error: false }),
-        _ => Taken::Stopped,
+        _ => Taken::Ended(Terminal::HookStopped),
     })
 }
 

@@ -1,5 +1,5 @@
-//! E26: a permission that was asked for by a process that is gone, and answered since. The call runs now, once, and its
-//! result goes where the model expects it: directly behind the call.
+//! E26: a permission that was asked for by a process that is gone, and answered since; or a call that a hook had put off.
+//! The call runs now, once, and its result goes where the model expects it: directly behind the call.
 
 use std::sync::Arc;
 
@@ -19,39 +19,88 @@ use crate::history::{History, Kind, Piece};
 use crate::limits::REPORTS_QUEUED_MAX;
 use crate::options::LateAnswer;
 use crate::permission::{Answer, Asker, Question, Questions};
-use crate::tools::bench::{Bench, Ending, Finished};
+use crate::tools::agent;
+use crate::tools::bench::{Ending, Finished};
 use crate::tools::executor::{Call, Executor};
 use crate::tools::schedule::{Siblings, Terms};
 use crate::transcript::TranscriptError;
+use crate::turn::live::LastReply;
+use crate::turn::{Blocked, Seen, Terminal, Tools, ends_at_once};
+
+/// A call that was left open by a process that is gone.
+pub(super) enum Late {
+    /// Somebody has answered since.
+    Answered(LateAnswer),
+    /// A hook had put it off, and is asked again.
+    Deferred(String),
+}
+
+impl Late {
+    fn call(&self) -> &str {
+        match self {
+            Self::Answered(LateAnswer { call, .. }) | Self::Deferred(call) => call,
+        }
+    }
+}
 
 /// What came of a late answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Settled {
     /// The prompt is next.
     GoOn,
-    /// A hook said: do not continue.
-    Stopped,
+    /// The submission ends here.
+    Ended(Terminal),
+}
+
+impl Settled {
+    fn by(seen: Seen) -> Self {
+        ends_at_once(seen).map_or(Self::GoOn, Self::Ended)
+    }
 }
 
 impl Engine {
+    /// What is to be settled before the first prompt, once.
+    pub(super) fn take_late(&mut self) -> Option<Late> {
+        let resumed = self.options.resume.as_mut();
+        let deferred = resumed.and_then(|resumed| resumed.conversation.deferred.take());
+        let answered = self.options.late_answer.take().map(Late::Answered);
+        answered.or_else(|| deferred.map(Late::Deferred))
+    }
+
     /// Settles a late answer. What a hook or a rule says about the call holds as if it was made now.
     pub(super) async fn settle(
         &mut self,
-        late: LateAnswer,
+        late: Late,
         cancel: &CancellationToken,
         tally: &mut Tally,
+        last: &mut LastReply,
         events: &Sender<Event>,
     ) -> Result<Settled, TranscriptError> {
-        let Some(call) = call_in(&self.session.history, &late.call) else { return Ok(Settled::GoOn) };
-        if let Some(why) = self.too_late(&late.call) {
-            let content = format!("The permission for the call {} came too late: {why}.", late.call);
+        let Some(call) = call_in(&self.session.history, late.call()) else { return Ok(Settled::GoOn) };
+        if let Some(why) = self.too_late(late.call()) {
+            if matches!(late, Late::Deferred(_)) {
+                return Ok(Settled::GoOn);
+            }
+            let content = format!("The permission for the call {} came too late: {why}.", late.call());
             events.send(Event::Informational { content, prevents_continuation: false }).await;
             return Ok(Settled::GoOn);
         }
+        let answer = match late {
+            Late::Answered(late) => Some(late.answer),
+            Late::Deferred(_) if !self.has_tool(&call.tool) => {
+                last.deferred = Some(call.into());
+                return Ok(Settled::by(Seen::Blocked(Blocked::ToolGone)));
+            }
+            Late::Deferred(_) => None,
+        };
         let cwd = self.options.cwd.clone();
         let branch = tokio::task::spawn_blocking(move || git_branch(&cwd)).await;
         self.session.record.open(branch.ok().flatten())?;
-        let finished = self.perform(&call, late.answer, cancel, events).await;
+        let finished = self.perform(&call, answer, cancel, events).await;
+        if finished.ending == Ending::Deferred {
+            last.deferred = Some(call.into());
+            return Ok(Settled::by(Seen::Tools(Tools::Deferred)));
+        }
         if finished.ending == Ending::Denied {
             let input = call.input.clone().unwrap_or_default();
             tally.denials.push(Denial { tool: Arc::clone(&call.tool), call: Arc::clone(&call.id), input });
@@ -81,24 +130,34 @@ impl Engine {
         for (content, prevents_continuation) in messages.chain(words.stop.map(|reason| (reason, true))) {
             events.send(Event::Informational { content, prevents_continuation }).await;
         }
-        Ok(if stopped { Settled::Stopped } else { Settled::GoOn })
+        Ok(if stopped { Settled::by(Seen::Tools(Tools::HookStopped)) } else { Settled::GoOn })
     }
 
-    /// Runs the call on a bench where the only question is answered already.
+    fn has_tool(&self, name: &str) -> bool {
+        let name = if name == agent::ALIAS { agent::NAME } else { name };
+        self.offer.tools().iter().any(|tool| tool.spec().name == name)
+    }
+
+    /// Runs the call, on a bench where the only question is answered already if there is an answer.
     async fn perform(
         &self,
         call: &Call,
-        answer: Answer,
+        answer: Option<Answer>,
         cancel: &CancellationToken,
         events: &Sender<Event>,
     ) -> Finished {
         // Nobody looks at how far it is: the submission has not begun.
         let (reports_in, _reports) = mpsc::channel(REPORTS_QUEUED_MAX);
-        let questions = Some(Questions::to(Answered(answer)));
-        let bench = Bench { questions, ..self.bench(cancel, reports_in, events) };
+        let mut bench = self.bench(cancel, reports_in, events);
+        if let Some(answer) = answer {
+            bench.questions = Some(Questions::to(Answered(answer)));
+            // It was decided about: there is nothing to put off any more.
+            bench.may_defer = false;
+        }
         let terms = Terms { running_max: 1, siblings: Siblings::default() };
         let mut executor = Executor::new(Arc::new(bench), terms);
         executor.add(call.clone());
+        executor.complete();
         for call in executor.start() {
             let input = call.input.unwrap_or_default();
             let started = ToolStarted { call: call.id, tool: call.tool, input, running: 1 };

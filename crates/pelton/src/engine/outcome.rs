@@ -61,7 +61,7 @@ impl Engine {
                 text = "The model declined to answer.".to_owned();
             }
             Terminal::NoAnswer => errors.push("The model gave no answer".to_owned()),
-            Terminal::Completed | Terminal::CompletedOverHooks => {}
+            Terminal::Completed | Terminal::CompletedOverHooks | Terminal::ToolDeferred => {}
             // What the hook said was told when it said it; the result has no words of its own.
             Terminal::StopHookPrevented | Terminal::HookStopped => text.clear(),
             Terminal::BudgetExhausted => {
@@ -87,7 +87,8 @@ impl Engine {
             | Terminal::ModelError
             | Terminal::ModelUnreachable
             | Terminal::MalformedToolUse
-            | Terminal::Repetitive => {
+            | Terminal::Repetitive
+            | Terminal::ToolDeferredUnavailable => {
                 let (message, name) = match &last.error {
                     Some(error) => (format!("API Error: {error}"), error.kind.wire_name()),
                     None if terminal == Terminal::BlockingLimit => (
@@ -97,6 +98,10 @@ impl Engine {
                     ),
                     None if terminal == Terminal::MalformedToolUse => {
                         ("The model kept calling tools in ways that cannot be run.".to_owned(), "unknown")
+                    }
+                    None if terminal == Terminal::ToolDeferredUnavailable => {
+                        let tool = last.deferred.as_ref().map_or("", |deferred| &deferred.tool);
+                        (format!("{tool} was put off and is not available any more."), "unknown")
                     }
                     None if terminal == Terminal::Repetitive => {
                         (last.repetition.clone().unwrap_or_default(), "unknown")
@@ -124,6 +129,7 @@ impl Engine {
                     | Terminal::CompletedOverHooks
                     | Terminal::StopHookPrevented
                     | Terminal::HookStopped
+                    | Terminal::ToolDeferred
             ) {
                 terminal = Terminal::Unrecorded;
             }
@@ -132,7 +138,7 @@ impl Engine {
             Terminal::Completed | Terminal::CompletedOverHooks => {
                 refused || local.is_some_and(|answered| answered.is_error)
             }
-            Terminal::StopHookPrevented | Terminal::HookStopped => false,
+            Terminal::StopHookPrevented | Terminal::HookStopped | Terminal::ToolDeferred => false,
             _ => true,
         };
         Outcome {
@@ -158,6 +164,7 @@ impl Engine {
             retries: tally.retries,
             tool_calls: tally.tool_calls,
             speculation: tally.speculation,
+            deferred: last.deferred.filter(|_| terminal == Terminal::ToolDeferred),
         }
     }
 

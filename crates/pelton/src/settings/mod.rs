@@ -18,6 +18,7 @@ pub use read::{BrokenSettings, Origin, Problem, read};
 
 use crate::hooks::HookConfig;
 use crate::permission::{Mode, RuleSet};
+use crate::tools::Siblings;
 
 /// What one file says, or several together. `None` means that nothing was said.
 #[derive(Debug, Clone, Default)]
@@ -51,6 +52,20 @@ pub struct Settings {
     pub prices: BTreeMap<String, Prices>,
     /// `retry`: how patient a call is.
     pub retry: RetrySettings,
+    /// `loop`: how the loop goes about calls.
+    pub turns: LoopSettings,
+}
+
+/// The object `loop`: how the loop goes about calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LoopSettings {
+    /// `siblingAbort`: whom a failed call cancels among the others of the same answer.
+    pub siblings: Option<Siblings>,
+    /// `speculation`: whether calls are made before the model asks for them.
+    pub speculation: Option<bool>,
+    /// `stopOnRepetition`: whether a model that makes the same call again and again is stopped.
+    pub stop_on_repetition: Option<bool>,
 }
 
 /// The object `retry`: how patient a call is.
@@ -69,6 +84,8 @@ pub struct RetrySettings {
     pub idle_pings_only: Option<Duration>,
     /// `noticeMs`: silence of so long is told.
     pub notice: Option<Duration>,
+    /// `heartbeatMs`: how often a wait says that it goes on.
+    pub heartbeat: Option<Duration>,
     /// `nonStreamingFallback`: ask for the answer in one piece when streams break.
     pub non_streaming_fallback: Option<bool>,
     /// `fastModeWaitMs`: the longest wait that fast mode is worth.
@@ -97,6 +114,7 @@ impl Settings {
             disable_all_hooks: self.disable_all_hooks.or(lower.disable_all_hooks),
             prices: lower.prices,
             retry: self.retry.over(lower.retry),
+            turns: self.turns.over(lower.turns),
         };
         settings.env.extend(self.env);
         settings.rules.allow.extend(self.rules.allow);
@@ -118,9 +136,20 @@ impl RetrySettings {
             idle: self.idle.or(lower.idle),
             idle_pings_only: self.idle_pings_only.or(lower.idle_pings_only),
             notice: self.notice.or(lower.notice),
+            heartbeat: self.heartbeat.or(lower.heartbeat),
             non_streaming_fallback: self.non_streaming_fallback.or(lower.non_streaming_fallback),
             fast_wait_max: self.fast_wait_max.or(lower.fast_wait_max),
             fast_cooldown: self.fast_cooldown.or(lower.fast_cooldown),
+        }
+    }
+}
+
+impl LoopSettings {
+    fn over(self, lower: Self) -> Self {
+        Self {
+            siblings: self.siblings.or(lower.siblings),
+            speculation: self.speculation.or(lower.speculation),
+            stop_on_repetition: self.stop_on_repetition.or(lower.stop_on_repetition),
         }
     }
 }

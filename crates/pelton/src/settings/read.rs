@@ -9,9 +9,10 @@ use pelton_model::Effort;
 use pelton_model::catalogue::{Prices, Rates};
 use serde_json::{Map, Value};
 
-use super::{RetrySettings, Settings, relaxed};
+use super::{LoopSettings, RetrySettings, Settings, relaxed};
 use crate::hooks::{Severity, Source};
 use crate::permission::{Mode, Rule};
+use crate::tools::Siblings;
 
 /// A file of settings, before it is read.
 #[derive(Debug, Clone, Copy)]
@@ -83,6 +84,7 @@ impl Reader<'_> {
             disable_all_hooks: self.field(all, "", "disableAllHooks", "true or false", Value::as_bool),
             prices: self.prices(all),
             retry: self.retry(all),
+            turns: self.turns(all),
             ..Settings::default()
         };
         self.permissions(all, &mut settings);
@@ -229,6 +231,7 @@ impl Reader<'_> {
         let mut time = |key: &str| self.field(&said, place, key, "a whole number of milliseconds", millis);
         let (idle, idle_pings_only, notice) =
             (time("idleTimeoutMs"), time("pingOnlyTimeoutMs"), time("noticeMs"));
+        let heartbeat = time("heartbeatMs");
         let (fast_wait_max, fast_cooldown) = (time("fastModeWaitMs"), time("fastModeCooldownMs"));
         RetrySettings {
             retries_max: self.field(&said, place, "maxRetries", whole, count),
@@ -237,6 +240,7 @@ impl Reader<'_> {
             idle,
             idle_pings_only,
             notice,
+            heartbeat,
             non_streaming_fallback: self.field(
                 &said,
                 place,
@@ -246,6 +250,17 @@ impl Reader<'_> {
             ),
             fast_wait_max,
             fast_cooldown,
+        }
+    }
+
+    fn turns(&mut self, all: &Map<String, Value>) -> LoopSettings {
+        let said = self.field(all, "", "loop", "an object", Value::as_object).cloned().unwrap_or_default();
+        let (place, choice) = ("loop.", "true or false");
+        let whom = |value: &Value| value.as_str().and_then(Siblings::from_name);
+        LoopSettings {
+            siblings: self.field(&said, place, "siblingAbort", "never, side_effects or any", whom),
+            speculation: self.field(&said, place, "speculation", choice, Value::as_bool),
+            stop_on_repetition: self.field(&said, place, "stopOnRepetition", choice, Value::as_bool),
         }
     }
 

@@ -24,7 +24,7 @@ use super::{agent, structured};
 use crate::hooks::{Fired, HookRun, PermissionDecision, SessionHooks, ToolCall};
 use crate::permission::{HookSays, Permissions, Questions, Update};
 use crate::spill::{self, Shown};
-use crate::transcript::{Transcript, TranscriptError};
+use crate::transcript::{QuestionState, Transcript, TranscriptError};
 
 /// How a call ended.
 #[derive(Debug)]
@@ -58,6 +58,8 @@ pub enum Ending {
     Misstructured,
     /// A hook said: do not continue.
     HookStopped,
+    /// A hook put it off. It has no result.
+    Deferred,
 }
 
 /// What the hooks around a call said.
@@ -106,6 +108,8 @@ pub struct Bench {
     pub(crate) ahead: Option<Ahead>,
     /// Which calls bring the same again and again.
     pub repetition: Mutex<Repetition>,
+    /// Whether hooks may put a call off.
+    pub may_defer: bool,
     /// Ends the submission.
     pub submission: CancellationToken,
     /// Set when somebody refused a call and ended the submission with it.
@@ -186,7 +190,7 @@ impl Bench {
         let mut told =
             ToolCall { name: call.tool.to_string(), input: Value::clone(input), id: call.id.to_string() };
         access(tool.as_ref(), &told.input, &cx).map_err(Ended::unusable)?;
-        let before = self.ask_hooks(&mut told, &cx, hooks).await?;
+        let before = self.ask_hooks(&mut told, &cx, hooks, &place).await?;
         // A hook may have changed the input: everything that depends on it is judged anew.
         cx.judged = self.permit(tool.as_ref(), &mut told, &cx, before.says(), hooks, &mut place).await?;
         // Behind this nothing changes what may run, so the next question can be asked.
@@ -241,6 +245,7 @@ impl Bench {
         call: &mut ToolCall,
         cx: &ToolCx,
         hooks: &mut HookWords,
+        place: &Place,
     ) -> Result<Before, Ended> {
         let Some(mut fired) = self.session_hooks().before_tool(call, &cx.cwd).await else {
             return Ok(Before::Nothing);
@@ -253,7 +258,14 @@ impl Bench {
             let text = format!("Not run: a hook ended the run. {reason}");
             return Err(Ended(Ending::HookStopped, Output::error(text.trim_end())));
         }
-        if let Some(input) = fired.verdict.updated_input {
+        let defers = self.may_defer
+            && fired
+                .verdict
+                .permission
+                .as_ref()
+                .is_some_and(|answer| answer.decision == PermissionDecision::Defer);
+        // A call that is put off stays as the model made it: the hook is asked again.
+        if let Some(input) = fired.verdict.updated_input.filter(|_| !defers) {
             call.input = input;
         }
         let Some(answer) = fired.verdict.permission else { return Ok(Before::Nothing) };
@@ -262,6 +274,16 @@ impl Bench {
             PermissionDecision::Deny => {
                 let reason = answer.reason.unwrap_or_else(|| "A hook refused this call.".to_owned());
                 Err(Ended(Ending::Denied, Output::error(reason)))
+            }
+            PermissionDecision::Defer if self.may_defer => {
+                tokio::select! {
+                    biased;
+                    () = cx.cancel.cancelled() => return Err(Ended::interrupted()),
+                    // Others were made together with it and would have to wait as well: then it is like any other.
+                    is_alone = place.is_alone() => if !is_alone { return Ok(Before::Nothing) },
+                }
+                self.note_question(&call.id, QuestionState::Deferred).map_err(Ended::unrecorded)?;
+                Err(Ended(Ending::Deferred, Output::text("A hook put this call off.")))
             }
             PermissionDecision::Ask | PermissionDecision::Defer => {
                 Ok(Before::Asks(answer.reason.unwrap_or_else(|| "A hook asks for approval.".to_owned())))

@@ -65,10 +65,16 @@ impl Executor {
     /// Adds a call behind the others.
     pub fn add(&mut self, call: Call) {
         self.schedule.add(self.bench.safety(&call));
+        self.line.one_more();
         self.calls.push(call);
         self.aborts.push(None);
         self.finished.push(None);
         self.close_cancelled();
+    }
+
+    /// The answer makes no more calls.
+    pub fn complete(&self) {
+        self.line.complete();
     }
 
     /// Starts what may start, and says which calls those are. They make progress only while

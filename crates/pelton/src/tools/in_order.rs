@@ -29,6 +29,9 @@ struct Waiting {
     /// The first call that has not settled.
     next: usize,
     settled: BTreeMap<usize, Vec<Update>>,
+    /// How many calls the answer has made so far, and whether it makes more.
+    calls: usize,
+    complete: bool,
 }
 
 impl Waiting {
@@ -50,6 +53,18 @@ impl Line {
         Self { waiting: Mutex::default(), moved: Notify::new(), permissions }
     }
 
+    /// The answer has made another call.
+    pub fn one_more(&self) {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).calls += 1;
+        self.moved.notify_waiters();
+    }
+
+    /// The answer makes no more calls.
+    pub fn complete(&self) {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).complete = true;
+        self.moved.notify_waiters();
+    }
+
     /// The place of a call. Every slot must be taken, in any order, and each once.
     pub fn place(self: &Arc<Self>, slot: usize) -> Place {
         Place { line: Arc::clone(self), slot, settled: false }
@@ -59,12 +74,21 @@ impl Line {
 impl Place {
     /// Waits until every call before this one has settled.
     pub async fn turn(&self) {
+        self.until(|waiting| (waiting.next >= self.slot).then_some(())).await;
+    }
+
+    /// Waits until it is known whether the answer makes other calls beside this one. Tells whether it makes none.
+    pub async fn is_alone(&self) -> bool {
+        self.until(|waiting| (waiting.complete || waiting.calls > 1).then_some(waiting.calls <= 1)).await
+    }
+
+    async fn until<T>(&self, known: impl Fn(&Waiting) -> Option<T>) -> T {
         loop {
             let mut moved = std::pin::pin!(self.line.moved.notified());
             // Listen first, then look: a move in between is not missed.
             moved.as_mut().enable();
-            if self.line.waiting.lock().unwrap_or_else(PoisonError::into_inner).next >= self.slot {
-                return;
+            if let Some(known) = known(&self.line.waiting.lock().unwrap_or_else(PoisonError::into_inner)) {
+                return known;
             }
             moved.await;
         }

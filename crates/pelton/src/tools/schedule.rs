@@ -27,6 +27,25 @@ pub enum Siblings {
     Any,
 }
 
+impl Siblings {
+    /// Every policy.
+    pub const ALL: [Self; 3] = [Self::Never, Self::SideEffects, Self::Any];
+
+    /// Its name in settings and flags.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Never => "never",
+            Self::SideEffects => "side_effects",
+            Self::Any => "any",
+        }
+    }
+
+    /// The policy of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|policy| policy.name() == name)
+    }
+}
+
 /// How a call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {

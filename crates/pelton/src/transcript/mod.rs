@@ -13,6 +13,7 @@ const MEDIA_LEFT_OUT_LINE: &str = "media_left_out";
 const QUESTION_LINE: &str = "permission-question";
 const ASKED: &str = "asked";
 const DECIDED: &str = "decided";
+const DEFERRED: &str = "deferred";
 
 pub use disk::{Disk, DiskFile, RealDisk};
 pub use place::{find_session, newest_session, project_key, session_file};
@@ -20,4 +21,4 @@ pub use queued::QueuedPrompt;
 pub use read::{Loaded, ReadError, read, read_from};
 pub use write::{Durability, TranscriptError};
 
-pub(crate) use write::{Facts, Transcript};
+pub(crate) use write::{Facts, QuestionState, Transcript};

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::queued::{QueuedPrompt, Waiting};
-use super::{ASKED, MEDIA_LEFT_OUT_LINE, QUESTION_LINE};
+use super::{ASKED, DEFERRED, MEDIA_LEFT_OUT_LINE, QUESTION_LINE};
 use crate::event::LoopKind;
 use crate::history::{Entry, Kind, MediaPlace, Origin, Piece};
 use crate::limits::TRANSCRIPT_LINE_BYTES_MAX;
@@ -37,6 +37,8 @@ pub struct Loaded {
     pub media_left_out: Vec<MediaPlace>,
     /// Calls that somebody was asked about and that were not decided.
     pub undecided: Vec<String>,
+    /// The call that a hook put off, with which the session ended.
+    pub deferred: Option<String>,
     /// Prompts that were taken and never consumed, oldest first.
     pub queued: Vec<QueuedPrompt>,
     /// Lines that could not be read.
@@ -160,6 +162,7 @@ struct Lines {
     media_left_out: Vec<MediaPlace>,
     queue: Waiting,
     undecided: Vec<String>,
+    deferred: Option<String>,
     skipped: usize,
 }
 
@@ -190,7 +193,8 @@ impl Lines {
         if line.r#type.as_deref() == Some(QUESTION_LINE) {
             let Some(call) = line.tool_use_id else { return };
             self.undecided.retain(|undecided| *undecided != call);
-            if line.kind.as_deref() == Some(ASKED) {
+            self.deferred = (line.kind.as_deref() == Some(DEFERRED)).then(|| call.clone());
+            if line.kind.as_deref() == Some(ASKED) || self.deferred.is_some() {
                 self.undecided.push(call);
             }
             return;
@@ -268,6 +272,7 @@ impl Lines {
             media_left_out: self.media_left_out,
             queued: self.queue.finish(),
             undecided: self.undecided,
+            deferred: self.deferred,
             lines_skipped: self.skipped,
         }
     }

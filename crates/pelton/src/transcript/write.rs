@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::disk::{Disk, DiskFile};
 use super::queued::QueuedPrompt;
-use super::{ASKED, DECIDED, MEDIA_LEFT_OUT_LINE, QUESTION_LINE};
+use super::{ASKED, DECIDED, DEFERRED, MEDIA_LEFT_OUT_LINE, QUESTION_LINE};
 use crate::event::Synthetic;
 use crate::history::{Entry, Kind, MediaPlace};
 use jiff::Timestamp;
@@ -41,6 +41,17 @@ pub struct Facts {
     pub entrypoint: String,
     /// The sub-agent whose record this is.
     pub agent_id: Option<String>,
+}
+
+/// How far a question about a call is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QuestionState {
+    /// Somebody is asked.
+    Asked,
+    /// Somebody has decided.
+    Decided,
+    /// It was put off: nobody decides in this run.
+    Deferred,
 }
 
 /// The transcript cannot be kept.
@@ -179,9 +190,14 @@ impl Transcript {
     }
 
     /// Somebody is asked about a call, or has decided: after a crash the session knows which calls have not begun.
-    pub fn question(&self, call: &str, is_decided: bool, at: Timestamp) -> Result<(), TranscriptError> {
+    pub fn question(&self, call: &str, state: QuestionState, at: Timestamp) -> Result<(), TranscriptError> {
+        let kind = match state {
+            QuestionState::Asked => ASKED,
+            QuestionState::Decided => DECIDED,
+            QuestionState::Deferred => DEFERRED,
+        };
         let line = Line::new(QUESTION_LINE)
-            .field("kind", if is_decided { DECIDED } else { ASKED })
+            .field("kind", kind)
             .field("toolUseID", call)
             .field("sessionId", self.facts.session_id)
             .field("timestamp", format!("{at:.3}"));

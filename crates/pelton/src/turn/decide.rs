@@ -34,6 +34,8 @@ pub enum Blocked {
     Aborted,
     /// What was said cannot be recorded.
     Unrecorded,
+    /// A call was put off before, and its tool is not there any more.
+    ToolGone,
 }
 
 /// How compacting the context ended.
@@ -141,6 +143,8 @@ pub enum Tools {
     Repeating,
     /// A tool hook said: do not continue.
     HookStopped,
+    /// A tool hook put the only call off: it has no result.
+    Deferred,
     /// The user interrupted.
     Aborted,
     /// A result could not be recorded.
@@ -243,6 +247,10 @@ pub enum Terminal {
     StopHookPrevented,
     /// X10: a tool hook said: do not continue.
     HookStopped,
+    /// A tool hook put the only call off: somebody decides about it before the conversation goes on.
+    ToolDeferred,
+    /// A call was put off, and its tool is not there any more.
+    ToolDeferredUnavailable,
     /// B1: the money is spent.
     BudgetExhausted,
     /// The model did not bring the structured output it was asked for.
@@ -429,6 +437,7 @@ pub fn decide(memory: &Memory, limits: &Limits, gauges: Gauges, seen: Seen) -> N
         Seen::Blocked(Blocked::ContextFull) => Stop(Terminal::BlockingLimit),
         Seen::Blocked(Blocked::Budget) | Seen::Reply(Reply::OverBudget) => Stop(Terminal::BudgetExhausted),
         Seen::Blocked(Blocked::Unrecorded) => Stop(Terminal::Unrecorded),
+        Seen::Blocked(Blocked::ToolGone) => Stop(Terminal::ToolDeferredUnavailable),
         Seen::Blocked(Blocked::Aborted)
         | Seen::Reply(Reply::Aborted)
         | Seen::Compacted(Compaction::Aborted) => Stop(Terminal::AbortedStreaming),
@@ -466,6 +475,7 @@ pub fn decide(memory: &Memory, limits: &Limits, gauges: Gauges, seen: Seen) -> N
         Seen::Tools(Tools::Aborted) => Stop(Terminal::AbortedToolExecution),
         Seen::Tools(Tools::Unrecorded) => Stop(Terminal::Unrecorded),
         Seen::Tools(Tools::HookStopped) => Stop(Terminal::HookStopped),
+        Seen::Tools(Tools::Deferred) => Stop(Terminal::ToolDeferred),
         Seen::Tools(Tools::Structured) => Stop(Terminal::Completed),
         Seen::Tools(Tools::Unusable) if memory.unusable_in_a_row + 1 >= limits.unusable_in_a_row_max => {
             Stop(Terminal::MalformedToolUse)
@@ -488,6 +498,14 @@ pub fn decide(memory: &Memory, limits: &Limits, gauges: Gauges, seen: Seen) -> N
             Continue(Transition::TokenBudgetContinuation)
         }
         Seen::StopHooks(Verdict::Pass) => Stop(Terminal::Completed),
+    }
+}
+
+/// Where a submission ends whose first question has not been asked, if this ends it.
+pub fn ends_at_once(seen: Seen) -> Option<Terminal> {
+    match decide(&Memory::default(), &Limits::default(), Gauges::default(), seen) {
+        Next::Stop(terminal) => Some(terminal),
+        _ => None,
     }
 }
 
@@ -585,7 +603,7 @@ impl Transition {
 
 impl Terminal {
     /// Every reason to stop.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 20] = [
         Self::Completed,
         Self::CompletedOverHooks,
         Self::NoAnswer,
@@ -601,6 +619,8 @@ impl Terminal {
         Self::BlockingLimit,
         Self::StopHookPrevented,
         Self::HookStopped,
+        Self::ToolDeferred,
+        Self::ToolDeferredUnavailable,
         Self::BudgetExhausted,
         Self::StructuredOutputRetries,
         Self::Unrecorded,
@@ -621,6 +641,8 @@ impl Terminal {
             Self::BlockingLimit => "blocking_limit",
             Self::StopHookPrevented => "stop_hook_prevented",
             Self::HookStopped => "hook_stopped",
+            Self::ToolDeferred => "tool_deferred",
+            Self::ToolDeferredUnavailable => "tool_deferred_unavailable",
             Self::BudgetExhausted => "budget_exhausted",
             Self::StructuredOutputRetries => "structured_output_retry_exhausted",
             Self::Unrecorded => "turn_setup_failed",

@@ -30,7 +30,7 @@ use super::spending::{InFlight, Spending};
 use crate::account::Tally;
 use crate::compact::{Room, Shaper};
 use crate::context::reminder;
-use crate::event::{Denial, Event, LoopEvent, LoopKind, ToolStarted};
+use crate::event::{DeferredCall, Denial, Event, LoopEvent, LoopKind, ToolStarted};
 use crate::history::{Entry, EntryId};
 use crate::limits::{REPETITION_STUCK_AT, REPETITION_TOLD_AT};
 use crate::queue::Queue;
@@ -113,6 +113,8 @@ pub(crate) struct LastReply {
     pub unrecorded: Option<TranscriptError>,
     /// L12: which call repeats itself.
     pub repetition: Option<String>,
+    /// The call that a hook put off.
+    pub deferred: Option<DeferredCall>,
     /// What was said of a call that could not be recorded beforehand.
     pub not_run: Option<String>,
 }
@@ -272,10 +274,17 @@ impl Live<'_> {
     async fn drain_tools(&mut self) -> Result<Tools, TranscriptError> {
         let mut endings = Vec::new();
         let mut contexts = Vec::new();
+        self.executor.complete();
         loop {
             self.start_tools().await;
             while let Some((call, mut finished)) = self.executor.take_next() {
                 endings.push(finished.ending);
+                if finished.ending == Ending::Deferred {
+                    // It has no result, and nothing may be said behind it before it has one.
+                    self.tell_hooks(finished.hooks).await;
+                    self.last.deferred = Some(call.into());
+                    continue;
+                }
                 contexts.append(&mut finished.hooks.contexts);
                 self.record_result(&call, finished).await?;
             }
@@ -467,6 +476,8 @@ fn together(endings: &[Ending]) -> Tools {
         Tools::Unrecorded
     } else if endings.contains(&Ending::HookStopped) {
         Tools::HookStopped
+    } else if endings.contains(&Ending::Deferred) {
+        Tools::Deferred
     } else if endings.contains(&Ending::Structured) {
         Tools::Structured
     } else if endings.contains(&Ending::Misstructured) {

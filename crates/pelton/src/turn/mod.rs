@@ -8,6 +8,7 @@ pub(crate) mod spending; // the same behind a lock, with prices and an account
 mod hands; // everything the loop may touch
 pub(crate) mod live; // the hands of a real session
 
+pub(crate) use decide::{Blocked, Seen, Tools, ends_at_once};
 pub use decide::{Limits, Terminal, Transition};
 pub(crate) use run::run;
 

@@ -40,19 +40,21 @@ const REPLIES: [Reply; 21] = [
     Reply::OverBudget,
     Reply::Aborted,
 ];
-const TOOLS: [Tools; 8] = [
+const TOOLS: [Tools; 9] = [
     Tools::Done,
     Tools::Repeating,
     Tools::Unusable,
     Tools::Structured,
     Tools::Misstructured,
     Tools::HookStopped,
+    Tools::Deferred,
     Tools::Aborted,
     Tools::Unrecorded,
 ];
 const VERDICTS: [Verdict; 5] =
     [Verdict::Pass, Verdict::Block, Verdict::Prevent, Verdict::Aborted, Verdict::Unrecorded];
-const BLOCKS: [Blocked; 4] = [Blocked::ContextFull, Blocked::Budget, Blocked::Aborted, Blocked::Unrecorded];
+const BLOCKS: [Blocked; 5] =
+    [Blocked::ContextFull, Blocked::Budget, Blocked::Aborted, Blocked::Unrecorded, Blocked::ToolGone];
 const COMPACTIONS: [Compaction; 3] = [Compaction::Smaller, Compaction::NoSmaller, Compaction::Aborted];
 
 /// Where in the loop something is seen.
@@ -174,6 +176,7 @@ fn each_reason_to_go_on_has_its_bound() {
     check(limits, Reply::Aborted, &[], " → AbortedStreaming");
     check(limits, Reply::ToolUse, &[Seen::Tools(Tools::Aborted)], " → AbortedToolExecution");
     check(limits, Reply::ToolUse, &[Seen::Tools(Tools::HookStopped)], " → HookStopped");
+    check(limits, Reply::ToolUse, &[Seen::Tools(Tools::Deferred)], " → ToolDeferred");
     check(limits, Reply::Failed(Failure::Api), &[], " → ModelError");
     check(limits, Reply::Failed(Failure::Unreachable), &[], " → ModelUnreachable");
     // Budgets and structured output
@@ -419,7 +422,7 @@ fn the_graph_in_the_docs_is_drawn_from_the_code() {
 #[test]
 fn names_are_those_of_the_wire() {
     let names: Vec<&str> = Terminal::ALL.iter().map(|terminal| terminal.name()).collect();
-    expect!["completed completed model_error aborted_streaming aborted_tools max_turns prompt_too_long image_error api_error model_error malformed_tool_use_exhausted model_error blocking_limit stop_hook_prevented hook_stopped budget_exhausted structured_output_retry_exhausted turn_setup_failed"]
+    expect!["completed completed model_error aborted_streaming aborted_tools max_turns prompt_too_long image_error api_error model_error malformed_tool_use_exhausted model_error blocking_limit stop_hook_prevented hook_stopped tool_deferred tool_deferred_unavailable budget_exhausted structured_output_retry_exhausted turn_setup_failed"]
     .assert_eq(&names.join(" "));
 }
 

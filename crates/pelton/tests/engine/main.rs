@@ -9,6 +9,7 @@ mod asking; // calls that somebody is asked about
 mod calls; // what happens to tool calls
 mod circles; // models that repeat themselves
 mod configuration; // what the host chooses reaches the model
+mod deferring; // calls that hooks put off
 mod endings; // why it ends
 mod examples; // the programs users start from
 mod foresight; // likely calls, made ahead

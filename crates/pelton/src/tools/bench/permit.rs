@@ -13,7 +13,7 @@ use crate::status::Wait;
 use crate::tools::in_order::Place;
 use crate::tools::repetition::Mark;
 use crate::tools::tool::{Output, Tool, ToolCx};
-use crate::transcript::TranscriptError;
+use crate::transcript::{QuestionState, TranscriptError};
 
 /// What the model reads when the user says no without a word.
 const REFUSED: &str = "The user does not want this call to run.";
@@ -69,9 +69,9 @@ impl Bench {
             cause,
             agent_id: self.hooks.base.agent_id.clone(),
         };
-        self.note_question(&question.call, false).map_err(Ended::unrecorded)?;
+        self.note_question(&question.call, QuestionState::Asked).map_err(Ended::unrecorded)?;
         let decided = self.decided(&question, judge, cx, hooks, place).await;
-        self.note_question(&question.call, true).map_err(Ended::unrecorded)?;
+        self.note_question(&question.call, QuestionState::Decided).map_err(Ended::unrecorded)?;
         match decided {
             Decided::Answered(Answer::Allow { updated_input, updates }) => {
                 for refused in place.settle(updates.clone()) {
@@ -108,9 +108,10 @@ impl Bench {
     }
 
     /// A call that was last seen waiting for somebody's answer has not begun. Everything else may have, after a crash.
-    fn note_question(&self, call: &str, is_decided: bool) -> Result<(), TranscriptError> {
-        let (Some(transcript), Some(_)) = (&self.transcript, &self.questions) else { return Ok(()) };
-        transcript.question(call, is_decided, self.cx.world.now())
+    pub(super) fn note_question(&self, call: &str, state: QuestionState) -> Result<(), TranscriptError> {
+        let is_asked = self.questions.is_some() || state == QuestionState::Deferred;
+        let Some(transcript) = self.transcript.as_ref().filter(|_| is_asked) else { return Ok(()) };
+        transcript.question(call, state, self.cx.world.now())
     }
 
     /// L12: whether a person is asked about a call because it brought the same again and again. Programs are told, not asked.
