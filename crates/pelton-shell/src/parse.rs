@@ -99,6 +99,8 @@ struct Pending {
     delimiter: String,
     quoted: bool,
     strip_tabs: bool,
+    /// Where the command stands that reads it.
+    place: Place,
 }
 
 struct Parser<'s, 'f> {

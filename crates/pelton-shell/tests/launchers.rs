@@ -100,7 +100,6 @@ fn launchers_are_seen_through() {
         "git submodule foreach rm x",
         "bash <<'E'\nrm x\nE",
         "bash -s <<< 'rm x'",
-        "mapfile -C 'rm x' -c 1 a",
         "bundle exec rm x",
         "uv run --with a rm x",
         "docker exec -it c rm x",
@@ -129,6 +128,7 @@ fn several_and_nested_ones_are_all_found() {
         commands("xargs env A=1 sh -c 'a \"$0\"'"),
         ["env A=1 sh -c 'a \"$0\"'", "sh -c 'a \"$0\"'", "a \"$0\""]
     );
+    assert_eq!(commands("mapfile -C 'rm x' -c 1 a"), ["rm x \"$index\" \"$line\""]);
     assert_eq!(commands("sudo bash <<'E'\na\nE"), ["bash", "a"]);
 }
 

@@ -72,7 +72,7 @@ pub(super) fn callback(command: &Command, arguments: &[Word]) -> Further {
     for (at, word) in arguments.iter().enumerate() {
         match word.literal() {
             Some(option) if option.starts_with('-') && option.ends_with('C') => match arguments.get(at + 1) {
-                Some(next) => further.add(text(command, next)),
+                Some(next) => further.add(called_back(command, next)),
                 None => further.unknown = true,
             },
             Some(option) if option.starts_with('-') && option.contains('C') => further.unknown = true,
@@ -81,6 +81,12 @@ pub(super) fn callback(command: &Command, arguments: &[Word]) -> Further {
         }
     }
     further
+}
+
+/// The text with the two arguments that it gets.
+fn called_back(command: &Command, word: &Word) -> Further {
+    word.literal()
+        .map_or_else(Further::unknown, |text| script(command, &format!("{text} \"$index\" \"$line\"")))
 }
 
 /// `sh`, `bash` and the like: `-c text`, a file, or the input.

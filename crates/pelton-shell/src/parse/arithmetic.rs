@@ -73,7 +73,7 @@ impl Parser<'_, '_> {
                 }
                 b'$' => {
                     plain = false;
-                    self.dollar(&mut unused, Quoting::Double)?;
+                    self.deeper(|it| it.dollar(&mut unused, Quoting::Double))?;
                     unused.clear();
                 }
                 b'`' => {

@@ -231,6 +231,10 @@ impl Parser<'_, '_> {
     fn coprocess(&mut self) -> Read<()> {
         let start = self.at;
         self.expect_reserved("coproc")?;
+        // Bash writes the commands of a substitution anew, and gives a coprocess a name there that is then taken for its command.
+        if self.place.in_substitution {
+            return Err(Unclear::Syntax("a coprocess in a substitution"));
+        }
         self.blanks();
         let background = Place { in_background: true, ..self.place };
         if !self.opens_compound() {
@@ -244,7 +248,7 @@ impl Parser<'_, '_> {
                 self.at = before;
             }
         }
-        self.placed(background, Self::command)?;
+        self.deeper(|it| it.placed(background, Self::command))?;
         let text = self.since(start).trim_end();
         self.found.doubt(DoubtKind::Coprocess, text);
         Ok(())

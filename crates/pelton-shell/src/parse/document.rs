@@ -16,6 +16,7 @@ impl Parser<'_, '_> {
                 Word::of_literal(body)
             } else {
                 self.inside(&body, |parser| {
+                    parser.place = pending.place;
                     let mut pieces = Vec::new();
                     while parser.peek().is_some() {
                         parser.quoted_character(&mut pieces, Quoting::Document)?;

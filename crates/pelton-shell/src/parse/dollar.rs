@@ -147,10 +147,12 @@ impl Parser<'_, '_> {
     /// `${…}`
     fn parameter_in_braces(&mut self, quoting: Quoting) -> Read<Part> {
         let quoted = quoting != Quoting::Bare;
+        let start = self.at;
         self.bump();
         self.bump();
+        let prefix = self.peek().filter(|byte| matches!(byte, b'!' | b'#'));
         let mut plain = true;
-        if matches!(self.peek(), Some(b'!' | b'#')) && self.peek_second() != Some(b'}') {
+        if prefix.is_some() && self.peek_second() != Some(b'}') {
             self.bump();
             plain = false;
         }
@@ -164,10 +166,15 @@ impl Parser<'_, '_> {
             None => return Err(Unclear::Unfinished("`}`")),
             Some(_) => return Err(Unclear::Syntax("a parameter without a name")),
         };
-        if self.eat("}") {
+        if plain && self.eat("}") {
             return Ok(Part::Parameter { name, plain, quoted });
         }
+        let operation = self.at;
         self.operation(quoting)?;
+        let text = self.since(start);
+        if let Some(kind) = evaluated(prefix == Some(b'!') && !plain, self.since(operation)) {
+            self.found.doubt(kind, text);
+        }
         Ok(Part::Parameter { name, plain: false, quoted })
     }
 
@@ -232,6 +239,25 @@ impl Parser<'_, '_> {
         }
         number
     }
+}
+
+/// What bash evaluates in `${name…}`, quoted or not, given what stands behind the name.
+fn evaluated(indirect: bool, operation: &str) -> Option<DoubtKind> {
+    let operation = operation.strip_suffix('}').unwrap_or(operation);
+    let (subscript, operation) = match operation.strip_prefix('[') {
+        // What follows a subscript with brackets in it is not looked for: the subscript is doubted.
+        Some(rest) => rest.split_once(']').unwrap_or((rest, "")),
+        None => ("0", operation),
+    };
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || b" -:".contains(&byte));
+    if !(matches!(subscript, "@" | "*") || is_number(subscript) && !subscript.is_empty()) {
+        return Some(DoubtKind::Subscript);
+    }
+    if indirect || operation.starts_with('@') && operation != "@Q" {
+        return Some(DoubtKind::Parameter);
+    }
+    let offset = operation.strip_prefix(':').filter(|offset| !offset.starts_with(['-', '=', '?', '+']));
+    offset.filter(|offset| !is_number(offset)).map(|_| DoubtKind::Arithmetic)
 }
 
 fn parameter(name: String, quoting: Quoting) -> Piece {

@@ -176,7 +176,7 @@ impl Parser<'_, '_> {
         }
         let number = self.found.documents.len();
         self.found.documents.push(None);
-        self.pending.push(Pending { number, delimiter, quoted, strip_tabs });
+        self.pending.push(Pending { number, delimiter, quoted, strip_tabs, place: self.place });
         simple.documents.push((simple.redirections.len(), number));
         let kind = RedirectionKind::HereDocument { quoted };
         simple.redirections.push(Redirection { descriptor, kind, target: Word::of_literal("") });

@@ -1,4 +1,4 @@
-//! Bash, with nothing to run but a recorder.
+//! Bash, with nothing to run but a recorder and `cat`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -32,7 +32,11 @@ impl Bash {
             .map(PathBuf::from)
             .find(|path| path.exists())
             .expect("these tests compare with bash, and there is none on this machine");
-        Self { program, home: tempfile::tempdir().expect("a directory for bash") }
+        let home = tempfile::tempdir().expect("a directory for bash");
+        // The one program there is: it shows what a here-document becomes, and changes nothing.
+        fs::create_dir(home.path().join("bin")).expect("a directory for programs");
+        std::os::unix::fs::symlink("/bin/cat", home.path().join("bin/cat")).expect("a link to cat");
+        Self { program, home }
     }
 
     pub fn run(&self, command: &str) -> Ran {
@@ -45,7 +49,7 @@ impl Bash {
             .args(["--norc", "--noprofile", "-c", command])
             .current_dir(&work)
             .env_clear()
-            .env("PATH", place.path().join("nothing"))
+            .env("PATH", self.home.path().join("bin"))
             .env("HOME", &work)
             .env("LC_ALL", "C.UTF-8")
             .env("FUNCNEST", "10")

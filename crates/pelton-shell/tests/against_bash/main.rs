@@ -1,6 +1,6 @@
 //! The analyser against bash itself.
 //!
-//! A command that the analyser can read is run by bash, in an empty directory and with nothing on the path, so that every command word ends in
+//! A command that the analyser can read is run by bash, in an empty directory and with nothing but `cat` on the path, so that every command word ends in
 //! a function that records its arguments. What bash ran must be what the analyser said, or the analyser must have said that it is not
 //! certain.
 //!
@@ -11,6 +11,8 @@ mod verdict; // comparing that with what the analyser said
 mod grammar; // commands that are mostly right
 mod soup; // commands that are mostly wrong
 mod corpus; // commands that somebody thought of
+#[path = "../bypasses/hidden.rs"]
+mod hidden; // ways to hide a command
 
 use proptest::test_runner::{Config, TestCaseError, TestError, TestRng, TestRunner};
 
@@ -46,33 +48,83 @@ fn property(usual: u32, longest: usize, make: fn(&[u8]) -> String, demand: Deman
 
 #[test]
 fn commands_of_the_grammar_run_as_they_are_read() {
-    property(800, 120, grammar::script, Demand::AllThatIsCertainRuns);
+    property(600, 120, grammar::script, Demand::AllThatIsCertainRuns);
 }
 
 #[test]
 fn words_of_the_grammar_are_passed_as_they_are_read() {
-    property(800, 60, grammar::simple_commands, Demand::AllThatIsCertainRuns);
+    property(600, 60, grammar::simple_commands, Demand::AllThatIsCertainRuns);
 }
 
 #[test]
 fn nothing_unseen_runs_in_a_soup_of_tokens() {
-    property(10_000, 14, soup::tokens, Demand::NothingUnseenRuns);
+    property(6_000, 14, soup::tokens, Demand::NothingUnseenRuns);
 }
 
 #[test]
 fn nothing_unseen_runs_in_damaged_commands() {
-    property(1_000, 120, soup::damaged, Demand::NothingUnseenRuns);
+    property(700, 120, soup::damaged, Demand::NothingUnseenRuns);
 }
 
 #[test]
 fn nothing_unseen_runs_in_the_corpus() {
+    // No paths: whatever they name would be run. The recorder goes by other names than `rm`.
+    let hidden = hidden::SEEN
+        .iter()
+        .chain(hidden::DOUBTED)
+        .filter(|command| !command.contains('/'))
+        .map(|command| command.replace("rm", "n1"));
+    let commands: Vec<_> = corpus::NASTY.iter().map(|command| (*command).to_owned()).chain(hidden).collect();
     let bash = bash::Bash::find();
     let mut readable = 0;
-    for command in corpus::NASTY {
+    for command in &commands {
         readable += usize::from(pelton_shell::read(command).is_ok());
         if let Err(disagreement) = verdict::check(&bash, command, Demand::NothingUnseenRuns) {
             panic!("{disagreement}");
         }
     }
-    assert!(readable * 2 > corpus::NASTY.len(), "only {readable} of {} can be read", corpus::NASTY.len());
+    assert!(readable * 5 > commands.len() * 3, "only {readable} of {} can be read", commands.len());
+}
+
+/// What must come out of the words of each of these, whatever bash does with the rest.
+#[test]
+fn words_of_the_corpus_are_passed_as_they_are_read() {
+    let bash = bash::Bash::find();
+    for command in corpus::WORDS {
+        let script = pelton_shell::read(command).unwrap_or_else(|unclear| panic!("{command:?}: {unclear}"));
+        assert!(
+            script.commands.iter().all(|it| it.words.iter().all(|word| word.literal().is_some())),
+            "{command:?}"
+        );
+        if let Err(disagreement) = verdict::check(&bash, command, Demand::AllThatIsCertainRuns) {
+            panic!("{disagreement}");
+        }
+    }
+}
+
+#[test]
+fn messages_in_quoted_here_documents_are_passed_as_they_are_read() {
+    let bash = bash::Bash::find();
+    for message in [
+        "a",
+        "a\n\nb",
+        "it's \"quoted\"",
+        "$x `y` $(z)",
+        "a\\\nb\\",
+        ")",
+        "(",
+        "\ta",
+        "'",
+        "a\n\n",
+        "{a,b} * ~",
+        "# a",
+        "EO",
+        "é",
+    ] {
+        let command = format!("n1 -m \"$(cat <<'EOF'\n{message}\nEOF\n)\" a");
+        let script = pelton_shell::read(&command).unwrap_or_else(|unclear| panic!("{command:?}: {unclear}"));
+        let argv: Vec<_> =
+            script.commands[0].words.iter().map(|word| word.literal().expect("certain").to_owned()).collect();
+        assert_eq!(bash.run(&command).argvs, [argv], "{command:?}");
+    }
 }

@@ -1,6 +1,8 @@
 //! What bash ran, compared with what the analyser said.
 
-use pelton_shell::{AssignmentKind, Command, DoubtKind, Script, Word, further_commands, read};
+use pelton_shell::{
+    AssignmentKind, Command, Doubt, DoubtKind, Script, Word, further_commands, read, steers, variables_set,
+};
 
 use crate::bash::{Bash, Ran};
 
@@ -39,12 +41,15 @@ pub fn check(bash: &Bash, command: &str, demand: Demand) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether bash finds an error in it when it runs: an element of an array cannot be set for one command.
+/// Whether bash may find an error in it when it runs: in arithmetic, or because an element of an array cannot be set for one command.
 fn stops_early(script: &Script) -> bool {
-    script.commands.iter().any(|command| {
-        let is_array = |kind| matches!(kind, AssignmentKind::Element | AssignmentKind::Array);
-        !command.words.is_empty() && command.assignments.iter().any(|assignment| is_array(assignment.kind))
-    })
+    let is_arithmetic = |doubt: &Doubt| doubt.kind == DoubtKind::Arithmetic;
+    script.doubts.iter().any(is_arithmetic)
+        || script.commands.iter().any(|command| {
+            let is_array = |kind| matches!(kind, AssignmentKind::Element | AssignmentKind::Array);
+            !command.words.is_empty()
+                && command.assignments.iter().any(|assignment| is_array(assignment.kind))
+        })
 }
 
 /// What the analyser said.
@@ -62,6 +67,7 @@ impl Seen {
             commands.extend(further.commands);
             // A command word that is not literal is matched below.
             unknown |= further.unknown && command.name().is_some();
+            unknown |= variables_set(command).iter().any(|name| steers(name));
         }
         // Arithmetic and subscripts may run what stands in a variable.
         unknown |= script.doubts.iter().any(|doubt| {
