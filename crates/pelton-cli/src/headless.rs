@@ -20,6 +20,8 @@ use crate::resolve::{self, Env, Payer};
 use crate::signals::{Ending, Signals};
 use crate::stdin;
 
+/// Time that commands in the background have to end by themselves once the answer is there.
+const BACKGROUND_PATIENCE: Duration = Duration::from_secs(5);
 /// After a signal the run has this long to record its end; then it is dropped.
 const END_WAIT: Duration = Duration::from_secs(2);
 
@@ -201,7 +203,7 @@ pub(crate) async fn submit(
         // Hooks of the session's end have their own limit; another signal does not wait for them.
         Some(_) => tokio::select! {
             biased;
-            () = engine.close(EndReason::Other) => {}
+            () = close(engine, ending.is_none()) => {}
             signal = signals.next() => { ending.get_or_insert(signal); }
         },
         None => drop(engine),
@@ -224,6 +226,14 @@ pub(crate) async fn submit(
     let written =
         written.and_then(|()| if nobody_reads { Err(std::io::ErrorKind::BrokenPipe.into()) } else { Ok(()) });
     Ok(Ran { outcome, ending, transcript, written, server, session })
+}
+
+/// Ends the session. What runs in its background has a little time to end by itself, unless a signal came.
+async fn close(engine: Engine, unhurried: bool) {
+    if unhurried {
+        engine.settle_background(BACKGROUND_PATIENCE).await;
+    }
+    engine.close(EndReason::Other).await;
 }
 
 /// On terminals, which are one terminal most often, the order of words and notices matters; elsewhere it matters more

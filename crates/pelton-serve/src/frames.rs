@@ -132,6 +132,7 @@ impl Frames {
             }
             Event::Synthetic(synthetic) => self.synthetic(synthetic, None),
             Event::Agent(told) => self.agent(told),
+            Event::Background(news) => self.background(news),
             Event::ToolUseSummary { summary, calls } => {
                 let calls: Vec<&str> = calls.iter().map(|call| &**call).collect();
                 Line::new("tool_use_summary")

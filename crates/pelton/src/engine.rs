@@ -24,7 +24,7 @@ use crate::compact::Room;
 use crate::context::tools_json;
 use crate::event::{CommandInfo, Event, Init, LoopKind};
 use crate::history::Entry;
-use crate::hooks::{Base, HookCx, SessionHooks};
+use crate::hooks::{Base, HookCx, HookEvent, SessionHooks};
 use crate::interrupt::Interrupter;
 use crate::limits::{
     ANSWER_TOKENS_MIN, EVENTS_QUEUED_MAX, FALLBACK_MODELS_MAX, OUTPUT_TOKENS_UNKNOWN_MODEL,
@@ -38,7 +38,10 @@ use crate::session::Session;
 use crate::status::{Board, Status};
 use crate::tools::agent::{self, AgentTool, Agents};
 use crate::tools::ahead::Ahead;
+use crate::tools::background::Background;
 use crate::tools::bench::Bench;
+use crate::tools::builtin::todo::Todos;
+use crate::tools::builtin::{ask_user, plan};
 use crate::tools::executor::Executor;
 use crate::tools::file_memory::FileMemory;
 use crate::tools::offer::Offer;
@@ -53,6 +56,9 @@ use input::{Choices, Order, Taken};
 use kin::Kin;
 use late::{Settled, call_in};
 use outcome::Ending;
+
+/// Tools that wait for a person.
+const NEED_A_PERSON: [&str; 3] = [ask_user::NAME, plan::ENTER, plan::EXIT];
 
 /// One conversation. Submit prompts one after the other; each gives a stream of events that ends in a result.
 pub struct Engine {
@@ -71,6 +77,10 @@ pub struct Engine {
     interrupter: Interrupter,
     queue: Queue,
     board: Board,
+    background: Background,
+    todos: Todos,
+    /// The model knows that plan mode is on.
+    plan_told: bool,
 }
 
 /// Why a session ends.
@@ -152,6 +162,17 @@ impl Engine {
         } else if let Some(tool) = options.tools.iter_mut().find(|tool| agent::is_one(tool.as_ref())) {
             *tool = Arc::new(AgentTool::new(&options.agents));
         }
+        let can_ask = options.questions.is_some() || kin.hooks.listens(HookEvent::PermissionRequest);
+        if !can_ask || kin.agent.is_some() {
+            // Nobody could ever answer; agents have a parent who can be asked to.
+            options.tools.retain(|tool| !NEED_A_PERSON.contains(&tool.spec().name));
+        }
+        for bound in plan::of(&kin.permissions) {
+            let same = |tool: &&mut Arc<dyn Tool>| tool.spec().name == bound.spec().name;
+            if let Some(tool) = options.tools.iter_mut().find(same) {
+                *tool = bound;
+            }
+        }
         let structured = match &options.json_schema {
             Some(schema) => Some(Arc::new(StructuredOutput::new(schema)?)),
             None => None,
@@ -199,6 +220,9 @@ impl Engine {
             start_contexts: Vec::new(),
             interrupter,
             board: Board::new(&options.model),
+            background: Background::default(),
+            todos: Todos::default(),
+            plan_told: false,
             options,
         })
     }
@@ -261,13 +285,19 @@ impl Engine {
         stream(EVENTS_QUEUED_MAX, move |events| self.run(prompt, None, cancel, events))
     }
 
-    /// Ends the session: its hooks are told, and everything recorded is on the disk.
+    /// Lets commands in the background end by themselves for a while, then ends them.
+    pub async fn settle_background(&self, patience: Duration) {
+        self.background.finish(patience, self.options.tool_limits.kill_grace).await;
+    }
+
+    /// Ends the session, with whatever runs in its background: its hooks are told, and everything recorded is on the disk.
     pub async fn close(self, reason: EndReason) {
         if self.has_begun {
             let hooks = self.session_hooks(&CancellationToken::new());
             let _ = hooks.session_end(reason.name()).await;
         }
         self.kin.hooks.end_background().await;
+        self.settle_background(Duration::ZERO).await;
         // What could not be written was said by the last result.
         let _ = self.session.sync().await;
     }
@@ -488,6 +518,8 @@ impl Engine {
             cancel,
             progress: Progress::ignored(),
             host: options.host.clone().seen_on(self.board.clone()),
+            todos: self.todos.clone(),
+            background: self.background.clone(),
             agents: None,
         }
     }

@@ -16,6 +16,7 @@ use crate::history::{Entry, EntryId};
 use crate::hooks::HookRun;
 use crate::permission::{Mode, Update};
 use crate::tools::ahead::Speculated;
+use crate::tools::background::BackgroundNews;
 use crate::tools::executor::Call;
 use crate::tools::{Report, ServerState};
 use crate::turn::{Terminal, Transition};
@@ -108,6 +109,8 @@ pub enum Event {
     },
     /// Something happened to a sub-agent.
     Agent(AgentEvent),
+    /// Something happened to a command in the background.
+    Background(BackgroundNews),
     /// The submission is over. Always the last event, exactly once.
     Result(Arc<Outcome>),
 }

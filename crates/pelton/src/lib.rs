@@ -31,7 +31,7 @@ mod session; // history and transcript, always in step
 
 /// Programs that leave nothing behind, for front ends that start helpers of their own.
 pub mod process {
-    pub use crate::tools::process::{Ended, Launch, ProcessTree};
+    pub use crate::tools::process::{Ended, Launch, Printed, ProcessTree};
 }
 
 pub use context::SystemPrompt;

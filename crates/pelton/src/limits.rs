@@ -106,6 +106,14 @@ pub const SHELL_DRAIN_TIME_MAX: Duration = Duration::from_millis(500);
 pub const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 /// Characters of a progress line.
 pub const PROGRESS_LINE_CHARS_MAX: usize = 500;
+/// Commands that run in the background at once.
+pub const BACKGROUND_RUNNING_MAX: usize = 32;
+/// Background commands remembered; the oldest that has ended is forgotten first.
+pub const BACKGROUND_KEPT_MAX: usize = 256;
+/// Time between two looks at how much a background command has printed.
+pub const BACKGROUND_LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Entries of a list of things to do.
+pub const TODOS_MAX: usize = 200;
 /// Rounds of looking for and killing what a command started, until nothing is found.
 pub const KILL_ROUNDS_MAX: usize = 8;
 /// Threads of one Glob or Grep.
@@ -144,6 +152,9 @@ pub struct ToolLimits {
     pub shell_time_default: Duration,
     /// The longest time the model may ask for.
     pub shell_time_max: Duration,
+    /// The same two for a command in the background.
+    pub background_time_default: Duration,
+    pub background_time_max: Duration,
     /// Characters of a command's output that go to the model.
     pub shell_output_chars_max: usize,
     /// Bytes of a command's output kept on disk before the command is cut.
@@ -211,6 +222,8 @@ impl Default for ToolLimits {
         Self {
             shell_time_default: Duration::from_secs(120),
             shell_time_max: Duration::from_secs(600),
+            background_time_default: Duration::from_secs(1_800),
+            background_time_max: Duration::from_secs(7_200),
             shell_output_chars_max: 30_000,
             shell_spill_bytes_max: 5 * 1024 * 1024 * 1024,
             kill_grace: Duration::from_millis(1_800),

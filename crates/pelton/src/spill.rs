@@ -115,6 +115,12 @@ impl Spill {
     }
 }
 
+/// A file for a program to write to, readable by its owner alone.
+pub(crate) async fn growing(dir: &Path, id: &str) -> io::Result<(std::fs::File, PathBuf)> {
+    let (file, path) = make_file(dir, id).await?;
+    Ok((file.into_std().await, path))
+}
+
 /// Keeps a whole text under a name that follows from `id`, so that it is the same whenever it is kept again. Readable by
 /// its owner alone: it may hold anything.
 pub(crate) async fn keep(dir: &Path, id: &str, text: &str) -> io::Result<PathBuf> {
@@ -141,7 +147,7 @@ async fn make_file(dir: &Path, id: &str) -> io::Result<(File, PathBuf)> {
         make_dir(&dir)?;
         for n in 0..NAMES_TRIED_MAX {
             let path = dir.join(if n == 0 { format!("{name}.txt") } else { format!("{name}-{n}.txt") });
-            match std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
+            match std::fs::OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path) {
                 Ok(file) => return Ok((File::from_std(file), path)),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use pelton::process::{Launch, ProcessTree};
+use pelton::process::{Launch, Printed, ProcessTree};
 use pelton_model::credentials::RunHelper;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
@@ -52,8 +52,14 @@ impl RunHelper for Helper {
 impl Line {
     async fn run(&self) -> io::Result<Result<String, String>> {
         let args = [OsStr::new("-c"), &self.command];
-        let launch =
-            Launch { program: Path::new("/bin/sh"), args: &args, cwd: &self.cwd, env: &self.env, keep: None };
+        let launch = Launch {
+            program: Path::new("/bin/sh"),
+            args: &args,
+            cwd: &self.cwd,
+            env: &self.env,
+            keep: None,
+            printed: Printed::Read,
+        };
         // Dropping the tree kills it, also when nobody waits for the key any more.
         let mut tree = ProcessTree::start(&launch)?;
         let (out, err) = tree.take_output().ok_or_else(|| io::Error::other("there are no pipes"))?;

@@ -97,6 +97,20 @@ fn check_frame(frame: &Value) {
                 ("content", Is::Text),
             ],
         ),
+        ("system", Some("task_started")) => check(
+            frame,
+            &[
+                ("task_id", Is::Text),
+                ("tool_use_id", Is::Text),
+                ("description", Is::Text),
+                ("task_type", Is::Text),
+            ],
+        ),
+        ("system", Some("task_updated")) => check(frame, &[("task_id", Is::Text), ("patch", Is::Object)]),
+        ("system", Some("task_notification")) => check(
+            frame,
+            &[("task_id", Is::Text), ("status", Is::Text), ("output_file", Is::Text), ("summary", Is::Text)],
+        ),
         ("system", Some("informational")) => check(frame, &[("content", Is::Text), ("level", Is::Text)]),
         ("system", Some("loop_event")) => {
             check(frame, &[("kind", Is::Text), ("reason", Is::Text), ("turn", Is::Count)]);

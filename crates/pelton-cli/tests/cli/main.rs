@@ -4,6 +4,7 @@
 mod place; // where a process under test runs, and what it leaves behind
 
 mod agents; // sub-agents, as clients see them
+mod background; // commands that run beside the conversation
 mod calls; // how the loop goes about calls
 mod crash; // killed in the middle, and gone on with
 mod credentials; // who pays, and what happens when that runs out

@@ -1,8 +1,9 @@
 //! What sub-agents tell: their messages name the call that started them, and each is a task with a beginning and an
-//! end.
+//! end, like each command in the background.
 
 use pelton::event::{AgentEnd, AgentEvent, AgentFacts, AgentNews, AgentWork, Event, LoopKind};
 use pelton::history::{Entry, Kind, Piece};
+use pelton::tools::{BackgroundEnd, BackgroundNews, BackgroundTask};
 use pelton_wire::line::Line;
 use serde_json::{Value, json};
 
@@ -47,6 +48,36 @@ impl Frames {
                 frames
             }
             AgentNews::Told(event) => self.told_by_agent(agent, event),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The frames of something that happened to a command in the background.
+    pub(super) fn background(&self, news: &BackgroundNews) -> Vec<u8> {
+        let task = |subtype: &str, task: &BackgroundTask| {
+            self.system(subtype).field("task_id", &task.id).field("tool_use_id", &*task.call)
+        };
+        match news {
+            BackgroundNews::Started(started) => task("task_started", started)
+                .field("description", &started.description)
+                .field("task_type", "local_bash")
+                .finish_line(),
+            BackgroundNews::Ended(ended, end) => {
+                let (status, noticed) = match end {
+                    BackgroundEnd::Exited(0) => ("completed", "completed"),
+                    BackgroundEnd::Stopped => ("killed", "stopped"),
+                    _ => ("failed", "failed"),
+                };
+                let patch = json!({"status": status, "end_time": self.world.now().as_millisecond()});
+                let updated = self.system("task_updated").field("task_id", &ended.id).field("patch", patch);
+                let mut frames = updated.finish_line();
+                let notice = task("task_notification", ended)
+                    .field("status", noticed)
+                    .field("output_file", ended.output.to_string_lossy())
+                    .field("summary", format!("{}: {}", ended.description, end.words()));
+                frames.extend(notice.finish_line());
+                frames
+            }
             _ => Vec::new(),
         }
     }

@@ -14,10 +14,11 @@ use crate::context::{Surroundings, git_branch, reminder};
 use crate::event::{Event, Synthetic};
 use crate::history::Entry;
 use crate::hooks::{Arrived, Fired, SessionHooks};
-use crate::permission::Rule;
+use crate::permission::{Mode, Rule};
 use crate::prompt::{Prompt, PromptBlock};
 use crate::session::{content, fresh_id};
 use crate::status::Phase;
+use crate::tools::builtin::plan;
 use crate::tools::mentions::{Attached, attachments};
 use crate::tools::offer::Callable;
 use crate::transcript::TranscriptError;
@@ -124,11 +125,24 @@ impl Engine {
             self.session.record_prompt(&reminder(&[news]), true)?;
         }
         let mut contexts = std::mem::take(&mut self.start_contexts);
+        contexts.extend(self.background.news_for_model());
+        contexts.extend(self.news_of_plan_mode());
         contexts.extend(around.contexts);
         self.session.record_around(&contexts, &around.attached)?;
         let entry = self.session.record_input(prompt, queued)?;
         self.session.sync().await?;
         Ok(entry)
+    }
+
+    /// What the model must know about plan mode, when that has changed since its last prompt.
+    fn news_of_plan_mode(&mut self) -> Option<String> {
+        let is_on = self.kin.permissions.mode() == Mode::Plan;
+        let was_on = std::mem::replace(&mut self.plan_told, is_on);
+        match (was_on, is_on) {
+            (false, true) => Some(plan::RULES.trim_end().to_owned()),
+            (true, false) => Some("Plan mode is over: you may change things again.".to_owned()),
+            _ => None,
+        }
     }
 
     /// The hooks of the session's start, once in the engine's life. Their words wait for the first prompt that is

@@ -24,7 +24,7 @@ use super::event::HookEvent;
 use super::limits::{GONE_TIME_MAX, KILL_GRACE, OUTPUT_BYTES_MAX, TIME_MAX};
 use super::outcome::goes_on_in_background;
 use crate::limits::{SHELL_DRAIN_QUIET, SHELL_KILL_GRACE_SHORT};
-use crate::tools::process::{Launch, ProcessTree};
+use crate::tools::process::{Launch, Printed, ProcessTree};
 
 /// Bytes read at once.
 const CHUNK_BYTES: usize = 16 * 1024;
@@ -164,7 +164,14 @@ impl Surroundings {
             std::iter::once(OsStr::new("-c")).chain(words.iter().map(OsString::as_os_str)).collect();
         // A session may outlive the directory it moved to; its guards may not fall with it.
         let cwd = if self.cwd.is_dir() { &self.cwd } else { &self.project_dir };
-        ProcessTree::start(&Launch { program, args: &args, cwd, env: &env, keep: Some(stdin) })
+        ProcessTree::start(&Launch {
+            program,
+            args: &args,
+            cwd,
+            env: &env,
+            keep: Some(stdin),
+            printed: Printed::Read,
+        })
     }
 
     /// Variables we answer for; those without a value are taken away.

@@ -115,7 +115,9 @@ impl Questions {
 pub fn suggestions(tool: &str, access: &Access, cause: &Cause) -> Vec<Update> {
     let outside = match cause {
         // Whatever is added, these are asked about.
-        Cause::Rule(_) | Cause::Protected(_) | Cause::Hook | Cause::Repetition => return Vec::new(),
+        Cause::Rule(_) | Cause::Protected(_) | Cause::Hook | Cause::Person | Cause::Repetition => {
+            return Vec::new();
+        }
         Cause::Outside(path) => path.parent(),
         Cause::Unapproved => None,
     };
@@ -142,6 +144,7 @@ pub fn suggestions(tool: &str, access: &Access, cause: &Cause) -> Vec<Update> {
         Access::Agent(kind) => {
             allow(format!("{tool}({kind})"), Destination::LocalSettings).into_iter().collect()
         }
+        Access::Person(_) => Vec::new(),
         Access::Nothing => allow(tool.to_owned(), Destination::LocalSettings).into_iter().collect(),
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::rules::{Here, HookSays, Mode, Place, Request, RuleSet, Target, Verdict};
+use super::rules::{Cause, Here, HookSays, Mode, Place, Request, RuleSet, Target, Verdict, question};
 use super::shell::{self, Reach};
 use crate::places::{normalised, resolve};
 
@@ -20,6 +20,8 @@ pub enum Access {
     Shell(String),
     /// Starts an agent of this kind, whose calls are judged by themselves.
     Agent(String),
+    /// Waits for a person, in every mode; the text says what for.
+    Person(String),
     /// Touches nothing but the conversation.
     Nothing,
 }
@@ -73,6 +75,10 @@ impl Gate {
         let target = |target| self.rules.judge(self.mode, &Request { tool, target, here: &here, hook });
         match (access, &found.0) {
             (Access::Nothing, _) => target(Target::Nothing),
+            (Access::Person(what_for), _) => match target(Target::Nothing) {
+                Verdict::Deny(why) => Verdict::Deny(why),
+                Verdict::Allow | Verdict::Ask { .. } => question(self.mode, what_for.clone(), Cause::Person),
+            },
             (Access::Agent(kind), _) => target(Target::Agent(kind)),
             (Access::Read(_), Followed::Place(place)) => target(Target::Read(place)),
             (Access::Edit(_), Followed::Place(place)) => target(Target::Edit(place)),

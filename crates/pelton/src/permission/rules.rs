@@ -434,6 +434,8 @@ pub enum Cause {
     Unapproved,
     /// A hook wants it.
     Hook,
+    /// It is a question to a person.
+    Person,
     /// The very same call has brought the very same again and again.
     Repetition,
 }
@@ -447,7 +449,7 @@ impl Cause {
             Self::Outside(_) => "workingDir",
             Self::Unapproved => "mode",
             Self::Hook => "hook",
-            Self::Repetition => "other",
+            Self::Person | Self::Repetition => "other",
         }
     }
 }
@@ -536,7 +538,7 @@ impl RuleSet {
     }
 }
 
-fn question(mode: Mode, why: String, cause: Cause) -> Verdict {
+pub(super) fn question(mode: Mode, why: String, cause: Cause) -> Verdict {
     match mode {
         Mode::DontAsk => Verdict::Deny(format!("{why} Nobody is asked in dontAsk mode.")),
         _ => Verdict::Ask { why, cause },

@@ -317,7 +317,7 @@ impl Bench {
     }
 
     fn tool(&self, name: &str) -> Option<&Arc<dyn Tool>> {
-        let name = if name == agent::ALIAS { agent::NAME } else { name };
+        let name = present_name(name);
         self.tools.iter().find(|tool| tool.spec().name == name)
     }
 
@@ -344,6 +344,18 @@ impl Bench {
             None => Ok(()),
         }
     }
+}
+
+/// Tools that were once called otherwise: old prompts and skills still name them so.
+const FORMER_NAMES: [(&str, &str); 4] = [
+    (agent::ALIAS, agent::NAME),
+    ("BashOutput", "TaskOutput"),
+    ("KillBash", "TaskStop"),
+    ("KillShell", "TaskStop"),
+];
+
+fn present_name(name: &str) -> &str {
+    FORMER_NAMES.iter().find(|(former, _)| *former == name).map_or(name, |(_, now)| now)
 }
 
 /// Stands for a call of a tool with an input.

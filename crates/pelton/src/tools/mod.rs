@@ -16,6 +16,7 @@ pub(crate) mod agent; // tasks for others
 pub(crate) mod structured; // an answer in the form of a schema
 pub(crate) mod file_memory; // which files the session has read
 pub(crate) mod process; // children that leave nothing behind
+pub(crate) mod background; // commands that run beside the conversation
 pub(crate) mod mentions; // @path: files and directories as the model would read them
 mod disk; // files found once, opened without waiting, replaced whole
 mod text; // bytes of a file as characters
@@ -27,6 +28,7 @@ pub use agent::{
     ALIAS as AGENT_TOOL_ALIAS, AgentDefinition, Isolation, MemoryScope, NAME as AGENT_TOOL, general_purpose,
 };
 pub use ahead::{Speculated, Speculation};
+pub use background::{BackgroundEnd, BackgroundNews, BackgroundTask};
 pub use file_memory::FileMemory;
 pub use schedule::Siblings;
 pub use server::{ServerState, ToolServer};

@@ -12,8 +12,10 @@
 mod warden;
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -43,6 +45,17 @@ pub struct Launch<'a> {
     pub env: &'a [(OsString, OsString)],
     /// A descriptor it keeps, under its number here.
     pub keep: Option<&'a OwnedFd>,
+    /// Where it goes what it prints.
+    pub printed: Printed<'a>,
+}
+
+/// Where it goes what a program prints.
+#[derive(Debug, Clone, Copy)]
+pub enum Printed<'a> {
+    /// Through pipes, to be read here.
+    Read,
+    /// Into a file, both standard output and standard error.
+    Into(&'a File),
 }
 
 /// A running program and everything it started.
@@ -62,7 +75,7 @@ pub struct ProcessTree {
 }
 
 impl ProcessTree {
-    /// Starts a program with nothing on its standard input and pipes for what it prints.
+    /// Starts a program with nothing on its standard input.
     ///
     /// Call it on a thread that lives as long as the session (a worker of the runtime, not `spawn_blocking`): the
     /// kernel takes the end of the starting thread for the end of the parent.
@@ -83,9 +96,11 @@ impl ProcessTree {
             .envs(launch.env.iter().map(|(name, value)| (name, value)))
             .env(&mark, "1")
             .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
             .kill_on_drop(true);
+        match launch.printed {
+            Printed::Read => command.stdout(Stdio::piped()).stderr(Stdio::piped()),
+            Printed::Into(file) => command.stdout(file.try_clone()?).stderr(file.try_clone()?),
+        };
         let keep = launch.keep.map(AsRawFd::as_raw_fd);
         // SAFETY: between fork and exec only async-signal-safe calls are made: setsid, prctl, getppid, close_range, fcntl. Nothing is
         // allocated and no lock is taken.
@@ -197,6 +212,11 @@ pub struct Ended {
     pub status: ExitStatus,
     /// It did not end by itself.
     pub asked: bool,
+}
+
+/// The exit code the way shells count: a signal is 128 and more.
+pub fn exit_code(status: ExitStatus) -> i32 {
+    status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(-1)
 }
 
 /// In the child, before it becomes the program.

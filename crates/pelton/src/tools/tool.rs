@@ -14,6 +14,8 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::agent::Agents;
+use super::background::Background;
+use super::builtin::todo::Todos;
 use super::disk::Target;
 use super::file_memory::FileMemory;
 use crate::host::{Elicitation, Elicited, Host};
@@ -173,6 +175,10 @@ pub struct ToolCx {
     pub progress: Progress,
     /// The program around the session.
     pub host: Host,
+    /// What is to be done.
+    pub(crate) todos: Todos,
+    /// Commands that run beside the conversation.
+    pub(crate) background: Background,
     /// Who runs sub-agents; nobody in a session without.
     pub(crate) agents: Option<Arc<dyn Agents>>,
 }
@@ -195,6 +201,8 @@ impl ToolCx {
             cancel: CancellationToken::new(),
             progress: Progress::ignored(),
             host: Host::default(),
+            todos: Todos::default(),
+            background: Background::default(),
             agents: None,
             cwd,
         }

@@ -242,6 +242,7 @@ impl Live<'_> {
     /// What is left to tell once the reason for the end is known.
     pub async fn end(&mut self, terminal: Terminal) {
         self.close_ahead().await;
+        self.tell_background().await;
         // Those that are not there yet are not waited for.
         self.tell_summaries().await;
         if terminal == Terminal::CompletedOverHooks {

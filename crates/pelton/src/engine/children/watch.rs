@@ -155,8 +155,8 @@ impl News {
     /// Passes on what the agent tells.
     async fn of(&mut self, event: Event) {
         match event {
-            // Its own agents tell for themselves.
-            Event::Agent(_) => return self.events.send(event).await,
+            // Its own agents and commands tell for themselves.
+            Event::Agent(_) | Event::Background(_) => return self.events.send(event).await,
             Event::Init(_) | Event::Delta(_) => return,
             _ => {}
         }

@@ -1,5 +1,6 @@
 //! Bash: a command, what it printed, and nothing of it left running.
 
+mod beside; // in the background
 mod capture;
 mod shell;
 mod words;
@@ -20,7 +21,7 @@ use self::shell::Shell;
 use crate::limits::{SHELL_COMMAND_BYTES_MAX, SHELL_KILL_GRACE_SHORT};
 use crate::permission::shell::is_read_only;
 use crate::tools::lenient;
-use crate::tools::process::{Ended, ProcessTree};
+use crate::tools::process::{Ended, ProcessTree, exit_code};
 use crate::tools::tool::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx, parse_input};
 
 /// The tool.
@@ -33,7 +34,7 @@ struct BashTool;
 const SPEC: Spec<'static> = Spec {
     name: "Bash",
     description: include_str!("bash.md"),
-    input_schema: r#"{"type":"object","properties":{"command":{"type":"string"},"timeout":{"type":"integer","description":"milliseconds"},"description":{"type":"string"}},"required":["command"],"additionalProperties":false}"#,
+    input_schema: r#"{"type":"object","properties":{"command":{"type":"string"},"timeout":{"type":"integer","description":"milliseconds"},"description":{"type":"string"},"run_in_background":{"type":"boolean"}},"required":["command"],"additionalProperties":false}"#,
 };
 
 #[derive(Deserialize)]
@@ -43,8 +44,8 @@ struct Input {
     #[serde(default, deserialize_with = "lenient::count")]
     timeout: Option<u64>,
     /// For the people who watch.
-    #[serde(default, rename = "description")]
-    _description: Option<String>,
+    #[serde(default)]
+    description: Option<String>,
     #[serde(default, deserialize_with = "lenient::flag")]
     run_in_background: bool,
 }
@@ -68,6 +69,9 @@ impl Tool for BashTool {
     fn run<'a>(&'a self, input: Value, cx: &'a ToolCx) -> BoxFuture<'a, Output> {
         Box::pin(async move {
             match parse(&input) {
+                Ok(input) if input.run_in_background => {
+                    beside::run(&input, cx).await.unwrap_or_else(Output::error)
+                }
                 Ok(input) => run(&input, cx).await.unwrap_or_else(Output::error),
                 Err(InvalidInput(why)) => Output::unusable(why),
             }
@@ -89,9 +93,6 @@ fn parse(input: &Value) -> Result<Input, InvalidInput> {
     }
     if input.timeout == Some(0) {
         return wrong("`timeout` must be 1 or more milliseconds");
-    }
-    if input.run_in_background {
-        return wrong("`run_in_background` is not available yet: run the command in the foreground");
     }
     Ok(input)
 }
@@ -185,7 +186,7 @@ struct Outcome {
 
 async fn answer(input: &Input, cx: &ToolCx, outcome: &Outcome, moved: Option<PathBuf>) -> Output {
     let Outcome { over, status, time, captured, left_running } = outcome;
-    let code = shell::exit_code(*status);
+    let code = exit_code(*status);
     let meaning =
         if *over == Over::Exited && code == 1 { words::meaning_of_exit_one(&input.command) } else { None };
     let failed = *over != Over::Exited || (code != 0 && meaning.is_none());

@@ -1,10 +1,14 @@
 //! The tools every session has. Each file is one tool; the page beside it is what the model reads about it.
 
+pub(crate) mod ask_user;
 mod bash;
 mod edit;
 mod glob;
 mod grep;
+pub(crate) mod plan;
 mod read;
+mod task;
+pub(crate) mod todo;
 mod write;
 
 use std::sync::Arc;
@@ -16,7 +20,22 @@ use super::tool::{Output, Tool, ToolCx};
 
 /// All built-in tools, by name: the order is part of what is cached, so it never depends on anything.
 pub fn all() -> Vec<Arc<dyn Tool>> {
-    vec![agent::tool(), bash::tool(), edit::tool(), glob::tool(), grep::tool(), read::tool(), write::tool()]
+    let [enter_plan, exit_plan] = plan::tools();
+    vec![
+        agent::tool(),
+        ask_user::tool(),
+        bash::tool(),
+        edit::tool(),
+        enter_plan,
+        exit_plan,
+        glob::tool(),
+        grep::tool(),
+        read::tool(),
+        task::output(),
+        task::stop(),
+        todo::tool(),
+        write::tool(),
+    ]
 }
 
 /// Read alone, for what a prompt mentions.

@@ -10,9 +10,11 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
+use super::todo::Todos;
 use super::*;
 use crate::host::Host;
 use crate::limits::ToolLimits;
+use crate::tools::background::Background;
 use crate::tools::file_memory::FileMemory;
 use crate::tools::tool::{Progress, Readable, Report, ResultBlock, Safety};
 
@@ -49,6 +51,8 @@ impl Bench {
                 Report::OutputLine(line) => sink.lock().unwrap().push(line),
             }),
             host: Host::default(),
+            background: Background::default(),
+            todos: Todos::default(),
             agents: None,
         };
         Self { home, cx, reports }

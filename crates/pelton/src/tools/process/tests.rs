@@ -10,8 +10,14 @@ const SHELL: &str = "/bin/sh";
 fn start(script: &str) -> ProcessTree {
     let env = [(OsString::from("PATH"), OsString::from("/usr/local/bin:/usr/bin:/bin"))];
     let args = [OsStr::new("-c"), OsStr::new(script)];
-    let launch =
-        Launch { program: Path::new(SHELL), args: &args, cwd: Path::new("/"), env: &env, keep: None };
+    let launch = Launch {
+        program: Path::new(SHELL),
+        args: &args,
+        cwd: Path::new("/"),
+        env: &env,
+        keep: None,
+        printed: Printed::Read,
+    };
     ProcessTree::start(&launch).unwrap()
 }
 
@@ -124,6 +130,7 @@ async fn a_kept_descriptor_reaches_the_program_and_no_other_does() {
         cwd: Path::new("/"),
         env: &env,
         keep: Some(&writer),
+        printed: Printed::Read,
     };
     let mut tree = ProcessTree::start(&launch).unwrap();
     drop(writer);

@@ -25,6 +25,8 @@ impl Live<'_> {
             contexts.extend(context.into_iter().chain(wakes));
             self.tell_hooks(HookWords { messages, runs: vec![run], ..HookWords::default() }).await;
         }
+        self.tell_background().await;
+        contexts.extend(self.bench.cx.background.news_for_model());
         if !contexts.is_empty() {
             self.say_as_user(&reminder(&contexts)).await?;
         }
@@ -35,6 +37,13 @@ impl Live<'_> {
             self.attach_prompt(held).await?;
         }
         Ok(())
+    }
+
+    /// Tells of commands that were started in the background, and of those that have ended.
+    pub(super) async fn tell_background(&mut self) {
+        for news in self.bench.cx.background.news() {
+            self.events.send(Event::Background(news)).await;
+        }
     }
 
     /// Z7: a prompt that came while tools ran. It is treated like any other, except that it calls no command.

@@ -1,6 +1,7 @@
 //! The shell: finding it, starting it, and learning where it ended up.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::{self, PipeReader, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -11,7 +12,7 @@ use std::process::ExitStatus;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
-use crate::tools::process::{Launch, ProcessTree};
+use crate::tools::process::{Launch, Printed, ProcessTree};
 use crate::tools::tool::ToolCx;
 
 /// Secrets of the engine that commands have no business with.
@@ -64,9 +65,24 @@ impl Shell {
         let script = format!("trap '{{ pwd -P >/dev/fd/{number}; }} 2>/dev/null' EXIT; {command}");
         let args = [OsStr::new("-c"), OsStr::new(&script)];
         let env = environment(cx);
-        let launch =
-            Launch { program: &self.program, args: &args, cwd: &cx.cwd, env: &env, keep: Some(&writer) };
+        let launch = Launch { keep: Some(&writer), ..self.launch(&args, cx, &env) };
         Ok((ProcessTree::start(&launch)?, Directory { pipe: reader }))
+    }
+
+    /// Starts a command that prints into a file. Where it ends up is nobody's business.
+    pub fn start_into(&self, file: &File, command: &str, cx: &ToolCx) -> io::Result<ProcessTree> {
+        let args = [OsStr::new("-c"), OsStr::new(command)];
+        let env = environment(cx);
+        ProcessTree::start(&Launch { printed: Printed::Into(file), ..self.launch(&args, cx, &env) })
+    }
+
+    fn launch<'a>(
+        &'a self,
+        args: &'a [&'a OsStr],
+        cx: &'a ToolCx,
+        env: &'a [(OsString, OsString)],
+    ) -> Launch<'a> {
+        Launch { program: &self.program, args, cwd: &cx.cwd, env, keep: None, printed: Printed::Read }
     }
 }
 
@@ -80,11 +96,6 @@ impl Directory {
         let path = PathBuf::from(OsString::from_vec(path.to_vec()));
         path.is_absolute().then_some(path)
     }
-}
-
-/// The exit code the way shells count: a signal is 128 and more.
-pub(super) fn exit_code(status: ExitStatus) -> i32 {
-    status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(-1)
 }
 
 /// The signal that ended the shell itself.

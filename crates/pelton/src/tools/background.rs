@@ -1,0 +1,254 @@
+//! Commands that run beside the conversation. A call starts one; it ends by itself, by another call, when its time is
+//! up, or with the session.
+//!
+//! Such a command writes straight into a file, so nothing has to be pulled for it to go on. All that watches it is one
+//! small task, which ends with it and dies with the session.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::process::ProcessTree;
+use crate::limits::{BACKGROUND_KEPT_MAX, BACKGROUND_LOOK_EVERY, BACKGROUND_RUNNING_MAX};
+
+/// The commands of a session that run beside it. All clones are one; when the last is dropped, the commands are killed.
+#[derive(Clone, Default)]
+pub(crate) struct Background {
+    tasks: Arc<Mutex<Vec<Kept>>>,
+    watchers: Arc<Mutex<JoinSet<()>>>,
+}
+
+/// A command that was started in the background.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BackgroundTask {
+    /// Its id.
+    pub id: String,
+    /// The call that started it.
+    pub call: Arc<str>,
+    /// The command.
+    pub command: String,
+    /// What it is for, or the command itself.
+    pub description: String,
+    /// Where everything goes that it prints.
+    pub output: PathBuf,
+}
+
+/// How a background command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BackgroundEnd {
+    /// By itself, with this exit code.
+    Exited(i32),
+    /// It was stopped.
+    Stopped,
+    /// Its time was up.
+    TimedOut,
+    /// It printed more than may be kept.
+    PrintedTooMuch,
+    /// It was lost sight of.
+    Lost,
+}
+
+impl BackgroundEnd {
+    /// What became of it, in a few words.
+    pub fn words(self) -> String {
+        match self {
+            Self::Exited(0) => "completed".to_owned(),
+            Self::Exited(code) => format!("failed with exit code {code}"),
+            Self::Stopped => "stopped".to_owned(),
+            Self::TimedOut => "killed: its time was up".to_owned(),
+            Self::PrintedTooMuch => "killed: it printed too much".to_owned(),
+            Self::Lost => "lost: its end could not be observed".to_owned(),
+        }
+    }
+}
+
+/// What there is to tell of a background command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BackgroundNews {
+    /// It was started.
+    Started(Arc<BackgroundTask>),
+    /// It has ended.
+    Ended(Arc<BackgroundTask>, BackgroundEnd),
+}
+
+struct Kept {
+    task: Arc<BackgroundTask>,
+    end: watch::Receiver<Option<BackgroundEnd>>,
+    stop: CancellationToken,
+    told_start: bool,
+    told_end: bool,
+    /// The model knows how it ended.
+    model_knows: bool,
+}
+
+impl Kept {
+    fn ended(&self) -> Option<BackgroundEnd> {
+        let end = *self.end.borrow();
+        // A watcher that is gone without a word was killed with its runtime.
+        end.or_else(|| self.end.has_changed().is_err().then_some(BackgroundEnd::Lost))
+    }
+}
+
+/// Bounds of one command.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Terms {
+    pub time: Duration,
+    pub output_bytes_max: u64,
+    pub kill_grace: Duration,
+}
+
+impl Background {
+    /// Whether one more may run.
+    pub fn has_room(&self) -> Result<(), String> {
+        match self.lock().iter().filter(|kept| kept.ended().is_none()).count() {
+            running if running >= BACKGROUND_RUNNING_MAX => Err(format!(
+                "{running} commands run in the background already, which is as many as may: stop one with TaskStop"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Keeps a command that was started.
+    pub fn keep(&self, task: BackgroundTask, tree: ProcessTree, terms: Terms) {
+        let (ended, end) = watch::channel(None);
+        let stop = CancellationToken::new();
+        let mut watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
+        // Those that are done need no place any more.
+        while watchers.try_join_next().is_some() {}
+        let (output, stopped) = (task.output.clone(), stop.clone());
+        watchers.spawn(async move {
+            let end = watch_over(tree, &output, terms, &stopped).await;
+            ended.send_replace(Some(end));
+        });
+        let mut tasks = self.lock();
+        if tasks.len() >= BACKGROUND_KEPT_MAX
+            && let Some(oldest) = tasks.iter().position(|kept| kept.model_knows && kept.told_end)
+        {
+            tasks.remove(oldest);
+        }
+        let task = Arc::new(task);
+        tasks.push(Kept { task, end, stop, told_start: false, told_end: false, model_knows: false });
+    }
+
+    /// The command of that id, and how it ended if it has.
+    pub fn find(&self, id: &str) -> Option<(Arc<BackgroundTask>, Option<BackgroundEnd>)> {
+        self.lock().iter().find(|kept| kept.task.id == id).map(|kept| (Arc::clone(&kept.task), kept.ended()))
+    }
+
+    /// The ids of those that run.
+    pub fn running(&self) -> Vec<String> {
+        self.lock().iter().filter(|kept| kept.ended().is_none()).map(|kept| kept.task.id.clone()).collect()
+    }
+
+    /// Waits for a command's end, for a while.
+    pub async fn wait(&self, id: &str, at_most: Duration) -> Option<BackgroundEnd> {
+        let mut end = self.lock().iter().find(|kept| kept.task.id == id)?.end.clone();
+        // Out of time, and a watcher that is gone, are both seen by whoever looks next.
+        let _ = timeout(at_most, end.wait_for(Option::is_some)).await;
+        self.find(id)?.1
+    }
+
+    /// Stops a command and waits until it is gone.
+    pub async fn stop(&self, id: &str, at_most: Duration) -> Option<BackgroundEnd> {
+        self.lock().iter().find(|kept| kept.task.id == id)?.stop.cancel();
+        self.wait(id, at_most).await
+    }
+
+    /// The model has read how this one ended.
+    pub fn model_knows(&self, id: &str) {
+        if let Some(kept) = self.lock().iter_mut().find(|kept| kept.task.id == id) {
+            kept.model_knows = kept.ended().is_some();
+        }
+    }
+
+    /// What was not told yet.
+    pub fn news(&self) -> Vec<BackgroundNews> {
+        let mut news = Vec::new();
+        for kept in self.lock().iter_mut() {
+            if !std::mem::replace(&mut kept.told_start, true) {
+                news.push(BackgroundNews::Started(Arc::clone(&kept.task)));
+            }
+            if let Some(end) = kept.ended().filter(|_| !kept.told_end) {
+                kept.told_end = true;
+                news.push(BackgroundNews::Ended(Arc::clone(&kept.task), end));
+            }
+        }
+        news
+    }
+
+    /// What the model does not know yet, in its words.
+    pub fn news_for_model(&self) -> Vec<String> {
+        let mut news = Vec::new();
+        for kept in self.lock().iter_mut().filter(|kept| !kept.model_knows) {
+            if let Some(end) = kept.ended() {
+                kept.model_knows = true;
+                let BackgroundTask { id, description, output, .. } = &*kept.task;
+                news.push(format!(
+                    "The background command {id} ({description}) has ended: {}. Its output is in {}.",
+                    end.words(),
+                    output.display()
+                ));
+            }
+        }
+        news
+    }
+
+    /// Lets the commands end by themselves for a while, then stops those that have not.
+    pub async fn finish(&self, patience: Duration, grace: Duration) {
+        let stops: Vec<CancellationToken> = self.lock().iter().map(|kept| kept.stop.clone()).collect();
+        let mut watchers = std::mem::take(&mut *self.watchers.lock().unwrap_or_else(PoisonError::into_inner));
+        let all = async { while watchers.join_next().await.is_some() {} };
+        if timeout(patience, all).await.is_err() {
+            stops.iter().for_each(CancellationToken::cancel);
+            let rest = async { while watchers.join_next().await.is_some() {} };
+            // What does not end now is killed with its watcher.
+            let _ = timeout(grace + grace, rest).await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Kept>> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Watches a command until nothing of it runs any more.
+async fn watch_over(
+    mut tree: ProcessTree,
+    output: &Path,
+    terms: Terms,
+    stop: &CancellationToken,
+) -> BackgroundEnd {
+    let too_much = async {
+        let mut look = interval(BACKGROUND_LOOK_EVERY);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            look.tick().await;
+            let printed = tokio::fs::metadata(output).await.map_or(0, |metadata| metadata.len());
+            if printed > terms.output_bytes_max {
+                break;
+            }
+        }
+    };
+    let over = tokio::select! {
+        biased;
+        () = stop.cancelled() => Some(BackgroundEnd::Stopped),
+        // Not only the shell: a server it left running is what it was started for.
+        _ = tree.gone() => None,
+        () = sleep(terms.time) => Some(BackgroundEnd::TimedOut),
+        () = too_much => Some(BackgroundEnd::PrintedTooMuch),
+    };
+    let patience = if over.is_some() { Duration::ZERO } else { terms.kill_grace };
+    match (tree.end(patience, terms.kill_grace).await, over) {
+        (_, Some(over)) => over,
+        (Ok(ended), None) => BackgroundEnd::Exited(super::process::exit_code(ended.status)),
+        (Err(_), None) => BackgroundEnd::Lost,
+    }
+}

@@ -1,0 +1,146 @@
+//! Plan mode, in and out. The model may go in by itself, which only takes permissions away; out it comes when a person
+//! has approved its plan.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::future::BoxFuture;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::permission::{Change, Mode, Permissions, Update};
+use crate::spill;
+use crate::tools::tool::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx, parse_input};
+
+/// The names of the two tools.
+pub(crate) const ENTER: &str = "EnterPlanMode";
+pub(crate) const EXIT: &str = "ExitPlanMode";
+
+/// What the model is told when plan mode begins.
+pub(crate) const RULES: &str = include_str!("plan_rules.md");
+
+/// The tools, which need to know whose permissions they change before they can run.
+pub(super) fn tools() -> [Arc<dyn Tool>; 2] {
+    both(None)
+}
+
+/// The same two for a session.
+pub(crate) fn of(permissions: &Permissions) -> [Arc<dyn Tool>; 2] {
+    both(Some(permissions))
+}
+
+fn both(permissions: Option<&Permissions>) -> [Arc<dyn Tool>; 2] {
+    let mode = Arc::new(PlanMode { permissions: permissions.cloned(), before: Mutex::new(Mode::Default) });
+    [Arc::new(Enter(Arc::clone(&mode))), Arc::new(Exit(mode))]
+}
+
+struct PlanMode {
+    permissions: Option<Permissions>,
+    /// What to go back to.
+    before: Mutex<Mode>,
+}
+
+struct Enter(Arc<PlanMode>);
+struct Exit(Arc<PlanMode>);
+
+impl PlanMode {
+    fn enter(&self) -> Output {
+        let Some(permissions) = &self.permissions else { return nowhere() };
+        let now = permissions.mode();
+        if now == Mode::Plan {
+            return Output::error("Plan mode is on already.");
+        }
+        *self.before.lock().unwrap_or_else(PoisonError::into_inner) = now;
+        match permissions.apply(&Update::session(Change::SetMode(Mode::Plan))) {
+            Ok(()) => Output::text(RULES.trim_end()),
+            Err(error) => Output::error(error.to_string()),
+        }
+    }
+
+    async fn exit(&self, plan: Option<String>, cx: &ToolCx) -> Output {
+        let Some(permissions) = &self.permissions else { return nowhere() };
+        // Whoever approved may have chosen the mode to go on in.
+        if permissions.mode() == Mode::Plan {
+            let before = *self.before.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Err(error) = permissions.apply(&Update::session(Change::SetMode(before))) {
+                return Output::error(error.to_string());
+            }
+        }
+        let Some(plan) = plan.filter(|plan| !plan.trim().is_empty()) else {
+            return Output::text("Plan mode is over: the user agrees. You may begin.")
+                .with_detail(json!({"plan": null, "isAgent": false}));
+        };
+        let kept = spill::keep(&cx.spill_dir, &format!("plan-{}", cx.call_id), &plan).await.ok();
+        let text = format!("The user has approved your plan. You may begin.\n\n## Approved plan\n{plan}");
+        Output::text(text).with_detail(json!({"plan": plan, "isAgent": false, "filePath": kept}))
+    }
+}
+
+fn nowhere() -> Output {
+    Output::error("There is no session whose mode could be changed.")
+}
+
+const ENTER_SPEC: Spec<'static> = Spec {
+    name: ENTER,
+    description: "Begins plan mode: you only look around, and nothing is changed until the user has approved a plan. For work with \
+                  several possible ways, many files, or unclear wishes. Not for small or plain tasks, nor for mere questions.",
+    input_schema: r#"{"type":"object","properties":{},"additionalProperties":false}"#,
+};
+
+const EXIT_SPEC: Spec<'static> = Spec {
+    name: EXIT,
+    description: "Shows the user your plan and asks for approval; if they agree, plan mode ends and you may begin. Call it when the \
+                  plan is complete, with the whole plan as Markdown in `plan`. Not for tasks that only look something up.",
+    input_schema: r#"{"type":"object","properties":{"plan":{"type":"string"}},"required":["plan"],"additionalProperties":true}"#,
+};
+
+#[derive(Deserialize)]
+struct ExitInput {
+    /// Absent in old prompts, whose plan is in the conversation.
+    #[serde(default)]
+    plan: Option<String>,
+}
+
+impl Tool for Enter {
+    fn spec(&self) -> Spec<'_> {
+        ENTER_SPEC
+    }
+
+    fn safety(&self, _: &Value) -> Safety {
+        Safety::Alone
+    }
+
+    fn access(&self, _: &Value, _: &ToolCx) -> Result<Access, InvalidInput> {
+        Ok(Access::Nothing)
+    }
+
+    fn run<'a>(&'a self, _: Value, _: &'a ToolCx) -> BoxFuture<'a, Output> {
+        Box::pin(async move { self.0.enter() })
+    }
+}
+
+impl Tool for Exit {
+    fn spec(&self) -> Spec<'_> {
+        EXIT_SPEC
+    }
+
+    fn safety(&self, _: &Value) -> Safety {
+        Safety::Alone
+    }
+
+    fn access(&self, input: &Value, _: &ToolCx) -> Result<Access, InvalidInput> {
+        parse_input::<ExitInput>(input)?;
+        if self.0.permissions.as_ref().is_some_and(|permissions| permissions.mode() != Mode::Plan) {
+            return Err(InvalidInput("plan mode is not on, so there is nothing to leave".to_owned()));
+        }
+        Ok(Access::Person("Go on with this plan?".to_owned()))
+    }
+
+    fn run<'a>(&'a self, input: Value, cx: &'a ToolCx) -> BoxFuture<'a, Output> {
+        Box::pin(async move {
+            match parse_input::<ExitInput>(&input) {
+                Ok(input) => self.0.exit(input.plan, cx).await,
+                Err(InvalidInput(why)) => Output::unusable(why),
+            }
+        })
+    }
+}
