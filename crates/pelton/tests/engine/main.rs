@@ -23,6 +23,7 @@ mod late; // permissions answered after a restart
 mod media; // pictures that fit, and what happens to those that do not
 mod money; // what a run may cost, and did
 mod permissions; // what may be looked at and changed, and what not
+mod planning; // plan mode, and questions to the user
 mod promptly; // how long an interrupt takes, wherever it strikes
 mod queue; // prompts that come while it is busy
 mod records; // what is on disk
