@@ -203,7 +203,7 @@ pub(crate) async fn submit(
         // Hooks of the session's end have their own limit; another signal does not wait for them.
         Some(_) => tokio::select! {
             biased;
-            () = close(engine, ending.is_none()) => {}
+            () = Box::pin(close(engine, ending.is_none())) => {}
             signal = signals.next() => { ending.get_or_insert(signal); }
         },
         None => drop(engine),

@@ -16,7 +16,7 @@ pub(crate) const ENTER: &str = "EnterPlanMode";
 pub(crate) const EXIT: &str = "ExitPlanMode";
 
 /// What the model is told when plan mode begins.
-pub(crate) const RULES: &str = include_str!("plan_rules.md");
+pub(crate) const RULES: &str = include_str!("plan.md");
 
 /// The tools, which need to know whose permissions they change before they can run.
 pub(super) fn tools() -> [Arc<dyn Tool>; 2] {
@@ -83,7 +83,7 @@ const ENTER_SPEC: Spec<'static> = Spec {
     name: ENTER,
     description: "Begins plan mode: you only look around, and nothing is changed until the user has approved a plan. For work with \
                   several possible ways, many files, or unclear wishes. Not for small or plain tasks, nor for mere questions.",
-    input_schema: r#"{"type":"object","properties":{},"additionalProperties":false}"#,
+    input_schema: r#"{"type":"object","properties":{},"required":[],"additionalProperties":false}"#,
 };
 
 const EXIT_SPEC: Spec<'static> = Spec {
@@ -92,6 +92,10 @@ const EXIT_SPEC: Spec<'static> = Spec {
                   plan is complete, with the whole plan as Markdown in `plan`. Not for tasks that only look something up.",
     input_schema: r#"{"type":"object","properties":{"plan":{"type":"string"}},"required":["plan"],"additionalProperties":true}"#,
 };
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EnterInput {}
 
 #[derive(Deserialize)]
 struct ExitInput {
@@ -109,8 +113,8 @@ impl Tool for Enter {
         Safety::Alone
     }
 
-    fn access(&self, _: &Value, _: &ToolCx) -> Result<Access, InvalidInput> {
-        Ok(Access::Nothing)
+    fn access(&self, input: &Value, _: &ToolCx) -> Result<Access, InvalidInput> {
+        parse_input::<EnterInput>(input).map(|_| Access::Nothing)
     }
 
     fn run<'a>(&'a self, _: Value, _: &'a ToolCx) -> BoxFuture<'a, Output> {

@@ -41,7 +41,7 @@ const STOP: Spec<'static> = Spec {
 
 const OUTPUT: Spec<'static> = Spec {
     name: "TaskOutput",
-    description: include_str!("task_output.md"),
+    description: include_str!("task.md"),
     input_schema: r#"{"type":"object","properties":{"task_id":{"type":"string"},"block":{"type":"boolean","description":"wait for its end; true by default"},"timeout":{"type":"integer","description":"milliseconds"}},"required":["task_id"],"additionalProperties":false}"#,
 };
 

@@ -46,6 +46,7 @@ pub(crate) enum TodoStatus {
 
 impl Todos {
     /// The list as it stands.
+    #[cfg(test)]
     pub fn list(&self) -> Vec<Todo> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -85,7 +86,7 @@ impl Tool for TodoWrite {
 
     fn run<'a>(&'a self, input: Value, cx: &'a ToolCx) -> BoxFuture<'a, Output> {
         let output = match parse(&input) {
-            Ok(Input { todos }) => note(todos, cx),
+            Ok(Input { todos }) => note(&todos, cx),
             Err(InvalidInput(why)) => Output::unusable(why),
         };
         async move { output }.boxed()
@@ -103,7 +104,7 @@ fn parse(input: &Value) -> Result<Input, InvalidInput> {
     Ok(input)
 }
 
-fn note(todos: Vec<Todo>, cx: &ToolCx) -> Output {
+fn note(todos: &[Todo], cx: &ToolCx) -> Output {
     let count = |status| todos.iter().filter(|todo| todo.status == status).count();
     let text = format!(
         "Noted: {} done, {} in progress, {} to do.",
@@ -111,7 +112,7 @@ fn note(todos: Vec<Todo>, cx: &ToolCx) -> Output {
         count(TodoStatus::InProgress),
         count(TodoStatus::Pending)
     );
-    let old = cx.todos.replace(todos.clone());
+    let old = cx.todos.replace(todos.to_vec());
     Output::text(text).with_detail(json!({"oldTodos": old, "newTodos": todos}))
 }
 

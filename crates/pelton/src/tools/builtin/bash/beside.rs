@@ -1,6 +1,6 @@
 //! A command in the background: started, and left to itself.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
@@ -43,7 +43,7 @@ pub(super) async fn run(input: &Input, cx: &ToolCx) -> Result<Output, String> {
     Ok(started(input, &id, &output, time))
 }
 
-fn started(input: &Input, id: &str, output: &PathBuf, time: Duration) -> Output {
+fn started(input: &Input, id: &str, output: &Path, time: Duration) -> Output {
     let text = format!(
         "Runs in the background as {id}, for at most {} s. What it prints goes to {}: use Read or Grep on it, or \
          TaskOutput to wait for its end. You are told when it ends. TaskStop stops it.",
