@@ -158,7 +158,9 @@ impl Found {
             Access::Read(path) | Access::Edit(path) => {
                 Self(place(path).map_or_else(|error| Followed::Nowhere(error.to_string()), Followed::Place))
             }
-            Access::Shell(_) | Access::Agent(_) | Access::Nothing => Self(Followed::NoPath),
+            Access::Shell(_) | Access::Agent(_) | Access::Person(_) | Access::Nothing => {
+                Self(Followed::NoPath)
+            }
         }
     }
 
