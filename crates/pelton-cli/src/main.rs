@@ -20,7 +20,17 @@ use std::process::ExitCode;
 use args::{Args, Command};
 use fail::Fail;
 
+/// The first word for the helper of the sandbox. Nobody types it.
+const HELPER_WORD: &str = "__sandbox";
+
 fn main() -> ExitCode {
+    // The helper is this program, too: before anything else, and on the only thread.
+    #[cfg(target_os = "linux")]
+    if std::env::args_os().nth(1).is_some_and(|word| word == HELPER_WORD) {
+        let failure = pelton_sandbox::helper(std::env::args_os().skip(2));
+        eprintln!("{failure}");
+        return pelton_sandbox::FAILED_CODE.into();
+    }
     if closed::stdout_was_closed() {
         // Before anything is asked or spent.
         return Fail::new("standard output is closed: open it, or send it to a file or to /dev/null")

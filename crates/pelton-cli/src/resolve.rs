@@ -10,6 +10,7 @@ mod models; // which models, and how hard they try
 mod network; // which server, by which road
 mod permission; // what may run
 mod repository; // the git repository around a directory
+mod sandbox; // the box commands run in
 mod sessions; // where sessions are kept, and which one goes on
 
 use std::path::{Path, PathBuf};
@@ -82,6 +83,9 @@ fn resolved(
         keep_tools(&mut options, names)?;
     }
     permissions(&mut options, args, env, &settings)?;
+    let roots: Vec<PathBuf> =
+        std::iter::once(cwd.to_path_buf()).chain(options.additional_dirs.clone()).collect();
+    options.sandbox = sandbox::sandbox(&settings.sandbox, env, cwd, options.home.as_deref(), &roots)?;
     options.max_budget_usd = budget(args)?;
     options.strict_budget = args.strict_budget;
     options.prices = settings.prices.into_iter().collect();

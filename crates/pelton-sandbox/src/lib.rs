@@ -23,10 +23,10 @@ pub mod limits; // every number that bounds something
 
 pub use bubblewrap::find as find_bubblewrap;
 #[cfg(target_os = "linux")]
-pub use builder::{FAILED_CODE, FAILED_WORDS, Failure, helper};
+pub use builder::{Failure, helper};
 pub use nested::nested;
 pub use plan::Plan;
 pub use policy::{Disk, Network, Policy};
 pub use probe::{Ability, probe};
-pub use sandbox::{Form, Helper, Prepared};
+pub use sandbox::{FAILED_CODE, FAILED_WORDS, Form, Helper, Prepared};
 pub use watch::{Change, Tampering};

@@ -15,6 +15,11 @@ use crate::plan::Plan;
 use crate::policy::{Disk, Network, Policy};
 use crate::watch::{Before, Depth, Tampering};
 
+/// The exit code of a helper that could not build the box. The command did not run.
+pub const FAILED_CODE: u8 = 125;
+/// How its last line begins then.
+pub const FAILED_WORDS: &str = "pelton-sandbox: ";
+
 /// How a box is built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -63,7 +68,8 @@ pub struct Prepared {
     plan: Plan,
     cwd: PathBuf,
     form: Form,
-    before: Before,
+    /// Until it was compared.
+    before: Option<Before>,
     _ghosts: Ghosts,
 }
 
@@ -78,7 +84,7 @@ impl Prepared {
             plan.ghosts.clear();
         }
         let depth = if form.is_weak() { Depth::Contents } else { Depth::Names };
-        let before = Before::look(&plan, depth);
+        let before = Some(Before::look(&plan, depth));
         let ghosts = Ghosts::raise(&plan.ghosts)?;
         Ok(Self { plan, cwd: cwd.to_path_buf(), form: form.clone(), before, _ghosts: ghosts })
     }
@@ -106,11 +112,17 @@ impl Prepared {
     }
 
     /// When nothing of the command runs any more: finds protected names that it has changed all the same, and undoes that.
-    pub fn finish(self) -> Vec<Tampering> {
-        let Self { before, _ghosts: ghosts, .. } = self;
-        let found = before.undo();
-        drop(ghosts);
-        found
+    pub fn finish(mut self) -> Vec<Tampering> {
+        self.before.take().map(|before| before.undo()).unwrap_or_default()
+    }
+}
+
+impl Drop for Prepared {
+    fn drop(&mut self) {
+        // Somebody lost interest in the command. What it did is undone all the same.
+        if let Some(before) = self.before.take() {
+            before.undo();
+        }
     }
 }
 

@@ -34,6 +34,7 @@ use crate::options::{LateAnswer, Options};
 use crate::permission::Permissions;
 use crate::prompt::Prompt;
 use crate::queue::{Held, Queue};
+use crate::sandbox::{Sandbox, Start};
 use crate::session::Session;
 use crate::status::{Board, Status};
 use crate::tools::agent::{self, AgentTool, Agents};
@@ -74,6 +75,8 @@ pub struct Engine {
     /// The hooks of the session's start have run, and what they told the model, until it is recorded.
     has_begun: bool,
     start_contexts: Vec<String>,
+    /// What has to be said once, with the first submission.
+    notice: Option<String>,
     interrupter: Interrupter,
     queue: Queue,
     board: Board,
@@ -127,6 +130,12 @@ pub enum StartError {
     /// The schema of the structured output cannot be used.
     #[error(transparent)]
     Schema(#[from] BadSchema),
+    /// Commands must run in a box, and there can be none.
+    #[error("the sandbox is required and not available here: {reason}")]
+    Sandbox {
+        /// Why not.
+        reason: String,
+    },
     /// A permission is about a call that was never made.
     #[error("there is no call {call} in this conversation, so a permission for it cannot be settled")]
     NoSuchCall {
@@ -150,8 +159,23 @@ impl Engine {
             std::fs::read_dir(path)
                 .map_err(|error| StartError::Directory { path: path.clone(), reason: error.to_string() })?;
         }
-        let kin = Kin::first(&mut options);
-        Self::within(options, kin)
+        let mut kin = Kin::first(&mut options);
+        let mut notice = None;
+        if let Some(wanted) = options.sandbox.take() {
+            let required = wanted.required;
+            match Sandbox::start(wanted, options.home.clone(), &options.temp_dir) {
+                Start::Ready(sandbox, said) => (kin.sandbox, notice) = (Some(sandbox), said),
+                Start::Unavailable(reason) if required => return Err(StartError::Sandbox { reason }),
+                Start::Unavailable(reason) => {
+                    notice = Some(format!(
+                        "Sandbox: not available here, so commands run without one and need approval. ({reason})"
+                    ));
+                }
+            }
+        }
+        let mut engine = Self::within(options, kin)?;
+        engine.notice = notice;
+        Ok(engine)
     }
 
     /// An engine in its place among others.
@@ -218,6 +242,7 @@ impl Engine {
             has_begun: kin.agent.is_some(),
             kin,
             start_contexts: Vec::new(),
+            notice: None,
             interrupter,
             board: Board::new(&options.model),
             background: Background::default(),
@@ -340,6 +365,9 @@ impl Engine {
         if !is_announced {
             events.send(Event::Init(Arc::new(self.init(model)))).await;
         }
+        told.extend(
+            self.notice.take().map(|content| Event::Informational { content, prevents_continuation: false }),
+        );
         for event in told {
             events.send(event).await;
         }
@@ -520,6 +548,7 @@ impl Engine {
             host: options.host.clone().seen_on(self.board.clone()),
             todos: self.todos.clone(),
             background: self.background.clone(),
+            sandbox: self.kin.sandbox.clone(),
             agents: None,
         }
     }

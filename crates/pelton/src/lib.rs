@@ -21,6 +21,7 @@ mod context; // what the model is told besides the conversation
 pub mod history; // what was said: pure data
 pub mod transcript; // what was said, on disk
 pub mod settings; // what settings files say: pure data
+pub mod sandbox; // commands in a box
 mod limits; // every number that bounds something
 mod status; // what it is doing right now
 mod interrupt; // ending a submission from outside

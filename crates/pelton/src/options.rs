@@ -19,6 +19,7 @@ use crate::hooks::HookConfig;
 use crate::host::Host;
 use crate::limits::{AgentLimits, TOOL_CALLS_RUNNING_MAX, ToolLimits};
 use crate::permission::{Answer, Mode, Questions, RuleSet};
+use crate::sandbox::SandboxOptions;
 use crate::tools::agent::{AgentDefinition, general_purpose};
 use crate::tools::ahead::Speculation;
 use crate::tools::file_memory::FileMemory;
@@ -96,6 +97,8 @@ pub struct Options {
     pub siblings: Siblings,
     /// How much runs without asking.
     pub mode: Mode,
+    /// The box commands run in; none if absent.
+    pub sandbox: Option<SandboxOptions>,
     /// What is allowed, asked for and denied by name.
     pub rules: RuleSet,
     /// E6: who decides about calls that these neither allow nor deny; such calls are refused if there is nobody.
@@ -211,6 +214,7 @@ impl Options {
             speculation: None,
             siblings: Siblings::default(),
             mode: Mode::Default,
+            sandbox: None,
             rules: RuleSet::default(),
             questions: None,
             hooks: HookConfig::default(),

@@ -22,11 +22,7 @@ use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::SigSet;
 
 use crate::orders::{Orders, Stage};
-
-/// The exit code of a helper that could not build the box. The command did not run.
-pub const FAILED_CODE: u8 = 125;
-/// How its last line begins then.
-pub const FAILED_WORDS: &str = "pelton-sandbox: ";
+use crate::sandbox::FAILED_WORDS;
 
 /// Why there is no box.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +44,7 @@ impl std::error::Error for Failure {}
 
 /// Does what the words say, which come from [`Prepared::command`](crate::Prepared::command). Call it first of all in `main`, on the
 /// only thread, with the words behind the one that names this entry. It returns only when it fails: print that, and exit
-/// with [`FAILED_CODE`].
+/// with [`FAILED_CODE`](crate::FAILED_CODE).
 pub fn helper(words: impl IntoIterator<Item = OsString>) -> Failure {
     let orders = match Orders::from_args(words) {
         Ok(orders) => orders,

@@ -29,6 +29,7 @@ use nix::unistd::{ForkResult, Pid, fork, getegid, geteuid, pipe2, setsid};
 use super::{Failure, become_command, bridge, caps, confine, failed, mounts};
 use crate::orders::{Orders, Stage};
 use crate::policy::Network;
+use crate::sandbox::FAILED_CODE;
 
 /// Signals that the engine, or somebody, sends to the command by way of the outer process.
 const HANDED_IN: [Signal; 6] =
@@ -159,7 +160,7 @@ fn init(orders: &Orders, writer: OwnedFd) -> ! {
     let mut out = File::from(writer);
     if let Err(Failure(why)) = live(orders, &mut out) {
         Word::Failed(why).write(&mut out);
-        exit(super::FAILED_CODE.into())
+        exit(FAILED_CODE.into())
     }
     exit(0)
 }
@@ -249,7 +250,7 @@ fn reap(command: Pid) -> Ended {
             Ok(WaitStatus::Exited(pid, code)) if pid == command => return Ended::Code(code),
             Ok(WaitStatus::Signaled(pid, signal, _)) if pid == command => return Ended::Signal(signal),
             Ok(_) | Err(Errno::EINTR) => {}
-            Err(_) => return Ended::Code(super::FAILED_CODE.into()),
+            Err(_) => return Ended::Code(FAILED_CODE.into()),
         }
     }
 }

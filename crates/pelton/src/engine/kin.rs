@@ -11,6 +11,7 @@ use crate::hooks::Hooks;
 use crate::limits::AgentLimits;
 use crate::options::Options;
 use crate::permission::Permissions;
+use crate::sandbox::Sandbox;
 use crate::turn::budget::Policy;
 use crate::turn::spending::Spending;
 
@@ -23,6 +24,8 @@ pub(super) struct Kin {
     /// The money, shared with whoever works for this session.
     pub spending: Arc<Spending>,
     pub census: Arc<Census>,
+    /// The boxes commands run in.
+    pub sandbox: Option<Arc<Sandbox>>,
     /// Which agent it is; the main thread is none.
     pub agent: Option<Arc<AgentSelf>>,
 }
@@ -59,6 +62,7 @@ impl Kin {
             ),
             spending: Spending::new(options.max_budget_usd, policy, options.prices.clone()),
             census: Arc::new(Census::new(options.agent_limits.clone())),
+            sandbox: None,
             agent: None,
         }
     }

@@ -45,6 +45,9 @@ impl Settings {
             // A price of nothing would lift a cap in money.
             given_up.push("modelPricing".to_owned());
         }
+        if self.sandbox.give_up_grants() {
+            given_up.push("sandbox".to_owned());
+        }
         let steering = |name: &str| {
             let name = name.to_ascii_uppercase();
             name.contains("_PROXY") || STEERING.iter().any(|beginning| name.starts_with(beginning))

@@ -6,6 +6,7 @@
 
 mod relaxed; // JSON with comments and trailing commas
 mod read; // from a file's text to settings, with the place of everything that is wrong
+pub(crate) mod sandbox; // the object `sandbox`
 mod grants; // what a repository may not grant itself
 
 use std::collections::BTreeMap;
@@ -13,6 +14,8 @@ use std::time::Duration;
 
 use pelton_model::Effort;
 use pelton_model::catalogue::Prices;
+
+pub use sandbox::{SandboxSettings, Withheld};
 
 pub use read::{BrokenSettings, Origin, Problem, read};
 
@@ -54,6 +57,8 @@ pub struct Settings {
     pub retry: RetrySettings,
     /// `loop`: how the loop goes about calls.
     pub turns: LoopSettings,
+    /// `sandbox`: commands in a box.
+    pub sandbox: SandboxSettings,
 }
 
 /// The object `loop`: how the loop goes about calls.
@@ -115,6 +120,7 @@ impl Settings {
             prices: lower.prices,
             retry: self.retry.over(lower.retry),
             turns: self.turns.over(lower.turns),
+            sandbox: self.sandbox.over(lower.sandbox),
         };
         settings.env.extend(self.env);
         settings.rules.allow.extend(self.rules.allow);

@@ -1,5 +1,7 @@
 //! From the text of a settings file to settings, with the place of everything that is wrong.
 
+mod sandbox; // the object `sandbox`
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
@@ -85,6 +87,7 @@ impl Reader<'_> {
             prices: self.prices(all),
             retry: self.retry(all),
             turns: self.turns(all),
+            sandbox: self.sandbox(all),
             ..Settings::default()
         };
         self.permissions(all, &mut settings);

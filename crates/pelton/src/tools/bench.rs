@@ -22,7 +22,7 @@ use super::repetition::{Effect, Mark, Repetition};
 use super::tool::{Access, Output, Safety, Tool, ToolCx};
 use super::{agent, structured};
 use crate::hooks::{Fired, HookRun, PermissionDecision, SessionHooks, ToolCall};
-use crate::permission::{HookSays, Permissions, Questions, Update};
+use crate::permission::{HookSays, Mode, Permissions, Questions, Update};
 use crate::spill::{self, Shown};
 use crate::transcript::{QuestionState, Transcript, TranscriptError};
 
@@ -192,7 +192,11 @@ impl Bench {
         access(tool.as_ref(), &told.input, &cx).map_err(Ended::unusable)?;
         let before = self.ask_hooks(&mut told, &cx, hooks, &place).await?;
         // A hook may have changed the input: everything that depends on it is judged anew.
-        cx.judged = self.permit(tool.as_ref(), &mut told, &cx, before.says(), hooks, &mut place).await?;
+        let says = match before.says() {
+            HookSays::Nothing if self.is_held(tool.as_ref(), &told.input, &cx) => HookSays::Vouches,
+            says => says,
+        };
+        cx.judged = self.permit(tool.as_ref(), &mut told, &cx, says, hooks, &mut place).await?;
         // Behind this nothing changes what may run, so the next question can be asked.
         drop(place);
         // The permission may have come with others: what may be read is asked again.
@@ -237,6 +241,11 @@ impl Bench {
             _ => Ending::Ran,
         };
         Ended(ending, output)
+    }
+
+    /// Whether the box takes the place of a question. In plan mode nothing is to be changed, not even inside of one.
+    fn is_held(&self, tool: &dyn Tool, input: &Value, cx: &ToolCx) -> bool {
+        self.permissions.mode() != Mode::Plan && tool.is_held(input, cx)
     }
 
     /// Asks the hooks about a call, and takes over what they changed.

@@ -70,6 +70,8 @@ pub struct ProcessTree {
     mark: String,
     /// Nothing is left to be killed.
     ended: bool,
+    /// What goes when the tree has gone.
+    after: Option<After>,
     #[cfg(target_os = "linux")]
     _warden: Option<std::sync::Arc<warden::Warden>>,
 }
@@ -118,9 +120,15 @@ impl ProcessTree {
             born: linux::started(group),
             mark: mark + "=",
             ended: false,
+            after: None,
             #[cfg(target_os = "linux")]
             _warden: warden,
         })
+    }
+
+    /// Something that must not go before the tree has.
+    pub(crate) fn outlive_with(&mut self, last: impl Send + Sync + 'static) {
+        self.after = Some(After(Box::new(last)));
     }
 
     /// The pipes of what it prints; once.
@@ -193,6 +201,15 @@ impl ProcessTree {
             Ok(()) => vec![Pid::from_raw(-self.group.as_raw())],
             Err(_) => Vec::new(),
         }
+    }
+}
+
+/// Something that is only kept.
+struct After(#[expect(dead_code, reason = "dropping it is its use")] Box<dyn Send + Sync>);
+
+impl std::fmt::Debug for After {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("After")
     }
 }
 

@@ -21,6 +21,7 @@ use super::file_memory::FileMemory;
 use crate::host::{Elicitation, Elicited, Host};
 use crate::limits::ToolLimits;
 pub use crate::permission::{Access, Readable};
+use crate::sandbox::Sandbox;
 
 /// A capability the model may call by name.
 pub trait Tool: Send + Sync {
@@ -42,6 +43,11 @@ pub trait Tool: Send + Sync {
     /// it only reads, and its answer follows from the input and the one file that [`access`](Self::access) names.
     fn foreseeable(&self, _input: &Value, _cx: &ToolCx) -> Option<Value> {
         None
+    }
+
+    /// Whether this very call is held by a box, so that it needs no approval: neither rules nor plan mode are below that.
+    fn is_held(&self, _input: &Value, _cx: &ToolCx) -> bool {
+        false
     }
 
     /// Does the work. Dropping the future cancels it and everything it started.
@@ -179,6 +185,8 @@ pub struct ToolCx {
     pub(crate) todos: Todos,
     /// Commands that run beside the conversation.
     pub(crate) background: Background,
+    /// The boxes of the session, if commands run in one.
+    pub(crate) sandbox: Option<Arc<Sandbox>>,
     /// Who runs sub-agents; nobody in a session without.
     pub(crate) agents: Option<Arc<dyn Agents>>,
 }
@@ -204,6 +212,7 @@ impl ToolCx {
             todos: Todos::default(),
             background: Background::default(),
             agents: None,
+            sandbox: None,
             cwd,
         }
     }

@@ -1,6 +1,7 @@
 //! Bash: a command, what it printed, and nothing of it left running.
 
 mod beside; // in the background
+mod boxed; // in a box
 mod capture;
 mod shell;
 mod words;
@@ -16,6 +17,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
+use self::boxed::Held;
 use self::capture::{Captured, Pipes};
 use self::shell::Shell;
 use crate::limits::{SHELL_COMMAND_BYTES_MAX, SHELL_KILL_GRACE_SHORT};
@@ -34,7 +36,7 @@ struct BashTool;
 const SPEC: Spec<'static> = Spec {
     name: "Bash",
     description: include_str!("bash.md"),
-    input_schema: r#"{"type":"object","properties":{"command":{"type":"string"},"timeout":{"type":"integer","description":"milliseconds"},"description":{"type":"string"},"run_in_background":{"type":"boolean"}},"required":["command"],"additionalProperties":false}"#,
+    input_schema: r#"{"type":"object","properties":{"command":{"type":"string"},"timeout":{"type":"integer","description":"milliseconds"},"description":{"type":"string"},"run_in_background":{"type":"boolean"},"dangerouslyDisableSandbox":{"type":"boolean"}},"required":["command"],"additionalProperties":false}"#,
 };
 
 #[derive(Deserialize)]
@@ -48,6 +50,8 @@ struct Input {
     description: Option<String>,
     #[serde(default, deserialize_with = "lenient::flag")]
     run_in_background: bool,
+    #[serde(default, rename = "dangerouslyDisableSandbox", deserialize_with = "lenient::flag")]
+    outside: bool,
 }
 
 impl Tool for BashTool {
@@ -64,6 +68,10 @@ impl Tool for BashTool {
 
     fn access(&self, input: &Value, _cx: &ToolCx) -> Result<Access, InvalidInput> {
         parse(input).map(|input| Access::Shell(input.command))
+    }
+
+    fn is_held(&self, input: &Value, cx: &ToolCx) -> bool {
+        parse(input).is_ok_and(|input| boxed::vouches(&input, cx))
     }
 
     fn run<'a>(&'a self, input: Value, cx: &'a ToolCx) -> BoxFuture<'a, Output> {
@@ -119,8 +127,9 @@ async fn run(input: &Input, cx: &ToolCx) -> Result<Output, String> {
         return Ok(lost_directory(cx).await);
     }
     let shell = Shell::find(&cx.env);
+    let held = Held::prepare(input, cx).await?;
     let (mut tree, directory) = shell
-        .start(&input.command, cx)
+        .start(&input.command, cx, held.as_ref())
         .map_err(|error| format!("{} could not be started: {error}.", shell.program().display()))?;
     let mut pipes = Pipes::new(&mut tree, cx).ok_or_else(|| "The shell has no pipes.".to_owned())?;
 
@@ -149,7 +158,12 @@ async fn run(input: &Input, cx: &ToolCx) -> Result<Output, String> {
     let left_running = ended.asked && over == Over::Exited;
     let moved = directory.read().filter(|_| over == Over::Exited);
     let captured = pipes.finish().await;
-    Ok(answer(input, cx, &Outcome { over, status: ended.status, time, captured, left_running }, moved).await)
+    let held = match held {
+        Some(held) => held.finish(input, cx, ended.status, &captured).await?,
+        None => Vec::new(),
+    };
+    let outcome = Outcome { over, status: ended.status, time, captured, left_running, held };
+    Ok(answer(input, cx, &outcome, moved).await)
 }
 
 /// Ends a command that is still running.
@@ -182,10 +196,12 @@ struct Outcome {
     captured: Captured,
     /// Something in the background had to be stopped.
     left_running: bool,
+    /// What the box has to say.
+    held: Vec<String>,
 }
 
 async fn answer(input: &Input, cx: &ToolCx, outcome: &Outcome, moved: Option<PathBuf>) -> Output {
-    let Outcome { over, status, time, captured, left_running } = outcome;
+    let Outcome { over, status, time, captured, left_running, held } = outcome;
     let code = exit_code(*status);
     let meaning =
         if *over == Over::Exited && code == 1 { words::meaning_of_exit_one(&input.command) } else { None };
@@ -223,6 +239,7 @@ async fn answer(input: &Input, cx: &ToolCx, outcome: &Outcome, moved: Option<Pat
         lines.push("[Processes it left running in the background were stopped.]".to_owned());
     }
     lines.extend(captured.lost.as_ref().map(|why| format!("[The whole output could not be kept: {why}.]")));
+    lines.extend(held.iter().cloned());
     lines.extend(moved_note);
 
     let mut detail = json!({

@@ -54,6 +54,7 @@ impl Bench {
             background: Background::default(),
             todos: Todos::default(),
             agents: None,
+            sandbox: None,
         };
         Self { home, cx, reports }
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::Input;
+use super::boxed::Held;
 use super::shell::Shell;
 use super::words;
 use crate::spill;
@@ -28,8 +29,9 @@ pub(super) async fn run(input: &Input, cx: &ToolCx) -> Result<Output, String> {
         .await
         .map_err(|error| format!("There is no file for what it prints: {error}. Nothing was run."))?;
     let shell = Shell::find(&cx.env);
+    let held = Held::prepare(input, cx).await?;
     let tree = shell
-        .start_into(&file, &input.command, cx)
+        .start_into(&file, &input.command, cx, held)
         .map_err(|error| format!("{} could not be started: {error}.", shell.program().display()))?;
     let task = BackgroundTask {
         id: id.clone(),

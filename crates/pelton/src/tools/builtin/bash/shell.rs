@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, PipeReader, Read};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
@@ -12,6 +12,7 @@ use std::process::ExitStatus;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
+use super::boxed::Held;
 use crate::tools::process::{Launch, Printed, ProcessTree};
 use crate::tools::tool::ToolCx;
 
@@ -54,7 +55,12 @@ impl Shell {
     }
 
     /// Starts a command.
-    pub fn start(&self, command: &str, cx: &ToolCx) -> io::Result<(ProcessTree, Directory)> {
+    pub fn start(
+        &self,
+        command: &str,
+        cx: &ToolCx,
+        held: Option<&Held>,
+    ) -> io::Result<(ProcessTree, Directory)> {
         let (reader, writer) = io::pipe()?;
         // Non-blocking: background processes inherit the other end, so this one may never see its end.
         fcntl(&reader, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
@@ -64,25 +70,65 @@ impl Shell {
         // the command; one that sets its own EXIT trap or replaces the shell just does not move the session.
         let script = format!("trap '{{ pwd -P >/dev/fd/{number}; }} 2>/dev/null' EXIT; {command}");
         let args = [OsStr::new("-c"), OsStr::new(&script)];
-        let env = environment(cx);
-        let launch = Launch { keep: Some(&writer), ..self.launch(&args, cx, &env) };
-        Ok((ProcessTree::start(&launch)?, Directory { pipe: reader }))
+        let boxed = self.boxed(&args, cx, held, &[number]);
+        let args = boxed.args();
+        Ok((
+            ProcessTree::start(&Launch { keep: Some(&writer), ..boxed.launch(&args, cx) })?,
+            Directory { pipe: reader },
+        ))
     }
 
-    /// Starts a command that prints into a file. Where it ends up is nobody's business.
-    pub fn start_into(&self, file: &File, command: &str, cx: &ToolCx) -> io::Result<ProcessTree> {
+    /// Starts a command that prints into a file. Where it ends up is nobody's business. Its box goes when it has gone.
+    pub fn start_into(
+        &self,
+        file: &File,
+        command: &str,
+        cx: &ToolCx,
+        held: Option<Held>,
+    ) -> io::Result<ProcessTree> {
         let args = [OsStr::new("-c"), OsStr::new(command)];
-        let env = environment(cx);
-        ProcessTree::start(&Launch { printed: Printed::Into(file), ..self.launch(&args, cx, &env) })
+        let boxed = self.boxed(&args, cx, held.as_ref(), &[]);
+        let args = boxed.args();
+        let mut tree =
+            ProcessTree::start(&Launch { printed: Printed::Into(file), ..boxed.launch(&args, cx) })?;
+        if let Some(held) = held {
+            tree.outlive_with(held);
+        }
+        Ok(tree)
     }
 
-    fn launch<'a>(
-        &'a self,
-        args: &'a [&'a OsStr],
-        cx: &'a ToolCx,
-        env: &'a [(OsString, OsString)],
-    ) -> Launch<'a> {
-        Launch { program: &self.program, args, cwd: &cx.cwd, env, keep: None, printed: Printed::Read }
+    /// What is started so that the shell runs, in the box if there is one.
+    fn boxed(&self, args: &[&OsStr], cx: &ToolCx, held: Option<&Held>, keep: &[RawFd]) -> Started {
+        let mut env = environment(cx);
+        let (program, args) = match held {
+            None => (self.program.clone(), args.iter().map(|arg| (*arg).to_owned()).collect()),
+            Some(held) => held.command(&self.program, args, &mut env, keep),
+        };
+        Started { program, args, env }
+    }
+}
+
+/// A program with its words and its surroundings.
+struct Started {
+    program: PathBuf,
+    args: Vec<OsString>,
+    env: Vec<(OsString, OsString)>,
+}
+
+impl Started {
+    fn args(&self) -> Vec<&OsStr> {
+        self.args.iter().map(OsString::as_os_str).collect()
+    }
+
+    fn launch<'a>(&'a self, args: &'a [&'a OsStr], cx: &'a ToolCx) -> Launch<'a> {
+        Launch {
+            program: &self.program,
+            args,
+            cwd: &cx.cwd,
+            env: &self.env,
+            keep: None,
+            printed: Printed::Read,
+        }
     }
 }
 

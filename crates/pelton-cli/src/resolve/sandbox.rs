@@ -1,0 +1,57 @@
+//! The box commands run in: what settings say about it, as paths of this machine.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use pelton::sandbox::{Helper, SandboxOptions};
+use pelton::settings::SandboxSettings;
+
+use super::env::Env;
+use crate::HELPER_WORD;
+use crate::fail::Fail;
+
+/// What a variable is shown as whose value is not to be seen.
+const MASK: &str = "********";
+
+/// The box, if one is wanted. `roots` is where commands may write.
+pub(super) fn sandbox(
+    said: &SandboxSettings,
+    env: &Env,
+    cwd: &Path,
+    home: Option<&Path>,
+    roots: &[PathBuf],
+) -> Result<Option<SandboxOptions>, Fail> {
+    if said.enabled != Some(true) {
+        return Ok(None);
+    }
+    let program = std::env::current_exe()
+        .map_err(|error| Fail::at_start(format!("the sandbox cannot start this program again: {error}")))?;
+    let path = |text: &String| match (text.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ if text == "~" => home.unwrap_or(cwd).to_path_buf(),
+        _ => cwd.join(text.trim_start_matches("./")),
+    };
+    let paths = |texts: &[String]| texts.iter().map(path).collect::<Vec<_>>();
+    let mut options = SandboxOptions::new(Helper { program, args: vec![HELPER_WORD.into()] });
+    options.required = said.required.unwrap_or(false);
+    options.auto_allow = said.auto_allow.unwrap_or(true);
+    options.allow_unsandboxed = said.allow_unsandboxed.unwrap_or(true);
+    options.weaker_nested = said.weaker_nested.unwrap_or(false);
+    options.excluded.clone_from(&said.excluded);
+    options.ignored.clone_from(&said.ignored);
+    options.allow_write = paths(&said.allow_write);
+    options.deny_write = paths(&said.deny_write);
+    options.deny_read = paths(&said.deny_read);
+    options.allow_read = paths(&said.allow_read);
+    options.network.unix_sockets = said.unix_sockets.unwrap_or(false);
+    options.network.local_binding = said.local_binding.unwrap_or(false);
+    let withheld = said.withheld.iter().map(|one| {
+        let mask = one.masked.then(|| MASK.to_owned());
+        (one.name.clone().into(), mask)
+    });
+    options.withheld = withheld.collect();
+    let writable: Vec<PathBuf> = roots.iter().chain(&options.allow_write).cloned().collect();
+    options.bubblewrap =
+        env.get("PATH").and_then(|path| pelton_sandbox::find_bubblewrap(OsStr::new(path), &writable));
+    Ok(Some(options))
+}

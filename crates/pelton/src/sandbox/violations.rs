@@ -1,0 +1,189 @@
+//! What a command tried and could not do. The kernel tells the command and nobody else, so this reads what the command
+//! complained of: lines of its errors that name a path the box does not let it have. A command that keeps silent about it
+//! cannot be seen; what was found on the disk afterwards can, and is told for certain.
+
+use std::path::{Path, PathBuf};
+
+use pelton_sandbox::limits::VIOLATIONS_MAX;
+use pelton_sandbox::plan::How;
+use pelton_sandbox::{Change, Plan, Tampering};
+
+use super::Sandbox;
+
+/// What programs say when they may not.
+const REFUSALS: &[&str] = &[
+    "Read-only file system",
+    "Permission denied",
+    "Operation not permitted",
+    "No such device or address",
+    "Is a directory",
+    "Device or resource busy",
+    "Invalid cross-device link",
+    "read-only file system",
+    "permission denied",
+    "EROFS",
+    "EACCES",
+    "EPERM",
+];
+/// What they say when there is no network.
+const NO_NETWORK: &[&str] = &[
+    "Temporary failure in name resolution",
+    "Could not resolve host",
+    "Name or service not known",
+    "Network is unreachable",
+    "getaddrinfo",
+    "EAI_AGAIN",
+    "socket: Operation not permitted",
+    "/dev/tcp/",
+    "/dev/udp/",
+    "Couldn't connect to server",
+    "Failed to connect",
+];
+
+/// What was seen of a command that has ended.
+pub(crate) struct Seen<'a> {
+    pub command: &'a str,
+    /// Its errors.
+    pub stderr: &'a str,
+    pub cwd: &'a Path,
+    pub plan: &'a Plan,
+    pub tampering: &'a [Tampering],
+}
+
+impl Sandbox {
+    /// What the model is told about it, in a few lines; nothing if nothing was seen.
+    pub fn report(&self, seen: &Seen<'_>) -> Vec<String> {
+        let mut lines: Vec<String> = seen.tampering.iter().map(told).collect();
+        let mut named: Vec<String> = Vec::new();
+        for line in seen.stderr.lines() {
+            let refused = REFUSALS.iter().any(|words| line.contains(words));
+            let offline = NO_NETWORK.iter().any(|words| line.contains(words));
+            let violation = if offline {
+                Some(format!("network: {}", line.trim()))
+            } else if refused {
+                paths_in(line, seen.cwd)
+                    .into_iter()
+                    .find_map(|path| why(seen.plan, &path))
+                    .map(|(path, what)| format!("{what}: {}", path.display()))
+            } else {
+                None
+            };
+            let Some(violation) = violation.filter(|violation| !named.contains(violation)) else { continue };
+            let subject = violation.split_once(": ").map_or(violation.as_str(), |(_, subject)| subject);
+            if !self.ignores(seen.command, subject) && named.len() < VIOLATIONS_MAX {
+                named.push(violation);
+            }
+        }
+        if !named.is_empty() {
+            lines.push(format!("[Sandbox: refused {}]", named.join("; ")));
+            if self.options.allow_unsandboxed {
+                lines.push(
+                    "[If the task needs this, ask for it with `dangerouslyDisableSandbox`; it has to be approved.]".to_owned(),
+                );
+            }
+        }
+        lines
+    }
+}
+
+fn told(tampering: &Tampering) -> String {
+    let path = tampering.path.display();
+    let what = match tampering.what {
+        Change::Created => format!("{path} was made by the command, and the name is protected"),
+        Change::Changed => format!("{path} was changed by the command, and it is protected"),
+        Change::Removed => format!("{path} was removed by the command, and it is protected"),
+    };
+    match (&tampering.undone, &tampering.aside) {
+        (Ok(()), Some(aside)) => {
+            format!("[Sandbox: {what}. It was undone; what was there is {} now.]", aside.display())
+        }
+        (Ok(()), None) => format!("[Sandbox: {what}. It was undone.]"),
+        (Err(error), _) => format!("[Sandbox: {what}. IT COULD NOT BE UNDONE: {error}.]"),
+    }
+}
+
+/// What the box has against a path.
+fn why(plan: &Plan, path: &Path) -> Option<(PathBuf, &'static str)> {
+    let mut around = plan.mounts.iter().filter(|mount| path.starts_with(&mount.path));
+    let what = match around.next_back().map(|mount| mount.how) {
+        Some(How::Writable) => return None,
+        Some(How::ReadOnly) => "writing (protected)",
+        Some(How::Hidden(_)) => "reading",
+        None => "writing (outside of the working directories)",
+    };
+    Some((path.to_path_buf(), what))
+}
+
+/// Words of a line that could be paths, as absolute ones.
+fn paths_in(line: &str, cwd: &Path) -> Vec<PathBuf> {
+    let between = |c: char| c.is_whitespace() || "'\"`‘’“”(),;=<>".contains(c);
+    let words =
+        line.split(between).map(|word| word.trim_end_matches([':', '.'])).filter(|word| !word.is_empty());
+    let is_path = |word: &&str| {
+        // What stands before a colon is most often the program that complains: it counts only if nothing else does.
+        word.contains('/') || word.starts_with('.') || cwd.join(word).symlink_metadata().is_ok()
+    };
+    let mut found: Vec<PathBuf> = words.filter(is_path).map(|word| normal(&cwd.join(word))).collect();
+    // The program itself comes first in its line, and what it could not have last.
+    found.reverse();
+    found
+}
+
+fn normal(path: &Path) -> PathBuf {
+    crate::places::normalised(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use pelton_sandbox::plan::{Hides, Mount};
+
+    use super::*;
+
+    fn seen(line: &str) -> Option<String> {
+        let mount = |path: &str, how| Mount { path: path.into(), how };
+        let plan = Plan {
+            mounts: vec![
+                mount("/w", How::Writable),
+                mount("/secret", How::Hidden(Hides::Directory)),
+                mount("/w/.git/config", How::ReadOnly),
+            ],
+            ..Plan::default()
+        };
+        paths_in(line, Path::new("/w"))
+            .iter()
+            .find_map(|path| why(&plan, path))
+            .map(|(path, what)| format!("{what}: {}", path.display()))
+    }
+
+    #[test]
+    fn lines_of_common_programs_name_what_was_refused() {
+        for (line, expected) in [
+            (
+                "/bin/bash: line 1: /etc/x: Read-only file system",
+                "writing (outside of the working directories): /etc/x",
+            ),
+            (
+                "touch: cannot touch '/opt/a b': Read-only file system",
+                "writing (outside of the working directories): /opt/a",
+            ),
+            (
+                "cp: cannot create regular file '../x': Permission denied",
+                "writing (outside of the working directories): /x",
+            ),
+            ("cat: /secret/key: Permission denied", "reading: /secret/key"),
+            (
+                "error: could not lock config file .git/config: Read-only file system",
+                "writing (protected): /w/.git/config",
+            ),
+            (
+                "Error: EROFS: read-only file system, open '/usr/x'",
+                "writing (outside of the working directories): /usr/x",
+            ),
+        ] {
+            assert_eq!(seen(line).as_deref(), Some(expected), "{line}");
+        }
+        for line in ["cat: sub/x: Permission denied", "make: *** [all] Error 1", ""] {
+            assert_eq!(seen(line), None, "{line}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The object `sandbox`: commands in a box.
+
+use std::collections::BTreeMap;
+
+/// What settings say about the sandbox. Paths are as written, but for those that start where their file says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SandboxSettings {
+    /// `enabled`: commands run in a box.
+    pub enabled: Option<bool>,
+    /// `failIfUnavailable`: without a box nothing starts.
+    pub required: Option<bool>,
+    /// `autoAllowBashIfSandboxed`: commands in the box need no approval.
+    pub auto_allow: Option<bool>,
+    /// `allowUnsandboxedCommands`: the model may ask to run one outside.
+    pub allow_unsandboxed: Option<bool>,
+    /// `enableWeakerNestedSandbox`: in a container, a box that shows the processes outside.
+    pub weaker_nested: Option<bool>,
+    /// `excludedCommands`: these run outside.
+    pub excluded: Vec<String>,
+    /// `ignoreViolations`: by command, paths and hosts about which nothing is said.
+    pub ignored: BTreeMap<String, Vec<String>>,
+    /// `filesystem.allowWrite`.
+    pub allow_write: Vec<String>,
+    /// `filesystem.denyWrite`.
+    pub deny_write: Vec<String>,
+    /// `filesystem.denyRead`, and `credentials.files`.
+    pub deny_read: Vec<String>,
+    /// `filesystem.allowRead`.
+    pub allow_read: Vec<String>,
+    /// `filesystem.disabled`: every path may be written.
+    pub open_disk: Option<bool>,
+    /// `network.allowedDomains`.
+    pub allowed_domains: Vec<String>,
+    /// `network.deniedDomains`.
+    pub denied_domains: Vec<String>,
+    /// `network.allowAllUnixSockets`.
+    pub unix_sockets: Option<bool>,
+    /// `network.allowLocalBinding`.
+    pub local_binding: Option<bool>,
+    /// `credentials.envVars`: variables that commands do not see, or see masked.
+    pub withheld: Vec<Withheld>,
+}
+
+/// A variable that commands do not see.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Withheld {
+    /// Its name.
+    pub name: String,
+    /// It is there, but its value is not.
+    pub masked: bool,
+}
+
+impl SandboxSettings {
+    /// These laid over others: of one value the upper counts, lists add up.
+    pub(super) fn over(self, lower: Self) -> Self {
+        let joined = |mut lower: Vec<String>, upper: Vec<String>| {
+            lower.extend(upper);
+            lower
+        };
+        let mut ignored = lower.ignored;
+        for (command, subjects) in self.ignored {
+            ignored.entry(command).or_default().extend(subjects);
+        }
+        let mut withheld = lower.withheld;
+        withheld.extend(self.withheld);
+        Self {
+            enabled: self.enabled.or(lower.enabled),
+            required: self.required.or(lower.required),
+            auto_allow: self.auto_allow.or(lower.auto_allow),
+            allow_unsandboxed: self.allow_unsandboxed.or(lower.allow_unsandboxed),
+            weaker_nested: self.weaker_nested.or(lower.weaker_nested),
+            excluded: joined(lower.excluded, self.excluded),
+            ignored,
+            allow_write: joined(lower.allow_write, self.allow_write),
+            deny_write: joined(lower.deny_write, self.deny_write),
+            deny_read: joined(lower.deny_read, self.deny_read),
+            allow_read: joined(lower.allow_read, self.allow_read),
+            open_disk: self.open_disk.or(lower.open_disk),
+            allowed_domains: joined(lower.allowed_domains, self.allowed_domains),
+            denied_domains: joined(lower.denied_domains, self.denied_domains),
+            unix_sockets: self.unix_sockets.or(lower.unix_sockets),
+            local_binding: self.local_binding.or(lower.local_binding),
+            withheld,
+        }
+    }
+
+    /// Takes out everything but what only restricts. Whether there was anything else.
+    pub(super) fn give_up_grants(&mut self) -> bool {
+        let kept = Self {
+            deny_write: self.deny_write.clone(),
+            deny_read: self.deny_read.clone(),
+            denied_domains: self.denied_domains.clone(),
+            withheld: self.withheld.clone(),
+            ..Self::default()
+        };
+        let had_more = *self != kept;
+        // Even switching the box on is a grant: commands inside need no approval.
+        *self = kept;
+        had_more
+    }
+}
