@@ -115,6 +115,15 @@ fn directly(command: &Command) -> Further {
         "find" | "gfind" | "bfs" => found(command, arguments, &["-exec", "-execdir", "-ok", "-okdir"]),
         "fd" | "fdfind" => found(command, arguments, &["-x", "-X", "--exec", "--exec-batch"]),
         "git" => git::git(command, arguments),
+        // Runs a command with the numbers of jobs replaced in its words.
+        "jobs"
+            if arguments
+                .first()
+                .and_then(Word::literal)
+                .is_some_and(|option| option.starts_with('-') && option.contains('x')) =>
+        {
+            Further { commands: vec![inner(command, Vec::new(), &arguments[1..])], unknown: false }
+        }
         _ => match table::launcher(name, arguments) {
             Some(launcher) => behind(command, launcher, name),
             None => Further::default(),

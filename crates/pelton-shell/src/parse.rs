@@ -251,23 +251,18 @@ impl<'s, 'f> Parser<'s, 'f> {
         self.documents()
     }
 
-    /// The next word, if nothing in it is quoted or expanded and it is short enough to be a reserved word.
+    /// The reserved word that comes next, if one does: written without quotes, and a word of its own.
     fn peek_reserved(&mut self) -> Option<&'static str> {
+        let first = self.peek()?;
+        RESERVED.iter().find(|word| word.as_bytes()[0] == first && self.sees_word(word)).copied()
+    }
+
+    /// Whether this word comes next, followed by something that ends it.
+    fn sees_word(&mut self, word: &str) -> bool {
         let start = self.at;
-        let mut word = String::new();
-        while let Some(byte) = self.peek() {
-            if is_break(byte) {
-                break;
-            }
-            if word.len() > LONGEST_RESERVED || !byte.is_ascii() {
-                word.clear();
-                break;
-            }
-            word.push(byte.into());
-            self.at += 1;
-        }
+        let seen = self.eat(word) && self.peek().is_none_or(is_break);
         self.at = start;
-        RESERVED.iter().find(|reserved| **reserved == word).copied()
+        seen
     }
 
     /// Passes over the reserved word if it is what comes next.
@@ -293,7 +288,6 @@ const RESERVED: &[&str] = &[
     "!", "[[", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in",
     "select", "then", "time", "until", "while", "{", "}",
 ];
-const LONGEST_RESERVED: usize = 8;
 
 /// Whether a byte ends a word.
 fn is_break(byte: u8) -> bool {

@@ -192,8 +192,10 @@ pub enum DoubtKind {
     Translation,
     /// A character that cannot be seen, or is seen in another place than it stands.
     Invisible,
-    /// A redirection to a descriptor named by a variable.
+    /// A redirection to or from a descriptor that is not written: named by a variable, or to be found in one.
     Descriptor,
+    /// A redirection that bash turns into a connection: `/dev/tcp/…`.
+    Network,
 }
 
 /// Why nothing can be said about a command.

@@ -149,7 +149,7 @@ const STEERING: &[&str] = &[
 
 /// Beginnings of names of such variables.
 const STEERING_FAMILIES: &[&str] = &[
-    "BASH_FUNC_",
+    "BASH_",
     "BUN_",
     "BUNDLE_",
     "CARGO_",
@@ -186,6 +186,22 @@ const STEERING_FAMILIES: &[&str] = &[
     "VIRTUAL_ENV",
     "YARN_",
     "yarn_",
+];
+
+/// Variables that bash keeps as numbers: what is assigned to them is evaluated, and a subscript in it may run a command.
+const NUMBERS: &[&str] = &[
+    "BASHPID",
+    "EPOCHREALTIME",
+    "EPOCHSECONDS",
+    "EUID",
+    "HISTCMD",
+    "LINENO",
+    "OPTIND",
+    "PPID",
+    "RANDOM",
+    "SECONDS",
+    "SRANDOM",
+    "UID",
 ];
 
 /// Variables that change how output looks or how much is said, and nothing that runs.
@@ -232,7 +248,9 @@ const HARMLESS_FAMILIES: &[&str] = &["LC_"];
 pub fn steers(name: &str) -> bool {
     let listed = STEERING.contains(&name) || STEERING_FAMILIES.iter().any(|family| name.starts_with(family));
     // Proxies decide whom programs talk to.
-    (listed && !HARMLESS.contains(&name)) || name.to_ascii_lowercase().ends_with("_proxy")
+    (listed && !HARMLESS.contains(&name))
+        || NUMBERS.contains(&name)
+        || name.to_ascii_lowercase().ends_with("_proxy")
 }
 
 /// Whether a variable is known to do no harm, so that a rule about the command behind it still holds. Most variables are neither

@@ -326,3 +326,38 @@ fn found_escapes_in_backquotes_in_double_quotes_are_unclear() {
     assert!(read(r#"a "`b \\"; c {p,q}`""#).is_err());
     assert!(read(r#"a "`b`""#).is_ok());
 }
+
+/// Bash keeps some variables as numbers, and evaluates what is assigned to them.
+#[test]
+fn found_assignments_to_numbers_of_bash_are_told_as_steering() {
+    for text in ["RANDOM='a[$(x)]'", "BASHPID+=a", "for OPTIND in x; do y; done", "read SECONDS"] {
+        let set = pelton_shell::variables_set(&script(text).commands[0]);
+        assert!(set.iter().any(|name| pelton_shell::steers(name)), "{text}");
+    }
+}
+
+/// Bash names a coprocess in the text it makes of a substitution, and then runs the name.
+#[test]
+fn found_a_coprocess_in_a_substitution_is_unclear() {
+    assert!(read("a $(coproc b)").is_err());
+}
+
+/// A subscript in `${…}` is evaluated although it is quoted.
+#[test]
+fn found_a_quoted_subscript_in_a_parameter_is_evaluated() {
+    assert_eq!(doubts("a ${b['$(c)']}"), [DoubtKind::Subscript]);
+    assert_eq!(doubts("a ${b:'$(c)'}"), [DoubtKind::Arithmetic]);
+    assert_eq!(doubts("a ${b[0]} ${b[@]} ${b:1:2} ${b#x}"), []);
+}
+
+#[test]
+fn connections_are_doubted() {
+    assert_eq!(doubts("exec 3<>/dev/tcp/host/80"), [DoubtKind::Network]);
+    assert_eq!(doubts("cat </dev/udp/$h/53"), [DoubtKind::Network]);
+}
+
+#[test]
+fn commands_in_a_here_document_stand_where_their_reader_stands() {
+    let script = script("a || b <<E\n$(c)\nE");
+    assert!(script.commands[2].place.conditional && script.commands[2].place.in_substitution);
+}

@@ -4,7 +4,7 @@ use crate::script::{DoubtKind, Unclear};
 use crate::word::Word;
 
 use super::pieces::Lexing;
-use super::{Parser, Read, is_break, is_name};
+use super::{Parser, Read, is_name};
 
 /// Letters of tests with one operand.
 const UNARY: &str = "abcdefghknoprstuvwxzGLNORS";
@@ -100,10 +100,7 @@ impl Parser<'_, '_> {
     }
 
     fn closes_condition(&mut self) -> bool {
-        let start = self.at;
-        let closes = self.eat("]]") && self.peek().is_none_or(is_break);
-        self.at = start;
-        closes
+        self.sees_word("]]")
     }
 
     fn blanks_in_condition(&mut self, lines: Lines) -> Read<()> {

@@ -110,7 +110,11 @@ impl Parser<'_, '_> {
         self.blanks();
         let start = self.at;
         let lexed = self.pieces(Lexing::Word)?;
-        Ok(word(self.since(start), lexed.pieces, Expansion::Target))
+        let target = word(self.since(start), lexed.pieces, Expansion::Target);
+        if ["/dev/tcp/", "/dev/udp/"].iter().any(|device| target.literal_prefix().starts_with(device)) {
+            self.found.doubt(DoubtKind::Network, target.text());
+        }
+        Ok(target)
     }
 
     /// What follows `<&` or `>&`.
@@ -142,7 +146,10 @@ impl Parser<'_, '_> {
             Some(text) if !is_safe_to_expand_twice(text) => {
                 return Err(Unclear::Syntax("a quoted target behind `>&` or `<&`"));
             }
-            _ => RedirectionKind::Unknown,
+            _ => {
+                self.found.doubt(DoubtKind::Descriptor, target.text());
+                RedirectionKind::Unknown
+            }
         };
         simple.redirections.push(Redirection { descriptor, kind, target });
         Ok(())

@@ -10,6 +10,7 @@ mod bash; // running a command and reading what it ran
 mod verdict; // comparing that with what the analyser said
 mod grammar; // commands that are mostly right
 mod soup; // commands that are mostly wrong
+mod builtins; // arguments that bash may evaluate
 mod corpus; // commands that somebody thought of
 #[path = "../bypasses/hidden.rs"]
 mod hidden; // ways to hide a command

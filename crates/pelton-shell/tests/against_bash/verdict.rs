@@ -78,6 +78,7 @@ impl Seen {
                     | DoubtKind::EvaluatedArgument
                     | DoubtKind::ShellOptions
                     | DoubtKind::Parameter
+                    | DoubtKind::Descriptor
             )
         });
         Self { commands, unknown }
