@@ -63,6 +63,8 @@ Exit codes:
 pub(crate) enum Command {
     /// Run a real task without a key: a scripted model fixes a bug in a sample repository
     Demo(DemoArgs),
+    /// Undo what the agent did to files: go back to what was there when a message was sent
+    Rewind(RewindArgs),
     /// Serve a scripted model over HTTP, to test setups offline
     Mock(MockArgs),
     /// Print a completion script for a shell
@@ -91,6 +93,25 @@ pub(crate) struct DemoArgs {
     /// Work on a copy of this repository instead of the built-in one; its tests must be 'sh tests/run.sh'
     #[arg(long, value_name = "DIR", hide = true)]
     pub sample: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct RewindArgs {
+    /// The session
+    #[arg(value_parser = session_id)]
+    pub session: Uuid,
+    /// The message to go back to; the newest if not said
+    #[arg(long, value_name = "MESSAGE", value_parser = session_id, conflicts_with = "undo")]
+    pub to: Option<Uuid>,
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Take the newest rewind back
+    #[arg(long)]
+    pub undo: bool,
+    /// Bring back files that somebody else changed, too
+    #[arg(long)]
+    pub force: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

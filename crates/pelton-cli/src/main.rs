@@ -8,6 +8,7 @@ mod headless; // one prompt, without a screen
 mod signals; // interrupt, terminate, hang up
 mod stdin; // a prompt from a pipe
 
+mod rewind; // files as they were
 mod demo; // a real task, without a key
 mod mock; // the scripted model as a server
 mod paper; // completions and the manual page
@@ -50,6 +51,7 @@ fn run(args: Args) -> Result<ExitCode, Fail> {
     match args.command {
         Some(Command::Completions { shell }) => paper::completions(shell),
         Some(Command::Man) => paper::man(),
+        Some(Command::Rewind(rewind)) => rewind::run(&rewind),
         Some(Command::Mock(mock)) => finish(mock::serve(&mock)),
         Some(Command::Demo(demo)) => finish(demo::run(&demo, &args.run)),
         None => finish(headless::run(&args.run)),

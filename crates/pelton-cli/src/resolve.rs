@@ -11,7 +11,7 @@ mod network; // which server, by which road
 mod permission; // what may run
 mod repository; // the git repository around a directory
 mod sandbox; // the box commands run in
-mod sessions; // where sessions are kept, and which one goes on
+pub(crate) mod sessions; // where sessions are kept, and which one goes on
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -88,6 +88,7 @@ fn resolved(
     options.sandbox = sandbox::sandbox(&settings.sandbox, env, cwd, options.home.as_deref(), &roots)?;
     options.max_budget_usd = budget(args)?;
     options.strict_budget = args.strict_budget;
+    let file_history_limits = sessions::file_history_limits(&settings);
     options.prices = settings.prices.into_iter().collect();
     options.json_schema = schema(args)?;
     options.limits.turns_max = match args.max_turns {
@@ -107,6 +108,10 @@ fn resolved(
     options.session_id = args.session_id;
     options.entrypoint = env.get("CLAUDE_CODE_ENTRYPOINT").unwrap_or("cli").to_owned();
     options.sessions = if args.no_session_persistence { None } else { sessions(args, env) };
+    let checkpointing = settings.file_checkpointing.unwrap_or(true);
+    if checkpointing && !env.is_on("CLAUDE_CODE_DISABLE_FILE_CHECKPOINTING") {
+        options.file_history = Some(file_history_limits);
+    }
     options.resume = resumed(args, env, &options)?;
     if let (Some(id), Some(sessions)) = (args.session_id, &options.sessions)
         && find_session(&sessions.config_dir, cwd, id).is_some()

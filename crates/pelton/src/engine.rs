@@ -23,6 +23,7 @@ use crate::command::{Command, CommandSpec};
 use crate::compact::Room;
 use crate::context::tools_json;
 use crate::event::{CommandInfo, Event, Init, LoopKind};
+use crate::file_history::FileHistory;
 use crate::history::Entry;
 use crate::hooks::{Base, HookCx, HookEvent, SessionHooks};
 use crate::interrupt::Interrupter;
@@ -179,7 +180,7 @@ impl Engine {
     }
 
     /// An engine in its place among others.
-    fn within(mut options: Options, kin: Kin) -> Result<Self, StartError> {
+    fn within(mut options: Options, mut kin: Kin) -> Result<Self, StartError> {
         options.tools.retain(|tool| !options.rules.removes(tool.spec().name));
         if options.agents.is_empty() || !kin.may_have_children() {
             options.tools.retain(|tool| !agent::is_one(tool.as_ref()));
@@ -224,6 +225,13 @@ impl Engine {
             && call_in(&session.history, call).is_none()
         {
             return Err(StartError::NoSuchCall { call: call.clone() });
+        }
+        if let (None, Some(sessions), Some(limits)) =
+            (&kin.file_history, &options.sessions, &options.file_history)
+        {
+            let world = Arc::clone(&options.world);
+            kin.file_history =
+                Some(FileHistory::of_session(&sessions.config_dir, session.id, limits.clone(), world));
         }
         let interrupter = Interrupter::new(options.cancel.clone());
         let queue = queue_of(&session, &interrupter, &options);
@@ -270,6 +278,11 @@ impl Engine {
     /// Which files count as read: may be given to another engine in its options.
     pub fn files(&self) -> Arc<FileMemory> {
         Arc::clone(&self.options.files)
+    }
+
+    /// What was done to files, to undo it; `None` if that is not kept.
+    pub fn file_history(&self) -> Option<FileHistory> {
+        self.kin.file_history.clone()
     }
 
     /// What may run, as it stands now. It may be changed at any time, also while a submission runs.
@@ -381,7 +394,9 @@ impl Engine {
         }
         let ending = match taken {
             Ok(Taken::Ask(Order { prompt, choices })) => {
+                let message = prompt.id;
                 events.send(Event::Prompt(prompt)).await;
+                self.mark_files(message, &events).await;
                 Ending::Loop(self.turns(&events, &cancel, started_at, choices, &mut tally, &mut last).await)
             }
             Ok(Taken::Local(answered)) => Ending::Local(answered),
@@ -399,6 +414,15 @@ impl Engine {
             events.send(Event::PromptsCompleted(consumed)).await;
         }
         events.send(Event::Result(Arc::new(outcome))).await;
+    }
+
+    /// S7: what is done to files from here on can be taken back to this message.
+    async fn mark_files(&self, message: Uuid, events: &Sender<Event>) {
+        if let (Some(history), None) = (&self.kin.file_history, &self.kin.agent)
+            && let Some(content) = history.mark(message).await
+        {
+            events.send(Event::Informational { content, prevents_continuation: false }).await;
+        }
     }
 
     /// What stands in front of every request: made once, and again only when servers brought something new.
@@ -525,6 +549,7 @@ impl Engine {
             hooks: self.session_hooks(&cancel),
             cwd: Arc::clone(&self.cwd),
             transcript: self.session.record.transcript(),
+            file_history: self.kin.file_history.clone(),
             cx: ToolCx { progress, agents, ..self.tool_cx(cancel) },
         }
     }

@@ -20,6 +20,7 @@ pub mod compact; // keeping what the model sees small enough
 mod context; // what the model is told besides the conversation
 pub mod history; // what was said: pure data
 pub mod transcript; // what was said, on disk
+pub mod file_history; // what was done to files, to undo it
 pub mod settings; // what settings files say: pure data
 pub mod sandbox; // commands in a box
 mod limits; // every number that bounds something

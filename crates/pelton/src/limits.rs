@@ -72,8 +72,29 @@ pub const AGENT_SILENT_MAX: Duration = Duration::from_secs(660);
 pub const FILES_REMEMBERED_MAX: usize = 4_096;
 /// Separate pages of one file that are remembered as read.
 pub const FILE_PAGES_REMEMBERED_MAX: usize = 64;
+/// Bytes of a notebook that is read by its cells.
+pub const NOTEBOOK_BYTES_MAX: u64 = 100_000_000;
+/// Characters shown of what running one cell brought.
+pub const NOTEBOOK_OUTPUT_CHARS_MAX: usize = 10_000;
+/// Pictures shown of a notebook at once.
+pub const NOTEBOOK_IMAGES_MAX: usize = 20;
 /// Bytes of a file a Read looks through to count its lines and to recognise it later.
 pub const READ_SCAN_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+/// Bytes of a file that is kept because a command might change it, and bytes kept in all, unless settings say otherwise.
+pub const FILE_HISTORY_FILE_BYTES_MAX: u64 = 1024 * 1024;
+pub const FILE_HISTORY_TOTAL_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+/// Bytes of a file that is kept because a file tool changes it.
+pub const FILE_HISTORY_EDITED_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Bytes of what is written down about kept files.
+pub const FILE_HISTORY_JOURNAL_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// Files and directories of a tree that commands are watched in; a larger one is not watched.
+pub const FILE_HISTORY_FILES_MAX: usize = 300_000;
+/// The longest time for finding them.
+pub const FILE_HISTORY_FIRST_LOOK_MAX: Duration = Duration::from_secs(20);
+/// Files named that the history does not cover.
+pub const FILE_HISTORY_UNCOVERED_NAMED_MAX: usize = 50;
+/// Bytes of a file whose lines are counted to tell what going back means.
+pub const DIFF_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// Symbolic links followed to find the file a path means.
 pub const LINKS_FOLLOWED_MAX: usize = 40;
 /// Names tried for a temporary file.

@@ -15,6 +15,7 @@ use uuid::Uuid;
 use crate::command::Command;
 use crate::compact::{LocalShaper, Shaper};
 use crate::context::SystemPrompt;
+use crate::file_history::FileHistoryLimits;
 use crate::hooks::HookConfig;
 use crate::host::Host;
 use crate::limits::{AgentLimits, TOOL_CALLS_RUNNING_MAX, ToolLimits};
@@ -139,6 +140,8 @@ pub struct Options {
     pub late_answer: Option<LateAnswer>,
     /// Where the session is recorded; nowhere if absent.
     pub sessions: Option<Sessions>,
+    /// How much is kept of files that are changed, so that it can be undone; nothing if absent. Only what is recorded can be.
+    pub file_history: Option<FileHistoryLimits>,
     /// What it is recorded on.
     pub disk: Arc<dyn Disk>,
     /// Which front end runs it, as transcripts say it.
@@ -234,6 +237,7 @@ impl Options {
             resume: None,
             late_answer: None,
             sessions: None,
+            file_history: None,
             disk: Arc::new(RealDisk),
             entrypoint: "sdk-rust".to_owned(),
         }

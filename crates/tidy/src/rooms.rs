@@ -30,6 +30,7 @@ const PURE: &[(&str, &str)] = &[
     ("pelton", "permission::update"),
     ("pelton", "compact::plan"),
     ("pelton", "permission::rules"),
+    ("pelton", "file_history::plan"),
     ("pelton", "limits"),
     ("pelton", "media::look"),
     ("pelton-sandbox", "protected"),

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use pelton::file_history::FileHistoryLimits;
+use pelton::settings::Settings;
 use pelton::transcript::{self, Durability, find_session, newest_session};
 use pelton::{Options, Resumed, Sessions};
 
@@ -9,7 +11,15 @@ use super::env::Env;
 use crate::args::{DurabilityArg, RunArgs};
 use crate::fail::{Fail, tell};
 
-pub(super) fn config_dir(env: &Env) -> Option<PathBuf> {
+/// How much is kept of files that the agent changes.
+pub(super) fn file_history_limits(settings: &Settings) -> FileHistoryLimits {
+    let mut limits = FileHistoryLimits::default();
+    limits.file_bytes_max = settings.file_history_file_bytes_max.unwrap_or(limits.file_bytes_max);
+    limits.total_bytes_max = settings.file_history_total_bytes_max.unwrap_or(limits.total_bytes_max);
+    limits
+}
+
+pub(crate) fn config_dir(env: &Env) -> Option<PathBuf> {
     env.path("CLAUDE_CONFIG_DIR").or_else(|| env.path("HOME").map(|home| home.join(".claude")))
 }
 

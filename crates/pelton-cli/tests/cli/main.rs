@@ -16,6 +16,7 @@ mod mock; // `pelton mock`
 mod patience; // how patient a run is, and how fast its answers come
 mod permission; // what runs without anybody to ask
 mod sandbox; // commands in a box
+mod rewind; // files as they were
 mod screen; // what people see on a terminal
 mod secure; // certificates: read when needed, and no sooner
 mod settings; // settings files: which count, and what wins

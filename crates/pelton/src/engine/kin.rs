@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use pelton_model::Client;
 
 use crate::event::AgentFacts;
+use crate::file_history::FileHistory;
 use crate::hooks::Hooks;
 use crate::limits::AgentLimits;
 use crate::options::Options;
@@ -26,6 +27,8 @@ pub(super) struct Kin {
     pub census: Arc<Census>,
     /// The boxes commands run in.
     pub sandbox: Option<Arc<Sandbox>>,
+    /// What is kept of files; agents keep it in their session's.
+    pub file_history: Option<FileHistory>,
     /// Which agent it is; the main thread is none.
     pub agent: Option<Arc<AgentSelf>>,
 }
@@ -63,6 +66,7 @@ impl Kin {
             spending: Spending::new(options.max_budget_usd, policy, options.prices.clone()),
             census: Arc::new(Census::new(options.agent_limits.clone())),
             sandbox: None,
+            file_history: None,
             agent: None,
         }
     }

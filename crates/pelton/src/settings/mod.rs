@@ -59,6 +59,12 @@ pub struct Settings {
     pub turns: LoopSettings,
     /// `sandbox`: commands in a box.
     pub sandbox: SandboxSettings,
+    /// `fileCheckpointingEnabled`: whether it is kept what the agent does to files.
+    pub file_checkpointing: Option<bool>,
+    /// `fileHistory.maxFileBytes`: how large a file is kept because a command might change it.
+    pub file_history_file_bytes_max: Option<u64>,
+    /// `fileHistory.maxTotalBytes`: how much is kept in all.
+    pub file_history_total_bytes_max: Option<u64>,
 }
 
 /// The object `loop`: how the loop goes about calls.
@@ -121,6 +127,13 @@ impl Settings {
             retry: self.retry.over(lower.retry),
             turns: self.turns.over(lower.turns),
             sandbox: self.sandbox.over(lower.sandbox),
+            file_checkpointing: self.file_checkpointing.or(lower.file_checkpointing),
+            file_history_file_bytes_max: self
+                .file_history_file_bytes_max
+                .or(lower.file_history_file_bytes_max),
+            file_history_total_bytes_max: self
+                .file_history_total_bytes_max
+                .or(lower.file_history_total_bytes_max),
         };
         settings.env.extend(self.env);
         settings.rules.allow.extend(self.rules.allow);

@@ -91,6 +91,7 @@ impl Reader<'_> {
             ..Settings::default()
         };
         self.permissions(all, &mut settings);
+        self.file_history(all, &mut settings);
         if let Some(hooks) = all.get("hooks") {
             for problem in settings.hooks.add_settings(hooks, self.origin.source) {
                 self.problems.push(Problem {
@@ -101,6 +102,16 @@ impl Reader<'_> {
             }
         }
         settings
+    }
+
+    fn file_history(&mut self, all: &Map<String, Value>, settings: &mut Settings) {
+        settings.file_checkpointing =
+            self.field(all, "", "fileCheckpointingEnabled", "true or false", Value::as_bool);
+        let Some(said) = all.get("fileHistory").filter(|said| !said.is_null()) else { return };
+        let Some(said) = said.as_object() else { return self.wrong("fileHistory", "must be an object") };
+        let mut bytes = |key| self.field(said, "fileHistory.", key, "a number of bytes", Value::as_u64);
+        settings.file_history_file_bytes_max = bytes("maxFileBytes");
+        settings.file_history_total_bytes_max = bytes("maxTotalBytes");
     }
 
     fn permissions(&mut self, all: &Map<String, Value>, settings: &mut Settings) {

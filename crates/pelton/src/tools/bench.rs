@@ -21,6 +21,7 @@ use super::pictures;
 use super::repetition::{Effect, Mark, Repetition};
 use super::tool::{Access, Output, Safety, Tool, ToolCx};
 use super::{agent, structured};
+use crate::file_history::{FileHistory, Scope};
 use crate::hooks::{Fired, HookRun, PermissionDecision, SessionHooks, ToolCall};
 use crate::permission::{HookSays, Mode, Permissions, Questions, Update};
 use crate::spill::{self, Shown};
@@ -104,6 +105,8 @@ pub struct Bench {
     pub cwd: Arc<Mutex<PathBuf>>,
     /// Where side effects are announced before they happen.
     pub transcript: Option<Arc<Transcript>>,
+    /// Where it is kept what calls do to files.
+    pub file_history: Option<FileHistory>,
     /// Z2: calls made before the model asks for them, if the host wants that.
     pub(crate) ahead: Option<Ahead>,
     /// Which calls bring the same again and again.
@@ -208,6 +211,7 @@ impl Bench {
     }
 
     async fn run(&self, tool: &dyn Tool, call: &ToolCall, cx: &ToolCx, hooks: &mut HookWords) -> Ended {
+        let watched = self.watch_files(tool, call, cx, hooks).await;
         let started = cx.world.monotonic();
         let output = match self.made_ahead(tool, &call.input, cx).await {
             Some(output) => output,
@@ -234,6 +238,10 @@ impl Bench {
                 hooks.heard(&mut fired);
             }
         }
+        // What hooks did with the files belongs to the call.
+        if let Some(history) = watched {
+            hooks.messages.extend(history.end(call.id.clone()).await);
+        }
         let ending = match (tool.spec().name, output.is_error) {
             _ if cx.cancel.is_cancelled() => Ending::Interrupted,
             (structured::NAME, false) => Ending::Structured,
@@ -246,6 +254,23 @@ impl Bench {
     /// Whether the box takes the place of a question. In plan mode nothing is to be changed, not even inside of one.
     fn is_held(&self, tool: &dyn Tool, input: &Value, cx: &ToolCx) -> bool {
         self.permissions.mode() != Mode::Plan && tool.is_held(input, cx)
+    }
+
+    /// Keeps what a call may change, if it may change something.
+    async fn watch_files(
+        &self,
+        tool: &dyn Tool,
+        call: &ToolCall,
+        cx: &ToolCx,
+        hooks: &mut HookWords,
+    ) -> Option<&FileHistory> {
+        let history = self.file_history.as_ref().filter(|_| tool.safety(&call.input) == Safety::Alone)?;
+        let scope = match (tool.access(&call.input, cx), &cx.judged) {
+            (Ok(Access::Edit(_)), Some(real)) => Scope::File(real.clone()),
+            _ => Scope::Trees(cx.roots.to_vec()),
+        };
+        hooks.messages.extend(history.begin(call.id.clone(), scope).await);
+        Some(history)
     }
 
     /// Asks the hooks about a call, and takes over what they changed.

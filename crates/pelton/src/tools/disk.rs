@@ -16,7 +16,7 @@ use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, openat, renameat};
 use nix::libc;
 use nix::sys::stat::{FileStat, Mode, fstatat, mkdirat};
-use nix::unistd::{AccessFlags, UnlinkatFlags, faccessat, fsync, unlinkat};
+use nix::unistd::{AccessFlags, UnlinkatFlags, faccessat, fsync, symlinkat, unlinkat};
 use tokio_util::sync::CancellationToken;
 
 use crate::limits::{NEIGHBOURS_READ_MAX, TEMPORARY_NAMES_TRIED_MAX};
@@ -204,6 +204,47 @@ impl Place {
         temporary.there = false;
         sync_dir(&self.dir);
         Ok(())
+    }
+
+    /// Puts a file there, whatever was there before unless it is a directory. Readers see the old or the new, never a part.
+    pub fn put(&self, content: &[u8], mode: u32) -> Result<(), DiskError> {
+        let (mut temporary, mut file) = Temporary::make(&self.dir, Mode::S_IRUSR | Mode::S_IWUSR)?;
+        file.set_permissions(fs::Permissions::from_mode(mode & 0o7777))?;
+        file.write_all(content)?;
+        file.sync_all()?;
+        renameat(&self.dir, temporary.name.as_str(), &self.dir, self.name.as_os_str())?;
+        temporary.there = false;
+        sync_dir(&self.dir);
+        Ok(())
+    }
+
+    /// Puts a link there, in the same way.
+    pub fn put_link(&self, to: &Path) -> Result<(), DiskError> {
+        let (mut temporary, _) = Temporary::make(&self.dir, Mode::S_IRUSR | Mode::S_IWUSR)?;
+        unlinkat(&self.dir, temporary.name.as_str(), UnlinkatFlags::NoRemoveDir)?;
+        symlinkat(to, &self.dir, temporary.name.as_str())?;
+        renameat(&self.dir, temporary.name.as_str(), &self.dir, self.name.as_os_str())?;
+        temporary.there = false;
+        sync_dir(&self.dir);
+        Ok(())
+    }
+
+    /// Takes a file or a link away.
+    pub fn remove(&self) -> Result<(), DiskError> {
+        Ok(unlinkat(&self.dir, self.name.as_os_str(), UnlinkatFlags::NoRemoveDir)?)
+    }
+
+    /// Takes an empty directory away.
+    pub fn remove_dir(&self) -> Result<(), DiskError> {
+        Ok(unlinkat(&self.dir, self.name.as_os_str(), UnlinkatFlags::RemoveDir)?)
+    }
+
+    /// Makes a directory. One that is there already is as good.
+    pub fn make_dir(&self) -> Result<(), DiskError> {
+        match mkdirat(&self.dir, self.name.as_os_str(), Mode::S_IRWXU | Mode::S_IRWXG | Mode::S_IRWXO) {
+            Ok(()) | Err(Errno::EEXIST) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
     }
 
     fn is_still(&self, found: Option<&Found>) -> Result<bool, DiskError> {

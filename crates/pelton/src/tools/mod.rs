@@ -18,10 +18,11 @@ pub(crate) mod file_memory; // which files the session has read
 pub(crate) mod process; // children that leave nothing behind
 pub(crate) mod background; // commands that run beside the conversation
 pub(crate) mod mentions; // @path: files and directories as the model would read them
-mod disk; // files found once, opened without waiting, replaced whole
+pub(crate) mod disk; // files found once, opened without waiting, replaced whole
+mod notebook; // notebooks by their cells
 mod text; // bytes of a file as characters
-mod patch; // what changed between two versions
-mod search; // walking a tree for Glob and Grep
+pub(crate) mod patch; // what changed between two versions
+pub(crate) mod search; // walking a tree for Glob and Grep
 mod lenient; // numbers and flags the way models write them
 
 pub use agent::{

@@ -76,16 +76,10 @@ where
     V: FnMut(&Path) + Send,
 {
     let unreadable = AtomicU64::new(0);
-    WalkBuilder::new(tree.root)
-        .hidden(false)
-        .follow_links(false)
-        .require_git(false)
-        // The user's own ignore file is found through the environment, which is not ours to read.
-        .git_global(false)
+    walker(tree.root)
         .overrides(tree.globs)
         .types(tree.types)
         .filter_entry(|entry| entry.depth() == 0 || !is_store(entry.file_name()))
-        .threads(SEARCH_THREADS_MAX)
         .build_parallel()
         .run(|| {
             let mut visit = visitor();
@@ -105,6 +99,19 @@ where
             })
         });
     unreadable.into_inner()
+}
+
+/// How trees are walked: hidden files are part of them, what ignore files name is not, and links are not followed.
+pub(crate) fn walker(root: &Path) -> WalkBuilder {
+    let mut walker = WalkBuilder::new(root);
+    walker
+        .hidden(false)
+        .follow_links(false)
+        .require_git(false)
+        // The user's own ignore file is found through the environment, which is not ours to read.
+        .git_global(false)
+        .threads(SEARCH_THREADS_MAX);
+    walker
 }
 
 /// Where a search starts: links on the way there were asked for by name, and followed when that was judged; no others
@@ -215,7 +222,8 @@ impl<K: Ord, V> Kept<K, V> {
 /// The order of newest first; equal times by name.
 pub(super) type NewestFirst = (std::cmp::Reverse<std::time::SystemTime>, PathBuf);
 
-fn is_store(name: &OsStr) -> bool {
+/// Whether this is the store of a version control system.
+pub(crate) fn is_store(name: &OsStr) -> bool {
     [".git", ".hg", ".svn", ".jj"].iter().any(|store| name == *store)
 }
 

@@ -53,7 +53,10 @@ async fn loop_E2_the_host_chooses_the_tools() {
     let stage = Stage::new(hello()).await;
     let mut engine = stage.engine_with(|options| options.rules.deny = vec!["Bash".parse().unwrap()]);
     run(&mut engine, "Hi.").await.assert_completed();
-    assert_eq!(tool_names(&stage.request(1)), ["Agent", "Edit", "Glob", "Grep", "Read", "Write"]);
+    assert_eq!(
+        tool_names(&stage.request(1)),
+        ["Agent", "Edit", "Glob", "Grep", "NotebookEdit", "Read", "Write"]
+    );
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ mod configuration; // what the host chooses reaches the model
 mod deferring; // calls that hooks put off
 mod endings; // why it ends
 mod examples; // the programs users start from
+mod file_history; // what was done to files, and the way back
 mod foresight; // likely calls, made ahead
 mod hooks; // other people's programs around tools and at the end
 mod host; // what it asks of the program around it

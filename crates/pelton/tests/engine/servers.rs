@@ -101,7 +101,10 @@ async fn loop_E4_the_tools_of_a_server_join_the_built_in_ones() {
     told.assert_completed();
 
     let first = stage.request(1);
-    assert_eq!(names(&first), ["Agent", "Bash", "Edit", "Glob", "Grep", "Read", "Write", "mcp__calc__sine"]);
+    assert_eq!(
+        names(&first),
+        ["Agent", "Bash", "Edit", "Glob", "Grep", "NotebookEdit", "Read", "Write", "mcp__calc__sine"]
+    );
     assert!(first["system"].to_string().contains("Angles are in degrees."));
     assert_eq!(results_in(&stage.request(2))[0].2, "sine was pressed");
     assert_eq!(init(&told).servers, [("calc".to_owned(), ServerState::Connected)]);

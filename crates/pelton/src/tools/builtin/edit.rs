@@ -104,6 +104,9 @@ fn edit(
         }
         error => format!("{shown} {error}."),
     };
+    if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("ipynb")) {
+        return Err(format!("{shown} is a notebook: change its cells with NotebookEdit."));
+    }
     if input.old_string.is_empty() {
         return fill(target, input, files, cancel).map_err(refused)?;
     }

@@ -5,6 +5,7 @@ mod bash;
 mod edit;
 mod glob;
 mod grep;
+mod notebook_edit;
 pub(crate) mod plan;
 mod read;
 mod task;
@@ -30,6 +31,7 @@ pub fn all() -> Vec<Arc<dyn Tool>> {
         exit_plan,
         glob::tool(),
         grep::tool(),
+        notebook_edit::tool(),
         read::tool(),
         task::output(),
         task::stop(),

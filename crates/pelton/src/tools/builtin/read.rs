@@ -1,10 +1,11 @@
 //! Read: the text of a file, a page at a time, or the picture in it.
 
+mod cells;
 mod pager;
 mod picture;
 
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::pager::{Page, Pager, Wanted};
 use super::looking_for;
-use crate::limits::{READ_SCAN_BYTES_MAX, ToolLimits};
+use crate::limits::{NOTEBOOK_BYTES_MAX, READ_SCAN_BYTES_MAX, ToolLimits};
 use crate::media::Format;
 use crate::tools::disk::{DiskError, Place, Target, neighbours};
 use crate::tools::file_memory::{FileMemory, Fingerprint, Fingerprinter, Reading};
@@ -127,6 +128,27 @@ fn read(
     let (mut file, found) = place.open().map_err(refused)?;
     // Models count from zero now and then; the first line is meant.
     let start = input.offset.unwrap_or(1).max(1);
+    if cells::is_one(path) && found.metadata.len() <= NOTEBOOK_BYTES_MAX {
+        let mut bytes = Vec::new();
+        (&mut file)
+            .take(NOTEBOOK_BYTES_MAX)
+            .read_to_end(&mut bytes)
+            .map_err(|error| refused(error.into()))?;
+        let text = std::str::from_utf8(&bytes).map(|text| text.strip_prefix('\u{FEFF}').unwrap_or(text));
+        // What only has the name of a notebook is shown as the text it is.
+        if let Ok(Ok(shown)) = text.map(|text| cells::show(path, text, start, input.limit, limits)) {
+            let reading = Reading {
+                content: Fingerprint::of(&bytes),
+                lines: shown.first..shown.next,
+                lines_total: shown.total,
+                lines_cut: false,
+                range_asked: input.limit.is_some() || input.offset.is_some(),
+            };
+            files.note_read(place.path(), reading);
+            return Ok(Content::Text(shown.output));
+        }
+        file.rewind().map_err(|error| refused(error.into()))?;
+    }
     let wanted = Wanted {
         start,
         lines_max: input.limit.unwrap_or(limits.read_lines_max as u64),

@@ -156,6 +156,7 @@ fn the_tools_are_in_the_order_of_their_names_and_cost_little() {
             "ExitPlanMode",
             "Glob",
             "Grep",
+            "NotebookEdit",
             "Read",
             "TaskOutput",
             "TaskStop",
@@ -180,7 +181,7 @@ fn schemas_are_json_and_name_what_the_tools_take() {
             let option = |label: &str| json!({"label": label, "description": "x"});
             let question = json!({"question": "x", "header": "x", "multiSelect": false,
                 "options": [option("a"), option("b")]});
-            let mut input = json!({"file_path": "/x", "command": "x", "pattern": "x", "todos": [],
+            let mut input = json!({"file_path": "/x", "command": "x", "pattern": "x", "todos": [], "notebook_path": "x.ipynb",
                 "questions": [question]});
             let required: Vec<&str> =
                 schema["required"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
@@ -235,6 +236,7 @@ async fn unusable_input_is_wrapped_for_clients() {
         ("Glob", json!({"pattern": "a{"})),
         ("Glob", json!({"pattern": "../*"})),
         ("Grep", json!({"pattern": "x", "output_mode": "all"})),
+        ("NotebookEdit", json!({"notebook_path": "x.ipynb", "new_source": "x"})),
     ] {
         let answer = bench.run(tool, input).await;
         let text = answer.refused(&[]);

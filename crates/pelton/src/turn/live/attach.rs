@@ -79,7 +79,13 @@ impl Live<'_> {
                 self.session.record_around(&contexts, &attached)?;
                 let entry = self.session.record_input(&prompt, &ids)?;
                 held.settle();
+                let message = entry.id;
                 self.events.send(Event::Prompt(entry)).await;
+                if let Some(history) = &bench.file_history
+                    && let Some(content) = history.mark(message).await
+                {
+                    self.events.send(Event::Informational { content, prevents_continuation: false }).await;
+                }
             }
         }
         self.tally.consumed.extend(&ids);
