@@ -281,6 +281,9 @@ pub(crate) enum ModeArg {
     /// Run everything that no rule denies
     #[value(name = "bypassPermissions")]
     BypassPermissions,
+    /// A mode of other programs; the default takes its place
+    #[value(alias = "delegate")]
+    Auto,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -60,7 +60,7 @@ pub async fn work(dir: &Path) -> Result<(String, Vec<String>), Box<dyn Error>> {
     let model = Script::new()
         .reply([tool("Write", json!({"file_path": file, "content": "first\n"}))])
         .reply([tool("Write", json!({"file_path": file, "content": "second\n"}))])
-        .reply([tool("Bash", json!({"command": "rm notes.txt"}))])
+        .reply([tool("Bash", json!({"command": "unlink notes.txt"}))])
         .reply([text("Written, but: ${last_tool_result}")])
         .start()
         .await?;

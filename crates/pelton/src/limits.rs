@@ -263,3 +263,18 @@ impl Default for ToolLimits {
         }
     }
 }
+
+/// Words a loop goes through that are judged one by one; with more it is taken for one that goes through anything.
+pub const LOOP_WORDS_JUDGED_MAX: usize = 64;
+/// Rounds of loops in each other that a command is judged for.
+pub const LOOP_ROUNDS_JUDGED_MAX: usize = 64;
+/// Files that the patterns of one word may match and still be judged one by one.
+pub const PATTERN_FILES_MAX: usize = 2_000;
+/// Names of directories that are looked through for them.
+pub const PATTERN_NAMES_SEEN_MAX: usize = 50_000;
+/// Directories a command may be in when it changes them on the way; with more nobody knows where it is.
+pub const DIRECTORIES_JUDGED_MAX: usize = 8;
+/// Commands of one line that are judged; with more the line is not understood.
+pub const COMMANDS_JUDGED_MAX: usize = 500;
+/// Rules that are suggested for one line.
+pub const RULES_SUGGESTED_MAX: usize = 5;

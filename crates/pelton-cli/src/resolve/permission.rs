@@ -1,7 +1,7 @@
 //! What may run: mode, rules, tools.
 
 use pelton::Options;
-use pelton::permission::{Mode, Rule};
+use pelton::permission::{Layer, Mode, Rule, RuleSet, RuleSource};
 use pelton::settings::Settings;
 use pelton::tools::{AGENT_TOOL, AGENT_TOOL_ALIAS, builtin};
 
@@ -18,8 +18,15 @@ pub(super) fn permissions(
 ) -> Result<(), Fail> {
     options.mode = mode(args, env, settings)?;
     options.rules = settings.rules.clone();
-    options.rules.allow.extend(rules(&args.allowed_tools)?);
-    options.rules.deny.extend(rules(&args.disallowed_tools)?);
+    let said = RuleSet {
+        allow: rules(&args.allowed_tools)?,
+        deny: rules(&args.disallowed_tools)?,
+        ..RuleSet::default()
+    };
+    for warning in said.warnings() {
+        tell(&format!("warning: {warning}"));
+    }
+    options.rules.extend(said);
     let from_home = |dir: &str| match (dir.strip_prefix("~/"), &options.home) {
         (Some(rest), Some(home)) => home.join(rest),
         _ => options.cwd.join(dir),
@@ -57,6 +64,10 @@ fn mode(args: &RunArgs, env: &Env, settings: &Settings) -> Result<Mode, Fail> {
         Some(ModeArg::Plan) => Mode::Plan,
         Some(ModeArg::DontAsk) => Mode::DontAsk,
         Some(ModeArg::BypassPermissions) => Mode::BypassPermissions,
+        Some(ModeArg::Auto) => {
+            tell("notice: there is no permission mode of that name here: it is taken for default");
+            Mode::Default
+        }
     };
     if mode == Mode::BypassPermissions
         && nix::unistd::geteuid().is_root()
@@ -90,7 +101,11 @@ pub(super) fn keep_tools(options: &mut Options, names: &[String]) -> Result<(), 
 
 fn rules(texts: &[String]) -> Result<Vec<Rule>, Fail> {
     let rules = texts.iter().flat_map(|text| split(text));
-    rules.map(|rule| rule.parse().map_err(|error| Fail::new(format!("{error}")))).collect()
+    let source = RuleSource::layer(Layer::CommandLine);
+    rules
+        .map(|rule| rule.parse::<Rule>().map_err(|error| Fail::new(format!("{error}"))))
+        .map(|rule| rule.map(|rule| rule.with_source(source.clone())))
+        .collect()
 }
 
 /// Splits on commas and blanks outside parentheses.

@@ -9,9 +9,10 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::Mutex;
 
+use super::decision::{Cause, Part};
 use super::gate::Access;
-use super::rules::{Cause, Mode};
-use super::update::{Behavior, Change, Destination, Update};
+use super::rule::Rule;
+use super::update::Update;
 
 /// Decides about calls: a person, or a program in their place.
 pub trait Asker: Send + Sync {
@@ -44,6 +45,10 @@ pub struct Question {
     pub why: String,
     /// Why it is asked, for programs.
     pub cause: Cause,
+    /// The rule that wants it to be asked, if one does.
+    pub rule: Option<Rule>,
+    /// The commands of a line, each with a verdict of its own.
+    pub parts: Vec<Part>,
     /// What would let this call and its like run without a question. Each may be answered with.
     pub suggestions: Vec<Update>,
     /// The sub-agent that calls, if it is one.
@@ -110,45 +115,3 @@ impl Questions {
         answer.unwrap_or_else(|_| Answer::deny("Whoever decides about calls has crashed, so it was not run."))
     }
 }
-
-/// What would let a call and its like run without a question.
-pub fn suggestions(tool: &str, access: &Access, cause: &Cause) -> Vec<Update> {
-    let outside = match cause {
-        // Whatever is added, these are asked about.
-        Cause::Rule(_) | Cause::Protected(_) | Cause::Hook | Cause::Person | Cause::Repetition => {
-            return Vec::new();
-        }
-        Cause::Outside(path) => path.parent(),
-        Cause::Unapproved => None,
-    };
-    let allow = |text: String, destination| {
-        let rule = text.parse().ok()?;
-        Some(Update { change: Change::AddRules(Behavior::Allow, vec![rule]), destination })
-    };
-    match access {
-        // A star would mean more than is shown.
-        Access::Shell(command) if command.contains('*') || command != command.trim() => Vec::new(),
-        Access::Shell(command) => {
-            allow(format!("{tool}({command})"), Destination::LocalSettings).into_iter().collect()
-        }
-        Access::Edit(_) => {
-            let directory = outside.map(|path| Change::AddDirectories(vec![path.to_path_buf()]));
-            directory.into_iter().chain([Change::SetMode(Mode::AcceptEdits)]).map(Update::session).collect()
-        }
-        Access::Read(_) => {
-            let path = outside.and_then(|path| path.to_str());
-            let plain = path.filter(|path| !path.contains(['*', '?', '[', ']', '{', '}', '!', '\\']));
-            let rule = plain.map(|path| format!("Read(/{}/**)", path.trim_end_matches('/')));
-            rule.and_then(|rule| allow(rule, Destination::Session)).into_iter().collect()
-        }
-        Access::Agent(kind) => {
-            allow(format!("{tool}({kind})"), Destination::LocalSettings).into_iter().collect()
-        }
-        Access::Person(_) => Vec::new(),
-        Access::Nothing => allow(tool.to_owned(), Destination::LocalSettings).into_iter().collect(),
-    }
-}
-
-#[cfg(test)]
-#[path = "ask_tests.rs"]
-mod tests;

@@ -1,11 +1,23 @@
 //! Resolves what a call touches and asks the rules.
 
-use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+mod lines; // what the commands of a line touch
+mod patterns; // files that match
 
-use super::rules::{Cause, Here, HookSays, Mode, Place, Request, RuleSet, Target, Verdict, question};
-use super::shell::{self, Reach};
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
+
+use super::decision::{Cause, Decision, Verdict};
+use super::judge::{HookSays, Request, Target};
+use super::mode::Mode;
+use super::place::{Base, Here, Kind, Place};
+use super::rule::host_of;
+use super::rules::RuleSet;
+use super::shell;
 use crate::places::{normalised, resolve};
 
 /// What a call touches, in the words rules are written in. Paths are absolute.
@@ -22,75 +34,97 @@ pub enum Access {
     Agent(String),
     /// Waits for a person, in every mode; the text says what for.
     Person(String),
+    /// Uses a skill of this name.
+    Skill(String),
+    /// Asks for this address.
+    Url(String),
     /// Touches nothing but the conversation.
     Nothing,
+    /// Nobody knows what it touches.
+    Anything,
+}
+
+/// A call, as it is judged.
+#[derive(Debug, Clone, Copy)]
+pub struct Judged<'a> {
+    /// The tool.
+    pub tool: &'a str,
+    /// Its input.
+    pub input: &'a Value,
+    /// What it would touch.
+    pub access: &'a Access,
+    /// Where its relative words start.
+    pub cwd: &'a Path,
+    /// What a hook said before.
+    pub hook: HookSays<'a>,
 }
 
 /// Judges calls for one session.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Gate {
     rules: Arc<RuleSet>,
     mode: Mode,
-    start: Vec<PathBuf>,
-    home: Vec<PathBuf>,
-    roots: Vec<PathBuf>,
-    own: Vec<PathBuf>,
+    base: Arc<Base>,
+    /// The spellings of the directory that was asked about last: it is mostly the same.
+    last: Mutex<Option<(PathBuf, Arc<[PathBuf]>)>>,
 }
 
 impl Gate {
     /// `roots` are the working directories, the one the session started in first.
     pub fn new(rules: Arc<RuleSet>, mode: Mode, roots: &[PathBuf], home: Option<PathBuf>) -> Self {
-        Self {
-            rules,
-            mode,
-            start: roots.first().map(|start| spellings(start)).unwrap_or_default(),
-            home: home.map(|home| spellings(&home)).unwrap_or_default(),
-            roots: roots.iter().flat_map(|root| spellings(root)).collect(),
-            own: Vec::new(),
-        }
+        Self::with_own(rules, mode, roots, home, &[])
     }
 
     /// With directories of the session itself: what it has put there it may read.
-    #[must_use]
-    pub fn with_own(mut self, dirs: &[PathBuf]) -> Self {
-        self.own = dirs.iter().flat_map(|dir| spellings(dir)).collect();
-        self
+    pub(super) fn with_own(
+        rules: Arc<RuleSet>,
+        mode: Mode,
+        roots: &[PathBuf],
+        home: Option<PathBuf>,
+        own: &[PathBuf],
+    ) -> Self {
+        let base = Base {
+            start: roots.first().map(|start| spellings(start)).unwrap_or_default(),
+            home: home.map(|home| spellings(&home)).unwrap_or_default(),
+            roots: roots.iter().flat_map(|root| spellings(root)).collect(),
+            own: own.iter().flat_map(|dir| spellings(dir)).collect(),
+        };
+        Self { rules, mode, base: Arc::new(base), last: Mutex::default() }
     }
 
-    /// Whether the call may run. `cwd` is where its relative words start.
-    pub fn judge(&self, tool: &str, access: &Access, cwd: &Path, hook: HookSays<'_>) -> Verdict {
-        self.judge_at(tool, access, &Found::of(access), cwd, hook)
+    /// Whether the call may run, and why.
+    pub fn judge(&self, call: &Judged<'_>) -> Decision {
+        self.judge_at(call, &Found::of(call.access))
     }
 
     /// The same about a call whose path was followed before: what is judged is what was found then, and no other file.
-    pub(crate) fn judge_at(
-        &self,
-        tool: &str,
-        access: &Access,
-        found: &Found,
-        cwd: &Path,
-        hook: HookSays<'_>,
-    ) -> Verdict {
-        let here = self.here(cwd);
-        let target = |target| self.rules.judge(self.mode, &Request { tool, target, here: &here, hook });
-        match (access, &found.0) {
-            (Access::Nothing, _) => target(Target::Nothing),
-            (Access::Person(what_for), _) => match target(Target::Nothing) {
-                Verdict::Deny(why) => Verdict::Deny(why),
-                Verdict::Allow | Verdict::Ask { .. } => question(self.mode, what_for.clone(), Cause::Person),
+    pub(crate) fn judge_at(&self, call: &Judged<'_>, found: &Found) -> Decision {
+        let here = self.here(call.cwd);
+        let Judged { tool, input, hook, .. } = *call;
+        let target =
+            |target| self.rules.judge(self.mode, &Request { tool, input, target, here: &here, hook });
+        match call.access {
+            Access::Nothing => target(Target::Nothing),
+            Access::Anything => target(Target::Anything),
+            Access::Agent(kind) => target(Target::Agent(kind)),
+            Access::Person(what_for) => target(Target::Person(what_for)),
+            Access::Skill(name) => target(Target::Skill(name)),
+            Access::Url(url) => target(Target::Host(host_of(url))),
+            Access::Read(path) => match found.place() {
+                Ok(place) => target(Target::Read(place)),
+                Err(error) => unfollowable(path, error),
             },
-            (Access::Agent(kind), _) => target(Target::Agent(kind)),
-            (Access::Read(_), Followed::Place(place)) => target(Target::Read(place)),
-            (Access::Edit(_), Followed::Place(place)) => target(Target::Edit(place)),
-            (Access::Read(path) | Access::Edit(path), Followed::Nowhere(error)) => unfollowable(path, error),
-            // Whoever gives a path without having followed it has nothing to be judged.
-            (Access::Read(path) | Access::Edit(path), Followed::NoPath) => {
-                unfollowable(path, "nobody looked")
-            }
-            (Access::Shell(command), _) => {
-                let (looks_only, names) = self.survey(command, cwd, &here);
-                target(Target::Shell { command, looks_only, names: &names })
-            }
+            Access::Edit(path) => match found.place() {
+                Ok(place) => target(Target::Edit(place)),
+                Err(error) => unfollowable(path, error),
+            },
+            Access::Shell(command) => match shell::survey(command) {
+                Ok(survey) => {
+                    let touched = self.touched(&survey, call.cwd, &here);
+                    target(Target::Shell(command, &survey, &touched))
+                }
+                Err(unclear) => target(Target::Unclear(command, &unclear.to_string())),
+            },
         }
     }
 
@@ -100,41 +134,17 @@ impl Gate {
         Readable(guards.then(|| Arc::new((Arc::clone(&self.rules), self.here(cwd)))))
     }
 
-    /// Whether a command does nothing but look, and only where the session may; and the files it names, as far as
-    /// there are rules that want to know.
-    fn survey(&self, command: &str, cwd: &Path, here: &Here) -> (bool, Vec<Place>) {
-        let Some(words) = shell::plain_words(command) else { return (false, Vec::new()) };
-        let guarded = self.rules.guards_reading();
-        let Some(look) = shell::look(&words) else {
-            // What this program does with its words nobody knows. If one is a file that must not be read, it stops
-            // here all the same.
-            let names = shell::possible_paths(&words).filter_map(|word| place(&cwd.join(word)).ok());
-            return (false, if guarded { names.collect() } else { Vec::new() });
-        };
-        let places: Vec<Place> = look.paths.iter().filter_map(|word| place(&cwd.join(word)).ok()).collect();
-        // A word that cannot be followed may lead anywhere.
-        let all_followed = places.len() == look.paths.len();
-        let enters = places.iter().any(|place| place.real.is_dir());
-        let shows_unnamed = match look.reach {
-            Reach::Named => false,
-            Reach::Below => guarded && enters,
-            Reach::BelowAndLinked => enters,
-            Reach::Unnamed => guarded,
-        };
-        let inside = place(cwd).is_ok_and(|cwd| here.contains(&cwd))
-            // A word that names nothing on disk and stays below is a pattern or a number, not a way out.
-            && places.iter().all(|place| here.may_be_read(place));
-        (all_followed && inside && !shows_unnamed, places)
-    }
-
     fn here(&self, cwd: &Path) -> Here {
-        Here {
-            start: self.start.clone(),
-            cwd: spellings(cwd),
-            home: self.home.clone(),
-            roots: self.roots.clone(),
-            own: self.own.clone(),
-        }
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let spelled = match &*last {
+            Some((dir, spelled)) if dir == cwd => Arc::clone(spelled),
+            _ => {
+                let spelled: Arc<[PathBuf]> = spellings(cwd).into();
+                *last = Some((cwd.to_path_buf(), Arc::clone(&spelled)));
+                spelled
+            }
+        };
+        Here { base: Arc::clone(&self.base), cwd: spelled }
     }
 }
 
@@ -158,17 +168,21 @@ impl Found {
             Access::Read(path) | Access::Edit(path) => {
                 Self(place(path).map_or_else(|error| Followed::Nowhere(error.to_string()), Followed::Place))
             }
-            Access::Shell(_) | Access::Agent(_) | Access::Person(_) | Access::Nothing => {
-                Self(Followed::NoPath)
-            }
+            _ => Self(Followed::NoPath),
         }
     }
 
     /// The real path.
     pub fn real(&self) -> Option<&Path> {
+        self.place().ok().map(|place| place.real.as_path())
+    }
+
+    fn place(&self) -> Result<&Place, &str> {
         match &self.0 {
-            Followed::Place(place) => Some(&place.real),
-            Followed::Nowhere(_) | Followed::NoPath => None,
+            Followed::Place(place) => Ok(place),
+            Followed::Nowhere(error) => Err(error),
+            // Whoever gives a path without having followed it has nothing to be judged.
+            Followed::NoPath => Err("nobody looked"),
         }
     }
 }
@@ -186,19 +200,39 @@ impl Readable {
     /// Whether a file may be shown. `real` is where `given` leads.
     pub fn allows(&self, given: &Path, real: &Path) -> bool {
         self.0.as_deref().is_none_or(|(rules, here)| {
-            let place = Place { given: normalised(given), real: real.to_path_buf() };
+            let place = Place { given: normalised(given), real: real.to_path_buf(), kind: Kind::Plain };
             !rules.guards(&place, here)
         })
     }
 }
 
 fn place(path: &Path) -> io::Result<Place> {
-    Ok(Place { given: normalised(path), real: resolve(path)?.path })
+    let real = resolve(path)?.path;
+    let kind = kind_of(&real);
+    Ok(Place { given: normalised(path), real, kind })
+}
+
+fn kind_of(real: &Path) -> Kind {
+    if real.starts_with("/proc") || real.starts_with("/sys") {
+        return Kind::Special;
+    }
+    let Ok(about) = fs::symlink_metadata(real) else { return Kind::Plain };
+    let kind = about.file_type();
+    if kind.is_dir() {
+        Kind::Directory
+    } else if kind.is_block_device() || kind.is_char_device() || kind.is_fifo() || kind.is_socket() {
+        Kind::Special
+    } else if kind.is_file() && about.nlink() > 1 {
+        Kind::Linked
+    } else {
+        Kind::Plain
+    }
 }
 
 /// Nobody can say what such a path means, so there is nothing to approve.
-fn unfollowable(path: &Path, error: &str) -> Verdict {
-    Verdict::Deny(format!("{} cannot be followed to a file: {error}.", path.display()))
+fn unfollowable(path: &Path, error: &str) -> Decision {
+    let why = format!("{} cannot be followed to a file: {error}.", path.display());
+    Decision::new(Verdict::Deny, why, Cause::Unfollowable(path.to_path_buf()))
 }
 
 /// A directory where it really is and, when that is the same place, by the letters it is called. Paths may come in
@@ -211,5 +245,4 @@ fn spellings(dir: &Path) -> Vec<PathBuf> {
 }
 
 #[cfg(test)]
-#[path = "gate_tests.rs"]
 mod tests;

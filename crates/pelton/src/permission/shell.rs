@@ -1,237 +1,437 @@
-//! Which commands only look, and at what. Conservative: a command is understood only when it is plain words, and it
-//! only looks when its program and every option are in the table. Everything else is unknown, and unknown is asked
-//! for.
+//! What a command line would do, before it runs: taken apart by `pelton-shell`, each command is understood as far as its
+//! program is known. Pure: nothing is looked up on the disk.
+//!
+//! Two readings go side by side. Prohibitions look at every spelling a command has: without quotes, behind launchers, inside
+//! of `sh -c`. Allowances look at the one that is written, and only if nothing about it is in doubt.
 
-mod programs; // the table
+mod arg; // a word, and what is certain about it
+mod launch; // programs that run whatever their words say
+mod programs; // the table of programs that only look
+mod look; // what a command looks at
+mod find; // programs with a grammar of their own
+mod git;
+mod sed;
+mod awk;
+mod deeds; // what programs do to files
+mod removal; // what is taken away
 
+use pelton_shell::{
+    Assignment, AssignmentKind, Command, Doubt, DoubtKind, Redirection, RedirectionKind, Script, Unclear,
+    behind_plain_launchers, further_commands, is_harmless as does_no_harm, steers,
+};
+
+pub(super) use self::arg::Files;
+use self::arg::{Arg, Loops};
+pub(super) use self::deeds::Deed;
+use self::deeds::deeds;
+use self::launch::{base_name, launches};
+pub(super) use self::look::Look;
 pub(super) use self::programs::Reach;
-use self::programs::{GIT, Operands, Program, find_takes, program};
+pub(super) use self::removal::Removal;
+use self::removal::removals;
+use super::rule::{HOLE, blanks_folded};
+use crate::limits::COMMANDS_JUDGED_MAX;
 
-/// The words of a command made of nothing but words: no expansion, chaining, redirection, globbing or escapes.
-/// Quotes are understood. `None` means a shell could make something else of it.
-pub fn plain_words(command: &str) -> Option<Vec<String>> {
-    let mut words: Vec<String> = Vec::new();
-    let mut word: Option<String> = None;
-    let mut chars = command.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            ' ' | '\t' => words.extend(word.take()),
-            '\'' => {
-                let word = word.get_or_insert_default();
-                loop {
-                    match chars.next()? {
-                        '\'' => break,
-                        c => word.push(c),
-                    }
+/// A line, understood.
+#[derive(Debug, Default)]
+pub(super) struct Survey {
+    /// Its commands, in the order they are written.
+    pub steps: Vec<Step>,
+    /// What only a rule about everything can vouch for: as written, and why.
+    pub doubts: Vec<(String, &'static str)>,
+}
+
+/// One command of a line.
+#[derive(Debug, Default)]
+pub(super) struct Step {
+    /// As written.
+    pub text: String,
+    /// Every spelling that prohibitions know it by, with holes for what is not certain.
+    pub seen: Vec<String>,
+    /// The spelling that allowances know it by.
+    pub plain: String,
+    /// Spellings that only a rule without a star vouches for.
+    pub exact: Vec<String>,
+    /// It runs whatever its words say: no rule with a star vouches for it.
+    pub launches: bool,
+    /// Why no rule but one about everything vouches for it.
+    pub doubt: Option<String>,
+    /// What it looks at, if looking is all it does.
+    pub look: Option<Look>,
+    /// What its program does to files.
+    pub deeds: Vec<Deed>,
+    /// The program is one that accepting edits covers, and all it does is known.
+    pub is_plain_edit: bool,
+    /// What its redirections do to files.
+    pub redirected: Vec<Deed>,
+    /// A redirection to where only running it would tell.
+    pub redirected_somewhere: Option<String>,
+    /// Files its words may name, whatever the program makes of them.
+    pub may_name: Vec<Files>,
+    /// Last names of paths that are not certain.
+    pub last_names: Vec<String>,
+    pub removals: Vec<Removal>,
+    /// It changes the directory.
+    pub moves: Option<Move>,
+    pub runs_git: bool,
+}
+
+/// Where a command goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Move {
+    To(Files),
+    /// Nobody knows.
+    Somewhere,
+}
+
+/// Whether a command certainly changes nothing, neither on the disk nor for the commands after it.
+pub fn is_read_only(command: &str) -> bool {
+    let only_looks = |step: &Step| {
+        step.look.is_some()
+            && step.moves.is_none()
+            && step.redirected_somewhere.is_none()
+            && step.redirected.iter().all(is_harmless)
+    };
+    survey(command).is_ok_and(|survey| {
+        survey.doubts.is_empty() && !survey.steps.is_empty() && survey.steps.iter().all(only_looks)
+    })
+}
+
+/// Reads a line.
+pub(super) fn survey(command: &str) -> Result<Survey, Unclear> {
+    let script = pelton_shell::read(command)?;
+    let mut survey = Survey::default();
+    survey.add(&script);
+    if survey.steps.len() > COMMANDS_JUDGED_MAX {
+        return Err(Unclear::TooLong);
+    }
+    Ok(survey)
+}
+
+/// Whether a redirection touches no file.
+pub(super) fn is_harmless(deed: &Deed) -> bool {
+    match deed {
+        Deed::Write(Files::Named(path)) => path == "/dev/null",
+        Deed::Read(_) => true,
+        _ => false,
+    }
+}
+
+impl Survey {
+    fn add(&mut self, script: &Script) {
+        let loops = Loops::of(script);
+        for command in &script.commands {
+            for args in loops.rounds(&command.words) {
+                if self.steps.len() > COMMANDS_JUDGED_MAX {
+                    return;
                 }
+                self.steps.push(step(command, &args));
             }
-            '"' => {
-                let word = word.get_or_insert_default();
-                loop {
-                    match chars.next()? {
-                        '"' => break,
-                        '$' | '`' | '\\' | '!' => return None,
-                        c => word.push(c),
-                    }
-                }
+        }
+        self.doubts = script.doubts.iter().map(|doubt| (doubt.text.clone(), reason(doubt))).collect();
+    }
+}
+
+impl Step {
+    /// What prohibitions should know of a command: this one, or one that it runs.
+    fn see(&mut self, args: &[Arg], gets_more: bool) {
+        let Some((name, rest)) = args.split_first() else { return };
+        self.see_as(args, gets_more);
+        if let Some(name) = name.literal() {
+            let base = base_name(name);
+            if base != name {
+                self.see_as(&renamed(base, rest), gets_more);
             }
-            '$' | '`' | '\\' | ';' | '&' | '|' | '<' | '>' | '(' | ')' | '{' | '}' | '#' | '!' | '*'
-            | '?' | '[' | ']' => return None,
-            // A home directory only at the beginning of a word or of a value, not in `HEAD~3`.
-            '~' if word.as_ref().is_none_or(|word| word.is_empty() || word.ends_with(['=', ':'])) => {
-                return None;
-            }
-            c if c.is_control() => return None,
-            c => word.get_or_insert_default().push(c),
+            self.runs_git |= base == "git";
+        }
+        self.removals.extend(removals(args));
+        self.deeds.extend(deeds(args).deeds);
+    }
+
+    fn see_as(&mut self, args: &[Arg], gets_more: bool) {
+        let words: Vec<String> = args.iter().map(Arg::with_holes).collect();
+        let mut text = blanks_folded(&words.join(" "));
+        if gets_more {
+            text.push(' ');
+            text.push(HOLE);
+        }
+        self.see_text(text);
+    }
+
+    fn see_text(&mut self, text: String) {
+        if !text.is_empty() && !self.seen.contains(&text) {
+            self.seen.push(text);
         }
     }
-    words.extend(word);
-    // `NAME=value program` runs the program in a changed environment.
-    match words.first() {
-        Some(first) if !first.is_empty() && !first.contains('=') => Some(words),
+}
+
+fn renamed(name: &str, rest: &[Arg]) -> Vec<Arg> {
+    std::iter::once(Arg::certain(name)).chain(rest.iter().cloned()).collect()
+}
+
+fn step(command: &Command, args: &[Arg]) -> Step {
+    let mut step = Step { text: command.text.trim().to_owned(), ..Step::default() };
+    step.see(args, false);
+    step.see_text(blanks_folded(&command.text));
+    step.see_text(written(args));
+    let further = further_commands(command);
+    let gets_more = args
+        .first()
+        .and_then(Arg::literal)
+        .is_some_and(|name| matches!(base_name(name), "xargs" | "parallel"));
+    for further in &further.commands {
+        let words: Vec<Arg> = further.words.iter().map(Arg::of).collect();
+        step.see(&words, gets_more);
+        for redirection in &further.redirections {
+            let target = Arg::of(&redirection.target);
+            let (reads, writes) = (redirection.kind.reads(), redirection.kind.writes());
+            step.deeds.extend(
+                target.probable_files().into_iter().flat_map(|files| touching(&files, reads, writes)),
+            );
+        }
+    }
+    if further.unknown {
+        step.seen.push(HOLE.to_string());
+    }
+    for redirection in &command.redirections {
+        redirect(redirection, &mut step);
+    }
+    let (before, doubt) = assigned(command);
+    let behind = behind_plain_launchers(&command.words);
+    let stripped = if before.is_empty() { command.words.len() - behind.words.len() } else { 0 };
+    let plain = &args[stripped..];
+    step.moves = moves(plain);
+    step.look = match doubt.is_none() && before.is_empty() {
+        true if args.is_empty() => Some(Look::nothing()),
+        true => looked(args, plain, behind.more_arguments, step.moves.as_ref()),
+        false => None,
+    };
+    step.doubt = doubt.or_else(|| doubtful(args, plain));
+    step.launches = launches(plain);
+    let texts = |args: &[Arg]| blanks_folded(&format!("{before}{}", self::written(args)));
+    step.plain = texts(plain);
+    step.exact = if plain.len() == args.len() { Vec::new() } else { vec![texts(args)] };
+    let own = deeds(plain);
+    step.is_plain_edit = own.is_plain_edit && before.is_empty() && step.doubt.is_none();
+    for arg in args.iter().skip(1) {
+        may_name(arg, &mut step);
+    }
+    step
+}
+
+fn written(args: &[Arg]) -> String {
+    let words: Vec<&str> = args.iter().map(|arg| arg.written.as_str()).collect();
+    blanks_folded(&words.join(" "))
+}
+
+/// What the command looks at. Words that come from elsewhere are looked at too.
+fn looked(args: &[Arg], plain: &[Arg], gets_more: bool, moves: Option<&Move>) -> Option<Look> {
+    match moves {
+        Some(Move::To(_)) => return Some(Look::nothing()),
+        Some(Move::Somewhere) => return None,
+        None => {}
+    }
+    if !gets_more {
+        // `command -v x` is more than a wrapper.
+        return look::look(plain).or_else(|| look::look(args));
+    }
+    let mut more = plain.to_vec();
+    more.push(Arg::unknown());
+    look::look(&more)
+}
+
+/// `cd`, and what is like it.
+fn moves(plain: &[Arg]) -> Option<Move> {
+    let (name, rest) = plain.split_first()?;
+    match name.literal()? {
+        "cd" => {
+            let is_option =
+                |arg: &&Arg| matches!(arg.literal(), Some("-L" | "-P" | "--" | "-e" | "-LP" | "-PL"));
+            let targets: Vec<&Arg> = rest.iter().skip_while(is_option).collect();
+            Some(match targets.as_slice() {
+                [] => Move::To(Files::InHome(String::new())),
+                [target] if target.literal() == Some("-") || target.literal() == Some("") => Move::Somewhere,
+                [target] if target.literal().is_some_and(|text| text.starts_with(['-', '+'])) => {
+                    Move::Somewhere
+                }
+                [target] => match target.files() {
+                    Some(files @ (Files::Named(_) | Files::InHome(_))) => Move::To(files),
+                    _ => Move::Somewhere,
+                },
+                _ => Move::Somewhere,
+            })
+        }
+        "pushd" | "popd" => Some(Move::Somewhere),
         _ => None,
     }
 }
 
-/// Whether a command certainly changes nothing.
-pub fn is_read_only(command: &str) -> bool {
-    plain_words(command).is_some_and(|words| look(&words).is_some())
-}
-
-/// What a command that only looks looks at.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Look {
-    /// The words that may name files. `.` when it starts where it is run.
-    pub paths: Vec<String>,
-    /// Whose contents it may show.
-    pub reach: Reach,
-}
-
-/// What the command looks at, if looking is all that it does.
-pub(super) fn look(words: &[String]) -> Option<Look> {
-    let (name, args) = words.split_first()?;
-    let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    match name.as_str() {
-        "find" => find(&args),
-        "git" => git(&args),
-        name => understand(program(name)?, &args),
-    }
-}
-
-/// Every part of a command's words that could name a file, whatever the program makes of it.
-pub(super) fn possible_paths(words: &[String]) -> impl Iterator<Item = &str> {
-    words.iter().skip(1).flat_map(|word| {
-        let value = word.split_once('=').map(|(_, value)| value);
-        let glued = if word.starts_with('-') && !word.starts_with("--") { word.get(2..) } else { None };
-        [Some(word.as_str()), value, glued].into_iter().flatten().filter(|part| !part.is_empty())
-    })
-}
-
-/// What an option takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Takes {
-    Nothing,
-    /// Digits with a sign before and a unit behind them.
-    Number,
-    /// Text that names no file.
-    Word,
-    Path,
-    /// A value only when it is glued to the option.
-    Maybe,
-}
-
-impl Takes {
-    fn accepts(self, value: &str) -> bool {
-        self != Self::Number || {
-            let digits = value.strip_prefix(['+', '-']).unwrap_or(value);
-            let unit = digits.trim_start_matches(|c: char| c.is_ascii_digit());
-            unit.len() < digits.len() && unit.chars().all(|c| c.is_ascii_alphabetic())
+/// The assignments before a command that allow rules do not look past, as written; and why nobody may.
+fn assigned(command: &Command) -> (String, Option<String>) {
+    let mut before = String::new();
+    for assignment in &command.assignments {
+        let Assignment { name, kind, value, .. } = assignment;
+        let has_commands = Arg::of(value);
+        if !has_commands.has_only_values() {
+            return (before, Some(format!("only running it would tell what {name} becomes")));
+        }
+        let alone = command.words.is_empty();
+        match kind {
+            AssignmentKind::Loop | AssignmentKind::Plain | AssignmentKind::Append => {}
+            _ => return (before, Some(format!("{name} is an array"))),
+        }
+        if steers(name) {
+            return (before, Some(format!("{name} steers other programs")));
+        }
+        if alone && !is_private(name) && !(*kind == AssignmentKind::Loop || does_no_harm(name)) {
+            return (before, Some(format!("{name} may steer other programs")));
+        }
+        if !alone && !does_no_harm(name) {
+            before.push_str(&format!("{name}={} ", value.text()));
         }
     }
+    (before, None)
 }
 
-/// Goes through the arguments as the usual option parsers do. `None` as soon as one is not in the table.
-fn understand(program: &Program, args: &[&str]) -> Option<Look> {
-    if program.operands == Operands::Anything {
-        return Some(Look { paths: Vec::new(), reach: program.reach });
-    }
-    let mut operands = Vec::new();
-    let mut paths = Vec::new();
-    let mut seen = Vec::new();
-    let mut reach = program.reach;
-    let mut args = args.iter().copied();
-    while let Some(arg) = args.next() {
-        if arg == "--" {
-            operands.extend(args.by_ref());
-        } else if let Some(long) = arg.strip_prefix("--") {
-            let (name, glued) = match long.split_once('=') {
-                Some((name, value)) => (name, Some(value)),
-                None => (long, None),
-            };
-            let option = program.long(name)?;
-            let value = match (option.takes, glued) {
-                (Takes::Nothing, Some(_)) => return None,
-                (Takes::Nothing | Takes::Maybe, value) => value,
-                (_, Some(value)) => Some(value),
-                (_, None) => Some(args.next()?),
-            };
-            if !value.is_none_or(|value| option.takes.accepts(value)) {
-                return None;
-            }
-            paths.extend(value.filter(|_| option.takes == Takes::Path));
-            reach = reach.max(option.reach);
-            seen.push(format!("--{name}"));
-        } else if let Some(cluster) = arg.strip_prefix('-').filter(|cluster| !cluster.is_empty()) {
-            let mut letters = cluster.chars();
-            while let Some(letter) = letters.next() {
-                let option = program.short(letter)?;
-                reach = reach.max(option.reach);
-                seen.push(format!("-{letter}"));
-                match option.takes {
-                    Takes::Nothing => continue,
-                    Takes::Maybe => break,
-                    takes => {
-                        let glued = letters.as_str();
-                        let value = if glued.is_empty() { args.next()? } else { glued };
-                        if !takes.accepts(value) {
-                            return None;
-                        }
-                        paths.extend((takes == Takes::Path).then_some(value));
-                        break;
-                    }
-                }
-            }
-        } else {
-            // A lone dash too: it stands for the standard input and takes an operand's place.
-            operands.push(arg);
-        }
-    }
-    let is_seen = |options: &[&str]| seen.iter().any(|seen| options.contains(&seen.as_str()));
-    match program.operands {
-        Operands::Anything => {}
-        Operands::None => operands.is_empty().then_some(())?,
-        Operands::Words => {}
-        Operands::Formats => operands.iter().all(|operand| operand.starts_with('+')).then_some(())?,
-        Operands::Paths => paths.extend(operands),
-        // A second one would be written.
-        Operands::OnePath => paths.extend((operands.len() <= 1).then_some(operands)?),
-        Operands::PatternThenPaths { unless } => {
-            paths.extend(operands.into_iter().skip(usize::from(!is_seen(unless))));
-        }
-        // Without such an option an operand is something to be made.
-        Operands::PatternsWith(listing) => (operands.is_empty() || is_seen(listing)).then_some(())?,
-    }
-    if program.operands.default_here() && paths.is_empty() {
-        paths.push(".");
-    }
-    if reach == Reach::BelowAndLinked && is_seen(&["--no-dereference"]) {
-        reach = Reach::Below;
-    }
-    Some(Look { paths: paths.into_iter().map(str::to_owned).collect(), reach })
+/// Whether a variable may be set by itself because nothing but the shell sees it: names that programs look for are written
+/// in capitals, most of all those of the shell.
+fn is_private(variable: &str) -> bool {
+    variable.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+        && !variable.ends_with("_proxy")
+        && variable != "_"
 }
 
-fn git(args: &[&str]) -> Option<Look> {
-    // Other options before the sub-command can run programs (`-c`, `--exec-path`) or look elsewhere (`-C`).
-    let args = args.strip_prefix(&["--no-pager"]).unwrap_or(args);
-    let (command, args) = match args {
-        [group @ ("stash" | "worktree"), command, args @ ..] => (format!("{group} {command}"), args),
-        [command, args @ ..] => ((*command).to_owned(), args),
-        [] => return None,
+/// Builtins that change what later words mean, or run words in a way of their own.
+const UNVOUCHED: &[&str] = &[
+    "eval",
+    "source",
+    ".",
+    "exec",
+    "trap",
+    "enable",
+    "hash",
+    "alias",
+    "unalias",
+    "shopt",
+    "bind",
+    "complete",
+    "compopt",
+    "fc",
+    "history",
+    "coproc",
+    "mapfile",
+    "readarray",
+];
+
+/// Builtins that set variables by name.
+const NAMING: &[&str] = &[
+    "export", "declare", "typeset", "local", "readonly", "read", "unset", "getopts", "let", "printf", "env",
+];
+
+/// Why no rule but one about everything vouches for these words.
+fn doubtful(args: &[Arg], plain: &[Arg]) -> Option<String> {
+    let name = plain.first()?;
+    let Some(name) = name.literal() else {
+        return Some("only running it would tell which program it is".to_owned());
     };
-    let mut look = understand(GIT.iter().find(|program| program.names.contains(&command.as_str()))?, args)?;
-    // `HEAD:src/x` names a file too.
-    let in_revisions: Vec<String> = look
-        .paths
-        .iter()
-        .filter_map(|word| word.rsplit_once(':'))
-        .map(|(_, path)| path.trim_start_matches('/').to_owned())
-        .collect();
-    look.paths.extend(in_revisions);
-    Some(look)
+    if UNVOUCHED.contains(&name) {
+        return Some(format!("{name} changes what other words mean"));
+    }
+    if let Some(arg) = args.iter().find(|arg| !arg.is_sure()) {
+        return Some(format!("only running it would tell what {} is", arg.written));
+    }
+    if NAMING.contains(&name) {
+        let variable = |arg: &Arg| {
+            let prefix = arg.prefix();
+            let name = prefix.split(['=', '[', '+']).next().unwrap_or(prefix);
+            let name = name.strip_prefix("-v").unwrap_or(name);
+            (!name.is_empty() && steers(name)).then(|| name.to_owned())
+        };
+        if let Some(variable) = plain[1..].iter().find_map(variable) {
+            return Some(format!("{variable} steers other programs"));
+        }
+    }
+    None
 }
 
-/// `find` has a grammar of its own: where to start, then tests with one dash.
-fn find(args: &[&str]) -> Option<Look> {
-    let args = args.strip_prefix(&["-P"]).unwrap_or(args);
-    let is_expression = |arg: &&&str| arg.starts_with('-') || matches!(**arg, "(" | ")" | "!" | ",");
-    let starts = args.iter().take_while(|arg| !is_expression(arg)).count();
-    let (starts, expression) = args.split_at(starts);
-    let mut paths: Vec<String> = starts.iter().map(|start| (*start).to_owned()).collect();
-    if paths.is_empty() {
-        paths.push(".".to_owned());
-    }
-    let mut expression = expression.iter();
-    while let Some(word) = expression.next() {
-        if matches!(*word, "(" | ")" | "!" | ",") {
-            continue;
+fn redirect(redirection: &Redirection, step: &mut Step) {
+    let target = Arg::of(&redirection.target);
+    let (reads, writes) = (redirection.kind.reads(), redirection.kind.writes());
+    if !reads && !writes {
+        if matches!(redirection.kind, RedirectionKind::HereString | RedirectionKind::HereDocument { .. })
+            && !target.has_only_values()
+        {
+            step.redirected_somewhere = Some("only running it would tell what its input is".to_owned());
         }
-        match find_takes(word.strip_prefix('-')?)? {
-            Takes::Nothing => {}
-            Takes::Path => paths.push((*expression.next()?).to_owned()),
-            takes => takes.accepts(expression.next()?).then_some(())?,
+        return;
+    }
+    match target.files() {
+        Some(Files::Named(path)) if redirection.kind != RedirectionKind::Unknown => {
+            if reads {
+                step.redirected.push(Deed::Read(Files::Named(path.clone())));
+            }
+            if writes {
+                step.redirected.push(Deed::Write(Files::Named(path)));
+            }
+        }
+        _ => {
+            let text = redirection.target.text();
+            step.redirected_somewhere = Some(format!("only running it would tell which file {text} is"));
+            // What it may be, prohibitions should know.
+            step.deeds.extend(
+                target.probable_files().into_iter().flat_map(|files| touching(&files, reads, writes)),
+            );
+            step.last_names.extend(target.last_name().map(str::to_owned));
         }
     }
-    Some(Look { paths, reach: Reach::Named })
+}
+
+/// What a redirection does to a file.
+fn touching(files: &Files, reads: bool, writes: bool) -> impl Iterator<Item = Deed> + use<> {
+    let read = reads.then(|| Deed::Read(files.clone()));
+    read.into_iter().chain(writes.then(|| Deed::Write(files.clone())))
+}
+
+/// Every part of a word that could name a file, whatever the program makes of it.
+fn may_name(arg: &Arg, step: &mut Step) {
+    let Some(word) = arg.literal() else {
+        step.may_name.extend(arg.probable_files());
+        step.last_names.extend(arg.last_name().map(str::to_owned));
+        return;
+    };
+    let value = word.split_once('=').map(|(_, value)| value);
+    let glued = if word.starts_with('-') && !word.starts_with("--") { word.get(2..) } else { None };
+    // `HEAD:path`, `@file`.
+    let behind = word.rsplit_once(':').map(|(_, behind)| behind).or_else(|| word.strip_prefix('@'));
+    let parts = [Some(word), value, glued, behind].into_iter().flatten().filter(|part| !part.is_empty());
+    for part in parts {
+        let file = match part.strip_prefix("~/") {
+            Some(rest) => Files::InHome(rest.to_owned()),
+            None => Files::Named(part.to_owned()),
+        };
+        if !step.may_name.contains(&file) {
+            step.may_name.push(file);
+        }
+    }
+}
+
+fn reason(doubt: &Doubt) -> &'static str {
+    match doubt.kind {
+        DoubtKind::Background => "it goes on in the background",
+        DoubtKind::FunctionDefinition => "a name gets another meaning",
+        DoubtKind::Coprocess => "it goes on beside the others",
+        DoubtKind::Arithmetic => "names in arithmetic can run commands",
+        DoubtKind::Subscript => "a subscript can run commands",
+        DoubtKind::Array => "an array is filled",
+        DoubtKind::Substitution => "only running it would tell what it becomes",
+        DoubtKind::Parameter => "only running it would tell what it becomes",
+        DoubtKind::EvaluatedArgument => "a word is evaluated once more",
+        DoubtKind::ShellOptions => "it changes how the shell reads what follows",
+        DoubtKind::Translation => "its text is looked up in a catalogue",
+        DoubtKind::Invisible => "it holds characters that cannot be seen",
+        DoubtKind::Descriptor => "it redirects a descriptor that a variable names",
+        _ => "it cannot be analysed",
+    }
 }
 
 #[cfg(test)]

@@ -3,8 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::gate::Gate;
-use super::rules::{Mode, Rule, RuleSet};
+use super::decision::Decision;
+use super::gate::{Gate, Judged};
+use super::mode::Mode;
+use super::rule::Rule;
+use super::rules::RuleSet;
+use super::source::{Layer, RuleSource};
 use super::update::{Behavior, Change, Destination, Update};
 use crate::limits::{DIRECTORIES_ADDED_MAX, RULES_ADDED_MAX};
 
@@ -82,6 +86,11 @@ impl Permissions {
     /// The user's home, if it is known.
     pub(crate) fn home(&self) -> Option<PathBuf> {
         self.with(|standing| standing.home.clone())
+    }
+
+    /// Whether a call may run by what holds now, and why. Nothing is run.
+    pub fn judge(&self, call: &Judged<'_>) -> Decision {
+        self.gate().judge(call)
     }
 
     /// Judges by what holds now.
@@ -177,25 +186,21 @@ impl Standing {
         let mut new: Vec<_> = rules.iter().filter(|rule| !known(rule)).cloned().collect();
         new.dedup();
         bounded(self.added.len() + new.len(), RULES_ADDED_MAX, "rules")?;
-        self.added.extend(new.into_iter().map(|rule| (to, behavior, rule)));
+        let source = RuleSource::layer(layer(to));
+        self.added.extend(new.into_iter().map(|rule| (to, behavior, rule.with_source(source.clone()))));
         Ok(())
     }
 
     fn build(&mut self) {
         let rules = Arc::new(self.all_rules());
-        let gate = Gate::new(rules, self.mode, &self.roots(), self.home.clone());
-        self.gate = Arc::new(gate.with_own(&self.own));
+        let gate = Gate::with_own(rules, self.mode, &self.roots(), self.home.clone(), &self.own);
+        self.gate = Arc::new(gate);
     }
 
     fn all_rules(&self) -> RuleSet {
         let mut rules = self.rules.clone();
         for (_, behavior, rule) in &self.added {
-            match behavior {
-                Behavior::Allow => &mut rules.allow,
-                Behavior::Deny => &mut rules.deny,
-                Behavior::Ask => &mut rules.ask,
-            }
-            .push(rule.clone());
+            rules.of_mut(*behavior).push(rule.clone());
         }
         rules.allow.extend(self.lent.iter().cloned());
         rules
@@ -206,13 +211,24 @@ impl Standing {
     }
 }
 
+/// Whose word a change is that was made during the session.
+fn layer(destination: Destination) -> Layer {
+    match destination {
+        Destination::Session => Layer::Session,
+        Destination::LocalSettings => Layer::Local,
+        Destination::ProjectSettings => Layer::Project,
+        Destination::UserSettings => Layer::User,
+        Destination::CliArg => Layer::CommandLine,
+    }
+}
+
 fn bounded(count: usize, most: usize, what: &'static str) -> Result<(), TooMany> {
     if count > most { Err(TooMany { most, what }) } else { Ok(()) }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Access, HookSays, Verdict};
+    use super::super::{Access, HookSays, Judged};
     use super::*;
 
     fn permissions(allow: &[&str]) -> Permissions {
@@ -225,12 +241,12 @@ mod tests {
     }
 
     fn may(permissions: &Permissions, command: &str) -> &'static str {
-        let access = Access::Shell(command.to_owned());
-        match permissions.gate().judge("Bash", &access, Path::new("/"), HookSays::Nothing) {
-            Verdict::Allow => "allow",
-            Verdict::Deny(_) => "deny",
-            Verdict::Ask { .. } => "ask",
-        }
+        judged(permissions, "Bash", &Access::Shell(command.to_owned()), Path::new("/"))
+    }
+
+    fn judged(permissions: &Permissions, tool: &str, access: &Access, cwd: &Path) -> &'static str {
+        let call = Judged { tool, input: &serde_json::Value::Null, access, cwd, hook: HookSays::Nothing };
+        permissions.gate().judge(&call).verdict.name()
     }
 
     fn change(permissions: &Permissions, change: Change) {
@@ -263,9 +279,7 @@ mod tests {
         std::fs::create_dir(&other).unwrap();
         let all = Permissions::new(RuleSet::default(), Mode::Default, start.clone(), Vec::new(), None);
         let clone = all.clone();
-        let edit = |file: PathBuf| {
-            clone.gate().judge("Edit", &Access::Edit(file), &start, HookSays::Nothing) == Verdict::Allow
-        };
+        let edit = |file: PathBuf| judged(&clone, "Edit", &Access::Edit(file), &start) == "allow";
         assert!(!edit(start.join("a")));
         change(&all, Change::SetMode(Mode::AcceptEdits));
         assert!(edit(start.join("a")) && !edit(other.join("a")));

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::rules::{Mode, Rule};
+use super::mode::Mode;
+use super::rule::Rule;
 
 /// A change of what may run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -238,8 +239,8 @@ mod tests {
             (json!({"type": "addRules", "rules": [{}], "behavior": "allow"}), "toolName"),
             (json!({"type": "addRules", "rules": [], "behavior": "maybe"}), "behavior"),
             (
-                json!({"type": "addRules", "rules": [{"toolName": "Write", "ruleContent": "x"}], "behavior": "deny"}),
-                "Edit(...)",
+                json!({"type": "addRules", "rules": [{"toolName": "Read", "ruleContent": "!x"}], "behavior": "deny"}),
+                "'!'",
             ),
             (json!({"type": "addDirectories", "directories": [""]}), "no path"),
         ] {

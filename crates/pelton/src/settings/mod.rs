@@ -136,9 +136,7 @@ impl Settings {
                 .or(lower.file_history_total_bytes_max),
         };
         settings.env.extend(self.env);
-        settings.rules.allow.extend(self.rules.allow);
-        settings.rules.ask.extend(self.rules.ask);
-        settings.rules.deny.extend(self.rules.deny);
+        settings.rules.extend(self.rules);
         settings.additional_dirs.extend(self.additional_dirs);
         settings.hooks.extend(self.hooks);
         settings.prices.extend(self.prices);

@@ -5,6 +5,7 @@ mod sandbox; // the object `sandbox`
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use pelton_model::Effort;
@@ -13,7 +14,7 @@ use serde_json::{Map, Value};
 
 use super::{LoopSettings, RetrySettings, Settings, relaxed};
 use crate::hooks::{Severity, Source};
-use crate::permission::{Mode, Rule};
+use crate::permission::{Behavior, Layer, Mode, Rule, RuleSource};
 use crate::tools::Siblings;
 
 /// A file of settings, before it is read.
@@ -64,13 +65,15 @@ pub fn read(text: &str, origin: Origin<'_>) -> Result<(Settings, Vec<Problem>), 
         Err(error) => return Err(broken(error.to_string())),
     };
     let Value::Object(all) = all else { return Err(broken("must be a JSON object".to_owned())) };
-    let mut reader = Reader { origin, problems: Vec::new() };
+    let mut reader = Reader { origin, text, problems: Vec::new() };
     let settings = reader.settings(&all);
     Ok((settings, reader.problems))
 }
 
 struct Reader<'a> {
     origin: Origin<'a>,
+    /// The file as it is, to say where things are in it.
+    text: &'a str,
     problems: Vec<Problem>,
 }
 
@@ -120,17 +123,20 @@ impl Reader<'_> {
             settings.restrictions_unknown = true;
             return self.wrong("permissions", "must be an object");
         };
-        settings.rules.allow = self.rules(said, "allow").0;
-        for (key, rules) in [("ask", &mut settings.rules.ask), ("deny", &mut settings.rules.deny)] {
-            let all_read;
-            (*rules, all_read) = self.rules(said, key);
-            settings.restrictions_unknown |= !all_read;
+        for behavior in [Behavior::Allow, Behavior::Ask, Behavior::Deny] {
+            match self.rules(said, behavior) {
+                Some(rules) => *settings.rules.of_mut(behavior) = rules,
+                None => settings.restrictions_unknown |= behavior != Behavior::Allow,
+            }
         }
         settings.additional_dirs =
             self.texts(said, "permissions.", "additionalDirectories").unwrap_or_default();
         let place = "permissions.defaultMode";
         if let Some(name) = self.text(said, "permissions.", "defaultMode") {
-            match mode(&name) {
+            if Mode::stands_in(&name) {
+                self.warn(place, &format!("is \"{name}\", which is not known here: it is taken for default"));
+            }
+            match Mode::from_name(&name) {
                 Some(mode) => settings.mode = Some(mode),
                 None => self.wrong(
                     place,
@@ -142,22 +148,40 @@ impl Reader<'_> {
         }
     }
 
-    /// The rules under a key, and whether that is all of them.
-    fn rules(&mut self, said: &Map<String, Value>, key: &str) -> (Vec<Rule>, bool) {
-        let Some(texts) = self.texts(said, "permissions.", key) else {
-            return (Vec::new(), said.get(key).is_none_or(Value::is_null));
+    /// The rules under a key; `None` if nobody can say what stands there. A single rule that cannot be read is left out.
+    fn rules(&mut self, said: &Map<String, Value>, behavior: Behavior) -> Option<Vec<Rule>> {
+        let key = behavior.name();
+        let Some(value) = said.get(key).filter(|value| !value.is_null()) else { return Some(Vec::new()) };
+        let Some(values) = value.as_array() else {
+            self.wrong(&format!("permissions.{key}"), "must be a list of texts");
+            return None;
         };
+        let file: Arc<str> = self.origin.file.into();
+        let anchor: Option<Arc<Path>> = self.origin.anchor.map(Arc::from);
+        let mut lines = Lines::of(self.text, key);
         let mut rules = Vec::new();
-        for (at, text) in texts.iter().enumerate() {
-            match anchored(text, self.origin.anchor).parse() {
-                Ok(rule) => rules.push(rule),
+        for (at, value) in values.iter().enumerate() {
+            let rule = match value.as_str() {
+                Some(text) => text.parse::<Rule>().map_err(|error| error.to_string()),
+                None => Err("it is no text".to_owned()),
+            };
+            match rule {
+                Ok(rule) => {
+                    let mut source = RuleSource::layer(layer(self.origin.source));
+                    source.line = value.as_str().and_then(|text| lines.next(text));
+                    source.file = Some(Arc::clone(&file));
+                    source.anchor.clone_from(&anchor);
+                    rules.push(rule.with_source(source));
+                }
                 Err(error) => {
-                    self.wrong(&format!("permissions.{key}[{at}]"), &format!("is left out: {error}"));
+                    self.warn(&format!("permissions.{key}[{at}]"), &format!("is left out: {error}"));
                 }
             }
         }
-        let all_read = rules.len() == texts.len();
-        (rules, all_read)
+        for warning in rules.iter().filter_map(|rule| rule.warning(behavior)) {
+            self.warn(&format!("permissions.{key}"), &warning);
+        }
+        Some(rules)
     }
 
     fn models(&mut self, all: &Map<String, Value>) -> Option<Vec<String>> {
@@ -307,27 +331,51 @@ impl Reader<'_> {
     }
 
     fn wrong(&mut self, place: &str, text: &str) {
+        self.tell(Severity::Error, place, text);
+    }
+
+    fn warn(&mut self, place: &str, text: &str) {
+        self.tell(Severity::Warning, place, text);
+    }
+
+    fn tell(&mut self, severity: Severity, place: &str, text: &str) {
         self.problems.push(Problem {
-            severity: Severity::Error,
+            severity,
             file: self.origin.file.to_owned(),
             text: format!("`{place}` {text}"),
         });
     }
 }
 
-/// A rule as settings write it: `/x` is anchored where the file says, and only rules of the session itself are
-/// anchored where that starts.
-fn anchored(rule: &str, anchor: Option<&Path>) -> String {
-    let Some(anchor) = anchor.and_then(Path::to_str) else { return rule.to_owned() };
-    match rule.trim().split_once("(/") {
-        Some((tool @ ("Read" | "Edit"), rest)) if !rest.starts_with('/') => {
-            format!("{tool}(/{}/{rest}", anchor.trim_end_matches('/'))
-        }
-        _ => rule.to_owned(),
+/// Where rules stand in a file.
+struct Lines<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Lines<'a> {
+    fn of(text: &'a str, key: &str) -> Self {
+        let permissions = text.find("\"permissions\"").unwrap_or_default();
+        let at = text[permissions..].find(&format!("\"{key}\"")).map_or(permissions, |at| permissions + at);
+        Self { text, at }
+    }
+
+    /// The line of the next rule of that text, from 1. `None` if it is written in another way than usual.
+    fn next(&mut self, rule: &str) -> Option<u32> {
+        let written = Value::from(rule).to_string();
+        let found = self.at + self.text[self.at..].find(&written)?;
+        self.at = found + written.len();
+        u32::try_from(self.text[..found].matches('\n').count() + 1).ok()
     }
 }
 
-fn mode(name: &str) -> Option<Mode> {
-    let modes = [Mode::Default, Mode::AcceptEdits, Mode::Plan, Mode::DontAsk, Mode::BypassPermissions];
-    modes.into_iter().find(|mode| mode.name() == name || *mode == Mode::Default && name == "manual")
+fn layer(source: &Source) -> Layer {
+    match source {
+        Source::Policy => Layer::Managed,
+        Source::User => Layer::User,
+        Source::Project => Layer::Project,
+        Source::Local => Layer::Local,
+        Source::Flag => Layer::CommandLine,
+        Source::Plugin { .. } | Source::Host => Layer::Session,
+    }
 }

@@ -81,17 +81,43 @@ fn what_is_wrong_is_named_with_its_key_and_what_was_expected() {
 
 #[test]
 fn restrictions_that_cannot_be_read_are_remembered() {
-    for text in [
-        r#"{"permissions": 1}"#,
-        r#"{"permissions": {"deny": "Bash"}}"#,
-        r#"{"permissions": {"deny": ["Bash", "Bash("]}}"#,
-        r#"{"permissions": {"ask": [1]}}"#,
-    ] {
+    for text in
+        [r#"{"permissions": 1}"#, r#"{"permissions": {"deny": "Bash"}}"#, r#"{"permissions": {"ask": {}}}"#]
+    {
         let (all, complaints) = read_from(&Source::User, text);
         assert!(all.restrictions_unknown, "{text}");
         assert_eq!(complaints.len(), 1, "{text}");
     }
-    assert!(!read_from(&Source::User, r#"{"permissions": {"allow": ["Bash("]}}"#).0.restrictions_unknown);
+    assert!(!read_from(&Source::User, r#"{"permissions": {"allow": 1}}"#).0.restrictions_unknown);
+}
+
+#[test]
+fn a_single_rule_that_cannot_be_read_is_left_out_and_told() {
+    let text = r#"{"permissions": {"deny": ["Bash(rm *)", "Bash(", 1, "Write(x)", "Bsh"]}}"#;
+    let (all, complaints) = read_from(&Source::User, text);
+    assert!(!all.restrictions_unknown);
+    assert_eq!(all.rules.deny.len(), 3);
+    for (complaint, part) in complaints.iter().zip(["deny[1]", "deny[2]", "Edit(x)", "there is not: Bsh"]) {
+        assert!(complaint.contains(part), "{complaint}");
+    }
+    assert_eq!(complaints.len(), 4);
+}
+
+#[test]
+fn rules_know_where_they_were_written() {
+    let text = "{\"permissions\": {\n  \"allow\": [\"Read\"],\n  \"deny\": [\n    \"Bash(a)\",\n    \"Read\"\n  ]\n}}";
+    let (all, _) = read_from(&Source::Project, text);
+    let places: Vec<String> = all.rules.deny.iter().map(|rule| rule.source().to_string()).collect();
+    assert_eq!(places, ["project settings, s.json:4", "project settings, s.json:5"]);
+    assert_eq!(all.rules.allow[0].source().line, Some(2));
+}
+
+#[test]
+fn modes_of_other_programs_are_taken_for_the_default() {
+    let (all, complaints) = read_from(&Source::User, r#"{"permissions": {"defaultMode": "auto"}}"#);
+    assert_eq!((all.mode, complaints.len()), (Some(Mode::Default), 1));
+    let (all, complaints) = read_from(&Source::User, r#"{"permissions": {"defaultMode": "manual"}}"#);
+    assert_eq!((all.mode, complaints.len()), (Some(Mode::Default), 0));
 }
 
 #[test]
@@ -159,6 +185,6 @@ fn rules_of_a_file_start_where_the_file_says() {
     let anchor = Some(Path::new("/home/me/.claude"));
     let text = r#"{"permissions": {"deny": ["Read(/notes)", "Read(//etc)", "Edit(x)", "Bash(/bin/ls)"]}}"#;
     let (all, _) = read(text, Origin { source: &Source::User, file: "s.json", anchor }).unwrap();
-    let texts: Vec<String> = all.rules.deny.iter().map(ToString::to_string).collect();
-    assert_eq!(texts, ["Read(//home/me/.claude/notes)", "Read(//etc)", "Edit(x)", "Bash(/bin/ls)"]);
+    assert!(all.rules.deny.iter().all(|rule| rule.source().anchor.as_deref() == anchor));
+    assert_eq!(all.rules.deny[0].to_string(), "Read(/notes)");
 }

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{Access, Output, ResultBlock, Tool, ToolCx, builtin};
-use crate::permission::{Gate, HookSays, Mode, Verdict};
+use crate::permission::{Gate, HookSays, Judged, Mode};
 
 /// What every file outside of the working directory holds.
 const SECRET: &str = "topsecret";
@@ -87,7 +87,9 @@ impl Tree {
         let tool: Arc<dyn Tool> = builtin::all().into_iter().find(|tool| tool.spec().name == name).unwrap();
         let gate = Gate::new(Arc::default(), mode, &[self.work()], None);
         let access: Access = tool.access(&input, &cx).unwrap();
-        if gate.judge(name, &access, &cx.cwd, HookSays::Nothing) != Verdict::Allow {
+        let hook = HookSays::Nothing;
+        let call = Judged { tool: name, input: &input, access: &access, cwd: &cx.cwd, hook };
+        if !gate.judge(&call).is_allowed() {
             return None;
         }
         let Output { content, .. } = tool.run(input, &cx).await;

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::builtin;
 use super::tool::{ResultBlock, ToolCx};
 use crate::limits::{DIRECTORY_NAMES_LISTED_MAX, MENTIONS_MAX};
-use crate::permission::{Access, Found, Gate, HookSays, Permissions, Verdict};
+use crate::permission::{Access, Found, Gate, HookSays, Judged, Permissions};
 
 /// What a mention led to.
 pub(crate) struct Attached {
@@ -44,7 +44,10 @@ async fn attach(path: &Path, gate: &Gate, cx: &ToolCx) -> Option<Vec<ResultBlock
     // The user asked for it, so nobody need be asked; what rules deny or want to be asked about stays out.
     let access = Access::Read(path.to_path_buf());
     let found = Found::of(&access);
-    if gate.judge_at("Read", &access, &found, &cx.cwd, HookSays::Vouches) != Verdict::Allow {
+    let input = json!({"file_path": path});
+    let hook = HookSays::Vouches;
+    let call = Judged { tool: "Read", input: &input, access: &access, cwd: &cx.cwd, hook };
+    if !gate.judge_at(&call, &found).is_allowed() {
         return None;
     }
     if about.is_dir() {

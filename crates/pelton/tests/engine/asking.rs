@@ -159,7 +159,7 @@ async fn loop_E6_loop_S1_the_host_decides_what_the_rules_leave_open_and_refusals
     let Change::AddRules(Behavior::Allow, rules) = &person.asked()[2].suggestions[0].change else {
         panic!("{:?}", person.asked()[2].suggestions)
     };
-    assert_eq!(rules[0].to_string(), "Bash(make it so)");
+    assert_eq!(rules[0].to_string(), "Bash(make it *)");
     // Refusals count for the submission they happened in.
     assert!(run(&mut engine, "Really?").await.assert_completed().denials.is_empty());
     stage.assert_all_played();
@@ -257,13 +257,13 @@ async fn a_call_that_needs_no_question_does_not_wait_for_another_ones() {
 #[tokio::test]
 async fn loop_P11_what_an_answer_changes_holds_for_the_calls_behind_and_later_submissions() {
     let script = Script::new()
-        .reply([change("a"), change("b"), tool("Bash", sh("touch made")).id("toolu_bash")])
+        .reply([change("a"), change("b"), tool("Bash", sh("sh -c 'touch made'")).id("toolu_bash")])
         .reply([text("Done.")])
-        .reply([change("c"), tool("Bash", sh("touch made")).id("toolu_again")])
+        .reply([change("c"), tool("Bash", sh("sh -c 'touch made'")).id("toolu_again")])
         .reply([text("Done again.")]);
     let stage = Stage::new(script).await;
     let notes = Notes::default();
-    let rule = || Change::AddRules(Behavior::Allow, vec!["Bash(touch made)".parse().unwrap()]);
+    let rule = || Change::AddRules(Behavior::Allow, vec!["Bash(sh -c 'touch made')".parse().unwrap()]);
     let local = move || Update { change: rule(), destination: Destination::LocalSettings };
     let wanted = local();
     let person = Person::who(move |question| match &*question.tool {

@@ -365,7 +365,7 @@ fn mishaps() -> [Part; 6] {
         tool("Look", json!({"name": "long", "after_begin": "bad look", "ms": 40})).id("toolu_long"),
         tool("Look", json!({"name": "bad look", "does": "fail", "after_begin": "long"})).id("toolu_bad_look"),
         change("good"),
-        tool("Bash", sh("echo no; exit 4")).id("toolu_exit"),
+        tool("Bash", sh("touch no; exit 4")).id("toolu_exit"),
         change("behind"),
         tool("Look", json!({"name": "last"})).id("toolu_last"),
     ]

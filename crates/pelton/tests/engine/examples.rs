@@ -35,7 +35,7 @@ async fn the_tool_example_counts_words() {
 async fn the_permission_example_asks_once_and_keeps_what_is_refused_away() {
     let dir = tempfile::tempdir().unwrap();
     let (answer, asked) = permission_callback::work(dir.path()).await.unwrap();
-    assert_eq!(asked, ["Write notes.txt", "Bash rm notes.txt"]);
+    assert_eq!(asked, ["Write notes.txt", "Bash unlink notes.txt"]);
     assert_eq!(std::fs::read_to_string(dir.path().join("notes.txt")).unwrap(), "second\n");
     assert!(answer.contains("Files are not removed here."), "{answer}");
 }

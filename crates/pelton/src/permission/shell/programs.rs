@@ -6,21 +6,36 @@
 //!
 //! Options are written in words. A word for short options is letters that take the same: `alh`; a word for a long
 //! option is its name. Behind them stands what they take: `#` a number, `:` text that names no file, `@` a file, `?`
-//! text that is glued to the option or missing. A `!` before them says that with them the program shows
-//! [more](Program::wide).
+//! text that is glued to the option or missing, `^` two texts that name no file. A `!` before them says that with them the
+//! program shows [more](Program::wide).
 
-use super::Takes;
+/// What an option takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Takes {
+    Nothing,
+    /// Digits with a sign before and a unit behind them.
+    Number,
+    /// Text that names no file.
+    Word,
+    /// Two texts that name no files.
+    Two,
+    Path,
+    /// A value only when it is glued to the option.
+    Maybe,
+}
 
 /// A program, or a sub-command of git.
 pub(super) struct Program {
     pub names: &'static [&'static str],
-    short: &'static [&'static str],
-    long: &'static [&'static str],
+    pub short: &'static [&'static str],
+    pub long: &'static [&'static str],
     pub operands: Operands,
     /// Whose contents it may show.
     pub reach: Reach,
     /// The same with options that are marked with `!`.
-    wide: Reach,
+    pub wide: Reach,
+    /// None of its options, known or not, writes or runs anything: a pattern may become one.
+    pub harmless: bool,
 }
 
 /// What the words are that belong to no option.
@@ -36,6 +51,8 @@ pub(super) enum Operands {
     PatternsWith(&'static [&'static str]),
     /// No files.
     Words,
+    /// Numbers.
+    Numbers,
     /// Formats, which begin with `+`.
     Formats,
     /// There are none.
@@ -102,7 +119,9 @@ pub(super) fn find_takes(test: &str) -> Option<Takes> {
 }
 
 fn name_and_takes(word: &str) -> (&str, Takes) {
-    for (mark, takes) in [('#', Takes::Number), (':', Takes::Word), ('@', Takes::Path), ('?', Takes::Maybe)] {
+    for (mark, takes) in
+        [('#', Takes::Number), (':', Takes::Word), ('@', Takes::Path), ('?', Takes::Maybe), ('^', Takes::Two)]
+    {
         if let Some(name) = word.strip_suffix(mark) {
             return (name, takes);
         }
@@ -110,19 +129,258 @@ fn name_and_takes(word: &str) -> (&str, Takes) {
     (word, Takes::Nothing)
 }
 
-const PLAIN: Program = Program {
+pub(super) const PLAIN: Program = Program {
     names: &[],
     short: &[],
     long: &[],
     operands: Operands::Paths,
     reach: Reach::Named,
     wide: Reach::Named,
+    harmless: false,
 };
 
-const DIGITS: &str = "0123456789";
+pub(super) const DIGITS: &str = "0123456789";
 
 const PROGRAMS: &[Program] = &[
-    Program { names: &["echo", "true", "false"], operands: Operands::Anything, ..PLAIN },
+    Program { names: &["echo", "true", "false", ":"], operands: Operands::Anything, ..PLAIN },
+    Program {
+        names: &["exit", "return", "break", "continue", "sleep"],
+        operands: Operands::Numbers,
+        ..PLAIN
+    },
+    Program {
+        names: &["nproc", "arch", "logname", "tty", "groups", "users", "lscpu"],
+        long: &["all"],
+        operands: Operands::None,
+        ..PLAIN
+    },
+    Program {
+        names: &["hostname"],
+        short: &["fisdIA"],
+        long: &["fqdn ip-address short domain"],
+        operands: Operands::None,
+        ..PLAIN
+    },
+    Program {
+        names: &["uptime"],
+        short: &["ps"],
+        long: &["pretty since"],
+        operands: Operands::None,
+        ..PLAIN
+    },
+    Program {
+        names: &["free"],
+        short: &["bkmghtlwv"],
+        long: &["bytes kibi mebi gibi mega giga human total wide si"],
+        operands: Operands::None,
+        ..PLAIN
+    },
+    Program { names: &["who", "w"], short: &["abdHlmqrTuhsfoi"], operands: Operands::None, ..PLAIN },
+    Program {
+        names: &["env", "printenv"],
+        short: &["0"],
+        long: &["null"],
+        operands: Operands::None,
+        ..PLAIN
+    },
+    Program { names: &["type"], short: &["aftpP"], operands: Operands::Words, harmless: true, ..PLAIN },
+    Program {
+        names: &["help", "getconf", "factor", "expr", "pidof"],
+        short: &["ds"],
+        operands: Operands::Words,
+        ..PLAIN
+    },
+    Program {
+        names: &["locale"],
+        short: &["amkc"],
+        long: &["all-locales charmaps keyword-name category-name"],
+        operands: Operands::Words,
+        ..PLAIN
+    },
+    Program {
+        names: &["pgrep"],
+        short: &["aflnovxc uUPgG:"],
+        long: &["full list-name list-full newest oldest exact count ignore-case"],
+        operands: Operands::Words,
+        ..PLAIN
+    },
+    Program {
+        names: &["seq"],
+        short: &["w fs:"],
+        long: &["equal-width format: separator:"],
+        operands: Operands::Numbers,
+        ..PLAIN
+    },
+    Program {
+        names: &["df"],
+        short: &["ahHiklPT tBx:"],
+        long: &[
+            "all human-readable si inodes local portability print-type total type: exclude-type: block-size: output? sync no-sync",
+        ],
+        operands: Operands::Paths,
+        ..PLAIN
+    },
+    Program {
+        names: &["lsblk"],
+        short: &["abdfilmnpPrStJ o:"],
+        long: &["all bytes fs json list output: paths tree noheadings"],
+        operands: Operands::None,
+        ..PLAIN
+    },
+    Program {
+        names: &["tree"],
+        short: &["adfpshugDFviNnCAtcrUqxJXQ L# PIH:"],
+        long: &[
+            "noreport dirsfirst filesfirst du si inodes device prune gitignore matchdirs ignore-case charset: filelimit: sort: timefmt: metafirst",
+        ],
+        ..PLAIN
+    },
+    Program { names: &["xxd"], short: &["abeEiupP cglos#"], operands: Operands::OnePath, ..PLAIN },
+    Program {
+        names: &["od"],
+        short: &["abcdfhilosvx Atw: jNS#"],
+        long: &["address-radix: format: read-bytes# skip-bytes# width? output-duplicates"],
+        ..PLAIN
+    },
+    Program {
+        names: &["hexdump", "hd"],
+        short: &["bcCdovx ns# e:"],
+        long: &["canonical length# skip# no-squeezing"],
+        ..PLAIN
+    },
+    Program {
+        names: &["strings"],
+        short: &["afwo n# te:", DIGITS],
+        long: &["all bytes# radix: encoding: print-file-name"],
+        ..PLAIN
+    },
+    Program {
+        names: &[
+            "md5sum",
+            "sha1sum",
+            "sha224sum",
+            "sha256sum",
+            "sha384sum",
+            "sha512sum",
+            "b2sum",
+            "cksum",
+            "sum",
+            "shasum",
+        ],
+        short: &["btzrs al:"],
+        long: &["binary text tag zero algorithm: length#"],
+        ..PLAIN
+    },
+    Program {
+        names: &["file"],
+        short: &["bhiknNrsv0 eFP:"],
+        long: &[
+            "brief mime mime-type mime-encoding keep-going no-dereference extension exclude: separator: no-pad",
+        ],
+        ..PLAIN
+    },
+    Program {
+        names: &["column"],
+        short: &["tenxJL sconNRTHO:"],
+        long: &[
+            "table separator: output-separator: columns: table-columns: fillrows json table-name: table-right: table-hide:",
+        ],
+        ..PLAIN
+    },
+    Program {
+        names: &["fold"],
+        short: &["bcs w#"],
+        long: &["bytes spaces width# characters"],
+        harmless: true,
+        ..PLAIN
+    },
+    Program {
+        names: &["fmt"],
+        short: &["cstu w# p: g#"],
+        long: &["width# goal# split-only uniform-spacing prefix:"],
+        harmless: true,
+        ..PLAIN
+    },
+    Program {
+        names: &["expand", "unexpand"],
+        short: &["ai t:"],
+        long: &["initial all tabs: first-only"],
+        harmless: true,
+        ..PLAIN
+    },
+    Program { names: &["rev"], harmless: true, ..PLAIN },
+    Program {
+        names: &["paste"],
+        short: &["sz d:"],
+        long: &["serial zero-terminated delimiters:"],
+        harmless: true,
+        ..PLAIN
+    },
+    Program {
+        names: &["join"],
+        short: &["iz aetv12j: o:"],
+        long: &["ignore-case check-order nocheck-order header zero-terminated"],
+        harmless: true,
+        ..PLAIN
+    },
+    Program {
+        names: &["comm"],
+        short: &["123z"],
+        long: &["check-order nocheck-order output-delimiter: total zero-terminated"],
+        harmless: true,
+        ..PLAIN
+    },
+    Program {
+        names: &["base64", "base32"],
+        short: &["di w#"],
+        long: &["decode ignore-garbage wrap#"],
+        operands: Operands::OnePath,
+        ..PLAIN
+    },
+    Program {
+        names: &["shuf"],
+        short: &["ezr i: n#"],
+        long: &["echo input-range: head-count# repeat zero-terminated"],
+        ..PLAIN
+    },
+    Program { names: &["tsort", "zcat", "bzcat", "xzcat", "zstdcat"], ..PLAIN },
+    Program {
+        names: &["nm", "size", "readelf"],
+        short: &["aABCDgnopPrsuhSldewVWx"],
+        long: &[
+            "all demangle? extern-only defined-only undefined-only numeric-sort size-sort reverse-sort headers sections symbols segments dynamic wide print-file-name",
+        ],
+        ..PLAIN
+    },
+    Program {
+        names: &["jq"],
+        short: &["rcMCsneSajR"],
+        long: &[
+            "raw-output compact-output monochrome-output color-output slurp null-input exit-status sort-keys ascii-output \
+                 join-output raw-input tab indent# arg^ argjson^ stream seq unbuffered raw-output0",
+        ],
+        operands: Operands::PatternThenPaths { unless: &[] },
+        ..PLAIN
+    },
+    Program {
+        names: &["fd", "fdfind"],
+        short: &["HIusigFap0lq1 dj# tecES:"],
+        long: &[
+            "hidden no-ignore no-ignore-vcs unrestricted case-sensitive ignore-case glob regex fixed-strings absolute-path \
+                 full-path print0 max-depth# min-depth# exact-depth# type: extension: exclude: size: changed-within: \
+                 changed-before: owner: color: threads# max-results# show-errors list-details quiet prune strip-cwd-prefix?",
+        ],
+        operands: Operands::PatternThenPaths { unless: &[] },
+        ..PLAIN
+    },
+    Program {
+        names: &["bat", "batcat"],
+        short: &["pnAuP lHrm:"],
+        long: &[
+            "plain number show-all style: language: line-range: highlight-line: color: theme: decorations: wrap: tabs# terminal-width: file-name: no-paging",
+        ],
+        ..PLAIN
+    },
     Program { names: &["pwd"], short: &["LP"], operands: Operands::None, ..PLAIN },
     Program { names: &["whoami"], operands: Operands::None, ..PLAIN },
     Program {
@@ -151,6 +409,7 @@ const PROGRAMS: &[Program] = &[
         short: &["az s:"],
         long: &["multiple suffix: zero"],
         operands: Operands::Words,
+        harmless: true,
         ..PLAIN
     },
     Program {
@@ -158,9 +417,10 @@ const PROGRAMS: &[Program] = &[
         short: &["cCdst"],
         long: &["complement delete squeeze-repeats truncate-set1"],
         operands: Operands::Words,
+        harmless: true,
         ..PLAIN
     },
-    Program { names: &["which"], short: &["a"], long: &["all"], ..PLAIN },
+    Program { names: &["which"], short: &["a"], long: &["all"], harmless: true, ..PLAIN },
     Program {
         names: &["ls"],
         short: &["1aAbBcCdfFgGhiklmnNopqQrRsStuUvxXZ w#"],
@@ -169,31 +429,42 @@ const PROGRAMS: &[Program] = &[
                  no-group group-directories-first human-readable si inode indicator-style: literal \
                  numeric-uid-gid quote-name reverse recursive size sort: time: time-style: width# zero",
         ],
+        harmless: true,
         ..PLAIN
     },
     Program {
         names: &["cat"],
         short: &["AbeEnstTuv"],
         long: &["number number-nonblank show-all show-ends show-tabs show-nonprinting squeeze-blank"],
+        harmless: true,
         ..PLAIN
     },
     Program {
         names: &["head", "tail"],
         short: &["qvz nc#", DIGITS],
         long: &["lines# bytes# quiet silent verbose zero-terminated"],
+        harmless: true,
         ..PLAIN
     },
     Program {
         names: &["wc"],
         short: &["clmwL"],
         long: &["bytes chars lines words max-line-length"],
+        harmless: true,
         ..PLAIN
     },
-    Program { names: &["stat"], short: &["ftx c:"], long: &["file-system terse format: printf:"], ..PLAIN },
+    Program {
+        names: &["stat"],
+        short: &["ftx c:"],
+        long: &["file-system terse format: printf:"],
+        harmless: true,
+        ..PLAIN
+    },
     Program {
         names: &["realpath", "readlink"],
         short: &["efmnqsz"],
         long: &["canonicalize canonicalize-existing canonicalize-missing no-newline quiet no-symlinks zero"],
+        harmless: true,
         ..PLAIN
     },
     Program {
@@ -201,15 +472,23 @@ const PROGRAMS: &[Program] = &[
         short: &["sz dfcb:"],
         long: &["delimiter: fields: characters: bytes: only-delimited complement output-delimiter: \
                  zero-terminated"],
+        harmless: true,
         ..PLAIN
     },
     Program {
         names: &["nl"],
         short: &["p bdfhns: ilvw#"],
         long: &["body-numbering: number-format: number-separator: number-width# starting-line-number#"],
+        harmless: true,
         ..PLAIN
     },
-    Program { names: &["tac"], short: &["br s:"], long: &["before regex separator:"], ..PLAIN },
+    Program {
+        names: &["tac"],
+        short: &["br s:"],
+        long: &["before regex separator:"],
+        harmless: true,
+        ..PLAIN
+    },
     Program {
         names: &["diff"],
         short: &["abBcdeEiNnpqstTuwyZ !r UCW# IF:", DIGITS],
@@ -229,6 +508,7 @@ const PROGRAMS: &[Program] = &[
         names: &["cmp"],
         short: &["bls n#"],
         long: &["print-bytes verbose silent quiet bytes#"],
+        harmless: true,
         ..PLAIN
     },
     Program {
@@ -238,6 +518,7 @@ const PROGRAMS: &[Program] = &[
             "all apparent-size bytes total count-links human-readable si inodes summarize max-depth# null \
                  one-file-system separate-dirs threshold: time? time-style: exclude: block-size:",
         ],
+        harmless: true,
         ..PLAIN
     },
     Program {
@@ -251,6 +532,7 @@ const PROGRAMS: &[Program] = &[
                  line-buffered"],
         operands: Operands::PatternThenPaths { unless: &["-e", "--regexp"] },
         wide: Reach::Below,
+        harmless: true,
         ..PLAIN
     },
     Program {
@@ -297,142 +579,3 @@ const FIND: &str = "name: iname: path: ipath: wholename: iwholename: regex: ireg
     mtime: atime: ctime: mmin: amin: cmin: newer@ anewer@ cnewer@ newermt: newerat: newerct: samefile@ daystart \
     maxdepth# mindepth# depth mount xdev noleaf ignore_readdir_race prune quit print print0 printf: ls true false \
     not a and o or";
-
-const GIT_DIFF_SHORT: &str = "abRwzst !pucmW !U# CMBD? SGl:";
-const GIT_DIFF_LONG: &str = "!patch !unified# no-patch raw !patch-with-stat stat? numstat shortstat summary name-only \
-    name-status compact-summary dirstat? minimal patience histogram diff-algorithm: diff-filter: color? no-color \
-    !word-diff? !word-diff-regex: !color-words? color-moved? no-color-moved no-renames find-renames? find-copies? \
-    find-copies-harder !cc !combined-all-paths check full-index !binary abbrev? no-abbrev ignore-all-space \
-    ignore-space-change ignore-space-at-eol ignore-cr-at-eol ignore-blank-lines !function-context \
-    inter-hunk-context# exit-code quiet no-ext-diff no-textconv relative? no-relative text no-prefix src-prefix: \
-    dst-prefix: submodule? ignore-submodules? pickaxe-all pickaxe-regex stat-width# stat-name-width# stat-count#";
-const GIT_LOG_SHORT: &str = "iEFPgq n# !L:";
-const GIT_LOG_LONG: &str = "oneline graph all decorate? no-decorate decorate-refs: branches? tags? remotes? glob: exclude: \
-    since: after: until: before: author: committer: grep: all-match invert-grep regexp-ignore-case extended-regexp \
-    fixed-strings perl-regexp merges no-merges min-parents# max-parents# first-parent follow max-count# skip# \
-    reverse date: relative-date pretty? format: abbrev-commit no-abbrev-commit left-right left-only right-only \
-    cherry-pick cherry-mark cherry topo-order date-order author-date-order full-history ancestry-path \
-    simplify-by-decoration simplify-merges sparse dense walk-reflogs no-walk? notes? no-notes source parents \
-    children boundary mailmap use-mailmap no-mailmap encoding: clear-decorations";
-const GIT_LIST_LONG: &str = "list contains no-contains merged no-merged points-at: sort: format: color? no-color column? \
-    no-column ignore-case abbrev? no-abbrev";
-const GIT_LISTING: &[&str] =
-    &["--list", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at"];
-
-/// The sub-commands of git that only look. What git itself keeps can hold any file of the repository.
-pub(super) const GIT: &[Program] = &[
-    Program { names: &["version", "--version"], operands: Operands::None, ..PLAIN },
-    Program {
-        names: &["status"],
-        short: &["sbz !v u?"],
-        long: &[
-            "short branch show-stash porcelain? long !verbose untracked-files? ignored? ignore-submodules? \
-                 renames no-renames find-renames? ahead-behind no-ahead-behind column? no-column",
-        ],
-        wide: Reach::Unnamed,
-        ..PLAIN
-    },
-    Program {
-        names: &["log", "stash list"],
-        short: &[GIT_DIFF_SHORT, GIT_LOG_SHORT, DIGITS],
-        long: &[GIT_DIFF_LONG, GIT_LOG_LONG],
-        wide: Reach::Unnamed,
-        ..PLAIN
-    },
-    Program {
-        names: &["show"],
-        short: &[GIT_DIFF_SHORT, GIT_LOG_SHORT, DIGITS],
-        long: &[GIT_DIFF_LONG, GIT_LOG_LONG],
-        reach: Reach::Unnamed,
-        wide: Reach::Unnamed,
-        ..PLAIN
-    },
-    Program {
-        names: &["diff"],
-        short: &[GIT_DIFF_SHORT, DIGITS],
-        long: &[GIT_DIFF_LONG, "cached staged merge-base base ours theirs"],
-        reach: Reach::Unnamed,
-        wide: Reach::Unnamed,
-        ..PLAIN
-    },
-    Program {
-        names: &["shortlog"],
-        short: &["snec w?"],
-        long: &["numbered summary email committer group: format:", GIT_LOG_LONG],
-        ..PLAIN
-    },
-    Program {
-        names: &["blame"],
-        short: &["bcefFlnpstw CM? L:"],
-        long: &[
-            "root show-stats porcelain line-porcelain show-name show-number show-email date: since: abbrev# \
-                 ignore-rev: first-parent",
-        ],
-        ..PLAIN
-    },
-    Program {
-        names: &["rev-parse"],
-        short: &["q"],
-        long: &["verify quiet short? abbrev-ref? symbolic symbolic-full-name all branches? tags? remotes? \
-                 show-toplevel show-prefix show-cdup git-dir absolute-git-dir git-common-dir \
-                 is-inside-git-dir is-inside-work-tree is-bare-repository is-shallow-repository \
-                 show-superproject-working-tree show-object-format?"],
-        ..PLAIN
-    },
-    Program {
-        names: &["ls-files"],
-        short: &["cdmoisktuvz x:"],
-        long: &["cached deleted modified others ignored stage unmerged killed directory no-empty-directory \
-                 exclude: exclude-standard error-unmatch full-name abbrev? eol deduplicate format: \
-                 recurse-submodules"],
-        ..PLAIN
-    },
-    Program {
-        names: &["ls-tree"],
-        short: &["drtlz"],
-        long: &["long name-only name-status object-only full-name full-tree abbrev? format:"],
-        ..PLAIN
-    },
-    Program {
-        names: &["branch"],
-        short: &["arvi"],
-        long: &[GIT_LIST_LONG, "all remotes verbose show-current"],
-        operands: Operands::PatternsWith(GIT_LISTING),
-        ..PLAIN
-    },
-    Program {
-        names: &["tag"],
-        short: &["li n?"],
-        long: &[GIT_LIST_LONG],
-        operands: Operands::PatternsWith(&[
-            "-l",
-            "--list",
-            "--contains",
-            "--no-contains",
-            "--merged",
-            "--no-merged",
-        ]),
-        ..PLAIN
-    },
-    Program { names: &["remote"], short: &["v"], long: &["verbose"], operands: Operands::None, ..PLAIN },
-    Program {
-        names: &["worktree list"],
-        short: &["vz"],
-        long: &["verbose porcelain"],
-        operands: Operands::None,
-        ..PLAIN
-    },
-    Program {
-        names: &["describe"],
-        long: &[
-            "all tags always contains long exact-match first-parent dirty? abbrev# candidates# match: exclude:",
-        ],
-        ..PLAIN
-    },
-    Program {
-        names: &["merge-base"],
-        short: &["a"],
-        long: &["all octopus is-ancestor fork-point independent"],
-        ..PLAIN
-    },
-];

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Bench;
 use crate::hooks::HookEvent;
-use crate::permission::{Found, HookSays, Verdict};
+use crate::permission::{Found, HookSays, Judged};
 use crate::tools::ahead::{Run, Wanted};
 use crate::tools::predict::Predicted;
 use crate::tools::tool::{Access, Output, Progress, Safety, Tool, ToolCx};
@@ -44,9 +44,10 @@ impl Bench {
         let Access::Read(path) = &access else { return None };
         let path = path.clone();
         let found = Found::of(&access);
+        let hook = HookSays::Nothing;
+        let judged = Judged { tool: call.tool, input: &call.input, access: &access, cwd: &cx.cwd, hook };
         let allowed = tool.safety(&call.input) == Safety::Shared
-            && self.permissions.gate().judge_at(call.tool, &access, &found, &cx.cwd, HookSays::Nothing)
-                == Verdict::Allow;
+            && self.permissions.gate().judge_at(&judged, &found).is_allowed();
         cx.judged = found.real().map(Path::to_path_buf);
         // What was read before is rarely read again.
         let is_news = !cx.files.remembers(&path);

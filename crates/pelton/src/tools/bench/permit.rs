@@ -8,7 +8,9 @@ use serde_json::Value;
 use super::{Bench, Ended, Ending, HookWords, access, mark_of};
 use crate::hooks::{Fired, PermissionDecision, ToolCall};
 use crate::limits::REPETITION_STUCK_AT;
-use crate::permission::{Answer, Cause, Found, HookSays, Mode, Question, Update, Verdict, suggestions};
+use crate::permission::{
+    Answer, Cause, Decision, Found, HookSays, Judged, Mode, Question, Update, Verdict, suggestions,
+};
 use crate::status::Wait;
 use crate::tools::in_order::Place;
 use crate::tools::repetition::Mark;
@@ -43,30 +45,36 @@ impl Bench {
         let touches = access(tool, &call.input, cx).map_err(Ended::unusable)?;
         let found = Found::of(&touches);
         let mark = mark_of(&call.name, &call.input);
-        let judge = || match self.permissions.gate().judge_at(&call.name, &touches, &found, &cx.cwd, hook) {
-            Verdict::Allow if self.asks_about_repetition(mark) => {
-                let why = format!(
-                    "{} was called {REPETITION_STUCK_AT} times in the same way and brought the same. Go on?",
-                    call.name
-                );
-                Verdict::Ask { why, cause: Cause::Repetition }
+        let judge = || {
+            let judged =
+                Judged { tool: &call.name, input: &call.input, access: &touches, cwd: &cx.cwd, hook };
+            let decision = self.permissions.gate().judge_at(&judged, &found);
+            if !decision.is_allowed() || !self.asks_about_repetition(mark) {
+                return decision;
             }
-            verdict => verdict,
+            let why = format!(
+                "{} was called {REPETITION_STUCK_AT} times in the same way and brought the same. Go on?",
+                call.name
+            );
+            Decision::question(why, Cause::Repetition)
         };
-        let (why, cause) = match judge() {
+        let decision = judge();
+        match decision.verdict {
             Verdict::Allow => return Ok(found.real().map(Path::to_path_buf)),
-            Verdict::Deny(why) => return Err(self.refuse(call, why, cx, hooks).await),
-            Verdict::Ask { why, cause } => (why, cause),
-        };
+            Verdict::Deny => return Err(self.refuse(call, decision.reason, cx, hooks).await),
+            Verdict::Ask => {}
+        }
         let question = Question {
             tool: Arc::from(call.name.as_str()),
             call: Arc::from(call.id.as_str()),
             input: call.input.clone(),
             cwd: cx.cwd.clone(),
-            suggestions: suggestions(&call.name, &touches, &cause),
+            suggestions: suggestions(&call.name, &touches, &decision),
             access: touches.clone(),
-            why,
-            cause,
+            why: decision.reason,
+            cause: decision.cause,
+            rule: decision.rule,
+            parts: decision.parts,
             agent_id: self.hooks.base.agent_id.clone(),
         };
         self.note_question(&question.call, QuestionState::Asked).map_err(Ended::unrecorded)?;
@@ -87,10 +95,13 @@ impl Bench {
                 let touches = access(tool, &call.input, cx).map_err(Ended::unusable)?;
                 // What they were asked about is what is opened, unless they named something else.
                 let found = if touches == question.access { found } else { Found::of(&touches) };
-                let gate = self.permissions.gate();
-                match gate.judge_at(&call.name, &touches, &found, &cx.cwd, HookSays::Nothing) {
-                    Verdict::Allow | Verdict::Ask { .. } => Ok(found.real().map(Path::to_path_buf)),
-                    Verdict::Deny(why) => Err(self.refuse(call, why, cx, hooks).await),
+                let hook = HookSays::Nothing;
+                let judged =
+                    Judged { tool: &call.name, input: &call.input, access: &touches, cwd: &cx.cwd, hook };
+                let decision = self.permissions.gate().judge_at(&judged, &found);
+                match decision.verdict {
+                    Verdict::Allow | Verdict::Ask => Ok(found.real().map(Path::to_path_buf)),
+                    Verdict::Deny => Err(self.refuse(call, decision.reason, cx, hooks).await),
                 }
             }
             Decided::Answered(Answer::Deny { message, interrupt }) => {
@@ -126,7 +137,7 @@ impl Bench {
     async fn decided(
         &self,
         question: &Question,
-        judge: impl Fn() -> Verdict,
+        judge: impl Fn() -> Decision,
         cx: &ToolCx,
         hooks: &mut HookWords,
         place: &Place,
@@ -136,10 +147,11 @@ impl Bench {
             if !questions.takes_many() {
                 place.turn().await;
                 // Answers before this one may have settled it.
-                match judge() {
+                let decision = judge();
+                match decision.verdict {
                     Verdict::Allow => return Decided::Answered(Answer::allow()),
-                    Verdict::Deny(why) => return Decided::Denied(why),
-                    Verdict::Ask { .. } => {}
+                    Verdict::Deny => return Decided::Denied(decision.reason),
+                    Verdict::Ask => {}
                 }
             }
             let _wait = self.hooks.board.wait(Wait::Permission { call: Arc::clone(&question.call) });

@@ -1,0 +1,144 @@
+//! What became of a call, and why.
+
+use std::path::PathBuf;
+
+use super::rule::Rule;
+
+/// What became of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Verdict {
+    /// It may run.
+    Allow,
+    /// Somebody has to be asked.
+    Ask,
+    /// It must not run.
+    Deny,
+}
+
+impl Verdict {
+    /// Its name, as users and programs write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+/// A verdict and all that is to be said for it.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Decision {
+    /// What becomes of the call.
+    pub verdict: Verdict,
+    /// Why, in a sentence. What is denied tells it to the model.
+    pub reason: String,
+    /// Why, for programs.
+    pub cause: Cause,
+    /// The rule that decided, if one did; it knows where it was written.
+    pub rule: Option<Rule>,
+    /// Which of the parts decided.
+    pub part: Option<usize>,
+    /// The commands of a line, each with a verdict of its own.
+    pub parts: Vec<Part>,
+}
+
+/// One command of a line, judged alone.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Part {
+    /// As written.
+    pub text: String,
+    /// What would become of it.
+    pub verdict: Verdict,
+    /// Why, in a sentence.
+    pub reason: String,
+    /// Why, for programs.
+    pub cause: Cause,
+    /// The rule that decided, if one did.
+    pub rule: Option<Rule>,
+}
+
+/// What decides about a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Cause {
+    /// A rule; its text.
+    Rule(String),
+    /// The path steers other programs.
+    Protected(PathBuf),
+    /// Nobody recovers from this removal.
+    Critical(String),
+    /// A file with other names, a device, a pipe, or something the kernel makes up.
+    Special(PathBuf),
+    /// The output of a command changes this file.
+    Redirected(PathBuf),
+    /// The path is outside the working directories.
+    Outside(PathBuf),
+    /// The path leads nowhere.
+    Unfollowable(PathBuf),
+    /// What it does cannot be known before it runs.
+    Unclear,
+    /// Looking is all it does.
+    ReadOnly,
+    /// The mode: it covers the call, or nothing else does.
+    Unapproved,
+    /// A hook wants it.
+    Hook,
+    /// It is a question to a person.
+    Person,
+    /// The very same call has brought the very same again and again.
+    Repetition,
+}
+
+impl Cause {
+    /// The name in the protocol (`decision_reason_type`).
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Rule(_) => "rule",
+            Self::Protected(_) | Self::Critical(_) | Self::Special(_) => "safetyCheck",
+            Self::Outside(_) => "workingDir",
+            Self::Unapproved | Self::Redirected(_) => "mode",
+            Self::Hook => "hook",
+            Self::Unfollowable(_) | Self::Unclear | Self::ReadOnly | Self::Person | Self::Repetition => {
+                "other"
+            }
+        }
+    }
+}
+
+impl Decision {
+    pub(super) fn new(verdict: Verdict, reason: impl Into<String>, cause: Cause) -> Self {
+        Self { verdict, reason: reason.into(), cause, rule: None, part: None, parts: Vec::new() }
+    }
+
+    pub(super) fn by(verdict: Verdict, rule: &Rule) -> Self {
+        let reason = match verdict {
+            Verdict::Allow => format!("Allowed by the permission rule '{rule}'."),
+            Verdict::Ask => format!("The permission rule '{rule}' asks for approval."),
+            Verdict::Deny => format!("Denied by the permission rule '{rule}'."),
+        };
+        Self { rule: Some(rule.clone()), ..Self::new(verdict, reason, Cause::Rule(rule.to_string())) }
+    }
+
+    /// A question that something besides the rules has.
+    pub(crate) fn question(reason: impl Into<String>, cause: Cause) -> Self {
+        Self::new(Verdict::Ask, reason, cause)
+    }
+
+    pub(super) fn as_part(&self, text: &str) -> Part {
+        Part {
+            text: text.to_owned(),
+            verdict: self.verdict,
+            reason: self.reason.clone(),
+            cause: self.cause.clone(),
+            rule: self.rule.clone(),
+        }
+    }
+
+    /// Whether it may run.
+    pub fn is_allowed(&self) -> bool {
+        self.verdict == Verdict::Allow
+    }
+}

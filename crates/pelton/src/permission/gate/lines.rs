@@ -1,0 +1,264 @@
+//! What the commands of a line touch: their words, followed to files.
+
+use std::path::{Path, PathBuf};
+
+use super::super::judge::Touched;
+use super::super::place::{Here, Kind, Place};
+use super::super::shell::{Deed, Files, Move, Reach, Removal, Step, Survey, is_harmless};
+use super::patterns::matching;
+use super::{Gate, place};
+use crate::limits::DIRECTORIES_JUDGED_MAX;
+use crate::places::normalised;
+
+/// The directories a command may be run in: the one the line starts in, and those that commands before it change to. Which
+/// of them it is depends on what succeeds, so all of them count.
+struct Dirs {
+    all: Vec<PathBuf>,
+    is_lost: bool,
+}
+
+impl Gate {
+    /// What each of the commands touches.
+    pub(super) fn touched(&self, survey: &Survey, cwd: &Path, here: &Here) -> Vec<Touched> {
+        let mut dirs = Dirs { all: vec![cwd.to_path_buf()], is_lost: false };
+        survey
+            .steps
+            .iter()
+            .map(|step| {
+                let touched = self.touched_by(step, &dirs, here);
+                self.go(step, &mut dirs);
+                touched
+            })
+            .collect()
+    }
+
+    fn touched_by(&self, step: &Step, dirs: &Dirs, here: &Here) -> Touched {
+        let mut touched = Touched { all_edits_known: true, ..Touched::default() };
+        for deed in &step.deeds {
+            let (places, is_read) = match deed {
+                Deed::Read(files) => (self.places(files, dirs), true),
+                Deed::Write(files) | Deed::Remove(files) => (self.places(files, dirs), false),
+                Deed::WriteInto(target, source) => (self.places_in(target, source, dirs), false),
+            };
+            match places {
+                Some(places) if is_read => touched.reads.extend(places),
+                Some(places) => touched.edits.extend(places),
+                None => touched.all_edits_known = false,
+            }
+        }
+        for deed in &step.redirected {
+            let (files, into) = match deed {
+                _ if is_harmless(deed) && matches!(deed, Deed::Write(_)) => continue,
+                Deed::Read(files) => (files, &mut touched.input),
+                Deed::Write(files) | Deed::Remove(files) | Deed::WriteInto(files, _) => {
+                    (files, &mut touched.output)
+                }
+            };
+            match self.places(files, dirs) {
+                Some(places) => into.extend(places),
+                None => touched.elsewhere = Some("nobody can say where its redirection leads"),
+            }
+            let is_relative = matches!(files, Files::Named(path) if !path.starts_with('/'));
+            if is_relative && dirs.changed(here) {
+                touched.elsewhere =
+                    Some("it changes the directory and redirects to a path that depends on it");
+            }
+        }
+        if step.runs_git && dirs.changed(here) {
+            touched.elsewhere = Some("it changes the directory before it runs git");
+        }
+        if let Some(look) = &step.look {
+            let places: Option<Vec<Vec<Place>>> =
+                look.files.iter().map(|files| self.places(files, dirs)).collect();
+            let places: Option<Vec<Place>> = places.map(|places| places.into_iter().flatten().collect());
+            let works_here = look.works_in.iter().all(|dir| {
+                self.places(dir, dirs)
+                    .is_some_and(|places| places.iter().all(|place| is_current(&place.real, here)))
+            });
+            let guarded = self.rules.guards_reading();
+            let enters = || places.iter().flatten().any(|place| place.kind == Kind::Directory);
+            touched.shows_unnamed = match look.reach {
+                Reach::Named => false,
+                Reach::Below => guarded && enters(),
+                Reach::BelowAndLinked => enters(),
+                Reach::Unnamed => guarded,
+            };
+            // What is run outside of the working directories looks at other things than it seems.
+            let inside = dirs.all.iter().all(|dir| place(dir).is_ok_and(|dir| here.contains(&dir)));
+            touched.looks_at = places.filter(|_| works_here && inside && !dirs.is_lost);
+        }
+        if self.rules.restricting().any(super::super::rule::Rule::is_about_files) {
+            let named = step.may_name.iter().filter_map(|files| self.places(files, dirs));
+            touched.may_name = named.flatten().collect();
+        }
+        touched.goes_to = match &step.moves {
+            Some(Move::To(files)) => self.places(files, dirs).and_then(|places| places.into_iter().next()),
+            _ => None,
+        };
+        if matches!(step.moves, Some(Move::To(_))) && touched.goes_to.is_none() {
+            touched.looks_at = None;
+        }
+        touched.critical = step.removals.iter().find_map(|removal| self.critical(removal, dirs));
+        touched
+    }
+
+    /// Where these files are, from every directory it may be. `None` if one cannot be followed.
+    fn places(&self, files: &Files, dirs: &Dirs) -> Option<Vec<Place>> {
+        let paths = self.paths(files, dirs)?;
+        paths.iter().map(|path| self.followed(path)).collect()
+    }
+
+    /// Where a copy of these files would be in that directory.
+    fn places_in(&self, target: &Files, source: &Files, dirs: &Dirs) -> Option<Vec<Place>> {
+        let mut places = Vec::new();
+        for target in self.paths(target, dirs)? {
+            for source in self.paths(source, dirs)? {
+                let copy = match normalised(&source).file_name() {
+                    Some(name) => target.join(name),
+                    None => target.clone(),
+                };
+                // If the target is a file, there is nothing below it.
+                places.extend(self.followed(&copy));
+            }
+        }
+        Some(places)
+    }
+
+    fn followed(&self, path: &Path) -> Option<Place> {
+        // Who reads the standard streams by name reads nothing new.
+        let is_stream = matches!(path.to_str(), Some("/dev/null" | "/dev/stdin" | "/dev/fd/0"));
+        match self.base.roots.first() {
+            Some(root) if is_stream => {
+                Some(Place { given: root.clone(), real: root.clone(), kind: Kind::Plain })
+            }
+            _ => place(path).ok(),
+        }
+    }
+
+    fn paths(&self, files: &Files, dirs: &Dirs) -> Option<Vec<PathBuf>> {
+        match files {
+            Files::Named(path) => Some(dirs.joined(path)),
+            Files::InHome(path) => Some(vec![self.base.home.first()?.join(path)]),
+            Files::Matching(pattern) => {
+                let found: Option<Vec<Vec<PathBuf>>> =
+                    dirs.all.iter().map(|dir| matching(pattern, dir)).collect();
+                found.map(|found| found.into_iter().flatten().collect())
+            }
+        }
+    }
+
+    fn go(&self, step: &Step, dirs: &mut Dirs) {
+        match &step.moves {
+            Some(Move::To(files)) => {
+                for path in self.paths(files, dirs).unwrap_or_default() {
+                    // The shell takes `..` away by letters before it goes.
+                    for dir in
+                        [normalised(&path)].into_iter().chain(place(&path).ok().map(|place| place.real))
+                    {
+                        if !dirs.all.contains(&dir) {
+                            dirs.all.push(dir);
+                        }
+                    }
+                }
+                if dirs.all.len() > DIRECTORIES_JUDGED_MAX {
+                    dirs.all.truncate(DIRECTORIES_JUDGED_MAX);
+                    dirs.is_lost = true;
+                }
+            }
+            Some(Move::Somewhere) => dirs.is_lost = true,
+            None => {}
+        }
+    }
+
+    /// What would be lost for good, in words.
+    fn critical(&self, removal: &Removal, dirs: &Dirs) -> Option<String> {
+        match removal {
+            Removal::UnderVariable(written) => {
+                Some(format!("{written}, which is everything if the variable is empty"))
+            }
+            Removal::IfUnset(path) => {
+                let path = normalised(Path::new(path));
+                let is_top = path.parent() == Some(Path::new("/")) && path.is_dir();
+                is_top.then(|| format!("{}, if the variable is empty", path.display()))
+            }
+            Removal::Of(files) => self.critical_file(files, dirs),
+            Removal::Found(files) => self
+                .start_of_search(files, dirs)
+                .find(|path| self.is_critical(path, dirs))
+                .map(|path| shown(&path)),
+            Removal::FoundSome(files) => {
+                let is_wide = |path: &PathBuf| self.is_critical(path, dirs) && !self.is_inside(path);
+                self.start_of_search(files, dirs).find(is_wide).map(|path| shown(&path))
+            }
+        }
+    }
+
+    fn start_of_search(&self, files: &Files, dirs: &Dirs) -> impl Iterator<Item = PathBuf> {
+        self.paths(files, dirs).unwrap_or_default().into_iter().map(|path| normalised(&path))
+    }
+
+    fn critical_file(&self, files: &Files, dirs: &Dirs) -> Option<String> {
+        let (pattern, bases) = match files {
+            Files::Matching(pattern) => (pattern.as_str(), dirs.joined(pattern)),
+            Files::InHome(rest) => {
+                (rest.as_str(), self.base.home.iter().map(|home| home.join(rest)).collect())
+            }
+            Files::Named(path) => {
+                let found =
+                    dirs.joined(path).into_iter().find(|path| self.is_critical(&normalised(path), dirs));
+                return found.map(|path| shown(&normalised(&path)));
+            }
+        };
+        let last = pattern.rsplit('/').find(|segment| !segment.is_empty()).unwrap_or_default();
+        let takes_all =
+            !last.is_empty() && last.trim_matches(['*', '.', '?']).is_empty() && last.contains('*');
+        bases.into_iter().find_map(|path| {
+            let path = normalised(&path);
+            let parent = path.parent().unwrap_or(Path::new("/")).to_path_buf();
+            let whole = takes_all && self.is_critical(&parent, dirs);
+            let of_root = pattern.contains(['*', '?', '[']) && parent == Path::new("/");
+            (whole || of_root || self.is_critical(&path, dirs)).then(|| shown(&path))
+        })
+    }
+
+    /// Whether nobody recovers from losing this directory: the root and what is right below it, the home, the directories that
+    /// are worked in, and everything above those.
+    fn is_critical(&self, path: &Path, dirs: &Dirs) -> bool {
+        let real = place(path).map(|place| place.real).unwrap_or_else(|_| path.to_path_buf());
+        [path, real.as_path()].into_iter().any(|path| {
+            let is_top = path.parent().is_none_or(|parent| parent == Path::new("/"));
+            let holds = |dir: &PathBuf| dir.starts_with(path);
+            is_top
+                || self.base.home.iter().any(holds)
+                || self.base.roots.iter().any(holds)
+                || dirs.all.iter().any(holds)
+        })
+    }
+
+    fn is_inside(&self, path: &Path) -> bool {
+        self.base.roots.iter().any(|root| path.starts_with(root))
+    }
+}
+
+impl Dirs {
+    fn joined(&self, path: &str) -> Vec<PathBuf> {
+        match path.starts_with('/') {
+            true => vec![PathBuf::from(path)],
+            false => self.all.iter().map(|dir| dir.join(path)).collect(),
+        }
+    }
+
+    /// Whether it may be in another directory than the current one.
+    fn changed(&self, here: &Here) -> bool {
+        self.is_lost || self.all.iter().skip(1).any(|dir| !is_current(dir, here))
+    }
+}
+
+/// Whether this is the directory the session is in, or the one it started in.
+fn is_current(dir: &Path, here: &Here) -> bool {
+    here.cwd.iter().chain(&here.base.start).any(|known| known == dir)
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}

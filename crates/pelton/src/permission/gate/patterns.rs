@@ -1,0 +1,64 @@
+//! The files that a pattern of the shell matches now.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use globset::GlobBuilder;
+
+use crate::limits::{PATTERN_FILES_MAX, PATTERN_NAMES_SEEN_MAX};
+
+/// All paths that match below a directory; the pattern itself, as the shell passes it on, if there is none. `None` if there are
+/// too many, or it cannot be understood.
+pub(super) fn matching(pattern: &str, dir: &Path) -> Option<Vec<PathBuf>> {
+    let mut found = vec![if pattern.starts_with('/') { PathBuf::from("/") } else { dir.to_path_buf() }];
+    let mut seen = 0;
+    for segment in pattern.split('/').filter(|segment| !segment.is_empty()) {
+        if !segment.contains(['*', '?', '[']) {
+            let name = unescaped(segment);
+            found = found.into_iter().map(|dir| dir.join(&name)).collect();
+            continue;
+        }
+        let glob = segment.replace('{', "\\{").replace('}', "\\}");
+        let glob = GlobBuilder::new(&glob)
+            .literal_separator(true)
+            .backslash_escape(true)
+            .build()
+            .ok()?
+            .compile_matcher();
+        let wants_hidden = segment.starts_with('.') || segment.starts_with("\\.");
+        let mut next = Vec::new();
+        for dir in &found {
+            let Ok(names) = fs::read_dir(dir) else { continue };
+            for name in names.flatten().map(|entry| entry.file_name()) {
+                seen += 1;
+                let hidden = name.as_encoded_bytes().starts_with(b".");
+                if hidden <= wants_hidden && glob.is_match(&name) {
+                    next.push(dir.join(name));
+                }
+                if next.len() > PATTERN_FILES_MAX || seen > PATTERN_NAMES_SEEN_MAX {
+                    return None;
+                }
+            }
+            // These two are never listed, but match.
+            if wants_hidden {
+                next.extend(
+                    [".", ".."].into_iter().filter(|name| glob.is_match(name)).map(|name| dir.join(name)),
+                );
+            }
+        }
+        found = next;
+    }
+    if found.is_empty() {
+        found.push(dir.join(unescaped(pattern)));
+    }
+    Some(found)
+}
+
+fn unescaped(segment: &str) -> String {
+    let mut text = String::new();
+    let mut chars = segment.chars();
+    while let Some(c) = chars.next() {
+        text.extend(if c == '\\' { chars.next() } else { Some(c) });
+    }
+    text
+}

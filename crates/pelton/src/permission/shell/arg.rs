@@ -1,0 +1,309 @@
+//! A word of a command as it is judged: what is certain about it, with the variables of loops filled in.
+
+use std::collections::BTreeMap;
+
+use pelton_shell::{AssignmentKind, Command, Part, Script, Word};
+
+use super::super::rule::HOLE;
+use crate::limits::{LOOP_ROUNDS_JUDGED_MAX, LOOP_WORDS_JUDGED_MAX};
+
+/// A word of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in super::super) struct Arg {
+    /// As written.
+    pub written: String,
+    parts: Vec<Part>,
+    literal: Option<String>,
+}
+
+impl Arg {
+    fn new(written: String, parts: Vec<Part>) -> Self {
+        let literal = match parts.as_slice() {
+            [] => Some(String::new()),
+            [Part::Literal(text)] => Some(text.clone()),
+            _ => None,
+        };
+        Self { written, parts, literal }
+    }
+
+    pub fn of(word: &Word) -> Self {
+        Self {
+            written: word.text().to_owned(),
+            parts: word.parts().to_vec(),
+            literal: word.literal().map(str::to_owned),
+        }
+    }
+
+    /// Text that is what it says.
+    pub fn certain(text: &str) -> Self {
+        Self::new(text.to_owned(), vec![Part::Literal(text.to_owned())])
+    }
+
+    /// Any number of words that nobody knows.
+    pub fn unknown() -> Self {
+        Self::new(String::new(), vec![Part::Substitution])
+    }
+
+    /// What the program gets, when that is certain.
+    pub fn literal(&self) -> Option<&str> {
+        self.literal.as_deref()
+    }
+
+    /// What stands before the first uncertain part.
+    pub fn prefix(&self) -> &str {
+        match (&self.literal, self.parts.first()) {
+            (Some(text), _) => text,
+            (None, Some(Part::Literal(text))) => text,
+            _ => "",
+        }
+    }
+
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// The text with a hole for every part that is not certain.
+    pub fn with_holes(&self) -> String {
+        if let Some(text) = &self.literal {
+            return text.clone();
+        }
+        let mut text = String::new();
+        for part in &self.parts {
+            match part {
+                Part::Literal(literal) => text.push_str(literal),
+                _ => text.push(HOLE),
+            }
+        }
+        text
+    }
+
+    /// What it names, if it names files in a way that is certain.
+    pub fn files(&self) -> Option<Files> {
+        if let Some(text) = &self.literal {
+            return Some(Files::Named(text.clone()));
+        }
+        match self.parts.as_slice() {
+            [Part::Tilde(user)] if user == "~" || user.is_empty() => Some(Files::InHome(String::new())),
+            [Part::Tilde(user), Part::Literal(rest)]
+                if (user == "~" || user.is_empty()) && rest.starts_with('/') =>
+            {
+                Some(Files::InHome(rest.trim_start_matches('/').to_owned()))
+            }
+            parts => pattern(parts).map(Files::Matching),
+        }
+    }
+
+    /// What it may name: variables that are hardly ever changed are taken for what they are.
+    pub fn probable_files(&self) -> Option<Files> {
+        if let Some(files) = self.files() {
+            return Some(files);
+        }
+        let (Part::Parameter { name, .. }, rest) = self.parts.split_first()? else { return None };
+        let rest = match rest {
+            [] => "",
+            [Part::Literal(rest)] if rest.starts_with('/') => rest.trim_start_matches('/'),
+            _ => return None,
+        };
+        match name.as_str() {
+            "HOME" => Some(Files::InHome(rest.to_owned())),
+            "PWD" => Some(Files::Named(format!("./{rest}"))),
+            _ => None,
+        }
+    }
+
+    /// The last name of a path whose beginning is not certain.
+    pub fn last_name(&self) -> Option<&str> {
+        match self.parts.as_slice() {
+            [.., before, Part::Literal(text)] if !matches!(before, Part::Literal(_)) => {
+                text.rsplit_once('/').map(|(_, name)| name).filter(|name| !name.is_empty())
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether all that is uncertain about it are values of variables, as they are.
+    pub fn has_only_values(&self) -> bool {
+        self.parts.iter().all(|part| match part {
+            Part::Literal(_) | Part::Glob(_) | Part::Tilde(_) => true,
+            Part::Parameter { name, plain, .. } => *plain && !matches!(name.as_str(), "@" | "*"),
+            _ => false,
+        })
+    }
+
+    /// The same, and each of them stays one word.
+    pub fn is_one_word(&self) -> bool {
+        self.literal.is_some()
+            || self.parts.iter().all(|part| match part {
+                Part::Literal(_) => true,
+                Part::Parameter { name, plain, quoted } => {
+                    *plain && *quoted && !matches!(name.as_str(), "@" | "*")
+                }
+                _ => false,
+            })
+    }
+
+    /// Whether nothing but patterns and homes is uncertain about it.
+    pub fn is_sure(&self) -> bool {
+        self.literal.is_some()
+            || self.parts.iter().all(|part| matches!(part, Part::Literal(_) | Part::Glob(_) | Part::Tilde(_)))
+    }
+
+    /// Whether it is, or may become, an option: nothing keeps its first character from being a dash.
+    pub fn may_be_option(&self) -> bool {
+        let prefix = self.prefix();
+        prefix.starts_with('-')
+            || (prefix.is_empty() && !matches!(self.parts.first(), Some(Part::Tilde(_)) | None))
+    }
+}
+
+/// Files that a word names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in super::super) enum Files {
+    /// One, by this path.
+    Named(String),
+    /// One, by this path from the user's home.
+    InHome(String),
+    /// All that match, quoted characters behind a backslash.
+    Matching(String),
+}
+
+fn pattern(parts: &[Part]) -> Option<String> {
+    let mut pattern = String::new();
+    for part in parts {
+        match part {
+            Part::Literal(text) => {
+                for c in text.chars() {
+                    if matches!(c, '*' | '?' | '[' | ']' | '\\' | '!' | '^' | '-') {
+                        pattern.push('\\');
+                    }
+                    pattern.push(c);
+                }
+            }
+            Part::Glob(text) => pattern.push_str(text),
+            _ => return None,
+        }
+    }
+    Some(pattern)
+}
+
+/// The values that the variables of loops take, as far as they are certain.
+#[derive(Debug, Default)]
+pub(super) struct Loops(BTreeMap<String, Vec<Vec<Part>>>);
+
+impl Loops {
+    /// Of the loops of a script. A variable that may get a value elsewhere is left out.
+    pub fn of(script: &Script) -> Self {
+        let mut loops = Self::default();
+        let loop_words = script
+            .commands
+            .iter()
+            .flat_map(|command| command.assignments.iter().map(move |assignment| (command, assignment)))
+            .filter(|(_, assignment)| assignment.kind == AssignmentKind::Loop);
+        for (command, assignment) in loop_words {
+            let values = loops.0.entry(assignment.name.clone()).or_default();
+            let place = command.place;
+            // Beyond these its value is another.
+            let is_plain = !(place.in_substitution
+                || place.piped
+                || place.in_background
+                || place.in_function
+                || place.in_subshell)
+                // A loop that is passed over leaves what came with the environment, which writes its names otherwise.
+                && assignment.name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+            let arg = Arg::of(&assignment.value);
+            match arg.files() {
+                Some(Files::Named(_) | Files::Matching(_)) if is_plain => values.push(arg.parts),
+                _ => values.push(vec![Part::Substitution]),
+            }
+        }
+        let sets_by_name = |command: &Command| {
+            command.name().is_none_or(|name| match name {
+                "printf" => command.words[1..]
+                    .iter()
+                    .any(|word| word.literal().is_none_or(|text| text.starts_with("-v"))),
+                name => SETTERS.contains(&name),
+            })
+        };
+        if script.commands.iter().any(|command| !command.words.is_empty() && sets_by_name(command)) {
+            loops.0.clear();
+        }
+        for assignment in script.commands.iter().flat_map(|command| &command.assignments) {
+            if assignment.kind != AssignmentKind::Loop {
+                loops.0.remove(&assignment.name);
+            }
+        }
+        let certain = |part: &Part| matches!(part, Part::Literal(_) | Part::Glob(_));
+        loops.0.retain(|_, values| {
+            values.len() <= LOOP_WORDS_JUDGED_MAX && values.iter().flatten().all(certain)
+        });
+        loops
+    }
+
+    /// The words of a command, once for each round; once as they are if there is no certain loop around.
+    pub fn rounds(&self, words: &[Word]) -> Vec<Vec<Arg>> {
+        let as_written = || words.iter().map(Arg::of).collect::<Vec<_>>();
+        let used =
+            |name: &String| words.iter().any(|word| word.parts().iter().any(|part| is_value_of(part, name)));
+        let used: Vec<_> = self.0.iter().filter(|(name, _)| used(name)).collect();
+        let rounds: usize = used.iter().map(|(_, values)| values.len()).product();
+        if used.is_empty() || rounds > LOOP_ROUNDS_JUDGED_MAX {
+            return vec![as_written()];
+        }
+        let mut all = vec![as_written()];
+        for (name, values) in used {
+            all = all.iter().flat_map(|args| values.iter().map(|value| filled(args, name, value))).collect();
+        }
+        all
+    }
+}
+
+/// Builtins that give values to variables they are told the names of.
+const SETTERS: &[&str] = &[
+    "read",
+    "readarray",
+    "mapfile",
+    "declare",
+    "typeset",
+    "local",
+    "export",
+    "readonly",
+    "getopts",
+    "let",
+    "unset",
+    "eval",
+    "source",
+    ".",
+    "wait",
+    "builtin",
+    "command",
+    "trap",
+];
+
+fn is_value_of(part: &Part, variable: &str) -> bool {
+    matches!(part, Part::Parameter { name, plain: true, .. } if name == variable)
+}
+
+/// The same words with a value in the place of a variable.
+fn filled(args: &[Arg], variable: &str, value: &[Part]) -> Vec<Arg> {
+    // Outside of quotes a value is split and matched again.
+    let stays_one = value.iter().all(|part| match part {
+        Part::Literal(text) => !text.contains([' ', '\t', '\n', '*', '?', '[', '\\']),
+        _ => false,
+    });
+    let fill = |arg: &Arg| {
+        let mut parts: Vec<Part> = Vec::new();
+        for part in &arg.parts {
+            let stands_in = is_value_of(part, variable)
+                && (stays_one || matches!(part, Part::Parameter { quoted: true, .. }));
+            let new = if stands_in { value } else { std::slice::from_ref(part) };
+            for part in new {
+                match (parts.last_mut(), part) {
+                    (Some(Part::Literal(before)), Part::Literal(more)) => before.push_str(more),
+                    (_, part) => parts.push(part.clone()),
+                }
+            }
+        }
+        Arg::new(arg.written.clone(), parts)
+    };
+    args.iter().map(|arg| if arg.literal.is_some() { arg.clone() } else { fill(arg) }).collect()
+}

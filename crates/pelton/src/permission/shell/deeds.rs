@@ -1,0 +1,319 @@
+//! What programs that are about files do to which of them.
+
+use super::arg::{Arg, Files};
+use super::launch::base_name;
+use super::sed;
+
+/// Something a command does to files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in super::super) enum Deed {
+    Read(Files),
+    Write(Files),
+    /// Takes it away.
+    Remove(Files),
+    /// Puts one there under its own name, if that is a directory.
+    WriteInto(Files, Files),
+}
+
+/// What a command does to files.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Deeds {
+    pub deeds: Vec<Deed>,
+    /// The program is one of those that [accepting edits](super::super::Mode::AcceptEdits) covers, and these are all of its
+    /// deeds.
+    pub is_plain_edit: bool,
+}
+
+/// What this command does to files, as far as its program is known.
+pub(super) fn deeds(args: &[Arg]) -> Deeds {
+    let Some((name, rest)) = args.split_first() else { return Deeds::default() };
+    let Some(name) = name.literal() else { return Deeds::default() };
+    match base_name(name) {
+        "sed" => of_sed(rest),
+        "dd" => of_dd(rest),
+        base => match KNOWN.iter().find(|known| known.names.contains(&base)) {
+            Some(known) => known.deeds(rest, name == base),
+            None => Deeds::default(),
+        },
+    }
+}
+
+/// How a program names the files it changes.
+struct Known {
+    names: &'static [&'static str],
+    /// Letters and names of options that take a value, so that it is not taken for a file.
+    takes: &'static str,
+    takes_long: &'static [&'static str],
+    /// Options whose value is a file that is written.
+    writes: &'static [&'static str],
+    shape: Shape,
+    plain_edit: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    /// Every operand is written.
+    Writes,
+    /// Every operand but the first, which says how, is written.
+    ChangesBehindFirst,
+    /// Every operand is taken away.
+    Removes,
+    /// The last operand is written from the others.
+    Copies,
+    /// The same, and the others are gone.
+    Moves,
+    /// Every operand is read.
+    Reads,
+    /// Operands are no files.
+    Nothing,
+}
+
+const PLAIN: Known =
+    Known { names: &[], takes: "", takes_long: &[], writes: &[], shape: Shape::Writes, plain_edit: false };
+
+const KNOWN: &[Known] = &[
+    Known { names: &["rm", "rmdir"], shape: Shape::Removes, plain_edit: true, ..PLAIN },
+    Known { names: &["unlink"], shape: Shape::Removes, ..PLAIN },
+    Known {
+        names: &["shred"],
+        takes: "ns",
+        takes_long: &["iterations", "size", "random-source"],
+        shape: Shape::Removes,
+        ..PLAIN
+    },
+    Known {
+        names: &["touch"],
+        takes: "dtr",
+        takes_long: &["date", "time", "reference"],
+        plain_edit: true,
+        ..PLAIN
+    },
+    Known { names: &["mkdir"], takes: "m", takes_long: &["mode"], plain_edit: true, ..PLAIN },
+    Known { names: &["mkfifo", "mknod"], takes: "m", takes_long: &["mode"], ..PLAIN },
+    Known { names: &["truncate"], takes: "sr", takes_long: &["size", "reference"], ..PLAIN },
+    Known { names: &["tee", "sponge"], ..PLAIN },
+    Known {
+        names: &["cp"],
+        takes: "St",
+        takes_long: &["suffix", "target-directory", "no-preserve", "sparse"],
+        writes: &["-t", "--target-directory"],
+        shape: Shape::Copies,
+        plain_edit: true,
+    },
+    Known {
+        names: &["mv"],
+        takes: "St",
+        takes_long: &["suffix", "target-directory"],
+        writes: &["-t", "--target-directory"],
+        shape: Shape::Moves,
+        plain_edit: true,
+    },
+    Known {
+        names: &["ln"],
+        takes: "St",
+        takes_long: &["suffix", "target-directory"],
+        writes: &["-t", "--target-directory"],
+        shape: Shape::Copies,
+        ..PLAIN
+    },
+    Known {
+        names: &["install"],
+        takes: "Sgomt",
+        takes_long: &["suffix", "group", "owner", "mode", "target-directory"],
+        writes: &["-t", "--target-directory"],
+        shape: Shape::Copies,
+        ..PLAIN
+    },
+    Known {
+        names: &["rsync", "scp"],
+        takes: "efTPiSoFcl",
+        takes_long: &["exclude", "include", "rsh", "filter"],
+        shape: Shape::Copies,
+        ..PLAIN
+    },
+    Known {
+        names: &["chmod", "chown", "chgrp", "setfacl", "chattr"],
+        shape: Shape::ChangesBehindFirst,
+        ..PLAIN
+    },
+    Known {
+        names: &["gzip", "gunzip", "bzip2", "bunzip2", "xz", "unxz", "zstd", "compress"],
+        takes: "S",
+        takes_long: &["suffix"],
+        ..PLAIN
+    },
+    Known {
+        names: &["patch"],
+        takes: "pidoDFBrVYz",
+        writes: &["-o", "--output", "-r", "--reject-file"],
+        takes_long: &["input", "output", "directory", "strip"],
+        ..PLAIN
+    },
+    Known { names: &["ed", "ex", "vi", "vim", "nvim", "nano", "emacs"], takes: "c", ..PLAIN },
+    Known {
+        names: &["sort"],
+        takes: "oktTS",
+        writes: &["-o", "--output"],
+        takes_long: &["output", "key", "field-separator", "temporary-directory", "buffer-size", "parallel"],
+        shape: Shape::Reads,
+        ..PLAIN
+    },
+    Known {
+        names: &["shuf"],
+        takes: "oin",
+        writes: &["-o", "--output"],
+        takes_long: &["output", "input-range", "head-count"],
+        shape: Shape::Reads,
+        ..PLAIN
+    },
+    Known { names: &["tree"], takes: "oLPI", writes: &["-o"], shape: Shape::Reads, ..PLAIN },
+    Known {
+        names: &["curl"],
+        takes: "oDcXHdFAebuKmTxwYyzEtCQrP",
+        writes: &["-o", "--output", "-D", "--dump-header", "-c", "--cookie-jar"],
+        takes_long: &["output", "dump-header", "cookie-jar", "header", "data", "request", "user"],
+        shape: Shape::Nothing,
+        ..PLAIN
+    },
+    Known {
+        names: &["wget"],
+        takes: "OoPaUeitTwQADXI",
+        writes: &["-O", "--output-document", "-o", "--output-file", "-P", "--directory-prefix", "-a"],
+        takes_long: &["output-document", "output-file", "directory-prefix"],
+        shape: Shape::Nothing,
+        ..PLAIN
+    },
+    Known { names: &["split", "csplit"], takes: "abCnlfk", shape: Shape::Reads, ..PLAIN },
+    Known {
+        names: &["uniq"],
+        takes: "fsw",
+        takes_long: &["skip-fields", "skip-chars", "check-chars"],
+        shape: Shape::Copies,
+        ..PLAIN
+    },
+    Known { names: &["unzip"], takes: "dPx", writes: &["-d"], shape: Shape::Reads, ..PLAIN },
+];
+
+impl Known {
+    fn deeds(&self, args: &[Arg], by_name: bool) -> Deeds {
+        let mut known = by_name;
+        let mut operands: Vec<&Arg> = Vec::new();
+        let mut deeds = Vec::new();
+        let mut target: Option<Files> = None;
+        let mut write = |option: &str, value: &Arg, deeds: &mut Vec<Deed>, known: &mut bool| {
+            if !self.writes.contains(&option) {
+                return;
+            }
+            match value.probable_files() {
+                Some(files) if matches!(option, "-t" | "--target-directory") => target = Some(files),
+                Some(files) => deeds.push(Deed::Write(files)),
+                None => *known = false,
+            }
+        };
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            let text = arg.prefix();
+            if arg.literal() == Some("--") {
+                operands.extend(args.by_ref());
+            } else if let Some(long) = text.strip_prefix("--") {
+                let (name, glued) = match long.split_once('=') {
+                    Some((name, value)) => (name, Some(value)),
+                    None => (long, None),
+                };
+                let value = match glued {
+                    Some(value) => arg.literal().map(|_| Arg::certain(value)),
+                    None if self.takes_long.contains(&name) => args.next().cloned(),
+                    None => None,
+                };
+                known &= arg.literal().is_some();
+                if let Some(value) = value {
+                    write(&format!("--{name}"), &value, &mut deeds, &mut known);
+                }
+            } else if let Some(cluster) = text.strip_prefix('-').filter(|cluster| !cluster.is_empty()) {
+                known &= arg.literal().is_some();
+                let mut letters = cluster.chars();
+                while let Some(letter) = letters.next() {
+                    if !self.takes.contains(letter) {
+                        continue;
+                    }
+                    let glued = letters.as_str();
+                    let value =
+                        if glued.is_empty() { args.next().cloned() } else { Some(Arg::certain(glued)) };
+                    if let Some(value) = value {
+                        write(&format!("-{letter}"), &value, &mut deeds, &mut known);
+                    }
+                    break;
+                }
+            } else {
+                // Whatever options of `rm` names of files become, they say nothing about other files.
+                known &= arg.is_sure() && (!arg.may_be_option() || self.shape == Shape::Removes);
+                operands.push(arg);
+            }
+        }
+        let mut files: Vec<Files> = Vec::new();
+        let skipped = usize::from(self.shape == Shape::ChangesBehindFirst);
+        for operand in operands.into_iter().skip(skipped) {
+            match operand.probable_files() {
+                Some(file) => {
+                    known &= operand.files().is_some();
+                    files.push(file);
+                }
+                None => known = false,
+            }
+        }
+        match self.shape {
+            Shape::Writes | Shape::ChangesBehindFirst => deeds.extend(files.into_iter().map(Deed::Write)),
+            Shape::Removes => deeds.extend(files.into_iter().map(Deed::Remove)),
+            Shape::Reads => deeds.extend(files.into_iter().map(Deed::Read)),
+            Shape::Nothing => {}
+            Shape::Copies | Shape::Moves => {
+                let target = target.or_else(|| (files.len() > 1).then(|| files.pop()).flatten());
+                for file in &files {
+                    deeds.push(match self.shape {
+                        Shape::Moves => Deed::Remove(file.clone()),
+                        _ => Deed::Read(file.clone()),
+                    });
+                    if let Some(target) = &target {
+                        deeds.push(Deed::WriteInto(target.clone(), file.clone()));
+                    }
+                }
+                known &= target.is_some();
+                deeds.extend(target.map(Deed::Write));
+            }
+        }
+        let is_plain_edit = self.plain_edit && known && !deeds.is_empty();
+        Deeds { deeds, is_plain_edit }
+    }
+}
+
+/// `sed -i` changes its files.
+fn of_sed(args: &[Arg]) -> Deeds {
+    if let Some(call) = sed::call(args) {
+        let files: Option<Vec<Files>> = call.files.iter().map(|file| file.files()).collect();
+        let prints = call.scripts.iter().all(|script| sed::only_prints(script));
+        let is_plain_edit = files.is_some() && prints && call.in_place && !call.files.is_empty();
+        let deed = |files| if call.in_place { Deed::Write(files) } else { Deed::Read(files) };
+        return Deeds { deeds: files.unwrap_or_default().into_iter().map(deed).collect(), is_plain_edit };
+    }
+    // Whatever it does, it may do it to any of its words.
+    let in_place = args.iter().any(|arg| {
+        let text = arg.prefix();
+        text.starts_with("--in-place")
+            || (text.starts_with('-') && !text.starts_with("--") && text.contains('i'))
+    });
+    let files = args.iter().filter(|arg| !arg.prefix().starts_with('-')).filter_map(Arg::probable_files);
+    let deed = |files| if in_place { Deed::Write(files) } else { Deed::Read(files) };
+    Deeds { deeds: files.map(deed).collect(), is_plain_edit: false }
+}
+
+fn of_dd(args: &[Arg]) -> Deeds {
+    let deed = |arg: &Arg| {
+        let (name, value) = arg.literal()?.split_once('=')?;
+        match name {
+            "if" => Some(Deed::Read(Files::Named(value.to_owned()))),
+            "of" => Some(Deed::Write(Files::Named(value.to_owned()))),
+            _ => None,
+        }
+    };
+    Deeds { deeds: args.iter().filter_map(deed).collect(), is_plain_edit: false }
+}

@@ -1,0 +1,323 @@
+//! The sub-commands of git that only look. What git itself keeps can hold any file of the repository.
+
+use super::arg::{Arg, Files};
+use super::look::{Look, understand};
+use super::programs::{DIGITS, Operands, PLAIN, Program, Reach};
+
+/// What it looks at, if looking is all that it does.
+pub(super) fn look(args: &[Arg]) -> Option<Look> {
+    let (works_in, args) = without_globals(args)?;
+    let words: Vec<&str> = args.iter().map_while(Arg::literal).take(2).collect();
+    let (name, args) = match words.as_slice() {
+        [
+            group @ ("stash" | "worktree" | "reflog" | "remote" | "submodule" | "notes" | "bisect"),
+            command,
+            ..,
+        ] if !command.starts_with('-') => (format!("{group} {command}"), &args[2..]),
+        [command, ..] => ((*command).to_owned(), &args[1..]),
+        [] => return None,
+    };
+    if name == "config" {
+        return config(args).then(|| Look { works_in, ..Look::nothing() });
+    }
+    let program = GIT.iter().find(|program| program.names.contains(&name.as_str()))?;
+    let mut look = understand(program, args)?;
+    // `HEAD:src/x` names a file too.
+    let in_revisions: Vec<Files> = look
+        .files
+        .iter()
+        .filter_map(|file| match file {
+            Files::Named(word) => word.rsplit_once(':'),
+            _ => None,
+        })
+        .map(|(_, path)| Files::Named(path.trim_start_matches('/').to_owned()))
+        .collect();
+    look.files.extend(in_revisions);
+    look.works_in = works_in;
+    Some(look)
+}
+
+/// What stands behind options for all sub-commands that only say how, and the directories they name. Others can run
+/// programs (`-c`, `--exec-path`).
+fn without_globals(mut args: &[Arg]) -> Option<(Vec<Files>, &[Arg])> {
+    let mut works_in = Vec::new();
+    loop {
+        match args {
+            [option, rest @ ..]
+                if matches!(
+                    option.literal(),
+                    Some("--no-pager" | "-P" | "--no-optional-locks" | "--literal-pathspecs")
+                ) =>
+            {
+                args = rest;
+            }
+            [option, dir, rest @ ..] if option.literal() == Some("-C") => {
+                works_in.push(dir.files()?);
+                args = rest;
+            }
+            args => return Some((works_in, args)),
+        }
+    }
+}
+
+/// Asking for values, not setting them.
+fn config(args: &[Arg]) -> bool {
+    let texts: Option<Vec<&str>> = args.iter().map(Arg::literal).collect();
+    let Some(texts) = texts else { return false };
+    let is_scope = |text: &&str| {
+        matches!(
+            *text,
+            "--local"
+                | "--global"
+                | "--system"
+                | "--worktree"
+                | "--show-origin"
+                | "--show-scope"
+                | "--null"
+                | "-z"
+                | "--name-only"
+                | "--includes"
+        )
+    };
+    let rest: Vec<&str> = texts.into_iter().filter(|text| !is_scope(text)).collect();
+    match rest.as_slice() {
+        ["--list" | "-l" | "list"] => true,
+        ["--get" | "--get-all" | "--get-regexp" | "get", name] => !name.starts_with('-'),
+        ["--get" | "--get-all" | "--get-regexp", name, value] => {
+            !name.starts_with('-') && !value.starts_with('-')
+        }
+        [name] => !name.starts_with('-') && name.contains('.'),
+        _ => false,
+    }
+}
+
+const GIT_DIFF_SHORT: &str = "abRwzst !pucmW !U# CMBD? SGl:";
+const GIT_DIFF_LONG: &str = "!patch !unified# no-patch raw !patch-with-stat stat? numstat shortstat summary name-only \
+    name-status compact-summary dirstat? minimal patience histogram diff-algorithm: diff-filter: color? no-color \
+    !word-diff? !word-diff-regex: !color-words? color-moved? no-color-moved no-renames find-renames? find-copies? \
+    find-copies-harder !cc !combined-all-paths check full-index !binary abbrev? no-abbrev ignore-all-space \
+    ignore-space-change ignore-space-at-eol ignore-cr-at-eol ignore-blank-lines !function-context \
+    inter-hunk-context# exit-code quiet no-ext-diff no-textconv relative? no-relative text no-prefix src-prefix: \
+    dst-prefix: submodule? ignore-submodules? pickaxe-all pickaxe-regex stat-width# stat-name-width# stat-count#";
+const GIT_LOG_SHORT: &str = "iEFPgq n# !L:";
+const GIT_LOG_LONG: &str = "oneline graph all decorate? no-decorate decorate-refs: branches? tags? remotes? glob: exclude: \
+    since: after: until: before: author: committer: grep: all-match invert-grep regexp-ignore-case extended-regexp \
+    fixed-strings perl-regexp merges no-merges min-parents# max-parents# first-parent follow max-count# skip# \
+    reverse date: relative-date pretty? format: abbrev-commit no-abbrev-commit left-right left-only right-only \
+    cherry-pick cherry-mark cherry topo-order date-order author-date-order full-history ancestry-path \
+    simplify-by-decoration simplify-merges sparse dense walk-reflogs no-walk? notes? no-notes source parents \
+    children boundary mailmap use-mailmap no-mailmap encoding: clear-decorations";
+const GIT_LIST_LONG: &str = "list contains no-contains merged no-merged points-at: sort: format: color? no-color column? \
+    no-column ignore-case abbrev? no-abbrev";
+const GIT_LISTING: &[&str] =
+    &["--list", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at"];
+
+const GIT: &[Program] = &[
+    Program { names: &["version", "--version"], operands: Operands::None, ..PLAIN },
+    Program {
+        names: &["status"],
+        short: &["sbz !v u?"],
+        long: &[
+            "short branch show-stash porcelain? long !verbose untracked-files? ignored? ignore-submodules? \
+                 renames no-renames find-renames? ahead-behind no-ahead-behind column? no-column",
+        ],
+        wide: Reach::Unnamed,
+        ..PLAIN
+    },
+    Program {
+        names: &["log", "stash list"],
+        short: &[GIT_DIFF_SHORT, GIT_LOG_SHORT, DIGITS],
+        long: &[GIT_DIFF_LONG, GIT_LOG_LONG],
+        wide: Reach::Unnamed,
+        ..PLAIN
+    },
+    Program {
+        names: &["show"],
+        short: &[GIT_DIFF_SHORT, GIT_LOG_SHORT, DIGITS],
+        long: &[GIT_DIFF_LONG, GIT_LOG_LONG],
+        reach: Reach::Unnamed,
+        wide: Reach::Unnamed,
+        ..PLAIN
+    },
+    Program {
+        names: &["diff"],
+        short: &[GIT_DIFF_SHORT, DIGITS],
+        long: &[GIT_DIFF_LONG, "cached staged merge-base base ours theirs"],
+        reach: Reach::Unnamed,
+        wide: Reach::Unnamed,
+        ..PLAIN
+    },
+    Program {
+        names: &["shortlog"],
+        short: &["snec w?"],
+        long: &["numbered summary email committer group: format:", GIT_LOG_LONG],
+        ..PLAIN
+    },
+    Program {
+        names: &["blame"],
+        short: &["bcefFlnpstw CM? L:"],
+        long: &[
+            "root show-stats porcelain line-porcelain show-name show-number show-email date: since: abbrev# \
+                 ignore-rev: first-parent",
+        ],
+        ..PLAIN
+    },
+    Program {
+        names: &["rev-parse"],
+        short: &["q"],
+        long: &["verify quiet short? abbrev-ref? symbolic symbolic-full-name all branches? tags? remotes? \
+                 show-toplevel show-prefix show-cdup git-dir absolute-git-dir git-common-dir \
+                 is-inside-git-dir is-inside-work-tree is-bare-repository is-shallow-repository \
+                 show-superproject-working-tree show-object-format?"],
+        ..PLAIN
+    },
+    Program {
+        names: &["ls-files"],
+        short: &["cdmoisktuvz x:"],
+        long: &["cached deleted modified others ignored stage unmerged killed directory no-empty-directory \
+                 exclude: exclude-standard error-unmatch full-name abbrev? eol deduplicate format: \
+                 recurse-submodules"],
+        ..PLAIN
+    },
+    Program {
+        names: &["ls-tree"],
+        short: &["drtlz"],
+        long: &["long name-only name-status object-only full-name full-tree abbrev? format:"],
+        ..PLAIN
+    },
+    Program {
+        names: &["branch"],
+        short: &["arvi"],
+        long: &[GIT_LIST_LONG, "all remotes verbose show-current"],
+        operands: Operands::PatternsWith(GIT_LISTING),
+        ..PLAIN
+    },
+    Program {
+        names: &["tag"],
+        short: &["li n?"],
+        long: &[GIT_LIST_LONG],
+        operands: Operands::PatternsWith(&[
+            "-l",
+            "--list",
+            "--contains",
+            "--no-contains",
+            "--merged",
+            "--no-merged",
+        ]),
+        ..PLAIN
+    },
+    Program { names: &["remote"], short: &["v"], long: &["verbose"], operands: Operands::None, ..PLAIN },
+    Program {
+        names: &["worktree list"],
+        short: &["vz"],
+        long: &["verbose porcelain"],
+        operands: Operands::None,
+        ..PLAIN
+    },
+    Program {
+        names: &["describe"],
+        long: &[
+            "all tags always contains long exact-match first-parent dirty? abbrev# candidates# match: exclude:",
+        ],
+        ..PLAIN
+    },
+    Program {
+        names: &["merge-base"],
+        short: &["a"],
+        long: &["all octopus is-ancestor fork-point independent"],
+        ..PLAIN
+    },
+    Program {
+        names: &["grep"],
+        short: &["aiIwvhHlLocnEGFPqzWp rt? ABCm# e:", DIGITS],
+        long: &[
+            "cached untracked no-exclude-standard exclude-standard recurse-submodules text ignore-case word-regexp \
+                 invert-match full-name extended-regexp basic-regexp perl-regexp fixed-strings line-number column \
+                 files-with-matches name-only files-without-match null only-matching count color? no-color break \
+                 heading show-function context# after-context# before-context# function-context max-count# \
+                 threads# all-match quiet and or not max-depth# recursive no-recursive",
+        ],
+        operands: Operands::PatternThenPaths { unless: &["-e"] },
+        reach: Reach::Unnamed,
+        ..PLAIN
+    },
+    Program {
+        names: &["rev-list"],
+        short: &[GIT_LOG_SHORT, DIGITS],
+        long: &[
+            GIT_LOG_LONG,
+            "count objects timestamp header stdin disk-usage? missing: exclude-promisor-objects",
+        ],
+        ..PLAIN
+    },
+    Program { names: &["cat-file"], short: &["ptes"], reach: Reach::Unnamed, ..PLAIN },
+    Program {
+        names: &["for-each-ref"],
+        long: &[
+            "count# sort: format: points-at: merged? no-merged? contains? no-contains? ignore-case color? omit-empty",
+        ],
+        operands: Operands::Words,
+        ..PLAIN
+    },
+    Program {
+        names: &["show-ref"],
+        short: &["qdsh"],
+        long: &["head heads tags branches dereference hash? verify quiet abbrev? exists"],
+        operands: Operands::Words,
+        ..PLAIN
+    },
+    Program {
+        names: &["name-rev"],
+        long: &["tags refs: exclude: all name-only no-undefined always"],
+        operands: Operands::Words,
+        ..PLAIN
+    },
+    Program {
+        names: &["reflog", "reflog show"],
+        short: &[GIT_LOG_SHORT, DIGITS],
+        long: &[GIT_LOG_LONG],
+        ..PLAIN
+    },
+    Program { names: &["reflog list", "bisect log", "notes list"], operands: Operands::None, ..PLAIN },
+    Program { names: &["remote get-url"], long: &["push all"], operands: Operands::Words, ..PLAIN },
+    Program {
+        names: &["stash show"],
+        short: &[GIT_DIFF_SHORT],
+        long: &[GIT_DIFF_LONG, "include-untracked only-untracked"],
+        reach: Reach::Unnamed,
+        wide: Reach::Unnamed,
+        ..PLAIN
+    },
+    Program { names: &["submodule status"], long: &["cached recursive"], ..PLAIN },
+    Program {
+        names: &["count-objects"],
+        short: &["vH"],
+        long: &["verbose human-readable"],
+        operands: Operands::None,
+        ..PLAIN
+    },
+    Program {
+        names: &["check-ignore"],
+        short: &["qvnz"],
+        long: &["quiet verbose non-matching no-index"],
+        ..PLAIN
+    },
+    Program { names: &["check-attr"], short: &["az"], long: &["all cached"], ..PLAIN },
+    Program { names: &["cherry"], short: &["v"], long: &["abbrev?"], operands: Operands::Words, ..PLAIN },
+    Program {
+        names: &["diff-tree"],
+        short: &["r", GIT_DIFF_SHORT],
+        long: &[GIT_DIFF_LONG, "root no-commit-id"],
+        reach: Reach::Unnamed,
+        wide: Reach::Unnamed,
+        ..PLAIN
+    },
+    Program {
+        names: &["whatchanged"],
+        short: &[GIT_DIFF_SHORT, GIT_LOG_SHORT, DIGITS],
+        long: &[GIT_DIFF_LONG, GIT_LOG_LONG],
+        wide: Reach::Unnamed,
+        ..PLAIN
+    },
+    Program { names: &["var"], short: &["l"], operands: Operands::Words, ..PLAIN },
+];

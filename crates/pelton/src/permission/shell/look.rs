@@ -1,0 +1,390 @@
+//! What a command looks at, if looking is all that it does: its program and every option are in the table.
+
+use super::arg::{Arg, Files};
+use super::programs::{self, Operands, Program, Reach, Takes};
+use super::{awk, find, git, sed};
+
+/// What a command that only looks looks at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in super::super) struct Look {
+    /// The files its words name. The current directory when it starts where it is run.
+    pub files: Vec<Files>,
+    /// Whose contents it may show.
+    pub reach: Reach,
+    /// Directories it works in that must be the current one.
+    pub works_in: Vec<Files>,
+}
+
+impl Look {
+    /// It looks at nothing.
+    pub fn nothing() -> Self {
+        Self { files: Vec::new(), reach: Reach::Named, works_in: Vec::new() }
+    }
+
+    fn at(files: Vec<Files>) -> Self {
+        Self { files, ..Self::nothing() }
+    }
+}
+
+/// What the command looks at, if looking is all that it does.
+pub(super) fn look(args: &[Arg]) -> Option<Look> {
+    let (name, rest) = args.split_first()?;
+    match name.literal()? {
+        "find" => find::look(rest),
+        "git" => git::look(rest),
+        "sed" => sed::look(rest),
+        "awk" | "gawk" | "mawk" => awk::look(rest),
+        "printf" => printf(rest),
+        "test" => test(rest),
+        "[" => test(rest.split_last().filter(|(last, _)| last.literal() == Some("]"))?.1),
+        "set" => set(rest),
+        "ps" => ps(rest),
+        "tar" => tar(rest),
+        "unzip" => match rest {
+            [list, file] if list.literal() == Some("-l") => Some(Look::at(vec![file.files()?])),
+            _ => None,
+        },
+        "command" => match rest {
+            [option, names @ ..] if matches!(option.literal(), Some("-v" | "-V")) => {
+                names.iter().all(|name| name.literal().is_some()).then(Look::nothing)
+            }
+            _ => None,
+        },
+        name if is_version(name, rest) => Some(Look::nothing()),
+        name => understand(programs::program(name)?, rest),
+    }
+}
+
+/// Goes through the arguments as the usual option parsers do. `None` as soon as one is not in the table.
+pub(super) fn understand(program: &Program, args: &[Arg]) -> Option<Look> {
+    if program.operands == Operands::Anything {
+        return args.iter().all(Arg::has_only_values).then(Look::nothing);
+    }
+    let mut operands: Vec<&Arg> = Vec::new();
+    let mut files = Vec::new();
+    let mut seen: Vec<String> = Vec::new();
+    let mut reach = program.reach;
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        let Some(text) = arg.literal() else {
+            // A pattern may become an option, if there is a file of such a name.
+            arg.is_sure().then_some(())?;
+            if arg.prefix().starts_with('-') {
+                option_with_pattern(program, arg)?;
+            } else {
+                (!arg.may_be_option() || program.harmless).then_some(())?;
+                operands.push(arg);
+            }
+            continue;
+        };
+        if text == "--" {
+            operands.extend(args.by_ref());
+        } else if let Some(long) = text.strip_prefix("--") {
+            let (name, glued) = match long.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None => (long, None),
+            };
+            let option = program.long(name)?;
+            let value = match (option.takes, glued) {
+                (Takes::Nothing, Some(_)) => return None,
+                (Takes::Nothing | Takes::Maybe, None) => None,
+                (_, Some(value)) => Some(Arg::certain(value)),
+                (_, None) => Some(args.next()?.clone()),
+            };
+            if let Some(value) = value {
+                accept(option.takes, &value, &mut files)?;
+            }
+            if option.takes == Takes::Two {
+                args.next()?.literal()?;
+            }
+            reach = reach.max(option.reach);
+            seen.push(format!("--{name}"));
+        } else if let Some(cluster) = text.strip_prefix('-').filter(|cluster| !cluster.is_empty()) {
+            let mut letters = cluster.chars();
+            while let Some(letter) = letters.next() {
+                let option = program.short(letter)?;
+                reach = reach.max(option.reach);
+                seen.push(format!("-{letter}"));
+                match option.takes {
+                    Takes::Nothing => continue,
+                    Takes::Maybe => break,
+                    takes => {
+                        let glued = letters.as_str();
+                        let value = match glued.is_empty() {
+                            true => args.next()?.clone(),
+                            false => Arg::certain(glued),
+                        };
+                        accept(takes, &value, &mut files)?;
+                        break;
+                    }
+                }
+            }
+        } else {
+            // A lone dash too: it stands for the standard input and takes an operand's place.
+            operands.push(arg);
+        }
+    }
+    let is_seen = |options: &[&str]| seen.iter().any(|seen| options.contains(&seen.as_str()));
+    let literal = |operand: &&Arg| operand.literal().is_some();
+    let mut paths: &[&Arg] = &operands;
+    match program.operands {
+        Operands::Anything => {}
+        Operands::None => operands.is_empty().then_some(())?,
+        Operands::Words => {
+            operands.iter().all(|operand| operand.is_sure()).then_some(())?;
+            paths = &[];
+        }
+        Operands::Numbers => {
+            operands.iter().all(|operand| operand.literal().is_some_and(is_number)).then_some(())?;
+            paths = &[];
+        }
+        Operands::Formats => {
+            operands
+                .iter()
+                .all(|operand| operand.literal().is_some_and(|text| text.starts_with('+')))
+                .then_some(())?;
+            paths = &[];
+        }
+        Operands::Paths => {}
+        // A second one would be written.
+        Operands::OnePath => (operands.len() <= 1 && operands.iter().all(literal)).then_some(())?,
+        Operands::PatternThenPaths { unless } => {
+            let patterns = usize::from(!is_seen(unless) && !operands.is_empty());
+            // A pattern that is not quoted becomes files.
+            let quoted = operands.first().is_none_or(literal);
+            paths = if quoted { &operands[patterns..] } else { &operands };
+        }
+        // Without such an option an operand is something to be made.
+        Operands::PatternsWith(listing) => {
+            (operands.is_empty() || is_seen(listing)).then_some(())?;
+            operands.iter().all(|operand| operand.is_sure()).then_some(())?;
+            paths = &[];
+        }
+    }
+    for path in paths {
+        // To some programs this names a file with more options in it.
+        (!path.prefix().starts_with('@')).then_some(())?;
+        files.push(path.files()?);
+    }
+    if program.operands.default_here() && files.is_empty() {
+        files.push(Files::Named(".".to_owned()));
+    }
+    if reach == Reach::BelowAndLinked && is_seen(&["--no-dereference"]) {
+        reach = Reach::Below;
+    }
+    Some(Look { files, reach, works_in: Vec::new() })
+}
+
+/// `--include=*.rs`: a long option that takes any text.
+fn option_with_pattern(program: &Program, arg: &Arg) -> Option<()> {
+    let (name, _) = arg.prefix().strip_prefix("--")?.split_once('=')?;
+    (program.long(name)?.takes == Takes::Word).then_some(())
+}
+
+fn accept(takes: Takes, value: &Arg, files: &mut Vec<Files>) -> Option<()> {
+    match takes {
+        Takes::Nothing | Takes::Maybe => {}
+        Takes::Number => is_number(value.literal()?).then_some(())?,
+        Takes::Word | Takes::Two => {
+            // A pattern that is not quoted may become several words.
+            value.literal()?;
+        }
+        Takes::Path => files.push(value.files()?),
+    }
+    Some(())
+}
+
+/// Digits with a sign before and a unit behind them.
+pub(super) fn is_number(value: &str) -> bool {
+    let digits = value.strip_prefix(['+', '-']).unwrap_or(value);
+    let unit = digits.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    unit.len() < digits.len() && unit.chars().all(|c| c.is_ascii_alphabetic())
+}
+
+/// Programs that say which version they are without looking at the directory they are run in.
+const VERSIONED: &[&str] = &[
+    "node",
+    "npm",
+    "npx",
+    "python",
+    "python3",
+    "pip",
+    "pip3",
+    "ruby",
+    "gem",
+    "go",
+    "rustc",
+    "cargo",
+    "rustup",
+    "rustfmt",
+    "java",
+    "javac",
+    "gcc",
+    "g++",
+    "cc",
+    "c++",
+    "clang",
+    "clang++",
+    "ld",
+    "make",
+    "cmake",
+    "ninja",
+    "docker",
+    "podman",
+    "kubectl",
+    "helm",
+    "terraform",
+    "deno",
+    "bun",
+    "php",
+    "perl",
+    "lua",
+    "git",
+    "gh",
+    "bash",
+    "sh",
+    "zsh",
+    "jq",
+    "yq",
+    "rg",
+    "fd",
+    "fdfind",
+    "grep",
+    "sed",
+    "awk",
+    "gawk",
+    "tar",
+    "curl",
+    "wget",
+    "ssh",
+    "openssl",
+    "sqlite3",
+    "psql",
+    "mysql",
+    "ffmpeg",
+    "uv",
+    "poetry",
+    "dotnet",
+    "swift",
+    "zig",
+    "ghc",
+    "ocaml",
+    "elixir",
+    "erl",
+    "scala",
+    "kotlin",
+    "julia",
+    "R",
+    "nvim",
+    "vim",
+    "emacs",
+    "nano",
+    "tmux",
+    "ls",
+    "cat",
+    "find",
+    "sort",
+    "bat",
+    "tree",
+    "rsync",
+    "zip",
+    "unzip",
+    "strace",
+    "gdb",
+    "lldb",
+    "valgrind",
+    "protoc",
+];
+
+fn is_version(name: &str, args: &[Arg]) -> bool {
+    let [arg] = args else { return false };
+    VERSIONED.contains(&name)
+        && match (name, arg.literal()) {
+            (_, Some("--version")) => true,
+            ("go" | "docker" | "kubectl" | "helm" | "terraform", Some("version")) => name == "go",
+            ("java" | "javac" | "scala", Some("-version")) => true,
+            ("node" | "npm" | "ruby" | "perl" | "php", Some("-v")) => true,
+            ("python" | "python3" | "pip" | "pip3" | "cargo" | "rustc", Some("-V")) => true,
+            _ => false,
+        }
+}
+
+/// The format decides whether a variable is set.
+fn printf(args: &[Arg]) -> Option<Look> {
+    let args = match args.first()?.literal() {
+        Some("--") => &args[1..],
+        _ => args,
+    };
+    let (format, values) = args.split_first()?;
+    let format = format.literal()?;
+    let mut conversions = format.split('%').skip(1).map(|behind| {
+        behind.trim_start_matches(|c: char| c.is_ascii_digit() || "-+ #.*hlLqjzt'".contains(c))
+    });
+    let is_safe = !format.starts_with('-') && conversions.all(|behind| !behind.starts_with('n'));
+    (is_safe && values.iter().all(Arg::has_only_values)).then(Look::nothing)
+}
+
+/// Questions about texts, numbers and whether files are there. One about variables may run commands.
+fn test(args: &[Arg]) -> Option<Look> {
+    let is_fine = |arg: &Arg| match arg.literal() {
+        Some("-v" | "-R") => false,
+        Some(_) => true,
+        // In quotes it cannot become an operator together with others.
+        None => arg.is_one_word() || matches!(arg.files(), Some(Files::InHome(_))),
+    };
+    // Of one word that is not known nobody knows which question it asks.
+    let asks = |arg: &Arg| arg.literal().is_some();
+    (args.iter().all(is_fine) && (args.len() <= 1 || args.iter().any(asks))).then(Look::nothing)
+}
+
+/// How errors are handled and told.
+fn set(args: &[Arg]) -> Option<Look> {
+    let mut args = args.iter().map(Arg::literal);
+    let mut count = 0;
+    while let Some(arg) = args.next() {
+        let letters = arg?.strip_prefix(['-', '+'])?;
+        (!letters.is_empty() && letters.chars().all(|c| "eux".contains(c) || c == 'o')).then_some(())?;
+        if letters.contains('o') {
+            matches!(args.next()??, "pipefail" | "errexit" | "nounset" | "xtrace").then_some(())?;
+        }
+        count += 1;
+    }
+    (count > 0).then(Look::nothing)
+}
+
+/// Which processes there are; not what is in their environment.
+fn ps(args: &[Arg]) -> Option<Look> {
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        let text = arg.literal()?;
+        match text {
+            "-o" | "-O" | "-p" | "-u" | "-U" | "-C" | "-g" | "-t" | "--ppid" | "--pid" | "--user"
+            | "--sort" => {
+                args.next()?.literal()?;
+            }
+            text if text.starts_with("--sort=") || text == "--no-headers" || text == "--forest" => {}
+            text if text.starts_with("--") => return None,
+            text if text.starts_with("-o") => {}
+            text => {
+                let letters = text.strip_prefix('-');
+                let allowed = if letters.is_some() { "AaefFlyjHwLMT" } else { "auxfwlhjsT" };
+                let letters = letters.unwrap_or(text);
+                letters.chars().all(|c| allowed.contains(c) || c.is_ascii_digit()).then_some(())?;
+            }
+        }
+    }
+    Some(Look::nothing())
+}
+
+/// What is in an archive.
+fn tar(args: &[Arg]) -> Option<Look> {
+    let [options, archive, members @ ..] = args else { return None };
+    let letters = options.literal()?;
+    let letters = letters.strip_prefix('-').unwrap_or(letters);
+    let lists = letters.contains('t') && letters.ends_with('f');
+    let plain = lists && letters.chars().all(|c| "tvzjJf".contains(c));
+    let no_options = members.iter().all(|member| member.literal().is_some_and(|text| !text.starts_with('-')));
+    // `host:file` is fetched.
+    let local = archive.literal().is_some_and(|archive| !archive.contains(':') && !archive.starts_with('-'));
+    (plain && no_options && local).then(|| archive.files().map(|file| Look::at(vec![file]))).flatten()
+}

@@ -1,0 +1,151 @@
+//! Removals: of what, as far as the words say. Whether nobody recovers from it, the gate knows.
+
+use pelton_shell::Part;
+
+use super::arg::{Arg, Files};
+use super::find;
+use super::launch::base_name;
+
+/// Something that is taken away with all that is in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in super::super) enum Removal {
+    /// This; with a star at its end, everything in it.
+    Of(Files),
+    /// What `find` finds there, whatever its name.
+    Found(Files),
+    /// What `find` finds there, of certain names.
+    FoundSome(Files),
+    /// Whatever is in a directory that only a variable names. Without a value it is the root.
+    UnderVariable(String),
+    /// A path that begins with a variable. Without a value it is this one.
+    IfUnset(String),
+}
+
+/// Tests of `find` that leave most files alone.
+const NARROWING: &[&str] = &[
+    "-name",
+    "-iname",
+    "-path",
+    "-ipath",
+    "-wholename",
+    "-iwholename",
+    "-regex",
+    "-iregex",
+    "-empty",
+    "-size",
+    "-mtime",
+    "-mmin",
+    "-ctime",
+    "-cmin",
+    "-atime",
+    "-amin",
+    "-newer",
+    "-newermt",
+    "-user",
+    "-group",
+    "-perm",
+    "-inum",
+    "-samefile",
+    "-lname",
+];
+
+/// What a command takes away.
+pub(super) fn removals(args: &[Arg]) -> Vec<Removal> {
+    let Some((name, rest)) = args.split_first() else { return Vec::new() };
+    match name.literal().map(base_name) {
+        Some("rm" | "rmdir") => {
+            let mut are_options_over = false;
+            let mut removed = Vec::new();
+            for arg in rest {
+                if !are_options_over && arg.prefix().starts_with('-') {
+                    are_options_over = arg.literal() == Some("--");
+                } else {
+                    removed.extend(removal(arg));
+                }
+            }
+            removed
+        }
+        Some("find") => found(rest),
+        _ => Vec::new(),
+    }
+}
+
+fn found(args: &[Arg]) -> Vec<Removal> {
+    let (starts, expression) = find::split(args);
+    let removes = |arg: &Arg| matches!(arg.literal(), Some("-delete"));
+    let runs = |pair: &[Arg]| {
+        matches!(pair[0].literal(), Some("-exec" | "-execdir" | "-ok" | "-okdir"))
+            && pair[1]
+                .literal()
+                .map(base_name)
+                .is_some_and(|name| matches!(name, "rm" | "rmdir" | "sh" | "bash"))
+    };
+    if !expression.iter().any(removes) && !expression.windows(2).any(runs) {
+        return Vec::new();
+    }
+    let narrows = |pair: &[Arg]| {
+        let test = pair[0].literal().is_some_and(|test| NARROWING.contains(&test));
+        test && pair[1].literal().is_none_or(|value| !matches!(value, "*" | ".*" | "**" | "./*"))
+    };
+    let some =
+        expression.windows(2).any(narrows) || expression.iter().any(|arg| arg.literal() == Some("-empty"));
+    let place = |files: Files| if some { Removal::FoundSome(files) } else { Removal::Found(files) };
+    if starts.is_empty() {
+        return vec![place(Files::Named(".".to_owned()))];
+    }
+    starts
+        .iter()
+        .filter_map(|start| match start.probable_files() {
+            Some(files) => Some(place(files)),
+            None => removal(start),
+        })
+        .collect()
+}
+
+fn removal(arg: &Arg) -> Option<Removal> {
+    if let Some(files) = arg.probable_files() {
+        return Some(Removal::Of(files));
+    }
+    if matches!(arg.written.trim_matches('"'), "$(pwd)" | "`pwd`") {
+        return Some(Removal::Of(Files::Named(".".to_owned())));
+    }
+    let is_hole = |part: &Part| !matches!(part, Part::Literal(_) | Part::Glob(_));
+    let last_hole = arg.parts().iter().rposition(is_hole)?;
+    let behind = &arg.parts()[last_hole + 1..];
+    let home = match (arg.parts().first(), last_hole) {
+        (Some(Part::Tilde(user)), 0) if user == "~" || user.is_empty() => true,
+        (Some(Part::Parameter { name, .. }), 0) => name == "HOME",
+        _ => false,
+    };
+    if home {
+        let pattern: String = behind
+            .iter()
+            .map(|part| match part {
+                Part::Literal(text) | Part::Glob(text) => text.as_str(),
+                _ => "",
+            })
+            .collect();
+        let rest = pattern.trim_start_matches('/').to_owned();
+        return Some(Removal::Of(Files::InHome(rest)));
+    }
+    let only_slashes = |text: &str| !text.is_empty() && text.chars().all(|c| c == '/' || c == '.');
+    match behind {
+        [Part::Glob(_), ..] => return Some(Removal::UnderVariable(arg.written.clone())),
+        [Part::Literal(text)] if only_slashes(text) => {
+            return Some(Removal::UnderVariable(arg.written.clone()));
+        }
+        [Part::Literal(text), Part::Glob(_), ..] if only_slashes(text) => {
+            return Some(Removal::UnderVariable(arg.written.clone()));
+        }
+        _ => {}
+    }
+    let unset: String = arg
+        .parts()
+        .iter()
+        .map(|part| match part {
+            Part::Literal(text) | Part::Glob(text) => text.as_str(),
+            _ => "",
+        })
+        .collect();
+    unset.starts_with('/').then_some(Removal::IfUnset(unset))
+}

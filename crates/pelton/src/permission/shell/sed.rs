@@ -1,0 +1,289 @@
+//! `sed`: which scripts only print. Everything that is not known for certain is taken to do more.
+
+use super::arg::{Arg, Files};
+use super::look::Look;
+
+/// The words of a call.
+pub(super) struct Call<'a> {
+    pub scripts: Vec<&'a str>,
+    pub files: Vec<&'a Arg>,
+    pub in_place: bool,
+}
+
+/// What it looks at, if looking is all that it does.
+pub(super) fn look(args: &[Arg]) -> Option<Look> {
+    let call = call(args)?;
+    if call.in_place || !call.scripts.iter().all(|script| only_prints(script)) {
+        return None;
+    }
+    let files: Option<Vec<Files>> = call.files.iter().map(|file| file.files()).collect();
+    Some(Look { files: files?, ..Look::nothing() })
+}
+
+/// Takes the words apart. `None` if one is not known.
+pub(super) fn call(args: &[Arg]) -> Option<Call<'_>> {
+    let mut call = Call { scripts: Vec::new(), files: Vec::new(), in_place: false };
+    let mut operands = Vec::new();
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        let Some(text) = arg.literal() else {
+            (arg.is_sure() && !arg.may_be_option()).then_some(())?;
+            operands.push(arg);
+            continue;
+        };
+        match text {
+            "--" => operands.extend(args.by_ref()),
+            "-e" | "--expression" => call.scripts.push(args.next()?.literal()?),
+            "--quiet" | "--silent" | "--regexp-extended" | "--separate" | "--unbuffered" | "--null-data"
+            | "--posix" | "--debug" | "--sandbox" => {}
+            "-i" | "--in-place" => call.in_place = true,
+            text if text.starts_with("--expression=") => call.scripts.push(&text["--expression=".len()..]),
+            text if text.starts_with("--in-place=") => {
+                in_place_suffix(&text["--in-place=".len()..])?;
+                call.in_place = true;
+            }
+            text if text.starts_with("--") => return None,
+            text if text.len() > 1 && text.starts_with('-') => {
+                let mut letters = text[1..].chars();
+                while let Some(letter) = letters.next() {
+                    match letter {
+                        'n' | 'E' | 'r' | 's' | 'u' | 'z' => {}
+                        'e' => {
+                            let glued = letters.as_str();
+                            call.scripts.push(if glued.is_empty() { args.next()?.literal()? } else { glued });
+                            break;
+                        }
+                        'i' => {
+                            in_place_suffix(letters.as_str())?;
+                            call.in_place = true;
+                            break;
+                        }
+                        _ => return None,
+                    }
+                }
+            }
+            _ => operands.push(arg),
+        }
+    }
+    if call.scripts.is_empty() {
+        let (script, files) = operands.split_first()?;
+        call.scripts.push(script.literal()?);
+        call.files = files.to_vec();
+    } else {
+        call.files = operands;
+    }
+    Some(call)
+}
+
+/// What is put behind the name of the copy that is kept. A `*` or `/` in it would put the copy elsewhere.
+fn in_place_suffix(suffix: &str) -> Option<()> {
+    (!suffix.contains(['*', '/'])).then_some(())
+}
+
+/// Whether a script does nothing but print: no files, no programs.
+pub(super) fn only_prints(script: &str) -> bool {
+    let mut reader = Reader { left: script };
+    reader.script().is_some() && reader.left.is_empty()
+}
+
+struct Reader<'a> {
+    left: &'a str,
+}
+
+impl Reader<'_> {
+    fn script(&mut self) -> Option<()> {
+        let mut depth = 0usize;
+        loop {
+            self.skip(|c| c.is_whitespace() || c == ';');
+            let Some(next) = self.peek() else { return (depth == 0).then_some(()) };
+            if next == '}' {
+                depth = depth.checked_sub(1)?;
+                self.next();
+                continue;
+            }
+            if next == '#' {
+                self.skip(|c| c != '\n');
+                continue;
+            }
+            self.addresses()?;
+            self.skip(|c| c == ' ' || c == '\t' || c == '!');
+            match self.next()? {
+                '{' => depth += 1,
+                'p' | 'P' | 'd' | 'D' | 'n' | 'N' | 'g' | 'G' | 'h' | 'H' | 'x' | '=' | 'z' | 'F' => {
+                    self.end()?;
+                }
+                'q' | 'Q' | 'l' => {
+                    self.skip(|c| c == ' ' || c.is_ascii_digit());
+                    self.end()?;
+                }
+                's' => self.substitution()?,
+                'y' => {
+                    let delimiter = self.delimiter()?;
+                    self.part(delimiter)?;
+                    self.part(delimiter)?;
+                    self.end()?;
+                }
+                'b' | 't' | 'T' | ':' => self.skip(|c| c != '\n' && c != ';' && c != '}'),
+                // Text to the end of the line, and of the lines that go on with a backslash.
+                'a' | 'i' | 'c' => {
+                    let mut before = ' ';
+                    while let Some(c) = self.next() {
+                        if c == '\n' && before != '\\' {
+                            break;
+                        }
+                        before = c;
+                    }
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    fn addresses(&mut self) -> Option<()> {
+        if !self.address()? {
+            return Some(());
+        }
+        self.skip(|c| c == ' ');
+        if self.peek() == Some(',') {
+            self.next();
+            self.skip(|c| c == ' ');
+            if matches!(self.peek(), Some('+' | '~')) {
+                self.next();
+            }
+            self.address()?.then_some(())?;
+        }
+        Some(())
+    }
+
+    fn address(&mut self) -> Option<bool> {
+        match self.peek() {
+            Some('$') => _ = self.next(),
+            Some(c) if c.is_ascii_digit() => self.skip(|c| c.is_ascii_digit() || c == '~'),
+            Some('/') => {
+                self.next();
+                self.part('/')?;
+                self.skip(|c| c == 'I' || c == 'M');
+            }
+            Some('\\') => {
+                self.next();
+                let delimiter = self.delimiter()?;
+                self.part(delimiter)?;
+                self.skip(|c| c == 'I' || c == 'M');
+            }
+            _ => return Some(false),
+        }
+        Some(true)
+    }
+
+    /// `s/a/b/flags` without those that write or run.
+    fn substitution(&mut self) -> Option<()> {
+        let delimiter = self.delimiter()?;
+        self.part(delimiter)?;
+        self.part(delimiter)?;
+        self.skip(|c| "gpiIM".contains(c) || c.is_ascii_digit());
+        self.end()
+    }
+
+    fn delimiter(&mut self) -> Option<char> {
+        self.next().filter(|c| *c != '\n' && *c != '\\')
+    }
+
+    /// Passes what stands before the next delimiter, and it. In brackets a delimiter may be meant as it is: who reads it
+    /// otherwise would see other commands, so that is not certain.
+    fn part(&mut self, delimiter: char) -> Option<()> {
+        let mut in_bracket = false;
+        loop {
+            match self.next()? {
+                '\\' => _ = self.next()?,
+                c if c == delimiter => return (!in_bracket).then_some(()),
+                '[' => in_bracket = true,
+                ']' => in_bracket = false,
+                '\n' => return None,
+                _ => {}
+            }
+        }
+    }
+
+    fn end(&mut self) -> Option<()> {
+        self.skip(|c| c == ' ' || c == '\t');
+        match self.peek() {
+            None | Some('}') => Some(()),
+            Some(';' | '\n') => {
+                self.next();
+                Some(())
+            }
+            Some('#') => Some(()),
+            Some(_) => None,
+        }
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.left.chars().next()
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let c = self.peek()?;
+        self.left = &self.left[c.len_utf8()..];
+        Some(c)
+    }
+
+    fn skip(&mut self, skipped: impl Fn(char) -> bool) {
+        self.left = self.left.trim_start_matches(skipped);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::only_prints;
+
+    #[test]
+    fn scripts_that_write_run_or_read_are_told_from_those_that_print() {
+        for script in [
+            "1,5p",
+            "p",
+            "/a/,/b/p",
+            "s/a/b/",
+            "s/a/b/g;s|x|y|",
+            "$d",
+            "1!d",
+            "/x/{p;q}",
+            "s/[^a]*//",
+            "10q",
+            "/^#/d",
+            "y/abc/xyz/",
+            "1~2p",
+            "/a/,+3p",
+            "\\|x|p",
+            "s/a\\/b/c/2p",
+            "$!N;P;D",
+            "=",
+            "n;d",
+            "1i hello",
+        ] {
+            assert!(only_prints(script), "{script}");
+        }
+        for script in [
+            "w out",
+            "1w out",
+            "s/a/b/w out",
+            "s/a/b/e",
+            "e id",
+            "1e id",
+            "r /etc/passwd",
+            "R x",
+            "W x",
+            "s/a/b/gw x",
+            "p;w x",
+            "{w x",
+            "/a/{e id\n}",
+            "s/a/b/ge",
+            "unknown",
+            "s/[/]/w x/",
+            "s/a/b",
+            "p}",
+            "a\\\nx\ne id",
+        ] {
+            assert!(!only_prints(script), "{script}");
+        }
+    }
+}
