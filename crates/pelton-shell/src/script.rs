@@ -182,7 +182,7 @@ pub enum DoubtKind {
     Array,
     /// A substitution outside the words of a command: in `case`, `[[ ]]`, a loop's list.
     Substitution,
-    /// A parameter outside the words of a command that does more than name a variable.
+    /// A parameter that does more than give a value: it names another one, is read as a prompt, or gets a value.
     Parameter,
     /// An argument that a builtin evaluates as arithmetic or as a name with a subscript.
     EvaluatedArgument,

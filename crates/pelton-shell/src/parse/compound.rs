@@ -23,7 +23,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    fn opens_compound(&mut self) -> bool {
+    pub(super) fn opens_compound(&mut self) -> bool {
         self.peek() == Some(b'(')
             || matches!(
                 self.peek_reserved(),
@@ -273,9 +273,6 @@ impl Parser<'_, '_> {
         let doubts = word.doubts();
         if doubts.substitution {
             self.found.doubt(DoubtKind::Substitution, word.text());
-        }
-        if doubts.special_parameter {
-            self.found.doubt(DoubtKind::Parameter, word.text());
         }
         if doubts.arithmetic {
             self.found.doubt(DoubtKind::Arithmetic, word.text());

@@ -1,6 +1,6 @@
 //! `[[ … ]]`. Nothing in it is a command, but words are expanded, numbers are evaluated and names may have subscripts.
 
-use crate::script::{DoubtKind, Unclear};
+use crate::script::{DoubtKind, Place, Unclear};
 use crate::word::Word;
 
 use super::pieces::Lexing;
@@ -28,12 +28,13 @@ impl Parser<'_, '_> {
 
     /// Terms between `||` and `&&`. Which of them binds stronger makes no difference here.
     fn any_of(&mut self) -> Read<()> {
+        self.term()?;
         loop {
-            self.term()?;
             self.blanks_in_condition(Lines::Several)?;
             if !(self.eat("&&") || self.eat("||")) {
                 return Ok(());
             }
+            self.placed(Place { conditional: true, ..self.place }, Self::term)?;
         }
     }
 

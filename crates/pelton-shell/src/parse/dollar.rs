@@ -170,6 +170,9 @@ impl Parser<'_, '_> {
             return Ok(Part::Parameter { name, plain, quoted });
         }
         let operation = self.at;
+        if !self.peek().is_some_and(|byte| b"}:-=?+#%/^,@[*".contains(&byte)) {
+            return Err(self.missing("`}`"));
+        }
         self.operation(quoting)?;
         let text = self.since(start);
         if let Some(kind) = evaluated(prefix == Some(b'!') && !plain, self.since(operation)) {
@@ -241,7 +244,7 @@ impl Parser<'_, '_> {
     }
 }
 
-/// What bash evaluates in `${name…}`, quoted or not, given what stands behind the name.
+/// What bash evaluates or assigns in `${name…}`, quoted or not, given what stands behind the name.
 fn evaluated(indirect: bool, operation: &str) -> Option<DoubtKind> {
     let operation = operation.strip_suffix('}').unwrap_or(operation);
     let (subscript, operation) = match operation.strip_prefix('[') {
@@ -253,7 +256,8 @@ fn evaluated(indirect: bool, operation: &str) -> Option<DoubtKind> {
     if !(matches!(subscript, "@" | "*") || is_number(subscript) && !subscript.is_empty()) {
         return Some(DoubtKind::Subscript);
     }
-    if indirect || operation.starts_with('@') && operation != "@Q" {
+    let assigns = operation.starts_with('=') || operation.starts_with(":=");
+    if indirect || assigns || operation.starts_with('@') && operation != "@Q" {
         return Some(DoubtKind::Parameter);
     }
     let offset = operation.strip_prefix(':').filter(|offset| !offset.starts_with(['-', '=', '?', '+']));

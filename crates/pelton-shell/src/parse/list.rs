@@ -72,6 +72,10 @@ impl Parser<'_, '_> {
             } else if self.eat_reserved("time") {
                 prefixed = true;
                 self.time_options();
+                // At the beginning of a substitution bash takes `time` for a word at first, and what follows for its arguments.
+                if self.place.in_substitution && self.opens_compound() {
+                    return Err(Unclear::Syntax("`time` before a compound command in a substitution"));
+                }
             } else {
                 break;
             }
