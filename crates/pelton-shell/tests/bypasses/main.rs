@@ -110,3 +110,73 @@ fn ordinary_commands_are_certain() {
         }
     }
 }
+
+/// Longer scripts that people write: all of them can be read, whatever is uncertain in them.
+#[test]
+fn ordinary_scripts_can_be_read() {
+    for text in [
+        "for f in $(git ls-files '*.rs'); do wc -l \"$f\"; done | sort -n | tail -5",
+        "while IFS= read -r line; do echo \"$line\"; done < file.txt",
+        "find . -type f -print0 | while IFS= read -r -d '' f; do echo \"${f##*/}\"; done",
+        "i=0; while [ $i -lt 3 ]; do echo $i; i=$((i+1)); done",
+        "for i in {1..5}; do curl -s \"http://localhost:$PORT/$i\" || break; done",
+        "if ! command -v jq >/dev/null 2>&1; then echo \"no jq\" >&2; exit 1; fi",
+        "python3 - <<'EOF'\nimport sys\nprint(\"it's $x `y`\")\nEOF",
+        "cat > a.yml <<EOF\nname: ${NAME:-default}\npath: $(pwd)\nEOF",
+        "diff <(sort a) <(sort b)",
+        "arr=(a b c); echo \"${arr[@]}\" \"${#arr[@]}\" \"${arr[0]}\"",
+        "arr+=(\"$x\"); printf '%s\\n' \"${arr[@]}\"",
+        "[[ \"$v\" =~ ^([0-9]+)\\.([0-9]+)$ ]] && echo \"${BASH_REMATCH[1]}\"",
+        "case \"$1\" in start|up) make up ;; stop) make down ;; *) echo usage; exit 1 ;; esac",
+        "set -euo pipefail; cd \"$(dirname \"$0\")\" && npm ci && npm test",
+        "git log --since='2 weeks ago' --pretty=format:'%h %an %s' | grep -v Merge | head",
+        "docker run --rm -v \"$PWD\":/app -w /app node:20 sh -c 'npm ci && npm test'",
+        "kill -9 $(lsof -t -i:3000) 2>/dev/null || true",
+        "(cd web && npm run build) && (cd api && cargo build)",
+        "export FOO=bar; echo ${FOO^^} ${FOO//a/b} ${FOO%r} ${FOO#b} ${FOO:0:2}",
+        "sed -i 's/foo\\(bar\\)/\\1/g' f && awk -F: '{ print $1 \",\" $2 }' /etc/passwd",
+        "awk \"{print \\$1}\" f | xargs -I{} echo {}",
+        "gh pr create --title \"Fix\" --body \"$(cat <<'EOF'\n## Summary\n- it's `done` ($5)\n\nEOF\n)\"",
+        "test -f .env && export $(grep -v '^#' .env | xargs)",
+        "trap 'rm -f \"$tmp\"' EXIT; tmp=$(mktemp); echo a > \"$tmp\"",
+        "f() { local x=$1; echo \"$x\"; }; f a",
+        "echo \"$((RANDOM % 10))\" $((1 << 3)) $(( (2 + 3) * 4 ))",
+        "nohup ./server > log.txt 2>&1 & echo $!",
+        "sleep 5 & pid=$!; wait $pid",
+        "timeout 10 bash -c 'until curl -s localhost; do sleep 1; done'",
+        "echo `date` `hostname`",
+        "ls -la | awk '{print $9}' | grep -E '^(a|b)' # comment",
+        "cargo test 2>&1 | tee log; exit ${PIPESTATUS[0]}",
+        "find . -name '*.ts' -not -path './node_modules/*' | xargs grep -l 'TODO' | head -20",
+        "curl -X POST -H 'Content-Type: application/json' -d '{\"a\": \"b c\"}' http://localhost/x",
+        "curl -d \"{\\\"a\\\": \\\"$x\\\"}\" http://localhost",
+        "if [ -z \"${CI:-}\" ]; then echo local; else echo ci; fi",
+        "select x in a b; do break; done; until false; do break; done",
+        "echo a\\ b 'c d' \"e f\" $'g\\th'; printf '%b' 'a\\n'",
+        "tar czf - dir | ssh host 'tar xzf - -C /tmp'",
+        "mkdir -p a/b/{c,d}/e && touch a/b/c/{1..3}.txt && ls a/**/*.txt",
+        "PGPASSWORD=x psql -h localhost -c \"SELECT * FROM t WHERE a = 'b';\"",
+        "node -e \"console.log(JSON.stringify({a: [1,2]}))\"",
+        "python -c \"import json; print(json.dumps({'a': 1}))\"",
+        "for d in */; do (cd \"$d\" && git pull); done",
+        "git diff --name-only HEAD~1..HEAD -- ':!*.lock' | cat",
+        "[ -d x ] || { mkdir x; touch x/y; }",
+        "while true; do date; sleep 1; done",
+        "for ((i = 0; i < 10; i++)); do echo $i; done",
+        "(( count++ )) || true; ((x > 3)) && echo big",
+        "echo ${x:-default value} ${x:-\"quoted}\"} ${x:+set} ${x:?must be set}",
+        "read -rp 'Name: ' name <<< \"a\"; mapfile -t lines < <(ls)",
+        "exec 3>&1; echo a >&3; exec 3>&-",
+        "make -j\"$(nproc)\" CC=clang 2> >(grep -v warning >&2)",
+        "eval \"$(ssh-agent -s)\"; source ~/.bashrc",
+        "cmd <<-EOF\n\tindented\n\tEOF\necho done",
+        "cat <<A; cat <<'B'\n$(date)\nA\n$(date)\nB",
+        "time (sleep 1; sleep 2)",
+        "! grep -q foo bar && echo absent",
+        "echo \"${arr[*]:1:2}\" \"${!arr[@]}\" \"${!prefix*}\" \"${x@Q}\"",
+    ] {
+        if let Err(unclear) = read(text) {
+            panic!("{text:?}: {unclear}");
+        }
+    }
+}
