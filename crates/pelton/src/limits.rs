@@ -3,6 +3,15 @@
 
 use std::time::Duration;
 
+/// Connections of one command through the proxy of its box at one time.
+pub(crate) const PROXY_CONNECTIONS_MAX: usize = 64;
+/// Bytes of the head of a request to that proxy.
+pub(crate) const PROXY_HEAD_BYTES_MAX: usize = 16 * 1024;
+/// How long it may take to reach a host.
+pub(crate) const PROXY_CONNECT_TIME_MAX: Duration = Duration::from_secs(30);
+/// Refused hosts that are remembered for the result.
+pub(crate) const PROXY_REFUSALS_MAX: usize = 20;
+
 /// Events waiting for a slow reader before the run itself waits.
 pub const EVENTS_QUEUED_MAX: usize = 256;
 /// Progress reports of tools waiting to be told; more are lost.

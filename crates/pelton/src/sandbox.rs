@@ -1,17 +1,23 @@
 //! Commands in a box: what a session's options mean for each of them. The box itself is `pelton-sandbox`.
 
+mod hosts; // which hosts may be reached: pure
+mod proxy; // the way to them
 mod violations; // what a command tried and could not do, as far as that can be known
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub use pelton_sandbox::Helper;
+use pelton_sandbox::limits::BRIDGE_PORT;
 use pelton_sandbox::{Ability, Disk, Form, Network, Policy, Prepared, nested, probe};
 use tempfile::TempDir;
 
+use hosts::Hosts;
+pub(crate) use proxy::Proxy;
 pub(crate) use violations::Seen;
 
 /// Under what terms commands run in a box.
@@ -63,6 +69,10 @@ pub struct SandboxOptions {
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct NetworkOptions {
+    /// Hosts they may reach, by a proxy: `x.org`, or `*.x.org` for all below it. Nobody, if empty.
+    pub allowed_domains: Vec<String>,
+    /// Hosts they may not reach all the same.
+    pub denied_domains: Vec<String>,
     /// They may serve each other on the loopback device, within one command.
     pub local_binding: bool,
     /// They may use sockets on the file system, those of other programs too.
@@ -101,6 +111,8 @@ pub(crate) struct Sandbox {
     temp: TempDir,
     /// Protected names further down, by working directory: looked for once.
     nested: Mutex<BTreeMap<PathBuf, Vec<PathBuf>>>,
+    /// Proxies so far.
+    proxies: AtomicU64,
 }
 
 /// What a machine answered.
@@ -132,9 +144,17 @@ impl Sandbox {
         };
         let temp = tempfile::Builder::new().prefix("pelton-sandbox-").tempdir_in(temp_dir);
         match temp {
-            Ok(temp) => {
-                Start::Ready(Arc::new(Self { options, form, home, temp, nested: Mutex::default() }), notice)
-            }
+            Ok(temp) => Start::Ready(
+                Arc::new(Self {
+                    options,
+                    form,
+                    home,
+                    temp,
+                    nested: Mutex::default(),
+                    proxies: AtomicU64::new(0),
+                }),
+                notice,
+            ),
             Err(error) => Start::Unavailable(format!("no directory in {}: {error}", temp_dir.display())),
         }
     }
@@ -152,11 +172,15 @@ impl Sandbox {
     }
 
     /// A box for one command. Looks at the disk.
-    pub fn prepare(&self, roots: &[PathBuf], cwd: &Path) -> io::Result<Prepared> {
+    pub fn prepare(&self, roots: &[PathBuf], cwd: &Path, bridge: Option<PathBuf>) -> io::Result<Prepared> {
         let options = &self.options;
         let writable =
             roots.iter().chain(&options.allow_write).cloned().chain([self.temp.path().to_path_buf()]);
-        let network = if options.network.local_binding { Network::Loopback } else { Network::Off };
+        let network = match bridge {
+            Some(socket) => Network::Bridge(socket),
+            None if options.network.local_binding => Network::Loopback,
+            None => Network::Off,
+        };
         let policy = Policy {
             writable: writable.collect(),
             deny_write: options.deny_write.clone(),
@@ -170,18 +194,46 @@ impl Sandbox {
         Prepared::new(&self.form, &policy, cwd)
     }
 
+    /// The way out for one command, if it may reach anybody. Without a network of its own nothing is between one host and
+    /// another, so then there is none.
+    pub fn proxy(&self) -> io::Result<Option<Proxy>> {
+        let NetworkOptions { allowed_domains, denied_domains, .. } = &self.options.network;
+        if allowed_domains.is_empty() || self.form.is_weak() {
+            return Ok(None);
+        }
+        let hosts = Hosts { allowed: allowed_domains.clone(), denied: denied_domains.clone() };
+        let number = self.proxies.fetch_add(1, Ordering::Relaxed);
+        Proxy::bind(self.temp.path().join(format!("proxy-{number}")), hosts).map(Some)
+    }
+
     /// The program that builds the box.
     pub fn helper(&self) -> &Helper {
         &self.options.helper
     }
 
     /// Changes the environment of a command to that of one in the box.
-    pub fn dress(&self, env: &mut Vec<(OsString, OsString)>) {
+    pub fn dress(&self, env: &mut Vec<(OsString, OsString)>, is_bridged: bool) {
         let withheld = &self.options.withheld;
         env.retain(|(name, _)| !withheld.iter().any(|(known, _)| known == name));
         let masked = withheld.iter().filter_map(|(name, mask)| Some((name.clone(), mask.clone()?.into())));
         env.extend(masked);
         env.push(("TMPDIR".into(), self.temp.path().into()));
+        let is_proxy = |name: &OsString| name.to_string_lossy().to_ascii_lowercase().ends_with("_proxy");
+        // A proxy outside cannot be reached.
+        env.retain(|(name, _)| !is_proxy(name));
+        if is_bridged {
+            let http = format!("http://127.0.0.1:{BRIDGE_PORT}");
+            let socks = format!("socks5h://127.0.0.1:{BRIDGE_PORT}");
+            for (name, value) in [
+                ("http_proxy", &http),
+                ("https_proxy", &http),
+                ("all_proxy", &socks),
+                ("no_proxy", &"localhost".to_owned()),
+            ] {
+                env.push((name.into(), value.into()));
+                env.push((name.to_ascii_uppercase().into(), value.into()));
+            }
+        }
     }
 
     /// What somebody said about the command's failures does not have to be told.

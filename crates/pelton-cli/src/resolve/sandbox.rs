@@ -43,6 +43,8 @@ pub(super) fn sandbox(
     options.deny_write = paths(&said.deny_write);
     options.deny_read = paths(&said.deny_read);
     options.allow_read = paths(&said.allow_read);
+    options.network.allowed_domains.clone_from(&said.allowed_domains);
+    options.network.denied_domains.clone_from(&said.denied_domains);
     options.network.unix_sockets = said.unix_sockets.unwrap_or(false);
     options.network.local_binding = said.local_binding.unwrap_or(false);
     let withheld = said.withheld.iter().map(|one| {

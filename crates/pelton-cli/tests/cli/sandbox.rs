@@ -293,3 +293,36 @@ fn commands_in_the_background_are_held_too() {
     assert!(place.has("inside") && !outside.exists());
     assert!(!place.has(".envrc"), "what it made is undone with its box");
 }
+
+#[test]
+fn hosts_on_the_list_are_reached_through_the_proxy_and_no_others() {
+    let place = Place::new();
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = server.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        use std::io::{Read, Write};
+        for mut stream in server.incoming().flatten() {
+            let _ = stream.read(&mut [0; 1024]);
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhello from outside");
+        }
+    });
+    let ask = |host: &str| {
+        format!(
+            "exec 3<>/dev/tcp/127.0.0.1/3128; printf 'GET http://{host}:{port}/ HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n' >&3; cat <&3; "
+        )
+    };
+    let command = ask("127.0.0.1")
+        + &ask("evil.example")
+        + &ask("169.254.169.254")
+        + &format!("(exec 3<>/dev/tcp/127.0.0.1/{port}) && echo DIRECT; echo $HTTPS_PROXY");
+    let more = json!({"network": {"allowedDomains": ["127.0.0.1", "*.example.org"]}});
+    let (_, words) = run_with(&place, bash(&command), &more, &[]);
+    assert!(words.contains("hello from outside"), "{words}");
+    assert!(!words.contains("DIRECT"), "{words}");
+    assert!(words.contains("http://127.0.0.1:3128"), "{words}");
+    assert!(
+        words.contains("[Sandbox: refused network: evil.example (it is not among the allowed domains)"),
+        "{words}"
+    );
+    assert!(words.contains("169.254.169.254 (it is not"), "{words}");
+}

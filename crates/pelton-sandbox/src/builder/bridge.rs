@@ -1,9 +1,9 @@
 //! The one way out of a network with nobody in it: a port on its loopback device whose connections end at a socket on the
 //! file system, where the engine decides whom they may reach.
 
-use std::io::{self, Read, Write};
+use std::io::{self, PipeWriter, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream, UdpSocket};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::exit;
@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use nix::libc;
+use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid, fork};
 
 use super::{Failure, caps, failed};
@@ -34,18 +35,43 @@ pub(super) fn loopback_up() -> io::Result<()> {
     }
 }
 
+/// The process that carries. It ends when whoever holds this lets go of it: nobody who is confined may signal it.
+pub(super) struct Bridge {
+    process: Pid,
+    key: PipeWriter,
+}
+
+impl Bridge {
+    /// What keeps it running.
+    pub fn key(&self) -> BorrowedFd<'_> {
+        self.key.as_fd()
+    }
+
+    /// Waits until it has ended.
+    pub fn end(self) {
+        drop(self.key);
+        let _ = waitpid(self.process, None);
+    }
+}
+
 /// Starts the process that carries.
-pub(super) fn start(socket: &Path) -> Result<Pid, Failure> {
+pub(super) fn start(socket: &Path) -> Result<Bridge, Failure> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, BRIDGE_PORT))
         .map_err(failed("the bridge cannot be built"))?;
+    let (mut lock, key) = io::pipe().map_err(failed("no pipe"))?;
     // SAFETY: there is one thread.
     match unsafe { fork() }.map_err(failed("no process"))? {
-        ForkResult::Parent { child } => Ok(child),
+        ForkResult::Parent { child } => Ok(Bridge { process: child, key }),
         ForkResult::Child => {
+            drop(key);
             // It runs no word of the command's, but holds no more than it needs.
             let held = caps::drop_all();
             caps::close_memory();
-            super::namespaces::let_go_but(Some(listener.as_fd()));
+            super::namespaces::let_go_but(&[listener.as_fd(), lock.as_fd()]);
+            thread::spawn(move || {
+                let _ = lock.read(&mut [0]);
+                exit(0)
+            });
             if held.is_ok() {
                 carry(&listener, socket);
             }

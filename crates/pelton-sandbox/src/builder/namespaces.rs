@@ -21,12 +21,13 @@ use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::prctl::set_pdeathsig;
-use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, killpg, raise};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, killpg, raise};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, getegid, geteuid, pipe2, setsid};
 
-use super::{Failure, become_command, bridge, caps, confine, failed, mounts};
+use super::bridge::{self, Bridge};
+use super::{Failure, become_command, caps, confine, failed, mounts};
 use crate::orders::{Orders, Stage};
 use crate::policy::Network;
 use crate::sandbox::FAILED_CODE;
@@ -70,9 +71,9 @@ pub(super) fn run(orders: &Orders) -> Result<Infallible, Failure> {
 /// Runs the command as the only child, where bubblewrap has made the namespaces and this process `init`. Whatever is left
 /// then ends with it.
 pub(super) fn run_inside(orders: &Orders) -> Result<Infallible, Failure> {
-    prepare(orders)?;
+    let bridge = prepare(orders)?;
     let command = start(orders)?;
-    let_go_but(None);
+    let_go_but(&keys(bridge.as_ref()));
     exit(match reap(command) {
         Ended::Code(code) => code,
         // Nothing kills `init` from inside, itself included.
@@ -172,11 +173,12 @@ fn live(orders: &Orders, out: &mut File) -> Result<(), Failure> {
     mounts::build(orders)?;
     let bridge = prepare(orders)?;
     let command = start(orders)?;
-    let_go_but(Some(out.as_fd()));
+    let mut kept = keys(bridge.as_ref());
+    kept.push(out.as_fd());
+    let_go_but(&kept);
     let ended = reap(command);
     if let Some(bridge) = bridge {
-        let _ = kill(bridge, Signal::SIGKILL);
-        let _ = waitpid(bridge, None);
+        bridge.end();
     }
     // Collects what has ended in the meantime, and learns whether anything goes on.
     loop {
@@ -196,8 +198,8 @@ fn live(orders: &Orders, out: &mut File) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The network, and everything that is held from here on. The bridge's process, if there is one.
-fn prepare(orders: &Orders) -> Result<Option<Pid>, Failure> {
+/// The network, and everything that is held from here on. The bridge, if there is one.
+fn prepare(orders: &Orders) -> Result<Option<Bridge>, Failure> {
     // Bubblewrap has done this already, and given up the privilege for it.
     if orders.network != Network::Off && orders.stage == Stage::Namespaces {
         bridge::loopback_up().map_err(failed("the network of the box cannot be started"))?;
@@ -211,6 +213,11 @@ fn prepare(orders: &Orders) -> Result<Option<Pid>, Failure> {
     Ok(bridge)
 }
 
+/// What holds the bridge.
+fn keys(bridge: Option<&Bridge>) -> Vec<BorrowedFd<'_>> {
+    bridge.map(Bridge::key).into_iter().collect()
+}
+
 /// Starts the command. In the new process it returns only if that fails.
 fn start(orders: &Orders) -> Result<Pid, Failure> {
     // SAFETY: there is one thread.
@@ -221,7 +228,7 @@ fn start(orders: &Orders) -> Result<Pid, Failure> {
 }
 
 /// The command's pipes are the command's alone: whoever reads them must see their end.
-pub(super) fn let_go_but(kept: Option<BorrowedFd<'_>>) {
+pub(super) fn let_go_but(kept: &[BorrowedFd<'_>]) {
     if let Ok(null) = File::options().read(true).write(true).open("/dev/null") {
         for number in 0..3 {
             // SAFETY: puts one open descriptor in the place of another; nothing here owns those three.
@@ -232,15 +239,16 @@ pub(super) fn let_go_but(kept: Option<BorrowedFd<'_>>) {
         // SAFETY: closes descriptors that nothing here uses any more.
         unsafe { libc::syscall(libc::SYS_close_range, from, to, 0) };
     };
-    match kept.map(|kept| kept.as_raw_fd().cast_unsigned()) {
-        Some(kept) => {
-            if kept > 3 {
-                close(3, kept - 1);
-            }
-            close(kept.max(2) + 1, u32::MAX);
+    let mut kept: Vec<u32> = kept.iter().map(|kept| kept.as_raw_fd().cast_unsigned()).collect();
+    kept.sort_unstable();
+    let mut from = 3;
+    for kept in kept.into_iter().filter(|kept| *kept >= 3) {
+        if kept > from {
+            close(from, kept - 1);
         }
-        None => close(3, u32::MAX),
+        from = kept + 1;
     }
+    close(from, u32::MAX);
 }
 
 /// Waits for the command, and collects every orphan on the way.

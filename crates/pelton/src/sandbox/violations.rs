@@ -48,13 +48,17 @@ pub(crate) struct Seen<'a> {
     pub cwd: &'a Path,
     pub plan: &'a Plan,
     pub tampering: &'a [Tampering],
+    /// Hosts it asked the proxy for and was refused, and why: this is certain.
+    pub hosts: &'a [String],
 }
 
 impl Sandbox {
     /// What the model is told about it, in a few lines; nothing if nothing was seen.
     pub fn report(&self, seen: &Seen<'_>) -> Vec<String> {
         let mut lines: Vec<String> = seen.tampering.iter().map(told).collect();
-        let mut named: Vec<String> = Vec::new();
+        let told = |host: &&String| !self.ignores(seen.command, host.split(' ').next().unwrap_or_default());
+        let hosts = seen.hosts.iter().filter(told).take(VIOLATIONS_MAX);
+        let mut named: Vec<String> = hosts.map(|host| format!("network: {host}")).collect();
         for line in seen.stderr.lines() {
             let refused = REFUSALS.iter().any(|words| line.contains(words));
             let offline = NO_NETWORK.iter().any(|words| line.contains(words));

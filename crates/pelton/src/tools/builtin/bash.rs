@@ -138,6 +138,7 @@ async fn run(input: &Input, cx: &ToolCx) -> Result<Output, String> {
         .read_until(async {
             tokio::select! {
                 biased;
+                never = Held::serve(held.as_ref()) => match never {},
                 () = cx.cancel.cancelled() => Over::Interrupted,
                 _ = tree.wait() => Over::Exited,
                 () = time_is_up => Over::TimedOut,

@@ -1,5 +1,6 @@
 //! A command in a box: built before it starts, looked after when it has ended.
 
+use std::convert::Infallible;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::RawFd;
@@ -11,13 +12,15 @@ use pelton_sandbox::{FAILED_CODE, FAILED_WORDS, Prepared};
 
 use super::Input;
 use super::capture::Captured;
-use crate::sandbox::{Sandbox, Seen};
+use crate::sandbox::{Proxy, Sandbox, Seen};
 use crate::tools::tool::ToolCx;
 
 /// A command's box.
 pub(super) struct Held {
     sandbox: Arc<Sandbox>,
     prepared: Prepared,
+    /// The way out, if there is one.
+    proxy: Option<Proxy>,
 }
 
 /// Whether the box takes the place of an approval.
@@ -34,13 +37,16 @@ impl Held {
     /// The box of this command, if it gets one. The error says why it cannot be had.
     pub async fn prepare(input: &Input, cx: &ToolCx) -> Result<Option<Self>, String> {
         let Some(sandbox) = sandbox_of(input, cx).cloned() else { return Ok(None) };
+        let unbuilt = |error: io::Error| format!("Nothing was run: no sandbox could be made: {error}.");
+        // Nobody would serve a command that is left to itself.
+        let proxy = if input.run_in_background { None } else { sandbox.proxy().map_err(unbuilt)? };
+        let bridge = proxy.as_ref().map(|proxy| proxy.socket().to_path_buf());
         let (roots, cwd) = (Arc::clone(&cx.roots), cx.cwd.clone());
         let work = move || {
-            let prepared = sandbox.prepare(&roots, &cwd)?;
-            Ok(Self { sandbox, prepared })
+            let prepared = sandbox.prepare(&roots, &cwd, bridge)?;
+            Ok(Self { sandbox, prepared, proxy })
         };
-        let held = off_the_runtime(work).await;
-        held.map(Some).map_err(|error| format!("Nothing was run: no sandbox could be made: {error}."))
+        off_the_runtime(work).await.map(Some).map_err(unbuilt)
     }
 
     /// What has to be started so that the shell runs in the box.
@@ -51,8 +57,16 @@ impl Held {
         env: &mut Vec<(OsString, OsString)>,
         keep: &[RawFd],
     ) -> (PathBuf, Vec<OsString>) {
-        self.sandbox.dress(env);
+        self.sandbox.dress(env, self.proxy.is_some());
         self.prepared.command(self.sandbox.helper(), shell, args, env, keep)
+    }
+
+    /// Serves the command's way out, for as long as it is polled.
+    pub async fn serve(held: Option<&Self>) -> Infallible {
+        match held.and_then(|held| held.proxy.as_ref()) {
+            Some(proxy) => proxy.serve().await,
+            None => std::future::pending().await,
+        }
     }
 
     /// When nothing of the command runs any more. What the model has to know about the box; the error says that the command
@@ -64,7 +78,8 @@ impl Held {
         status: ExitStatus,
         captured: &Captured,
     ) -> Result<Vec<String>, String> {
-        let Self { sandbox, prepared } = self;
+        let Self { sandbox, prepared, proxy } = self;
+        let hosts = proxy.map(|proxy| proxy.refused()).unwrap_or_default();
         let plan = prepared.plan().clone();
         let tampering = off_the_runtime(move || Ok(prepared.finish())).await;
         let tampering =
@@ -80,6 +95,7 @@ impl Held {
             cwd: &cx.cwd,
             plan: &plan,
             tampering: &tampering,
+            hosts: &hosts,
         };
         Ok(sandbox.report(&seen))
     }
