@@ -23,6 +23,14 @@ const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 const BETA: HeaderName = HeaderName::from_static("anthropic-beta");
 
 /// A text that is never printed.
+///
+/// ```
+/// use pelton_model::Secret;
+///
+/// let key = Secret::new("sk-secret");
+/// assert_eq!(key.reveal(), "sk-secret");
+/// assert!(!format!("{key:?}").contains("sk-secret"));
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -59,6 +67,13 @@ pub enum Auth {
 }
 
 /// A server that speaks Messages.
+///
+/// ```
+/// use pelton_model::{Auth, Endpoint, Secret};
+///
+/// let endpoint = Endpoint::new("https://models.example", Auth::ApiKey(Secret::new("sk-secret")));
+/// assert!(!format!("{endpoint:?}").contains("sk-secret"), "keys are never shown");
+/// ```
 #[derive(Clone)]
 pub struct Endpoint {
     /// Its address up to, and without, `/v1/messages`.

@@ -11,6 +11,16 @@ use crate::limits::RateLimits;
 use crate::transport::TransportErrorKind;
 
 /// How patient a client is. Every number is a setting.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use pelton_model::RetryPolicy;
+///
+/// let mut policy = RetryPolicy::default();
+/// policy.retries_max = 3;
+/// policy.idle = Duration::from_secs(60);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct RetryPolicy {
     /// How often a call is repeated, unless a horizon is set.

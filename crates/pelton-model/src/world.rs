@@ -10,6 +10,20 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 
 /// What a run may ask of the world around it, besides the model and the tools.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use pelton_model::{RealWorld, World};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let world = RealWorld::new();
+/// let before = world.monotonic();
+/// world.sleep(Duration::from_millis(5)).await;
+/// assert!(world.monotonic() >= before + Duration::from_millis(5));
+/// # }
+/// ```
 pub trait World: Send + Sync + 'static {
     /// The wall clock.
     fn now(&self) -> Timestamp;

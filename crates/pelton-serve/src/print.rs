@@ -23,6 +23,8 @@ pub enum Format {
 }
 
 /// How a prompt is shown.
+///
+/// See [`print()`].
 #[derive(Debug, Clone)]
 pub struct PrintOptions {
     /// What is written to standard output.
@@ -47,6 +49,38 @@ pub struct PrintOptions {
 
 /// Submits a prompt and shows what comes of it. If standard output can no longer be written, the submission is
 /// interrupted and recorded as such: the conversation is not lost with its reader. [`Streams::finish`] tells the cause.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use pelton::{Engine, Options, Prompt};
+/// use pelton_model::{Auth, Endpoint, RealWorld, Secret};
+/// use pelton_serve::{Format, PrintOptions, Streams, print};
+/// # use pelton_testkit::{Script, text};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let model = Script::new().reply([text("Four.")]).start().await?;
+/// let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// let mut engine = Engine::new(Options::new("/", endpoint))?;
+/// let shown = PrintOptions {
+///     format: Format::StreamJson,
+///     verbose: true,
+///     partial: false,
+///     loop_events: false,
+///     replay: false,
+///     agent_text: false,
+///     out_is_terminal: false,
+///     shows_progress: false,
+///     colour: false,
+/// };
+/// let streams = Streams::apart(std::io::sink(), std::io::sink());
+/// let prompt = Prompt::text("What is two and two?")?;
+/// let outcome = print(&mut engine, prompt, &shown, Arc::new(RealWorld::new()), &streams).await;
+/// assert_eq!(outcome.map(|outcome| outcome.text.clone()).as_deref(), Some("Four."));
+/// # Ok(())
+/// # }
+/// ```
 pub async fn print(
     engine: &mut Engine,
     prompt: Prompt,

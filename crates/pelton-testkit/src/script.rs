@@ -42,6 +42,8 @@ pub const REPLY_ITEMS_MAX: usize = 10_000;
 pub const PAUSE_MS_MAX: u64 = 60 * 60 * 1000;
 
 /// What the scripted model does, request by request.
+///
+/// See [`Step`].
 #[derive(Debug, Clone, Default)]
 pub struct Script {
     pub(crate) model: Option<String>,
@@ -113,6 +115,17 @@ impl Script {
 }
 
 /// One answer, the requests it is for, and how it travels.
+///
+/// ```
+/// use pelton_testkit::{Script, Step, When, text};
+///
+/// // Overloaded twice, then an answer; whoever asks the small model gets another.
+/// let script = Script::new()
+///     .step(Step::reply([text("A line.")]).when(When::any().model("haiku")).always())
+///     .step(Step::status(529).header("retry-after", "0").times(2))
+///     .reply([text("Done.")]);
+/// # let _ = script;
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
     pub(crate) when: When,

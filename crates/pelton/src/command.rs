@@ -9,6 +9,34 @@ use tokio_util::sync::CancellationToken;
 use crate::permission::Rule;
 
 /// A command the host supplies.
+///
+/// ```
+/// use futures::future::BoxFuture;
+/// use pelton::command::{Command, CommandCx, CommandError, CommandSpec, Expansion};
+///
+/// /// `/review [file]`
+/// struct Review;
+///
+/// impl Command for Review {
+///     fn spec(&self) -> CommandSpec<'_> {
+///         CommandSpec { name: "review", description: "Looks at a file", argument_hint: "[file]" }
+///     }
+///
+///     fn expand<'a>(
+///         &'a self,
+///         arguments: &'a str,
+///         _: &'a CommandCx<'_>,
+///     ) -> BoxFuture<'a, Result<Expansion, CommandError>> {
+///         Box::pin(async move {
+///             match arguments.trim() {
+///                 "" => Err(CommandError("name a file".to_owned())),
+///                 file => Ok(Expansion::prompt(format!("Review @{file} for mistakes."))),
+///             }
+///         })
+///     }
+/// }
+/// # assert_eq!(Review.spec().name, "review");
+/// ```
 pub trait Command: Send + Sync {
     /// What users see of it.
     fn spec(&self) -> CommandSpec<'_>;
@@ -22,6 +50,8 @@ pub trait Command: Send + Sync {
 }
 
 /// What users see of a command.
+///
+/// See [`Command`].
 #[derive(Debug, Clone, Copy)]
 pub struct CommandSpec<'a> {
     /// Its name, without the slash.
@@ -33,6 +63,8 @@ pub struct CommandSpec<'a> {
 }
 
 /// What a command may know.
+///
+/// See [`Command`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct CommandCx<'a> {
@@ -43,6 +75,18 @@ pub struct CommandCx<'a> {
 }
 
 /// What becomes of a prompt that calls a command.
+///
+/// ```
+/// use pelton::command::Expansion;
+///
+/// let mut expansion = Expansion::prompt("Run the tests and repair what fails.");
+/// expansion.allowed_tools.push("Bash(cargo test:*)".parse()?);
+/// expansion.model = Some("haiku".to_owned());
+///
+/// let answered = Expansion::output("42 tests"); // no model is asked
+/// assert!(answered.prompt.is_none());
+/// # Ok::<(), pelton::permission::RuleError>(())
+/// ```
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Expansion {
@@ -57,6 +101,8 @@ pub struct Expansion {
 }
 
 /// The command could not do its work. The text is for the user.
+///
+/// See [`Command`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct CommandError(pub String);

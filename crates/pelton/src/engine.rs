@@ -63,6 +63,30 @@ use outcome::Ending;
 const NEED_A_PERSON: [&str; 3] = [ask_user::NAME, plan::ENTER, plan::EXIT];
 
 /// One conversation. Submit prompts one after the other; each gives a stream of events that ends in a result.
+///
+/// ```
+/// # use futures::StreamExt;
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # use pelton_testkit::{Script, text, tool};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let model = Script::new().reply([text("Four.")]).start().await?;
+/// # let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// use pelton::{EndReason, Engine, Event, Options, Prompt};
+///
+/// let mut engine = Engine::new(Options::new(dir.path(), endpoint))?;
+/// let mut events = engine.submit(Prompt::text("What is two and two?")?);
+/// while let Some(event) = events.next().await {
+///     if let Event::Result(outcome) = event {
+///         assert_eq!(outcome.text, "Four.");
+///     }
+/// }
+/// drop(events);
+/// engine.close(EndReason::Other).await;
+/// # Ok(())
+/// # }
+/// ```
 pub struct Engine {
     options: Options,
     /// The question without its messages: the same bytes for the whole session.
@@ -88,6 +112,8 @@ pub struct Engine {
 }
 
 /// Why a session ends.
+///
+/// See [`Engine`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EndReason {
@@ -117,6 +143,15 @@ impl EndReason {
 }
 
 /// The engine cannot start.
+///
+/// ```
+/// use pelton::{Engine, Options, StartError};
+/// use pelton_model::{Auth, Endpoint, Secret};
+///
+/// let endpoint = Endpoint::new("http://127.0.0.1:9", Auth::ApiKey(Secret::new("any")));
+/// let refused = Engine::new(Options::new("/no/such/directory", endpoint));
+/// assert!(matches!(refused, Err(StartError::Directory { .. })));
+/// ```
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {

@@ -22,6 +22,35 @@ use crate::tools::{Report, ServerState};
 use crate::turn::{Terminal, Transition};
 
 /// One thing that happened.
+///
+/// ```
+/// # use futures::StreamExt;
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # use pelton_testkit::{Script, text, tool};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let model = Script::new().reply([tool("Glob", serde_json::json!({"pattern": "*"}))]).reply([text("Nothing here.")]).start().await?;
+/// # let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// use pelton::{Engine, Event, Options, Prompt};
+///
+/// let mut engine = Engine::new(Options::new(dir.path(), endpoint))?;
+/// let mut events = engine.submit(Prompt::text("What is here?")?);
+/// let (mut calls, mut result) = (Vec::new(), None);
+/// while let Some(event) = events.next().await {
+///     match event {
+///         Event::Init(init) => assert!(init.tools.contains(&"Glob".to_owned())),
+///         Event::ToolStarted(call) => calls.push(call.tool.to_string()),
+///         Event::Result(outcome) => result = Some(outcome),
+///         _ => {} // there will be more kinds
+///     }
+/// }
+/// let outcome = result.ok_or("the result is always the last event")?;
+/// assert_eq!((calls, outcome.text.as_str()), (vec!["Glob".to_owned()], "Nothing here."));
+/// assert_eq!((outcome.tool_calls, outcome.transitions["next_turn"]), (1, 1));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Event {
@@ -116,6 +145,8 @@ pub enum Event {
 }
 
 /// Something that happened to a sub-agent.
+///
+/// See [`Event`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct AgentEvent {
@@ -126,6 +157,8 @@ pub struct AgentEvent {
 }
 
 /// A sub-agent.
+///
+/// See [`Event`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AgentFacts {
@@ -143,6 +176,8 @@ pub struct AgentFacts {
 
 /// What happened to a sub-agent. Of everything it tells, only the pieces of its answers are left out. Sub-agents of a
 /// sub-agent tell for themselves.
+///
+/// See [`Event`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum AgentNews {
@@ -167,6 +202,8 @@ pub enum AgentNews {
 }
 
 /// How a sub-agent ended.
+///
+/// See [`Event`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AgentEnd {
@@ -179,6 +216,8 @@ pub enum AgentEnd {
 }
 
 /// What a sub-agent has done.
+///
+/// See [`Event`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AgentWork {
@@ -191,6 +230,8 @@ pub struct AgentWork {
 }
 
 /// What a submission starts with.
+///
+/// See [`Event`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Init {
@@ -219,6 +260,8 @@ pub struct Init {
 }
 
 /// A slash command, as users see it.
+///
+/// See [`Event`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CommandInfo {
@@ -231,6 +274,8 @@ pub struct CommandInfo {
 }
 
 /// A call that has begun to run.
+///
+/// See [`Event`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ToolStarted {
@@ -245,6 +290,8 @@ pub struct ToolStarted {
 }
 
 /// Words of the harness in the assistant's role, an error most often. Not part of the conversation the model sees.
+///
+/// See [`Event`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Synthetic {
@@ -259,6 +306,8 @@ pub struct Synthetic {
 }
 
 /// Something the loop did, and why.
+///
+/// See [`Event`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoopEvent {
@@ -271,6 +320,12 @@ pub struct LoopEvent {
 }
 
 /// What the loop did.
+///
+/// ```
+/// use pelton::event::LoopKind;
+///
+/// assert_eq!(LoopKind::Fallback.name(), "fallback");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LoopKind {
@@ -324,6 +379,8 @@ impl LoopKind {
 }
 
 /// How a submission ended, and what it cost.
+///
+/// See [`Event`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Outcome {
@@ -377,6 +434,8 @@ pub struct Outcome {
 }
 
 /// What one model consumed.
+///
+/// See [`Event`].
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ModelUsage {
@@ -387,6 +446,8 @@ pub struct ModelUsage {
 }
 
 /// A call that a hook put off: the run ended before it, and whoever resumes the session has it judged anew.
+///
+/// See [`Event`].
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct DeferredCall {
@@ -405,6 +466,8 @@ impl From<Call> for DeferredCall {
 }
 
 /// A call that was not allowed.
+///
+/// See [`Event`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Denial {

@@ -12,6 +12,36 @@ use tokio_util::sync::CancellationToken;
 use crate::status::{Board, Wait};
 
 /// E7, E8: state of the program around the session, which tools may read and change.
+///
+/// ```
+/// use std::collections::HashMap;
+/// use std::sync::{Arc, Mutex, PoisonError};
+///
+/// use pelton::host::{AppState, Host};
+/// use serde_json::{Value, json};
+///
+/// #[derive(Default)]
+/// struct Shelf(Mutex<HashMap<String, Value>>);
+///
+/// impl AppState for Shelf {
+///     fn get(&self, name: &str) -> Option<Value> {
+///         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+///     }
+///
+///     fn set(&self, name: &str, value: Option<Value>) {
+///         let mut shelf = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+///         match value {
+///             Some(value) => shelf.insert(name.to_owned(), value),
+///             None => shelf.remove(name),
+///         };
+///     }
+/// }
+///
+/// let host = Host::default().with_state(Arc::new(Shelf::default()));
+/// let state = host.state().expect("it was given one");
+/// state.set("theme", Some(json!("dark")));
+/// assert_eq!(state.get("theme"), Some(json!("dark")));
+/// ```
 pub trait AppState: Send + Sync {
     /// What is there under a name.
     fn get(&self, name: &str) -> Option<Value>;
@@ -21,12 +51,35 @@ pub trait AppState: Send + Sync {
 }
 
 /// E22: answers questions of tools and their servers, most often by asking a person.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use futures::future::BoxFuture;
+/// use pelton::host::{Elicitation, Elicited, Elicitor, Host};
+/// use serde_json::json;
+///
+/// /// Says yes to everything.
+/// struct Agreeable;
+///
+/// impl Elicitor for Agreeable {
+///     fn elicit<'a>(&'a self, question: &'a Elicitation) -> BoxFuture<'a, Elicited> {
+///         println!("{} asks: {}", question.asker, question.message);
+///         Box::pin(async { Elicited::Accept(json!({"answer": "yes"})) })
+///     }
+/// }
+///
+/// let host = Host::default().with_elicitor(Arc::new(Agreeable));
+/// # let _ = host;
+/// ```
 pub trait Elicitor: Send + Sync {
     /// Answers a question. The future is dropped when the user interrupts.
     fn elicit<'a>(&'a self, question: &'a Elicitation) -> BoxFuture<'a, Elicited>;
 }
 
 /// A question of a tool to a person.
+///
+/// See [`Elicitor`].
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Elicitation {
@@ -41,6 +94,8 @@ pub struct Elicitation {
 }
 
 /// An answer to an [`Elicitation`].
+///
+/// See [`Elicitor`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Elicited {
     /// The answer. That it fits the schema is for the asker to check: people mistype.
@@ -52,6 +107,8 @@ pub enum Elicited {
 }
 
 /// The program around a session, as far as it takes part.
+///
+/// See [`AppState`].
 #[derive(Clone, Default)]
 pub struct Host {
     state: Option<Arc<dyn AppState>>,

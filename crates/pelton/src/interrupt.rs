@@ -5,6 +5,30 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
 
 /// Ends the running submission of an engine, from anywhere. Without one it does nothing.
+///
+/// ```
+/// # use futures::StreamExt;
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # use pelton_testkit::{Script, text, tool};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let model = Script::new().reply([text("Four.")]).start().await?;
+/// # let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// use pelton::{Engine, Event, Options, Prompt, Terminal};
+///
+/// let mut engine = Engine::new(Options::new(dir.path(), endpoint))?;
+/// let interrupter = engine.interrupter();
+/// let mut events = engine.submit(Prompt::text("What is two and two?")?);
+/// interrupter.interrupt(); // from anywhere: another task, a signal, a key
+/// while let Some(event) = events.next().await {
+///     if let Event::Result(outcome) = event {
+///         assert_eq!(outcome.terminal, Terminal::AbortedStreaming);
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Interrupter {
     /// Ends everything, for good.

@@ -175,6 +175,14 @@ pub const IMAGES_OPENED_MAX: usize = 2;
 pub const IMAGES_OF_RESULT_MAX: usize = 50;
 
 /// Bounds on what tools read, print and wait for.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// let mut limits = pelton::ToolLimits::default();
+/// limits.shell_time_default = Duration::from_secs(30);
+/// assert!(limits.shell_time_default < limits.shell_time_max);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ToolLimits {
@@ -220,6 +228,12 @@ pub struct ToolLimits {
 }
 
 /// Bounds on sub-agents.
+///
+/// ```
+/// let mut limits = pelton::AgentLimits::default();
+/// limits.depth_max = 1; // agents start no agents
+/// assert!(limits.running_max > 1);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AgentLimits {

@@ -16,6 +16,7 @@ use crate::command::Command;
 use crate::compact::{LocalShaper, Shaper};
 use crate::context::SystemPrompt;
 use crate::file_history::FileHistoryLimits;
+use crate::history::SnipReplay;
 use crate::hooks::HookConfig;
 use crate::host::Host;
 use crate::limits::{AgentLimits, TOOL_CALLS_RUNNING_MAX, ToolLimits};
@@ -31,6 +32,21 @@ use crate::turn::Limits;
 
 /// Everything an [`Engine`](crate::Engine) needs to know. Nothing is taken from the process: the environment, the
 /// directory and the clock arrive here.
+///
+/// ```
+/// use pelton::Options;
+/// use pelton::permission::Mode;
+/// use pelton_model::{Auth, Endpoint, Secret};
+///
+/// let endpoint = Endpoint::new("http://127.0.0.1:9", Auth::ApiKey(Secret::new("any")));
+/// let mut options = Options::new("/srv/project", endpoint);
+/// options.model = "opus".to_owned();
+/// options.mode = Mode::AcceptEdits;
+/// options.rules.allow.push("Bash(cargo test:*)".parse()?);
+/// options.limits.turns_max = Some(20);
+/// options.max_budget_usd = Some(2.50);
+/// # Ok::<(), pelton::permission::RuleError>(())
+/// ```
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Options {
@@ -136,6 +152,8 @@ pub struct Options {
     pub session_id: Option<Uuid>,
     /// A conversation to go on with, and the file it is in.
     pub resume: Option<Resumed>,
+    /// E27: who says what the snip boundaries of that conversation took away.
+    pub snip_replay: Option<Arc<dyn SnipReplay>>,
     /// E26: a permission that was asked for before the conversation was left, and answered since.
     pub late_answer: Option<LateAnswer>,
     /// Where the session is recorded; nowhere if absent.
@@ -149,6 +167,8 @@ pub struct Options {
 }
 
 /// A conversation to go on with.
+///
+/// See [`Sessions`].
 #[derive(Debug, Clone)]
 pub struct Resumed {
     /// Its file: new lines are added there.
@@ -159,6 +179,14 @@ pub struct Resumed {
 
 /// A decision about a call that nobody waits for any more. It is settled by the first submission: the call runs, if that
 /// is allowed and it has certainly not run before, and its result takes its place in the conversation.
+///
+/// ```
+/// use pelton::LateAnswer;
+/// use pelton::permission::Answer;
+///
+/// let late = LateAnswer { call: "toolu_01".to_owned(), answer: Answer::allow() };
+/// # assert_eq!(late.call, "toolu_01");
+/// ```
 #[derive(Debug, Clone)]
 pub struct LateAnswer {
     /// The call.
@@ -168,6 +196,35 @@ pub struct LateAnswer {
 }
 
 /// Where and how sessions are recorded.
+///
+/// ```
+/// # use futures::StreamExt;
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # use pelton_testkit::{Script, text, tool};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let model = Script::new().reply([text("Four.")]).reply([text("Five.")]).start().await?;
+/// # let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// use pelton::transcript::{self, Durability};
+/// use pelton::{Engine, Options, Prompt, Resumed, Sessions};
+///
+/// let mut options = Options::new(dir.path(), endpoint);
+/// options.sessions = Some(Sessions { config_dir: dir.path().join("config"), durability: Durability::Fast });
+/// let mut engine = Engine::new(options.clone())?;
+/// engine.submit(Prompt::text("What is two and two?")?).for_each(async |_| {}).await;
+/// let file = engine.transcript_file().ok_or("it is recorded")?;
+/// drop(engine);
+///
+/// // Another process, another day:
+/// let conversation = transcript::read(&file)?;
+/// options.resume = Some(Resumed { file, conversation });
+/// let mut engine = Engine::new(options)?;
+/// engine.submit(Prompt::text("And one more?")?).for_each(async |_| {}).await;
+/// assert!(engine.history().len() > 4);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Sessions {
     /// The configuration directory that holds `projects/`.
@@ -235,6 +292,7 @@ impl Options {
             home: None,
             session_id: None,
             resume: None,
+            snip_replay: None,
             late_answer: None,
             sessions: None,
             file_history: None,

@@ -9,6 +9,20 @@ use crate::media::{self, Entering};
 use crate::session::content;
 
 /// Words for the model, and pictures.
+///
+/// ```
+/// use pelton::{Prompt, PromptBlock};
+///
+/// let prompt = Prompt::text("Explain @src/main.rs")?;
+/// assert_eq!(prompt.words(), "Explain @src/main.rs");
+///
+/// let words = PromptBlock::Text("What is this?".to_owned());
+/// let picture = PromptBlock::Image { media_type: "image/png".to_owned(), base64: "iVBORw0KGgo=".to_owned() };
+/// let prompt = Prompt::blocks([words, picture])?;
+/// # let _ = prompt;
+/// assert!(Prompt::text("  ").is_err());
+/// # Ok::<(), pelton::BlankPrompt>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
     pub(crate) blocks: Vec<PromptBlock>,
@@ -17,6 +31,8 @@ pub struct Prompt {
 }
 
 /// One piece of a prompt.
+///
+/// See [`Prompt`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PromptBlock {
@@ -32,6 +48,8 @@ pub enum PromptBlock {
 }
 
 /// A prompt needs something in it.
+///
+/// See [`Prompt`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the prompt is empty")]
 pub struct BlankPrompt;

@@ -17,6 +17,8 @@ use crate::session::{Record, fresh_id};
 use crate::transcript::{QueuedPrompt, TranscriptError};
 
 /// When a queued prompt is read.
+///
+/// See [`Queue`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Priority {
     /// At once: the running submission is ended, and the prompt begins the next one.
@@ -48,6 +50,8 @@ impl Priority {
 }
 
 /// The prompt was not taken.
+///
+/// See [`Queue`].
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum QueueError {
@@ -60,6 +64,29 @@ pub enum QueueError {
 }
 
 /// The prompts that wait for an engine. All clones are one; usable from anywhere while a submission runs.
+///
+/// ```
+/// # use futures::StreamExt;
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # use pelton_testkit::{Script, text, tool};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let model = Script::new().reply([text("Four.")]).start().await?;
+/// # let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// use pelton::{Engine, Options, Priority, Prompt};
+///
+/// let mut engine = Engine::new(Options::new(dir.path(), endpoint))?;
+/// let queue = engine.queue(); // a handle: add to it from anywhere, also while a submission runs
+/// let id = queue.add(Prompt::text("What is two and two?")?, Priority::Later).await?;
+/// assert_eq!(queue.waiting(), [id]);
+///
+/// let events = engine.submit_queued().ok_or("something waits")?;
+/// events.for_each(async |_| {}).await;
+/// assert!(queue.waiting().is_empty());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Queue(Arc<Shared>);
 

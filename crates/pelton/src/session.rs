@@ -1,6 +1,7 @@
 //! The lasting part of a conversation: what was said, in memory and on disk. Everything is recorded through
 //! [`Session::record`], which writes before anybody is told.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,7 +17,7 @@ use crate::options::{Options, Sessions};
 use crate::prompt::Prompt;
 use crate::tools::mentions::Attached;
 use crate::tools::{Output, ResultBlock};
-use crate::transcript::{Disk, Durability, Facts, Transcript, TranscriptError, session_file};
+use crate::transcript::{Disk, Durability, Facts, Loaded, Transcript, TranscriptError, session_file};
 
 /// One conversation and its file.
 pub(crate) struct Session {
@@ -34,11 +35,15 @@ impl Session {
         let id = resumed_id.or(options.session_id).unwrap_or_else(|| fresh_id(options.world.as_ref()));
         let mut history = History::default();
         if let Some(resumed) = &options.resume {
+            let snipped = snipped(options, &resumed.conversation);
             for entry in &resumed.conversation.entries {
-                history.push(Arc::clone(entry));
+                match snipped.contains(&entry.id) {
+                    true => history.keep(Arc::clone(entry)),
+                    false => _ = history.push(Arc::clone(entry)),
+                }
             }
             history.view_mut().leave_out_media_of(&resumed.conversation.media_left_out);
-            if resumed.conversation.reshaped {
+            if resumed.conversation.reshaped || !snipped.is_empty() {
                 history.view_mut().leave_out_thinking();
             }
         }
@@ -268,9 +273,23 @@ impl Record {
 }
 
 /// A random (version 4) id.
+///
+/// ```
+/// use pelton_model::RealWorld;
+///
+/// let world = RealWorld::new();
+/// assert_ne!(pelton::fresh_id(&world), pelton::fresh_id(&world));
+/// ```
 pub fn fresh_id(world: &dyn World) -> Uuid {
     let bits = (u128::from(world.random()) << 64) | u128::from(world.random());
     uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid()
+}
+
+/// E27: what of a resumed conversation is not sent any more.
+fn snipped(options: &Options, conversation: &Loaded) -> HashSet<EntryId> {
+    let Some(replay) = &options.snip_replay else { return HashSet::new() };
+    let before = |at: usize| &conversation.entries[..at.min(conversation.entries.len())];
+    conversation.snips.iter().flat_map(|snip| replay.replay(snip, before(snip.at))).collect()
 }
 
 /// The content array of blocks we made ourselves.

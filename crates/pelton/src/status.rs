@@ -9,6 +9,27 @@ use tokio::sync::watch;
 use crate::hooks::HookEvent;
 
 /// A snapshot of a submission in progress, or of the last one.
+///
+/// ```
+/// # use futures::StreamExt;
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # use pelton_testkit::{Script, text, tool};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let model = Script::new().reply([text("Four.")]).start().await?;
+/// # let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// use pelton::{Engine, Options, Phase, Prompt};
+///
+/// let mut engine = Engine::new(Options::new(dir.path(), endpoint))?;
+/// let status = engine.watch(); // look at it from anywhere, or wait for a change
+/// assert_eq!(status.borrow().phase, Phase::Initial);
+/// engine.submit(Prompt::text("What is two and two?")?).for_each(async |_| {}).await;
+/// assert_eq!(status.borrow().phase, Phase::Done);
+/// assert!(status.borrow().waits.is_empty());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Status {
@@ -34,6 +55,8 @@ pub struct Status {
 /// `Initial → SystemPromptConstruction → ProcessUserInput`, then `Done` if no model is needed; else rounds of
 /// `CompactCheck → Streaming → ToolExec`, where an answer without calls leads to `RecoveryCheck` and from there to
 /// `Done`, or over `Compact` (if that is what helps) back to the next round.
+///
+/// See [`Status`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Phase {
@@ -59,6 +82,8 @@ pub enum Phase {
 }
 
 /// What a submission waits for.
+///
+/// See [`Status`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Wait {

@@ -8,12 +8,14 @@
 //! - [`rooms`]: which module of the engine may use which, read from the paths its code names.
 //! - [`doors`]: libraries do not print and do not ask the process for time, chance or surroundings.
 //! - [`hygiene`]: markers of unfinished work, file names and sizes, tool pages, places of one machine.
+//! - [`examples`]: what embedders use shows how it is used.
 //! - [`links`]: links between documents lead somewhere.
 //! - [`conformance`]: every row of the specification has a test that names it, or is listed as open.
 
 pub mod conformance;
 pub mod crates;
 pub mod doors;
+pub mod examples;
 pub mod hygiene;
 pub mod links;
 pub mod rooms;
@@ -35,6 +37,7 @@ pub const RULES: &[Rule] = &[
     ("names say something", hygiene::names),
     ("files stay readable", hygiene::lengths),
     ("no place of one machine", hygiene::places),
+    ("public items are shown", examples::shown),
     ("links resolve", links::resolve),
     ("rows are well formed", conformance::well_formed),
     ("row ids are known", conformance::unknown_ids),

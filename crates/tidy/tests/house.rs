@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tidy::conformance::{SPECIFICATIONS, Specification};
-use tidy::{Finding, Tree, conformance, crates, doors, hygiene, links, rooms, root};
+use tidy::{Finding, Tree, conformance, crates, doors, examples, hygiene, links, rooms, root};
 
 fn repository() -> Tree {
     Tree::read(root()).expect("the repository can be read")
@@ -52,6 +52,11 @@ fn source_files_stay_readable() {
 #[test]
 fn no_file_names_a_place_of_one_machine() {
     holds(hygiene::places);
+}
+
+#[test]
+fn what_embedders_use_shows_how_it_is_used() {
+    holds(examples::shown);
 }
 
 #[test]

@@ -8,6 +8,8 @@ use super::{Room, Shaper};
 use crate::history::View;
 
 /// Folds old results, then leaves out the oldest rounds until the rest takes half of the window.
+///
+/// See [`Shaper`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LocalShaper;
 

@@ -12,6 +12,37 @@ pub use local::LocalShaper;
 
 /// Shapes a view. Everything it does, it does to the view: the log keeps what was said. An interrupt drops its
 /// futures wherever they wait, and what the view is then is what the next question is made of.
+///
+/// ```
+/// use futures::future::BoxFuture;
+/// use pelton::compact::{LocalShaper, Room, Shaper};
+/// use pelton::history::View;
+///
+/// /// Keeps the context twice as small as it has to be.
+/// struct Thrifty(LocalShaper);
+///
+/// impl Shaper for Thrifty {
+///     fn fit<'a>(&'a self, view: &'a mut View, room: Room) -> BoxFuture<'a, ()> {
+///         if !room.fits(view.tokens() * 2) {
+///             view.leave_out_oldest(room.window_tokens / 4);
+///         }
+///         Box::pin(async {})
+///     }
+///
+///     fn drain(&self, view: &mut View) -> bool {
+///         self.0.drain(view)
+///     }
+///
+///     fn compact<'a>(&'a self, view: &'a mut View, room: Room) -> BoxFuture<'a, bool> {
+///         self.0.compact(view, room)
+///     }
+///
+///     fn could_free(&self, view: &View) -> u64 {
+///         self.0.could_free(view)
+///     }
+/// }
+/// # let _ = Thrifty(LocalShaper);
+/// ```
 pub trait Shaper: Send + Sync {
     /// Before a call: makes the view fit, cheaply, if it does not.
     fn fit<'a>(&'a self, view: &'a mut View, room: Room) -> BoxFuture<'a, ()>;
@@ -27,6 +58,13 @@ pub trait Shaper: Send + Sync {
 }
 
 /// How much there is room for.
+///
+/// ```
+/// use pelton::compact::Room;
+///
+/// let room = Room { window_tokens: 200_000, answer_tokens: 3_000 };
+/// assert!(room.fits(150_000) && !room.fits(199_000));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
     /// The context window.

@@ -10,6 +10,14 @@ use serde_json::value::RawValue;
 use crate::tools::Tool;
 
 /// What the model is told about itself.
+///
+/// ```
+/// use pelton::SystemPrompt;
+///
+/// let mut prompt = SystemPrompt::default();
+/// prompt.appended = Some("Answer in French.".to_owned());
+/// assert!(prompt.custom.is_none(), "Pelton's own words come first: {}", SystemPrompt::BASE);
+/// ```
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct SystemPrompt {

@@ -17,7 +17,30 @@ pub type EntryId = Uuid;
 pub type CallId = Arc<str>;
 
 /// One thing that was said. Immutable; shared by pointer.
+///
+/// ```
+/// # use futures::StreamExt;
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # use pelton_testkit::{Script, text, tool};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let model = Script::new().reply([text("Four.")]).start().await?;
+/// # let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// use pelton::history::{Kind, Piece};
+/// use pelton::{Engine, Options, Prompt};
+///
+/// let mut engine = Engine::new(Options::new(dir.path(), endpoint))?;
+/// engine.submit(Prompt::text("What is two and two?")?).for_each(async |_| {}).await;
+/// let last = engine.history().last().ok_or("something was said")?;
+/// assert!(matches!(&last.kind, Kind::Assistant { piece: Piece::Text, .. }));
+/// let blocks: serde_json::Value = serde_json::from_slice(&last.json)?;
+/// assert_eq!(blocks[0]["text"], "Four.");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Entry {
     /// Its name in the transcript.
     pub id: EntryId,
@@ -36,6 +59,8 @@ pub struct Entry {
 }
 
 /// What an entry is.
+///
+/// See [`Entry`].
 #[derive(Debug, Clone)]
 pub enum Kind {
     /// Words in the user's role.
@@ -60,6 +85,8 @@ pub enum Kind {
 }
 
 /// The model's answer a block belongs to.
+///
+/// See [`Entry`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Origin {
     /// The API's message id.
@@ -73,6 +100,8 @@ pub struct Origin {
 }
 
 /// The kinds of content block the loop tells apart.
+///
+/// See [`Entry`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
     /// Text for the user.

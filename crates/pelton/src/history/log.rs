@@ -19,6 +19,11 @@ impl History {
         self.view.push(entry)
     }
 
+    /// Adds an entry that the model is not sent.
+    pub fn keep(&mut self, entry: Arc<Entry>) {
+        self.entries.push(entry);
+    }
+
     /// What the model sees.
     pub fn view(&self) -> &View {
         &self.view

@@ -16,6 +16,8 @@ use crate::media::look::Size;
 pub const MEDIA_LEFT_OUT: &str = "[An image or document was left out here because it was too large to be sent, or too old to be sent with the others.]";
 
 /// Where an image or document is. It stays true whatever else is left out: a note takes the place of what goes.
+///
+/// See [`Entry`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct MediaPlace {
     /// The call whose result it is in; for prompts, the entry.

@@ -8,11 +8,13 @@ mod log; // all of it, in order
 mod view; // what the model sees: legal by construction
 pub(crate) mod result; // looking into the result of a call
 mod repair; // what stands in for a result that never came
+mod snip; // what was taken out of what is sent
 mod media; // images and documents in entries
 mod tokens; // estimates for what the model has not counted yet
 
 pub use entry::{CallId, Entry, EntryId, Kind, Origin, Piece};
 pub use media::MediaPlace;
+pub use snip::{SnipBoundary, SnipReplay};
 pub use view::View;
 
 pub(crate) use log::History;

@@ -18,6 +18,8 @@ use super::tokens::BYTES_PER_TOKEN;
 pub use media::MediaLeftOut;
 
 /// What the model sees of a conversation.
+///
+/// See [`Shaper`](crate::compact::Shaper).
 #[derive(Debug, Clone, Default)]
 pub struct View {
     parts: Vec<Part>,

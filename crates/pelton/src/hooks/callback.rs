@@ -6,6 +6,32 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 /// A hook that is a function.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use futures::future::BoxFuture;
+/// use pelton::hooks::{CallbackError, CallbackTerms, HookCall, HookCallback, HookConfig, HookEvent};
+/// use serde_json::{Value, json};
+///
+/// /// Keeps the model away from one command.
+/// struct NoPush;
+///
+/// impl HookCallback for NoPush {
+///     fn call<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<Value, CallbackError>> {
+///         let command = call.input["tool_input"]["command"].as_str().unwrap_or_default();
+///         let answer = match command.contains("git push") {
+///             true => json!({"decision": "block", "reason": "Nothing is pushed from here."}),
+///             false => json!({}),
+///         };
+///         Box::pin(async { Ok(answer) })
+///     }
+/// }
+///
+/// let mut hooks = HookConfig::default(); // `Options::hooks` is where it goes
+/// let added = hooks.add_callback(HookEvent::PreToolUse, Some("Bash"), Arc::new(NoPush), CallbackTerms::default());
+/// assert!(added.is_ok());
+/// ```
 pub trait HookCallback: Send + Sync {
     /// Answers with the same JSON object a command would print; `{}` is no opinion. The future is dropped when its
     /// time is over or the user interrupts.
@@ -18,6 +44,8 @@ pub trait HookCallback: Send + Sync {
 }
 
 /// What a callback is told.
+///
+/// See [`HookCallback`].
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct HookCall<'a> {
@@ -36,6 +64,8 @@ impl<'a> HookCall<'a> {
 }
 
 /// Why a callback has no answer.
+///
+/// See [`HookCallback`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct CallbackError(pub String);

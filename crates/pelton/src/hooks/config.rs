@@ -21,6 +21,18 @@ use super::limits::{
 use super::matcher::Matcher;
 
 /// All hooks of a session, in the order they were added.
+///
+/// ```
+/// use pelton::hooks::{HookConfig, Severity, Source};
+/// use serde_json::json;
+///
+/// let mut hooks = HookConfig::default();
+/// let settings = json!({"Stop": [{"hooks": [{"type": "command", "command": "make test >&2 || exit 2"}]}]});
+/// assert!(hooks.add_settings(&settings, &Source::User).is_empty());
+///
+/// let problems = hooks.add_settings(&json!({"Stop": "make test"}), &Source::User);
+/// assert_eq!(problems[0].severity, Severity::Error);
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct HookConfig {
     entries: Vec<Arc<Entry>>,
@@ -95,6 +107,8 @@ pub enum Waiting {
 }
 
 /// What it means that a hook failed or ran out of time.
+///
+/// See [`HookCallback`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnFailure {
     /// What is usual: it is shown and does not block. A callback out of time blocks where something waits for its
@@ -106,6 +120,8 @@ pub enum OnFailure {
 }
 
 /// Who asked for a hook.
+///
+/// See [`HookConfig`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Source {
@@ -131,6 +147,8 @@ pub enum Source {
 }
 
 /// How a callback is treated.
+///
+/// See [`HookCallback`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CallbackTerms {
     /// Its time limit, if not the usual one.
@@ -140,6 +158,8 @@ pub struct CallbackTerms {
 }
 
 /// Something in the settings that is not as it should be.
+///
+/// See [`HookConfig`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {
@@ -154,6 +174,8 @@ pub struct Problem {
 }
 
 /// How bad a problem is.
+///
+/// See [`HookConfig`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
     /// Nothing is wrong that we can tell, but what is written there has no effect.

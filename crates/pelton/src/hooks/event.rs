@@ -1,6 +1,8 @@
 //! The moments hooks can be called at, and what is particular about each.
 
 /// A moment in the life of a session.
+///
+/// See [`HookCallback`](super::HookCallback).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum HookEvent {

@@ -15,6 +15,8 @@ use super::limits::NOTICE_CHARS_MAX;
 const EXIT_BLOCKS: i32 = 2;
 
 /// How a run of a hook ended.
+///
+/// See [`Event`](crate::Event).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum HookOutcome {

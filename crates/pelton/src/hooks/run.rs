@@ -94,6 +94,8 @@ pub struct Fired {
 }
 
 /// One run of a hook.
+///
+/// See [`Event`](crate::Event).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HookRun {
@@ -120,6 +122,8 @@ pub struct HookRun {
 }
 
 /// What kind of hook ran.
+///
+/// See [`Event`](crate::Event).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HookKind {

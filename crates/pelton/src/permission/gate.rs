@@ -21,6 +21,8 @@ use super::shell;
 use crate::places::{normalised, resolve};
 
 /// What a call touches, in the words rules are written in. Paths are absolute.
+///
+/// See [`Asker`](super::Asker).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Access {
@@ -188,6 +190,8 @@ impl Found {
 }
 
 /// Which of the files that a search meets it may show: those that no rule denies or asks about.
+///
+/// See [`Tool`](crate::tools::Tool).
 #[derive(Debug, Clone, Default)]
 pub struct Readable(Option<Arc<(Arc<RuleSet>, Here)>>);
 

@@ -13,6 +13,26 @@ use super::update::{Behavior, Change, Destination, Update};
 use crate::limits::{DIRECTORIES_ADDED_MAX, RULES_ADDED_MAX};
 
 /// What may run in a session. All clones are one; a change holds from the next judgement on.
+///
+/// ```
+/// # use futures::StreamExt;
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # use pelton_testkit::{Script, text, tool};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let model = Script::new().start().await?;
+/// # let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// use pelton::permission::{Change, Mode, Update};
+/// use pelton::{Engine, Options};
+///
+/// let engine = Engine::new(Options::new(dir.path(), endpoint))?;
+/// let permissions = engine.permissions(); // a handle: change it at any time, also while a submission runs
+/// permissions.apply(&Update::session(Change::SetMode(Mode::Plan)))?;
+/// assert_eq!(permissions.mode(), Mode::Plan);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Permissions(Arc<Mutex<Standing>>);
 
@@ -36,6 +56,8 @@ struct Standing {
 }
 
 /// A change that was not made, because there are too many already.
+///
+/// See [`Permissions`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not changed: a session takes at most {most} {what} on top of those it started with")]
 pub struct TooMany {

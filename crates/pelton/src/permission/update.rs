@@ -8,6 +8,16 @@ use super::mode::Mode;
 use super::rule::Rule;
 
 /// A change of what may run.
+///
+/// ```
+/// use pelton::permission::{Behavior, Change, Update};
+///
+/// let update = Update::session(Change::AddRules(Behavior::Allow, vec!["Bash(make:*)".parse()?]));
+/// let json = update.to_json();
+/// assert_eq!(json["type"], "addRules");
+/// assert_eq!(Update::from_json(&json).as_ref(), Ok(&update));
+/// # Ok::<(), pelton::permission::RuleError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Update {
     /// What changes.
@@ -18,6 +28,8 @@ pub struct Update {
 
 /// What changes. Rules and directories are those that earlier updates brought for the same destination: what the
 /// session started with stays.
+///
+/// See [`Update`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change {
@@ -36,6 +48,8 @@ pub enum Change {
 }
 
 /// What a rule does with the calls it matches.
+///
+/// See [`Update`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Behavior {
     /// They run.
@@ -47,6 +61,8 @@ pub enum Behavior {
 }
 
 /// Where a change is to be kept.
+///
+/// See [`Update`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Destination {
@@ -63,6 +79,8 @@ pub enum Destination {
 }
 
 /// A change that cannot be understood.
+///
+/// See [`Update`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("permission update: {0}")]
 pub struct BadUpdate(pub String);

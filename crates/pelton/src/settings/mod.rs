@@ -24,6 +24,8 @@ use crate::permission::{Mode, RuleSet};
 use crate::tools::Siblings;
 
 /// What one file says, or several together. `None` means that nothing was said.
+///
+/// See [`read()`].
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Settings {
@@ -68,6 +70,8 @@ pub struct Settings {
 }
 
 /// The object `loop`: how the loop goes about calls.
+///
+/// See [`read()`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoopSettings {
@@ -80,6 +84,8 @@ pub struct LoopSettings {
 }
 
 /// The object `retry`: how patient a call is.
+///
+/// See [`read()`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RetrySettings {

@@ -18,6 +18,8 @@ use crate::permission::{Behavior, Layer, Mode, Rule, RuleSource};
 use crate::tools::Siblings;
 
 /// A file of settings, before it is read.
+///
+/// See [`read()`].
 #[derive(Debug, Clone, Copy)]
 pub struct Origin<'a> {
     /// Whose settings.
@@ -29,6 +31,8 @@ pub struct Origin<'a> {
 }
 
 /// Something in a file that is not as it should be. The rest of the file counts.
+///
+/// See [`read()`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {
@@ -41,6 +45,8 @@ pub struct Problem {
 }
 
 /// A file that cannot be read at all.
+///
+/// See [`read()`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}: {text}")]
 pub struct BrokenSettings {
@@ -57,6 +63,19 @@ impl fmt::Display for Problem {
 }
 
 /// Reads one file. Comments and trailing commas are borne.
+///
+/// ```
+/// use pelton::hooks::Source;
+/// use pelton::settings::{Origin, read};
+///
+/// let text = r#"{"model": "opus", "retry": {"maxRetries": "many"}, /* and */ "loop": {"speculation": true}}"#;
+/// let origin = Origin { source: &Source::User, file: "settings.json", anchor: None };
+/// let (settings, problems) = read(text, origin)?;
+/// assert_eq!(settings.model.as_deref(), Some("opus"));
+/// assert_eq!(settings.turns.speculation, Some(true));
+/// assert!(problems[0].to_string().contains("retry.maxRetries"));
+/// # Ok::<(), pelton::settings::BrokenSettings>(())
+/// ```
 pub fn read(text: &str, origin: Origin<'_>) -> Result<(Settings, Vec<Problem>), BrokenSettings> {
     let broken = |text: String| BrokenSettings { file: origin.file.to_owned(), text };
     let all: Value = match serde_json::from_str(&relaxed::strict(text)) {

@@ -19,6 +19,13 @@ use super::file_memory::FileMemory;
 use super::tool::{Output, ResultBlock, Tool, ToolCx};
 
 /// How much may be done ahead. What turns out to be of no use was done for nothing, so there is an end to it.
+///
+/// ```
+/// use pelton::tools::Speculation;
+///
+/// let mut terms = Speculation::default();
+/// terms.calls_max = 2;
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Speculation {
@@ -39,6 +46,8 @@ impl Default for Speculation {
 }
 
 /// What came of making calls ahead.
+///
+/// See [`Speculation`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Speculated {

@@ -13,6 +13,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::limits::{FILE_PAGES_REMEMBERED_MAX, FILES_REMEMBERED_MAX};
 
 /// The memory of one session. Shared by its tools.
+///
+/// ```
+/// use std::path::Path;
+///
+/// use pelton::tools::FileMemory;
+///
+/// let files = FileMemory::new();
+/// assert!(!files.remembers(Path::new("/srv/project/main.rs")));
+/// ```
 #[derive(Debug, Default)]
 pub struct FileMemory {
     remembered: Mutex<Remembered>,

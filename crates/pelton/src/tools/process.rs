@@ -33,6 +33,8 @@ use crate::limits::KILL_ROUNDS_MAX;
 const POLL_EVERY: Duration = Duration::from_millis(10);
 
 /// A program to start.
+///
+/// See [`ProcessTree`].
 #[derive(Debug)]
 pub struct Launch<'a> {
     /// The program's file.
@@ -59,6 +61,26 @@ pub enum Printed<'a> {
 }
 
 /// A running program and everything it started.
+///
+/// ```
+/// use std::ffi::OsStr;
+/// use std::path::Path;
+/// use std::time::Duration;
+///
+/// use pelton::process::{Launch, ProcessTree};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> std::io::Result<()> {
+/// let args = [OsStr::new("-c"), OsStr::new("sleep 60 & exit 3")];
+/// let launch =
+///     Launch { program: Path::new("/bin/sh"), args: &args, cwd: Path::new("/"), env: &[], keep: None };
+/// let mut tree = ProcessTree::start(&launch)?;
+/// // What it left behind is ended with it.
+/// let ended = tree.end(Duration::from_millis(50), Duration::from_secs(1)).await?;
+/// assert_eq!((ended.status.code(), ended.asked), (Some(3), true));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct ProcessTree {
     child: Child,
@@ -223,6 +245,8 @@ impl Drop for ProcessTree {
 }
 
 /// How a tree ended.
+///
+/// See [`ProcessTree`].
 #[derive(Debug, Clone, Copy)]
 pub struct Ended {
     /// How the program itself exited.

@@ -14,6 +14,13 @@ pub struct Terms {
 /// P5: whom a failed call cancels among the others of the same answer. A call has failed when the model is told an
 /// error: it could not be tried, was not allowed, crashed, or said so itself, as Bash does of a command that exits with
 /// another code than zero. What the user interrupts has not failed.
+///
+/// ```
+/// use pelton::tools::Siblings;
+///
+/// assert_eq!(Siblings::from_name("side_effects"), Some(Siblings::SideEffects));
+/// assert_eq!(Siblings::default().name(), "never");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Siblings {

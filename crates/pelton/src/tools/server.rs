@@ -10,6 +10,30 @@ use super::tool::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx};
 use crate::limits::SERVED_NAME_CHARS_MAX;
 
 /// E4: somebody who serves tools. Asked often, so everything here answers at once, from what is known.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use pelton::tools::{ServerState, Tool, ToolServer};
+///
+/// /// A server that is still on its way: the model is told of its tools when they are there.
+/// struct Weather;
+///
+/// impl ToolServer for Weather {
+///     fn name(&self) -> &str {
+///         "weather"
+///     }
+///
+///     fn state(&self) -> ServerState {
+///         ServerState::Pending
+///     }
+///
+///     fn tools(&self) -> Vec<Arc<dyn Tool>> {
+///         Vec::new()
+///     }
+/// }
+/// # assert_eq!(Weather.state().name(), "pending");
+/// ```
 pub trait ToolServer: Send + Sync {
     /// Its name: unique in a session, and part of its tools' names.
     fn name(&self) -> &str;
@@ -27,6 +51,8 @@ pub trait ToolServer: Send + Sync {
 }
 
 /// How a server is.
+///
+/// See [`ToolServer`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ServerState {

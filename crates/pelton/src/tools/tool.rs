@@ -24,6 +24,54 @@ pub use crate::permission::{Access, Readable};
 use crate::sandbox::Sandbox;
 
 /// A capability the model may call by name.
+///
+/// ```
+/// use futures::future::BoxFuture;
+/// use pelton::tools::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx, parse_input};
+/// use serde::Deserialize;
+/// use serde_json::{Value, json};
+///
+/// /// Adds numbers.
+/// struct Sum;
+///
+/// #[derive(Deserialize)]
+/// struct Input {
+///     numbers: Vec<i64>,
+/// }
+///
+/// impl Tool for Sum {
+///     fn spec(&self) -> Spec<'_> {
+///         Spec {
+///             name: "Sum",
+///             description: "Adds numbers.",
+///             input_schema: r#"{"type":"object","properties":{"numbers":{"type":"array"}},"required":["numbers"]}"#,
+///         }
+///     }
+///
+///     fn safety(&self, _: &Value) -> Safety {
+///         Safety::Shared // it changes nothing, so it may run beside other calls
+///     }
+///
+///     fn access(&self, input: &Value, _: &ToolCx) -> Result<Access, InvalidInput> {
+///         parse_input::<Input>(input).map(|_| Access::Nothing)
+///     }
+///
+///     fn run<'a>(&'a self, input: Value, _: &'a ToolCx) -> BoxFuture<'a, Output> {
+///         Box::pin(async move {
+///             match parse_input::<Input>(&input) {
+///                 Ok(input) => Output::text(input.numbers.iter().sum::<i64>().to_string()),
+///                 Err(InvalidInput(why)) => Output::error(why),
+///             }
+///         })
+///     }
+/// }
+///
+/// # futures::executor::block_on(async {
+/// // A tool can be tried without a session; `Options::tools` is where it goes.
+/// let cx = ToolCx::outside("/");
+/// assert_eq!(Sum.run(json!({"numbers": [1, 2, 3]}), &cx).await, Output::text("6"));
+/// # });
+/// ```
 pub trait Tool: Send + Sync {
     /// Name, description and input schema, as the model is told.
     fn spec(&self) -> Spec<'_>;
@@ -55,6 +103,8 @@ pub trait Tool: Send + Sync {
 }
 
 /// What the model is told about a tool.
+///
+/// See [`Tool`].
 #[derive(Debug, Clone, Copy)]
 pub struct Spec<'a> {
     /// The public name, as users' rules and hooks write it.
@@ -66,6 +116,8 @@ pub struct Spec<'a> {
 }
 
 /// May a call run while others run?
+///
+/// See [`Tool`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Safety {
     /// Reads only: runs together with other shared calls.
@@ -78,11 +130,23 @@ pub enum Safety {
 }
 
 /// The input does not fit the tool. The text names the field and what would be right.
+///
+/// See [`Tool`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidInput(pub String);
 
 /// What a tool answers.
+///
+/// ```
+/// use pelton::tools::Output;
+/// use serde_json::json;
+///
+/// let answer = Output::text("3 files").with_detail(json!({"count": 3}));
+/// assert!(!answer.is_error);
+/// assert_eq!(Output::error("no such file").words(), "no such file");
+/// ```
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Output {
     /// What the model reads.
     pub content: Vec<ResultBlock>,
@@ -95,6 +159,8 @@ pub struct Output {
 }
 
 /// One piece of a tool's answer.
+///
+/// See [`Output`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ResultBlock {
@@ -142,6 +208,13 @@ impl Output {
         self
     }
 
+    /// Later calls start in another directory.
+    #[must_use]
+    pub fn moved_to(mut self, cwd: impl Into<PathBuf>) -> Self {
+        self.new_cwd = Some(cwd.into());
+        self
+    }
+
     /// Adds the structured twin.
     #[must_use]
     pub fn with_detail(mut self, detail: Value) -> Self {
@@ -151,6 +224,8 @@ impl Output {
 }
 
 /// Everything a running call may know about the session. Tools see each other only through files.
+///
+/// See [`Tool`].
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ToolCx {
@@ -245,12 +320,21 @@ impl ToolCx {
 }
 
 /// Where running tools report.
+///
+/// ```
+/// use pelton::tools::{Progress, Report};
+///
+/// let progress = Progress::new(|call, report| println!("{call}: {report:?}"));
+/// progress.report("toolu_01", Report::OutputLine("compiling".to_owned()));
+/// ```
 #[derive(Clone)]
 pub struct Progress(Arc<ReportSink>);
 
 type ReportSink = dyn Fn(&str, Report) + Send + Sync;
 
 /// How far a running call is.
+///
+/// See [`Progress`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Report {
@@ -276,6 +360,8 @@ impl Progress {
 }
 
 /// Reads a tool's typed input, with an error the model can act on.
+///
+/// See [`Tool`].
 pub fn parse_input<T: DeserializeOwned>(input: &Value) -> Result<T, InvalidInput> {
     serde_path_to_error::deserialize(input).map_err(|error| match error.path().to_string().as_str() {
         // The message itself names a field that is missing or unknown.

@@ -11,6 +11,16 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 /// Holds files that grow at their end.
+///
+/// ```
+/// use pelton::transcript::{Disk, RealDisk};
+///
+/// let dir = tempfile::tempdir()?;
+/// let file = RealDisk.open(&dir.path().join("new/session.jsonl"))?;
+/// file.write(b"{}\n")?;
+/// assert_eq!(file.last_byte()?, Some(b'\n'));
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub trait Disk: Send + Sync {
     /// Opens a file for one writer alone, making it and its folders if need be. An error of the kind
     /// [`WouldBlock`](io::ErrorKind::WouldBlock) means that somebody else writes to it.
@@ -18,6 +28,8 @@ pub trait Disk: Send + Sync {
 }
 
 /// A file that grows at its end. Dropping it lets others write to it.
+///
+/// See [`Disk`].
 pub trait DiskFile: Send + Sync {
     /// Its last byte; `None` if it is empty.
     fn last_byte(&self) -> io::Result<Option<u8>>;
@@ -31,6 +43,8 @@ pub trait DiskFile: Send + Sync {
 }
 
 /// The disk of this machine. Its files are readable by the user alone.
+///
+/// See [`Disk`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RealDisk;
 

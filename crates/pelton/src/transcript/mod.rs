@@ -9,6 +9,9 @@ mod read; // reading it back, whatever happened to it
 /// Marks the lines that name what is not sent any more.
 const MEDIA_LEFT_OUT_LINE: &str = "media_left_out";
 
+/// Marks the lines from which on parts of what was said before are not sent.
+const SNIP_BOUNDARY: &str = "snip_boundary";
+
 /// Marks the lines about questions to people, and what they say.
 const QUESTION_LINE: &str = "permission-question";
 const ASKED: &str = "asked";

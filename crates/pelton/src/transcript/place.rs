@@ -9,11 +9,27 @@ use uuid::Uuid;
 const KEY_CHARS_MAX: usize = 200;
 
 /// The file of a session.
+///
+/// ```
+/// use std::path::Path;
+///
+/// use pelton::transcript::{find_session, newest_session, project_key, session_file};
+///
+/// let (config, cwd) = (Path::new("/home/me/.claude"), Path::new("/srv/project"));
+/// let session = "00000000-0000-4000-8000-000000000001".parse()?;
+/// let file = session_file(config, cwd, session);
+/// assert!(file.starts_with("/home/me/.claude/projects/-srv-project"));
+/// assert_eq!(project_key(cwd), "-srv-project");
+/// assert!(find_session(config, cwd, session).is_none() && newest_session(config, cwd).is_none());
+/// # Ok::<(), uuid::Error>(())
+/// ```
 pub fn session_file(config_dir: &Path, cwd: &Path, session: Uuid) -> PathBuf {
     config_dir.join("projects").join(project_key(cwd)).join(format!("{session}.jsonl"))
 }
 
 /// The file of a session by its id: in this directory's folder, or else in the one folder that has it.
+///
+/// See [`session_file`].
 pub fn find_session(config_dir: &Path, cwd: &Path, session: Uuid) -> Option<PathBuf> {
     let here = session_file(config_dir, cwd, session);
     if here.is_file() {
@@ -28,6 +44,8 @@ pub fn find_session(config_dir: &Path, cwd: &Path, session: Uuid) -> Option<Path
 }
 
 /// The newest session of a directory.
+///
+/// See [`session_file`].
 pub fn newest_session(config_dir: &Path, cwd: &Path) -> Option<PathBuf> {
     let folder = config_dir.join("projects").join(project_key(cwd));
     let files = std::fs::read_dir(folder).ok()?.flatten().map(|file| file.path());
@@ -37,6 +55,8 @@ pub fn newest_session(config_dir: &Path, cwd: &Path) -> Option<PathBuf> {
 }
 
 /// The name of a directory's folder: every character outside `[A-Za-z0-9]` becomes a dash.
+///
+/// See [`session_file`].
 pub fn project_key(cwd: &Path) -> String {
     let path = cwd.to_string_lossy();
     let key: String = path.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();

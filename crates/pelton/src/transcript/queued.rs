@@ -6,6 +6,8 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 /// A prompt that waits.
+///
+/// See [`Queue`](crate::Queue).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueuedPrompt {
     /// Its id.

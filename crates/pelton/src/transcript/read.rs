@@ -12,16 +12,19 @@ use jiff::Timestamp;
 use pelton_model::json::without_halves;
 use pelton_wire::usage::Usage;
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::queued::{QueuedPrompt, Waiting};
-use super::{ASKED, DEFERRED, MEDIA_LEFT_OUT_LINE, QUESTION_LINE};
+use super::{ASKED, DEFERRED, MEDIA_LEFT_OUT_LINE, QUESTION_LINE, SNIP_BOUNDARY};
 use crate::event::LoopKind;
-use crate::history::{Entry, Kind, MediaPlace, Origin, Piece};
+use crate::history::{Entry, Kind, MediaPlace, Origin, Piece, SnipBoundary};
 use crate::limits::TRANSCRIPT_LINE_BYTES_MAX;
 
 /// A conversation as its file tells it.
+///
+/// See [`read_from`].
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Loaded {
@@ -33,6 +36,8 @@ pub struct Loaded {
     pub newest: Option<Uuid>,
     /// The model was not always sent all of this, so thinking in it may be bound to something else.
     pub reshaped: bool,
+    /// Where parts of it were taken out of what the model is sent.
+    pub snips: Vec<SnipBoundary>,
     /// Images and documents that the model was not sent any more.
     pub media_left_out: Vec<MediaPlace>,
     /// Calls that somebody was asked about and that were not decided.
@@ -46,6 +51,13 @@ pub struct Loaded {
 }
 
 /// The file cannot be read at all.
+///
+/// ```
+/// use std::path::Path;
+///
+/// let missing = pelton::transcript::read(Path::new("/no/such/file.jsonl"));
+/// assert!(missing.is_err_and(|error| error.to_string().contains("/no/such/file.jsonl")));
+/// ```
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("cannot read the session file {path}: {reason}", path = path.display())]
 pub struct ReadError {
@@ -56,12 +68,22 @@ pub struct ReadError {
 }
 
 /// Reads a session's file.
+///
+/// See [`read_from`].
 pub fn read(path: &Path) -> Result<Loaded, ReadError> {
     let fail = |error: std::io::Error| ReadError { path: path.to_path_buf(), reason: error.to_string() };
     read_from(BufReader::new(File::open(path).map_err(fail)?)).map_err(fail)
 }
 
 /// Reads what a session's file holds, wherever it is kept.
+///
+/// ```
+/// let line = r#"{"type":"user","uuid":"00000000-0000-4000-8000-000000000001","message":{"role":"user","content":"Hi"}}"#;
+/// let torn = r#"{"type":"assist"#;
+/// let loaded = pelton::transcript::read_from(format!("{line}\n{torn}").as_bytes())?;
+/// assert_eq!((loaded.entries.len(), loaded.lines_skipped), (1, 1));
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub fn read_from(mut reader: impl BufRead) -> std::io::Result<Loaded> {
     let mut lines = Lines::default();
     let mut line = Vec::new();
@@ -151,6 +173,8 @@ struct Link {
     id: Uuid,
     parent: Option<Uuid>,
     entries: Vec<Arc<Entry>>,
+    /// The line, if it is a snip boundary.
+    snip: Option<Value>,
 }
 
 #[derive(Default)]
@@ -231,7 +255,9 @@ impl Lines {
             Vec::new()
         });
         self.by_id.insert(id, self.links.len());
-        self.links.push(Link { id, parent: line.parent_uuid, entries });
+        let is_snip = line.subtype.as_deref() == Some(SNIP_BOUNDARY);
+        let snip = is_snip.then(|| serde_json::from_str(&text).unwrap_or_default());
+        self.links.push(Link { id, parent: line.parent_uuid, entries, snip });
     }
 
     /// The conversation: the chain of parents from the newest line back to the first.
@@ -255,8 +281,13 @@ impl Lines {
             };
         }
         chain.reverse();
-        let mut entries: Vec<Arc<Entry>> =
-            chain.iter().flat_map(|index| self.links[*index].entries.clone()).collect();
+        let mut entries: Vec<Arc<Entry>> = Vec::new();
+        let mut snips = Vec::new();
+        for index in &chain {
+            let link = &self.links[*index];
+            entries.extend(link.entries.iter().cloned());
+            snips.extend(link.snip.clone().map(|line| SnipBoundary { at: entries.len(), line }));
+        }
         // Results of parallel calls may hang on branches of their own; the view puts each where it belongs.
         let beside = (0..self.links.len()).filter(|index| !on_chain.contains(index));
         entries.extend(
@@ -269,6 +300,7 @@ impl Lines {
             newest: self.links.last().map(|link| link.id),
             entries,
             reshaped: self.reshaped,
+            snips,
             media_left_out: self.media_left_out,
             queued: self.queue.finish(),
             undecided: self.undecided,

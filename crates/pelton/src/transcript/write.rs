@@ -17,6 +17,8 @@ use crate::history::{Entry, Kind, MediaPlace};
 use jiff::Timestamp;
 
 /// How much a crash of the machine may cost.
+///
+/// See [`Sessions`](crate::Sessions).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
     /// Nothing that was acknowledged: the disk is waited for where it matters.
@@ -55,7 +57,10 @@ pub enum QuestionState {
 }
 
 /// The transcript cannot be kept.
+///
+/// See [`Sessions`](crate::Sessions).
 #[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
 pub enum TranscriptError {
     /// Its folder or file cannot be made or opened.
     #[error("cannot open the session file {path}: {reason}")]

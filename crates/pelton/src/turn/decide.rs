@@ -184,6 +184,13 @@ pub enum Next {
 }
 
 /// Why the loop went on.
+///
+/// ```
+/// use pelton::Transition;
+///
+/// assert_eq!(Transition::NextTurn.name(), "next_turn");
+/// assert!(Transition::ALL.contains(&Transition::FallbackRetry));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Transition {
@@ -214,6 +221,13 @@ pub enum Transition {
 }
 
 /// Why the loop ended.
+///
+/// ```
+/// use pelton::Terminal;
+///
+/// assert_eq!(Terminal::MaxTurns.name(), "max_turns");
+/// assert!(Terminal::ALL.contains(&Terminal::Completed));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Terminal {
@@ -260,6 +274,12 @@ pub enum Terminal {
 }
 
 /// Bounds of one submission.
+///
+/// ```
+/// let mut limits = pelton::Limits::default();
+/// limits.turns_max = Some(5);
+/// limits.stop_on_repetition = true;
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {

@@ -1,13 +1,14 @@
 //! What the host chooses reaches the model.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pelton_model::{Effort, Thinking};
-use pelton_testkit::{Script, text, tool};
+use pelton_testkit::{Script, Step, When, pause, text, tool};
 use serde_json::{Value, json};
 
 use crate::probe::Notes;
-use crate::stage::{Stage, results_in, run, sh, text_of};
+use crate::stage::{Stage, marks, results_in, run, sh, text_of};
 
 fn hello() -> Script {
     Script::new().reply([text("Hello.")])
@@ -117,4 +118,67 @@ async fn loop_E15_how_the_model_thinks_reaches_the_request() {
     assert_eq!(check(Thinking::Adaptive, None).await, (Some("adaptive".to_owned()), Value::Null));
     assert_eq!(check(Thinking::Disabled, None).await, (Some("disabled".to_owned()), Value::Null));
     assert_eq!(check(Thinking::Adaptive, Some(Effort::Low)).await.1, "low");
+}
+
+#[tokio::test]
+async fn loop_M1_a_request_carries_every_piece() {
+    let script = Script::new()
+        .step(Step::status(529).header("retry-after-ms", "1").when(When::any().model("opus")))
+        .step(Step::status(529).header("retry-after-ms", "1").when(When::any().model("haiku")).always())
+        .reply([text("Let me look."), tool("Glob", json!({"pattern": "*"}))])
+        .reply([pause(Duration::from_millis(200)), text("Done.")]);
+    let stage = Stage::new(script).await;
+    std::fs::create_dir(stage.path(".git")).unwrap();
+    stage.write(".git/HEAD", "ref: refs/heads/turbine\n");
+    let mut engine = stage.engine_with(|options| {
+        options.model = "claude-opus-5-5".to_owned();
+        options.system_prompt.appended = Some("Speak softly.".to_owned());
+        options.thinking = Thinking::Adaptive;
+        options.effort = Some(Effort::High);
+        options.fast_mode = true;
+        options.max_output_tokens = Some(9_000);
+        options.task_budget = Some(50_000);
+        options.tool_use_summaries = true;
+    });
+    run(&mut engine, "What is here?").await.assert_completed();
+
+    let requests = stage.model.requests();
+    let (side, main): (Vec<_>, Vec<_>) =
+        requests.iter().partition(|seen| seen.body["model"].as_str().unwrap().contains("haiku"));
+    // The source: somebody waits for the main loop, so it is asked again; nobody waits for a summary.
+    assert_eq!((main.len(), side.len()), (3, 1));
+    for request in main.iter().map(|seen| &seen.body) {
+        // User context in front of everything said: where, which branch, which day.
+        let first = text_of(&request["messages"][0]["content"]);
+        let today = this_year();
+        let (context, prompt) = first.split_once("What is here?").unwrap_or_else(|| panic!("{first}"));
+        for piece in [stage.cwd().display().to_string(), "turbine".to_owned(), today] {
+            assert!(context.contains(&piece), "{piece} is missing in: {first}");
+        }
+        assert_eq!(prompt, "");
+        let system: Vec<&str> = request["system"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|block| block["text"].as_str().unwrap())
+            .collect();
+        assert_eq!(system, [pelton::SystemPrompt::BASE, "Speak softly."]);
+        assert_eq!(tool_names(request), ["Agent", "Bash", "Edit", "Glob", "Grep", "Read", "Write"]);
+        assert_eq!(request["thinking"]["type"], "adaptive");
+        assert_eq!(request["output_config"]["effort"], "high");
+        assert_eq!(request["output_config"]["task_budget"], json!({"type": "tokens", "total": 50_000}));
+        assert_eq!((&request["speed"], &request["max_tokens"]), (&json!("fast"), &json!(9_000)));
+        assert_eq!(request["stream"], true);
+        // Marks on the prefix and on what was said last.
+        let prefix = request["system"].as_array().unwrap().last().unwrap();
+        assert!(prefix.get("cache_control").is_some(), "{prefix}");
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        assert!(marks(last) == 1 && (2..=4).contains(&marks(request)), "{last}");
+    }
+}
+
+/// The year, as the context says it.
+fn this_year() -> String {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    (1970 + since.as_secs() / 31_556_952).to_string()
 }

@@ -290,3 +290,31 @@ async fn pit_B4_an_answer_of_many_blocks_is_counted_once() {
     assert!((outcome.cost_usd - expected).abs() < 1e-12, "{} instead of {expected}", outcome.cost_usd);
     stage.assert_all_played();
 }
+
+#[tokio::test]
+async fn loop_S9_the_cap_and_the_structured_retries_are_looked_at_after_each_message() {
+    let prose = || priced(Step::reply([text("Bern, of course.")]), 100_000, 10_000);
+    let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
+    let asked = async |change: &dyn Fn(&mut pelton::Options)| {
+        let script = (0..8).fold(Script::new(), |script, _| script.step(prose()));
+        let stage = Stage::new(script).await;
+        let mut engine = stage.engine_with(|options| {
+            options.json_schema = Some(schema.clone());
+            options.prices = vec![(MODEL.to_owned(), round_prices())];
+            change(options);
+        });
+        let told = run(&mut engine, "Which city?").await;
+        (told.outcome().terminal, stage.request_count())
+    };
+    // The message that uses up the retries is the last, and so is the one that passes the cap: a fifth of a dollar each.
+    let retries = |options: &mut pelton::Options| options.limits.structured_retries_max = 2;
+    assert_eq!(asked(&retries).await, (Terminal::StructuredOutputRetries, 3));
+    let cap = |options: &mut pelton::Options| options.max_budget_usd = Some(0.3);
+    assert_eq!(asked(&cap).await, (Terminal::BudgetExhausted, 2));
+    // Whichever comes first.
+    let both = |options: &mut pelton::Options| {
+        options.limits.structured_retries_max = 1;
+        options.max_budget_usd = Some(0.7);
+    };
+    assert_eq!(asked(&both).await, (Terminal::StructuredOutputRetries, 2));
+}

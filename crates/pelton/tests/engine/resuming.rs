@@ -229,3 +229,65 @@ async fn an_interrupted_session_can_be_resumed() {
     assert_eq!(results_in(&stage.request(3)).len(), 1);
     stage.assert_all_played();
 }
+
+/// Takes away what a boundary names.
+struct AsNamed;
+
+impl pelton::history::SnipReplay for AsNamed {
+    fn replay(
+        &self,
+        boundary: &pelton::history::SnipBoundary,
+        said: &[std::sync::Arc<pelton::history::Entry>],
+    ) -> Vec<pelton::history::EntryId> {
+        let named = boundary.line["removedUuids"].to_string();
+        said.iter().map(|entry| entry.id).filter(|id| named.contains(&id.to_string())).collect()
+    }
+}
+
+#[tokio::test]
+async fn loop_E27_the_host_says_what_a_snip_boundary_took_away() {
+    let script = Script::new()
+        .reply([text("The pump drips."), tool("Glob", json!({"pattern": "*"})).id("toolu_dead")])
+        .reply([text("Nothing else.")])
+        .reply([text("The turbine runs.")])
+        .reply([text("With all of it.")])
+        .reply([text("With the rest.")]);
+    let stage = Stage::new(script).await;
+    let mut engine = stage.engine();
+    run(&mut engine, "What about the pump?").await.assert_completed();
+    run(&mut engine, "And the turbine?").await.assert_completed();
+    let file = engine.transcript_file().unwrap();
+    drop(engine);
+    let said = lines(&file);
+    let dead = said
+        .iter()
+        .filter(|line| line.to_string().contains("pump") || line.to_string().contains("toolu_dead"));
+    let removed: Vec<_> = dead.map(|line| line["uuid"].clone()).collect();
+    assert!(removed.len() >= 4, "prompt, words, call and result: {removed:?}");
+    let boundary = json!({"type": "system", "subtype": "snip_boundary", "removedUuids": removed,
+        "uuid": "00000000-0000-4000-8000-00000000cafe", "parentUuid": said.last().unwrap()["uuid"],
+        "sessionId": said[0]["sessionId"], "timestamp": "2026-01-01T00:00:00.000Z"});
+    let recorded = std::fs::read_to_string(&file).unwrap();
+    let snipped = stage.path("snipped.jsonl");
+
+    for (handler, pump) in [(false, true), (true, false)] {
+        std::fs::write(&snipped, format!("{recorded}{boundary}\n")).unwrap();
+        let mut engine = stage.engine_with(|options| {
+            resume_from(options, &snipped);
+            if handler {
+                options.snip_replay = Some(std::sync::Arc::new(AsNamed));
+            }
+        });
+        run(&mut engine, "What was it?").await.assert_completed();
+        let request = stage.request(stage.request_count());
+        let sent = request.to_string();
+        assert_eq!(sent.contains("pump"), pump, "{sent}");
+        assert_eq!(sent.contains("toolu_dead"), pump, "a call and its result go together");
+        assert!(sent.contains("Nothing else.") && sent.contains("And the turbine?"), "{sent}");
+        // What was said is not forgotten, only not sent.
+        let log =
+            engine.history().iter().filter(|entry| String::from_utf8_lossy(&entry.json).contains("pump"));
+        assert_eq!(log.count(), 2);
+    }
+    stage.assert_all_played();
+}

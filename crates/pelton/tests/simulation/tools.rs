@@ -197,7 +197,7 @@ impl Tool for Scripted {
                     let to = if cx.cwd == std::path::Path::new("/") { "/usr" } else { "/" };
                     if self.safety == Safety::Alone {
                         self.deeds.lock().cwd = Some(PathBuf::from(to));
-                        return Output { new_cwd: Some(PathBuf::from(to)), ..Output::text(words) };
+                        return Output::text(words).moved_to(to);
                     }
                     Output::text(words)
                 }

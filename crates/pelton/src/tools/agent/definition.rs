@@ -6,6 +6,15 @@ use serde_json::Value;
 use crate::permission::Mode;
 
 /// A kind of agent that may be started. It can only narrow what its parent may do.
+///
+/// ```
+/// use pelton::tools::AgentDefinition;
+///
+/// let mut reviewer =
+///     AgentDefinition::new("reviewer", "Reviews changes.", "You review changes and report what is wrong.");
+/// reviewer.tools = Some(vec!["Read".to_owned(), "Grep".to_owned()]);
+/// assert!(reviewer.has("Grep") && !reviewer.has("Bash"));
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct AgentDefinition {
@@ -54,6 +63,8 @@ pub struct AgentDefinition {
 }
 
 /// Where an agent keeps what it learnt.
+///
+/// See [`AgentDefinition`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MemoryScope {
@@ -66,6 +77,8 @@ pub enum MemoryScope {
 }
 
 /// A place of an agent's own.
+///
+/// See [`AgentDefinition`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Isolation {
@@ -111,6 +124,10 @@ impl AgentDefinition {
 }
 
 /// The agent that is there unless somebody says otherwise.
+///
+/// ```
+/// assert!(pelton::tools::general_purpose().has("Bash"));
+/// ```
 pub fn general_purpose() -> AgentDefinition {
     AgentDefinition::new(
         "general-purpose",

@@ -20,6 +20,11 @@ use super::agent;
 use super::tool::{Output, Tool, ToolCx};
 
 /// All built-in tools, by name: the order is part of what is cached, so it never depends on anything.
+///
+/// ```
+/// let names: Vec<String> = pelton::tools::builtin::all().iter().map(|tool| tool.spec().name.to_owned()).collect();
+/// assert!(names.contains(&"Read".to_owned()));
+/// ```
 pub fn all() -> Vec<Arc<dyn Tool>> {
     let [enter_plan, exit_plan] = plan::tools();
     vec![
