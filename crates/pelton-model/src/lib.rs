@@ -8,7 +8,7 @@
 //! - [`credentials`]: who pays, where that changes while we run; [`Sign`], where a secret in a header will not do.
 //! - `dialect`: what the bytes mean. Pure.
 //! - `assemble`: events become content blocks. Pure.
-//! - `sse`: bytes become events. Pure.
+//! - [`sse`]: bytes become events. Pure.
 //! - [`Transport`]: how bytes travel; [`HttpTransport`] is the real one.
 //! - [`catalogue`]: what the known models can do and cost.
 
@@ -27,7 +27,7 @@ pub mod json;
 mod limits;
 pub mod retry;
 mod sign;
-mod sse;
+pub mod sse;
 mod step;
 pub mod stream;
 mod transport;
