@@ -66,6 +66,8 @@ pub struct SandboxOptions {
 }
 
 /// What commands can reach. Nothing, unless said.
+///
+/// See [`SandboxOptions`].
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct NetworkOptions {

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 /// What settings say about the sandbox. Paths are as written, but for those that start where their file says.
+///
+/// See [`read()`](super::read()).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SandboxSettings {
@@ -43,6 +45,8 @@ pub struct SandboxSettings {
 }
 
 /// A variable that commands do not see.
+///
+/// See [`read()`](super::read()).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Withheld {

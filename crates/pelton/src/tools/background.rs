@@ -24,6 +24,8 @@ pub(crate) struct Background {
 }
 
 /// A command that was started in the background.
+///
+/// See [`Event`](crate::Event).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BackgroundTask {
@@ -40,6 +42,8 @@ pub struct BackgroundTask {
 }
 
 /// How a background command ended.
+///
+/// See [`Event`](crate::Event).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BackgroundEnd {
@@ -70,6 +74,8 @@ impl BackgroundEnd {
 }
 
 /// What there is to tell of a background command.
+///
+/// See [`Event`](crate::Event).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BackgroundNews {

@@ -52,6 +52,8 @@ pub struct Launch<'a> {
 }
 
 /// Where it goes what a program prints.
+///
+/// See [`ProcessTree`].
 #[derive(Debug, Clone, Copy)]
 pub enum Printed<'a> {
     /// Through pipes, to be read here.
@@ -67,13 +69,19 @@ pub enum Printed<'a> {
 /// use std::path::Path;
 /// use std::time::Duration;
 ///
-/// use pelton::process::{Launch, ProcessTree};
+/// use pelton::process::{Launch, Printed, ProcessTree};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> std::io::Result<()> {
 /// let args = [OsStr::new("-c"), OsStr::new("sleep 60 & exit 3")];
-/// let launch =
-///     Launch { program: Path::new("/bin/sh"), args: &args, cwd: Path::new("/"), env: &[], keep: None };
+/// let launch = Launch {
+///     program: Path::new("/bin/sh"),
+///     args: &args,
+///     cwd: Path::new("/"),
+///     env: &[],
+///     keep: None,
+///     printed: Printed::Read,
+/// };
 /// let mut tree = ProcessTree::start(&launch)?;
 /// // What it left behind is ended with it.
 /// let ended = tree.end(Duration::from_millis(50), Duration::from_secs(1)).await?;
