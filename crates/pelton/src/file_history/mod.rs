@@ -2,7 +2,7 @@
 //! is kept: the one file of a file tool; for commands, whatever is in the working directories and not ignored. Going back
 //! to a message undoes what the agent did since, leaves alone what others did, and can itself be undone.
 //!
-//! Start at [`FileHistory`]. What to do is worked out in [`plan`], which is pure; the rest is disk.
+//! Start at [`FileHistory`]. What to do is worked out in `plan`, which is pure; the rest is disk.
 
 mod at; // one path: looking, and putting back
 mod keeper; // the open history of a session
@@ -23,6 +23,8 @@ use keeper::Keeper;
 pub use plan::Conflict;
 
 /// How much is kept of a session's files.
+///
+/// See [`FileHistory`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FileHistoryLimits {
@@ -71,6 +73,8 @@ enum Opened {
 }
 
 /// What to do with files that somebody else changed, too.
+///
+/// See [`FileHistory`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Conflicts {
     /// Leave them as they are.
@@ -80,6 +84,8 @@ pub enum Conflicts {
 }
 
 /// What going back would do, or did.
+///
+/// See [`FileHistory`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rewound {
@@ -92,6 +98,8 @@ pub struct Rewound {
 }
 
 /// One file on the way back.
+///
+/// See [`FileHistory`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RewoundFile {
@@ -108,6 +116,8 @@ pub struct RewoundFile {
 }
 
 /// What going back means for a file.
+///
+/// See [`FileHistory`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RewoundKind {
     /// It gets its earlier content or mode.
@@ -119,6 +129,8 @@ pub enum RewoundKind {
 }
 
 /// Why nothing can be brought back.
+///
+/// See [`FileHistory`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HistoryError {

@@ -41,6 +41,8 @@ pub struct Move {
 }
 
 /// Somebody else changed a file.
+///
+/// See [`FileHistory`](super::FileHistory).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Conflict {

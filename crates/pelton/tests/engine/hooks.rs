@@ -427,3 +427,41 @@ async fn loop_I7_an_end_is_put_to_the_stop_hooks_and_then_to_the_token_budget() 
     assert_eq!(stage.read("asked").lines().count(), 3, "the hooks come first, every time");
     stage.assert_all_played();
 }
+
+#[tokio::test]
+async fn words_of_a_hook_that_nobody_waits_for_come_with_the_next_question() {
+    let words = json!({"systemMessage": "linted", "hookSpecificOutput":
+        {"hookEventName": "PostToolUse", "additionalContext": "the linter is happy"}});
+    let hooks = |wait: &str| {
+        let line = format!("sleep {wait}; echo '{words}'");
+        json!({"PostToolUse": [{"matcher": "Glob", "hooks": [{"type": "command", "command": line, "async": true}]}]})
+    };
+    let look = || tool("Glob", json!({"pattern": "*"}));
+
+    let script = Script::new()
+        .reply([look()])
+        .reply([tool("Bash", json!({"command": "sleep 1"}))])
+        .reply([text("Done.")]);
+    let stage = Stage::new(script).await;
+    let told = run(&mut engine(&stage, &hooks("0.2")), "Go.").await;
+    told.assert_completed();
+    assert!(!stage.request(2).to_string().contains("the linter"), "nobody waited for it");
+    let request = stage.request(3);
+    let last = last_user_blocks(&request);
+    assert_eq!(last[0]["type"], "tool_result", "results come first");
+    assert!(text_of(&json!(last)).contains("the linter is happy"), "{last:?}");
+    assert_eq!(said(&told), [("linted".to_owned(), false)]);
+    assert!(runs(&told).contains(&HookOutcome::Success), "{:?}", runs(&told));
+
+    // Or with the next prompt, if the submission is over before.
+    let stage =
+        Stage::new(Script::new().reply([look()]).reply([text("Done.")]).reply([text("Again.")])).await;
+    let mut engine = engine(&stage, &hooks("0.5"));
+    assert!(said(&run(&mut engine, "Go.").await).is_empty());
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    let told = run(&mut engine, "And?").await;
+    assert_eq!(said(&told), [("linted".to_owned(), false)]);
+    let request = stage.request(3);
+    assert_eq!(request.to_string().matches("the linter is happy").count(), 1, "told once");
+    assert!(text_of(&json!(last_user_blocks(&request))).contains("the linter is happy"));
+}
