@@ -15,6 +15,27 @@ use super::rule::Rule;
 use super::update::Update;
 
 /// Decides about calls: a person, or a program in their place.
+///
+/// ```
+/// use futures::future::BoxFuture;
+/// use pelton::permission::{Access, Answer, Asker, Question, Questions};
+///
+/// /// Files may be changed, nothing else.
+/// struct FilesOnly;
+///
+/// impl Asker for FilesOnly {
+///     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer> {
+///         let answer = match &question.access {
+///             Access::Edit(_) => Answer::allow(),
+///             _ => Answer::deny(format!("{} is not for you.", question.tool)),
+///         };
+///         Box::pin(async { answer })
+///     }
+/// }
+///
+/// let questions = Questions::to(FilesOnly); // `Options::questions` is where it goes
+/// assert!(!questions.takes_many());
+/// ```
 pub trait Asker: Send + Sync {
     /// Answers a question. The future is dropped as soon as nobody wants the answer any more: the user interrupts, the
     /// model's answer is discarded, or a hook decides first.
@@ -28,6 +49,8 @@ pub trait Asker: Send + Sync {
 }
 
 /// A call somebody has to decide about.
+///
+/// See [`Asker`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Question {
@@ -56,6 +79,8 @@ pub struct Question {
 }
 
 /// What becomes of a call.
+///
+/// See [`Asker`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
     /// It runs.
@@ -87,6 +112,8 @@ impl Answer {
 }
 
 /// The way to an [`Asker`]. All clones are one, so that a person is asked one thing at a time, whoever asks.
+///
+/// See [`Asker`].
 #[derive(Clone)]
 pub struct Questions {
     asker: Arc<dyn Asker>,

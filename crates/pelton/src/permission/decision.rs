@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use super::rule::Rule;
 
 /// What became of a call.
+///
+/// See [`Asker`](super::Asker).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verdict {
     /// It may run.
@@ -27,6 +29,8 @@ impl Verdict {
 }
 
 /// A verdict and all that is to be said for it.
+///
+/// See [`Asker`](super::Asker).
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Decision {
@@ -45,6 +49,8 @@ pub struct Decision {
 }
 
 /// One command of a line, judged alone.
+///
+/// See [`Asker`](super::Asker).
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Part {
@@ -61,6 +67,8 @@ pub struct Part {
 }
 
 /// What decides about a call.
+///
+/// See [`Asker`](super::Asker).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cause {

@@ -47,6 +47,8 @@ pub enum Access {
 }
 
 /// A call, as it is judged.
+///
+/// See [`Permissions`](super::Permissions).
 #[derive(Debug, Clone, Copy)]
 pub struct Judged<'a> {
     /// The tool.

@@ -13,6 +13,8 @@ use super::rules::RuleSet;
 use super::shell::{Step, Survey};
 
 /// What a hook that ran before a call said about it.
+///
+/// See [`Permissions`](super::Permissions).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum HookSays<'a> {
     /// Nothing.

@@ -1,4 +1,4 @@
-//! What may run. [`Rule`] and `judge` weigh words and are pure; [`Gate`] looks at the disk, so that a symbolic link cannot
+//! What may run. [`Rule`] and `judge` weigh words and are pure; `Gate` looks at the disk, so that a symbolic link cannot
 //! talk its way out of the working directories. [`Permissions`] is what holds now, and [`Asker`] decides what is left
 //! open.
 

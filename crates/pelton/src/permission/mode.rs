@@ -1,6 +1,8 @@
 //! How much runs without asking.
 
 /// How much runs without asking.
+///
+/// See [`RuleSet`](super::RuleSet).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Mode {
     /// Reads inside the working directories, and commands that only look.

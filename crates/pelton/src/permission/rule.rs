@@ -22,6 +22,8 @@ use super::source::RuleSource;
 use super::update::Behavior;
 
 /// One rule as users write it: `Tool` or `Tool(specifier)`.
+///
+/// See [`RuleSet`](super::RuleSet).
 #[derive(Debug, Clone)]
 pub struct Rule {
     said: Arc<Said>,
@@ -61,6 +63,8 @@ struct Field {
 }
 
 /// The rule's text cannot be read.
+///
+/// See [`RuleSet`](super::RuleSet).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("permission rule '{rule}': {problem}")]
 pub struct RuleError {

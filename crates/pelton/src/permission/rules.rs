@@ -5,6 +5,16 @@ use super::rule::{Deed, Need, Rule};
 use super::update::Behavior;
 
 /// All rules of a session.
+///
+/// ```
+/// use pelton::permission::{Mode, RuleSet};
+///
+/// let mut rules = RuleSet::default();
+/// rules.allow.push("Bash(cargo test:*)".parse()?);
+/// rules.deny.push("Read(**/.env)".parse()?);
+/// assert_eq!(Mode::from_name("acceptEdits"), Some(Mode::AcceptEdits));
+/// # Ok::<(), pelton::permission::RuleError>(())
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct RuleSet {
     /// What runs without asking.

@@ -5,6 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Where a rule was written.
+///
+/// See [`RuleSet`](super::RuleSet).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct RuleSource {
@@ -19,6 +21,8 @@ pub struct RuleSource {
 }
 
 /// Whose word a rule is.
+///
+/// See [`RuleSet`](super::RuleSet).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Layer {

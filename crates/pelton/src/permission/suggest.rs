@@ -8,6 +8,8 @@ use super::update::{Behavior, Change, Destination, Update};
 use crate::limits::RULES_SUGGESTED_MAX;
 
 /// What would let a call and its like run without a question. Each can be answered with.
+///
+/// See [`Asker`](super::Asker).
 pub fn suggestions(tool: &str, access: &Access, decision: &Decision) -> Vec<Update> {
     let outside = match &decision.cause {
         Cause::Outside(path) => path.parent(),
