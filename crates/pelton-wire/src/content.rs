@@ -17,6 +17,11 @@ pub enum Block<'a> {
         /// Its bytes.
         source: ImageSource<'a>,
     },
+    /// A document.
+    Document {
+        /// Its bytes.
+        source: ImageSource<'a>,
+    },
     /// The result of a call.
     ToolResult {
         /// Which call it answers.

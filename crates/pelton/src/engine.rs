@@ -23,7 +23,7 @@ use crate::command::{Command, CommandSpec};
 use crate::compact::Room;
 use crate::context::tools_json;
 use crate::event::{CommandInfo, Event, Init, LoopKind};
-use crate::file_history::FileHistory;
+use crate::file_history::{Beside, FileHistory};
 use crate::history::Entry;
 use crate::hooks::{Base, HookCx, HookEvent, SessionHooks};
 use crate::interrupt::Interrupter;
@@ -454,7 +454,7 @@ impl Engine {
     /// S7: what is done to files from here on can be taken back to this message.
     async fn mark_files(&self, message: Uuid, events: &Sender<Event>) {
         if let (Some(history), None) = (&self.kin.file_history, &self.kin.agent)
-            && let Some(content) = history.mark(message).await
+            && let Some(content) = history.mark(message, Beside::of(&self.background)).await
         {
             events.send(Event::Informational { content, prevents_continuation: false }).await;
         }

@@ -81,6 +81,13 @@ pub const AGENT_SILENT_MAX: Duration = Duration::from_secs(660);
 pub const FILES_REMEMBERED_MAX: usize = 4_096;
 /// Separate pages of one file that are remembered as read.
 pub const FILE_PAGES_REMEMBERED_MAX: usize = 64;
+/// Bytes of a PDF document that is shown, and its pages.
+pub const PDF_BYTES_MAX: u64 = 10_000_000;
+pub const PDF_PAGES_MAX: usize = 10;
+/// Bytes unpacked to count the pages of a document.
+pub const PDF_UNPACKED_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Bytes of text that a Read with `allow_large` returns.
+pub const READ_LARGE_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes of a notebook that is read by its cells.
 pub const NOTEBOOK_BYTES_MAX: u64 = 100_000_000;
 /// Characters shown of what running one cell brought.

@@ -303,7 +303,7 @@ fn mentioned(attached: &Attached) -> Bytes {
     let mut words = vec![format!("The user mentioned @{}. This is what is there:", attached.mention)];
     words.extend(attached.shown.iter().filter_map(|block| match block {
         ResultBlock::Text(text) => Some(text.clone()),
-        ResultBlock::Image { .. } => None,
+        ResultBlock::Image { .. } | ResultBlock::Document { .. } => None,
     }));
     let words = reminder(&words);
     let mut blocks = vec![Block::Text { text: &words }];
@@ -311,9 +311,14 @@ fn mentioned(attached: &Attached) -> Bytes {
         ResultBlock::Image { media_type, base64 } => {
             Some(Block::Image { source: ImageSource::Base64 { media_type, data: base64 } })
         }
+        ResultBlock::Document { base64 } => Some(document(base64)),
         ResultBlock::Text(_) => None,
     }));
     content(&blocks)
+}
+
+fn document(base64: &str) -> Block<'_> {
+    Block::Document { source: ImageSource::Base64 { media_type: "application/pdf", data: base64 } }
 }
 
 fn result_blocks(output: &Output) -> Vec<Block<'_>> {
@@ -327,6 +332,7 @@ fn result_blocks(output: &Output) -> Vec<Block<'_>> {
             ResultBlock::Image { media_type, base64 } => {
                 Some(Block::Image { source: ImageSource::Base64 { media_type, data: base64 } })
             }
+            ResultBlock::Document { base64 } => Some(document(base64)),
         })
         .collect();
     if blocks.is_empty() {

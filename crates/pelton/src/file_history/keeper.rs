@@ -12,7 +12,7 @@ use super::plan::{self, Move, Plan, Rewind, Step};
 use super::state::{Change, SavedPath, State};
 use super::store::{Line, Store};
 use super::tree::{Look, Survey, Tree};
-use super::{Conflicts, FileHistoryLimits, HistoryError, Rewound, RewoundFile, RewoundKind, Scope};
+use super::{Beside, Conflicts, FileHistoryLimits, HistoryError, Rewound, RewoundFile, RewoundKind, Scope};
 use crate::limits::{
     DIFF_BYTES_MAX, FILE_HISTORY_EDITED_BYTES_MAX, FILE_HISTORY_FIRST_LOOK_MAX,
     FILE_HISTORY_UNCOVERED_NAMED_MAX,
@@ -20,6 +20,9 @@ use crate::limits::{
 use crate::places::resolve;
 use crate::tools::disk::DiskError;
 use crate::tools::patch::Stretch;
+
+/// What commands in the background are called.
+const BACKGROUND: &str = "background";
 
 pub(super) struct Keeper {
     store: Store,
@@ -102,13 +105,35 @@ impl Keeper {
     }
 
     /// The user said something.
-    pub fn mark(&mut self, id: Uuid) -> io::Result<()> {
+    pub fn mark(&mut self, id: Uuid, beside: Beside) -> io::Result<()> {
+        self.end(BACKGROUND)?;
         self.store.write(&[Line::Message { id }])?;
         self.steps.push(Step::Message(id));
+        self.watch_background(beside)
+    }
+
+    /// A call has ended; others may go on.
+    pub fn end_beside(&mut self, call: &str, beside: Beside) -> io::Result<()> {
+        self.end(call)?;
+        self.watch_background(beside)
+    }
+
+    /// Commands in the background are one call that is open as long as there are any.
+    fn watch_background(&mut self, beside: Beside) -> io::Result<()> {
+        if beside == Beside::Nothing
+            || self.roots.is_empty()
+            || self.open.iter().any(|open| open.id == BACKGROUND)
+        {
+            return Ok(());
+        }
+        let begun_ns = self.now_ns();
+        self.store.write(&[Line::Begin { call: BACKGROUND.to_owned(), paths: None, at_ns: begun_ns }])?;
+        self.open.push(OpenCall { id: BACKGROUND.to_owned(), paths: None, begun_ns });
         Ok(())
     }
 
     pub fn begin(&mut self, call: &str, scope: Scope) -> io::Result<()> {
+        self.end(BACKGROUND)?;
         let begun_ns = self.now_ns();
         let mut lines = Vec::new();
         let paths = match scope {
@@ -144,7 +169,7 @@ impl Keeper {
         Ok(())
     }
 
-    pub fn end(&mut self, call: &str) -> io::Result<()> {
+    fn end(&mut self, call: &str) -> io::Result<()> {
         let Some(at) = self.open.iter().position(|open| open.id == call) else { return Ok(()) };
         let OpenCall { paths, begun_ns, .. } = self.open.remove(at);
         let (changes, news) = match paths {

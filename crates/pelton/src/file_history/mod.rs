@@ -19,6 +19,7 @@ use pelton_model::World;
 use uuid::Uuid;
 
 use crate::limits::{FILE_HISTORY_FILE_BYTES_MAX, FILE_HISTORY_TOTAL_BYTES_MAX};
+use crate::tools::background::Background;
 use keeper::Keeper;
 pub use plan::Conflict;
 
@@ -151,6 +152,20 @@ pub enum HistoryError {
     Io(#[from] io::Error),
 }
 
+/// Whether commands go on in the background.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Beside {
+    Nothing,
+    /// What differs from here on is theirs.
+    Commands,
+}
+
+impl Beside {
+    pub fn of(background: &Background) -> Self {
+        if background.running().is_empty() { Self::Nothing } else { Self::Commands }
+    }
+}
+
 /// Which paths a call may change.
 pub(crate) enum Scope {
     /// This file, and the directories to it.
@@ -202,8 +217,8 @@ impl FileHistory {
     }
 
     /// S7: from here on, what was there is what was there when the user said this. Tells what went wrong, once.
-    pub(crate) async fn mark(&self, message: Uuid) -> Option<String> {
-        self.beside(move |keeper| keeper.mark(message)).await
+    pub(crate) async fn mark(&self, message: Uuid, beside: Beside) -> Option<String> {
+        self.beside(move |keeper| keeper.mark(message, beside)).await
     }
 
     /// A call begins that may change something.
@@ -212,8 +227,8 @@ impl FileHistory {
     }
 
     /// It has ended.
-    pub(crate) async fn end(&self, call: String) -> Option<String> {
-        self.beside(move |keeper| keeper.end(&call)).await
+    pub(crate) async fn end(&self, call: String, beside: Beside) -> Option<String> {
+        self.beside(move |keeper| keeper.end_beside(&call, beside)).await
     }
 
     /// A history that cannot be written never stops a session: it ends, and that is told once.

@@ -54,7 +54,7 @@ impl Stage {
 
     async fn says(&self, n: u128) -> Uuid {
         let id = Uuid::from_u128(n);
-        assert_eq!(self.history.mark(id).await, None);
+        assert_eq!(self.history.mark(id, Beside::Nothing).await, None);
         id
     }
 
@@ -62,14 +62,14 @@ impl Stage {
     async fn shell(&self, work: impl FnOnce()) {
         assert_eq!(self.history.begin("shell".to_owned(), Scope::Trees(vec![self.work()])).await, None);
         work();
-        assert_eq!(self.history.end("shell".to_owned()).await, None);
+        assert_eq!(self.history.end("shell".to_owned(), Beside::Nothing).await, None);
     }
 
     /// The agent uses a file tool.
     async fn edit(&self, name: &str, content: &str) {
         assert_eq!(self.history.begin("edit".to_owned(), Scope::File(self.path(name))).await, None);
         self.put(name, content);
-        assert_eq!(self.history.end("edit".to_owned()).await, None);
+        assert_eq!(self.history.end("edit".to_owned(), Beside::Nothing).await, None);
     }
 
     /// Everything there is.
@@ -239,10 +239,33 @@ async fn what_is_not_covered_is_named_and_never_removed() {
 }
 
 #[tokio::test]
+async fn what_runs_in_the_background_is_the_agents_as_long_as_it_runs() {
+    let stage = Stage::new();
+    stage.put("a", "0");
+    stage.put("b", "0");
+    let first = stage.says(1).await;
+    stage.history.begin("shell".to_owned(), Scope::Trees(vec![stage.work()])).await;
+    stage.history.end("shell".to_owned(), Beside::Commands).await;
+    stage.put("a", "by the command");
+    let second = Uuid::from_u128(2);
+    stage.history.mark(second, Beside::Commands).await;
+    stage.put("b", "by the command");
+    stage.shell(|| {}).await;
+    // It has ended: this is somebody else's.
+    stage.put("c", "by the user");
+    stage.shell(|| {}).await;
+    let content = |name: &str| fs::read_to_string(stage.path(name)).unwrap();
+    stage.history.rewind(second, Conflicts::Leave).unwrap();
+    assert_eq!([content("a"), content("b"), content("c")], ["by the command", "0", "by the user"]);
+    stage.history.rewind(first, Conflicts::Leave).unwrap();
+    assert_eq!([content("a"), content("b"), content("c")], ["0", "0", "by the user"]);
+}
+
+#[tokio::test]
 async fn a_history_that_cannot_be_written_is_told_once() {
     let stage = Stage::new();
     fs::write(stage.home.path().join("config"), "a file where a folder should be").unwrap();
-    let told = stage.history.mark(Uuid::from_u128(1)).await.unwrap();
+    let told = stage.history.mark(Uuid::from_u128(1), Beside::Nothing).await.unwrap();
     assert!(told.contains("cannot be kept"), "{told}");
     stage.edit("a", "x").await;
     assert!(matches!(stage.history.messages(), Err(HistoryError::None)));
@@ -354,7 +377,7 @@ proptest! {
                         let path = stage.path(NAMES[*name]);
                         stage.history.begin("edit".to_owned(), Scope::File(path)).await;
                         do_it(&stage, deed);
-                        stage.history.end("edit".to_owned()).await;
+                        stage.history.end("edit".to_owned(), Beside::Nothing).await;
                     }
                     _ => stage.shell(|| do_it(&stage, deed)).await,
                 }

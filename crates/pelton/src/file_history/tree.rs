@@ -386,6 +386,8 @@ fn walk(dir: &Path, survey: &Survey<'_>) -> Option<Vec<PathBuf>> {
     let found = Mutex::new((Vec::new(), false));
     let mut walker = walker(dir);
     let without = survey.without.to_vec();
+    // Other file systems may be views into the kernel, or machines far away.
+    walker.same_file_system(true);
     walker
         .filter_entry(move |entry| is_looked_into(entry.path(), entry.depth(), entry.file_name(), &without));
     walker.build_parallel().run(|| {
@@ -410,6 +412,8 @@ fn walk(dir: &Path, survey: &Survey<'_>) -> Option<Vec<PathBuf>> {
 fn children(dir: &Path, survey: &Survey<'_>) -> Vec<PathBuf> {
     let mut walker = walker(dir);
     let without = survey.without.to_vec();
+    // Other file systems may be views into the kernel, or machines far away.
+    walker.same_file_system(true);
     walker
         .filter_entry(move |entry| is_looked_into(entry.path(), entry.depth(), entry.file_name(), &without));
     let entries = walker.max_depth(Some(1)).build();

@@ -216,7 +216,7 @@ async fn perform(wanted: Wanted, terms: Speculation, kept: Arc<AtomicUsize>) -> 
 fn size(output: &Output) -> usize {
     let sizes = output.content.iter().map(|block| match block {
         ResultBlock::Text(text) => text.len(),
-        ResultBlock::Image { base64, .. } => base64.len(),
+        ResultBlock::Image { base64, .. } | ResultBlock::Document { base64 } => base64.len(),
     });
     sizes.sum()
 }

@@ -21,7 +21,7 @@ use super::pictures;
 use super::repetition::{Effect, Mark, Repetition};
 use super::tool::{Access, Output, Safety, Tool, ToolCx};
 use super::{agent, structured};
-use crate::file_history::{FileHistory, Scope};
+use crate::file_history::{Beside, FileHistory, Scope};
 use crate::hooks::{Fired, HookRun, PermissionDecision, SessionHooks, ToolCall};
 use crate::permission::{HookSays, Mode, Permissions, Questions, Update};
 use crate::spill::{self, Shown};
@@ -240,7 +240,7 @@ impl Bench {
         }
         // What hooks did with the files belongs to the call.
         if let Some(history) = watched {
-            hooks.messages.extend(history.end(call.id.clone()).await);
+            hooks.messages.extend(history.end(call.id.clone(), Beside::of(&cx.background)).await);
         }
         let ending = match (tool.spec().name, output.is_error) {
             _ if cx.cancel.is_cancelled() => Ending::Interrupted,

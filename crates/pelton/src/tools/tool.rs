@@ -173,6 +173,11 @@ pub enum ResultBlock {
         /// The base64 text.
         base64: String,
     },
+    /// A PDF document, base64 encoded.
+    Document {
+        /// The base64 text.
+        base64: String,
+    },
 }
 
 impl Output {
@@ -195,7 +200,7 @@ impl Output {
     pub fn words(&self) -> String {
         let texts = self.content.iter().filter_map(|block| match block {
             ResultBlock::Text(text) => Some(text.as_str()),
-            ResultBlock::Image { .. } => None,
+            ResultBlock::Image { .. } | ResultBlock::Document { .. } => None,
         });
         texts.collect::<Vec<_>>().join("\n")
     }

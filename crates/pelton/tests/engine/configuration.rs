@@ -56,7 +56,18 @@ async fn loop_E2_the_host_chooses_the_tools() {
     run(&mut engine, "Hi.").await.assert_completed();
     assert_eq!(
         tool_names(&stage.request(1)),
-        ["Agent", "Edit", "Glob", "Grep", "NotebookEdit", "Read", "Write"]
+        [
+            "Agent",
+            "Edit",
+            "Glob",
+            "Grep",
+            "NotebookEdit",
+            "Read",
+            "TaskOutput",
+            "TaskStop",
+            "TodoWrite",
+            "Write"
+        ]
     );
 }
 

@@ -103,7 +103,20 @@ async fn loop_E4_the_tools_of_a_server_join_the_built_in_ones() {
     let first = stage.request(1);
     assert_eq!(
         names(&first),
-        ["Agent", "Bash", "Edit", "Glob", "Grep", "NotebookEdit", "Read", "Write", "mcp__calc__sine"]
+        [
+            "Agent",
+            "Bash",
+            "Edit",
+            "Glob",
+            "Grep",
+            "NotebookEdit",
+            "Read",
+            "TaskOutput",
+            "TaskStop",
+            "TodoWrite",
+            "Write",
+            "mcp__calc__sine"
+        ]
     );
     assert!(first["system"].to_string().contains("Angles are in degrees."));
     assert_eq!(results_in(&stage.request(2))[0].2, "sine was pressed");
@@ -157,7 +170,7 @@ async fn loop_E4_a_server_that_changes_its_tools_is_noticed_without_touching_the
     run(&mut engine, "Add.").await.assert_completed();
     let third = stage.request(3);
     assert_eq!(
-        names(&third)[7..],
+        names(&third)[11..],
         ["mcp__calc__sine", "mcp__calc__swap", "mcp__calc__add"],
         "what is new is appended, and what was there stays where it was"
     );
@@ -182,7 +195,7 @@ async fn loop_E4_a_server_that_is_late_is_listed_and_joins_the_next_submission()
     let mut engine = engine(&stage, &server);
     let told = run(&mut engine, "Compute.").await;
     assert_eq!(init(&told).servers, [("calc".to_owned(), ServerState::Pending)]);
-    assert_eq!(names(&stage.request(1)).len(), 7);
+    assert_eq!(names(&stage.request(1)).len(), 11);
 
     server.serve(&["sine"]);
     let told = run(&mut engine, "And now?").await;

@@ -2,6 +2,7 @@
 
 mod cells;
 mod pager;
+mod pdf;
 mod picture;
 
 use std::fs::File;
@@ -16,7 +17,9 @@ use tokio_util::sync::CancellationToken;
 
 use self::pager::{Page, Pager, Wanted};
 use super::looking_for;
-use crate::limits::{NOTEBOOK_BYTES_MAX, READ_SCAN_BYTES_MAX, ToolLimits};
+use crate::limits::{
+    NOTEBOOK_BYTES_MAX, PDF_BYTES_MAX, READ_LARGE_BYTES_MAX, READ_SCAN_BYTES_MAX, ToolLimits,
+};
 use crate::media::Format;
 use crate::tools::disk::{DiskError, Place, Target, neighbours};
 use crate::tools::file_memory::{FileMemory, Fingerprint, Fingerprinter, Reading};
@@ -37,7 +40,7 @@ const PIECE_BYTES: usize = 64 * 1024;
 const SPEC: Spec<'static> = Spec {
     name: "Read",
     description: include_str!("read.md"),
-    input_schema: r#"{"type":"object","properties":{"file_path":{"type":"string"},"offset":{"type":"integer","minimum":1},"limit":{"type":"integer","minimum":1}},"required":["file_path"],"additionalProperties":false}"#,
+    input_schema: r#"{"type":"object","properties":{"file_path":{"type":"string"},"offset":{"type":"integer","minimum":1},"limit":{"type":"integer","minimum":1},"allow_large":{"type":"boolean"}},"required":["file_path"],"additionalProperties":false}"#,
 };
 
 #[derive(Deserialize)]
@@ -48,6 +51,8 @@ struct Input {
     offset: Option<u64>,
     #[serde(default, deserialize_with = "lenient::count")]
     limit: Option<u64>,
+    #[serde(default, deserialize_with = "lenient::flag")]
+    allow_large: bool,
 }
 
 impl Tool for ReadTool {
@@ -67,7 +72,7 @@ impl Tool for ReadTool {
         let input = parse(input).ok()?;
         // Without what makes no difference: `./` and doubled slashes.
         let path: PathBuf = cx.absolute(&input.file_path).components().collect();
-        Some(json!([path, input.offset, input.limit]))
+        Some(json!([path, input.offset, input.limit, input.allow_large]))
     }
 
     fn result_chars_max(&self, _limits: &ToolLimits) -> usize {
@@ -149,10 +154,19 @@ fn read(
         }
         file.rewind().map_err(|error| refused(error.into()))?;
     }
+    let bytes_max = if input.allow_large {
+        READ_LARGE_BYTES_MAX.max(limits.read_bytes_max)
+    } else {
+        limits.read_bytes_max
+    };
     let wanted = Wanted {
         start,
-        lines_max: input.limit.unwrap_or(limits.read_lines_max as u64),
-        bytes_max: limits.read_bytes_max,
+        lines_max: input.limit.unwrap_or(if input.allow_large {
+            u64::MAX
+        } else {
+            limits.read_lines_max as u64
+        }),
+        bytes_max,
         line_chars_max: limits.read_line_chars_max,
     };
     let (page, content, encoding) = match scan(&mut file, wanted, cancel).map_err(refused)? {
@@ -164,10 +178,10 @@ fn read(
                 .map_err(|why| format!("{shown} {why}."));
         }
         Scan::Pdf => {
-            return Err(format!(
-                "{shown} is a PDF document, which Read cannot show. `pdftotext` in Bash shows its text, `pdftoppm -png` makes \
-                 pictures of its pages, and those can be read."
-            ));
+            let mut bytes = Vec::new();
+            file.rewind().map_err(|error| refused(error.into()))?;
+            file.take(PDF_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| refused(error.into()))?;
+            return pdf::show(path, &bytes).map(Content::Text).map_err(|why| format!("{shown} {why}."));
         }
         Scan::Binary => {
             return Err(format!(
@@ -180,7 +194,7 @@ fn read(
             "{shown}: lines {start} to {} hold more than {} KB, the most one Read returns. Ask for fewer lines: about \
              {} of them fit. Grep finds a place in a large file.",
             start.saturating_add(wanted.lines_max).saturating_sub(1).min(page.total),
-            limits.read_bytes_max / 1024,
+            bytes_max / 1024,
             page.next - page.first,
         ));
     }
@@ -229,7 +243,9 @@ fn read(
     if !matches!(encoding, Encoding::Utf8 | Encoding::AsciiAndUnknown) {
         note(format!("[Encoding: {}; Edit keeps it.]", encoding.name()));
     }
-    let detail = json!({
+    let cut_by_cap =
+        input.limit.is_none() && (page.next <= page.total || !page.counted) && !page.lines.is_empty();
+    let mut detail = json!({
         "type": "text",
         "file": {
             "filePath": path,
@@ -239,6 +255,9 @@ fn read(
             "totalLines": page.total,
         },
     });
+    if cut_by_cap {
+        detail["file"]["truncatedByTokenCap"] = true.into();
+    }
     Ok(Content::Text(Output::text(text).with_detail(detail)))
 }
 

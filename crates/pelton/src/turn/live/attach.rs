@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::Live;
 use crate::context::reminder;
 use crate::event::Event;
+use crate::file_history::Beside;
 use crate::hooks::Arrived;
 use crate::queue::Held;
 use crate::tools::bench::HookWords;
@@ -82,7 +83,7 @@ impl Live<'_> {
                 let message = entry.id;
                 self.events.send(Event::Prompt(entry)).await;
                 if let Some(history) = &bench.file_history
-                    && let Some(content) = history.mark(message).await
+                    && let Some(content) = history.mark(message, Beside::of(&bench.cx.background)).await
                 {
                     self.events.send(Event::Informational { content, prevents_continuation: false }).await;
                 }

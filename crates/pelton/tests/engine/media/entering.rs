@@ -7,7 +7,7 @@ use pelton_testkit::{Script, Step, text, tool};
 use serde_json::{Value, json};
 
 use super::{Album, encoded, page, pictures, png, seen};
-use crate::stage::{Stage, Told, blocks, entry_of, rest, results_in, run};
+use crate::stage::{Stage, Told, blocks, entry_of, last_user_blocks, rest, results_in, run};
 
 #[tokio::test]
 async fn pit_L6_twenty_five_pictures_one_of_them_too_wide_are_all_small_enough() {
@@ -167,5 +167,21 @@ async fn pit_L6_pictures_of_prompts_and_mentions_are_brought_down_too() {
     assert!(said.contains("Scaled down from 30×3000 to 20×2000 pixels"));
     assert!(said.contains("Scaled down from 2400×60 to 2000×50 pixels"));
     assert!(said.contains("An image was left out here. It is not a PNG"));
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn a_short_pdf_is_shown_as_the_document_it_is() {
+    let script = Script::new().reply([tool("Read", json!({"file_path": "a.pdf"}))]).reply([text("Read.")]);
+    let stage = Stage::new(script).await;
+    let objects = "1 0 obj <</Type /Catalog /Pages 2 0 R>> endobj\n2 0 obj <</Type /Pages /Kids [3 0 R] /Count 1>> endobj\n\
+                   3 0 obj <</Type /Page /Parent 2 0 R>> endobj\n";
+    stage.write("a.pdf", &format!("%PDF-1.4\n{objects}trailer <</Root 1 0 R>>\n%%EOF\n"));
+    run(&mut stage.engine(), "Read it.").await.assert_completed();
+    let request = stage.request(2);
+    let content = &last_user_blocks(&request)[0]["content"];
+    assert!(content[0]["text"].as_str().unwrap().contains("PDF document, 1 page"), "{content}");
+    assert_eq!(content[1]["type"], "document");
+    assert_eq!(content[1]["source"]["media_type"], "application/pdf");
     stage.assert_all_played();
 }

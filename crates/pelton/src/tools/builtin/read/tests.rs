@@ -110,7 +110,7 @@ async fn what_is_no_text_is_refused_and_named() {
     let png = bench.put("a.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR");
     bench.read(&png).await.refused(&["a.png is a PNG image that cannot be opened", "damaged"]);
     let pdf = bench.put("a.pdf", b"%PDF-1.7\n1 0 obj");
-    bench.read(&pdf).await.refused(&["a PDF document", "pdftotext"]);
+    bench.read(&pdf).await.refused(&["a PDF", "cut off"]);
     let binary = bench.put("a.out", b"\x7fELF\x02\x01\0\0");
     bench.read(&binary).await.refused(&["binary"]);
     let fifo = bench.path("fifo");
@@ -161,4 +161,65 @@ async fn an_interrupt_is_answered_at_once() {
     let path = bench.put("a", "x\n");
     bench.cx.cancel.cancel();
     bench.read(&path).await.refused(&["Interrupted"]);
+}
+
+#[tokio::test]
+async fn a_large_file_is_read_whole_when_that_is_wanted() {
+    let bench = Bench::new();
+    let path = bench.put("large", numbered(1..=30_000));
+    let page = bench.read(&path).await;
+    page.says(&["PARTIAL: lines 1 to 2000"]);
+    assert_eq!(page.detail["file"]["truncatedByTokenCap"], true);
+    let whole = bench.run("Read", json!({"file_path": path, "allow_large": true})).await;
+    assert!(whole.ok().ends_with("30000\tline 30000"));
+    bench.edit(&path, "line 29999", "edited").await.ok();
+}
+
+/// What a file system can put in one's way: each is an answer, none waits, and nothing is written by halves.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn pit_T6_odd_files_are_answers() {
+    let bench = Bench::new();
+    let started = Instant::now();
+    std::os::unix::fs::symlink("loop", bench.path("loop")).unwrap();
+    std::os::unix::fs::symlink(".", bench.path("here")).unwrap();
+    bench.read("loop").await.refused(&["loop"]);
+    bench.put("file", "x\n");
+    bench.read("here/here/here/file").await.says(&["1\tx"]);
+    bench.read("file/below").await.refused(&["file/below"]);
+    for path in ["/proc/self/mem", "/proc/kmsg", "/proc/self/environ", "/dev/tty", "/dev/full", "/dev/null"] {
+        bench.read(path).await.refused(&[path]);
+    }
+    bench.read("n".repeat(300)).await.refused(&["nnn"]);
+    bench.read("a\0b").await.refused(&[]);
+    let sparse = std::fs::File::create(bench.path("sparse")).unwrap();
+    sparse.set_len(5 * 1024 * 1024 * 1024).unwrap();
+    bench.read("sparse").await.refused(&["binary"]);
+    bench.edit("sparse", "a", "b").await.refused(&["too large"]);
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+}
+
+/// The middle of a large file, in the memory of a page.
+#[tokio::test]
+async fn the_middle_of_a_large_file_is_read_in_little_memory() {
+    let bench = Bench::new();
+    let path = bench.path("large");
+    let line = "x".repeat(99) + "\n";
+    let mut file = std::io::BufWriter::new(std::fs::File::create(&path).unwrap());
+    for _ in 0..1_000_000 {
+        std::io::Write::write_all(&mut file, line.as_bytes()).unwrap();
+    }
+    drop(file);
+    let before = peak_kb();
+    let answer = bench.run("Read", json!({"file_path": path, "offset": 500_000, "limit": 3})).await;
+    answer.says(&["500000\txxx", "500002\txxx"]);
+    assert_eq!(answer.detail["file"]["totalLines"], 1_000_000);
+    assert!(peak_kb().saturating_sub(before) < 64 * 1024, "{} KB before, {} KB after", before, peak_kb());
+}
+
+/// The most memory this process has had.
+fn peak_kb() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
