@@ -172,6 +172,9 @@ fn what_is_not_literal_is_said() {
         "bash --rcfile x",
         "mapfile -C \"$x\" a",
         "{a,$x} b",
+        "sudo -u $x rm",
+        "git -C $x status",
+        "env -C $(x) rm",
     ] {
         assert!(further(text).1, "{text}");
     }

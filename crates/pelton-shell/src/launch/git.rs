@@ -3,6 +3,7 @@
 use crate::script::Command;
 use crate::word::Word;
 
+use super::options::is_one_word;
 use super::{Further, inner, shell};
 
 /// Global options that take the next word.
@@ -86,6 +87,7 @@ pub(super) fn git(command: &Command, arguments: &[Word]) -> Further {
         }
         // `--exec-path` alone prints the path and ends.
         if valued && option != "--exec-path" {
+            further.unknown |= !after.first().is_none_or(is_one_word);
             rest = after.get(1..).unwrap_or_default();
         }
     }

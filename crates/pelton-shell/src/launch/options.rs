@@ -83,31 +83,36 @@ impl<'w> Reading<'_, 'w> {
                 return Some(rest);
             }
             let takes_next = if let Some(long) = text.strip_prefix("--") {
-                self.long(long, word, after.first())
+                self.long(long, after.first())
             } else {
-                self.short(&text[1..], word, after.first())
+                self.short(&text[1..], after.first())
             };
+            if takes_next {
+                // A value that may be several words may be the command as well.
+                self.certain &= after.first().is_none_or(is_one_word);
+            }
             rest = if takes_next { after.get(1..).unwrap_or_default() } else { after };
         }
         Some(rest)
     }
 
     /// Tells whether the option takes the next word.
-    fn long(&mut self, long: &str, word: &'w Word, next: Option<&'w Word>) -> bool {
-        let (name, value) = match long.split_once('=') {
-            Some((name, _)) => (name, Some(word)),
-            None => (long, None),
+    fn long(&mut self, long: &str, next: Option<&'w Word>) -> bool {
+        let (name, has_value) = match long.split_once('=') {
+            Some((name, _)) => (name, true),
+            None => (long, false),
         };
         if self.launcher.text_long.contains(&name) {
-            match value {
+            if has_value {
                 // The text is glued to the option: what runs is not a word of its own.
-                Some(_) => self.certain = false,
-                None => self.texts.extend(next),
+                self.certain = false;
+            } else {
+                self.texts.extend(next);
             }
-            return value.is_none();
+            return !has_value;
         }
         if self.launcher.valued_long.contains(&name) {
-            return value.is_none();
+            return !has_value;
         }
         if self.launcher.idle.contains(&long) {
             self.runs = false;
@@ -118,7 +123,7 @@ impl<'w> Reading<'_, 'w> {
     }
 
     /// Tells whether the option takes the next word.
-    fn short(&mut self, letters: &str, _word: &'w Word, next: Option<&'w Word>) -> bool {
+    fn short(&mut self, letters: &str, next: Option<&'w Word>) -> bool {
         // `find`-like words: one dash and a whole name.
         if self.launcher.valued_long.contains(&letters) {
             return true;
@@ -153,7 +158,7 @@ impl<'w> Reading<'_, 'w> {
 }
 
 /// Whether a word stays one word whatever is in it.
-fn is_one_word(word: &Word) -> bool {
+pub(super) fn is_one_word(word: &Word) -> bool {
     word.parts().iter().all(|part| match part {
         Part::Literal(_) | Part::Tilde(_) | Part::Arithmetic => true,
         Part::Parameter { name, quoted, .. } => *quoted && name != "@",

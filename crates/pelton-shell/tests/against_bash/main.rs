@@ -63,6 +63,11 @@ fn nothing_unseen_runs_in_a_soup_of_tokens() {
 }
 
 #[test]
+fn nothing_unseen_runs_in_tokens_at_right_places() {
+    property(4_000, 8, soup::framed, Demand::NothingUnseenRuns);
+}
+
+#[test]
 fn nothing_unseen_runs_in_damaged_commands() {
     property(700, 120, soup::damaged, Demand::NothingUnseenRuns);
 }
