@@ -8,7 +8,7 @@ use pelton::settings::SandboxSettings;
 
 use super::env::Env;
 use crate::HELPER_WORD;
-use crate::fail::Fail;
+use crate::fail::{Fail, tell};
 
 /// What a variable is shown as whose value is not to be seen.
 const MASK: &str = "********";
@@ -23,6 +23,9 @@ pub(super) fn sandbox(
 ) -> Result<Option<SandboxOptions>, Fail> {
     if said.enabled != Some(true) {
         return Ok(None);
+    }
+    if said.open_disk == Some(true) {
+        tell("warning: `sandbox.filesystem.disabled` is not known here: files are held as ever");
     }
     let program = std::env::current_exe()
         .map_err(|error| Fail::at_start(format!("the sandbox cannot start this program again: {error}")))?;

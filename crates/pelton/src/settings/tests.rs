@@ -188,3 +188,33 @@ fn rules_of_a_file_start_where_the_file_says() {
     assert!(all.rules.deny.iter().all(|rule| rule.source().anchor.as_deref() == anchor));
     assert_eq!(all.rules.deny[0].to_string(), "Read(/notes)");
 }
+
+#[test]
+fn the_sandbox_is_read_laid_over_and_never_granted_by_a_repository() {
+    let text = r#"{"sandbox": {"enabled": true, "excludedCommands": ["docker *"], "failIfUnavailable": true,
+        "filesystem": {"allowWrite": ["/var/x", "~/y", "./z"], "denyRead": ["~/.ssh"]},
+        "network": {"allowedDomains": ["a.org"], "deniedDomains": ["b.org"], "allowLocalBinding": true},
+        "credentials": {"files": ["~/.aws"], "envVars": ["TOKEN", {"name": "KEY", "mode": "mask"}]},
+        "ignoreViolations": {"make": ["/usr"]}}}"#;
+    let anchor = Some(Path::new("/home/me/.claude"));
+    let (all, problems) = read(text, Origin { source: &Source::User, file: "s.json", anchor }).unwrap();
+    assert!(problems.is_empty(), "{problems:?}");
+    assert_eq!(all.sandbox.allow_write, ["/var/x", "~/y", "/home/me/.claude/z"]);
+    assert_eq!(all.sandbox.deny_read, ["~/.ssh", "~/.aws"]);
+    let withheld: Vec<_> = all.sandbox.withheld.iter().map(|one| (one.name.as_str(), one.masked)).collect();
+    assert_eq!(withheld, [("TOKEN", false), ("KEY", true)]);
+    assert_eq!(all.sandbox.ignored["make"], ["/usr"]);
+    let upper = settings(r#"{"sandbox": {"enabled": false, "filesystem": {"denyRead": ["/k"]}}}"#);
+    let mut both = upper.over(all);
+    assert_eq!((both.sandbox.enabled, both.sandbox.required), (Some(false), Some(true)));
+    assert_eq!(both.sandbox.deny_read, ["~/.ssh", "~/.aws", "/k"]);
+    assert_eq!(both.give_up_grants(), ["sandbox"]);
+    assert_eq!((both.sandbox.enabled, both.sandbox.allow_write.len()), (None, 0));
+    assert_eq!((both.sandbox.deny_read.len(), both.sandbox.denied_domains.len()), (3, 1), "denials stay");
+    assert!(both.give_up_grants().is_empty());
+    let wrong = read_from(&Source::User, r#"{"sandbox": {"enabled": "yes", "filesystem": []}}"#).1;
+    assert_eq!(
+        wrong,
+        ["s.json: `sandbox.enabled` must be true or false", "s.json: `sandbox.filesystem` must be an object"]
+    );
+}
