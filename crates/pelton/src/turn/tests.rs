@@ -1,5 +1,7 @@
 //! Every choice as a table; every run by walking all of them; the graph of the loop, drawn from the code.
 
+mod memory; // what is remembered after each choice
+
 use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write as _;
 use std::sync::LazyLock;
