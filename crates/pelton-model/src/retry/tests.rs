@@ -109,6 +109,93 @@ fn background_work_gives_way_to_an_overload_only() {
 }
 
 #[test]
+fn with_another_model_ready_the_third_overload_in_a_row_is_the_last() {
+    let at = |overloads, fallback_ready| {
+        let progress = Progress { retries: overloads, overloads, ..Progress::default() };
+        let caller = Caller { source: Source::Foreground, fallback_ready };
+        plan(&error(ErrorKind::Overloaded), Advice::default(), progress, caller, 0.0, &RetryPolicy::default())
+    };
+    assert_eq!(
+        [0, 1, 2, 3].map(|made| at(made, true)),
+        [after_ms(500), after_ms(1000), Retry::GiveUp, Retry::GiveUp]
+    );
+    assert_eq!(at(2, false), after_ms(2000), "nobody else can be asked");
+    // Other failures before it do not count.
+    let progress = Progress { retries: 5, other: 5, ..Progress::default() };
+    let caller = Caller { source: Source::Foreground, fallback_ready: true };
+    let first = plan(
+        &error(ErrorKind::Overloaded),
+        Advice::default(),
+        progress,
+        caller,
+        0.0,
+        &RetryPolicy::default(),
+    );
+    assert_eq!(first, after_ms(16_000));
+}
+
+#[test]
+fn nobody_there_is_told_soon_unless_patience_was_asked_for() {
+    let patient = RetryPolicy { horizon: Some(Duration::from_secs(3600)), ..RetryPolicy::default() };
+    let at = |kind: ErrorKind, unreached, policy: &RetryPolicy| {
+        let progress = Progress { retries: unreached, unreached, ..Progress::default() };
+        plan(&error(kind), Advice::default(), progress, Caller::default(), 0.0, policy)
+    };
+    let policy = RetryPolicy::default();
+    for kind in [TransportErrorKind::Refused, TransportErrorKind::Dns] {
+        let kind = ErrorKind::Connection(kind);
+        assert_eq!(at(kind.clone(), 2, &policy), after_ms(2000));
+        assert_eq!(at(kind.clone(), 3, &policy), Retry::GiveUp);
+        assert_eq!(at(kind, 3, &patient), after_ms(4000));
+    }
+    let reset = ErrorKind::Connection(TransportErrorKind::Reset);
+    assert_eq!(at(reset, 3, &policy), after_ms(4000), "somebody was there");
+}
+
+#[test]
+fn without_anybody_waiting_load_is_outlasted_and_the_rest_is_counted() {
+    let policy = RetryPolicy { unattended: true, ..RetryPolicy::default() };
+    let at = |kind: ErrorKind, progress, advice| {
+        plan(&error(kind), advice, progress, Caller::default(), 0.0, &policy)
+    };
+    let others = |other| Progress { retries: 20, other, ..Progress::default() };
+    let longest = Retry::After(UNATTENDED_CAP);
+    for load in [ErrorKind::Overloaded, ErrorKind::RateLimited] {
+        assert_eq!(at(load, others(UNATTENDED_RETRIES_MAX), Advice::default()), longest);
+    }
+    assert_eq!(at(ErrorKind::Server, others(UNATTENDED_RETRIES_MAX - 1), Advice::default()), longest);
+    assert_eq!(at(ErrorKind::Server, others(UNATTENDED_RETRIES_MAX), Advice::default()), Retry::GiveUp);
+    assert_eq!(at(ErrorKind::Billing, others(0), told(true)), Retry::GiveUp);
+
+    let hour = Duration::from_secs(3600);
+    let lifted = Advice { reset_after: Some(hour), ..Advice::default() };
+    assert_eq!(at(ErrorKind::RateLimited, others(0), lifted), Retry::After(hour));
+    assert_eq!(at(ErrorKind::Overloaded, others(0), lifted), longest, "that is about another limit");
+    let day = Advice { reset_after: Some(24 * hour), ..Advice::default() };
+    assert_eq!(at(ErrorKind::RateLimited, others(0), day), Retry::After(UNATTENDED_RESET_MAX));
+    let both = Advice { retry_after: Some(Duration::from_secs(7)), ..day };
+    assert_eq!(at(ErrorKind::RateLimited, others(0), both), after_ms(7000), "the nearer word wins");
+}
+
+#[test]
+fn failures_are_counted_by_what_they_are() {
+    use ErrorKind::*;
+    let refused = Connection(TransportErrorKind::Refused);
+    let mut progress = Progress::default();
+    for kind in [Overloaded, Overloaded, RateLimited, Stalled, refused.clone(), refused, Server] {
+        progress.count(&kind);
+    }
+    let expected = Progress { retries: 7, other: 4, stalls: 1, ..Progress::default() };
+    assert_eq!(progress, expected, "what is counted in a row starts over");
+    progress.count(&Overloaded);
+    progress.count(&Overloaded);
+    assert_eq!((progress.overloads, progress.unreached), (2, 0));
+    progress.count(&Connection(TransportErrorKind::Dns));
+    progress.count(&Connection(TransportErrorKind::Dns));
+    assert_eq!((progress.overloads, progress.unreached), (0, 2));
+}
+
+#[test]
 fn a_silent_stream_is_begun_again_once() {
     let stalled = |stalls| Progress { retries: stalls, stalls, ..Progress::default() };
     check(ErrorKind::Stalled, Advice::default(), stalled(0), Source::Foreground, after_ms(500));

@@ -328,6 +328,21 @@ fn old_results_are_folded_and_the_newest_are_not() {
 }
 
 #[test]
+fn a_result_that_would_be_no_smaller_stays() {
+    let mut view = View::default();
+    view.push(prompt("the task"));
+    let words = "x".repeat(RESULT_FOLDED.len());
+    for id in ["a", "b"] {
+        let kind = Kind::ToolResult { call: id.into(), is_error: false };
+        let result = json!([{"type": "tool_result", "tool_use_id": id, "content": words, "is_error": false}]);
+        view.push(calls(id));
+        view.push(entry(kind, &result));
+    }
+    view.fold_old_results(1);
+    assert_eq!(sent(&mut view)[2]["content"][0]["content"], words);
+}
+
+#[test]
 fn a_single_round_cannot_be_made_smaller() {
     let mut view = long_talk(1);
     assert_eq!((view.tokens_left_out_at_most(), view.leave_out_oldest(0)), (0, 0));

@@ -217,7 +217,7 @@ mod tests {
     fn a_call_added_while_others_run_follows_the_same_rule() {
         let mut schedule = schedule(&[Alone], 10);
         assert_eq!(schedule.start(), [0]);
-        schedule.add(Shared);
+        assert_eq!(schedule.add(Shared), 1, "the slot it will be called by");
         assert!(schedule.start().is_empty());
         schedule.finish(0, End::Well);
         assert_eq!(schedule.start(), [1]);
