@@ -168,10 +168,11 @@ impl Schedule {
 
     fn cancel_siblings(&mut self) {
         let Some(failed) = self.failed else { return };
-        for (slot, (safety, state)) in self.calls.iter_mut().enumerate() {
+        let from = if self.terms.siblings == Siblings::Any { 0 } else { failed };
+        for (slot, (safety, state)) in self.calls.iter_mut().enumerate().skip(from) {
             let hit = match self.terms.siblings {
                 Siblings::Never => false,
-                Siblings::SideEffects => slot > failed && *safety == Safety::Alone,
+                Siblings::SideEffects => *safety == Safety::Alone,
                 Siblings::Any => true,
             };
             if hit && !state.is_over() {

@@ -84,7 +84,8 @@ impl Purse {
         };
         match self.policy {
             Policy::Likely if left > 0.0 => self.grant(quote.likely_usd, quote.output_tokens_max),
-            Policy::Likely if self.in_flight > 0 && self.spent_usd < cap => Answer::Later,
+            // Something is set aside, then, and may come back.
+            Policy::Likely if self.spent_usd < cap => Answer::Later,
             Policy::Likely => Answer::Refused,
             Policy::Strict => {
                 let now = quote.affordable(left);

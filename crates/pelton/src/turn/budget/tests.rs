@@ -36,6 +36,39 @@ fn a_call_is_sent_while_something_is_left_beside_the_reservations_of_others() {
 }
 
 #[test]
+fn the_last_cent_is_the_last() {
+    let mut purse = Purse::new(Some(1.0), Policy::Likely);
+    let (first, second) = (granted(purse.ask(&likely(0.5))), granted(purse.ask(&likely(0.5))));
+    assert_eq!((first.usd(), purse.reserved_usd(), purse.left_usd()), (0.5, 1.0, Some(0.0)));
+    assert_eq!(purse.ask(&likely(0.0)), Answer::Later, "nothing is left, but something may come back");
+    purse.settle(first, 1.0);
+    assert_eq!(purse.ask(&likely(0.0)), Answer::Refused, "whatever comes back, all is spent");
+    purse.settle(second, 0.5);
+    assert_eq!(purse.ask(&likely(0.0)), Answer::Refused);
+
+    let mut purse = Purse::new(Some(1.0), Policy::Likely);
+    let call = granted(purse.ask(&likely(0.1)));
+    assert!(!purse.again(&call, 1.0), "all is spent");
+    let mut purse = Purse::new(Some(1.0), Policy::Likely);
+    let (call, other) = (granted(purse.ask(&likely(0.4))), granted(purse.ask(&likely(0.4))));
+    assert!(!purse.again(&call, 0.7), "what others have set aside is theirs");
+    purse.settle(other, 0.0);
+    assert!(purse.again(&call, 0.1));
+    purse.settle(call, 0.0);
+}
+
+#[test]
+fn a_purse_says_what_it_was_told_and_what_answers_were_like() {
+    let mut purse = Purse::new(Some(2.0), Policy::Strict);
+    assert_eq!((purse.cap_usd(), purse.policy()), (Some(2.0), Policy::Strict));
+    assert_eq!(Purse::default().policy(), Policy::Likely);
+    assert_eq!(purse.mean_output_tokens(), 0, "there was none yet");
+    purse.answered(100);
+    purse.answered(51);
+    assert_eq!(purse.mean_output_tokens(), 75);
+}
+
+#[test]
 fn without_a_cap_there_is_no_end() {
     for policy in [Policy::Likely, Policy::Strict] {
         let mut purse = Purse::new(None, policy);
