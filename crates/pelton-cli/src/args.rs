@@ -67,6 +67,9 @@ pub(crate) enum Command {
     Rewind(RewindArgs),
     /// Serve a scripted model over HTTP, to test setups offline
     Mock(MockArgs),
+    /// Say what would be decided about calls, and why, without running anything
+    #[command(subcommand)]
+    Permissions(PermissionsCommand),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -135,6 +138,72 @@ pub(crate) struct MockArgs {
     /// Set a variable of the script, NAME=VALUE
     #[arg(long = "var", value_name = "NAME=VALUE")]
     pub vars: Vec<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PermissionsCommand {
+    /// What a session started here would decide about a command, and why
+    #[command(version, disable_version_flag = true)]
+    Explain(Box<ExplainArgs>),
+    /// Judge the cases of a file, one JSON object per line; 1 if one is not as expected
+    Check(CheckArgs),
+    /// What other rules would have decided about the calls of past sessions
+    #[command(version, disable_version_flag = true)]
+    Replay(Box<ReplayArgs>),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ExplainArgs {
+    /// Write the decision as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Another tool than Bash
+    #[arg(long, value_name = "NAME", requires = "input")]
+    pub tool: Option<String>,
+    /// Its input, as JSON
+    #[arg(long, value_name = "JSON")]
+    pub input: Option<String>,
+    /// The command, and everything a session can be started with
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct CheckArgs {
+    /// The cases ('-' for standard input)
+    #[arg(long, value_name = "FILE")]
+    pub corpus: Option<PathBuf>,
+    /// The same, without the option
+    #[arg(conflicts_with = "corpus")]
+    pub file: Option<PathBuf>,
+    /// Write each decision as JSON; the summary goes to standard error
+    #[arg(long)]
+    pub json: bool,
+    /// Write only those that are not as expected
+    #[arg(long)]
+    pub only_different: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ReplayArgs {
+    /// The rules to try: a settings file, a file with allow, ask and deny, or JSON
+    #[arg(long, value_name = "FILE|JSON")]
+    pub rules: String,
+    /// Add them to the rules that hold now, instead of taking their place
+    #[arg(long)]
+    pub add: bool,
+    /// All sessions of this directory, not only the newest
+    #[arg(long)]
+    pub all: bool,
+    /// Write every call, not only those that become something else
+    #[arg(long)]
+    pub every: bool,
+    /// Write JSON; the summary goes to standard error
+    #[arg(long)]
+    pub json: bool,
+    /// The session (its id, or its file), and everything a session can be started with
+    #[command(flatten)]
+    pub run: RunArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -206,7 +275,7 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub stop_on_repetition: bool,
     /// How much runs without asking
-    #[arg(long, value_enum, value_name = "MODE")]
+    #[arg(long, value_enum, value_name = "MODE", alias = "mode")]
     pub permission_mode: Option<ModeArg>,
     /// Run everything without asking (refused as root outside a sandbox)
     #[arg(long)]

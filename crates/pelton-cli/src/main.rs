@@ -11,6 +11,7 @@ mod stdin; // a prompt from a pipe
 mod rewind; // files as they were
 mod demo; // a real task, without a key
 mod mock; // the scripted model as a server
+mod permissions; // what would be decided, and why
 mod paper; // completions and the manual page
 
 mod closed; // whether anybody could read what is written
@@ -52,6 +53,7 @@ fn run(args: Args) -> Result<ExitCode, Fail> {
         Some(Command::Completions { shell }) => paper::completions(shell),
         Some(Command::Man) => paper::man(),
         Some(Command::Rewind(rewind)) => rewind::run(&rewind),
+        Some(Command::Permissions(command)) => permissions::run(&command),
         Some(Command::Mock(mock)) => finish(mock::serve(&mock)),
         Some(Command::Demo(demo)) => finish(demo::run(&demo, &args.run)),
         None => finish(headless::run(&args.run)),

@@ -17,15 +17,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pelton::Options;
+use pelton::permission::Permissions;
 use pelton::settings::Settings;
 use pelton::transcript::find_session;
-use pelton_model::{Endpoint, HttpTransport};
+use pelton_model::{Auth, Endpoint, HttpTransport};
 
 pub(crate) use self::credentials::Payer;
 pub(crate) use self::env::Env;
 use self::limits::{calls, limits};
 use self::network::{endpoint, http_options};
 use self::permission::{keep_tools, permissions};
+pub(crate) use self::sessions::config_dir;
 use self::sessions::{resumed, sessions};
 use crate::args::RunArgs;
 use crate::fail::Fail;
@@ -47,7 +49,19 @@ pub(crate) fn options_for(args: &RunArgs, env: &Env, endpoint: Endpoint) -> Resu
     resolved(args, env, Settings::default(), &working_directory()?, endpoint)
 }
 
-fn working_directory() -> Result<PathBuf, Fail> {
+/// What may run in a session that was started here, and where that is.
+pub(crate) fn rights(args: &RunArgs, env: &Env) -> Result<(Permissions, PathBuf), Fail> {
+    let cwd = working_directory()?;
+    let settings = layers::settings(args, env, &cwd)?;
+    let env = env.clone().with(&settings.env);
+    let mut options = Options::new(&cwd, Endpoint::new("http://127.0.0.1", Auth::None));
+    options.home = env.path("HOME");
+    permissions(&mut options, args, &env, &settings)?;
+    let Options { rules, mode, additional_dirs, home, .. } = options;
+    Ok((Permissions::new(rules, mode, cwd.clone(), additional_dirs, home), cwd))
+}
+
+pub(crate) fn working_directory() -> Result<PathBuf, Fail> {
     std::env::current_dir().map_err(|error| {
         Fail::at_start(format!("cannot read the working directory: {error} (change to one that exists)"))
     })

@@ -38,7 +38,7 @@ impl Env {
         self.get(name).is_some_and(|value| !off(value))
     }
 
-    pub(super) fn path(&self, name: &str) -> Option<PathBuf> {
+    pub(crate) fn path(&self, name: &str) -> Option<PathBuf> {
         self.0.get(&OsString::from(name)).filter(|value| !value.is_empty()).map(PathBuf::from)
     }
 

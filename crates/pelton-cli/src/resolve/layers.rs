@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use pelton::hooks::{Severity, Source};
-use pelton::settings::{self, Origin, Settings};
+use pelton::settings::{self, Brought, Origin, Settings, Treatment, Watched, untrusted};
 
 use super::env::Env;
 use super::repository::{Repository, is_tracked};
@@ -157,8 +157,12 @@ fn text_of(file: &Path, bytes_max: u64) -> Result<Option<String>, String> {
 }
 
 fn leave_out_grants(settings: &mut Settings, file: &Path) {
+    let treatment = untrusted(Brought::Grants, Watched::Unattended);
+    if treatment == Treatment::Used {
+        return;
+    }
     let given_up = settings.give_up_grants();
-    if !given_up.is_empty() {
+    if !given_up.is_empty() && treatment == Treatment::LeftWithWarning {
         tell(&format!(
             "warning: {} comes with a directory that is not trusted, so what it grants itself is not used: {}",
             file.display(),

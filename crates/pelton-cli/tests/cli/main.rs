@@ -15,6 +15,7 @@ mod loop_scenarios; // what the loop does about trouble, as flags and frames sho
 mod mock; // `pelton mock`
 mod patience; // how patient a run is, and how fast its answers come
 mod permission; // what runs without anybody to ask
+mod permissions; // `pelton permissions`
 mod sandbox; // commands in a box
 mod rewind; // files as they were
 mod screen; // what people see on a terminal

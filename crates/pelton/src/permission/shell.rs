@@ -197,6 +197,9 @@ fn step(command: &Command, args: &[Arg]) -> Step {
         redirect(redirection, &mut step);
     }
     let (before, doubt) = assigned(command);
+    // A program whose name is put together is not the one that is read.
+    let is_braced = args.first().is_some_and(|name| name.written.contains('{'));
+    let doubt = doubt.or_else(|| is_braced.then(|| "its program is put together by braces".to_owned()));
     let behind = behind_plain_launchers(&command.words);
     let stripped = if before.is_empty() { command.words.len() - behind.words.len() } else { 0 };
     let plain = &args[stripped..];

@@ -7,6 +7,7 @@
 mod relaxed; // JSON with comments and trailing commas
 mod read; // from a file's text to settings, with the place of everything that is wrong
 pub(crate) mod sandbox; // the object `sandbox`
+mod trust; // what counts before a directory is trusted
 mod grants; // what a repository may not grant itself
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ use pelton_model::catalogue::Prices;
 pub use sandbox::{SandboxSettings, Withheld};
 
 pub use read::{BrokenSettings, Origin, Problem, read};
+pub use trust::{Brought, Treatment, Watched, untrusted};
 
 use crate::hooks::HookConfig;
 use crate::permission::{Mode, RuleSet};

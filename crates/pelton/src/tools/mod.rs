@@ -4,6 +4,7 @@ mod tool; // what a tool is
 pub(crate) mod schedule; // which calls may run together: pure
 pub(crate) mod executor; // runs the calls of one answer
 pub(crate) mod bench; // one call, from its input to its output
+mod access; // what a call would touch, by name alone
 mod pictures; // images of answers, made to fit
 pub mod builtin; // Read, Write, Edit, Bash, Glob, Grep, and the one that starts agents
 pub(crate) mod predict; // which calls are likely to come next: pure
@@ -25,6 +26,7 @@ pub(crate) mod patch; // what changed between two versions
 pub(crate) mod search; // walking a tree for Glob and Grep
 mod lenient; // numbers and flags the way models write them
 
+pub use access::access_of;
 pub use agent::{
     ALIAS as AGENT_TOOL_ALIAS, AgentDefinition, Isolation, MemoryScope, NAME as AGENT_TOOL, general_purpose,
 };

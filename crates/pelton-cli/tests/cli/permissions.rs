@@ -1,0 +1,106 @@
+//! `pelton permissions`: what would be decided, and why.
+
+use std::path::Path;
+
+use pelton_testkit::{Script, text, tool};
+use serde_json::{Value, json};
+
+use crate::place::{Commanded, Place, model};
+
+/// A directory with what the cases name.
+fn place() -> Place {
+    let place = Place::new();
+    for file in ["a.txt", "b.txt", ".env", "package.json", "src/main.rs", "tests/x", "secret/k"] {
+        place.put(file, "{}\n");
+    }
+    std::os::unix::fs::symlink(".env", place.work().join("link")).unwrap();
+    place
+}
+
+#[track_caller]
+fn check(corpus: &str, at_least: usize) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/permissions").join(corpus);
+    let cases = std::fs::read_to_string(&file).unwrap().lines().count();
+    assert!(cases >= at_least, "{cases} cases");
+    let ran = place()
+        .pelton(["permissions", "check", "--only-different", "--corpus", file.to_str().unwrap()])
+        .run();
+    let said = ran.well();
+    assert!(said.starts_with(&format!("{cases} cases: ")) && said.contains("0 different"), "{said}");
+}
+
+#[test]
+fn pit_P1_compound_commands_and_rules_come_to_the_decision_of_the_table() {
+    check("pit_p1_compound.jsonl", 300);
+}
+
+#[test]
+fn harmless_inspection_is_never_asked_about() {
+    check("harmless.jsonl", 200);
+}
+
+#[test]
+fn attempts_to_get_around_the_rules_are_never_allowed() {
+    check("bypass.jsonl", 200);
+}
+
+#[test]
+fn a_decision_that_is_not_the_expected_one_fails_the_check() {
+    let place = place();
+    place.put("cases.jsonl", "{\"id\": \"x\", \"command\": \"make\", \"expect\": \"allow\"}\n{\"command\": \"ls\", \"expect\": [\"allow\"]}\n");
+    let ran = place.pelton(["permissions", "check", "cases.jsonl"]).run();
+    assert_eq!(ran.code, Some(1), "{}", ran.out);
+    assert!(
+        ran.out.contains("x\task\t") && ran.out.contains("expected allow") && ran.out.contains("1 different"),
+        "{}",
+        ran.out
+    );
+    place.put("cases.jsonl", "{\"rules\": {\"project\": {\"deny\": [\"Bash(rm *)\"]}}, \"tool\": \"Bash\", \"input\": {\"command\": \"ls; rm x\"}}\nnonsense\n");
+    let ran = place.pelton(["permissions", "check", "--json", "--corpus", "cases.jsonl"]).run();
+    assert_eq!(ran.code, Some(1), "a line that is no case");
+    let lines: Vec<Value> = ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines[0]["decision"], "deny");
+    assert_eq!(lines[0]["rule"], "Bash(rm *)");
+    assert_eq!(lines[0]["source"]["layer"], "project settings");
+    assert_eq!(lines[0]["decided_by"], "rm x");
+    assert_eq!(lines[0]["subcommands"][0]["decision"], "allow");
+    assert!(lines[1]["error"].is_string());
+}
+
+#[test]
+fn explaining_names_the_rule_its_file_and_its_line() {
+    let place = place();
+    place.put(".claude/settings.json", "{\"permissions\": {\n  \"deny\": [\n    \"Bash(rm *)\"\n  ]\n}}\n");
+    let ran = place.pelton(["permissions", "explain", "--json", "git log; rm -rf x"]).run();
+    let said: Value = serde_json::from_str(ran.well()).unwrap();
+    assert_eq!((&said["decision"], &said["rule"]), (&json!("deny"), &json!("Bash(rm *)")));
+    assert_eq!(said["source"]["line"], 3);
+    assert!(said["source"]["file"].as_str().unwrap().ends_with(".claude/settings.json"));
+    let said = place.pelton(["permissions", "explain", "make all", "--allowedTools", "Bash(make *)"]).run();
+    assert!(said.well().starts_with("allow: ") && said.out.contains("command line"), "{}", said.out);
+    let said = place.pelton(["permissions", "explain", "make", "--mode", "dontAsk"]).run();
+    assert!(said.well().starts_with("deny: "), "{}", said.out);
+    let read = ["permissions", "explain", "--tool", "Read", "--input", "{\"file_path\": \"/etc/hostname\"}"];
+    assert!(place.pelton(read).run().well().starts_with("ask: "));
+}
+
+#[test]
+fn past_calls_are_judged_by_other_rules() {
+    let place = place();
+    let calls = ["ls", "make all", "rm b.txt"].map(|command| tool("Bash", json!({"command": command})));
+    let model = model(Script::new().reply(calls).reply([text("Done.")]));
+    place.task(&model, ["go"]).run().well();
+    let rules = r#"{"allow": ["Bash(make *)"], "deny": ["Bash(rm *)"]}"#;
+    let ran = place.pelton(["permissions", "replay", "--rules", rules]).run();
+    let said = ran.well();
+    for part in [
+        "ask -> allow\tBash make all",
+        "ask -> deny\tBash rm b.txt",
+        "3 calls. Now: 1 allow, 2 ask, 0 deny.",
+        "2 become",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(!said.contains("Bash ls"), "{said}");
+    assert!(place.has("b.txt"), "nothing is run");
+}
