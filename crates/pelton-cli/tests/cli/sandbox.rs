@@ -140,11 +140,13 @@ fn what_steers_other_programs_stays_as_it_is() {
     place.put(".git/HEAD", "ref: refs/heads/main");
     place.put(".git/config", "[core]\n");
     place.put(".vscode/tasks.json", "{}");
-    let (_, words) = run(
-        &place,
+    // From a file: what a command says it will do to such names is asked about beforehand.
+    place.put(
+        "job.sh",
         "echo evil > .git/hooks/pre-commit; echo evil >> .git/config; echo evil > .vscode/tasks.json; mkdir .claude; \
          echo evil > .claude/settings.json; echo evil > .mcp.json; echo evil > .envrc; echo fine > .gitignore; echo o > .git/ORIG_HEAD",
     );
+    let (_, words) = run(&place, "bash job.sh");
     assert_eq!(
         (place.read(".git/config"), place.read(".vscode/tasks.json")),
         ("[core]\n".into(), "{}".into())
@@ -254,11 +256,8 @@ fn pit_P8_without_a_box_there_is_one_notice_and_the_ordinary_questions_or_no_sta
 fn without_namespaces_it_says_so_and_undoes_what_it_cannot_hold() {
     let place = Place::new();
     place.put(".npmrc", "old");
-    let (ran, model) = run_weakly(
-        &place,
-        "echo evil > .npmrc; echo evil > .mcp.json; echo fine > fine; echo x > ../outside",
-        &json!({}),
-    );
+    place.put("job.sh", "echo evil > .npmrc; echo evil > .mcp.json; echo fine > fine; echo x > ../outside");
+    let (ran, model) = run_weakly(&place, "bash job.sh", &json!({}));
     ran.well();
     assert!(notices(&ran).iter().any(|notice| notice.contains("weaker form")), "{:?}", notices(&ran));
     let (_, words) = said(&model);
@@ -285,7 +284,8 @@ fn commands_in_the_background_are_held_too() {
     let place = Place::new();
     let outside = place.home().join("outside.txt");
     let command = format!("touch inside; touch {}; touch .envrc", outside.display());
-    let beside = tool("Bash", json!({"command": command, "run_in_background": true}));
+    place.put("job.sh", &command);
+    let beside = tool("Bash", json!({"command": "bash job.sh", "run_in_background": true}));
     let wait = bash("until test -e inside; do sleep 0.05; done; sleep 0.2");
     let model = model(Script::new().reply([beside]).reply([wait]).reply([text("done")]));
     let settings = settings(&json!({}));
