@@ -187,11 +187,14 @@ impl RuleSet {
         touched: &[Touched],
     ) -> Decision {
         let folded = blanks_folded(line);
+        // Quotes do not hide a command from a rule about the whole line.
+        let unquoted = folded.replace(['\'', '"', '\\'], "");
         let caught = |rules: &[Rule], verdict| {
             let catches = |rule: &&Rule| {
                 rule.covers_call(request.tool, request.input, Need::Catch)
                     || rule.command(request.tool).is_some_and(|pattern| {
-                        (pattern.is_compound() && pattern.is_in(&folded)) || pattern.matches(&folded)
+                        let is_there = || pattern.is_in(&folded) || pattern.is_in(&unquoted);
+                        (pattern.is_compound() && is_there()) || pattern.matches(&folded)
                     })
             };
             rules.iter().find(catches).map(|rule| Decision::by(verdict, rule))

@@ -434,3 +434,126 @@ fn a_commit_message_in_a_quoted_document_is_text() {
     place.bash(&case, "git commit -m \"$(cat <<'EOF'\nFix: rm -rf $X `id`\n\nMore.\nEOF\n)\"", "allow");
     place.bash(&case, "git commit -m \"$(cat <<EOF\n$(id)\nEOF\n)\"", "ask");
 }
+
+/// Commands of every kind: looking, allowed, unknown, asked about, denied, doubtful, critical.
+const COMMANDS: &[&str] = &[
+    "ls -la",
+    "cat a.txt",
+    "grep -n x a.txt",
+    "cat ../out/c.txt",
+    "make",
+    "make all",
+    "npm test unit",
+    "rm a.txt",
+    "sudo rm a.txt",
+    "git push origin",
+    "git status",
+    "echo $X",
+    "echo $(ls)",
+    "touch b.txt",
+    "echo x > b.txt",
+    "cp a.txt .git/x",
+    "cd src",
+    "cd ../out",
+    "rm -rf $X/*",
+    "FOO=1 make",
+    "bash -c 'rm a.txt'",
+    "find . -name x -exec rm {} +",
+    "$X y",
+    "sed -n 1p denied.txt",
+    "for f in a.txt b.txt; do cat $f; done",
+];
+const ALLOWING: &[&str] =
+    &["Bash", "Bash(make *)", "Bash(npm test *)", "Bash(rm *)", "Bash(* a.txt)", "Edit", "Read(//**)"];
+const RESTRICTING: &[&str] = &[
+    "Bash(rm *)",
+    "Bash(git push *)",
+    "Bash(ls *)",
+    "Bash(make)",
+    "Read(a.txt)",
+    "Read(denied.txt)",
+    "Edit(*.txt)",
+    "Bash(* x)",
+    "Bash",
+    "mcp__*",
+    "Bash(make | cat *)",
+];
+const SEPARATORS: &[&str] = &["; ", " && ", " || ", " | ", "\n"];
+
+mod properties {
+    use proptest::prelude::*;
+    use proptest::sample::{select, subsequence};
+
+    use super::*;
+
+    fn modes() -> impl Strategy<Value = Mode> {
+        select(&Mode::ALL[..])
+    }
+
+    fn verdict(place: &super::Place, case: &Case<'_>, line: &str) -> Verdict {
+        place.decide(case, "Bash", &json!({}), &Access::Shell(line.to_owned())).verdict
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(192))]
+
+        #[test]
+        fn more_restrictions_or_commands_never_allow_more(
+            mode in modes(),
+            allow in subsequence(ALLOWING, 0..=3),
+            deny in subsequence(RESTRICTING, 0..=3),
+            more in select(RESTRICTING),
+            commands in proptest::collection::vec(select(COMMANDS), 1..4),
+            added in select(COMMANDS),
+            separator in select(SEPARATORS),
+            in_front in any::<bool>(),
+        ) {
+            let place = super::Place::new();
+            let line = commands.join(separator);
+            let case = Case { mode, allow: &allow, ask: &[], deny: &deny, hook: HookSays::Nothing };
+            let before = verdict(&place, &case, &line);
+
+            let mut denied = deny.clone();
+            denied.push(more);
+            let stricter = Case { deny: &denied, ..case };
+            prop_assert!(verdict(&place, &stricter, &line) >= before, "{line} with {more}");
+            let asking = Case { ask: &[more], ..case };
+            prop_assert!(verdict(&place, &asking, &line) >= before, "{line}, asked about {more}");
+
+            let longer = match in_front {
+                true => format!("{added}{separator}{line}"),
+                false => format!("{line}{separator}{added}"),
+            };
+            if before != Verdict::Allow {
+                prop_assert_ne!(verdict(&place, &case, &longer), Verdict::Allow, "{}", longer);
+            }
+        }
+
+        #[test]
+        fn quotes_never_allow_more(
+            mode in modes(),
+            allow in subsequence(ALLOWING, 0..=3),
+            deny in subsequence(RESTRICTING, 0..=3),
+            command in select(&["ls -la", "cat a.txt", "make all", "rm a.txt", "git push origin", "npm test unit", "touch b.txt", "sudo rm a.txt", "make | cat a.txt"][..]),
+            at in 0usize..4,
+            quote in select(&["'", "\"", "\\"][..]),
+        ) {
+            let place = super::Place::new();
+            let words: Vec<&str> = command.split(' ').collect();
+            let at = at % words.len();
+            prop_assume!(words[at] != "|");
+            let quoted: Vec<String> = words
+                .iter()
+                .enumerate()
+                .map(|(n, word)| match (n == at, quote) {
+                    (false, _) => (*word).to_owned(),
+                    (true, "\\") => format!("\\{word}"),
+                    (true, quote) => format!("{quote}{word}{quote}"),
+                })
+                .collect();
+            let case = Case { mode, allow: &allow, ask: &[], deny: &deny, hook: HookSays::Nothing };
+            let (plain, quoted) = (command.to_owned(), quoted.join(" "));
+            prop_assert!(verdict(&place, &case, &quoted) >= verdict(&place, &case, &plain), "{plain} as {quoted}");
+        }
+    }
+}
