@@ -47,7 +47,11 @@ fn loop_P5_whom_a_failed_call_cancels_is_a_flag_and_a_setting() {
     for (words, changes, looks) in rows {
         let look = tool("Glob", json!({"pattern": "*"})).id("toolu_look");
         let script = Script::new()
-            .reply([sh("exit 4").id("toolu_failed"), sh("touch behind").id("toolu_behind"), look])
+            .reply([
+                sh("touch tried; exit 4").id("toolu_failed"),
+                sh("touch behind").id("toolu_behind"),
+                look,
+            ])
             .reply([text("Done.")]);
         let (place, _, ran) = run(script, words, |_| {});
         ran.well();
