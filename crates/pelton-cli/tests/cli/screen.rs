@@ -121,15 +121,18 @@ fn loop_Z3_every_notice_and_every_tool_starts_on_a_line_of_its_own() {
 fn a_command_that_takes_long_is_announced() {
     let place = Place::new();
     let bash = |command: &str| tool("Bash", json!({"command": command, "description": "Wait"}));
-    let model =
-        model(Script::new().reply([bash("sleep 1.6; echo slow"), bash("echo fast")]).reply([text("Done.")]));
+    let model = model(
+        Script::new()
+            .reply([bash("sleep 1.6; touch a; echo slow"), bash("touch b; echo fast")])
+            .reply([text("Done.")]),
+    );
     let (code, shown) = on_one_screen(place.task(&model, ALLOWED));
     assert_eq!(code, Some(0));
     let lines: Vec<&str> = shown.lines().collect();
     // The second waits for the first, and says nothing before its end.
-    assert_eq!(lines[0], "│  Running sleep 1.6; echo slow …", "{shown}");
-    assert!(lines[1].starts_with("├─ Running sleep 1.6; echo slow · 1 line · "), "{shown}");
-    assert_eq!(lines[2..4], ["├─ Running echo fast · 1 line", "Done."], "{shown}");
+    assert_eq!(lines[0], "│  Running sleep 1.6; touch a; echo slow …", "{shown}");
+    assert!(lines[1].starts_with("├─ Running sleep 1.6; touch a; echo slow · 1 line · "), "{shown}");
+    assert_eq!(lines[2..4], ["├─ Running touch b; echo fast · 1 line", "Done."], "{shown}");
     assert!(lines[4].starts_with("└─ "), "{shown}");
     assert_eq!(lines.len(), 5, "{shown}");
 }
