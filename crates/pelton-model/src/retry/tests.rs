@@ -93,6 +93,7 @@ fn the_server_is_obeyed() {
     check(RateLimited, asked(Duration::from_secs(90)), first, Foreground, after_ms(90_000));
     check(Overloaded, asked(Duration::from_secs(90)), first, Foreground, after_ms(90_000));
     check(RateLimited, asked(Duration::from_millis(1)), first, Foreground, after_ms(100));
+    check(RateLimited, asked(Duration::from_secs(3600)), first, Foreground, after_ms(3_600_000));
     check(RateLimited, asked(Duration::from_secs(3601)), first, Foreground, Retry::GiveUp);
     check(RateLimited, told(false), first, Foreground, Retry::GiveUp);
     check(InvalidRequest, told(true), first, Foreground, after_ms(500));
@@ -159,7 +160,8 @@ fn without_anybody_waiting_load_is_outlasted_and_the_rest_is_counted() {
         plan(&error(kind), advice, progress, Caller::default(), 0.0, &policy)
     };
     let others = |other| Progress { retries: 20, other, ..Progress::default() };
-    let longest = Retry::After(UNATTENDED_CAP);
+    let longest = after_ms(300_000);
+    let six_hours = after_ms(21_600_000);
     for load in [ErrorKind::Overloaded, ErrorKind::RateLimited] {
         assert_eq!(at(load, others(UNATTENDED_RETRIES_MAX), Advice::default()), longest);
     }
@@ -172,7 +174,7 @@ fn without_anybody_waiting_load_is_outlasted_and_the_rest_is_counted() {
     assert_eq!(at(ErrorKind::RateLimited, others(0), lifted), Retry::After(hour));
     assert_eq!(at(ErrorKind::Overloaded, others(0), lifted), longest, "that is about another limit");
     let day = Advice { reset_after: Some(24 * hour), ..Advice::default() };
-    assert_eq!(at(ErrorKind::RateLimited, others(0), day), Retry::After(UNATTENDED_RESET_MAX));
+    assert_eq!(at(ErrorKind::RateLimited, others(0), day), six_hours);
     let both = Advice { retry_after: Some(Duration::from_secs(7)), ..day };
     assert_eq!(at(ErrorKind::RateLimited, others(0), both), after_ms(7000), "the nearer word wins");
 }
