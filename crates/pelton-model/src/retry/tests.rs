@@ -253,6 +253,7 @@ fn headers_are_read_in_every_form() {
     check(&[("retry-after", " 0.25 ")], Some(250), None);
     check(&[("retry-after", "Sun, 15 Nov 2026 12:00:30 GMT")], Some(30_000), None);
     check(&[("retry-after", "Sun, 15 Nov 2026 11:59:30 GMT")], None, None);
+    check(&[("retry-after", "Sun, 15 Nov 2026 12:00:00 GMT")], None, None);
     check(&[("retry-after", "0")], None, None);
     check(&[("retry-after", "-5")], None, None);
     check(&[("retry-after", "soon")], None, None);
