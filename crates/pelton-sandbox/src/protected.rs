@@ -1,5 +1,6 @@
 //! Names that steer other programs: whoever may change such a file runs commands by it, later and outside. They stay as
-//! they are, also inside directories that may be written. Pure.
+//! they are, also inside directories that may be written. The one list: permissions ask before such a name is changed, the box
+//! holds it. Pure.
 
 use std::ffi::OsStr;
 
@@ -76,6 +77,17 @@ pub const NAMES: &[Name] = &[
     start_up(".zlogout"),
     start_up(".profile"),
     start_up(".gitconfig"),
+    // Shells and sessions that few people have.
+    read_in_passing(".kshrc"),
+    read_in_passing(".mkshrc"),
+    read_in_passing(".cshrc"),
+    read_in_passing(".tcshrc"),
+    read_in_passing(".login"),
+    read_in_passing(".logout"),
+    read_in_passing(".inputrc"),
+    read_in_passing(".xprofile"),
+    read_in_passing(".xinitrc"),
+    read_in_passing(".xsessionrc"),
     read_in_passing(".gitmodules"),
     read_in_passing(".envrc"),
     read_in_passing(".npmrc"),
@@ -86,9 +98,11 @@ pub const NAMES: &[Name] = &[
     read_in_passing(".bazeliskrc"),
     read_in_passing("bunfig.toml"),
     read_in_passing(".bunfig.toml"),
-    read_in_passing(".pre-commit-config.yaml"),
+    read_in_passing(".pre-commit-config.*"),
     read_in_passing("lefthook.*"),
     read_in_passing(".lefthook.*"),
+    read_in_passing("lefthook-local.*"),
+    read_in_passing(".lefthook-local.*"),
     read_in_passing("gradle-wrapper.properties"),
     read_in_passing("maven-wrapper.properties"),
     read_in_passing(".devcontainer.json"),

@@ -4,6 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use pelton_sandbox::protected;
+
 /// A path as given and where it really leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
@@ -60,67 +62,6 @@ fn below(roots: &[PathBuf], place: &Place) -> bool {
     inside(&place.given) && inside(&place.real)
 }
 
-/// Directories and files that steer other programs: changing them is as good as running a command.
-const PROTECTED_DIRS: &[&str] =
-    &[".git", ".vscode", ".idea", ".husky", ".cargo", ".devcontainer", ".yarn", ".mvn", ".claude"];
-const PROTECTED_FILES: &[&str] = &[
-    ".gitconfig",
-    ".gitmodules",
-    ".bashrc",
-    ".bash_profile",
-    ".bash_login",
-    ".bash_aliases",
-    ".bash_logout",
-    ".zshrc",
-    ".zprofile",
-    ".zshenv",
-    ".zlogin",
-    ".zlogout",
-    ".profile",
-    ".kshrc",
-    ".mkshrc",
-    ".cshrc",
-    ".tcshrc",
-    ".login",
-    ".logout",
-    ".inputrc",
-    ".xprofile",
-    ".xinitrc",
-    ".xsessionrc",
-    ".envrc",
-    ".npmrc",
-    ".yarnrc",
-    ".yarnrc.yml",
-    ".pnp.cjs",
-    ".pnp.loader.mjs",
-    ".pnpmfile.cjs",
-    "bunfig.toml",
-    ".bunfig.toml",
-    ".bazelrc",
-    ".bazelversion",
-    ".bazeliskrc",
-    ".pre-commit-config.yaml",
-    ".pre-commit-config.yml",
-    "lefthook.yml",
-    "lefthook.yaml",
-    "lefthook.toml",
-    "lefthook.json",
-    ".lefthook.yml",
-    ".lefthook.yaml",
-    ".lefthook.toml",
-    ".lefthook.json",
-    "gradle-wrapper.properties",
-    "maven-wrapper.properties",
-    ".devcontainer.json",
-    ".ripgreprc",
-    "pyrightconfig.json",
-    ".mcp.json",
-    ".claude.json",
-];
-/// Beginnings of names: all files that begin so.
-const PROTECTED_BEGINNINGS: &[&str] =
-    &[".yarnrc", ".pnp.", ".bazelrc", "lefthook-local.", ".lefthook-local."];
-
 /// The protected name a path goes through, if any. Case does not count: some file systems ignore it.
 pub(super) fn protected(place: &Place) -> Option<String> {
     let by_name = |path: &Path| protected_name(path);
@@ -135,16 +76,15 @@ fn protected_name(path: &Path) -> Option<String> {
         match name.as_str() {
             // Checkouts that the program itself makes there are worked in.
             ".claude" if next == Some("worktrees") && names.len() > at + 2 => {}
-            name if PROTECTED_DIRS.contains(&name) => return Some(name.to_owned()),
+            name if is_protected_dir(name) => return Some(name.to_owned()),
             ".config" if next == Some("git") => return Some(".config/git".to_owned()),
             ".config" if next == Some("fish") => return Some(".config/fish".to_owned()),
             _ => {}
         }
     }
-    names.last().filter(|name| is_protected_file(name)).cloned()
+    names.last().filter(|name| protected::find(name.as_ref()).is_some()).cloned()
 }
 
-fn is_protected_file(name: &str) -> bool {
-    PROTECTED_FILES.contains(&name)
-        || PROTECTED_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+fn is_protected_dir(name: &str) -> bool {
+    protected::find(name.as_ref()).is_some_and(|known| known.kind == protected::Kind::Directory)
 }
