@@ -189,6 +189,15 @@ mod tests {
     use Safety::{Alone, Shared};
     use proptest::prelude::*;
 
+    #[test]
+    fn every_policy_is_found_by_its_name_and_no_other_word_is_one() {
+        assert_eq!(Siblings::ALL.map(Siblings::name), ["never", "side_effects", "any"]);
+        for policy in Siblings::ALL {
+            assert_eq!(Siblings::from_name(policy.name()), Some(policy));
+        }
+        assert_eq!(Siblings::from_name("sometimes"), None);
+    }
+
     fn schedule(calls: &[Safety], running_max: usize) -> Schedule {
         with(calls, Terms { running_max, siblings: Siblings::Never })
     }

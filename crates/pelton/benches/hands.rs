@@ -1,0 +1,199 @@
+//! What the tools and the decisions about them cost, against the programs people would use by hand.
+//!
+//!     scripts/bench hands
+//!
+//! Everything is measured in one run, side by side, so that the ratios hold on a busy machine, too. `rg` is found on the
+//! path or in the place that `RG` names; without it the searches are measured alone.
+
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pelton::permission::{HookSays, Judged, Mode, Permissions, RuleSet};
+use pelton::tools::{Tool, ToolCx, access_of, builtin};
+use serde_json::{Value, json};
+
+/// Of each search, the median counts.
+const SEARCHES: usize = 15;
+/// Each decision is made in batches, and the median batch counts.
+const DECISION_BATCHES: usize = 40;
+const DECISIONS: u32 = 50;
+/// The tree that is searched.
+const DIRECTORIES: usize = 400;
+const FILES_EACH: usize = 50;
+const BIG_FILE_BYTES: usize = 100 * 1024 * 1024;
+
+fn main() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    decisions(dir.path());
+    runtime.block_on(async {
+        let tree = dir.path().join("tree");
+        plant(&tree);
+        searches(&tree).await;
+        reading(dir.path()).await;
+    });
+}
+
+/// From the words of a call to the decision, with as many rules as a busy project has.
+fn decisions(cwd: &Path) {
+    let mut rules = RuleSet::default();
+    let tools = ["cargo build", "cargo test", "npm run", "make", "go test", "pytest", "git push", "docker ps"];
+    for (index, tool) in tools.iter().cycle().take(40).enumerate() {
+        let rule = format!("Bash({tool} a{index}:*)").parse().expect("a rule");
+        match index % 4 {
+            0 => rules.deny.push(rule),
+            1 => rules.ask.push(rule),
+            _ => rules.allow.push(rule),
+        }
+    }
+    rules.deny.push("Read(./secrets/**)".parse().expect("a rule"));
+    let permissions = Permissions::new(rules, Mode::Default, cwd.to_path_buf(), Vec::new(), None);
+    println!("a decision, 41 rules (half of the batches took less):");
+    let commands = [
+        "git status",
+        "ls -la src",
+        "git log --oneline -20 | head -5",
+        "cat Cargo.toml | grep -n version",
+        "cd src && cargo test --workspace 2>&1 | tail -n 20",
+        "find . -name '*.rs' -newer Cargo.toml | xargs wc -l | sort -n",
+        "rm -rf target/tmp && mkdir -p out && cp a b",
+        "git commit -m \"$(cat <<'EOF'\nWhy\n\nBecause.\nEOF\n)\"",
+    ];
+    for command in commands {
+        let input = json!({"command": command});
+        let mut batches: Vec<Duration> = (0..DECISION_BATCHES)
+            .map(|_| {
+                let started = Instant::now();
+                for _ in 0..DECISIONS {
+                    let access = access_of("Bash", &input, cwd).expect("a command");
+                    let call = Judged {
+                        tool: "Bash",
+                        input: &input,
+                        access: &access,
+                        cwd,
+                        hook: HookSays::Nothing,
+                    };
+                    black_box(permissions.judge(&call));
+                }
+                started.elapsed() / DECISIONS
+            })
+            .collect();
+        let half = median(&mut batches);
+        println!("{:>9.1} µs  {}", half.as_secs_f64() * 1e6, command.lines().next().unwrap_or_default());
+    }
+}
+
+/// Twenty thousand files of the kind that projects consist of.
+fn plant(tree: &Path) {
+    std::fs::create_dir_all(tree.join(".git")).expect("a directory");
+    std::fs::write(tree.join(".gitignore"), "ignored/\n*.log\n").expect("a file");
+    for directory in 0..DIRECTORIES {
+        let place = tree.join(format!("part{}/room{directory}", directory % 20));
+        std::fs::create_dir_all(&place).expect("a directory");
+        for file in 0..FILES_EACH {
+            let name = match file % 10 {
+                0..6 => format!("file{file}.rs"),
+                6..9 => format!("file{file}.md"),
+                _ => format!("file{file}.log"),
+            };
+            let mut text = String::new();
+            for line in 0..(20 + (directory * 7 + file * 13) % 200) {
+                text.push_str(&format!("    let value_{line} = compute({directory}, {file}); // line {line}\n"));
+            }
+            if file == 7 {
+                text.push_str("// the needle is here\n");
+            }
+            std::fs::write(place.join(name), text).expect("a file");
+        }
+    }
+}
+
+async fn searches(tree: &Path) {
+    let rg = rg();
+    println!("searches of {} files (half of {SEARCHES} took less; rg is a process of its own):", DIRECTORIES * FILES_EACH);
+    let cases: [(&str, &str, Value, &[&str]); 5] = [
+        ("rare word, files", "Grep", json!({"pattern": "needle"}), &["-l", "needle"]),
+        ("rare word, lines", "Grep", json!({"pattern": "needle", "output_mode": "content"}), &["-n", "needle"]),
+        (
+            "regex, counted",
+            "Grep",
+            json!({"pattern": "value_1[0-9]+ = compute\\(3", "output_mode": "count"}),
+            &["-c", "value_1[0-9]+ = compute\\(3"],
+        ),
+        ("nothing found", "Grep", json!({"pattern": "nowhere_to_be_seen"}), &["-l", "nowhere_to_be_seen"]),
+        ("names", "Glob", json!({"pattern": "**/*.md"}), &["--files", "-g", "**/*.md"]),
+    ];
+    for (what, name, input, args) in cases {
+        let tool = tool(name);
+        let cx = ToolCx::outside(tree);
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for _ in 0..SEARCHES {
+            // In turn, so that both meet the same weather.
+            let started = Instant::now();
+            black_box(tool.run(input.clone(), &cx).await);
+            ours.push(started.elapsed());
+            if let Some(rg) = &rg {
+                let started = Instant::now();
+                let status =
+                    Command::new(rg).arg("--hidden").args(args).arg(tree).stdout(Stdio::null()).status();
+                assert!(status.is_ok(), "{} does not run", rg.display());
+                theirs.push(started.elapsed());
+            }
+        }
+        let ours = median(&mut ours).as_secs_f64() * 1e3;
+        match theirs.is_empty() {
+            true => println!("{ours:>9.1} ms  {what} (no rg to compare with)"),
+            false => {
+                let theirs = median(&mut theirs).as_secs_f64() * 1e3;
+                println!("{ours:>9.1} ms  {what}; rg {theirs:.1} ms: {:.2} times", ours / theirs);
+            }
+        }
+    }
+}
+
+/// A window in the middle of a file that is not loaded whole.
+async fn reading(dir: &Path) {
+    let file = dir.join("big.txt");
+    let line = "a line of a log that nobody will ever read to its end, because there are too many\n";
+    let lines = BIG_FILE_BYTES / line.len();
+    std::fs::write(&file, line.repeat(lines)).expect("a file");
+    let tool = tool("Read");
+    let cx = ToolCx::outside(dir);
+    let input = json!({"file_path": file, "offset": lines / 2, "limit": 100});
+    let before = peak_memory();
+    let mut times: Vec<Duration> = Vec::new();
+    for _ in 0..5 {
+        let started = Instant::now();
+        black_box(tool.run(input.clone(), &cx).await);
+        times.push(started.elapsed());
+    }
+    println!(
+        "a window in the middle of 100 MB: {:.1} ms, {:.1} MB more memory at most",
+        median(&mut times).as_secs_f64() * 1e3,
+        (peak_memory().saturating_sub(before)) as f64 / 1024.0,
+    );
+}
+
+fn tool(name: &str) -> Arc<dyn Tool> {
+    builtin::all().into_iter().find(|tool| tool.spec().name == name).expect("a built-in tool")
+}
+
+fn rg() -> Option<PathBuf> {
+    let rg = std::env::var_os("RG").map_or_else(|| PathBuf::from("rg"), PathBuf::from);
+    Command::new(&rg).arg("--version").stdout(Stdio::null()).status().ok().map(|_| rg)
+}
+
+/// The most memory this process has had, in kB.
+fn peak_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    peak.and_then(|peak| peak.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
+}
+
+fn median(times: &mut [Duration]) -> Duration {
+    times.sort();
+    times[times.len() / 2]
+}
