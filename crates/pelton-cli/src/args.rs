@@ -295,6 +295,9 @@ pub(crate) struct RunArgs {
     /// Which settings files are read: user, project, local, separated by commas
     #[arg(long, value_name = "SOURCES")]
     pub setting_sources: Option<String>,
+    /// No hooks, no sub-agents, no memory files: the model with Bash, Read and Edit
+    #[arg(long)]
+    pub bare: bool,
     /// A further directory to work in
     #[arg(long, value_name = "DIR")]
     pub add_dir: Vec<PathBuf>,

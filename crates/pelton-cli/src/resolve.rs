@@ -6,6 +6,7 @@ mod env; // what the process was given
 mod key_program; // the program that prints a key
 mod layers; // which settings files count, and what of them
 mod limits; // how often, how long, how much
+mod memory; // what the model is told of the project and its user
 mod models; // which models, and how hard they try
 mod network; // which server, by which road
 mod permission; // what may run
@@ -32,13 +33,23 @@ use self::sessions::{resumed, sessions};
 use crate::args::RunArgs;
 use crate::fail::Fail;
 
+/// The tools of a bare run.
+const BARE_TOOLS: [&str; 3] = ["Bash", "Read", "Edit"];
+
+/// Whether everything is left out that a directory or a user has set up around the model.
+fn bare(args: &RunArgs, env: &Env) -> bool {
+    args.bare || env.is_on("CLAUDE_CODE_SIMPLE")
+}
+
 /// Everything the engine needs to know, and who pays for it.
 pub(crate) fn options(args: &RunArgs, env: &Env) -> Result<(Options, Payer), Fail> {
     let cwd = working_directory()?;
     let settings = layers::settings(args, env, &cwd)?;
     let env = env.clone().with(&settings.env);
     let payer = Payer::found(&env, &settings)?;
+    let memory = memory::memory(args, &env, &settings.memory, &cwd)?;
     let mut options = resolved(args, &env, settings, &cwd, endpoint(args, &env)?)?;
+    options.memory = memory;
     options.api_key_source = payer.source();
     payer.pay_at(&mut options.endpoint, &env, &cwd, &options.transport, &options.world)?;
     Ok((options, payer))
@@ -112,7 +123,13 @@ fn resolved(
     options.limits.output_tokens_wanted = args.token_budget;
     limits(&mut options, env, &settings.retry)?;
     calls(&mut options, args, settings.turns);
-    if settings.disable_all_hooks != Some(true) {
+    if bare(args, env) {
+        // Nothing but the model and what works on files.
+        options.agents.clear();
+        if args.tools.is_none() {
+            options.tools.retain(|tool| BARE_TOOLS.contains(&tool.spec().name));
+        }
+    } else if settings.disable_all_hooks != Some(true) {
         options.hooks = settings.hooks;
     }
     // Every run here is one of a single prompt: whoever puts a call off resumes it with another.

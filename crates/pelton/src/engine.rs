@@ -1,6 +1,7 @@
 //! One conversation: what is submitted, what comes of it, what it costs.
 
 mod children; // sub-agents
+mod gather; // what is found out about the place before the first prompt
 mod input; // from what was typed to what the model is told
 mod late; // a permission that was answered after its process was gone
 mod kin; // what a tree of agents shares
@@ -21,6 +22,7 @@ use uuid::Uuid;
 use crate::account::Tally;
 use crate::command::{Command, CommandSpec};
 use crate::compact::Room;
+use crate::context::memory::Memory;
 use crate::context::tools_json;
 use crate::event::{CommandInfo, Event, Init, LoopKind};
 use crate::file_history::{Beside, FileHistory};
@@ -45,7 +47,7 @@ use crate::tools::bench::Bench;
 use crate::tools::builtin::todo::Todos;
 use crate::tools::builtin::{ask_user, plan};
 use crate::tools::executor::Executor;
-use crate::tools::file_memory::FileMemory;
+use crate::tools::file_memory::{FileMemory, Moment};
 use crate::tools::offer::Offer;
 use crate::tools::schedule::Terms;
 use crate::tools::structured::{BadSchema, StructuredOutput};
@@ -107,6 +109,11 @@ pub struct Engine {
     board: Board,
     background: Background,
     todos: Todos,
+    memory: Memory,
+    /// Files read since then have not brought what they bring.
+    files_told: Moment,
+    /// The memory files were looked at, or what was told of them in an earlier process was recalled.
+    has_gathered: bool,
     /// The model knows that plan mode is on.
     plan_told: bool,
 }
@@ -270,6 +277,7 @@ impl Engine {
         }
         let interrupter = Interrupter::new(options.cancel.clone());
         let queue = queue_of(&session, &interrupter, &options);
+        let memory = gather::memory(&options, &kin.permissions);
         if let Some(resumed) = &mut options.resume {
             // What it said is in the session now.
             resumed.conversation.entries = Vec::new();
@@ -290,6 +298,9 @@ impl Engine {
             board: Board::new(&options.model),
             background: Background::default(),
             todos: Todos::default(),
+            memory,
+            files_told: options.files.now(),
+            has_gathered: false,
             plan_told: false,
             options,
         })
@@ -538,6 +549,8 @@ impl Engine {
             limits: &self.options.limits,
             board: self.board.clone(),
             queue: self.queue.clone(),
+            memory: self.memory.clone(),
+            files_told: &mut self.files_told,
             executor: Executor::new(Arc::clone(&bench), terms),
             bench: Arc::clone(&bench),
             terms,

@@ -70,6 +70,8 @@ pub enum Event {
     Delta(pelton_model::Delta),
     /// Something was said and is recorded: a block of an answer, a tool's result, words of the harness.
     Message(Arc<Entry>),
+    /// Something was told to the model beside the conversation, and is recorded: memory files, changed files.
+    Attachment(Arc<Entry>),
     /// A call has begun to run.
     ToolStarted(ToolStarted),
     /// A running call says how far it is.

@@ -36,7 +36,7 @@ pub mod process {
     pub use crate::tools::process::{Ended, Launch, Printed, ProcessTree};
 }
 
-pub use context::SystemPrompt;
+pub use context::{AgentsMd, MemorySources, SystemPrompt};
 pub use engine::{EndReason, Engine, StartError};
 pub use event::{Event, Outcome};
 pub use interrupt::Interrupter;

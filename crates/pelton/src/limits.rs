@@ -308,3 +308,22 @@ pub const DIRECTORIES_JUDGED_MAX: usize = 8;
 pub const COMMANDS_JUDGED_MAX: usize = 500;
 /// Rules that are suggested for one line.
 pub const RULES_SUGGESTED_MAX: usize = 5;
+
+/// Bytes of a memory file; a larger one is left out.
+pub const MEMORY_FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// Bytes of all memory files of a session together: no request may have much more.
+pub const MEMORY_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Memory files of a session.
+pub const MEMORY_FILES_MAX: usize = 1_000;
+/// Imports that may follow one from another.
+pub const MEMORY_IMPORT_HOPS_MAX: usize = 4;
+/// Imports of one file that are looked at.
+pub const MEMORY_IMPORTS_MAX: usize = 200;
+/// Directories of rules that may stand one in the other.
+pub const RULE_DIRECTORIES_DEEP_MAX: usize = 16;
+/// What the braces of one rule's patterns may come to: patterns, and bytes.
+pub const PATTERN_EXPANSIONS_MAX: usize = 1_000;
+pub const PATTERN_EXPANDED_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Lines and bytes of the index of the model's own notes that it reads at the start.
+pub const NOTES_INDEX_LINES_MAX: usize = 200;
+pub const NOTES_INDEX_BYTES_MAX: usize = 25_000;

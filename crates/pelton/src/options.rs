@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::command::Command;
 use crate::compact::{LocalShaper, Shaper};
-use crate::context::SystemPrompt;
+use crate::context::{MemorySources, SystemPrompt};
 use crate::file_history::FileHistoryLimits;
 use crate::history::SnipReplay;
 use crate::hooks::HookConfig;
@@ -87,6 +87,8 @@ pub struct Options {
     pub task_budget: Option<u64>,
     /// What the model is told about itself.
     pub system_prompt: SystemPrompt,
+    /// The files that tell it what the project and its user want; none if absent.
+    pub memory: Option<MemorySources>,
     /// What it may call.
     pub tools: Vec<Arc<dyn Tool>>,
     /// E4: who serves further tools; the model calls them `mcp__<server>__<tool>`.
@@ -261,6 +263,7 @@ impl Options {
             fast_mode: false,
             task_budget: None,
             system_prompt: SystemPrompt::default(),
+            memory: None,
             tools: builtin::all(),
             servers: Vec::new(),
             commands: Vec::new(),

@@ -10,6 +10,7 @@ use pelton_model::World;
 use pelton_wire::content::{Block, ImageSource};
 use uuid::Uuid;
 
+use crate::context::attachment::{Attachment, AttachmentFacts};
 use crate::context::reminder;
 use crate::event::{LoopKind, Synthetic};
 use crate::history::{Entry, EntryId, History, Kind, MediaLeftOut};
@@ -106,6 +107,19 @@ impl Session {
     /// Records words in the user's role.
     pub fn record_prompt(&mut self, text: &str, meta: bool) -> Result<Arc<Entry>, TranscriptError> {
         self.record(Kind::Prompt { meta }, content(&[Block::Text { text }]), None)
+    }
+
+    /// Records what is told beside the conversation.
+    pub fn record_attachment(&mut self, attachment: &Attachment) -> Result<Arc<Entry>, TranscriptError> {
+        let json = content(&[Block::Text { text: &attachment.text }]);
+        self.record(Kind::Prompt { meta: true }, json, attachment.facts())
+    }
+
+    /// What was told beside the conversation so far, oldest first.
+    pub fn attachments(&self) -> impl Iterator<Item = AttachmentFacts> {
+        let told =
+            self.history.entries().iter().filter(|entry| matches!(entry.kind, Kind::Prompt { meta: true }));
+        told.filter_map(|entry| AttachmentFacts::read(entry.detail.as_deref()?))
     }
 
     /// Records what stands in front of a prompt: words of hooks, and what it mentions.

@@ -17,7 +17,7 @@ use crate::args::RunArgs;
 use crate::fail::{Fail, tell};
 
 /// The most bytes of a settings file.
-const SETTINGS_BYTES_MAX: u64 = 2 * 1024 * 1024;
+pub(super) const SETTINGS_BYTES_MAX: u64 = 2 * 1024 * 1024;
 /// The most bytes of the file that says, among much else, which directories are trusted.
 const STATE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
@@ -61,14 +61,14 @@ pub(super) fn settings(args: &RunArgs, env: &Env, cwd: &Path) -> Result<Settings
 }
 
 /// Which files are read.
-struct Sources {
-    user: bool,
-    project: bool,
-    local: bool,
+pub(super) struct Sources {
+    pub(super) user: bool,
+    pub(super) project: bool,
+    pub(super) local: bool,
 }
 
 impl Sources {
-    fn said(said: Option<&str>) -> Result<Self, Fail> {
+    pub(super) fn said(said: Option<&str>) -> Result<Self, Fail> {
         let Some(said) = said else { return Ok(Self { user: true, project: true, local: true }) };
         let mut sources = Self { user: false, project: false, local: false };
         for name in said.split(',').map(str::trim).filter(|name| !name.is_empty()) {
@@ -138,7 +138,7 @@ fn from_command_line(said: &str, cwd: &Path) -> Result<Settings, Fail> {
 }
 
 /// The text of a file, `None` if there is none. Only files are read: a pipe would be waited for.
-fn text_of(file: &Path, bytes_max: u64) -> Result<Option<String>, String> {
+pub(super) fn text_of(file: &Path, bytes_max: u64) -> Result<Option<String>, String> {
     let unreadable = |error: io::Error| format!("cannot be read: {error}");
     match fs::metadata(file) {
         Ok(about) if !about.is_file() => return Err("is not a file".to_owned()),
@@ -173,6 +173,11 @@ fn leave_out_grants(settings: &mut Settings, file: &Path) {
 
 /// Whether the user has said once that this directory is trusted.
 fn is_trusted(env: &Env, root: &Path) -> bool {
+    has_said_yes(env, root, "hasTrustDialogAccepted")
+}
+
+/// Whether the user has once said yes to a question about this directory.
+pub(super) fn has_said_yes(env: &Env, root: &Path, question: &str) -> bool {
     let folder = env.path("CLAUDE_CONFIG_DIR").or_else(|| env.path("HOME"));
     let Some(Ok(Some(text))) = folder.map(|folder| text_of(&folder.join(".claude.json"), STATE_BYTES_MAX))
     else {
@@ -180,7 +185,7 @@ fn is_trusted(env: &Env, root: &Path) -> bool {
     };
     let state: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
     let Some(root) = root.to_str() else { return false };
-    state["projects"][root]["hasTrustDialogAccepted"] == true
+    state["projects"][root][question] == true
 }
 
 /// Whether a file that should be the user's own came, or may have come, with the repository.

@@ -12,6 +12,7 @@ mod demo; // `pelton demo`
 mod frames; // stream-json and json, field by field
 mod hooks; // hooks from settings
 mod loop_scenarios; // what the loop does about trouble, as flags and frames show it
+mod memory; // what files tell the model
 mod mock; // `pelton mock`
 mod patience; // how patient a run is, and how fast its answers come
 mod permission; // what runs without anybody to ask

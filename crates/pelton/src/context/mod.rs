@@ -2,7 +2,11 @@
 
 mod prompt; // who it is and how it works: frozen for the session
 mod surroundings; // where it is: appended once, never in the frozen part
+pub(crate) mod memory; // what projects and users want it to know
+pub(crate) mod attachment; // what is told beside the conversation, and recorded with it
+mod front_matter; // the heads of Markdown files
 
+pub use memory::{AgentsMd, MemorySources};
 pub use prompt::{SystemPrompt, reminder, tools_json};
 pub use surroundings::{Surroundings, git_branch};
 

@@ -120,6 +120,10 @@ impl Children {
         options.task_budget = None;
         options.json_schema = None;
         options.files = Arc::default();
+        // The notes are those of the main thread.
+        if let Some(memory) = &mut options.memory {
+            memory.notes_dir = None;
+        }
         let mut kin = self.kin.clone();
         kin.permissions = narrowed(&self.kin.permissions, definition, &mut options);
         self.member(options, kin, me)

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::Engine;
+use super::gather::Gathered;
 use crate::command::{Called, Command, CommandCx};
 use crate::context::{Surroundings, git_branch, reminder};
 use crate::event::{Event, Synthetic};
@@ -77,7 +78,10 @@ impl Engine {
         let hooks = self.session_hooks(cancel);
         // A file or two of a few bytes: a thread for them would cost more, and a session played from a seed has none.
         let branch = git_branch(&self.options.cwd);
-        self.begin_session(&hooks, told).await;
+        let gathering = self.gather();
+        let (gathered, ()) = tokio::join!(gathering, self.begin_session(&hooks, told));
+        let notices = self.memory.take_notices().into_iter();
+        told.extend(notices.map(|content| Event::Informational { content, prevents_continuation: false }));
         self.hear_background(&hooks, told);
         self.renew_prefix();
 
@@ -101,7 +105,7 @@ impl Engine {
         let Some(prompt) = cancel.run_until_cancelled(prompt.made_to_fit()).await else {
             return Ok(Taken::Interrupted);
         };
-        let prompt = self.record_input(&prompt, queued, around, branch).await?;
+        let prompt = self.record_input(&prompt, queued, around, branch, gathered, told).await?;
         Ok(Taken::Ask(Order { prompt, choices }))
     }
 
@@ -112,6 +116,8 @@ impl Engine {
         queued: &[Uuid],
         around: Around,
         branch: Option<String>,
+        gathered: Gathered,
+        told: &mut Vec<Event>,
     ) -> Result<Arc<Entry>, TranscriptError> {
         self.session.record.open(branch.clone())?;
         let news = self.offer.news(Callable::Now);
@@ -124,11 +130,21 @@ impl Engine {
         } else if let Some(news) = news {
             self.session.record_prompt(&reminder(&[news]), true)?;
         }
+        if let Some(instructions) = gathered.instructions {
+            told.push(Event::Attachment(self.session.record_attachment(&instructions)?));
+        }
+        self.has_gathered = true;
         let mut contexts = std::mem::take(&mut self.start_contexts);
         contexts.extend(self.background.news_for_model());
         contexts.extend(self.news_of_plan_mode());
         contexts.extend(around.contexts);
         self.session.record_around(&contexts, &around.attached)?;
+        // What the prompt mentions was read.
+        let read = self.options.files.used_since(self.files_told);
+        self.files_told = self.options.files.now();
+        for attachment in self.memory.touched(read).await {
+            told.push(Event::Attachment(self.session.record_attachment(&attachment)?));
+        }
         let entry = self.session.record_input(prompt, queued)?;
         self.session.sync().await?;
         Ok(entry)

@@ -139,7 +139,7 @@ impl Entry {
         Ok(Self { id, at, kind, json, detail: None, tokens, media: media.len() })
     }
 
-    /// Adds the structured twin of a tool's result.
+    /// Adds the structured twin of a tool's result, or what words of the harness are about.
     #[must_use]
     pub(crate) fn with_detail(mut self, detail: Option<Bytes>) -> Self {
         self.detail = detail;

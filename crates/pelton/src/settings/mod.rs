@@ -21,6 +21,7 @@ pub use sandbox::{SandboxSettings, Withheld};
 pub use read::{BrokenSettings, Origin, Problem, read};
 pub use trust::{Brought, Treatment, Watched, untrusted};
 
+use crate::context::AgentsMd;
 use crate::hooks::HookConfig;
 use crate::permission::{Mode, RuleSet};
 use crate::tools::Siblings;
@@ -61,6 +62,8 @@ pub struct Settings {
     pub retry: RetrySettings,
     /// `loop`: how the loop goes about calls.
     pub turns: LoopSettings,
+    /// What the model is told of the project and its user.
+    pub memory: MemorySettings,
     /// `sandbox`: commands in a box.
     pub sandbox: SandboxSettings,
     /// `fileCheckpointingEnabled`: whether it is kept what the agent does to files.
@@ -83,6 +86,24 @@ pub struct LoopSettings {
     pub speculation: Option<bool>,
     /// `stopOnRepetition`: whether a model that makes the same call again and again is stopped.
     pub stop_on_repetition: Option<bool>,
+}
+
+/// What the model is told of the project and its user.
+///
+/// See [`read()`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MemorySettings {
+    /// `claudeMdExcludes`: patterns of memory files that do not count.
+    pub excludes: Vec<String>,
+    /// `agentsMd`: when `AGENTS.md` counts.
+    pub agents_md: Option<AgentsMd>,
+    /// `autoMemoryEnabled`: whether the model keeps notes of its own.
+    pub notes: Option<bool>,
+    /// `autoMemoryDirectory`: where, as written. Nothing of the kind is taken from a project.
+    pub notes_dir: Option<String>,
+    /// `includeGitInstructions`: whether the model is told the state of the repository.
+    pub git: Option<bool>,
 }
 
 /// The object `retry`: how patient a call is.
@@ -134,6 +155,7 @@ impl Settings {
             prices: lower.prices,
             retry: self.retry.over(lower.retry),
             turns: self.turns.over(lower.turns),
+            memory: self.memory.over(lower.memory),
             sandbox: self.sandbox.over(lower.sandbox),
             file_checkpointing: self.file_checkpointing.or(lower.file_checkpointing),
             file_history_file_bytes_max: self
@@ -165,6 +187,19 @@ impl RetrySettings {
             non_streaming_fallback: self.non_streaming_fallback.or(lower.non_streaming_fallback),
             fast_wait_max: self.fast_wait_max.or(lower.fast_wait_max),
             fast_cooldown: self.fast_cooldown.or(lower.fast_cooldown),
+        }
+    }
+}
+
+impl MemorySettings {
+    fn over(self, mut lower: Self) -> Self {
+        lower.excludes.extend(self.excludes);
+        Self {
+            excludes: lower.excludes,
+            agents_md: self.agents_md.or(lower.agents_md),
+            notes: self.notes.or(lower.notes),
+            notes_dir: self.notes_dir.or(lower.notes_dir),
+            git: self.git.or(lower.git),
         }
     }
 }

@@ -12,7 +12,8 @@ use pelton_model::Effort;
 use pelton_model::catalogue::{Prices, Rates};
 use serde_json::{Map, Value};
 
-use super::{LoopSettings, RetrySettings, Settings, relaxed};
+use super::{LoopSettings, MemorySettings, RetrySettings, Settings, relaxed};
+use crate::context::AgentsMd;
 use crate::hooks::{Severity, Source};
 use crate::permission::{Behavior, Layer, Mode, Rule, RuleSource};
 use crate::tools::Siblings;
@@ -109,6 +110,7 @@ impl Reader<'_> {
             prices: self.prices(all),
             retry: self.retry(all),
             turns: self.turns(all),
+            memory: self.memory(all),
             sandbox: self.sandbox(all),
             ..Settings::default()
         };
@@ -318,6 +320,20 @@ impl Reader<'_> {
             siblings: self.field(&said, place, "siblingAbort", "never, side_effects or any", whom),
             speculation: self.field(&said, place, "speculation", choice, Value::as_bool),
             stop_on_repetition: self.field(&said, place, "stopOnRepetition", choice, Value::as_bool),
+        }
+    }
+
+    fn memory(&mut self, all: &Map<String, Value>) -> MemorySettings {
+        let choice = "true or false";
+        let when = |value: &Value| value.as_str().and_then(AgentsMd::from_name);
+        let is_projects = matches!(self.origin.source, Source::Project | Source::Local);
+        MemorySettings {
+            excludes: self.texts(all, "", "claudeMdExcludes").unwrap_or_default(),
+            agents_md: self.field(all, "", "agentsMd", "fallback, both or never", when),
+            notes: self.field(all, "", "autoMemoryEnabled", choice, Value::as_bool),
+            // What comes with a project does not choose where the model reads and writes outside of it.
+            notes_dir: self.text(all, "", "autoMemoryDirectory").filter(|_| !is_projects),
+            git: self.field(all, "", "includeGitInstructions", choice, Value::as_bool),
         }
     }
 

@@ -199,6 +199,14 @@ impl FileMemory {
         }
     }
 
+    /// The files that were read or written since a moment, in the order of their last use.
+    pub(crate) fn used_since(&self, Moment(uses): Moment) -> Vec<PathBuf> {
+        let remembered = self.lock();
+        let mut files: Vec<_> = remembered.files.iter().filter(|(_, seen)| seen.used > uses).collect();
+        files.sort_by_key(|(_, seen)| seen.used);
+        files.into_iter().map(|(path, _)| path.clone()).collect()
+    }
+
     /// A moment to go back to with [`forget_since`](Self::forget_since).
     pub fn now(&self) -> Moment {
         Moment(self.lock().uses)

@@ -147,6 +147,8 @@ struct Line<'a> {
     message: Option<&'a RawValue>,
     #[serde(borrow)]
     tool_use_result: Option<&'a RawValue>,
+    #[serde(borrow)]
+    attachment: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -379,7 +381,11 @@ fn entries(line: &Line<'_>, id: Uuid) -> Option<Vec<Arc<Entry>>> {
         made.push(Arc::new(made_here));
     }
     if !words.is_empty() {
-        made.push(Arc::new(entry(Kind::Prompt { meta: line.is_meta }, &words)?));
+        let about = line
+            .attachment
+            .filter(|_| line.is_meta)
+            .map(|facts| Bytes::copy_from_slice(facts.get().as_bytes()));
+        made.push(Arc::new(entry(Kind::Prompt { meta: line.is_meta }, &words)?.with_detail(about)));
     }
     Some(made)
 }

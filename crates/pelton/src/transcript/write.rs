@@ -153,13 +153,15 @@ impl Transcript {
             Kind::Prompt { .. } | Kind::ToolResult { .. } => None,
         };
         let meta = matches!(entry.kind, Kind::Prompt { meta: true }).then_some(true);
+        // The facts of words of the harness, or the structured twin of a result.
+        let detail = if meta.is_some() { "attachment" } else { "toolUseResult" };
         self.line(entry.id, entry.at, |line| {
             line.field("type", kind)
                 .raw("message", &message)
                 .field_if("isMeta", meta)
                 .field_if("requestId", request_id)
                 .field_if("queuedIds", (!queued.is_empty()).then_some(queued))
-                .raw_if("toolUseResult", entry.detail.as_deref())
+                .raw_if(detail, entry.detail.as_deref())
         })
     }
 

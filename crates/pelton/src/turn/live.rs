@@ -29,6 +29,7 @@ use super::hands::{Fit, Hands};
 use super::spending::{InFlight, Spending};
 use crate::account::Tally;
 use crate::compact::{Room, Shaper};
+use crate::context::memory::Memory;
 use crate::context::reminder;
 use crate::event::{DeferredCall, Denial, Event, LoopEvent, LoopKind, ToolStarted};
 use crate::history::{Entry, EntryId};
@@ -38,6 +39,7 @@ use crate::session::Session;
 use crate::status::{Board, Phase};
 use crate::tools::bench::{Bench, Ending, Finished, HookWords};
 use crate::tools::executor::{Call, Executor};
+use crate::tools::file_memory::Moment;
 use crate::tools::offer::Offer;
 use crate::tools::schedule::Terms;
 use crate::tools::structured::StructuredOutput;
@@ -79,6 +81,9 @@ pub(crate) struct Live<'a> {
     pub board: Board,
     /// Prompts that came meanwhile.
     pub queue: Queue,
+    pub memory: Memory,
+    /// Files read since then have not brought what they bring.
+    pub files_told: &'a mut Moment,
     pub cancel: CancellationToken,
     pub started_at: Duration,
     pub tally: Tally,

@@ -49,7 +49,7 @@ impl World for Later {
     }
 }
 
-fn months_later() -> std::sync::Arc<dyn World> {
+pub fn months_later() -> std::sync::Arc<dyn World> {
     std::sync::Arc::new(Later(RealWorld::new(), jiff::SignedDuration::from_hours(24 * 70)))
 }
 

@@ -20,6 +20,7 @@ impl Live<'_> {
         if let Some(news) = self.offer.news(Callable::FromTheNextPromptOn) {
             self.say_as_user(&reminder(&[news])).await?;
         }
+        self.attach_memory().await?;
         // What hooks said that nobody waited for.
         let mut contexts = Vec::new();
         for Arrived { run, context, messages, wakes } in self.bench.hooks.hooks.take_arrived() {
@@ -36,6 +37,21 @@ impl Live<'_> {
                 break;
             }
             self.attach_prompt(held).await?;
+        }
+        Ok(())
+    }
+
+    /// Memory of the directories that files were read in, and rules about those files.
+    async fn attach_memory(&mut self) -> Result<(), TranscriptError> {
+        let files = &self.bench.cx.files;
+        let read = files.used_since(*self.files_told);
+        *self.files_told = files.now();
+        for attachment in self.memory.touched(read).await {
+            let entry = self.session.record_attachment(&attachment)?;
+            self.events.send(Event::Attachment(entry)).await;
+        }
+        for content in self.memory.take_notices() {
+            self.events.send(Event::Informational { content, prevents_continuation: false }).await;
         }
         Ok(())
     }

@@ -1,0 +1,50 @@
+//! What is told beside the conversation: appended to it, recorded with it, and never changed afterwards.
+
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+/// Words of the harness in the user's role, and what they are about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Attachment {
+    pub kind: AttachmentKind,
+    /// The files it tells of.
+    pub files: Vec<PathBuf>,
+    /// What the model reads.
+    pub text: String,
+}
+
+/// What an attachment is, by the name it has in transcripts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum AttachmentKind {
+    /// Memory files that count from the start.
+    Instructions,
+    /// Memory files and rules that count because of a file that was read.
+    NestedInstructions,
+}
+
+/// What an entry of the transcript says about an attachment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct AttachmentFacts {
+    pub r#type: AttachmentKind,
+    #[serde(default)]
+    pub files: Vec<PathBuf>,
+}
+
+impl Attachment {
+    /// The facts, as the transcript keeps them.
+    pub fn facts(&self) -> Option<Bytes> {
+        let facts = AttachmentFacts { r#type: self.kind, files: self.files.clone() };
+        // A path that is no text cannot be kept as one; then the attachment is words alone.
+        serde_json::to_vec(&facts).ok().map(Bytes::from)
+    }
+}
+
+impl AttachmentFacts {
+    /// What the transcript has kept, if this is a kind that is known here.
+    pub fn read(detail: &[u8]) -> Option<Self> {
+        serde_json::from_slice(detail).ok()
+    }
+}

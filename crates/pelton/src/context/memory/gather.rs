@@ -1,0 +1,317 @@
+//! Reads memory files. Blocks: whoever calls it does so where that disturbs nobody.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read as _};
+use std::path::{Path, PathBuf};
+
+use super::super::front_matter::Headed;
+use super::markdown::{imports, spellings, without_comments};
+use super::patterns::Patterns;
+use super::sources::{AgentsMd, MemorySources};
+use super::{MayRead, Place};
+use crate::limits::{
+    MEMORY_BYTES_MAX, MEMORY_FILE_BYTES_MAX, MEMORY_FILES_MAX, MEMORY_IMPORT_HOPS_MAX, MEMORY_IMPORTS_MAX,
+    NOTES_INDEX_BYTES_MAX, NOTES_INDEX_LINES_MAX, RULE_DIRECTORIES_DEEP_MAX,
+};
+
+/// Whose words a file holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    Managed,
+    User,
+    Project,
+    Local,
+    Own,
+}
+
+/// A memory file, as the model reads it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemoryFile {
+    pub path: PathBuf,
+    pub whose: Whose,
+    pub text: String,
+    pub imported_by: Option<PathBuf>,
+}
+
+/// A rule that counts once a file is read that it is about.
+#[derive(Debug, Clone)]
+pub struct WaitingRule {
+    pub file: MemoryFile,
+    pub about: Patterns,
+}
+
+/// What is known of the memory of a session.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    /// Where the files that were read really are: each counts once.
+    pub read: HashSet<PathBuf>,
+    pub waiting: Vec<WaitingRule>,
+    /// Directories below the working directory that were looked at.
+    pub looked_at: HashSet<PathBuf>,
+    /// The project has a `CLAUDE.md`.
+    has_claude_md: bool,
+    bytes: usize,
+    /// What has to be said about files that were left out.
+    pub notices: Vec<String>,
+}
+
+/// Reads files, one after the other.
+pub struct Gatherer<'a> {
+    pub sources: &'a MemorySources,
+    pub place: &'a Place,
+    pub may_read: &'a MayRead,
+    pub known: &'a mut Known,
+    pub found: Vec<MemoryFile>,
+}
+
+impl Gatherer<'_> {
+    /// Everything that counts from the start, the nearest last.
+    pub fn gather_start(&mut self) {
+        let sources = self.sources;
+        if let Some(dir) = &sources.managed_dir {
+            self.file(&dir.join("CLAUDE.md"), Whose::Managed);
+        }
+        if let Some(text) = &sources.managed_text {
+            let path = sources.managed_dir.clone().unwrap_or_default().join("managed-settings.json");
+            self.add(MemoryFile { path, whose: Whose::Managed, text: text.clone(), imported_by: None }, 0);
+        }
+        if let Some(dir) = &sources.user_dir {
+            self.file(&dir.join("CLAUDE.md"), Whose::User);
+            self.rules(&dir.join("rules"), Whose::User, &self.place.cwd.clone());
+        }
+        let mut chain: Vec<PathBuf> = self.place.cwd.ancestors().map(Path::to_path_buf).collect();
+        chain.reverse();
+        if sources.additional_dirs {
+            chain.extend(self.place.additional_dirs.iter().cloned());
+        }
+        self.known.has_claude_md = chain.iter().any(|dir| self.has_claude_md(dir));
+        for dir in &chain {
+            self.directory(dir);
+        }
+        if let Some(dir) = &sources.notes_dir {
+            self.notes(&dir.join("MEMORY.md"));
+        }
+    }
+
+    /// What a file that was read brings: memory of the directories it is in, and rules about it. `file` is its real path.
+    pub fn about(&mut self, file: &Path) {
+        for dir in self.place.below(file) {
+            if self.known.looked_at.insert(dir.clone()) {
+                self.directory(&dir);
+            }
+        }
+        let waiting = std::mem::take(&mut self.known.waiting);
+        for rule in waiting {
+            if rule.about.matches(file) {
+                self.add(rule.file, 0);
+            } else {
+                self.known.waiting.push(rule);
+            }
+        }
+    }
+
+    /// The files of one directory of the project.
+    fn directory(&mut self, dir: &Path) {
+        if self.sources.project {
+            for file in claude_mds(dir) {
+                self.file(&file, Whose::Project);
+            }
+            let agents = match self.sources.agents_md {
+                AgentsMd::Both => true,
+                AgentsMd::Never => false,
+                AgentsMd::WithoutClaudeMd => !self.known.has_claude_md && !self.has_claude_md(dir),
+            };
+            if agents {
+                self.file(&dir.join("AGENTS.md"), Whose::Project);
+            }
+            self.rules(&dir.join(".claude/rules"), Whose::Project, dir);
+        }
+        if self.sources.local {
+            self.file(&dir.join("CLAUDE.local.md"), Whose::Local);
+        }
+    }
+
+    /// Whether a directory has words of the project's own. In the home directory they may be the user's.
+    fn has_claude_md(&self, dir: &Path) -> bool {
+        let users = self.sources.user_dir.as_ref().and_then(|dir| dir.join("CLAUDE.md").canonicalize().ok());
+        claude_mds(dir).iter().any(|file| {
+            file.is_file()
+                && !self.is_excluded(file)
+                && (users.is_none() || file.canonicalize().ok() != users)
+        })
+    }
+
+    fn file(&mut self, path: &Path, whose: Whose) {
+        if let Some(text) = self.text_of(path, whose) {
+            let text = text.trim_start_matches('\u{feff}').to_owned();
+            self.add(MemoryFile { path: path.to_owned(), whose, text, imported_by: None }, 0);
+        }
+    }
+
+    /// Rules of a directory and those in it. The ones that are about certain files wait for them.
+    fn rules(&mut self, dir: &Path, whose: Whose, base: &Path) {
+        let mut files = Vec::new();
+        rule_files(dir, RULE_DIRECTORIES_DEEP_MAX, &mut HashSet::new(), &mut files);
+        for path in files {
+            let Some(text) = self.text_of(&path, whose) else { continue };
+            let headed = Headed::read(&text);
+            let file = MemoryFile { path, whose, text: headed.body.to_owned(), imported_by: None };
+            match headed.list("paths").filter(|paths| !paths.is_empty()) {
+                Some(paths) => {
+                    let about = Patterns::new(base, paths.iter().map(String::as_str));
+                    self.known.waiting.push(WaitingRule { file, about });
+                }
+                None => self.add(file, 0),
+            }
+        }
+    }
+
+    /// The beginning of the index of the model's own notes.
+    fn notes(&mut self, path: &Path) {
+        let Some(text) = self.text_of(path, Whose::Own) else { return };
+        let mut kept = String::new();
+        let mut is_cut = false;
+        for (at, line) in text.lines().enumerate() {
+            if at == NOTES_INDEX_LINES_MAX || kept.len() + line.len() > NOTES_INDEX_BYTES_MAX {
+                is_cut = true;
+                break;
+            }
+            kept.push_str(line);
+            kept.push('\n');
+        }
+        if is_cut {
+            kept.push_str("(The index goes on; only its beginning is shown. Keep it short.)\n");
+        }
+        if !kept.trim().is_empty() {
+            self.found.push(MemoryFile {
+                path: path.to_owned(),
+                whose: Whose::Own,
+                text: kept,
+                imported_by: None,
+            });
+        }
+    }
+
+    /// A file, and behind it what it imports.
+    fn add(&mut self, mut file: MemoryFile, hops: usize) {
+        file.text = without_comments(&file.text).trim().to_owned();
+        if self.found.len() >= MEMORY_FILES_MAX || self.known.bytes + file.text.len() > MEMORY_BYTES_MAX {
+            self.notice(format!("{} was left out: there is too much memory already", file.path.display()));
+            return;
+        }
+        self.known.bytes += file.text.len();
+        let wanted = imports(&file.text);
+        let (path, whose) = (file.path.clone(), file.whose);
+        if !file.text.is_empty() {
+            self.found.push(file);
+        }
+        if hops == MEMORY_IMPORT_HOPS_MAX {
+            return;
+        }
+        // What a link leads to is imported as that file means it.
+        let dir = path.canonicalize().unwrap_or_else(|_| path.clone()).parent().map(Path::to_path_buf);
+        let Some(dir) = dir else { return };
+        for import in wanted.into_iter().take(MEMORY_IMPORTS_MAX) {
+            let Some(target) =
+                spellings(&import).map(|name| self.absolute(name, &dir)).find(|file| file.is_file())
+            else {
+                continue;
+            };
+            if self.is_outside(&target, whose) {
+                self.notice(format!(
+                    "{} imports {}, which is outside of the working directory and was not approved: it was left out",
+                    path.display(),
+                    target.display()
+                ));
+                continue;
+            }
+            if let Some(text) = self.text_of(&target, whose) {
+                self.add(MemoryFile { path: target, whose, text, imported_by: Some(path.clone()) }, hops + 1);
+            }
+        }
+    }
+
+    fn absolute(&self, name: &str, dir: &Path) -> PathBuf {
+        let path = match (name.strip_prefix("~/"), &self.place.home) {
+            (Some(rest), Some(home)) => home.join(rest),
+            _ => dir.join(name),
+        };
+        crate::places::normalised(&path)
+    }
+
+    /// Whether a file of the project may not import this without somebody's approval.
+    fn is_outside(&self, target: &Path, whose: Whose) -> bool {
+        let guarded = matches!(whose, Whose::Project | Whose::Local) && !self.sources.outside_imports;
+        let real = target.canonicalize().unwrap_or_else(|_| target.to_owned());
+        guarded && !self.place.roots().any(|root| real.starts_with(root))
+    }
+
+    /// The text of a file that counts and was not read yet.
+    fn text_of(&mut self, path: &Path, whose: Whose) -> Option<String> {
+        // Only files are read: a pipe would be waited for.
+        let about = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+        let real = path.canonicalize().ok()?;
+        let is_guarded = matches!(whose, Whose::Project | Whose::Local);
+        if self.known.read.contains(&real)
+            || (whose != Whose::Managed && (self.is_excluded(path) || self.is_excluded(&real)))
+            || (is_guarded && !(self.may_read)(path, &real))
+        {
+            return None;
+        }
+        if about.len() > MEMORY_FILE_BYTES_MAX {
+            let most = MEMORY_FILE_BYTES_MAX / 1024 / 1024;
+            self.notice(format!("{} was left out: it is larger than {most} MiB", path.display()));
+            return None;
+        }
+        let mut bytes = Vec::new();
+        let read =
+            File::open(&real).and_then(|file| file.take(MEMORY_FILE_BYTES_MAX).read_to_end(&mut bytes));
+        if let Err(error) = read {
+            if error.kind() != ErrorKind::NotFound {
+                self.notice(format!("{} cannot be read: {error}", path.display()));
+            }
+            return None;
+        }
+        self.known.read.insert(real);
+        if bytes.contains(&0) {
+            self.notice(format!("{} was left out: it is no text", path.display()));
+            return None;
+        }
+        Some(String::from_utf8_lossy(&bytes).replace("\r\n", "\n"))
+    }
+
+    fn is_excluded(&self, path: &Path) -> bool {
+        self.place.excludes.is_match(path)
+    }
+
+    fn notice(&mut self, text: String) {
+        if self.known.notices.len() < MEMORY_FILES_MAX && !self.known.notices.contains(&text) {
+            self.known.notices.push(text);
+        }
+    }
+}
+
+/// The files of the project's own words in a directory.
+fn claude_mds(dir: &Path) -> [PathBuf; 2] {
+    [dir.join("CLAUDE.md"), dir.join(".claude/CLAUDE.md")]
+}
+
+/// Markdown files in a directory and below, in the order of their names. Links are followed; a circle ends.
+fn rule_files(dir: &Path, deep: usize, entered: &mut HashSet<PathBuf>, files: &mut Vec<PathBuf>) {
+    let Ok(real) = dir.canonicalize() else { return };
+    if deep == 0 || !entered.insert(real) {
+        return;
+    }
+    let Ok(entries) = fs::read_dir(dir) else { return };
+    let mut paths: Vec<PathBuf> =
+        entries.flatten().map(|entry| entry.path()).take(MEMORY_FILES_MAX).collect();
+    paths.sort();
+    for path in paths {
+        if path.is_dir() {
+            rule_files(&path, deep - 1, entered, files);
+        } else if path.extension().is_some_and(|end| end == "md") && files.len() < MEMORY_FILES_MAX {
+            files.push(path);
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Memory files: what a project, its user and the organisation want the model to know from the start, and what it is told
+//! about a part of the project once it reads files there. [`Memory`] remembers what was told; finding is in [`gather`],
+//! reading is pure in [`markdown`] and [`patterns`].
+
+mod sources; // which files count, and where they are
+mod gather; // finding and reading them
+mod markdown; // comments, imports, code
+mod patterns; // the files a rule is about
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
+use super::attachment::{Attachment, AttachmentKind};
+use super::prompt::reminder;
+use gather::{Gatherer, Known, MemoryFile, Whose};
+
+pub use sources::{AgentsMd, MemorySources};
+
+/// Whether rules let a file of the project be shown: the path as it is called, and where it leads.
+pub(crate) type MayRead = dyn Fn(&Path, &Path) -> bool + Send + Sync;
+
+/// The memory of one conversation. Handles share it.
+#[derive(Clone)]
+pub(crate) struct Memory(Option<Arc<Shared>>);
+
+struct Shared {
+    sources: MemorySources,
+    place: Place,
+    may_read: Box<MayRead>,
+    known: Mutex<Known>,
+}
+
+/// Where a session works, links resolved.
+pub(crate) struct Place {
+    pub cwd: PathBuf,
+    pub additional_dirs: Vec<PathBuf>,
+    pub home: Option<PathBuf>,
+    excludes: GlobSet,
+}
+
+impl Memory {
+    /// Nothing is read yet. Without sources there is no memory.
+    pub fn new(
+        sources: Option<MemorySources>,
+        cwd: &Path,
+        additional_dirs: &[PathBuf],
+        home: Option<&Path>,
+        may_read: impl Fn(&Path, &Path) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        Self(sources.map(|sources| {
+            let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+            let place = Place {
+                cwd: real(cwd),
+                additional_dirs: additional_dirs.iter().map(|dir| real(dir)).collect(),
+                home: home.map(Path::to_path_buf),
+                excludes: excludes(&sources.excludes),
+            };
+            let known = Mutex::default();
+            Arc::new(Shared { sources, place, may_read: Box::new(may_read), known })
+        }))
+    }
+
+    /// Reads everything that counts from the start; what was told before is forgotten. `None` if there is nothing to tell.
+    pub async fn load(&self) -> Option<Attachment> {
+        let shared = Arc::clone(self.0.as_ref()?);
+        // What cannot be read off the loop's path is not worth the loop.
+        tokio::task::spawn_blocking(move || {
+            *shared.known() = Known::default();
+            let found = shared.gather(|gatherer| gatherer.gather_start());
+            attachment(AttachmentKind::Instructions, &found)
+        })
+        .await
+        .ok()?
+    }
+
+    /// The same after a compaction or a clearing: the files are read anew, and what was told because of files that were
+    /// read is forgotten until it is needed again.
+    #[allow(dead_code, reason = "compactions that keep a conversation going will ask for it")]
+    pub async fn reread(&self) -> Option<Attachment> {
+        self.load().await
+    }
+
+    /// What a conversation that goes on has heard already: these files count as told. The files themselves are read to
+    /// know which rules wait, and nothing of them is told again.
+    pub async fn recall(&self, told: Vec<PathBuf>) {
+        if self.0.is_none() {
+            return;
+        }
+        self.load().await;
+        if let Some(shared) = &self.0 {
+            let mut known = shared.known();
+            known.waiting.retain(|rule| !told.contains(&rule.file.path));
+            known.read.extend(told.iter().filter_map(|file| file.canonicalize().ok()));
+            known.notices.clear();
+        }
+    }
+
+    /// What files that were read (their real paths) bring that was not told yet: memory of the directories they are in,
+    /// and rules about them.
+    pub async fn touched(&self, files: Vec<PathBuf>) -> Vec<Attachment> {
+        let Some(shared) = self.0.as_ref().filter(|shared| files.iter().any(|file| shared.may_bring(file)))
+        else {
+            return Vec::new();
+        };
+        let shared = Arc::clone(shared);
+        let gathered = tokio::task::spawn_blocking(move || {
+            let told = files.iter().filter_map(|file| {
+                let found = shared.gather(|gatherer| gatherer.about(file));
+                attachment(AttachmentKind::NestedInstructions, &found)
+            });
+            told.collect()
+        });
+        gathered.await.unwrap_or_default()
+    }
+
+    /// What has to be said about files that were left out, once.
+    pub fn take_notices(&self) -> Vec<String> {
+        self.0.as_ref().map(|shared| std::mem::take(&mut shared.known().notices)).unwrap_or_default()
+    }
+}
+
+impl Shared {
+    fn gather(&self, how: impl FnOnce(&mut Gatherer<'_>)) -> Vec<MemoryFile> {
+        let mut known = self.known();
+        let mut gatherer = Gatherer {
+            sources: &self.sources,
+            place: &self.place,
+            may_read: &*self.may_read,
+            known: &mut known,
+            found: Vec::new(),
+        };
+        how(&mut gatherer);
+        gatherer.found
+    }
+
+    /// Whether a file can bring anything, without looking at the disk.
+    fn may_bring(&self, file: &Path) -> bool {
+        let known = self.known();
+        self.place.below(file).iter().any(|dir| !known.looked_at.contains(dir))
+            || known.waiting.iter().any(|rule| rule.about.matches(file))
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Place {
+    /// The working directories.
+    pub fn roots(&self) -> impl Iterator<Item = &PathBuf> {
+        std::iter::once(&self.cwd).chain(&self.additional_dirs)
+    }
+
+    /// The directories from below the working directory down to a file.
+    pub fn below(&self, file: &Path) -> Vec<PathBuf> {
+        if !file.starts_with(&self.cwd) {
+            return Vec::new();
+        }
+        let above = file.ancestors().skip(1);
+        let mut dirs: Vec<PathBuf> =
+            above.take_while(|dir| *dir != self.cwd).map(Path::to_path_buf).collect();
+        dirs.reverse();
+        dirs
+    }
+}
+
+/// A pattern that is none excludes nothing.
+fn excludes(patterns: &[String]) -> GlobSet {
+    let mut set = GlobSetBuilder::new();
+    for pattern in patterns {
+        if let Ok(glob) = GlobBuilder::new(pattern).literal_separator(true).build() {
+            set.add(glob);
+        }
+    }
+    set.build().unwrap_or_else(|_| GlobSet::empty())
+}
+
+fn attachment(kind: AttachmentKind, found: &[MemoryFile]) -> Option<Attachment> {
+    if found.is_empty() {
+        return None;
+    }
+    let files = found.iter().map(|file| file.path.clone()).collect();
+    Some(Attachment { kind, files, text: text(kind, found) })
+}
+
+fn text(kind: AttachmentKind, found: &[MemoryFile]) -> String {
+    let lead = match kind {
+        AttachmentKind::NestedInstructions => {
+            "You have read a file that these instructions are about. They hold like those you had at the start."
+        }
+        _ => {
+            "These are instructions for you, from files that the project, its user or the organisation keep. Follow them; \
+             they come before your own habits. Where two disagree, the one further down is nearer to the work and holds. \
+             Leave aside what has nothing to do with the task."
+        }
+    };
+    let mut words = vec![lead.to_owned()];
+    for file in found {
+        let importer = match &file.imported_by {
+            Some(importer) => format!(", imported by {}", importer.display()),
+            None => String::new(),
+        };
+        words.push(format!("\nContents of {} ({}{importer}):\n", file.path.display(), whose(file.whose)));
+        // Nothing in a file ends the reminder it stands in.
+        words.push(file.text.replace("</system-reminder>", "<\\/system-reminder>"));
+    }
+    reminder(&words)
+}
+
+fn whose(whose: Whose) -> &'static str {
+    match whose {
+        Whose::Managed => "managed instructions: set by the organisation, for everybody",
+        Whose::User => "user instructions: the user's own, for all projects",
+        Whose::Project => "project instructions: kept with the project, for everybody who works on it",
+        Whose::Local => "local instructions: the user's own, for this project",
+        Whose::Own => "auto memory: your own notes from earlier sessions",
+    }
+}
+
+#[cfg(test)]
+mod tests;

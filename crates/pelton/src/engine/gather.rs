@@ -1,0 +1,50 @@
+//! S2: what is found out about the place before the first prompt, side by side. On a later day it is not found out anew:
+//! what the model was told then is part of the conversation.
+
+use std::future::Future;
+
+use super::Engine;
+use crate::context::attachment::{Attachment, AttachmentKind};
+use crate::context::memory::Memory;
+use crate::options::Options;
+use crate::permission::Permissions;
+
+/// What was found.
+#[derive(Default)]
+pub(super) struct Gathered {
+    /// The memory files, if they have to be told.
+    pub instructions: Option<Attachment>,
+}
+
+impl Engine {
+    /// Finds out what is not known yet. Nothing of the engine is held while that takes place.
+    pub(super) fn gather(&self) -> impl Future<Output = Gathered> + use<> {
+        let memory = (!self.has_gathered).then(|| self.memory.clone());
+        let was_told = self.session.attachments().any(|told| told.r#type == AttachmentKind::Instructions);
+        let told: Vec<_> = self.session.attachments().flat_map(|told| told.files).collect();
+        async move {
+            let instructions = match memory {
+                None => None,
+                Some(memory) if was_told => {
+                    memory.recall(told).await;
+                    None
+                }
+                Some(memory) => memory.load().await,
+            };
+            Gathered { instructions }
+        }
+    }
+}
+
+/// The memory of a session that was told this. Rules about reading hold for files of the project, whatever they are read
+/// for.
+pub(super) fn memory(options: &Options, permissions: &Permissions) -> Memory {
+    let (permissions, cwd) = (permissions.clone(), options.cwd.clone());
+    Memory::new(
+        options.memory.clone(),
+        &options.cwd,
+        &options.additional_dirs,
+        options.home.as_deref(),
+        move |given, real| permissions.gate().readable(&cwd).allows(given, real),
+    )
+}
