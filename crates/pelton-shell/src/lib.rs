@@ -25,7 +25,7 @@ pub use limits::{BRACE_WORDS_MAX, COMMAND_MAX_CHARS, NESTING_MAX};
 pub use parse::read;
 pub use script::{
     Assignment, AssignmentKind, Command, Doubt, DoubtKind, Place, Redirection, RedirectionKind, Script,
-    Unclear,
+    Stage, Unclear,
 };
 pub use variables::{is_harmless, steers, variables_set};
 pub use word::{Part, Word, WordDoubts};

@@ -63,6 +63,8 @@ struct Findings {
     /// The texts of here-documents, by number.
     documents: Vec<Option<Word>>,
     doubts: Vec<Doubt>,
+    /// How many pipelines were begun.
+    pipelines: usize,
 }
 
 /// A command whose here-documents may still have to be read.

@@ -144,6 +144,8 @@ pub struct Place {
     pub in_process: bool,
     /// In a pipeline, not as the first: it reads what another command writes.
     pub piped: bool,
+    /// Which stage of which pipeline it is by itself, if what a stage writes is all that the next one reads.
+    pub stage: Option<Stage>,
     /// In something that `&` or `coproc` sends to the background.
     pub in_background: bool,
     /// In the body of a function: it runs when the function is called.
@@ -152,6 +154,16 @@ pub struct Place {
     pub in_subshell: bool,
     /// In a loop, or in a branch that may not be taken.
     pub conditional: bool,
+}
+
+/// A simple command's own place in a pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stage {
+    /// The pipeline; each of a script has a number of its own.
+    pub pipeline: usize,
+    /// Counted from 0.
+    pub number: usize,
 }
 
 /// Something that only a rule about everything can vouch for.

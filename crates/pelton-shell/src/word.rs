@@ -26,8 +26,15 @@ pub enum Part {
         /// Whether it stands in double quotes, so that its value stays one word.
         quoted: bool,
     },
-    /// The output of a command, or the name of a pipe to it; the commands are in the script's list.
-    Substitution,
+    /// The output of commands; they are in the script's list, too.
+    Substitution {
+        /// The commands, as written.
+        inside: String,
+        /// Whether it stands in double quotes, so that the output stays one word.
+        quoted: bool,
+    },
+    /// `<(…)`, `>(…)`: the name of a pipe to commands, which are in the script's list.
+    Pipe,
     /// `$((…))` or `$[…]`.
     Arithmetic,
     /// `~`, `~name`, `~+` at a place where it is expanded.
@@ -48,7 +55,7 @@ pub struct WordDoubts {
     pub parameter: bool,
     /// A parameter that does more than give the value of one variable: `$@`, `${!x}`, `${x@P}`, `${x:-y}`, `${x[i]}`.
     pub special_parameter: bool,
-    /// The output of a command.
+    /// The output of a command, or a pipe to one.
     pub substitution: bool,
     /// Arithmetic.
     pub arithmetic: bool,
@@ -114,7 +121,7 @@ impl Word {
                     doubts.parameter = true;
                     doubts.special_parameter |= !plain || matches!(name.as_str(), "@" | "*");
                 }
-                Part::Substitution => doubts.substitution = true,
+                Part::Substitution { .. } | Part::Pipe => doubts.substitution = true,
                 Part::Arithmetic => doubts.arithmetic = true,
                 Part::Tilde(_) => doubts.tilde = true,
                 Part::Brace => doubts.brace = true,

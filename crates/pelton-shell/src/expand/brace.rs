@@ -11,7 +11,22 @@ pub(super) fn may_expand(pieces: &[Piece]) -> bool {
         pieces.iter().any(|piece| matches!(piece, Piece::Bare(text) if found(text)))
     };
     // Two dots may be written in two pieces, but then one of them is quoted and means nothing.
-    bare(&|text| text.contains('{')) && bare(&|text| text.contains(',') || text.contains(".."))
+    bare(&|text| text.contains('{'))
+        && bare(&|text| text.contains(',') || text.contains(".."))
+        && !matches!(pieces, [Piece::Bare(text)] if stays_as_it_is(text))
+}
+
+/// Whether all braces match, none in another, with neither a comma nor two dots in them: `@{u}..HEAD@{1}`.
+fn stays_as_it_is(text: &str) -> bool {
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once('{') {
+        let Some((inside, after)) = behind.split_once('}') else { return false };
+        if before.contains('}') || inside.contains(['{', ',', '$']) || inside.contains("..") {
+            return false;
+        }
+        rest = after;
+    }
+    !rest.contains('}')
 }
 
 /// The words they become, or nothing if that is not certain.

@@ -34,7 +34,7 @@ impl Parser<'_, '_> {
     /// A compound command and its redirections.
     fn compound(&mut self) -> Read<()> {
         let first = self.found.drafts.len();
-        self.compound_alone()?;
+        self.placed(Place { stage: None, ..self.place }, Self::compound_alone)?;
         let mut redirections = Simple::default();
         self.blanks();
         let start = self.at;
@@ -45,7 +45,7 @@ impl Parser<'_, '_> {
         }
         if !redirections.redirections.is_empty() {
             let text = self.text.get(start..end).unwrap_or_default();
-            let draft = redirections.into_draft(text, self.place);
+            let draft = redirections.into_draft(text, Place { stage: None, ..self.place });
             self.found.drafts.insert(first, draft);
         }
         Ok(())

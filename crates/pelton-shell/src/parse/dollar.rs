@@ -32,10 +32,16 @@ impl Parser<'_, '_> {
             (Some(b'('), _) => {
                 self.bump();
                 self.bump();
+                let start = self.at;
+                let quoted = quoting != Quoting::Bare;
                 match self.substitution()? {
                     // Outside quotes the text would be split into words.
-                    Some(text) if quoting != Quoting::Bare => push_quoted(pieces, &text),
-                    _ => pieces.push(Piece::Special(Part::Substitution)),
+                    Some(text) if quoted => push_quoted(pieces, &text),
+                    _ => {
+                        let inside = self.since(start);
+                        let inside = inside.strip_suffix(')').unwrap_or(inside).trim().to_owned();
+                        pieces.push(Piece::Special(Part::Substitution { inside, quoted }));
+                    }
                 }
             }
             (Some(b'{'), _) => {
@@ -77,7 +83,7 @@ impl Parser<'_, '_> {
         let pending = std::mem::take(&mut self.pending);
         let held = self.held;
         self.held += pending.len();
-        let place = Place { in_substitution: true, piped: false, ..self.place };
+        let place = Place { in_substitution: true, piped: false, stage: None, ..self.place };
         self.deeper(|it| it.placed(place, Self::list))?;
         if !self.eat(")") {
             return Err(self.missing("`)`"));
@@ -136,11 +142,11 @@ impl Parser<'_, '_> {
         }
         self.deeper(|it| {
             it.inside(&inner, |parser| {
-                parser.place = Place { in_substitution: true, piped: false, ..parser.place };
+                parser.place = Place { in_substitution: true, piped: false, stage: None, ..parser.place };
                 parser.whole()
             })
         })?;
-        pieces.push(Piece::Special(Part::Substitution));
+        pieces.push(Piece::Special(Part::Substitution { inside: inner, quoted: quoting != Quoting::Bare }));
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! Lists and pipelines: what stands between `;`, `&`, newlines, `&&`, `||` and `|`.
 
-use crate::script::{DoubtKind, Place, Unclear};
+use crate::script::{DoubtKind, Place, Stage, Unclear};
 
 use super::{Parser, Read};
 
@@ -84,15 +84,22 @@ impl Parser<'_, '_> {
         if prefixed && matches!(self.peek(), None | Some(b';' | b'\n' | b'&' | b'|' | b')')) {
             return Err(Unclear::Syntax("`!` or `time` without a command"));
         }
-        self.command()?;
+        let pipeline = self.found.pipelines;
+        self.found.pipelines += 1;
+        let mut stage = Some(Stage { pipeline, number: 0 });
+        self.placed(Place { stage, ..self.place }, Self::command)?;
         loop {
             self.blanks();
             if self.sees("||") || !self.eat("|") {
                 return Ok(());
             }
-            let _both_outputs = self.eat("&");
+            let both_outputs = self.eat("&");
             self.blank_lines()?;
-            self.placed(Place { piped: true, ..self.place }, Self::command)?;
+            stage = match stage {
+                Some(before) if !both_outputs => Some(Stage { number: before.number + 1, ..before }),
+                _ => None,
+            };
+            self.placed(Place { piped: true, stage, ..self.place }, Self::command)?;
         }
     }
 

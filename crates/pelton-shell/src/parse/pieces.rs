@@ -64,7 +64,7 @@ impl Parser<'_, '_> {
                     self.bump();
                     self.bump();
                     self.placed(Place { in_process: true, ..self.place }, Self::substitution)?;
-                    pieces.push(Piece::Special(Part::Substitution));
+                    pieces.push(Piece::Special(Part::Pipe));
                 }
                 b'\n' if parentheses > 0 => {
                     return Err(Unclear::Syntax("a regular expression over several lines"));

@@ -33,6 +33,7 @@ pub const WORDS: &[&str] = &[
     "n1 \"a$ b\"",
     "n1 $% $. $/",
     "n1 {} {a} a{b}c",
+    "n1 @{u}.. HEAD@{1}..HEAD@{0} {a}..{b} x{1}..{2}y ..{a}",
     "n1 {a,b}",
     "n1 a{b,c}d",
     "n1 {a,b}{c,d}",

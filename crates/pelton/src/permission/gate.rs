@@ -1,5 +1,6 @@
 //! Resolves what a call touches and asks the rules.
 
+mod below; // what is below directories that are looked through
 mod lines; // what the commands of a line touch
 mod patterns; // files that match
 

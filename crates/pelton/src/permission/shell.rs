@@ -8,6 +8,7 @@ mod arg; // a word, and what is certain about it
 mod launch; // programs that run whatever their words say
 mod programs; // the table of programs that only look
 mod look; // what a command looks at
+mod feed; // names that one command finds and another looks at
 mod find; // programs with a grammar of their own
 mod git;
 mod sed;
@@ -24,6 +25,7 @@ pub(super) use self::arg::Files;
 use self::arg::{Arg, Loops};
 pub(super) use self::deeds::Deed;
 use self::deeds::deeds;
+use self::feed::Feed;
 use self::launch::{base_name, launches};
 pub(super) use self::look::Look;
 pub(super) use self::programs::Reach;
@@ -74,6 +76,8 @@ pub(super) struct Step {
     /// It changes the directory.
     pub moves: Option<Move>,
     pub runs_git: bool,
+    /// Other commands say what its words are.
+    has_commands: bool,
 }
 
 /// Where a command goes.
@@ -120,12 +124,23 @@ pub(super) fn is_harmless(deed: &Deed) -> bool {
 impl Survey {
     fn add(&mut self, script: &Script) {
         let loops = Loops::of(script);
+        // What runs for a word must be looking and nothing else, and of a form that is known: then the word is no more than text.
+        let mut all_inner_look = true;
         for command in &script.commands {
-            for args in loops.rounds(&command.words) {
+            let feed = feed_of(command, script);
+            for (args, targets) in loops.rounds(&command.words, &command.redirections) {
                 if self.steps.len() > COMMANDS_JUDGED_MAX {
                     return;
                 }
-                self.steps.push(step(command, &args));
+                let step = step(command, &args, &targets, feed.as_ref());
+                let is_known = || step.look.is_some() && (is_read_by_next(command, script) || tells(&args));
+                all_inner_look &= !command.place.in_substitution || is_known();
+                self.steps.push(step);
+            }
+        }
+        if !all_inner_look {
+            for step in self.steps.iter_mut().filter(|step| step.has_commands) {
+                step.look = None;
             }
         }
         self.doubts = script.doubts.iter().map(|doubt| (doubt.text.clone(), reason(doubt))).collect();
@@ -169,7 +184,58 @@ fn renamed(name: &str, rest: &[Arg]) -> Vec<Arg> {
     std::iter::once(Arg::certain(name)).chain(rest.iter().cloned()).collect()
 }
 
-fn step(command: &Command, args: &[Arg]) -> Step {
+/// Whether another command reads what this one writes.
+fn is_read_by_next(command: &Command, script: &Script) -> bool {
+    let Some(stage) = command.place.stage else { return false };
+    let is_next = |it: &Command| {
+        it.place.stage.is_some_and(|it| it.pipeline == stage.pipeline && it.number == stage.number + 1)
+    };
+    script.commands.iter().any(is_next)
+}
+
+/// Whether what a command says has a known form: names, numbers, dates, lines of files that are looked at.
+fn tells(args: &[Arg]) -> bool {
+    const TELLING: &[&str] = &[
+        "git", "date", "pwd", "basename", "dirname", "realpath", "readlink", "wc", "seq", "find", "stat",
+        "du", "grep", "sort", "uniq", "cut", "tr", "head", "tail", "sed", "awk", "jq", "nproc",
+    ];
+    args.first().is_none_or(|name| name.literal().is_some_and(|name| TELLING.contains(&name)))
+}
+
+/// What the stages before a command hand on to it, if it is `xargs` and they do nothing else.
+fn feed_of(command: &Command, script: &Script) -> Option<Feed> {
+    let stage = command.place.stage.filter(|_| command.name() == Some("xargs"))?;
+    stages_before(stage.pipeline, stage.number, script)
+}
+
+/// The names that a line writes, if it is one pipeline that writes nothing else.
+fn names_of(line: &str) -> Option<Feed> {
+    let script = pelton_shell::read(line).ok()?;
+    let first = script.commands.first()?.place.stage?;
+    let is_stage =
+        |command: &Command| command.place.stage.is_some_and(|stage| stage.pipeline == first.pipeline);
+    (script.doubts.is_empty() && script.commands.iter().all(is_stage)).then_some(())?;
+    stages_before(first.pipeline, script.commands.len(), &script)
+}
+
+fn stages_before(pipeline: usize, count: usize, script: &Script) -> Option<Feed> {
+    let at = |number: usize| {
+        let is_it = |other: &&Command| {
+            other.place.stage.is_some_and(|it| it.pipeline == pipeline && it.number == number)
+        };
+        let before = script.commands.iter().find(is_it)?;
+        let is_quiet = |redirection: &Redirection| {
+            redirection.descriptor.as_deref() == Some("2")
+                && redirection.target.literal() == Some("/dev/null")
+        };
+        let is_plain = before.assignments.is_empty() && before.redirections.iter().all(is_quiet);
+        is_plain.then(|| before.words.iter().map(Arg::of).collect::<Vec<_>>())
+    };
+    let stages: Option<Vec<Vec<Arg>>> = (0..count).map(at).collect();
+    feed::feed(&stages?)
+}
+
+fn step(command: &Command, args: &[Arg], targets: &[Arg], feed: Option<&Feed>) -> Step {
     let mut step = Step { text: command.text.trim().to_owned(), ..Step::default() };
     step.see(args, false);
     step.see_text(blanks_folded(&command.text));
@@ -193,9 +259,11 @@ fn step(command: &Command, args: &[Arg]) -> Step {
     if further.unknown {
         step.seen.push(HOLE.to_string());
     }
-    for redirection in &command.redirections {
-        redirect(redirection, &mut step);
+    for (redirection, target) in command.redirections.iter().zip(targets) {
+        redirect(redirection, target, &mut step);
     }
+    step.has_commands = args.iter().chain(targets).any(Arg::has_commands)
+        || command.assignments.iter().any(|assignment| Arg::of(&assignment.value).has_commands());
     let (before, doubt) = assigned(command);
     // A program whose name is put together is not the one that is read.
     let is_braced = args.first().is_some_and(|name| name.written.contains('{'));
@@ -206,6 +274,11 @@ fn step(command: &Command, args: &[Arg]) -> Step {
     step.moves = moves(plain);
     step.look = match doubt.is_none() && before.is_empty() {
         true if args.is_empty() => Some(Look::nothing()),
+        true if args[0].literal() == Some("xargs") => feed::xargs(&args[1..], feed),
+        // Alone it would wait for somebody to type.
+        true if args[0].literal() == Some("read") && (command.place.conditional || command.place.piped) => {
+            look::read(&args[1..])
+        }
         true => looked(args, plain, behind.more_arguments, step.moves.as_ref()),
         false => None,
     };
@@ -236,7 +309,7 @@ fn looked(args: &[Arg], plain: &[Arg], gets_more: bool, moves: Option<&Move>) ->
     }
     if !gets_more {
         // `command -v x` is more than a wrapper.
-        return look::look(plain).or_else(|| look::look(args));
+        return look::look(plain).or_else(|| look::look(args)).or_else(|| feed::substituted(plain));
     }
     let mut more = plain.to_vec();
     more.push(Arg::unknown());
@@ -274,11 +347,19 @@ fn assigned(command: &Command) -> (String, Option<String>) {
     let mut before = String::new();
     for assignment in &command.assignments {
         let Assignment { name, kind, value, .. } = assignment;
-        let has_commands = Arg::of(value);
-        if !has_commands.has_only_values() {
+        let alone = command.words.is_empty();
+        // `while IFS= read -r line` says how that one line is taken apart.
+        if name == "IFS" && command.name() == Some("read") && value.literal().is_some() {
+            continue;
+        }
+        let becomes = Arg::of(value);
+        // A variable that is set by itself is judged where it is used.
+        if !(becomes.has_only_values() || alone && becomes.is_data()) {
             return (before, Some(format!("only running it would tell what {name} becomes")));
         }
-        let alone = command.words.is_empty();
+        if name == "PWD" {
+            return (before, Some("PWD would no longer be the current directory".to_owned()));
+        }
         match kind {
             AssignmentKind::Loop | AssignmentKind::Plain | AssignmentKind::Append => {}
             _ => return (before, Some(format!("{name} is an array"))),
@@ -357,8 +438,7 @@ fn doubtful(args: &[Arg], plain: &[Arg]) -> Option<String> {
     None
 }
 
-fn redirect(redirection: &Redirection, step: &mut Step) {
-    let target = Arg::of(&redirection.target);
+fn redirect(redirection: &Redirection, target: &Arg, step: &mut Step) {
     let (reads, writes) = (redirection.kind.reads(), redirection.kind.writes());
     if !reads && !writes {
         if matches!(redirection.kind, RedirectionKind::HereString | RedirectionKind::HereDocument { .. })
@@ -368,15 +448,12 @@ fn redirect(redirection: &Redirection, step: &mut Step) {
         }
         return;
     }
-    match target.files() {
-        Some(Files::Named(path)) if redirection.kind != RedirectionKind::Unknown => {
-            if reads {
-                step.redirected.push(Deed::Read(Files::Named(path.clone())));
-            }
-            if writes {
-                step.redirected.push(Deed::Write(Files::Named(path)));
-            }
+    match target.literal() {
+        Some(path) if redirection.kind != RedirectionKind::Unknown => {
+            step.redirected.extend(touching(&Files::Named(path.to_owned()), reads, writes));
         }
+        // Looked at like any other file.
+        None if !writes && target.is_pipe() => {}
         _ => {
             let text = redirection.target.text();
             step.redirected_somewhere = Some(format!("only running it would tell which file {text} is"));

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::super::judge::Touched;
 use super::super::place::{Here, Kind, Place};
 use super::super::shell::{Deed, Files, Move, Reach, Removal, Step, Survey, is_harmless};
+use super::below::Unwanted;
 use super::patterns::matching;
 use super::{Gate, place};
 use crate::limits::DIRECTORIES_JUDGED_MAX;
@@ -76,11 +77,16 @@ impl Gate {
                     .is_some_and(|places| places.iter().all(|place| is_current(&place.real, here)))
             });
             let guarded = self.rules.guards_reading();
-            let enters = || places.iter().flatten().any(|place| place.kind == Kind::Directory);
+            let holds = |follows| {
+                let is_entered = |place: &&Place| place.kind == Kind::Directory;
+                let entered: Vec<Place> = places.iter().flatten().filter(is_entered).cloned().collect();
+                let unwanted = Unwanted { rules: &self.rules, here, guarded, follows, splits: look.splits };
+                unwanted.is_below(&entered)
+            };
             touched.shows_unnamed = match look.reach {
                 Reach::Named => false,
-                Reach::Below => guarded && enters(),
-                Reach::BelowAndLinked => enters(),
+                Reach::Below => guarded && holds(false),
+                Reach::BelowAndLinked => holds(true),
                 Reach::Unnamed => guarded,
             };
             // What is run outside of the working directories looks at other things than it seems.

@@ -65,3 +65,41 @@ fn files_that_are_more_than_files_are_asked_about_and_rules_cover_them() {
     assert_eq!(judge(&gate(&[]), "Read", &Access::Read("/proc/self/environ".into()), &dir), "deny");
     assert_eq!(judge(&gate(&["Read"]), "Read", &Access::Read(dir.join("two")), &dir), "allow");
 }
+
+/// Names that are found are looked at where the line is judged: what they lead to counts, and what splitting makes of them.
+#[test]
+fn names_that_others_find_are_followed_before_they_are_handed_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = fs::canonicalize(dir.path()).unwrap();
+    let work = dir.join("work");
+    for sub in ["plain", "blank/a /etc", "dashed", "away", "quoted", "guarded"] {
+        fs::create_dir_all(work.join(sub)).unwrap();
+    }
+    for file in ["plain/My file.txt", "blank/a /etc/passwd", "dashed/-f", "quoted/it's", "guarded/key"] {
+        fs::write(work.join(file), "").unwrap();
+    }
+    symlink("/etc", work.join("away/etc")).unwrap();
+    symlink("plain", work.join("plain/inside")).unwrap();
+    let deny = vec!["Read(./guarded/*)".parse().unwrap()];
+    let rules = Arc::new(RuleSet { deny, ..RuleSet::default() });
+    let gate = Gate::new(rules, Mode::Default, std::slice::from_ref(&work), None);
+    let judged = |line: &str| judge(&gate, "Bash", &Access::Shell(line.to_owned()), &work);
+    for (start, split, whole) in [
+        ("plain", "allow", "allow"),
+        ("blank", "ask", "allow"),
+        ("dashed", "ask", "allow"),
+        ("quoted", "ask", "allow"),
+        ("away", "ask", "ask"),
+        ("guarded", "ask", "ask"),
+        (".", "ask", "ask"),
+        ("..", "ask", "ask"),
+    ] {
+        assert_eq!(judged(&format!("find {start} | xargs cat")), split, "{start}");
+        assert_eq!(judged(&format!("wc -l $(find {start} -type f)")), split, "{start}");
+        assert_eq!(judged(&format!("find {start} -print0 | xargs -0 cat")), whole, "{start}");
+        assert_eq!(judged(&format!("find {start} -type f -exec cat {{}} +")), whole, "{start}");
+    }
+    assert_eq!(judged("grep -r x away"), "allow", "links are passed over");
+    assert_eq!(judged("grep -R x away"), "ask", "links are followed");
+    assert_eq!(judged("grep -r x ."), "ask", "a rule guards a file there");
+}

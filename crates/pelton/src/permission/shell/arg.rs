@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pelton_shell::{AssignmentKind, Command, Part, Script, Word};
+use pelton_shell::{AssignmentKind, Command, Part, Redirection, Script, Word};
 
 use super::super::rule::HOLE;
 use crate::limits::{LOOP_ROUNDS_JUDGED_MAX, LOOP_WORDS_JUDGED_MAX};
@@ -14,6 +14,8 @@ pub(in super::super) struct Arg {
     pub written: String,
     parts: Vec<Part>,
     literal: Option<String>,
+    /// As written it stays one word, whatever its variables are.
+    one_word: bool,
 }
 
 impl Arg {
@@ -23,14 +25,23 @@ impl Arg {
             [Part::Literal(text)] => Some(text.clone()),
             _ => None,
         };
-        Self { written, parts, literal }
+        let one_word = literal.is_some();
+        Self { written, parts, literal, one_word }
     }
 
     pub fn of(word: &Word) -> Self {
+        let stays_one = |part: &Part| match part {
+            Part::Literal(_) | Part::Arithmetic | Part::Substitution { quoted: true, .. } => true,
+            Part::Parameter { name, plain, quoted } => {
+                *plain && *quoted && !matches!(name.as_str(), "@" | "*")
+            }
+            _ => false,
+        };
         Self {
             written: word.text().to_owned(),
             parts: word.parts().to_vec(),
             literal: word.literal().map(str::to_owned),
+            one_word: word.parts().iter().all(stays_one),
         }
     }
 
@@ -41,7 +52,7 @@ impl Arg {
 
     /// Any number of words that nobody knows.
     pub fn unknown() -> Self {
-        Self::new(String::new(), vec![Part::Substitution])
+        Self::new(String::new(), vec![unknown()])
     }
 
     /// What the program gets, when that is certain.
@@ -81,6 +92,9 @@ impl Arg {
     pub fn files(&self) -> Option<Files> {
         if let Some(text) = &self.literal {
             return Some(Files::Named(text.clone()));
+        }
+        if let Some(rest) = self.below_here() {
+            return Some(Files::Named(format!("./{rest}")));
         }
         match self.parts.as_slice() {
             [Part::Tilde(user)] if user == "~" || user.is_empty() => Some(Files::InHome(String::new())),
@@ -130,16 +144,37 @@ impl Arg {
         })
     }
 
-    /// The same, and each of them stays one word.
+    /// Whether it is text to whoever gets it, however it comes about: what runs for it is judged by itself, and what
+    /// evaluates more than values is a doubt about the whole line.
+    pub fn is_data(&self) -> bool {
+        let is_text =
+            |part: &Part| !matches!(part, Part::Pipe | Part::Brace | Part::Array | Part::Unreadable);
+        self.parts.iter().all(is_text)
+    }
+
+    /// Whether it stays one word, whatever its variables are and commands say.
     pub fn is_one_word(&self) -> bool {
-        self.literal.is_some()
-            || self.parts.iter().all(|part| match part {
-                Part::Literal(_) => true,
-                Part::Parameter { name, plain, quoted } => {
-                    *plain && *quoted && !matches!(name.as_str(), "@" | "*")
-                }
-                _ => false,
-            })
+        self.one_word
+    }
+
+    /// Whether commands say what it is, or stand behind it.
+    pub fn has_commands(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Substitution { .. } | Part::Pipe))
+    }
+
+    /// What is written behind the current directory in `"$PWD/x"` and `"$(pwd)/x"`.
+    fn below_here(&self) -> Option<&str> {
+        let (first, rest) = self.parts.split_first()?;
+        let is_here = match first {
+            Part::Parameter { name, plain, quoted } => name == "PWD" && *plain && *quoted,
+            Part::Substitution { inside, quoted } => inside == "pwd" && *quoted,
+            _ => false,
+        };
+        match rest {
+            [] if is_here => Some(""),
+            [Part::Literal(rest)] if is_here && rest.starts_with('/') => Some(rest.trim_start_matches('/')),
+            _ => None,
+        }
     }
 
     /// Whether nothing but patterns and homes is uncertain about it.
@@ -148,11 +183,23 @@ impl Arg {
             || self.parts.iter().all(|part| matches!(part, Part::Literal(_) | Part::Glob(_) | Part::Tilde(_)))
     }
 
+    /// Whether it is certain which files it names, if it names any: such a word, one in the current directory, or a pipe.
+    pub fn names_surely(&self) -> bool {
+        self.is_sure() || self.below_here().is_some() || self.is_pipe()
+    }
+
+    /// Whether it is the name of a pipe to commands.
+    pub fn is_pipe(&self) -> bool {
+        self.parts == [Part::Pipe]
+    }
+
     /// Whether it is, or may become, an option: nothing keeps its first character from being a dash.
     pub fn may_be_option(&self) -> bool {
         let prefix = self.prefix();
         prefix.starts_with('-')
-            || (prefix.is_empty() && !matches!(self.parts.first(), Some(Part::Tilde(_)) | None))
+            || (prefix.is_empty()
+                && !matches!(self.parts.first(), Some(Part::Tilde(_) | Part::Pipe) | None)
+                && self.below_here().is_none())
     }
 }
 
@@ -165,6 +212,11 @@ pub(in super::super) enum Files {
     InHome(String),
     /// All that match, quoted characters behind a backslash.
     Matching(String),
+}
+
+/// Output of which nothing is known.
+fn unknown() -> Part {
+    Part::Substitution { inside: String::new(), quoted: false }
 }
 
 fn pattern(parts: &[Part]) -> Option<String> {
@@ -213,7 +265,7 @@ impl Loops {
             let arg = Arg::of(&assignment.value);
             match arg.files() {
                 Some(Files::Named(_) | Files::Matching(_)) if is_plain => values.push(arg.parts),
-                _ => values.push(vec![Part::Substitution]),
+                _ => values.push(vec![unknown()]),
             }
         }
         let sets_by_name = |command: &Command| {
@@ -239,21 +291,30 @@ impl Loops {
         loops
     }
 
-    /// The words of a command, once for each round; once as they are if there is no certain loop around.
-    pub fn rounds(&self, words: &[Word]) -> Vec<Vec<Arg>> {
-        let as_written = || words.iter().map(Arg::of).collect::<Vec<_>>();
+    /// The words of a command and the targets of its redirections, once for each round; once as they are if there is no
+    /// certain loop around.
+    pub fn rounds(&self, words: &[Word], redirections: &[Redirection]) -> Vec<(Vec<Arg>, Vec<Arg>)> {
+        let all_words = || words.iter().chain(redirections.iter().map(|redirection| &redirection.target));
+        let as_written = || all_words().map(Arg::of).collect::<Vec<_>>();
         let used =
-            |name: &String| words.iter().any(|word| word.parts().iter().any(|part| is_value_of(part, name)));
+            |name: &String| all_words().any(|word| word.parts().iter().any(|part| is_value_of(part, name)));
         let used: Vec<_> = self.0.iter().filter(|(name, _)| used(name)).collect();
         let rounds: usize = used.iter().map(|(_, values)| values.len()).product();
-        if used.is_empty() || rounds > LOOP_ROUNDS_JUDGED_MAX {
-            return vec![as_written()];
-        }
         let mut all = vec![as_written()];
-        for (name, values) in used {
-            all = all.iter().flat_map(|args| values.iter().map(|value| filled(args, name, value))).collect();
+        if rounds <= LOOP_ROUNDS_JUDGED_MAX {
+            for (name, values) in used {
+                all = all
+                    .iter()
+                    .flat_map(|args| values.iter().map(|value| filled(args, name, value)))
+                    .collect();
+            }
         }
-        all
+        all.into_iter()
+            .map(|mut args| {
+                let targets = args.split_off(words.len());
+                (args, targets)
+            })
+            .collect()
     }
 }
 
@@ -303,7 +364,7 @@ fn filled(args: &[Arg], variable: &str, value: &[Part]) -> Vec<Arg> {
                 }
             }
         }
-        Arg::new(arg.written.clone(), parts)
+        Arg { one_word: arg.one_word, ..Arg::new(arg.written.clone(), parts) }
     };
     args.iter().map(|arg| if arg.literal.is_some() { arg.clone() } else { fill(arg) }).collect()
 }

@@ -1,8 +1,9 @@
 //! `find` has a grammar of its own: where to start, then tests with one dash.
 
 use super::arg::{Arg, Files};
+use super::feed;
 use super::look::{Look, is_number};
-use super::programs::{Reach, Takes, find_takes};
+use super::programs::{Takes, find_takes};
 
 /// What it looks at, if looking is all that it does.
 pub(super) fn look(args: &[Arg]) -> Option<Look> {
@@ -15,10 +16,23 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
     if files.is_empty() {
         files.push(Files::Named(".".to_owned()));
     }
-    let mut expression = expression.iter();
+    let below = files.clone();
+    let mut look = Look::nothing();
+    let mut rest = expression;
+    let mut expression = rest.iter();
     while let Some(word) = expression.next() {
         let word = word.literal()?;
+        rest = expression.as_slice();
         if matches!(word, "(" | ")" | "!" | ",") {
+            continue;
+        }
+        if word == "-exec" {
+            let end = end_of_command(rest)?;
+            let many = rest[end].literal() == Some("+");
+            let run = feed::executed(&rest[..end], many, &below)?;
+            look.files.extend(run.files);
+            look.reach = look.reach.max(run.reach);
+            expression = rest[end + 1..].iter();
             continue;
         }
         match find_takes(word.strip_prefix('-')?)? {
@@ -28,7 +42,15 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
             Takes::Word | Takes::Two => is_text(expression.next()?).then_some(())?,
         }
     }
-    Some(Look { files, reach: Reach::Named, works_in: Vec::new() })
+    look.files.extend(files);
+    Some(look)
+}
+
+/// Where the words of `-exec` end: at `;`, or at `+` behind `{}`.
+fn end_of_command(words: &[Arg]) -> Option<usize> {
+    let text = |at: usize| words.get(at).and_then(Arg::literal);
+    (1..words.len())
+        .find(|&at| text(at) == Some(";") || (text(at) == Some("+") && text(at - 1) == Some("{}")))
 }
 
 /// Where it starts, and what it does there.

@@ -1,12 +1,15 @@
 //! The sub-commands of git that only look. What git itself keeps can hold any file of the repository.
 
+use pelton_shell::Part;
+
 use super::arg::{Arg, Files};
 use super::look::{Look, understand};
 use super::programs::{DIGITS, Operands, PLAIN, Program, Reach};
 
 /// What it looks at, if looking is all that it does.
 pub(super) fn look(args: &[Arg]) -> Option<Look> {
-    let (works_in, args) = without_globals(args)?;
+    let args: Vec<Arg> = args.iter().map(with_revisions).collect();
+    let (works_in, args) = without_globals(&args)?;
     let words: Vec<&str> = args.iter().map_while(Arg::literal).take(2).collect();
     let (name, args) = match words.as_slice() {
         [
@@ -14,6 +17,8 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
             command,
             ..,
         ] if !command.starts_with('-') => (format!("{group} {command}"), &args[2..]),
+        // Their listing.
+        [group @ ("remote" | "submodule")] if args.len() == 1 => ((*group).to_owned(), &args[1..]),
         [command, ..] => ((*command).to_owned(), &args[1..]),
         [] => return None,
     };
@@ -57,6 +62,40 @@ fn without_globals(mut args: &[Arg]) -> Option<(Vec<Files>, &[Arg])> {
             }
             args => return Some((works_in, args)),
         }
+    }
+}
+
+/// A word in which commands that print hashes of commits stand for such hashes.
+fn with_revisions(arg: &Arg) -> Arg {
+    let known = |part: &Part| match part {
+        Part::Literal(text) => Some(text.clone()),
+        Part::Substitution { inside, .. } => prints_hashes(inside).then(|| "HEAD".to_owned()),
+        _ => None,
+    };
+    let text: Option<String> = arg.parts().iter().map(known).collect();
+    match text {
+        Some(text) if arg.literal().is_none() && !text.starts_with('-') => Arg::certain(&text),
+        _ => arg.clone(),
+    }
+}
+
+/// Whether all that a command prints are hashes of commits, or else the words it was given.
+fn prints_hashes(line: &str) -> bool {
+    let Ok(script) = pelton_shell::read(line) else { return false };
+    let [command] = script.commands.as_slice() else { return false };
+    let words: Option<Vec<&str>> = command.words.iter().map(|word| word.literal()).collect();
+    let is_name = |word: &&str| {
+        word.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '@')
+            && word.chars().all(|c| c.is_ascii_alphanumeric() || "@{}~^/._-".contains(c))
+    };
+    let is_alone = command.assignments.is_empty() && command.redirections.is_empty();
+    match words.as_deref() {
+        Some(["git", "merge-base", names @ ..]) if is_alone => names.iter().all(is_name),
+        Some(["git", "rev-parse", names @ ..]) if is_alone => {
+            names.iter().all(|name| is_name(name) || matches!(*name, "--verify" | "--short"))
+        }
+        Some(["git", "rev-list", "-n1" | "-1" | "--max-parents=0", name]) if is_alone => is_name(name),
+        _ => false,
     }
 }
 
@@ -204,6 +243,32 @@ const GIT: &[Program] = &[
             "--merged",
             "--no-merged",
         ]),
+        ..PLAIN
+    },
+    // With one name it shows where that leads; with a second it would set it.
+    Program {
+        names: &["symbolic-ref"],
+        short: &["q"],
+        long: &["short quiet no-recurse"],
+        operands: Operands::OneWord,
+        ..PLAIN
+    },
+    Program { names: &["submodule"], operands: Operands::None, ..PLAIN },
+    Program {
+        names: &["diff-index", "diff-files"],
+        short: &[GIT_DIFF_SHORT],
+        long: &[GIT_DIFF_LONG, "cached merge-base base ours theirs"],
+        reach: Reach::Unnamed,
+        wide: Reach::Unnamed,
+        ..PLAIN
+    },
+    Program {
+        names: &["show-branch"],
+        short: &["ar"],
+        long: &[
+            "all remotes current topo-order date-order list merge-base independent no-name sha1-name no-color color?",
+        ],
+        operands: Operands::Words,
         ..PLAIN
     },
     Program { names: &["remote"], short: &["v"], long: &["verbose"], operands: Operands::None, ..PLAIN },

@@ -2,7 +2,7 @@
 
 use super::arg::{Arg, Files};
 use super::programs::{self, Operands, Program, Reach, Takes};
-use super::{awk, find, git, sed};
+use super::{awk, find, git, is_private, sed};
 
 /// What a command that only looks looks at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,15 +13,17 @@ pub(in super::super) struct Look {
     pub reach: Reach,
     /// Directories it works in that must be the current one.
     pub works_in: Vec<Files>,
+    /// Names that are found may become other words: options, or several, as `xargs` splits them.
+    pub splits: bool,
 }
 
 impl Look {
     /// It looks at nothing.
     pub fn nothing() -> Self {
-        Self { files: Vec::new(), reach: Reach::Named, works_in: Vec::new() }
+        Self { files: Vec::new(), reach: Reach::Named, works_in: Vec::new(), splits: false }
     }
 
-    fn at(files: Vec<Files>) -> Self {
+    pub fn at(files: Vec<Files>) -> Self {
         Self { files, ..Self::nothing() }
     }
 }
@@ -40,6 +42,14 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
         "set" => set(rest),
         "ps" => ps(rest),
         "tar" => tar(rest),
+        "ulimit" => match rest {
+            [] => Some(Look::nothing()),
+            [all] if all.literal() == Some("-a") => Some(Look::nothing()),
+            _ => None,
+        },
+        "man" => man(rest),
+        "jq" => jq(rest),
+        "gzip" | "xz" | "zstd" | "bzip2" | "gunzip" | "unxz" => compressed(rest),
         "unzip" => match rest {
             [list, file] if list.literal() == Some("-l") => Some(Look::at(vec![file.files()?])),
             _ => None,
@@ -58,7 +68,7 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
 /// Goes through the arguments as the usual option parsers do. `None` as soon as one is not in the table.
 pub(super) fn understand(program: &Program, args: &[Arg]) -> Option<Look> {
     if program.operands == Operands::Anything {
-        return args.iter().all(Arg::has_only_values).then(Look::nothing);
+        return args.iter().all(Arg::is_data).then(Look::nothing);
     }
     let mut operands: Vec<&Arg> = Vec::new();
     let mut files = Vec::new();
@@ -68,7 +78,11 @@ pub(super) fn understand(program: &Program, args: &[Arg]) -> Option<Look> {
     while let Some(arg) = args.next() {
         let Some(text) = arg.literal() else {
             // A pattern may become an option, if there is a file of such a name.
-            arg.is_sure().then_some(())?;
+            // A program of which no option matters, and that opens no files, may get any text.
+            if program.harmless && program.operands == Operands::Words && arg.is_data() {
+                continue;
+            }
+            arg.names_surely().then_some(())?;
             if arg.prefix().starts_with('-') {
                 option_with_pattern(program, arg)?;
             } else {
@@ -146,6 +160,10 @@ pub(super) fn understand(program: &Program, args: &[Arg]) -> Option<Look> {
             paths = &[];
         }
         Operands::Paths => {}
+        Operands::OneWord => {
+            (operands.len() <= 1 && operands.iter().all(literal)).then_some(())?;
+            paths = &[];
+        }
         // A second one would be written.
         Operands::OnePath => (operands.len() <= 1 && operands.iter().all(literal)).then_some(())?,
         Operands::PatternThenPaths { unless } => {
@@ -163,16 +181,23 @@ pub(super) fn understand(program: &Program, args: &[Arg]) -> Option<Look> {
     }
     for path in paths {
         // To some programs this names a file with more options in it.
-        (!path.prefix().starts_with('@')).then_some(())?;
-        files.push(path.files()?);
+        let is_revision = |text: &str| matches!(text.get(1..2), None | Some("{" | "~" | "^" | "."));
+        (!path.prefix().starts_with('@') || path.literal().is_some_and(is_revision)).then_some(())?;
+        // What comes through a pipe is made by commands that are judged by themselves.
+        if !path.is_pipe() {
+            files.push(path.files()?);
+        }
     }
-    if program.operands.default_here() && files.is_empty() {
+    if program.operands.default_here() && files.is_empty() && paths.is_empty() {
         files.push(Files::Named(".".to_owned()));
+    }
+    if reach == Reach::Below && is_seen(&["-R", "--dereference-recursive"]) {
+        reach = Reach::BelowAndLinked;
     }
     if reach == Reach::BelowAndLinked && is_seen(&["--no-dereference"]) {
         reach = Reach::Below;
     }
-    Some(Look { files, reach, works_in: Vec::new() })
+    Some(Look { files, reach, ..Look::nothing() })
 }
 
 /// `--include=*.rs`: a long option that takes any text.
@@ -302,6 +327,8 @@ fn is_version(name: &str, args: &[Arg]) -> bool {
         && match (name, arg.literal()) {
             (_, Some("--version")) => true,
             ("go" | "docker" | "kubectl" | "helm" | "terraform", Some("version")) => name == "go",
+            ("openssl", Some("version")) => true,
+            ("rustc", Some("-vV")) => true,
             ("java" | "javac" | "scala", Some("-version")) => true,
             ("node" | "npm" | "ruby" | "perl" | "php", Some("-v")) => true,
             ("python" | "python3" | "pip" | "pip3" | "cargo" | "rustc", Some("-V")) => true,
@@ -321,20 +348,71 @@ fn printf(args: &[Arg]) -> Option<Look> {
         behind.trim_start_matches(|c: char| c.is_ascii_digit() || "-+ #.*hlLqjzt'".contains(c))
     });
     let is_safe = !format.starts_with('-') && conversions.all(|behind| !behind.starts_with('n'));
-    (is_safe && values.iter().all(Arg::has_only_values)).then(Look::nothing)
+    (is_safe && values.iter().all(Arg::is_data)).then(Look::nothing)
 }
 
 /// Questions about texts, numbers and whether files are there. One about variables may run commands.
 fn test(args: &[Arg]) -> Option<Look> {
-    let is_fine = |arg: &Arg| match arg.literal() {
+    // Only what is known to stand behind or beside an operator can become none.
+    let is_operand = |at: usize| {
+        let before = at.checked_sub(1).and_then(|before| args[before].literal());
+        let after = args.get(at + 1).and_then(Arg::literal);
+        before.is_some_and(|text| is_unary(text) || is_binary(text)) || after.is_some_and(is_binary)
+    };
+    let is_fine = |(at, arg): (usize, &Arg)| match arg.literal() {
         Some("-v" | "-R") => false,
         Some(_) => true,
-        // In quotes it cannot become an operator together with others.
-        None => arg.is_one_word() || matches!(arg.files(), Some(Files::InHome(_))),
+        None => {
+            let one_word = arg.is_one_word() || matches!(arg.files(), Some(Files::InHome(_)));
+            one_word && (args.len() == 1 || is_operand(at))
+        }
     };
-    // Of one word that is not known nobody knows which question it asks.
-    let asks = |arg: &Arg| arg.literal().is_some();
-    (args.iter().all(is_fine) && (args.len() <= 1 || args.iter().any(asks))).then(Look::nothing)
+    args.iter().enumerate().all(is_fine).then(Look::nothing)
+}
+
+fn is_unary(text: &str) -> bool {
+    matches!(text.strip_prefix('-').map(str::as_bytes), Some([letter]) if b"bcdefghknprstuwxzGLNOS".contains(letter))
+}
+
+fn is_binary(text: &str) -> bool {
+    matches!(
+        text,
+        "=" | "==" | "!=" | "<" | ">" | "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge" | "-nt" | "-ot" | "-ef"
+    )
+}
+
+/// A line of the input goes into variables that nothing but the shell sees.
+pub(super) fn read(args: &[Arg]) -> Option<Look> {
+    let mut args = args.iter().peekable();
+    while let Some(option) = args.next_if(|arg| arg.prefix().starts_with('-')) {
+        match option.literal()? {
+            "-r" | "-s" | "-rs" => {}
+            "-d" | "-rd" | "-n" | "-N" | "-t" | "-p" => _ = args.next()?.literal()?,
+            text => text.starts_with("-d").then_some(())?,
+        }
+    }
+    args.all(|name| name.literal().is_some_and(is_private)).then(Look::nothing)
+}
+
+/// Pages by their names; a path would be a text to be set by other programs.
+fn man(args: &[Arg]) -> Option<Look> {
+    let is_page = |arg: &Arg| {
+        arg.literal().is_some_and(|text| {
+            matches!(text, "-k" | "-f" | "-w") || !text.starts_with('-') && !text.contains('/')
+        })
+    };
+    args.iter().all(is_page).then(Look::nothing)
+}
+
+/// Its programs can take in other files.
+fn jq(args: &[Arg]) -> Option<Look> {
+    let look = understand(programs::program("jq")?, args)?;
+    let takes_in = |arg: &Arg| {
+        let text = arg.literal().unwrap_or_default();
+        text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+            .any(|word| matches!(word, "import" | "include" | "modulemeta" | "get_search_list"))
+    };
+    (!args.iter().any(takes_in)).then_some(look)
 }
 
 /// How errors are handled and told.
@@ -374,6 +452,17 @@ fn ps(args: &[Arg]) -> Option<Look> {
         }
     }
     Some(Look::nothing())
+}
+
+/// What is in compressed files, shown or listed.
+fn compressed(args: &[Arg]) -> Option<Look> {
+    let (options, files): (Vec<&Arg>, Vec<&Arg>) = args.iter().partition(|arg| arg.prefix().starts_with('-'));
+    let shows =
+        |text: &str| matches!(text, "-l" | "-lv" | "-c" | "-dc" | "-cd" | "--list" | "--stdout" | "-t");
+    let only_shows = options.iter().all(|option| option.literal().is_some_and(shows)) && !options.is_empty();
+    let literal = files.iter().all(|file| file.literal().is_some());
+    let files: Option<Vec<Files>> = files.iter().map(|file| file.files()).collect();
+    (only_shows && literal).then(|| files.map(Look::at)).flatten()
 }
 
 /// What is in an archive.

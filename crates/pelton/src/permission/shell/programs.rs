@@ -51,6 +51,8 @@ pub(super) enum Operands {
     PatternsWith(&'static [&'static str]),
     /// No files.
     Words,
+    /// At most one word, which names no file.
+    OneWord,
     /// Numbers.
     Numbers,
     /// Formats, which begin with `+`.
@@ -176,13 +178,39 @@ const PROGRAMS: &[Program] = &[
         ..PLAIN
     },
     Program { names: &["who", "w"], short: &["abdHlmqrTuhsfoi"], operands: Operands::None, ..PLAIN },
+    Program { names: &["env"], short: &["0"], long: &["null"], operands: Operands::None, ..PLAIN },
     Program {
-        names: &["env", "printenv"],
+        names: &["printenv"],
         short: &["0"],
         long: &["null"],
+        operands: Operands::Words,
+        harmless: true,
+        ..PLAIN
+    },
+    Program { names: &["whereis"], short: &["bms"], operands: Operands::Words, ..PLAIN },
+    Program { names: &["cal", "ncal"], short: &["13jmsy"], operands: Operands::Words, ..PLAIN },
+    Program { names: &["umask"], short: &["Sp"], operands: Operands::None, ..PLAIN },
+    Program { names: &["jobs"], short: &["lnprs"], operands: Operands::None, ..PLAIN },
+    Program { names: &["yes"], operands: Operands::Words, ..PLAIN },
+    Program { names: &["getent"], operands: Operands::Words, ..PLAIN },
+    Program { names: &["tput"], operands: Operands::Words, ..PLAIN },
+    Program { names: &["lsmod", "lsusb", "lspci"], operands: Operands::None, ..PLAIN },
+    Program {
+        names: &["lsb_release"],
+        short: &["aidcrs"],
+        long: &["all id description release codename short"],
         operands: Operands::None,
         ..PLAIN
     },
+    Program { names: &["ss"], short: &["tulnpaexs46"], operands: Operands::None, ..PLAIN },
+    Program { names: &["netstat"], short: &["tulnpaers"], operands: Operands::None, ..PLAIN },
+    Program {
+        names: &["zgrep", "zegrep", "zfgrep"],
+        short: &["cHhilLnovwxE ABCm#"],
+        operands: Operands::PatternThenPaths { unless: &[] },
+        ..PLAIN
+    },
+    Program { names: &["zipinfo"], short: &["1sml"], operands: Operands::OnePath, ..PLAIN },
     Program { names: &["type"], short: &["aftpP"], operands: Operands::Words, harmless: true, ..PLAIN },
     Program {
         names: &["help", "getconf", "factor", "expr", "pidof"],
@@ -269,6 +297,7 @@ const PROGRAMS: &[Program] = &[
         ],
         short: &["btzrs al:"],
         long: &["binary text tag zero algorithm: length#"],
+        harmless: true,
         ..PLAIN
     },
     Program {
@@ -399,8 +428,8 @@ const PROGRAMS: &[Program] = &[
     },
     Program {
         names: &["date"],
-        short: &["uR I?"],
-        long: &["utc universal rfc-email rfc-3339: iso-8601? date:"],
+        short: &["uR I? d: r@"],
+        long: &["utc universal rfc-email rfc-3339: iso-8601? date: reference@"],
         operands: Operands::Formats,
         ..PLAIN
     },
@@ -523,12 +552,12 @@ const PROGRAMS: &[Program] = &[
     },
     Program {
         names: &["grep", "egrep", "fgrep"],
-        short: &["abcEFGhHiIlLnoPqsTUvwxyZ !r mABC# e:", DIGITS],
+        short: &["abcEFGhHiIlLnoPqsTUvwxyZ !rR mABC# e:", DIGITS],
         long: &["extended-regexp fixed-strings basic-regexp perl-regexp regexp: ignore-case no-ignore-case \
                  invert-match word-regexp line-regexp count color? colour? files-with-matches \
                  files-without-match max-count# only-matching quiet silent no-messages byte-offset \
                  with-filename no-filename label: line-number initial-tab null after-context# \
-                 before-context# context# text binary-files: include: exclude: exclude-dir: !recursive \
+                 before-context# context# text binary-files: include: exclude: exclude-dir: !recursive !dereference-recursive \
                  line-buffered"],
         operands: Operands::PatternThenPaths { unless: &["-e", "--regexp"] },
         wide: Reach::Below,

@@ -1,0 +1,325 @@
+//! Names that one command finds and another looks at: `find … | xargs grep x`, `find … -exec grep x {} +`.
+//!
+//! Nobody knows the names before they are found, but where they come from: they are below directories that the finding
+//! command names. All that is there is looked through when the line is judged.
+
+use pelton_shell::Part;
+
+use super::arg::{Arg, Files};
+use super::look::{self, Look, understand};
+use super::programs::{self, Program, Reach};
+use super::{find, git, names_of};
+
+/// The names that a command writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Feed {
+    /// What they are below.
+    pub below: Vec<Files>,
+    /// They end with a NUL, so that nothing in them means anything.
+    pub with_nul: bool,
+    /// Nothing keeps them from beginning with a dash.
+    pub may_be_option: bool,
+}
+
+/// What the stages of a pipeline hand on, if that is nothing but names of files.
+pub(super) fn feed(stages: &[Vec<Arg>]) -> Option<Feed> {
+    let (first, filters) = stages.split_first()?;
+    let feed = names(first)?;
+    filters.iter().all(|filter| passes_lines(filter)).then_some(feed)
+}
+
+/// What a command looks at whose words are the names that others write: `wc -l $(git ls-files)`.
+pub(super) fn substituted(args: &[Arg]) -> Option<Look> {
+    let mut words = Vec::with_capacity(args.len());
+    let mut below = Vec::new();
+    for arg in args {
+        match arg.parts() {
+            [Part::Substitution { inside, quoted: false }] => {
+                below.extend(names_of(inside)?.below);
+                words.extend(std::iter::repeat_n(Arg::certain(NAME), 2));
+            }
+            _ => words.push(arg.clone()),
+        }
+    }
+    (!below.is_empty() && is_harmless(&words)).then_some(())?;
+    let mut look = look::look(&words)?;
+    give(&mut look, &below, true)?;
+    Some(look)
+}
+
+/// What `xargs` looks at, given what it is fed; `None` if nobody knows that.
+pub(super) fn xargs(args: &[Arg], feed: Option<&Feed>) -> Option<Look> {
+    let mut replaced: Option<&str> = None;
+    let mut with_nul = false;
+    let mut args = args;
+    while let [option, rest @ ..] = args
+        && option.prefix().starts_with('-')
+    {
+        args = rest;
+        match option.literal()? {
+            "-0" | "--null" => with_nul = true,
+            "-r" | "--no-run-if-empty" | "-t" | "--verbose" | "-x" | "--exit" => {}
+            "-0r" | "-r0" => with_nul = true,
+            "-n" | "-L" | "-P" | "-s" | "--max-args" | "--max-lines" | "--max-procs" => {
+                let (number, rest) = args.split_first()?;
+                look::is_number(number.literal()?).then_some(())?;
+                args = rest;
+            }
+            "-I" => {
+                let (sign, rest) = args.split_first()?;
+                replaced = Some(sign.literal().filter(|sign| !sign.is_empty())?);
+                args = rest;
+            }
+            option => match option.split_at_checked(2)? {
+                ("-n" | "-L" | "-P", number) => look::is_number(number).then_some(())?,
+                ("-I", sign) if !sign.is_empty() => replaced = Some(sign),
+                _ => return None,
+            },
+        }
+    }
+    // Without a program the words are shown.
+    let Some(name) = args.first() else { return Some(Look::nothing()) };
+    if matches!(name.literal()?, "echo") {
+        return args.iter().all(Arg::is_data).then(Look::nothing);
+    }
+    let feed = feed?;
+    let words = match replaced {
+        Some(sign) => with_names(args, sign)?,
+        None => appended(args),
+    };
+    let mut look = look::look(&words)?;
+    // Words that are split may become options, whatever they begin with.
+    let splits = feed.may_be_option || !(with_nul && feed.with_nul);
+    (!splits || is_harmless(&words)).then_some(())?;
+    give(&mut look, &feed.below, splits)?;
+    Some(look)
+}
+
+/// What a command of `find -exec` looks at. `many` when it gets several names at once.
+pub(super) fn executed(words: &[Arg], many: bool, below: &[Files]) -> Option<Look> {
+    let mut words = with_names(words, "{}")?;
+    if many {
+        // At least two: for some programs a second file is one to write.
+        let last = words.last().filter(|word| is_name(word))?.clone();
+        words.push(last);
+    }
+    let mut look = look::look(&words)?;
+    give(&mut look, below, false)?;
+    Some(look)
+}
+
+/// A name that is not known yet. No command can be written with it: it holds a control character.
+const NAME: &str = "./\u{1}";
+
+fn is_name(arg: &Arg) -> bool {
+    arg.literal() == Some(NAME)
+}
+
+/// The words with names in the place of a sign. Where it is a part of a word, only programs that look at no files may have it.
+fn with_names(words: &[Arg], sign: &str) -> Option<Vec<Arg>> {
+    let mut only_shown = true;
+    let mut named = Vec::with_capacity(words.len());
+    for word in words {
+        match word.literal() {
+            Some(text) if text == sign => named.push(Arg::certain(NAME)),
+            Some(text) if text.contains(sign) => {
+                only_shown = false;
+                named.push(Arg::certain(&text.replace(sign, NAME)));
+            }
+            // A word that is not known could hold the sign.
+            None if !word.is_sure() => return None,
+            _ => named.push(word.clone()),
+        }
+    }
+    let shows = named.first().and_then(Arg::literal).is_some_and(|name| matches!(name, "echo" | "printf"));
+    (only_shown || shows).then_some(named)
+}
+
+fn appended(words: &[Arg]) -> Vec<Arg> {
+    let names = std::iter::repeat_n(Arg::certain(NAME), 2);
+    words.iter().cloned().chain(names).collect()
+}
+
+/// Puts what names may be in their place.
+fn give(look: &mut Look, below: &[Files], splits: bool) -> Option<()> {
+    let is_name = |files: &Files| matches!(files, Files::Named(path) if path == NAME);
+    look.works_in.is_empty().then_some(())?;
+    let named = look.files.len();
+    look.files.retain(|files| !is_name(files));
+    if look.files.len() < named {
+        look.files.extend(below.iter().cloned());
+        look.reach = look.reach.max(Reach::BelowAndLinked);
+        look.splits |= splits;
+    }
+    // A part of a word: nobody knows which file that is.
+    let holds_name = |files: &Files| matches!(files, Files::Named(path) if path.contains('\u{1}'));
+    (!look.files.iter().any(holds_name)).then_some(())
+}
+
+/// Whether no word that a program gets can make it do more than look.
+fn is_harmless(words: &[Arg]) -> bool {
+    let program = words.first().and_then(Arg::literal).and_then(programs::program);
+    program.is_some_and(|program| program.harmless || program.operands == programs::Operands::Anything)
+}
+
+/// The names that a command writes, if it writes nothing else.
+fn names(args: &[Arg]) -> Option<Feed> {
+    let (name, rest) = args.split_first()?;
+    match name.literal()? {
+        "find" => {
+            let look = find::look(rest)?;
+            let (starts, expression) = find::split(rest);
+            let has = |test: &str| expression.iter().any(|word| word.literal() == Some(test));
+            // Formats of its own, and what commands it runs show, are no names.
+            if ["-printf", "-ls", "-exec"].into_iter().any(has) || has("-print") && has("-print0") {
+                return None;
+            }
+            let below = if starts.is_empty() { look.files } else { start_files(starts)? };
+            Some(Feed { below, with_nul: has("-print0"), may_be_option: false })
+        }
+        "git" => {
+            // A name in the index is below the current directory, and on the disk unless somebody took it away. Names in
+            // other revisions need not be.
+            let look = git::look(rest)?;
+            let texts = || rest[1..].iter().map(Arg::prefix);
+            let has_names = match rest.first()?.literal()? {
+                "ls-files" => texts().all(|text| !text.starts_with('-') || LS_FILES.contains(&text)),
+                "diff" => {
+                    texts().all(|text| DIFF.contains(&text) || text.starts_with("--diff-filter="))
+                        && texts().any(|text| text == "--name-only")
+                }
+                _ => false,
+            };
+            has_names.then_some(())?;
+            let with_nul = rest.iter().any(|arg| arg.literal() == Some("-z"));
+            Some(Feed { below: below_or_here(look.files), with_nul, may_be_option: true })
+        }
+        "ls" => {
+            let options = rest.iter().filter_map(Arg::literal).filter(|text| text.starts_with('-'));
+            let mut letters = options.flat_map(|text| text.chars().skip(1));
+            letters.all(|letter| "1aAdrtSU".contains(letter)).then_some(())?;
+            let look = understand(programs::program("ls")?, rest)?;
+            // Names in another directory are taken for names in this one.
+            let mut below = below_or_here(look.files);
+            below.push(Files::Named(".".to_owned()));
+            Some(Feed { below, with_nul: false, may_be_option: true })
+        }
+        "grep" | "egrep" | "fgrep" => {
+            found_by(programs::program("grep")?, rest, "lrRiEFPwLsIZve", &["-l", "-L"], "-Z")
+        }
+        "rg" => found_by(programs::program("rg")?, rest, "liFSwtg0eP", &["-l", "--files"], "-0"),
+        "fd" | "fdfind" => {
+            let look = understand(programs::program("fd")?, rest)?;
+            let options = || rest.iter().filter_map(Arg::literal).filter(|text| text.starts_with('-'));
+            options()
+                .all(|text| {
+                    matches!(text, "-e" | "-t" | "-H" | "-I" | "-0" | "-g" | "--extension" | "--type")
+                })
+                .then_some(())?;
+            let with_nul = options().any(|text| text == "-0");
+            Some(Feed { below: below_or_here(look.files), with_nul, may_be_option: true })
+        }
+        "echo" => said(rest),
+        _ => None,
+    }
+}
+
+/// Options of `git ls-files` and `git diff` with which names are all that is written.
+const LS_FILES: &[&str] = &[
+    "-z",
+    "-m",
+    "-o",
+    "-c",
+    "-d",
+    "--",
+    "--others",
+    "--exclude-standard",
+    "--modified",
+    "--cached",
+    "--deleted",
+];
+const DIFF: &[&str] = &["-z", "--name-only", "--cached", "--staged", "--relative"];
+
+/// `grep -l` and the like: with one of the `listing` options, and no others than these letters, it writes names alone.
+fn found_by(program: &Program, args: &[Arg], letters: &str, listing: &[&str], nul: &str) -> Option<Feed> {
+    let look = understand(program, args)?;
+    let options: Vec<&str> =
+        args.iter().filter_map(Arg::literal).filter(|text| text.starts_with('-')).collect();
+    let has = |wanted: &str| {
+        options
+            .iter()
+            .any(|text| *text == wanted || !text.starts_with("--") && text[1..].contains(&wanted[1..]))
+    };
+    let is_known = |text: &&str| match text.strip_prefix("--") {
+        Some(long) => {
+            let name = long.split('=').next().unwrap_or(long);
+            matches!(
+                name,
+                "" | "files"
+                    | "include"
+                    | "exclude"
+                    | "exclude-dir"
+                    | "glob"
+                    | "type"
+                    | "hidden"
+                    | "ignore-case"
+            )
+        }
+        None => text.chars().skip(1).all(|letter| letters.contains(letter)),
+    };
+    (options.iter().all(is_known) && listing.iter().any(|option| has(option))).then_some(())?;
+    Some(Feed { below: below_or_here(look.files), with_nul: has(nul), may_be_option: true })
+}
+
+/// Names that are written out.
+fn said(args: &[Arg]) -> Option<Feed> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
+    let file = |arg: &Arg| {
+        let text = arg.literal()?;
+        (!text.starts_with('-') && text.chars().all(is_plain)).then(|| Files::Named(text.to_owned()))
+    };
+    let below: Option<Vec<Files>> = args.iter().map(file).collect();
+    Some(Feed { below: below?, with_nul: false, may_be_option: false })
+}
+
+fn start_files(starts: &[Arg]) -> Option<Vec<Files>> {
+    starts.iter().map(Arg::files).collect()
+}
+
+fn below_or_here(files: Vec<Files>) -> Vec<Files> {
+    match files.is_empty() {
+        true => vec![Files::Named(".".to_owned())],
+        false => files,
+    }
+}
+
+/// Whether a command leaves lines out or puts them in another order, and changes none.
+fn passes_lines(args: &[Arg]) -> bool {
+    let Some((name, rest)) = args.split_first() else { return false };
+    let Some(name) = name.literal() else { return false };
+    let letters = match name {
+        "grep" | "egrep" | "fgrep" => "vEFiPwxe",
+        "head" | "tail" => "n0123456789",
+        "sort" => "ufrnVsdz",
+        "uniq" => "udi",
+        "tac" | "cat" => "",
+        _ => return false,
+    };
+    let mut words = rest.iter();
+    let mut operands = 0;
+    while let Some(word) = words.next() {
+        let Some(text) = word.literal() else { return false };
+        match text.strip_prefix('-').filter(|options| !options.is_empty()) {
+            Some(options) if options.chars().all(|letter| letters.contains(letter)) => {
+                if options.ends_with('e') || options == "n" && matches!(name, "head" | "tail") {
+                    words.next();
+                    operands += usize::from(options.ends_with('e'));
+                }
+            }
+            Some(_) => return false,
+            None => operands += 1,
+        }
+    }
+    // The pattern is the only word that is no option: a file would be read instead.
+    operands == usize::from(name.ends_with("grep"))
+}
