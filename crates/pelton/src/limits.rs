@@ -153,8 +153,8 @@ pub const BACKGROUND_LOOK_EVERY: Duration = Duration::from_secs(1);
 pub const TODOS_MAX: usize = 200;
 /// Rounds of looking for and killing what a command started, until nothing is found.
 pub const KILL_ROUNDS_MAX: usize = 8;
-/// Threads of one Glob or Grep.
-pub const SEARCH_THREADS_MAX: usize = 4;
+/// Threads of one Glob or Grep, on a machine with as many cores.
+pub const SEARCH_THREADS_MAX: usize = 8;
 /// Lines or paths a Grep returns when the model asks for all, and the most it can skip.
 pub const GREP_ROWS_MAX: usize = 10_000;
 /// Bytes of one line, or of one file in a multiline search, that a Grep holds.

@@ -1,9 +1,10 @@
 //! Where a path leads. Everything that judges a path and everything that opens one asks here, so that both always
 //! mean the same file.
 
-use std::collections::VecDeque;
+use std::cell::RefCell;
+use std::collections::{HashMap, VecDeque};
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, Metadata};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
@@ -24,6 +25,41 @@ pub(crate) struct Resolved {
 /// target, and a link to nothing leads to where its file would be made. Circles, `..` behind something that is no
 /// directory, and links in the process file system have no answer.
 pub(crate) fn resolve(path: &Path) -> io::Result<Resolved> {
+    follow(path, look)
+}
+
+/// Follows paths, and looks at no name twice: what it says of several is said of one moment, and costs little.
+#[derive(Debug, Default)]
+pub(crate) struct Follower {
+    seen: RefCell<HashMap<PathBuf, Option<Metadata>>>,
+}
+
+impl Follower {
+    /// As [`resolve`].
+    pub fn resolve(&self, path: &Path) -> io::Result<Resolved> {
+        follow(path, |path| self.look(path))
+    }
+
+    /// What is there, links not followed; `None` if nothing is.
+    pub fn look(&self, path: &Path) -> io::Result<Option<Metadata>> {
+        if let Some(seen) = self.seen.borrow().get(path) {
+            return Ok(seen.clone());
+        }
+        let found = look(path)?;
+        self.seen.borrow_mut().insert(path.to_path_buf(), found.clone());
+        Ok(found)
+    }
+}
+
+fn look(path: &Path) -> io::Result<Option<Metadata>> {
+    match fs::symlink_metadata(path) {
+        Ok(metadata) => Ok(Some(metadata)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn follow(path: &Path, look: impl Fn(&Path) -> io::Result<Option<Metadata>>) -> io::Result<Resolved> {
     if !path.is_absolute() {
         return Err(io::ErrorKind::InvalidInput.into());
     }
@@ -47,13 +83,9 @@ pub(crate) fn resolve(path: &Path) -> io::Result<Resolved> {
             }
         };
         let next = real.join(&name);
-        let kind = match fs::symlink_metadata(&next) {
-            Ok(metadata) => metadata.file_type(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                missing.push(name);
-                continue;
-            }
-            Err(error) => return Err(error),
+        let Some(kind) = look(&next)?.map(|metadata| metadata.file_type()) else {
+            missing.push(name);
+            continue;
         };
         if !kind.is_symlink() {
             in_directory = kind.is_dir();

@@ -4,7 +4,6 @@ mod below; // what is below directories that are looked through
 mod lines; // what the commands of a line touch
 mod patterns; // files that match
 
-use std::fs;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -19,7 +18,7 @@ use super::place::{Base, Here, Kind, Place};
 use super::rule::host_of;
 use super::rules::RuleSet;
 use super::shell;
-use crate::places::{normalised, resolve};
+use crate::places::{Follower, normalised, resolve};
 
 /// What a call touches, in the words rules are written in. Paths are absolute.
 ///
@@ -171,7 +170,7 @@ impl Found {
     pub fn of(access: &Access) -> Self {
         match access {
             Access::Read(path) | Access::Edit(path) => {
-                Self(place(path).map_or_else(|error| Followed::Nowhere(error.to_string()), Followed::Place))
+                Self(place(path, &Follower::default()).map_or_else(|error| Followed::Nowhere(error.to_string()), Followed::Place))
             }
             _ => Self(Followed::NoPath),
         }
@@ -213,17 +212,17 @@ impl Readable {
     }
 }
 
-fn place(path: &Path) -> io::Result<Place> {
-    let real = resolve(path)?.path;
-    let kind = kind_of(&real);
+fn place(path: &Path, follower: &Follower) -> io::Result<Place> {
+    let real = follower.resolve(path)?.path;
+    let kind = kind_of(&real, follower);
     Ok(Place { given: normalised(path), real, kind })
 }
 
-fn kind_of(real: &Path) -> Kind {
+fn kind_of(real: &Path, follower: &Follower) -> Kind {
     if real.starts_with("/proc") || real.starts_with("/sys") {
         return Kind::Special;
     }
-    let Ok(about) = fs::symlink_metadata(real) else { return Kind::Plain };
+    let Ok(Some(about)) = follower.look(real) else { return Kind::Plain };
     let kind = about.file_type();
     if kind.is_dir() {
         Kind::Directory

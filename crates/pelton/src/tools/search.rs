@@ -110,7 +110,7 @@ pub(crate) fn walker(root: &Path) -> WalkBuilder {
         .require_git(false)
         // The user's own ignore file is found through the environment, which is not ours to read.
         .git_global(false)
-        .threads(SEARCH_THREADS_MAX);
+        .threads(std::thread::available_parallelism().map_or(1, usize::from).min(SEARCH_THREADS_MAX));
     walker
 }
 

@@ -9,19 +9,20 @@ use super::below::Unwanted;
 use super::patterns::matching;
 use super::{Gate, place};
 use crate::limits::DIRECTORIES_JUDGED_MAX;
-use crate::places::normalised;
+use crate::places::{Follower, normalised};
 
 /// The directories a command may be run in: the one the line starts in, and those that commands before it change to. Which
 /// of them it is depends on what succeeds, so all of them count.
 struct Dirs {
     all: Vec<PathBuf>,
     is_lost: bool,
+    follower: Follower,
 }
 
 impl Gate {
     /// What each of the commands touches.
     pub(super) fn touched(&self, survey: &Survey, cwd: &Path, here: &Here) -> Vec<Touched> {
-        let mut dirs = Dirs { all: vec![cwd.to_path_buf()], is_lost: false };
+        let mut dirs = Dirs { all: vec![cwd.to_path_buf()], is_lost: false, follower: Follower::default() };
         survey
             .steps
             .iter()
@@ -90,7 +91,7 @@ impl Gate {
                 Reach::Unnamed => guarded,
             };
             // What is run outside of the working directories looks at other things than it seems.
-            let inside = dirs.all.iter().all(|dir| place(dir).is_ok_and(|dir| here.contains(&dir)));
+            let inside = dirs.all.iter().all(|dir| dirs.place(dir).is_some_and(|dir| here.contains(&dir)));
             touched.looks_at = places.filter(|_| works_here && inside && !dirs.is_lost);
         }
         if self.rules.restricting().any(super::super::rule::Rule::is_about_files) {
@@ -111,7 +112,7 @@ impl Gate {
     /// Where these files are, from every directory it may be. `None` if one cannot be followed.
     fn places(&self, files: &Files, dirs: &Dirs) -> Option<Vec<Place>> {
         let paths = self.paths(files, dirs)?;
-        paths.iter().map(|path| self.followed(path)).collect()
+        paths.iter().map(|path| self.followed(path, dirs)).collect()
     }
 
     /// Where a copy of these files would be in that directory.
@@ -124,20 +125,20 @@ impl Gate {
                     None => target.clone(),
                 };
                 // If the target is a file, there is nothing below it.
-                places.extend(self.followed(&copy));
+                places.extend(self.followed(&copy, dirs));
             }
         }
         Some(places)
     }
 
-    fn followed(&self, path: &Path) -> Option<Place> {
+    fn followed(&self, path: &Path, dirs: &Dirs) -> Option<Place> {
         // Who reads the standard streams by name reads nothing new.
         let is_stream = matches!(path.to_str(), Some("/dev/null" | "/dev/stdin" | "/dev/fd/0"));
         match self.base.roots.first() {
             Some(root) if is_stream => {
                 Some(Place { given: root.clone(), real: root.clone(), kind: Kind::Plain })
             }
-            _ => place(path).ok(),
+            _ => dirs.place(path),
         }
     }
 
@@ -159,7 +160,7 @@ impl Gate {
                 for path in self.paths(files, dirs).unwrap_or_default() {
                     // The shell takes `..` away by letters before it goes.
                     for dir in
-                        [normalised(&path)].into_iter().chain(place(&path).ok().map(|place| place.real))
+                        [normalised(&path)].into_iter().chain(dirs.place(&path).map(|place| place.real))
                     {
                         if !dirs.all.contains(&dir) {
                             dirs.all.push(dir);
@@ -230,7 +231,7 @@ impl Gate {
     /// Whether nobody recovers from losing this directory: the root and what is right below it, the home, the directories that
     /// are worked in, and everything above those.
     fn is_critical(&self, path: &Path, dirs: &Dirs) -> bool {
-        let real = place(path).map(|place| place.real).unwrap_or_else(|_| path.to_path_buf());
+        let real = dirs.place(path).map_or_else(|| path.to_path_buf(), |place| place.real);
         [path, real.as_path()].into_iter().any(|path| {
             let is_top = path.parent().is_none_or(|parent| parent == Path::new("/"));
             let holds = |dir: &PathBuf| dir.starts_with(path);
@@ -247,6 +248,10 @@ impl Gate {
 }
 
 impl Dirs {
+    fn place(&self, path: &Path) -> Option<Place> {
+        place(path, &self.follower).ok()
+    }
+
     fn joined(&self, path: &str) -> Vec<PathBuf> {
         match path.starts_with('/') {
             true => vec![PathBuf::from(path)],
