@@ -40,7 +40,8 @@ fn main() {
 /// From the words of a call to the decision, with as many rules as a busy project has.
 fn decisions(cwd: &Path) {
     let mut rules = RuleSet::default();
-    let tools = ["cargo build", "cargo test", "npm run", "make", "go test", "pytest", "git push", "docker ps"];
+    let tools =
+        ["cargo build", "cargo test", "npm run", "make", "go test", "pytest", "git push", "docker ps"];
     for (index, tool) in tools.iter().cycle().take(40).enumerate() {
         let rule = format!("Bash({tool} a{index}:*)").parse().expect("a rule");
         match index % 4 {
@@ -69,13 +70,8 @@ fn decisions(cwd: &Path) {
                 let started = Instant::now();
                 for _ in 0..DECISIONS {
                     let access = access_of("Bash", &input, cwd).expect("a command");
-                    let call = Judged {
-                        tool: "Bash",
-                        input: &input,
-                        access: &access,
-                        cwd,
-                        hook: HookSays::Nothing,
-                    };
+                    let call =
+                        Judged { tool: "Bash", input: &input, access: &access, cwd, hook: HookSays::Nothing };
                     black_box(permissions.judge(&call));
                 }
                 started.elapsed() / DECISIONS
@@ -101,7 +97,9 @@ fn plant(tree: &Path) {
             };
             let mut text = String::new();
             for line in 0..(20 + (directory * 7 + file * 13) % 200) {
-                text.push_str(&format!("    let value_{line} = compute({directory}, {file}); // line {line}\n"));
+                text.push_str(&format!(
+                    "    let value_{line} = compute({directory}, {file}); // line {line}\n"
+                ));
             }
             if file == 7 {
                 text.push_str("// the needle is here\n");
@@ -113,10 +111,18 @@ fn plant(tree: &Path) {
 
 async fn searches(tree: &Path) {
     let rg = rg();
-    println!("searches of {} files (half of {SEARCHES} took less; rg is a process of its own):", DIRECTORIES * FILES_EACH);
+    println!(
+        "searches of {} files (half of {SEARCHES} took less; rg is a process of its own):",
+        DIRECTORIES * FILES_EACH
+    );
     let cases: [(&str, &str, Value, &[&str]); 5] = [
         ("rare word, files", "Grep", json!({"pattern": "needle"}), &["-l", "needle"]),
-        ("rare word, lines", "Grep", json!({"pattern": "needle", "output_mode": "content"}), &["-n", "needle"]),
+        (
+            "rare word, lines",
+            "Grep",
+            json!({"pattern": "needle", "output_mode": "content"}),
+            &["-n", "needle"],
+        ),
         (
             "regex, counted",
             "Grep",

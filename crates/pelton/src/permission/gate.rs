@@ -169,9 +169,10 @@ impl Found {
     /// Follows the path of a call.
     pub fn of(access: &Access) -> Self {
         match access {
-            Access::Read(path) | Access::Edit(path) => {
-                Self(place(path, &Follower::default()).map_or_else(|error| Followed::Nowhere(error.to_string()), Followed::Place))
-            }
+            Access::Read(path) | Access::Edit(path) => Self(
+                place(path, &Follower::default())
+                    .map_or_else(|error| Followed::Nowhere(error.to_string()), Followed::Place),
+            ),
             _ => Self(Followed::NoPath),
         }
     }

@@ -9,6 +9,7 @@ use super::super::place::{Here, Kind, Place};
 use super::super::rules::RuleSet;
 use super::place;
 use crate::limits::ENTRIES_JUDGED_MAX;
+use crate::places::Follower;
 
 /// What must not be there.
 pub(super) struct Unwanted<'a> {
@@ -65,7 +66,7 @@ impl Unwanted<'_> {
             return Linked::Nothing;
         }
         // What leads nowhere shows nothing.
-        let Ok(to) = place(link) else { return Linked::Nothing };
+        let Ok(to) = place(link, &Follower::default()) else { return Linked::Nothing };
         if !self.here.may_be_read(&to) || to.kind == Kind::Special {
             return Linked::Away;
         }
