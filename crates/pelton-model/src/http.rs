@@ -4,9 +4,11 @@
 //! and certificates are options, and the trusted ones are read at the first TLS handshake.
 
 mod explain; // what went wrong, in words
+mod pages; // of the web
 mod trust; // whom to trust
 
 use std::fmt;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll};
@@ -19,7 +21,7 @@ use http_body::{Frame, SizeHint};
 use reqwest::{NoProxy, Proxy, Url, redirect};
 
 pub use self::trust::Roots;
-use crate::transport::{Body, Post, Response, Transport, TransportError, TransportErrorKind};
+use crate::transport::{Body, Get, Post, Response, Transport, TransportError, TransportErrorKind};
 
 /// How long an idle connection is kept.
 const POOL_IDLE: Duration = Duration::from_secs(60);
@@ -177,6 +179,19 @@ impl Transport for HttpTransport {
             Ok(Response { status, headers, body })
         }
         .boxed()
+    }
+
+    fn get(&self, get: Get) -> BoxFuture<'static, Result<Response, TransportError>> {
+        let plan = self.plan();
+        async move { pages::get(plan?, get).await }.boxed()
+    }
+
+    fn addresses(&self, host: &str) -> BoxFuture<'static, Result<Vec<IpAddr>, TransportError>> {
+        pages::addresses(host.to_owned()).boxed()
+    }
+
+    fn has_proxy(&self, scheme: &str, host: &str) -> bool {
+        self.options.proxy.as_ref().is_some_and(|rules| pages::goes_through(rules, scheme, host))
     }
 }
 

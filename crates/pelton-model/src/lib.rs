@@ -47,5 +47,5 @@ pub use limits::{Limit, RateLimits};
 pub use retry::RetryPolicy;
 pub use sign::{Sign, Signing};
 pub use step::{BadInput, Block, BlockKind, Delta, DeltaKind, Notice, Opened, Reply, Started, Step};
-pub use transport::{Body, Post, Response, Transport, TransportError, TransportErrorKind};
+pub use transport::{Body, Get, Post, Response, Transport, TransportError, TransportErrorKind};
 pub use world::{RealWorld, World};

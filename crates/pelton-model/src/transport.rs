@@ -1,9 +1,12 @@
-//! How bytes travel to a model and back: one method, so that a network in memory is as good as a real one.
+//! How bytes travel to a model and back, so that a network in memory is as good as a real one. Pages of the web are asked for
+//! by the same door: proxies and trusted certificates are the same for both.
 
 use std::fmt;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::FutureExt;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use http::HeaderMap;
@@ -15,6 +18,37 @@ use http::HeaderMap;
 pub trait Transport: Send + Sync {
     /// Sends one POST and resolves when the head of the answer is there.
     fn post(&self, post: Post) -> BoxFuture<'static, Result<Response, TransportError>>;
+
+    /// Asks for a page. A road that leads to a model alone has none.
+    fn get(&self, _get: Get) -> BoxFuture<'static, Result<Response, TransportError>> {
+        async { Err(no_web()) }.boxed()
+    }
+
+    /// The addresses a name stands for, to be judged before anybody is asked there.
+    fn addresses(&self, _host: &str) -> BoxFuture<'static, Result<Vec<IpAddr>, TransportError>> {
+        async { Err(no_web()) }.boxed()
+    }
+
+    /// Whether pages of this kind of address (`http` or `https`) are asked for by a proxy, which looks up names itself.
+    fn has_proxy(&self, _scheme: &str, _host: &str) -> bool {
+        false
+    }
+}
+
+fn no_web() -> TransportError {
+    TransportError::new(TransportErrorKind::Other, "there is no road to the web from here")
+}
+
+/// One GET. Redirects are answers like any other.
+#[derive(Clone, Debug)]
+pub struct Get {
+    /// Where to: an `http` or `https` address.
+    pub url: String,
+    /// All headers but `Host`.
+    pub headers: HeaderMap,
+    /// The addresses the host was found to have: no other is connected to, whatever its name stands for by then. Without
+    /// any, only a proxy can be asked.
+    pub pinned: Vec<SocketAddr>,
 }
 
 /// One POST.

@@ -1,13 +1,14 @@
 //! One conversation: what is submitted, what comes of it, what it costs.
 
+mod asides; // questions of tools beside the conversation
 mod children; // sub-agents
 mod gather; // what is found out about the place before the first prompt
 mod input; // from what was typed to what the model is told
 mod late; // a permission that was answered after its process was gone
 mod kin; // what a tree of agents shares
+mod models; // which are asked, and what they can hold
 mod outcome; // from the reason for the end to the result
 
-use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -21,7 +22,6 @@ use uuid::Uuid;
 
 use crate::account::Tally;
 use crate::command::{Command, CommandSpec};
-use crate::compact::Room;
 use crate::context::memory::Memory;
 use crate::context::tools_json;
 use crate::event::{CommandInfo, Event, Init, LoopKind};
@@ -29,10 +29,7 @@ use crate::file_history::{Beside, FileHistory};
 use crate::history::Entry;
 use crate::hooks::{Base, HookCx, HookEvent, SessionHooks};
 use crate::interrupt::Interrupter;
-use crate::limits::{
-    ANSWER_TOKENS_MIN, EVENTS_QUEUED_MAX, FALLBACK_MODELS_MAX, OUTPUT_TOKENS_UNKNOWN_MODEL,
-    REPORTS_QUEUED_MAX, WINDOW_TOKENS_UNKNOWN_MODEL,
-};
+use crate::limits::{EVENTS_QUEUED_MAX, REPORTS_QUEUED_MAX};
 use crate::options::{LateAnswer, Options};
 use crate::permission::Permissions;
 use crate::prompt::Prompt;
@@ -45,7 +42,7 @@ use crate::tools::ahead::Ahead;
 use crate::tools::background::Background;
 use crate::tools::bench::Bench;
 use crate::tools::builtin::todo::Todos;
-use crate::tools::builtin::{ask_user, plan};
+use crate::tools::builtin::{ask_user, plan, web_search};
 use crate::tools::executor::Executor;
 use crate::tools::file_memory::{FileMemory, Moment};
 use crate::tools::offer::Offer;
@@ -55,10 +52,12 @@ use crate::tools::{Progress, Report, Tool, ToolCx};
 use crate::turn::live::{Foresight, LastReply, Live, Summaries};
 use crate::turn::{Terminal, run};
 
+use asides::Asides;
 use children::Children;
 use input::{Choices, Order, Taken};
 use kin::Kin;
 use late::{Settled, call_in};
+use models::{fallbacks, fallbacks_of, is_another, max_tokens, room};
 use outcome::Ending;
 
 /// Tools that wait for a person.
@@ -233,6 +232,9 @@ impl Engine {
         if !can_ask || kin.agent.is_some() {
             // Nobody could ever answer; agents have a parent who can be asked to.
             options.tools.retain(|tool| !NEED_A_PERSON.contains(&tool.spec().name));
+        }
+        if options.tool_limits.web_searches_max == 0 {
+            options.tools.retain(|tool| tool.spec().name != web_search::NAME);
         }
         for bound in plan::of(&kin.permissions) {
             let same = |tool: &&mut Arc<dyn Tool>| tool.spec().name == bound.spec().name;
@@ -521,8 +523,7 @@ impl Engine {
             view.leave_out_thinking();
         }
         let _lent = self.kin.permissions.lend(choices.allowed);
-        let summariser = Some(catalogue::resolve(&self.options.small_model))
-            .filter(|model| self.options.tool_use_summaries && self.can_pay(model));
+        let summariser = self.small_model().filter(|_| self.options.tool_use_summaries);
         let (reports_in, reports) = mpsc::channel(REPORTS_QUEUED_MAX);
         let bench = Arc::new(self.bench(cancel, reports_in, events));
         let terms =
@@ -623,7 +624,20 @@ impl Engine {
             background: self.background.clone(),
             sandbox: self.kin.sandbox.clone(),
             agents: None,
+            web: Some(self.kin.web.with(self.kin.permissions.clone())),
+            aside: Some(Arc::new(Asides {
+                client: self.kin.client.clone(),
+                spending: Arc::clone(&self.kin.spending),
+                small: self.small_model(),
+                main: options.model.clone(),
+            })),
         }
+    }
+
+    /// The small model, if there is one and it can be paid.
+    fn small_model(&self) -> Option<String> {
+        let named = Some(&self.options.small_model).filter(|model| !model.is_empty());
+        named.map(|model| catalogue::resolve(model)).filter(|model| self.can_pay(model))
     }
 
     /// Who starts the agents of a submission, if there is a tool to start them with.
@@ -746,45 +760,4 @@ fn queue_of(session: &Session, interrupter: &Interrupter, options: &Options) -> 
         options.cwd.clone(),
         options.resume.as_ref().map_or(&[], |resumed| &resumed.conversation.queued),
     )
-}
-
-/// The models asked after the first, each once.
-fn fallbacks(options: &Options) -> Vec<String> {
-    let mut models = Vec::new();
-    for model in options.fallback_models.iter().map(|model| catalogue::resolve(model)) {
-        if model != options.model && !models.contains(&model) {
-            models.push(model);
-        }
-    }
-    models.truncate(FALLBACK_MODELS_MAX);
-    models
-}
-
-/// Whether these are certainly two models. A server may call the one it was asked for by a longer name.
-fn is_another(one: &str, other: &str) -> bool {
-    catalogue::caps(one).zip(catalogue::caps(other)).is_some_and(|(one, other)| one.id != other.id)
-}
-
-fn fallbacks_of(options: &Options, model: &str) -> VecDeque<String> {
-    options.fallback_models.iter().filter(|fallback| *fallback != model).cloned().collect()
-}
-
-fn room(options: &Options, model: &str) -> Room {
-    let known = catalogue::caps(model).map_or(WINDOW_TOKENS_UNKNOWN_MODEL, |caps| caps.window);
-    // The host's figure is about the model it chose.
-    let told = options.window_tokens.filter(|_| model == options.model);
-    Room { window_tokens: told.unwrap_or(known), answer_tokens: ANSWER_TOKENS_MIN }
-}
-
-fn max_tokens(options: &Options, model: &str) -> u32 {
-    let caps = catalogue::caps(model);
-    let wanted = options
-        .max_output_tokens
-        .or(caps.map(|caps| caps.output_default))
-        .unwrap_or(OUTPUT_TOKENS_UNKNOWN_MODEL);
-    // The host's figure is about the model it chose: another may allow less.
-    match caps.filter(|_| model != options.model) {
-        Some(caps) => wanted.min(caps.output_max),
-        None => wanted,
-    }
 }

@@ -151,6 +151,41 @@ pub const BACKGROUND_KEPT_MAX: usize = 256;
 pub const BACKGROUND_LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Entries of a list of things to do.
 pub const TODOS_MAX: usize = 200;
+/// Bytes of a page of the web that are read.
+pub const WEB_BODY_BYTES_MAX: usize = 10 * 1024 * 1024;
+/// The longest time a page may take, with all its redirects.
+pub const WEB_TIME_MAX: Duration = Duration::from_secs(60);
+/// Redirects of one page that are followed.
+pub const WEB_REDIRECTS_MAX: usize = 10;
+/// Characters of an address that is asked.
+pub const WEB_URL_CHARS_MAX: usize = 8_192;
+/// Bytes of a page as Markdown.
+pub const WEB_MARKDOWN_BYTES_MAX: usize = 10 * 1024 * 1024;
+/// Elements of a page that are open at once; what is deeper is read as if it were not.
+pub const WEB_TAGS_OPEN_MAX: usize = 128;
+/// Lists and quotes in each other that a page is indented for.
+pub const WEB_DEPTH_SHOWN_MAX: usize = 16;
+/// Characters of a link, a title or the words of a picture.
+pub const WEB_LINK_CHARS_MAX: usize = 2_000;
+/// Characters of a page that the small model reads at once, and those shown where there is none.
+pub const WEB_ASKED_CHARS_MAX: usize = 100_000;
+pub const WEB_SHOWN_CHARS_MAX: usize = 50_000;
+/// Tokens of what it says about a page.
+pub const WEB_ANSWER_TOKENS_MAX: u32 = 4_096;
+/// Pages that are kept for a while, and their bytes.
+pub const WEB_PAGES_KEPT_MAX: usize = 64;
+pub const WEB_KEPT_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// How often the server may look for one WebSearch, and the tokens of what is said about what it found.
+pub const SEARCH_USES_MAX: u32 = 8;
+pub const SEARCH_ANSWER_TOKENS_MAX: u32 = 4_096;
+/// Domains that a search is bound to, or kept from.
+pub const SEARCH_DOMAINS_MAX: usize = 100;
+/// Pages told that one look of the server found.
+pub const SEARCH_HITS_TOLD_MAX: usize = 50;
+/// Tokens that one search of the web may add to a prompt.
+pub const SEARCH_TOKENS_MAX: u64 = 20_000;
+/// Characters shown of a page that is an error.
+pub const WEB_ERROR_CHARS_MAX: usize = 2_000;
 /// Rounds of looking for and killing what a command started, until nothing is found.
 pub const KILL_ROUNDS_MAX: usize = 8;
 /// Threads of one Glob or Grep, on a machine with as many cores.
@@ -232,6 +267,10 @@ pub struct ToolLimits {
     pub result_preview_chars: usize,
     /// Characters of an agent's report that go to the model; the rest stays on disk.
     pub agent_report_chars_max: usize,
+    /// How long a page of the web is kept.
+    pub web_page_kept: Duration,
+    /// How often a session may search the web, its agents included. With 0 there is no tool for it.
+    pub web_searches_max: u32,
 }
 
 /// Bounds on sub-agents.
@@ -290,6 +329,8 @@ impl Default for ToolLimits {
             message_result_chars_max: 200_000,
             result_preview_chars: 4_000,
             agent_report_chars_max: 32_000,
+            web_page_kept: Duration::from_secs(900),
+            web_searches_max: 200,
         }
     }
 }

@@ -104,7 +104,7 @@ pub struct Options {
     /// Z1: what the calls of each turn came to is put into a line by the [small model](Self::small_model). Costs a call
     /// for each turn with calls; nothing waits for it.
     pub tool_use_summaries: bool,
-    /// The small, fast model for what is asked beside the conversation.
+    /// The small, fast model for what is asked beside the conversation, such as what a page says. Empty for none.
     pub small_model: String,
     /// The JSON schema the answer must fit: it is then brought by a call of the StructuredOutput tool.
     pub json_schema: Option<Value>,

@@ -124,17 +124,26 @@ pub(crate) async fn growing(dir: &Path, id: &str) -> io::Result<(std::fs::File, 
 /// Keeps a whole text under a name that follows from `id`, so that it is the same whenever it is kept again. Readable by
 /// its owner alone: it may hold anything.
 pub(crate) async fn keep(dir: &Path, id: &str, text: &str) -> io::Result<PathBuf> {
-    let (dir, path) = (dir.to_path_buf(), dir.join(format!("{}.txt", name(id))));
-    let text = text.to_owned();
+    keep_as(dir, id, "txt", text.as_bytes().to_vec()).await
+}
+
+/// The same for anything; `extension` says what it is.
+pub(crate) async fn keep_as(
+    dir: &Path,
+    id: &str,
+    extension: &'static str,
+    content: Vec<u8>,
+) -> io::Result<PathBuf> {
+    let (dir, path) = (dir.to_path_buf(), dir.join(format!("{}.{extension}", name(id))));
     let kept = tokio::task::spawn_blocking(move || {
         make_dir(&dir)?;
         // It was kept before, and whole.
-        let is_there = std::fs::metadata(&path).is_ok_and(|kept| kept.len() == text.len() as u64)
-            && std::fs::read(&path).is_ok_and(|kept| kept == text.as_bytes());
+        let is_there = std::fs::metadata(&path).is_ok_and(|kept| kept.len() == content.len() as u64)
+            && std::fs::read(&path).is_ok_and(|kept| kept == content);
         if !is_there {
             let mut options = std::fs::OpenOptions::new();
             let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&path)?;
-            io::Write::write_all(&mut file, text.as_bytes())?;
+            io::Write::write_all(&mut file, &content)?;
         }
         Ok(path)
     });

@@ -41,6 +41,12 @@ pub(super) fn limits(options: &mut Options, env: &Env, settings: &RetrySettings)
     if let Some(time) = env.number("BASH_DEFAULT_TIMEOUT_MS")? {
         tools.shell_time_default = Duration::from_millis(time);
     }
+    if let Some(kept) = env.number("CLAUDE_CODE_WEBFETCH_CACHE_TTL_MS")? {
+        tools.web_page_kept = Duration::from_millis(kept);
+    }
+    if let Some(searches) = env.number("CLAUDE_CODE_MAX_WEB_SEARCHES_PER_SESSION")? {
+        tools.web_searches_max = searches;
+    }
     if let Some(chars) = env.number::<usize>("BASH_MAX_OUTPUT_LENGTH")? {
         tools.shell_output_chars_max = chars.min(SHELL_OUTPUT_CHARS_MAX);
     }

@@ -3,6 +3,7 @@
 mod calls; // whole calls over the real road
 #[cfg(target_os = "linux")]
 mod lost; // peers that nothing is heard of
+mod pages; // of the web
 mod secure; // with TLS
 
 use std::net::SocketAddr;

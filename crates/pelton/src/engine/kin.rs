@@ -13,6 +13,7 @@ use crate::limits::AgentLimits;
 use crate::options::Options;
 use crate::permission::Permissions;
 use crate::sandbox::Sandbox;
+use crate::tools::web::Web;
 use crate::turn::budget::Policy;
 use crate::turn::spending::Spending;
 
@@ -27,6 +28,8 @@ pub(super) struct Kin {
     pub census: Arc<Census>,
     /// The boxes commands run in.
     pub sandbox: Option<Arc<Sandbox>>,
+    /// The road to the web, and the pages that were read.
+    pub web: Web,
     /// What is kept of files; agents keep it in their session's.
     pub file_history: Option<FileHistory>,
     /// Which agent it is; the main thread is none.
@@ -48,7 +51,15 @@ impl Kin {
     /// What a main thread starts with.
     pub fn first(options: &mut Options) -> Self {
         let policy = if options.strict_budget { Policy::Strict } else { Policy::Likely };
+        let permissions = Permissions::new(
+            options.rules.clone(),
+            options.mode,
+            options.cwd.clone(),
+            options.additional_dirs.clone(),
+            options.home.clone(),
+        );
         Self {
+            web: Web::new(Arc::clone(&options.transport), permissions.clone()),
             client: Client::new(
                 options.endpoint.clone(),
                 Arc::clone(&options.transport),
@@ -56,13 +67,7 @@ impl Kin {
                 Arc::clone(&options.world),
             ),
             hooks: Arc::new(Hooks::new(std::mem::take(&mut options.hooks))),
-            permissions: Permissions::new(
-                options.rules.clone(),
-                options.mode,
-                options.cwd.clone(),
-                options.additional_dirs.clone(),
-                options.home.clone(),
-            ),
+            permissions,
             spending: Spending::new(options.max_budget_usd, policy, options.prices.clone()),
             census: Arc::new(Census::new(options.agent_limits.clone())),
             sandbox: None,

@@ -322,6 +322,12 @@ impl Rule {
         matches!(&self.said.specifier, Specifier::Host(pattern) if self.tool() == tool && pattern.matches(host))
     }
 
+    /// Whether it speaks of this host and no other.
+    pub(super) fn is_for_host(&self, tool: &str, host: &str) -> bool {
+        matches!(&self.said.specifier, Specifier::Host(pattern) if pattern.is_one())
+            && self.covers_host(tool, host)
+    }
+
     /// Whether it speaks of an agent or a skill of that name.
     pub(super) fn covers_name(&self, tool: &str, name: &str, need: Need) -> bool {
         matches!(&self.said.specifier, Specifier::Name(pattern) if self.names(tool, need) && pattern.matches(name))

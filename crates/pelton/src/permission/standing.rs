@@ -120,6 +120,11 @@ impl Permissions {
         self.with(|standing| Arc::clone(&standing.gate))
     }
 
+    /// Whether a rule lets this very host be asked: by its whole name, without a star.
+    pub(crate) fn name_host(&self, tool: &str, host: &str) -> bool {
+        self.with(|standing| standing.all_rules().allow.iter().any(|rule| rule.is_for_host(tool, host)))
+    }
+
     /// Lets a directory be read in which the session keeps what is too long to be told.
     pub(crate) fn let_read(&self, dir: &Path) {
         self.with(|standing| {

@@ -1,6 +1,8 @@
 //! Which hosts commands may reach: names compared label by label, and addresses that are nobody's business. Pure.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
+
+use crate::addresses::is_public;
 
 /// Hosts by their names. `*.x` stands for everything below `x` and not for `x`; any other `*` stays within one label; a `*` alone is
 /// every host.
@@ -70,44 +72,6 @@ fn label_matches(pattern: &str, label: &str) -> bool {
 fn plain(name: &str) -> String {
     let name = name.trim().trim_start_matches('[').trim_end_matches(']');
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
-}
-
-fn is_public(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(address) => is_public_4(address),
-        IpAddr::V6(address) => is_public_6(address),
-    }
-}
-
-fn is_public_4(address: Ipv4Addr) -> bool {
-    let [a, b, c, _] = address.octets();
-    let shared = a == 100 && (64..128).contains(&b);
-    let reserved = a == 0 || a >= 240 || (a == 192 && b == 0 && c == 0) || (a == 198 && (b == 18 || b == 19));
-    !(address.is_loopback()
-        || address.is_private()
-        || address.is_link_local()
-        || address.is_multicast()
-        || address.is_broadcast()
-        || address.is_documentation()
-        || shared
-        || reserved)
-}
-
-fn is_public_6(address: Ipv6Addr) -> bool {
-    let words = address.segments();
-    // Addresses of the other kind in disguise count as what they are.
-    let inner = address.to_ipv4_mapped().or(match words {
-        [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => {
-            Some(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)))
-        }
-        _ => None,
-    });
-    if let Some(inner) = inner {
-        return is_public_4(inner);
-    }
-    let local = words[0] & 0xfe00 == 0xfc00 || words[0] & 0xffc0 == 0xfe80 || words[0] & 0xffc0 == 0xfec0;
-    let low = words[..6] == [0; 6];
-    !(local || low || address.is_multicast() || (words[0] == 0x2001 && words[1] == 0xdb8))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::agent;
 use super::builtin;
 use super::tool::{Access, InvalidInput, ToolCx};
+use super::web;
 
 /// What a call of this tool would touch. Tools that are not built in are known by name; what is not known at all
 /// may touch anything.
@@ -32,6 +33,11 @@ pub fn access_of(tool: &str, input: &Value, cwd: &Path) -> Result<Access, Invali
             return Ok(Access::Agent(kind));
         }
         "AskUserQuestion" => return Ok(Access::Person("A question to the user needs the user.".to_owned())),
+        "WebSearch" => return Ok(Access::Anything),
+        "WebFetch" => {
+            let url = needed("url")?;
+            return Ok(Access::Url(web::address(url).map_or_else(|_| url.to_owned(), String::from)));
+        }
         _ => {}
     }
     if let Some(tool) = builtin::all().into_iter().find(|tool| tool.spec().name == name) {
@@ -42,7 +48,6 @@ pub fn access_of(tool: &str, input: &Value, cwd: &Path) -> Result<Access, Invali
         "NotebookEdit" => Access::Edit(cwd.join(needed("notebook_path")?)),
         "NotebookRead" => Access::Read(cwd.join(needed("notebook_path")?)),
         "LS" | "LSP" => Access::Read(cwd.join(field("path").or_else(|| field("file_path")).unwrap_or("."))),
-        "WebFetch" => Access::Url(needed("url")?.to_owned()),
         "Skill" | "SlashCommand" => {
             let name = field("skill").or_else(|| field("command")).unwrap_or_default();
             Access::Skill(name.to_owned())

@@ -14,10 +14,12 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::agent::Agents;
+use super::aside::Aside;
 use super::background::Background;
 use super::builtin::todo::Todos;
 use super::disk::Target;
 use super::file_memory::FileMemory;
+use super::web::Web;
 use crate::host::{Elicitation, Elicited, Host};
 use crate::limits::ToolLimits;
 pub use crate::permission::{Access, Readable};
@@ -269,6 +271,10 @@ pub struct ToolCx {
     pub(crate) sandbox: Option<Arc<Sandbox>>,
     /// Who runs sub-agents; nobody in a session without.
     pub(crate) agents: Option<Arc<dyn Agents>>,
+    /// The road to the web; none outside a session.
+    pub(crate) web: Option<Web>,
+    /// Who asks a model for tools; nobody outside a session.
+    pub(crate) aside: Option<Arc<dyn Aside>>,
 }
 
 impl ToolCx {
@@ -293,6 +299,8 @@ impl ToolCx {
             background: Background::default(),
             agents: None,
             sandbox: None,
+            web: None,
+            aside: None,
             cwd,
         }
     }

@@ -3,7 +3,7 @@
 mod run; // the loop
 mod decide; // what to do next, and why: pure
 pub(crate) mod budget; // the money of a run: pure
-mod side; // questions beside the conversation
+pub(crate) mod side; // questions beside the conversation
 pub(crate) mod spending; // the same behind a lock, with prices and an account
 mod hands; // everything the loop may touch
 pub(crate) mod live; // the hands of a real session

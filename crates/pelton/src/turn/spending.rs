@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pelton_model::catalogue::{self, Prices};
 use pelton_model::{Ask, ErrorKind, ModelError, Notice, Reply, Speed, TransportErrorKind};
-use pelton_wire::usage::Usage;
+use pelton_wire::usage::{ServerToolUse, Usage};
 use tokio::sync::Notify;
 
 use super::budget::{Answer, Policy, Purse, Quote, Reserved, likely_usage};
@@ -37,6 +37,8 @@ pub(crate) struct Forecast<'a> {
     pub prompt_tokens: u64,
     /// The most tokens it can have.
     pub prompt_tokens_max: u64,
+    /// Searches of the web it may lead to, each at its own price.
+    pub searches_max: u32,
     /// What the call before it consumed.
     pub last: Option<&'a Usage>,
 }
@@ -114,7 +116,7 @@ impl Spending {
     }
 
     fn quote(&self, forecast: Forecast<'_>, mean_output_tokens: u64) -> Quote {
-        let Forecast { ask, prompt_tokens, prompt_tokens_max, last } = forecast;
+        let Forecast { ask, prompt_tokens, prompt_tokens_max, searches_max, last } = forecast;
         let fast = ask.speed == Speed::Fast;
         let price = |usage: Usage| {
             let usage = Usage { speed: fast.then(|| "fast".to_owned()), ..usage };
@@ -123,13 +125,19 @@ impl Spending {
         };
         // Nobody says beforehand where the model will run, and one place is dearer.
         let dearest = |usage: Usage| price(Usage { inference_geo: Some("us".to_owned()), ..usage });
-        let plain = Usage { input_tokens: prompt_tokens_max, ..Usage::default() };
-        let written = Usage { cache_creation_input_tokens: prompt_tokens_max, ..Usage::default() };
+        let server_tool_use =
+            ServerToolUse { web_search_requests: searches_max.into(), ..ServerToolUse::default() };
+        let searched = Usage { server_tool_use, ..Usage::default() };
+        let plain = Usage { input_tokens: prompt_tokens_max, ..searched.clone() };
+        let written = Usage { cache_creation_input_tokens: prompt_tokens_max, ..searched };
         let prompt_usd_max = dearest(plain.clone()).max(dearest(written));
         const MILLION: u64 = 1_000_000;
         let answered = dearest(Usage { output_tokens: MILLION, ..plain.clone() });
         Quote {
-            likely_usd: price(likely_usage(last, prompt_tokens, mean_output_tokens)),
+            likely_usd: price(Usage {
+                server_tool_use,
+                ..likely_usage(last, prompt_tokens, mean_output_tokens)
+            }),
             prompt_usd_max,
             output_token_usd: (answered - dearest(plain)) / MILLION as f64,
             output_tokens_max: ask.max_tokens,
@@ -304,7 +312,8 @@ mod tests {
         let spending = Spending::new(None, Policy::Likely, vec![("mine".to_owned(), rates)]);
         let consumed = |asked: &str, answered: &str| {
             let ask = Ask::new(asked, 1000, Arc::new(Prefix::default()), Vec::new());
-            let forecast = Forecast { ask: &ask, prompt_tokens: 0, prompt_tokens_max: 0, last: None };
+            let forecast =
+                Forecast { ask: &ask, prompt_tokens: 0, prompt_tokens_max: 0, searches_max: 0, last: None };
             let Wish::Granted(mut call) = spending.set_aside(forecast) else { panic!("there is no cap") };
             call.started(answered, &Usage { input_tokens: 1_000_000, ..Usage::default() });
             call.given_up();

@@ -66,6 +66,8 @@ async fn loop_E2_the_host_chooses_the_tools() {
             "TaskOutput",
             "TaskStop",
             "TodoWrite",
+            "WebFetch",
+            "WebSearch",
             "Write"
         ]
     );

@@ -41,3 +41,4 @@ mod task_budget; // the tokens a task may take, as the model is told
 mod summaries; // what calls came to, in a line
 mod turns; // why the loop goes on
 mod weather; // all of it at random
+mod web; // pages and searches

@@ -114,6 +114,8 @@ async fn loop_E4_the_tools_of_a_server_join_the_built_in_ones() {
             "TaskOutput",
             "TaskStop",
             "TodoWrite",
+            "WebFetch",
+            "WebSearch",
             "Write",
             "mcp__calc__sine"
         ]
@@ -170,7 +172,7 @@ async fn loop_E4_a_server_that_changes_its_tools_is_noticed_without_touching_the
     run(&mut engine, "Add.").await.assert_completed();
     let third = stage.request(3);
     assert_eq!(
-        names(&third)[11..],
+        names(&third)[13..],
         ["mcp__calc__sine", "mcp__calc__swap", "mcp__calc__add"],
         "what is new is appended, and what was there stays where it was"
     );
@@ -195,7 +197,7 @@ async fn loop_E4_a_server_that_is_late_is_listed_and_joins_the_next_submission()
     let mut engine = engine(&stage, &server);
     let told = run(&mut engine, "Compute.").await;
     assert_eq!(init(&told).servers, [("calc".to_owned(), ServerState::Pending)]);
-    assert_eq!(names(&stage.request(1)).len(), 11);
+    assert_eq!(names(&stage.request(1)).len(), 13);
 
     server.serve(&["sine"]);
     let told = run(&mut engine, "And now?").await;

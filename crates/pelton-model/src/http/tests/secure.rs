@@ -9,6 +9,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
 use super::*;
+use crate::transport::Get;
 
 /// Speaks TLS under this name, by the word of a private authority; that authority as PEM.
 fn acceptor(name: &str) -> (TlsAcceptor, Vec<u8>) {
@@ -152,4 +153,19 @@ async fn pit_L16_a_proxy_that_looks_inside_is_trusted_at_the_first_try() {
         "{heard:?}"
     );
     assert_eq!(heard.len(), 2);
+}
+
+#[tokio::test]
+async fn pages_are_held_to_their_certificates_wherever_they_are_pinned() {
+    let (server, authority) = start().await;
+    let get = |host: &str| Get {
+        url: format!("https://{host}:{}/", server.address.port()),
+        headers: HeaderMap::new(),
+        pinned: vec![server.address],
+    };
+    let transport =
+        HttpTransport::new(HttpOptions { extra_ca_pem: Some(authority), ..HttpOptions::default() });
+    assert_eq!(transport.get(get("localhost")).await.unwrap().status, 200);
+    assert_eq!(transport.get(get("other.invalid")).await.unwrap_err().kind, TransportErrorKind::Tls);
+    assert_eq!(plain().get(get("localhost")).await.unwrap_err().kind, TransportErrorKind::Tls);
 }

@@ -29,6 +29,11 @@ impl HostPattern {
         !self.below && self.labels == ["*"]
     }
 
+    /// Whether it is one host.
+    pub fn is_one(&self) -> bool {
+        !self.below && !self.labels.iter().any(|label| label.contains('*'))
+    }
+
     pub fn matches(&self, host: &str) -> bool {
         let host = labels(&host.to_ascii_lowercase());
         let fits = match self.below {

@@ -10,6 +10,8 @@ pub(crate) mod plan;
 mod read;
 mod task;
 pub(crate) mod todo;
+mod web_fetch;
+pub(crate) mod web_search;
 mod write;
 
 use std::sync::Arc;
@@ -41,6 +43,8 @@ pub fn all() -> Vec<Arc<dyn Tool>> {
         task::output(),
         task::stop(),
         todo::tool(),
+        web_fetch::tool(),
+        web_search::tool(),
         write::tool(),
     ]
 }

@@ -55,6 +55,8 @@ impl Bench {
             todos: Todos::default(),
             agents: None,
             sandbox: None,
+            web: None,
+            aside: None,
         };
         Self { home, cx, reports }
     }

@@ -105,6 +105,7 @@ impl Live<'_> {
             ask: &self.question,
             prompt_tokens: view.tokens() + if counted > 0 { 0 } else { prefix_bytes / BYTES_PER_TOKEN },
             prompt_tokens_max,
+            searches_max: 0,
             last: last.map(|last| &last.usage),
         }
     }

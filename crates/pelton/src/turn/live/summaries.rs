@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use pelton_model::Client;
+use pelton_model::{Client, Source};
 
 use super::Live;
 use crate::context::TOOL_SUMMARY;
@@ -15,6 +15,7 @@ use crate::limits::{
     SUMMARIES_PENDING_MAX, SUMMARY_CALLS_MAX, SUMMARY_CHARS_MAX, SUMMARY_SHOWN_CHARS_MAX, SUMMARY_TOKENS_MAX,
 };
 use crate::tools::Output;
+use crate::tools::aside::words;
 use crate::tools::executor::Call;
 use crate::turn::side::{self, SideQuestion};
 use crate::turn::spending::Wish;
@@ -108,7 +109,16 @@ impl Live<'_> {
         prompt += "The calls, and what they brought:\n";
         let (calls, lines): (Vec<Arc<str>>, Vec<String>) = seen.into_iter().unzip();
         prompt += &lines.join("\n");
-        let question = SideQuestion { model, system: TOOL_SUMMARY, prompt, max_tokens: SUMMARY_TOKENS_MAX };
+        let question = SideQuestion {
+            model,
+            system: TOOL_SUMMARY,
+            prompt,
+            max_tokens: SUMMARY_TOKENS_MAX,
+            server_tools: String::new(),
+            searches_max: 0,
+            // Nobody waits for it, so it waits for nobody.
+            source: Source::Background,
+        };
         let (ask, wish) = question.pay(&self.spending);
         let paid = match wish {
             Wish::Granted(paid) => paid,
@@ -124,7 +134,8 @@ impl Live<'_> {
             self.summaries.pending.pop_front();
         }
         let client: Client = self.client.clone();
-        let making = Making::Asked(side::ask(client, ask, paid).boxed());
+        let asked = side::ask(client, ask, paid).map(|blocks| blocks.ok().map(|blocks| words(&blocks)));
+        let making = Making::Asked(asked.boxed());
         self.summaries.pending.push_back(Pending { calls, making });
     }
 
