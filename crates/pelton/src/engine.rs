@@ -43,6 +43,7 @@ use crate::tools::background::Background;
 use crate::tools::bench::Bench;
 use crate::tools::builtin::todo::Todos;
 use crate::tools::builtin::{ask_user, plan, web_search};
+use crate::tools::changed::ChangedFiles;
 use crate::tools::executor::Executor;
 use crate::tools::file_memory::{FileMemory, Moment};
 use crate::tools::offer::Offer;
@@ -109,6 +110,7 @@ pub struct Engine {
     background: Background,
     todos: Todos,
     memory: Memory,
+    changed_files: ChangedFiles,
     /// Files read since then have not brought what they bring.
     files_told: Moment,
     /// The memory files were looked at, or what was told of them in an earlier process was recalled.
@@ -301,6 +303,7 @@ impl Engine {
             background: Background::default(),
             todos: Todos::default(),
             memory,
+            changed_files: ChangedFiles::default(),
             files_told: options.files.now(),
             has_gathered: false,
             plan_told: false,
@@ -482,7 +485,7 @@ impl Engine {
             return;
         }
         let system = if first {
-            self.options.system_prompt.json(&self.offer.instructions())
+            self.options.system_prompt.json(gather::notes(&self.options), &self.offer.instructions())
         } else {
             // Thinking is bound to what stands before it.
             self.session.history.view_mut().leave_out_thinking();
@@ -551,6 +554,7 @@ impl Engine {
             board: self.board.clone(),
             queue: self.queue.clone(),
             memory: self.memory.clone(),
+            changed_files: self.changed_files.clone(),
             files_told: &mut self.files_told,
             executor: Executor::new(Arc::clone(&bench), terms),
             bench: Arc::clone(&bench),
@@ -584,6 +588,9 @@ impl Engine {
         let refused = CancellationToken::new();
         let agents = self.children(submission, refused.clone(), events);
         self.kin.permissions.let_read(&self.spill_dir());
+        if let Some(notes) = gather::notes(&self.options) {
+            self.kin.permissions.let_read(notes.dir);
+        }
         // A full queue loses reports, never results.
         let progress = Progress::new(move |call, report| _ = reports.try_send((Arc::from(call), report)));
         Bench {

@@ -370,3 +370,24 @@ pub const PATTERN_EXPANDED_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Lines and bytes of the index of the model's own notes that it reads at the start.
 pub const NOTES_INDEX_LINES_MAX: usize = 200;
 pub const NOTES_INDEX_BYTES_MAX: usize = 25_000;
+
+/// Bytes of the index of a repository that is compared with its files, and of the end of its log.
+pub const GIT_INDEX_BYTES_MAX: u64 = 64 * 1024 * 1024;
+pub const GIT_LOG_BYTES_MAX: u64 = 64 * 1024;
+/// Files of a repository that are looked at to tell its state.
+pub const GIT_FILES_LOOKED_AT_MAX: usize = 50_000;
+/// Bytes of files that were touched and are compared by their content.
+pub const GIT_HASHED_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// Files that differ, and commits, that are told.
+pub const GIT_STATUS_LINES_MAX: usize = 50;
+pub const GIT_COMMITS_TOLD_MAX: usize = 5;
+
+/// Files that were read and are watched for changes, the newest.
+pub const CHANGED_FILES_WATCHED_MAX: usize = 200;
+/// Bytes of a file that is watched, and of the texts that are kept to tell what changed.
+pub const CHANGED_FILE_BYTES_MAX: u64 = 1024 * 1024;
+pub const CHANGED_TEXT_BYTES_KEPT_MAX: usize = 8 * 1024 * 1024;
+/// Lines of a change that are told.
+pub const CHANGED_LINES_SHOWN_MAX: usize = 60;
+/// Turns without a word about the list of things to do, until the model is reminded of it.
+pub const TODO_REMINDER_TURNS: u32 = 10;

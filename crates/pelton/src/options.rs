@@ -89,6 +89,9 @@ pub struct Options {
     pub system_prompt: SystemPrompt,
     /// The files that tell it what the project and its user want; none if absent.
     pub memory: Option<MemorySources>,
+    /// Whether it is told the state of the git repository around its directory: what differs, and the newest commits. It is
+    /// read without running git.
+    pub git_state: bool,
     /// What it may call.
     pub tools: Vec<Arc<dyn Tool>>,
     /// E4: who serves further tools; the model calls them `mcp__<server>__<tool>`.
@@ -264,6 +267,7 @@ impl Options {
             task_budget: None,
             system_prompt: SystemPrompt::default(),
             memory: None,
+            git_state: false,
             tools: builtin::all(),
             servers: Vec::new(),
             commands: Vec::new(),

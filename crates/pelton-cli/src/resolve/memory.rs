@@ -17,6 +17,9 @@ use crate::fail::Fail;
 const MANAGED_DIR: &str =
     if cfg!(target_os = "macos") { "/Library/Application Support/ClaudeCode" } else { "/etc/claude-code" };
 
+/// Names the directory of the model's notes.
+const NOTES_DIR_VARIABLE: &str = "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE";
+
 /// Which memory files count. `None` if none do.
 pub(super) fn memory(
     args: &RunArgs,
@@ -30,6 +33,7 @@ pub(super) fn memory(
     }
     let mut memory = MemorySources::default();
     memory.notes_dir = notes_dir(env, settings, cwd);
+    memory.notes_with_custom_prompt = env.path(NOTES_DIR_VARIABLE).is_some();
     if env.is_on("CLAUDE_CODE_DISABLE_CLAUDE_MDS") {
         return Ok(Some(memory));
     }
@@ -49,7 +53,7 @@ pub(super) fn memory(
 
 /// Where the model keeps its own notes: one place for all checkouts of a repository.
 fn notes_dir(env: &Env, settings: &MemorySettings, cwd: &Path) -> Option<PathBuf> {
-    if let Some(dir) = env.path("CLAUDE_COWORK_MEMORY_PATH_OVERRIDE") {
+    if let Some(dir) = env.path(NOTES_DIR_VARIABLE) {
         return Some(dir);
     }
     if settings.notes == Some(false) || env.is_on("CLAUDE_CODE_DISABLE_AUTO_MEMORY") {

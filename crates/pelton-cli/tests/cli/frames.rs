@@ -263,7 +263,11 @@ fn a_task_of_ten_turns_as_a_stream_of_frames() {
 
     // The names in the stream are the names on disk.
     let lines = place.transcript();
-    let recorded: Vec<&str> = lines.iter().filter_map(|line| line["uuid"].as_str()).collect();
+    // What the model is told beside the conversation is on disk alone.
+    let (attached, said): (Vec<&Value>, Vec<&Value>) =
+        lines.iter().partition(|line| line.get("attachment").is_some());
+    let recorded: Vec<&str> = said.iter().filter_map(|line| line["uuid"].as_str()).collect();
+    assert_eq!(attached.len(), 1, "a command changed a file that was written before: {attached:?}");
     for frame in assistant.iter().chain(&users) {
         let uuid = frame["uuid"].as_str().unwrap();
         let line =

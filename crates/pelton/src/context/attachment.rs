@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use super::prompt::reminder;
+
 /// Words of the harness in the user's role, and what they are about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Attachment {
@@ -23,6 +25,10 @@ pub(crate) enum AttachmentKind {
     Instructions,
     /// Memory files and rules that count because of a file that was read.
     NestedInstructions,
+    /// Files that changed on disk since they were read.
+    ChangedFiles,
+    /// The list of things to do.
+    Todos,
 }
 
 /// What an entry of the transcript says about an attachment.
@@ -34,6 +40,11 @@ pub(crate) struct AttachmentFacts {
 }
 
 impl Attachment {
+    /// Words about files, or about something else.
+    pub fn reminder(kind: AttachmentKind, files: Vec<PathBuf>, words: &[String]) -> Self {
+        Self { kind, files, text: reminder(words) }
+    }
+
     /// The facts, as the transcript keeps them.
     pub fn facts(&self) -> Option<Bytes> {
         let facts = AttachmentFacts { r#type: self.kind, files: self.files.clone() };

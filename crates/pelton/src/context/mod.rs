@@ -1,14 +1,16 @@
 //! What the model is told besides the conversation.
 
 mod prompt; // who it is and how it works: frozen for the session
+mod git; // the state of the repository
 mod surroundings; // where it is: appended once, never in the frozen part
 pub(crate) mod memory; // what projects and users want it to know
 pub(crate) mod attachment; // what is told beside the conversation, and recorded with it
 mod front_matter; // the heads of Markdown files
 
+pub use git::{GitState, git_branch, git_state};
 pub use memory::{AgentsMd, MemorySources};
-pub use prompt::{SystemPrompt, reminder, tools_json};
-pub use surroundings::{Surroundings, git_branch};
+pub use prompt::{Notes, SystemPrompt, reminder, tools_json};
+pub use surroundings::{Surroundings, news_of_the_day};
 
 /// What the small model is told that puts the calls of a turn into a line.
 pub(crate) const TOOL_SUMMARY: &str = include_str!("tool_summary.md");

@@ -1,9 +1,11 @@
 //! Where the session is: told once, in front of the first prompt, because it changes from run to run.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use jiff::Timestamp;
+
+use super::git::GitState;
 
 /// Facts about the place and the day.
 #[derive(Debug, Clone)]
@@ -12,6 +14,8 @@ pub struct Surroundings<'a> {
     pub roots: &'a [PathBuf],
     /// The checked-out branch, if it is a repository.
     pub git_branch: Option<&'a str>,
+    /// More about the repository, if that is wanted.
+    pub git: Option<&'a GitState>,
     /// The wall clock.
     pub now: Timestamp,
 }
@@ -32,48 +36,81 @@ impl Surroundings<'_> {
             Some(branch) => _ = writeln!(text, "Git repository, on branch {branch}"),
             None => text.push_str("Not a git repository\n"),
         }
-        let _ = writeln!(text, "Today: {}", self.now.strftime("%Y-%m-%d"));
+        if let Some(git) = self.git {
+            describe(git, &mut text);
+        }
+        let _ = writeln!(text, "Today: {}", day(self.now));
         text.push_str("</environment>");
         text
     }
 }
 
-/// The branch checked out at or above a directory, read without running git: a repository's own configuration
-/// can make git run programs.
-pub fn git_branch(cwd: &Path) -> Option<String> {
-    let head = cwd.ancestors().find_map(|dir| {
-        let git = dir.join(".git");
-        let git = match std::fs::read_to_string(&git) {
-            // In a worktree or submodule `.git` is a file that names the real directory.
-            Ok(pointer) => dir.join(pointer.strip_prefix("gitdir:")?.trim()),
-            Err(_) => git,
-        };
-        std::fs::read_to_string(git.join("HEAD")).ok()
-    })?;
-    let head = head.trim();
-    match head.strip_prefix("ref: refs/heads/") {
-        Some(branch) => Some(branch.to_owned()),
-        None => Some(format!("(detached at {})", head.get(..12).unwrap_or(head))),
+/// What is told of a repository besides its branch.
+fn describe(git: &GitState, text: &mut String) {
+    let indented =
+        |text: &mut String, lines: &[String]| lines.iter().for_each(|line| _ = writeln!(text, "  {line}"));
+    match &git.status {
+        Some(status) if status.is_empty() => {
+            text.push_str("Nothing in the work tree differs from the index\n");
+        }
+        Some(status) => {
+            text.push_str("What differs from the index, when the session began:\n");
+            indented(text, status);
+            if git.is_cut {
+                text.push_str("  (and more)\n");
+            }
+        }
+        None => {}
     }
+    if !git.commits.is_empty() {
+        text.push_str("Newest commits made here:\n");
+        indented(text, &git.commits);
+    }
+}
+
+/// What the model is told when it is another day than when it was last told something.
+pub fn news_of_the_day(last: Timestamp, now: Timestamp) -> Option<String> {
+    (day(last) < day(now)).then(|| format!("It is another day by now: today is {}.", day(now)))
+}
+
+fn day(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%d").to_string()
 }
 
 #[cfg(test)]
 mod tests {
+    use expect_test::expect;
+
     use super::*;
 
     #[test]
-    fn the_branch_is_read_from_plain_repositories_and_worktrees() {
-        let dir = tempfile::tempdir().unwrap();
-        let main = dir.path().join("main");
-        std::fs::create_dir_all(main.join(".git/worktrees/w")).unwrap();
-        std::fs::create_dir_all(main.join("a/b")).unwrap();
-        std::fs::write(main.join(".git/HEAD"), "ref: refs/heads/feature/x\n").unwrap();
-        assert_eq!(git_branch(&main.join("a/b")).as_deref(), Some("feature/x"));
-
-        let tree = dir.path().join("tree");
-        std::fs::create_dir_all(&tree).unwrap();
-        std::fs::write(tree.join(".git"), "gitdir: ../main/.git/worktrees/w\n").unwrap();
-        std::fs::write(main.join(".git/worktrees/w/HEAD"), "0123456789abcdef0123\n").unwrap();
-        assert_eq!(git_branch(&tree).as_deref(), Some("(detached at 0123456789ab)"));
+    fn the_model_is_told_where_it_is() {
+        let git = GitState {
+            branch: "trunk".to_owned(),
+            status: Some(vec![" M a.rs".to_owned(), "?? new/".to_owned()]),
+            is_cut: true,
+            commits: vec!["0123456 Begin".to_owned()],
+        };
+        let roots = [PathBuf::from("/srv/project"), PathBuf::from("/srv/other")];
+        let now = "2026-03-04T05:06:07Z".parse().unwrap();
+        let text = Surroundings { roots: &roots, git_branch: Some("trunk"), git: Some(&git), now }.text();
+        expect![[r#"
+            <environment>
+            Working directory: /srv/project
+            Also working in: /srv/other
+            Platform: linux
+            Git repository, on branch trunk
+            What differs from the index, when the session began:
+               M a.rs
+              ?? new/
+              (and more)
+            Newest commits made here:
+              0123456 Begin
+            Today: 2026-03-04
+            </environment>"#]]
+        .assert_eq(&text.replace(std::env::consts::OS, "linux"));
+        let later = "2026-03-05T00:00:00Z".parse().unwrap();
+        assert_eq!(news_of_the_day(now, now), None);
+        assert!(news_of_the_day(now, later).unwrap().contains("2026-03-05"));
     }
 }

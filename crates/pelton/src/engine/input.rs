@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::Engine;
 use super::gather::Gathered;
 use crate::command::{Called, Command, CommandCx};
-use crate::context::{Surroundings, git_branch, reminder};
+use crate::context::{Surroundings, git_branch, news_of_the_day, reminder};
 use crate::event::{Event, Synthetic};
 use crate::history::Entry;
 use crate::hooks::{Arrived, Fired, SessionHooks};
@@ -20,10 +20,12 @@ use crate::prompt::{Prompt, PromptBlock};
 use crate::session::{content, fresh_id};
 use crate::status::Phase;
 use crate::tools::builtin::plan;
+use crate::tools::changed::Changed;
 use crate::tools::mentions::{Attached, attachments};
 use crate::tools::offer::Callable;
 use crate::transcript::TranscriptError;
 use crate::turn::Terminal;
+use crate::turn::live::attachment_of;
 
 /// What comes of a prompt.
 pub(super) enum Taken {
@@ -62,6 +64,8 @@ struct Around {
     /// Words of hooks.
     contexts: Vec<String>,
     attached: Vec<Attached>,
+    /// Files that are not any more what the model read.
+    changed: Vec<Changed>,
 }
 
 impl Engine {
@@ -98,6 +102,7 @@ impl Engine {
         {
             return Ok(taken);
         }
+        let changed = self.changed_files.look(&self.options.files).await;
         if !prompt.verbatim {
             let cx = self.tool_cx(cancel.child_token());
             around.attached = attachments(&prompt.words(), &self.kin.permissions, &cx).await;
@@ -105,7 +110,8 @@ impl Engine {
         let Some(prompt) = cancel.run_until_cancelled(prompt.made_to_fit()).await else {
             return Ok(Taken::Interrupted);
         };
-        let prompt = self.record_input(&prompt, queued, around, branch, gathered, told).await?;
+        let prompt =
+            self.record_input(&prompt, queued, Around { changed, ..around }, branch, gathered, told).await?;
         Ok(Taken::Ask(Order { prompt, choices }))
     }
 
@@ -120,11 +126,14 @@ impl Engine {
         told: &mut Vec<Event>,
     ) -> Result<Arc<Entry>, TranscriptError> {
         self.session.record.open(branch.clone())?;
+        let last_told = self.session.history.last().map(|entry| entry.at);
+        let another_day = last_told.and_then(|last| news_of_the_day(last, self.options.world.now()));
         let news = self.offer.news(Callable::Now);
         if self.session.history.entries().is_empty() {
             let roots = self.kin.permissions.roots();
             let now = self.options.world.now();
-            let text = Surroundings { roots: &roots, git_branch: branch.as_deref(), now }.text();
+            let git = gathered.git.as_ref();
+            let text = Surroundings { roots: &roots, git_branch: branch.as_deref(), git, now }.text();
             self.session.record_prompt(&text, true)?;
             // What servers have from the beginning is no news.
         } else if let Some(news) = news {
@@ -134,7 +143,11 @@ impl Engine {
             told.push(Event::Attachment(self.session.record_attachment(&instructions)?));
         }
         self.has_gathered = true;
+        if let Some(changed) = attachment_of(around.changed) {
+            told.push(Event::Attachment(self.session.record_attachment(&changed)?));
+        }
         let mut contexts = std::mem::take(&mut self.start_contexts);
+        contexts.extend(another_day);
         contexts.extend(self.background.news_for_model());
         contexts.extend(self.news_of_plan_mode());
         contexts.extend(around.contexts);

@@ -207,6 +207,14 @@ impl FileMemory {
         files.into_iter().map(|(path, _)| path.clone()).collect()
     }
 
+    /// The files that were used last, and what they held when they were read or written.
+    pub(crate) fn newest(&self, count: usize) -> Vec<(PathBuf, Fingerprint)> {
+        let remembered = self.lock();
+        let mut files: Vec<_> = remembered.files.iter().collect();
+        files.sort_by_key(|(_, seen)| std::cmp::Reverse(seen.used));
+        files.into_iter().take(count).map(|(path, seen)| (path.clone(), seen.content)).collect()
+    }
+
     /// A moment to go back to with [`forget_since`](Self::forget_since).
     pub fn now(&self) -> Moment {
         Moment(self.lock().uses)

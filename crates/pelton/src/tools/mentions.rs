@@ -25,12 +25,14 @@ pub(crate) async fn attachments(text: &str, permissions: &Permissions, cx: &Tool
         if found.len() >= MENTIONS_MAX || cx.cancel.is_cancelled() {
             break;
         }
-        for name in spellings(mention) {
-            let path = absolute(name, home.as_deref(), cx);
-            if found.iter().any(|(known, _)| *known == path) {
+        let meant: Vec<(&str, (&str, Option<Lines>))> =
+            spellings(mention).flat_map(|name| places(name).map(move |place| (name, place))).collect();
+        for (name, (file, lines)) in meant {
+            let path = absolute(file, home.as_deref(), cx);
+            if lines.is_none() && found.iter().any(|(known, _)| *known == path) {
                 break;
             }
-            if let Some(shown) = attach(&path, &gate, cx).await {
+            if let Some(shown) = attach(&path, lines, &gate, cx).await {
                 found.push((path, Attached { mention: name.to_owned(), shown }));
                 break;
             }
@@ -39,7 +41,7 @@ pub(crate) async fn attachments(text: &str, permissions: &Permissions, cx: &Tool
     found.into_iter().map(|(_, attached)| attached).collect()
 }
 
-async fn attach(path: &Path, gate: &Gate, cx: &ToolCx) -> Option<Vec<ResultBlock>> {
+async fn attach(path: &Path, lines: Option<Lines>, gate: &Gate, cx: &ToolCx) -> Option<Vec<ResultBlock>> {
     let about = tokio::fs::metadata(path).await.ok()?;
     // The user asked for it, so nobody need be asked; what rules deny or want to be asked about stays out.
     let access = Access::Read(path.to_path_buf());
@@ -54,7 +56,11 @@ async fn attach(path: &Path, gate: &Gate, cx: &ToolCx) -> Option<Vec<ResultBlock
         return list(path, cx).await.map(|list| vec![ResultBlock::Text(list)]);
     }
     let cx = ToolCx { judged: found.real().map(Path::to_path_buf), ..cx.clone() };
-    let output = builtin::reader().run(json!({"file_path": path}), &cx).await;
+    let input = match lines {
+        Some((first, last)) => json!({"file_path": path, "offset": first, "limit": last - first + 1}),
+        None => input,
+    };
+    let output = builtin::reader().run(input, &cx).await;
     (!output.is_error).then_some(output.content)
 }
 
@@ -99,6 +105,19 @@ fn mentions(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// The lines of a file that are meant, counted from 1, both included.
+type Lines = (u64, u64);
+
+/// What a name may mean: a file of that name, or some lines of one: `name#L3`, `name#L3-9`, `name#L3-L9`.
+fn places(name: &str) -> impl Iterator<Item = (&str, Option<Lines>)> {
+    let lines = name.rsplit_once("#L").and_then(|(file, lines)| {
+        let (first, last) = lines.split_once('-').unwrap_or((lines, lines));
+        let (first, last) = (first.parse().ok()?, last.trim_start_matches('L').parse().ok()?);
+        (0 < first && first <= last && !file.is_empty()).then_some((file, Some((first, last))))
+    });
+    std::iter::once((name, None)).chain(lines)
+}
+
 /// The mention, then without the punctuation behind it that may be the sentence's.
 fn spellings(mention: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(mention), |name| {
@@ -130,6 +149,21 @@ mod tests {
         check("@\"with blanks.txt\" and @\"never closed", &["with blanks.txt"]);
         check("@ nothing @", &[]);
         check("zwei\n@größe.txt", &["größe.txt"]);
+    }
+
+    #[test]
+    fn a_mention_may_mean_some_lines() {
+        let check = |name: &str, expected: &[(&str, Option<Lines>)]| {
+            assert_eq!(places(name).collect::<Vec<_>>(), expected, "{name}");
+        };
+        check("a.rs", &[("a.rs", None)]);
+        check("a.rs#L3", &[("a.rs#L3", None), ("a.rs", Some((3, 3)))]);
+        check("a.rs#L3-9", &[("a.rs#L3-9", None), ("a.rs", Some((3, 9)))]);
+        check("a.rs#L3-L9", &[("a.rs#L3-L9", None), ("a.rs", Some((3, 9)))]);
+        check("a.rs#L0", &[("a.rs#L0", None)]);
+        check("a.rs#L9-3", &[("a.rs#L9-3", None)]);
+        check("#L3", &[("#L3", None)]);
+        check("a.rs#Lx", &[("a.rs#Lx", None)]);
     }
 
     #[test]

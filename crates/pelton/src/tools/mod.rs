@@ -16,6 +16,7 @@ pub(crate) mod offer; // what the model is offered of all these
 pub(crate) mod agent; // tasks for others
 pub(crate) mod structured; // an answer in the form of a schema
 pub(crate) mod file_memory; // which files the session has read
+pub(crate) mod changed; // those of them that are not any more what was read
 pub(crate) mod process; // children that leave nothing behind
 pub(crate) mod background; // commands that run beside the conversation
 pub(crate) mod mentions; // @path: files and directories as the model would read them

@@ -38,6 +38,7 @@ use crate::queue::Queue;
 use crate::session::Session;
 use crate::status::{Board, Phase};
 use crate::tools::bench::{Bench, Ending, Finished, HookWords};
+use crate::tools::changed::ChangedFiles;
 use crate::tools::executor::{Call, Executor};
 use crate::tools::file_memory::Moment;
 use crate::tools::offer::Offer;
@@ -46,6 +47,7 @@ use crate::tools::structured::StructuredOutput;
 use crate::tools::{Output, Report, Tool, agent};
 use crate::transcript::TranscriptError;
 pub(crate) use ahead::Foresight;
+pub(crate) use attach::attachment_of;
 pub(crate) use summaries::Summaries;
 
 /// What clients look for after an interruption.
@@ -82,6 +84,7 @@ pub(crate) struct Live<'a> {
     /// Prompts that came meanwhile.
     pub queue: Queue,
     pub memory: Memory,
+    pub changed_files: ChangedFiles,
     /// Files read since then have not brought what they bring.
     pub files_told: &'a mut Moment,
     pub cancel: CancellationToken,

@@ -122,3 +122,95 @@ async fn a_file_that_rules_keep_from_being_read_is_not_imported() {
     let sent = stage.request(1)["messages"].to_string();
     assert!(sent.contains("An open word.") && !sent.contains("SECRET=1"));
 }
+
+#[tokio::test]
+async fn loop_I11_a_file_that_changed_since_it_was_read_is_told_with_the_change() {
+    let script = Script::new()
+        .reply([read("a.txt")])
+        .reply([tool("Bash", json!({"command": "sed -i s/two/2/ a.txt"}))])
+        .reply([text("Done.")])
+        .reply([text("Seen.")]);
+    let stage = Stage::new(script).await;
+    stage.write("a.txt", "one\ntwo\nthree\n");
+    let mut engine = stage.engine();
+    run(&mut engine, "Change it.").await.assert_completed();
+    assert!(!stage.request(2)["messages"].to_string().contains("has changed on disk"));
+    let third = stage.request(3);
+    let (_, behind) = last_user_blocks(&third).split_at(1);
+    assert!(words(behind).contains("a.txt has changed on disk"), "{behind:?}");
+    assert!(words(behind).contains("-two\n+2"), "{behind:?}");
+
+    // Somebody else, between two prompts.
+    stage.write("a.txt", "one\n2\nfour\n");
+    run(&mut engine, "And now?").await.assert_completed();
+    let fourth = stage.request(4);
+    let now = words(last_user_blocks(&fourth));
+    assert!(now.contains("-three\n+four") && now.ends_with("And now?"), "{now}");
+    let told = lines(&engine.transcript_file().unwrap());
+    let kinds: Vec<&Value> =
+        told.iter().filter_map(|line| line.get("attachment")).map(|about| &about["type"]).collect();
+    assert_eq!(kinds, ["changed_files", "changed_files"]);
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn the_model_is_reminded_of_a_list_it_forgets() {
+    let todos = json!({"todos": [{"content": "Look", "status": "in_progress", "activeForm": "Looking"}]});
+    let mut script = Script::new().reply([tool("TodoWrite", todos)]);
+    for n in 0..12 {
+        script = script.reply([tool("Bash", json!({"command": format!("echo {n}")}))]);
+    }
+    let stage = Stage::new(script.reply([text("Done.")])).await;
+    run(&mut stage.engine(), "Work.").await.assert_completed();
+    let reminded = |nth: usize| stage.request(nth)["messages"].to_string().matches("[~] Look").count();
+    assert_eq!((reminded(10), reminded(11), reminded(14)), (0, 1, 1));
+}
+
+#[tokio::test]
+async fn a_mention_of_lines_shows_those_lines() {
+    let stage = Stage::new(Script::new().reply([text("Yes.")])).await;
+    stage.write("a.txt", "one\ntwo\nthree\nfour\n");
+    run(&mut stage.engine(), "Look at @a.txt#L2-3.").await.assert_completed();
+    let sent = stage.request(1)["messages"].to_string();
+    assert!(sent.contains("two") && sent.contains("three") && !sent.contains("four"), "{sent}");
+}
+
+#[tokio::test]
+async fn loop_S2_the_repository_and_the_memory_are_told_and_a_schema_is_enforced() {
+    let script = Script::new().reply([tool("StructuredOutput", json!({"n": 1}))]);
+    let stage = Stage::new(script).await;
+    stage.write("CLAUDE.md", "Speak plainly.");
+    let git = |words: &[&str]| {
+        let mut git = std::process::Command::new("git");
+        git.args(words).current_dir(stage.cwd()).env("HOME", stage.cwd());
+        assert!(git.output().unwrap().status.success());
+    };
+    git(&["init", "-q", "-b", "trunk"]);
+    let mut engine = stage.engine_with(|options| {
+        with_memory(options);
+        options.memory.as_mut().unwrap().notes_dir = Some("/notes/here".into());
+        options.git_state = true;
+        options.system_prompt.appended = Some("At last.".to_owned());
+        options.json_schema = Some(json!({"type": "object", "properties": {"n": {"type": "integer"}}}));
+    });
+    run(&mut engine, "Count.").await.assert_completed();
+    let request = stage.request(1);
+    let system: Vec<&str> =
+        request["system"].as_array().unwrap().iter().map(|block| block["text"].as_str().unwrap()).collect();
+    assert_eq!(system.len(), 3);
+    assert!(
+        system[0].starts_with("You are Pelton")
+            && system[1].contains("/notes/here")
+            && system[2] == "At last."
+    );
+    let user: Vec<&str> =
+        blocks(&request, "user").iter().map(|block| block["text"].as_str().unwrap()).collect();
+    assert!(
+        user[0].contains("on branch trunk\n")
+            && user[0].contains("?? CLAUDE.md")
+            && user[0].contains("Today: ")
+    );
+    assert!(user[1].contains("Speak plainly."));
+    let tools = request["tools"].as_array().unwrap();
+    assert!(tools.iter().any(|tool| tool["name"] == "StructuredOutput"));
+}

@@ -38,6 +38,8 @@ pub struct MemorySources {
     pub outside_imports: bool,
     /// The directory in which the model keeps notes of its own; their index is `MEMORY.md`.
     pub notes_dir: Option<PathBuf>,
+    /// Whether the model is told how to keep them when the system prompt is the host's own, too.
+    pub notes_with_custom_prompt: bool,
 }
 
 /// When an `AGENTS.md` counts.

@@ -1,13 +1,14 @@
 //! TodoWrite: what is to be done, for the model and for whoever watches.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::limits::TODOS_MAX;
+use crate::limits::{TODO_REMINDER_TURNS, TODOS_MAX};
 use crate::tools::tool::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx, parse_input};
 
 /// The tool.
@@ -17,7 +18,14 @@ pub(super) fn tool() -> Arc<dyn Tool> {
 
 /// The list of a session. All clones are one.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Todos(Arc<Mutex<Vec<Todo>>>);
+pub(crate) struct Todos(Arc<Mutex<List>>);
+
+#[derive(Debug, Default)]
+struct List {
+    todos: Vec<Todo>,
+    /// Turns since it was written.
+    turns: u32,
+}
 
 /// One thing to do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,11 +56,40 @@ impl Todos {
     /// The list as it stands.
     #[cfg(test)]
     pub fn list(&self) -> Vec<Todo> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lock().todos.clone()
     }
 
     fn replace(&self, todos: Vec<Todo>) -> Vec<Todo> {
-        std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), todos)
+        std::mem::replace(&mut *self.lock(), List { todos, turns: 0 }).todos
+    }
+
+    /// A turn is over. What the model is reminded of, if it has not written the list for a while and is not done with it.
+    pub fn turn_passed(&self) -> Option<String> {
+        let mut list = self.lock();
+        let open = list.todos.iter().any(|todo| todo.status != TodoStatus::Completed);
+        list.turns = if open { list.turns + 1 } else { 0 };
+        if list.turns < TODO_REMINDER_TURNS {
+            return None;
+        }
+        list.turns = 0;
+        let mut words =
+            "The list of things to do was not updated for a while. If it no longer fits, bring it up to date with TodoWrite. \
+             This is how it stands:"
+                .to_owned();
+        for Todo { content, status, .. } in &list.todos {
+            let mark = match status {
+                TodoStatus::Pending => ' ',
+                TodoStatus::InProgress => '~',
+                TodoStatus::Completed => 'x',
+            };
+            // Writing to a string cannot fail.
+            let _ = write!(words, "\n[{mark}] {content}");
+        }
+        Some(words)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, List> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use super::Live;
+use crate::context::attachment::{Attachment, AttachmentKind};
 use crate::context::reminder;
 use crate::event::Event;
 use crate::file_history::Beside;
 use crate::hooks::Arrived;
 use crate::queue::Held;
 use crate::tools::bench::HookWords;
+use crate::tools::changed::Changed;
 use crate::tools::mentions::attachments;
 use crate::tools::offer::Callable;
 use crate::transcript::TranscriptError;
@@ -20,7 +22,11 @@ impl Live<'_> {
         if let Some(news) = self.offer.news(Callable::FromTheNextPromptOn) {
             self.say_as_user(&reminder(&[news])).await?;
         }
+        self.attach_changed_files().await?;
         self.attach_memory().await?;
+        if let Some(words) = self.bench.cx.todos.turn_passed() {
+            self.attach(&Attachment::reminder(AttachmentKind::Todos, Vec::new(), &[words])).await?;
+        }
         // What hooks said that nobody waited for.
         let mut contexts = Vec::new();
         for Arrived { run, context, messages, wakes } in self.bench.hooks.hooks.take_arrived() {
@@ -41,14 +47,29 @@ impl Live<'_> {
         Ok(())
     }
 
+    /// Records what is told beside the conversation, and tells of it.
+    async fn attach(&mut self, attachment: &Attachment) -> Result<(), TranscriptError> {
+        let entry = self.session.record_attachment(attachment)?;
+        self.events.send(Event::Attachment(entry)).await;
+        Ok(())
+    }
+
+    /// Files that are not any more what the model read.
+    async fn attach_changed_files(&mut self) -> Result<(), TranscriptError> {
+        let changed = self.changed_files.look(&self.bench.cx.files).await;
+        match attachment_of(changed) {
+            Some(attachment) => self.attach(&attachment).await,
+            None => Ok(()),
+        }
+    }
+
     /// Memory of the directories that files were read in, and rules about those files.
     async fn attach_memory(&mut self) -> Result<(), TranscriptError> {
         let files = &self.bench.cx.files;
         let read = files.used_since(*self.files_told);
         *self.files_told = files.now();
         for attachment in self.memory.touched(read).await {
-            let entry = self.session.record_attachment(&attachment)?;
-            self.events.send(Event::Attachment(entry)).await;
+            self.attach(&attachment).await?;
         }
         for content in self.memory.take_notices() {
             self.events.send(Event::Informational { content, prevents_continuation: false }).await;
@@ -109,4 +130,11 @@ impl Live<'_> {
         self.events.send(Event::PromptsConsumed(ids)).await;
         Ok(())
     }
+}
+
+/// What is told of files that changed.
+pub(crate) fn attachment_of(changed: Vec<Changed>) -> Option<Attachment> {
+    let (files, words): (Vec<_>, Vec<_>) =
+        changed.into_iter().map(|changed| (changed.path, changed.words)).unzip();
+    (!files.is_empty()).then(|| Attachment::reminder(AttachmentKind::ChangedFiles, files, &words))
 }
