@@ -63,6 +63,8 @@ Exit codes:
 pub(crate) enum Command {
     /// Run a real task without a key: a scripted model fixes a bug in a sample repository
     Demo(DemoArgs),
+    /// Show what a directory would add to a session, and trust it
+    Trust(TrustArgs),
     /// Undo what the agent did to files: go back to what was there when a message was sent
     Rewind(RewindArgs),
     /// Serve a scripted model over HTTP, to test setups offline
@@ -96,6 +98,18 @@ pub(crate) struct DemoArgs {
     /// Work on a copy of this repository instead of the built-in one; its tests must be 'sh tests/run.sh'
     #[arg(long, value_name = "DIR", hide = true)]
     pub sample: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct TrustArgs {
+    /// The directory; the current one if not said. All of the repository around it is meant
+    pub dir: Option<PathBuf>,
+    /// Trust it without being asked
+    #[arg(long, conflicts_with = "revoke")]
+    pub yes: bool,
+    /// Trust it no longer
+    #[arg(long)]
+    pub revoke: bool,
 }
 
 #[derive(Debug, clap::Args)]

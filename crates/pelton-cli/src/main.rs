@@ -8,12 +8,14 @@ mod headless; // one prompt, without a screen
 mod signals; // interrupt, terminate, hang up
 mod stdin; // a prompt from a pipe
 
+mod trust; // what a directory would add, and whether it may
 mod rewind; // files as they were
 mod demo; // a real task, without a key
 mod mock; // the scripted model as a server
 mod permissions; // what would be decided, and why
 mod paper; // completions and the manual page
 
+mod written; // files of settings and state that are changed
 mod closed; // whether anybody could read what is written
 mod fail; // one line of cause, and a way out
 
@@ -52,6 +54,7 @@ fn run(args: Args) -> Result<ExitCode, Fail> {
     match args.command {
         Some(Command::Completions { shell }) => paper::completions(shell),
         Some(Command::Man) => paper::man(),
+        Some(Command::Trust(trust)) => trust::run(&trust),
         Some(Command::Rewind(rewind)) => rewind::run(&rewind),
         Some(Command::Permissions(command)) => permissions::run(&command),
         Some(Command::Mock(mock)) => finish(mock::serve(&mock)),

@@ -4,6 +4,7 @@
 mod credentials; // who pays
 mod env; // what the process was given
 mod key_program; // the program that prints a key
+mod keeper; // changes of what may run, written to settings files
 mod layers; // which settings files count, and what of them
 mod limits; // how often, how long, how much
 mod memory; // what the model is told of the project and its user
@@ -12,6 +13,7 @@ mod network; // which server, by which road
 mod permission; // what may run
 mod repository; // the git repository around a directory
 mod sandbox; // the box commands run in
+mod trust; // whether a directory is trusted
 pub(crate) mod sessions; // where sessions are kept, and which one goes on
 
 use std::path::{Path, PathBuf};
@@ -19,17 +21,19 @@ use std::sync::Arc;
 
 use pelton::Options;
 use pelton::permission::Permissions;
-use pelton::settings::Settings;
+use pelton::settings::{Settings, Watched};
 use pelton::transcript::find_session;
 use pelton_model::{Auth, Endpoint, HttpTransport};
 
 pub(crate) use self::credentials::Payer;
 pub(crate) use self::env::Env;
+pub(crate) use self::layers::text_of;
 use self::limits::{calls, limits};
 use self::network::{endpoint, http_options};
 use self::permission::{keep_tools, permissions};
 pub(crate) use self::sessions::config_dir;
 use self::sessions::{resumed, sessions};
+pub(crate) use self::trust::Trust;
 use crate::args::RunArgs;
 use crate::fail::Fail;
 
@@ -44,7 +48,8 @@ fn bare(args: &RunArgs, env: &Env) -> bool {
 /// Everything the engine needs to know, and who pays for it.
 pub(crate) fn options(args: &RunArgs, env: &Env) -> Result<(Options, Payer), Fail> {
     let cwd = working_directory()?;
-    let settings = layers::settings(args, env, &cwd)?;
+    let files = layers::Files::around(env, &cwd);
+    let settings = layers::settings(args, env, &cwd, Watched::Unattended)?;
     let env = env.clone().with(&settings.env);
     let payer = Payer::found(&env, &settings)?;
     let memory = memory::memory(args, &env, &settings.memory, &cwd)?;
@@ -52,6 +57,7 @@ pub(crate) fn options(args: &RunArgs, env: &Env) -> Result<(Options, Payer), Fai
     let mut options = resolved(args, &env, settings, &cwd, endpoint(args, &env)?)?;
     options.memory = memory;
     options.git_state = git_state;
+    options.keeper = Some(Arc::new(keeper::SettingsFiles(files)));
     options.api_key_source = payer.source();
     payer.pay_at(&mut options.endpoint, &env, &cwd, &options.transport, &options.world)?;
     Ok((options, payer))
@@ -65,13 +71,18 @@ pub(crate) fn options_for(args: &RunArgs, env: &Env, endpoint: Endpoint) -> Resu
 /// What may run in a session that was started here, and where that is.
 pub(crate) fn rights(args: &RunArgs, env: &Env) -> Result<(Permissions, PathBuf), Fail> {
     let cwd = working_directory()?;
-    let settings = layers::settings(args, env, &cwd)?;
+    let settings = layers::settings(args, env, &cwd, Watched::Unattended)?;
     let env = env.clone().with(&settings.env);
     let mut options = Options::new(&cwd, Endpoint::new("http://127.0.0.1", Auth::None));
     options.home = env.path("HOME");
     permissions(&mut options, args, &env, &settings)?;
     let Options { rules, mode, additional_dirs, home, .. } = options;
     Ok((Permissions::new(rules, mode, cwd.clone(), additional_dirs, home), cwd))
+}
+
+/// What a directory would add to a session once it is trusted, in words.
+pub(crate) fn would_add(env: &Env, dir: &Path) -> Vec<String> {
+    trust::would_add(&layers::Files::around(env, dir).brought(), dir)
 }
 
 pub(crate) fn working_directory() -> Result<PathBuf, Fail> {

@@ -20,7 +20,7 @@ use crate::history::SnipReplay;
 use crate::hooks::HookConfig;
 use crate::host::Host;
 use crate::limits::{AgentLimits, TOOL_CALLS_RUNNING_MAX, ToolLimits};
-use crate::permission::{Answer, Mode, Questions, RuleSet};
+use crate::permission::{Answer, Keeper, Mode, Questions, RuleSet};
 use crate::sandbox::SandboxOptions;
 use crate::tools::agent::{AgentDefinition, general_purpose};
 use crate::tools::ahead::Speculation;
@@ -117,6 +117,8 @@ pub struct Options {
     pub speculation: Option<Speculation>,
     /// Whether a call that fails cancels others of the same answer.
     pub siblings: Siblings,
+    /// Who keeps what answers change for later sessions; nobody if absent.
+    pub keeper: Option<Arc<dyn Keeper>>,
     /// How much runs without asking.
     pub mode: Mode,
     /// The box commands run in; none if absent.
@@ -280,6 +282,7 @@ impl Options {
             tool_calls_running_max: TOOL_CALLS_RUNNING_MAX,
             speculation: None,
             siblings: Siblings::default(),
+            keeper: None,
             mode: Mode::Default,
             sandbox: None,
             rules: RuleSet::default(),

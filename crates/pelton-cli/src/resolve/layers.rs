@@ -13,51 +13,89 @@ use pelton::settings::{self, Brought, Origin, Settings, Treatment, Watched, untr
 use super::env::Env;
 use super::repository::{Repository, is_tracked};
 use super::sessions::config_dir;
+use super::trust::Trust;
 use crate::args::RunArgs;
 use crate::fail::{Fail, tell};
 
 /// The most bytes of a settings file.
 pub(super) const SETTINGS_BYTES_MAX: u64 = 2 * 1024 * 1024;
-/// The most bytes of the file that says, among much else, which directories are trusted.
-const STATE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Everything that was set, the command line over the files.
-pub(super) fn settings(args: &RunArgs, env: &Env, cwd: &Path) -> Result<Settings, Fail> {
+/// Everything that was set, the command line over the files. Of a directory that nobody has trusted less counts when
+/// somebody watches, who can be asked.
+pub(super) fn settings(args: &RunArgs, env: &Env, cwd: &Path, watched: Watched) -> Result<Settings, Fail> {
     let sources = Sources::said(args.setting_sources.as_deref())?;
+    let bare = super::bare(args, env);
     let mut all = Settings::default();
-    let user_dir = config_dir(env);
-    let user_file = user_dir.as_ref().map(|dir| dir.join("settings.json"));
-    if let (true, Some(file)) = (sources.user, &user_file) {
-        all = layer(file, &Source::User, user_dir.as_deref()).over(all);
+    let files = Files::around(env, cwd);
+    if let (true, Some(file)) = (sources.user, &files.user) {
+        all = layer(file, &Source::User, file.parent()).over(all);
     }
-    let repository = Repository::around(cwd);
-    let root = repository.as_ref().map_or(cwd, |repository| &repository.root);
-    let trusted = || is_trusted(env, root);
-    let project_file = cwd.join(".claude/settings.json");
+    let trusted = || Trust::in_dir(env, cwd).is_given();
     // In the home directory the project's file is the user's.
-    if sources.project && !is_same(&project_file, user_file.as_deref()) {
-        let mut project = layer(&project_file, &Source::Project, None);
-        if project_file.exists() && !trusted() {
-            leave_out_grants(&mut project, &project_file);
+    if sources.project && !is_same(&files.project, files.user.as_deref()) {
+        let mut project = layer(&files.project, &Source::Project, None);
+        if files.project.exists() && !trusted() {
+            leave_out(&mut project, &files.project, watched, bare);
         }
         all = project.over(all);
     }
     if sources.local {
-        // SDKs work where they are told to, and nowhere above.
-        let by_sdk = env.get("CLAUDE_CODE_ENTRYPOINT").is_some_and(|entry| entry.starts_with("sdk-"));
-        let at_home = env.path("HOME").is_some_and(|home| home == root);
-        let folder = if by_sdk || at_home { cwd } else { root };
-        let file = folder.join(".claude/settings.local.json");
-        let mut local = layer(&file, &Source::Local, None);
-        if file.exists() && is_from_repository(&file, repository.as_ref()) && !trusted() {
-            leave_out_grants(&mut local, &file);
+        let mut local = layer(&files.local, &Source::Local, None);
+        if files.local.exists() && files.local_came_along() && !trusted() {
+            leave_out(&mut local, &files.local, watched, bare);
         }
         all = local.over(all);
+    }
+    if bare {
+        // Only the command line names a helper then.
+        all.api_key_helper = None;
     }
     if let Some(said) = args.settings.as_deref().filter(|said| !said.trim().is_empty()) {
         all = from_command_line(said, cwd)?.over(all);
     }
     Ok(all)
+}
+
+/// Where the files are.
+pub(super) struct Files {
+    pub(super) user: Option<PathBuf>,
+    pub(super) project: PathBuf,
+    pub(super) local: PathBuf,
+    repository: Option<Repository>,
+}
+
+impl Files {
+    pub(super) fn around(env: &Env, cwd: &Path) -> Self {
+        let repository = Repository::around(cwd);
+        let root = repository.as_ref().map_or(cwd, |repository| &repository.root);
+        // SDKs work where they are told to, and nowhere above.
+        let by_sdk = env.get("CLAUDE_CODE_ENTRYPOINT").is_some_and(|entry| entry.starts_with("sdk-"));
+        let at_home = env.path("HOME").is_some_and(|home| home == root);
+        let folder = if by_sdk || at_home { cwd } else { root };
+        Self {
+            user: config_dir(env).map(|dir| dir.join("settings.json")),
+            project: cwd.join(".claude/settings.json"),
+            local: folder.join(".claude/settings.local.json"),
+            repository,
+        }
+    }
+
+    /// Whether the user's own file for the project came, or may have come, with the repository.
+    fn local_came_along(&self) -> bool {
+        is_from_repository(&self.local, self.repository.as_ref())
+    }
+
+    /// What a directory would add, if it were trusted.
+    pub(super) fn brought(&self) -> Settings {
+        let project = match is_same(&self.project, self.user.as_deref()) {
+            true => Settings::default(),
+            false => layer(&self.project, &Source::Project, None),
+        };
+        match self.local.exists() && self.local_came_along() {
+            true => layer(&self.local, &Source::Local, None).over(project),
+            false => project,
+        }
+    }
 }
 
 /// Which files are read.
@@ -138,7 +176,7 @@ fn from_command_line(said: &str, cwd: &Path) -> Result<Settings, Fail> {
 }
 
 /// The text of a file, `None` if there is none. Only files are read: a pipe would be waited for.
-pub(super) fn text_of(file: &Path, bytes_max: u64) -> Result<Option<String>, String> {
+pub(crate) fn text_of(file: &Path, bytes_max: u64) -> Result<Option<String>, String> {
     let unreadable = |error: io::Error| format!("cannot be read: {error}");
     match fs::metadata(file) {
         Ok(about) if !about.is_file() => return Err("is not a file".to_owned()),
@@ -156,12 +194,16 @@ pub(super) fn text_of(file: &Path, bytes_max: u64) -> Result<Option<String>, Str
     String::from_utf8(text).map(Some).map_err(|_| "is not UTF-8".to_owned())
 }
 
-fn leave_out_grants(settings: &mut Settings, file: &Path) {
-    let treatment = untrusted(Brought::Grants, Watched::Unattended);
-    if treatment == Treatment::Used {
-        return;
+/// Takes out what a directory that nobody has trusted may not bring.
+fn leave_out(settings: &mut Settings, file: &Path, watched: Watched, bare: bool) {
+    let treatment = untrusted(Brought::Grants, watched);
+    let mut given_up = match treatment {
+        Treatment::Used => Vec::new(),
+        _ => settings.give_up_grants(),
+    };
+    if bare || untrusted(Brought::Programs, watched) != Treatment::Used {
+        given_up.extend(settings.give_up_programs());
     }
-    let given_up = settings.give_up_grants();
     if !given_up.is_empty() && treatment == Treatment::LeftWithWarning {
         tell(&format!(
             "warning: {} comes with a directory that is not trusted, so what it grants itself is not used: {}",
@@ -169,23 +211,6 @@ fn leave_out_grants(settings: &mut Settings, file: &Path) {
             given_up.join(", ")
         ));
     }
-}
-
-/// Whether the user has said once that this directory is trusted.
-fn is_trusted(env: &Env, root: &Path) -> bool {
-    has_said_yes(env, root, "hasTrustDialogAccepted")
-}
-
-/// Whether the user has once said yes to a question about this directory.
-pub(super) fn has_said_yes(env: &Env, root: &Path, question: &str) -> bool {
-    let folder = env.path("CLAUDE_CONFIG_DIR").or_else(|| env.path("HOME"));
-    let Some(Ok(Some(text))) = folder.map(|folder| text_of(&folder.join(".claude.json"), STATE_BYTES_MAX))
-    else {
-        return false;
-    };
-    let state: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
-    let Some(root) = root.to_str() else { return false };
-    state["projects"][root][question] == true
 }
 
 /// Whether a file that should be the user's own came, or may have come, with the repository.
@@ -202,4 +227,83 @@ fn is_from_repository(file: &Path, repository: Option<&Repository>) -> bool {
 fn is_same(one: &Path, other: Option<&Path>) -> bool {
     let real = |path: &Path| -> PathBuf { path.canonicalize().unwrap_or_else(|_| path.to_owned()) };
     other.is_some_and(|other| real(one) == real(other))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::Args;
+
+    /// A project that brings one of each, and a home.
+    fn place() -> (tempfile::TempDir, Env, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let (home, work) = (dir.path().join("home"), dir.path().join("work"));
+        fs::create_dir_all(&home).unwrap();
+        fs::create_dir_all(work.join(".claude")).unwrap();
+        let brought = r#"{"permissions": {"allow": ["Bash(make)"], "deny": ["Bash(rm *)"], "defaultMode": "acceptEdits",
+            "additionalDirectories": [".."]}, "env": {"A": "b"}, "apiKeyHelper": "key",
+            "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}}"#;
+        fs::write(work.join(".claude/settings.json"), brought).unwrap();
+        let home = home.to_str().unwrap().to_owned();
+        let env = Env::of_process().without(&[""]).with(&[("HOME".to_owned(), home)].into());
+        (dir, env, work)
+    }
+
+    fn counts(env: &Env, work: &Path, watched: Watched, words: &[&str]) -> [bool; 6] {
+        let args = Args::parse_from(["pelton"].iter().chain(words)).run;
+        let said = settings(&args, env, work, watched).unwrap();
+        [
+            !said.rules.deny.is_empty(),
+            !said.rules.allow.is_empty() || !said.additional_dirs.is_empty(),
+            said.mode.is_some(),
+            !said.env.is_empty(),
+            said.api_key_helper.is_some(),
+            said.hooks.commands().next().is_some(),
+        ]
+    }
+
+    #[test]
+    fn before_trust_less_counts_when_somebody_could_be_asked() {
+        let (_dir, env, work) = place();
+        let (watched, not) = (Watched::Interactive, Watched::Unattended);
+        assert_eq!(counts(&env, &work, watched, &[]), [true, false, false, false, false, false]);
+        assert_eq!(counts(&env, &work, not, &[]), [true, false, false, true, true, true]);
+        assert_eq!(counts(&env, &work, not, &["--bare"]), [true, false, false, false, false, false]);
+        assert_eq!(counts(&env, &work, not, &["--setting-sources", "user"]), [false; 6]);
+        Trust::in_dir(&env, &work).say(&env, true).unwrap();
+        assert_eq!(counts(&env, &work, watched, &[]), [true; 6]);
+        assert_eq!(counts(&env, &work, not, &[]), [true; 6]);
+        // A repository inside of it is another one.
+        let inner = work.join("vendor/inner");
+        fs::create_dir_all(inner.join(".git")).unwrap();
+        assert!(!Trust::in_dir(&env, &inner).is_given());
+        Trust::in_dir(&env, &work).say(&env, false).unwrap();
+        assert!(!counts(&env, &work, watched, &[])[1]);
+    }
+
+    #[test]
+    fn a_checkout_shares_the_trust_of_its_main_one_only_if_that_knows_it() {
+        let (dir, env, work) = place();
+        fs::create_dir_all(work.join(".git/worktrees/side")).unwrap();
+        let side = dir.path().join("side");
+        fs::create_dir(&side).unwrap();
+        fs::write(side.join(".git"), format!("gitdir: {}/.git/worktrees/side\n", work.display())).unwrap();
+        Trust::in_dir(&env, &work).say(&env, true).unwrap();
+        assert!(!Trust::in_dir(&env, &side).is_given(), "anybody can write such a file");
+        fs::write(work.join(".git/worktrees/side/gitdir"), format!("{}/.git\n", side.display())).unwrap();
+        assert!(Trust::in_dir(&env, &side).is_given());
+    }
+
+    #[test]
+    fn the_home_is_not_trusted_for_good() {
+        let (dir, env, _) = place();
+        let home = dir.path().join("home");
+        assert!(Trust::in_dir(&env, &home).say(&env, true).is_err());
+        let state =
+            format!("{{\"projects\": {{\"{}\": {{\"hasTrustDialogAccepted\": true}}}}}}", home.display());
+        fs::write(home.join(".claude.json"), state).unwrap();
+        assert!(!Trust::in_dir(&env, &home).is_given());
+    }
 }

@@ -7,9 +7,10 @@ use pelton::settings::MemorySettings;
 use pelton::transcript::project_key;
 
 use super::env::Env;
-use super::layers::{SETTINGS_BYTES_MAX, Sources, has_said_yes, text_of};
+use super::layers::{SETTINGS_BYTES_MAX, Sources, text_of};
 use super::repository::Repository;
 use super::sessions::config_dir;
+use super::trust::has_said_yes;
 use crate::args::RunArgs;
 use crate::fail::Fail;
 

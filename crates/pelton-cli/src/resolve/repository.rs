@@ -26,10 +26,17 @@ impl Repository {
         // Of a further checkout there is a file that says where its directory is.
         let text = fs::read_to_string(&git).ok()?;
         let git_dir = top.join(text.trim().strip_prefix("gitdir:")?.trim());
-        let main = git_dir.parent().filter(|parent| parent.ends_with(".git/worktrees"));
+        // Anybody can write such a file: the main checkout has to know this one, too.
+        let knows = fs::read_to_string(git_dir.join("gitdir"))
+            .is_ok_and(|back| is_same(Path::new(back.trim()), &git));
+        let main = git_dir.parent().filter(|parent| knows && parent.ends_with(".git/worktrees"));
         let root = main.and_then(|main| main.ancestors().nth(2)).unwrap_or(top);
         Some(Self { root: root.to_owned(), git_dir: git_dir.clone() })
     }
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
 /// Whether git tracks a file of this name, as far as its index can be understood without git: better one too many. All

@@ -24,6 +24,7 @@ mod secure; // certificates: read when needed, and no sooner
 mod settings; // settings files: which count, and what wins
 mod signals; // interrupt, terminate, hang up
 mod summaries; // lines about what calls came to
-mod task; // one task, from the prompt to the answer
+mod task;
+mod trust; // one task, from the prompt to the answer
 mod trouble; // what goes wrong outside, told in one line
 mod words; // the command line itself

@@ -193,7 +193,7 @@ fn narrowed(parent: &Permissions, definition: &AgentDefinition, options: &mut Op
     options.mode = wanted;
     let mut roots = parent.roots();
     let start = if roots.is_empty() { options.cwd.clone() } else { roots.remove(0) };
-    Permissions::new(parent.rules(), wanted, start, roots, options.home.clone())
+    Permissions::new(parent.rules(), wanted, start, roots, options.home.clone()).kept_by(parent.keeper())
 }
 
 fn is_narrower(wanted: Mode, than: Mode) -> bool {

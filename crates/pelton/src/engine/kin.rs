@@ -57,7 +57,8 @@ impl Kin {
             options.cwd.clone(),
             options.additional_dirs.clone(),
             options.home.clone(),
-        );
+        )
+        .kept_by(options.keeper.clone());
         Self {
             web: Web::new(Arc::clone(&options.transport), permissions.clone()),
             client: Client::new(

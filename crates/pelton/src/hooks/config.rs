@@ -229,6 +229,19 @@ impl HookConfig {
         Ok(())
     }
 
+    /// Whether nothing is called at any moment.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The programs that are called: when, and which, as settings write them.
+    pub fn commands(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.entries.iter().filter_map(|entry| match &entry.hook {
+            Hook::Command(hook) => Some((entry.event.name(), hook.command.as_str())),
+            Hook::Callback(_) => None,
+        })
+    }
+
     /// Every hook, in the order they were added.
     #[cfg(test)]
     pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {

@@ -12,6 +12,7 @@ mod decision; // what became of a call, and why
 mod judge; // the order in which things are asked: pure
 mod gate; // resolves paths, then judges
 mod update; // changes of what may run: pure
+mod keep; // changes that outlast the session
 mod standing; // what the session started with, and what was changed since
 mod suggest; // what would let a call and its like run
 mod ask; // questions to whoever sits in front
@@ -20,6 +21,7 @@ pub use ask::{Answer, Asker, Question, Questions};
 pub use decision::{Cause, Decision, Part, Verdict};
 pub use gate::{Access, Judged, Readable};
 pub use judge::HookSays;
+pub use keep::Keeper;
 pub use mode::Mode;
 pub use rule::{Rule, RuleError};
 pub use rules::RuleSet;

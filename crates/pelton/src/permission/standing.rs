@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::decision::Decision;
 use super::gate::{Gate, Judged};
+use super::keep::{Keeper, Kept};
 use super::mode::Mode;
 use super::rule::Rule;
 use super::rules::RuleSet;
@@ -51,6 +52,8 @@ struct Standing {
     added: Vec<(Destination, Behavior, Rule)>,
     /// What may run in the submission that runs now.
     lent: Vec<Rule>,
+    /// Who keeps changes beyond the session.
+    kept: Kept,
     /// All of it together.
     gate: Arc<Gate>,
 }
@@ -84,6 +87,7 @@ impl Permissions {
             mode,
             added: Vec::new(),
             lent: Vec::new(),
+            kept: Kept::default(),
             gate,
         };
         standing.build();
@@ -138,6 +142,28 @@ impl Permissions {
     /// Makes a change, for the rest of the session.
     pub fn apply(&self, update: &Update) -> Result<(), TooMany> {
         self.with(|standing| standing.apply(update))
+    }
+
+    /// Has changes kept beyond the session, by this one.
+    pub(crate) fn kept_by(self, keeper: Option<Arc<dyn Keeper>>) -> Self {
+        self.with(|standing| standing.kept = Kept(keeper));
+        self
+    }
+
+    /// Makes a change, and has it kept if it is meant to outlast the session. Says what is wrong.
+    pub(crate) fn apply_and_keep(&self, update: &Update) -> Vec<String> {
+        if let Err(error) = self.apply(update) {
+            return vec![error.to_string()];
+        }
+        // Not under the lock: writing a file takes its time.
+        let kept = self.with(|standing| standing.kept.clone());
+        let not_kept = |error| format!("allowed for this session, but not kept: {error}");
+        kept.keep(update).err().map(not_kept).into_iter().collect()
+    }
+
+    /// Who keeps changes beyond the session.
+    pub(crate) fn keeper(&self) -> Option<Arc<dyn Keeper>> {
+        self.with(|standing| standing.kept.0.clone())
     }
 
     /// Lets calls run that these rules match, until what is returned is dropped.

@@ -61,6 +61,21 @@ impl Settings {
         }
         given_up
     }
+
+    /// Takes out what would run programs, or change what programs do, and names it.
+    pub fn give_up_programs(&mut self) -> Vec<String> {
+        let mut given_up = Vec::new();
+        if !std::mem::take(&mut self.hooks).is_empty() {
+            given_up.push("hooks".to_owned());
+        }
+        if self.api_key_helper.take().is_some() {
+            given_up.push("apiKeyHelper".to_owned());
+        }
+        if !std::mem::take(&mut self.env).is_empty() {
+            given_up.push("env".to_owned());
+        }
+        given_up
+    }
 }
 
 /// Whether a mode lets anything run that would be asked for otherwise.

@@ -9,6 +9,7 @@ mod read; // from a file's text to settings, with the place of everything that i
 pub(crate) mod sandbox; // the object `sandbox`
 mod trust; // what counts before a directory is trusted
 mod grants; // what a repository may not grant itself
+mod edit; // changing a file by what has to be changed in it
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,6 +19,7 @@ use pelton_model::catalogue::Prices;
 
 pub use sandbox::{SandboxSettings, Withheld};
 
+pub use edit::{Unwritable, edited, with_value};
 pub use read::{BrokenSettings, Origin, Problem, read};
 pub use trust::{Brought, Treatment, Watched, untrusted};
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Notify;
 
-use crate::permission::{Permissions, TooMany, Update};
+use crate::permission::{Permissions, Update};
 
 /// The calls of one answer, as far as they change what may run.
 #[derive(Debug)]
@@ -96,14 +96,14 @@ impl Place {
 
     /// Nothing more will be changed by this call than this. It happens once the calls before have settled. Says what
     /// was not changed.
-    pub fn settle(&mut self, updates: Vec<Update>) -> Vec<TooMany> {
+    pub fn settle(&mut self, updates: Vec<Update>) -> Vec<String> {
         if std::mem::replace(&mut self.settled, true) {
             return Vec::new();
         }
         // Applied under the lock: the next call must not overtake.
         let mut waiting = self.line.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let ready = waiting.settle(self.slot, updates);
-        let refused = ready.iter().filter_map(|update| self.line.permissions.apply(update).err()).collect();
+        let refused = ready.iter().flat_map(|update| self.line.permissions.apply_and_keep(update)).collect();
         drop(waiting);
         self.line.moved.notify_waiters();
         refused

@@ -82,9 +82,7 @@ impl Bench {
         self.note_question(&question.call, QuestionState::Decided).map_err(Ended::unrecorded)?;
         match decided {
             Decided::Answered(Answer::Allow { updated_input, updates }) => {
-                for refused in place.settle(updates.clone()) {
-                    hooks.messages.push(refused.to_string());
-                }
+                hooks.messages.extend(place.settle(updates.clone()));
                 hooks.updates.extend(updates);
                 self.repetition.lock().unwrap_or_else(PoisonError::into_inner).forgive(mark);
                 if let Some(input) = updated_input {

@@ -1,0 +1,124 @@
+//! Whether a directory is trusted: what it covers, where the answer is kept, and what it would change.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use pelton::settings::{Settings, with_value};
+
+use super::env::Env;
+use super::layers::text_of;
+use super::repository::Repository;
+use super::sessions::config_dir;
+use crate::written::{Seen, change};
+
+/// The most bytes of the file that says, among much else, which directories are trusted.
+pub(super) const STATE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// How many older versions of that file are kept.
+const BACKUPS_MAX: usize = 5;
+const ACCEPTED: &str = "hasTrustDialogAccepted";
+
+/// Trust in a directory: in all of its repository, or in itself if there is none around.
+#[derive(Debug)]
+pub(crate) struct Trust {
+    root: PathBuf,
+    is_home: bool,
+    given: bool,
+}
+
+impl Trust {
+    /// What was said about a directory. No program is run to find out.
+    pub(crate) fn in_dir(env: &Env, dir: &Path) -> Self {
+        let root = Repository::around(dir).map_or_else(|| dir.to_owned(), |repository| repository.root);
+        let is_home = env.path("HOME").is_some_and(|home| real(&home) == real(&root));
+        // Everything is below the home: who trusts it trusts too much to be remembered.
+        let given = !is_home && has_said_yes(env, &root, ACCEPTED);
+        Self { root, is_home, given }
+    }
+
+    /// What it covers.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(crate) fn is_given(&self) -> bool {
+        self.given
+    }
+
+    /// Remembers the answer. About the home it is never remembered.
+    pub(crate) fn say(&self, env: &Env, trusted: bool) -> Result<(), String> {
+        if self.is_home && trusted {
+            return Err("the home directory is not trusted for good: work in a directory below it".to_owned());
+        }
+        let root = self.root.to_str().ok_or("its path is no text")?;
+        let file = state_file(env).ok_or("set CLAUDE_CONFIG_DIR or HOME")?;
+        change(&file, STATE_BYTES_MAX, Seen::ByOwner, |text| {
+            let new = with_value(text, &["projects", root, ACCEPTED], &trusted.into());
+            let new = new.map_err(|error| error.to_string())?;
+            if new.is_some() && !text.is_empty() {
+                back_up(env, text)?;
+            }
+            Ok(new)
+        })
+    }
+}
+
+/// What a directory would add to a session once it is trusted, in words.
+pub(crate) fn would_add(settings: &Settings, dir: &Path) -> Vec<String> {
+    let mut adds: Vec<String> =
+        settings.rules.allow.iter().map(|rule| format!("allow rule {rule}")).collect();
+    adds.extend(settings.additional_dirs.iter().map(|dir| format!("directory {dir}")));
+    adds.extend(settings.mode.map(|mode| format!("permission mode {}", mode.name())));
+    adds.extend(settings.api_key_helper.iter().map(|line| format!("key helper: {line}")));
+    adds.extend(settings.env.keys().map(|name| format!("variable {name}")));
+    let hooks = settings.hooks.commands();
+    adds.extend(hooks.map(|(event, what)| format!("hook at {event}: {what}")));
+    let servers = text_of(&dir.join(".mcp.json"), STATE_BYTES_MAX).ok().flatten();
+    let servers: serde_json::Value =
+        servers.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+    let named = servers["mcpServers"].as_object().into_iter().flatten();
+    adds.extend(named.map(|(name, _)| format!("server {name}")));
+    adds
+}
+
+/// Whether the user has once said yes to a question about this directory.
+pub(super) fn has_said_yes(env: &Env, root: &Path, question: &str) -> bool {
+    let Some(Ok(Some(text))) = state_file(env).map(|file| text_of(&file, STATE_BYTES_MAX)) else {
+        return false;
+    };
+    let state: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+    let Some(root) = root.to_str() else { return false };
+    state["projects"][root][question] == true
+}
+
+fn state_file(env: &Env) -> Option<PathBuf> {
+    env.path("CLAUDE_CONFIG_DIR")
+        .or_else(|| env.path("HOME"))
+        .map(|folder| real(&folder).join(".claude.json"))
+}
+
+/// Keeps the text before a change, and no more than a few of them.
+fn back_up(env: &Env, text: &str) -> Result<(), String> {
+    let Some(dir) = config_dir(env).map(|dir| dir.join("backups")) else { return Ok(()) };
+    let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    let file = dir.join(format!(".claude.json.backup.{now_ms}"));
+    change(&file, STATE_BYTES_MAX, Seen::ByOwner, |_| Ok(Some(text.to_owned())))?;
+    let mut backups: Vec<PathBuf> = fs::read_dir(&dir)
+        .map_err(|error| error.to_string())?
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| {
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(".claude.json.backup."))
+        })
+        .collect();
+    backups.sort();
+    for old in backups.iter().rev().skip(BACKUPS_MAX) {
+        // One too many does no harm.
+        let _ = fs::remove_file(old);
+    }
+    Ok(())
+}
+
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}

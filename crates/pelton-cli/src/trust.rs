@@ -1,0 +1,61 @@
+//! `pelton trust`: what a directory would add to a session, and whether it may.
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::process::ExitCode;
+
+use pelton_serve::plain;
+
+use crate::args::TrustArgs;
+use crate::fail::Fail;
+use crate::resolve::{self, Env, Trust};
+
+pub(crate) fn run(args: &TrustArgs) -> Result<ExitCode, Fail> {
+    let env = Env::of_process();
+    let dir = match &args.dir {
+        Some(dir) => dir.canonicalize().map_err(|error| Fail::new(format!("{}: {error}", dir.display())))?,
+        None => resolve::working_directory()?,
+    };
+    let trust = Trust::in_dir(&env, &dir);
+    let root = trust.root().display();
+    let not_kept = |error: String| Fail::new(format!("the answer cannot be kept: {error}"));
+    if args.revoke {
+        trust.say(&env, false).map_err(not_kept)?;
+        return say(&format!("{root} is not trusted any more.\n"));
+    }
+    let adds = resolve::would_add(&env, &dir);
+    let mut told = format!("{root} is {}.\n", if trust.is_given() { "trusted" } else { "not trusted" });
+    match adds.is_empty() {
+        true => told.push_str("It adds nothing to a session.\n"),
+        false => told.push_str("What it adds to a session once it is trusted:\n"),
+    }
+    told.extend(adds.iter().map(|line| format!("  {line}\n")));
+    if trust.is_given() {
+        return say(&told);
+    }
+    let is_wanted = args.yes || {
+        say(&told)?;
+        told.clear();
+        std::io::stdin().is_terminal() && asked(&format!("Trust {root}, and all that is in it? [y/N] "))?
+    };
+    if !is_wanted {
+        return say("Nothing was changed. With --yes it is trusted.\n");
+    }
+    trust.say(&env, true).map_err(not_kept)?;
+    say(&format!("{told}{root} is trusted from now on.\n"))
+}
+
+fn asked(question: &str) -> Result<bool, Fail> {
+    say(question)?;
+    let mut line = String::new();
+    let read = std::io::stdin().lock().read_line(&mut line);
+    read.map_err(|error| Fail::new(format!("cannot read the answer: {error}")))?;
+    Ok(matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+}
+
+/// What a repository brings is shown as it is, and cannot move the cursor.
+fn say(text: &str) -> Result<ExitCode, Fail> {
+    let mut out = std::io::stdout();
+    let written = out.write_all(plain(text).as_bytes()).and_then(|()| out.flush());
+    written.map_err(|error| Fail::new(format!("cannot write to standard output: {error}")))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,128 @@
+//! Trust in a directory, and rules that outlast the session.
+
+use std::os::unix::fs::PermissionsExt;
+
+use pelton_testkit::{Script, text, tool};
+use serde_json::{Value, json};
+
+use crate::place::{Commanded, Place, model};
+
+const BROUGHT: &str = r#"{"permissions": {"allow": ["Bash(touch *)"]}, "env": {"COLOUR": "blue"},
+    "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "echo stopped"}]}]}}"#;
+
+fn touches() -> Script {
+    Script::new().reply([tool("Bash", json!({"command": "touch made"}))]).reply([text("Done.")])
+}
+
+#[test]
+fn a_directory_is_trusted_once_somebody_saw_what_it_adds() {
+    let place = Place::new();
+    place.put(".claude/settings.json", BROUGHT);
+    place.put(".mcp.json", r#"{"mcpServers": {"tickets": {"command": "x"}}}"#);
+    let state = place.config().join(".claude.json");
+    std::fs::write(&state, "{\n  \"theme\": \"dark\", \"projects\": {\"/other\": {\"x\": 1}}\n}\n").unwrap();
+    let said = place.pelton(["trust"]).run();
+    for part in [
+        "not trusted",
+        "allow rule Bash(touch *)",
+        "variable COLOUR",
+        "hook at Stop: echo stopped",
+        "server tickets",
+        "Nothing was changed",
+    ] {
+        assert!(said.well().contains(part), "{part}: {}", said.out);
+    }
+    let ran = place.task(&model(touches()), ["go"]).run();
+    assert!(!place.has("made") && ran.err.contains("not trusted"), "{ran:?}");
+    assert!(place.pelton(["trust", "--yes"]).run().well().contains("is trusted from now on"));
+    place.task(&model(touches()), ["go"]).run().well();
+    assert!(place.has("made"));
+    let kept: Value = serde_json::from_str(&std::fs::read_to_string(&state).unwrap()).unwrap();
+    assert_eq!(
+        (&kept["theme"], &kept["projects"]["/other"]["x"]),
+        (&json!("dark"), &json!(1)),
+        "the rest stays"
+    );
+    assert!(place.config().join("backups").read_dir().unwrap().count() == 1);
+    place.pelton(["trust", "--revoke"]).run().well();
+    assert!(place.pelton(["trust"]).run().well().contains("not trusted"));
+}
+
+#[test]
+fn nothing_of_a_directory_runs_git_before_it_is_trusted() {
+    let place = Place::new();
+    std::fs::create_dir_all(place.work().join(".git")).unwrap();
+    place.put(".claude/settings.local.json", "{}");
+    let programs = place.home().join("programs");
+    std::fs::create_dir(&programs).unwrap();
+    let git = programs.join("git");
+    std::fs::write(&git, format!("#!/bin/sh\ntouch {}/ran\n", place.home().display())).unwrap();
+    std::fs::set_permissions(&git, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+    let model = model(Script::new().reply([text("Hello.")]));
+    place.task(&model, ["hi"]).env("PATH", &path).run().well();
+    place.pelton(["trust"]).env("PATH", &path).run().well();
+    assert!(!place.home().join("ran").exists());
+}
+
+/// A hook that answers every question with a rule for later.
+fn always(place: &Place, destination: &str) {
+    let update = json!({"type": "addRules", "behavior": "allow", "destination": destination,
+        "rules": [{"toolName": "Bash", "ruleContent": "touch *"}]});
+    let decision = json!({"behavior": "allow", "updatedPermissions": [update]});
+    let answer = json!({"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": decision}});
+    let hook = json!({"type": "command", "command": format!("echo '{answer}'")});
+    let settings = json!({"hooks": {"PermissionRequest": [{"hooks": [hook]}]}});
+    std::fs::write(place.config().join("settings.json"), settings.to_string()).unwrap();
+}
+
+#[test]
+fn pit_P3_always_is_kept_where_it_says_and_holds_in_the_next_session() {
+    for (destination, file) in [
+        ("localSettings", ".claude/settings.local.json"),
+        ("userSettings", ""),
+        ("projectSettings", ".claude/settings.json"),
+    ] {
+        let place = Place::new();
+        always(&place, destination);
+        let file = match file {
+            "" => place.config().join("settings.json"),
+            // What was there stays, comments included.
+            file => place.put(file, "{\n  // ours\n  \"permissions\": {\"deny\": [\"Bash(rm *)\"]}\n}\n"),
+        };
+        place.task(&model(touches()), ["go"]).run().well();
+        assert!(place.has("made"), "{destination}");
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert!(text.contains("\"Bash(touch *)\""), "{destination}: {text}");
+        assert!(
+            destination == "userSettings" || text.contains("// ours") && text.contains("Bash(rm *)"),
+            "{text}"
+        );
+        // Without the hook, by the rule alone; the project's rules count once it is trusted.
+        std::fs::remove_file(place.work().join("made")).unwrap();
+        if destination != "userSettings" {
+            std::fs::remove_file(place.config().join("settings.json")).unwrap();
+            place.pelton(["trust", "--yes"]).run().well();
+        }
+        place.task(&model(touches()), ["go"]).run().well();
+        assert!(place.has("made"), "{destination}");
+    }
+}
+
+#[test]
+fn a_rule_that_cannot_be_kept_holds_for_the_session_and_nothing_is_written_through_a_link() {
+    let place = Place::new();
+    always(&place, "localSettings");
+    let elsewhere = place.home().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, place.work().join(".claude")).unwrap();
+    let ran = place.task(&model(touches()), ["go"]).run();
+    assert!(place.has("made") && ran.err.contains("not kept") && ran.err.contains("is a link"), "{ran:?}");
+    assert_eq!(elsewhere.read_dir().unwrap().count(), 0);
+    // Nor is a file replaced that nobody can read.
+    let place = Place::new();
+    always(&place, "localSettings");
+    place.put(".claude/settings.local.json", "{ \"permissions\": ");
+    place.task(&model(touches()), ["go"]).run();
+    assert_eq!(place.read(".claude/settings.local.json"), "{ \"permissions\": ");
+}
