@@ -11,8 +11,13 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::StreamExt;
+use pelton::file_history::FileHistoryLimits;
 use pelton::permission::{HookSays, Judged, Mode, Permissions, RuleSet};
 use pelton::tools::{Tool, ToolCx, access_of, builtin};
+use pelton::{Engine, Options, Prompt, Sessions, transcript};
+use pelton_model::{Auth, Endpoint, Secret};
+use pelton_testkit::{Script, text};
 use serde_json::{Value, json};
 
 /// Of each search, the median counts.
@@ -23,6 +28,9 @@ const DECISIONS: u32 = 50;
 /// The tree that is searched.
 const DIRECTORIES: usize = 400;
 const FILES_EACH: usize = 50;
+/// The tree that commands work in while what they change is kept.
+const KEPT_FILES: usize = 50_000;
+const KEPT_COMMANDS: u32 = 12;
 const BIG_FILE_BYTES: usize = 100 * 1024 * 1024;
 
 fn main() {
@@ -34,6 +42,7 @@ fn main() {
         plant(&tree);
         searches(&tree).await;
         reading(dir.path()).await;
+        undoing(dir.path()).await;
     });
 }
 
@@ -52,7 +61,7 @@ fn decisions(cwd: &Path) {
     }
     rules.deny.push("Read(./secrets/**)".parse().expect("a rule"));
     let permissions = Permissions::new(rules, Mode::Default, cwd.to_path_buf(), Vec::new(), None);
-    println!("a decision, 41 rules (half of the batches took less):");
+    println!("a decision, 41 rules (half of the batches took less; least in brackets):");
     let commands = [
         "git status",
         "ls -la src",
@@ -77,8 +86,9 @@ fn decisions(cwd: &Path) {
                 started.elapsed() / DECISIONS
             })
             .collect();
-        let half = median(&mut batches);
-        println!("{:>9.1} µs  {}", half.as_secs_f64() * 1e6, command.lines().next().unwrap_or_default());
+        let half = median(&mut batches).as_secs_f64() * 1e6;
+        let least = batches[0].as_secs_f64() * 1e6;
+        println!("{half:>9.1} µs ({least:.1})  {}", command.lines().next().unwrap_or_default());
     }
 }
 
@@ -181,6 +191,48 @@ async fn reading(dir: &Path) {
         median(&mut times).as_secs_f64() * 1e3,
         (peak_memory().saturating_sub(before)) as f64 / 1024.0,
     );
+}
+
+/// What it adds to a command that its changes can be undone, in a large tree; and to one that only looks.
+async fn undoing(dir: &Path) {
+    let tree = dir.join("kept");
+    for n in 0..KEPT_FILES {
+        let place = tree.join(format!("d{}/e{}", n % 50, n % 1_000));
+        if n < 1_000 {
+            std::fs::create_dir_all(&place).expect("a directory");
+        }
+        std::fs::write(place.join(format!("f{n}")), format!("file {n}\n")).expect("a file");
+    }
+    println!("a turn with a command among {KEPT_FILES} files, on average over {KEPT_COMMANDS}:");
+    for (what, command) in [("writes", "echo $RANDOM > d1/e1/f1"), ("only looks", "cat d1/e1/f1")] {
+        let with = turn_with(&tree, dir, command, true).await.as_secs_f64() * 1e3;
+        let without = turn_with(&tree, dir, command, false).await.as_secs_f64() * 1e3;
+        println!(
+            "{with:>9.1} ms  {what}; {without:.1} ms when nothing is kept: {:.1} ms more",
+            with - without
+        );
+    }
+}
+
+/// How long a turn with this command takes.
+async fn turn_with(tree: &Path, dir: &Path, command: &str, kept: bool) -> Duration {
+    let call = || [pelton_testkit::tool("Bash", json!({"command": command}))];
+    let mut script = Script::new().reply(call()).reply([text("Begun.")]);
+    for _ in 0..KEPT_COMMANDS {
+        script = script.reply(call());
+    }
+    let model = script.reply([text("Done.")]).start().await.expect("a scripted model");
+    let mut options = Options::new(tree, Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any"))));
+    options.mode = Mode::BypassPermissions;
+    options.sessions =
+        Some(Sessions { config_dir: dir.join("config"), durability: transcript::Durability::Fast });
+    options.file_history = kept.then(FileHistoryLimits::default);
+    let mut engine = Engine::new(options).expect("an engine");
+    // The first one is looked at whole, whatever was there before.
+    engine.submit(Prompt::text("go").expect("a prompt")).for_each(async |_| {}).await;
+    let started = Instant::now();
+    engine.submit(Prompt::text("go on").expect("a prompt")).for_each(async |_| {}).await;
+    started.elapsed() / KEPT_COMMANDS
 }
 
 fn tool(name: &str) -> Arc<dyn Tool> {
