@@ -251,3 +251,10 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_prompt_nobody_counted_has_at_most_a_token_for_each_byte_and_what_the_server_adds() {
+    assert_eq!(prompt_tokens_max(0), PROMPT_TOKENS_UNSEEN_MAX);
+    assert_eq!(prompt_tokens_max(9_000), 9_000 + PROMPT_TOKENS_UNSEEN_MAX);
+    assert_eq!(prompt_tokens_max(u64::MAX), u64::MAX);
+}
