@@ -312,6 +312,9 @@ pub(crate) struct RunArgs {
     /// No hooks, no sub-agents, no memory files: the model with Bash, Read and Edit
     #[arg(long)]
     pub bare: bool,
+    /// No skills and no custom commands
+    #[arg(long)]
+    pub disable_slash_commands: bool,
     /// A further directory to work in
     #[arg(long, value_name = "DIR")]
     pub add_dir: Vec<PathBuf>,

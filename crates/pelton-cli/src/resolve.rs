@@ -14,6 +14,7 @@ mod permission; // what may run
 mod repository; // the git repository around a directory
 mod sandbox; // the box commands run in
 mod trust; // whether a directory is trusted
+mod skills; // what users and the model call by name
 pub(crate) mod sessions; // where sessions are kept, and which one goes on
 
 use std::path::{Path, PathBuf};
@@ -53,11 +54,13 @@ pub(crate) fn options(args: &RunArgs, env: &Env) -> Result<(Options, Payer), Fai
     let env = env.clone().with(&settings.env);
     let payer = Payer::found(&env, &settings)?;
     let memory = memory::memory(args, &env, &settings.memory, &cwd)?;
+    let skills = skills::skills(args, &env, &settings.skills)?;
     let git_state = settings.memory.git.unwrap_or(true) && !bare(args, &env);
     let mut options = resolved(args, &env, settings, &cwd, endpoint(args, &env)?)?;
     options.memory = memory;
     options.git_state = git_state;
     options.keeper = Some(Arc::new(keeper::SettingsFiles(files)));
+    options.skills = skills;
     options.api_key_source = payer.source();
     payer.pay_at(&mut options.endpoint, &env, &cwd, &options.transport, &options.world)?;
     Ok((options, payer))

@@ -171,7 +171,7 @@ impl Frames {
             .field("claude_code_version", CLI_VERSION)
             .field("output_style", "default")
             .field("agents", &init.agents)
-            .field("skills", NOTHING)
+            .field("skills", &init.skills)
             .field("plugins", NOTHING)
             .field("fast_mode_state", outcome::fast_mode_state(init.fast_mode))
             .finish_line()

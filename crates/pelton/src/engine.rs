@@ -36,6 +36,7 @@ use crate::prompt::Prompt;
 use crate::queue::{Held, Queue};
 use crate::sandbox::{Sandbox, Start};
 use crate::session::Session;
+use crate::skills::Skills;
 use crate::status::{Board, Status};
 use crate::tools::agent::{self, AgentTool, Agents};
 use crate::tools::ahead::Ahead;
@@ -110,6 +111,7 @@ pub struct Engine {
     background: Background,
     todos: Todos,
     memory: Memory,
+    skills: Skills,
     changed_files: ChangedFiles,
     /// Files read since then have not brought what they bring.
     files_told: Moment,
@@ -230,6 +232,7 @@ impl Engine {
         } else if let Some(tool) = options.tools.iter_mut().find(|tool| agent::is_one(tool.as_ref())) {
             *tool = Arc::new(AgentTool::new(&options.agents));
         }
+        let skills = Skills::new(options.skills.clone(), &options.cwd, &options.additional_dirs);
         let can_ask = options.questions.is_some() || kin.hooks.listens(HookEvent::PermissionRequest);
         if !can_ask || kin.agent.is_some() {
             // Nobody could ever answer; agents have a parent who can be asked to.
@@ -281,6 +284,7 @@ impl Engine {
         }
         let interrupter = Interrupter::new(options.cancel.clone());
         let queue = queue_of(&session, &interrupter, &options);
+        gather::bind_skills(&mut options.tools, &skills, &kin.permissions, session.id);
         let memory = gather::memory(&options, &kin.permissions);
         if let Some(resumed) = &mut options.resume {
             // What it said is in the session now.
@@ -303,6 +307,7 @@ impl Engine {
             background: Background::default(),
             todos: Todos::default(),
             memory,
+            skills,
             changed_files: ChangedFiles::default(),
             files_told: options.files.now(),
             has_gathered: false,
@@ -531,6 +536,7 @@ impl Engine {
         let bench = Arc::new(self.bench(cancel, reports_in, events));
         let terms =
             Terms { running_max: self.options.tool_calls_running_max, siblings: self.options.siblings };
+        let listing_chars_max = self.listing_chars_max();
         let mut live = Live {
             session: &mut self.session,
             client: &self.kin.client,
@@ -554,6 +560,8 @@ impl Engine {
             board: self.board.clone(),
             queue: self.queue.clone(),
             memory: self.memory.clone(),
+            skills: self.skills.clone(),
+            listing_chars_max,
             changed_files: self.changed_files.clone(),
             files_told: &mut self.files_told,
             executor: Executor::new(Arc::clone(&bench), terms),
@@ -748,7 +756,8 @@ impl Engine {
             model,
             mode: self.kin.permissions.mode(),
             tools: self.offer.tools().iter().map(|tool| tool.spec().name.to_owned()).collect(),
-            commands: self.options.commands.iter().map(command).collect(),
+            commands: self.options.commands.iter().map(command).chain(self.skill_commands()).collect(),
+            skills: self.skills.all().iter().map(|skill| skill.name.clone()).collect(),
             servers: self.offer.servers(),
             agents: self.agents_offered(),
             api_key_source: self.options.api_key_source,

@@ -249,6 +249,8 @@ pub struct Init {
     pub tools: Vec<String>,
     /// The slash commands a prompt may call.
     pub commands: Vec<CommandInfo>,
+    /// The skills there are.
+    pub skills: Vec<String>,
     /// Who serves tools, and how they are.
     pub servers: Vec<(String, ServerState)>,
     /// The agents it may start.

@@ -17,6 +17,7 @@ pub mod permission; // what may run
 mod media; // pictures that fit
 pub mod hooks; // other people's programs, called at named moments
 pub mod compact; // keeping what the model sees small enough
+mod skills; // texts that users and the model call by name
 mod context; // what the model is told besides the conversation
 pub mod history; // what was said: pure data
 pub mod transcript; // what was said, on disk
@@ -49,6 +50,7 @@ pub use options::{LateAnswer, Options, Resumed, Sessions};
 pub use prompt::{BlankPrompt, Prompt, PromptBlock};
 pub use queue::{Priority, Queue, QueueError};
 pub use session::fresh_id;
+pub use skills::SkillSources;
 pub use status::{Phase, Status, Wait};
 pub use turn::{Limits, Terminal, Transition};
 

@@ -391,3 +391,8 @@ pub const CHANGED_TEXT_BYTES_KEPT_MAX: usize = 8 * 1024 * 1024;
 pub const CHANGED_LINES_SHOWN_MAX: usize = 60;
 /// Turns without a word about the list of things to do, until the model is reminded of it.
 pub const TODO_REMINDER_TURNS: u32 = 10;
+
+/// Bytes of a skill, how many there can be, and how deep directories of commands may stand in each other.
+pub const SKILL_BYTES_MAX: u64 = 1024 * 1024;
+pub const SKILLS_MAX: usize = 1_000;
+pub const SKILL_DIRECTORIES_DEEP_MAX: usize = 8;

@@ -22,6 +22,7 @@ use crate::host::Host;
 use crate::limits::{AgentLimits, TOOL_CALLS_RUNNING_MAX, ToolLimits};
 use crate::permission::{Answer, Keeper, Mode, Questions, RuleSet};
 use crate::sandbox::SandboxOptions;
+use crate::skills::SkillSources;
 use crate::tools::agent::{AgentDefinition, general_purpose};
 use crate::tools::ahead::Speculation;
 use crate::tools::file_memory::FileMemory;
@@ -89,6 +90,8 @@ pub struct Options {
     pub system_prompt: SystemPrompt,
     /// The files that tell it what the project and its user want; none if absent.
     pub memory: Option<MemorySources>,
+    /// The skills and custom commands that it and its user may call; none if absent.
+    pub skills: Option<SkillSources>,
     /// Whether it is told the state of the git repository around its directory: what differs, and the newest commits. It is
     /// read without running git.
     pub git_state: bool,
@@ -270,6 +273,7 @@ impl Options {
             system_prompt: SystemPrompt::default(),
             memory: None,
             git_state: false,
+            skills: None,
             tools: builtin::all(),
             servers: Vec::new(),
             commands: Vec::new(),

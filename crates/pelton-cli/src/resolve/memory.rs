@@ -15,7 +15,7 @@ use crate::args::RunArgs;
 use crate::fail::Fail;
 
 /// Where an organisation puts what holds for everybody on a machine.
-const MANAGED_DIR: &str =
+pub(super) const MANAGED_DIR: &str =
     if cfg!(target_os = "macos") { "/Library/Application Support/ClaudeCode" } else { "/etc/claude-code" };
 
 /// Names the directory of the model's notes.

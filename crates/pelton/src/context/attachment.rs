@@ -29,6 +29,10 @@ pub(crate) enum AttachmentKind {
     ChangedFiles,
     /// The list of things to do.
     Todos,
+    /// What skills there are.
+    SkillListing,
+    /// The text of a skill that the model called for.
+    InvokedSkill,
 }
 
 /// What an entry of the transcript says about an attachment.

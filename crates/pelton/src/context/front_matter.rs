@@ -18,12 +18,14 @@ impl<'a> Headed<'a> {
         let Some((head, body)) = split(text) else {
             return Self { head: Map::new(), body: text, is_broken: false };
         };
-        let read = parse(head).or_else(|| parse(&quoted(head)));
+        let read = parse(head)
+            .or_else(|| parse(&quoted(head, &['"', '\'', '[', '{', '|', '>'])))
+            // `[file] [line]` is no list.
+            .or_else(|| parse(&quoted(head, &['"', '\'', '|', '>'])));
         Self { is_broken: read.is_none(), head: read.unwrap_or_default(), body }
     }
 
     /// A text, however it is written.
-    #[allow(dead_code, reason = "skills have more fields than rules")]
     pub fn text(&self, key: &str) -> Option<String> {
         match self.head.get(key)? {
             Value::String(text) => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
@@ -34,7 +36,6 @@ impl<'a> Headed<'a> {
     }
 
     /// A yes or no, in the words people use for them.
-    #[allow(dead_code, reason = "skills have more fields than rules")]
     pub fn flag(&self, key: &str) -> Option<bool> {
         match self.text(key)?.to_ascii_lowercase().as_str() {
             "true" | "yes" | "on" | "1" => Some(true),
@@ -49,7 +50,10 @@ impl<'a> Headed<'a> {
             Value::Array(items) => {
                 Some(items.iter().filter_map(Value::as_str).map(|item| item.trim().to_owned()).collect())
             }
-            Value::String(text) => Some(between_commas(text)),
+            Value::String(text) => {
+                let inside = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
+                Some(between_commas(inside.unwrap_or(text)))
+            }
             _ => None,
         }
     }
@@ -98,9 +102,9 @@ fn parse(head: &str) -> Option<Map<String, Value>> {
     }
 }
 
-/// The head with its plain values in quotes: `paths: **/*.rs` and `description: When: always` are no YAML, and mean
-/// something all the same.
-fn quoted(head: &str) -> String {
+/// The head with its values in quotes, but for those that begin with one of these: `paths: **/*.rs` and
+/// `description: When: always` are no YAML, and mean something all the same.
+fn quoted(head: &str, but: &[char]) -> String {
     let mut lines = String::new();
     for line in head.lines() {
         let indent = line.len() - line.trim_start().len();
@@ -111,7 +115,7 @@ fn quoted(head: &str) -> String {
             _ => (String::new(), ""),
         };
         let value = value.trim();
-        let is_plain = !value.is_empty() && !value.starts_with(['"', '\'', '[', '{', '|', '>']);
+        let is_plain = !value.is_empty() && !value.starts_with(but);
         if key.is_empty() || !is_plain {
             lines.push_str(line);
         } else {
@@ -147,7 +151,8 @@ mod tests {
         check("description: |\n  two\n  lines", "description", Some("two\nlines"));
         check("a: @b", "a", Some("@b"));
         check("a: 3", "a", Some("3"));
-        check("a: [", "a", None);
+        check("a: [", "a", Some("["));
+        check("a: \"", "a", None);
         check("", "a", None);
     }
 

@@ -5,7 +5,7 @@ mod git; // the state of the repository
 mod surroundings; // where it is: appended once, never in the frozen part
 pub(crate) mod memory; // what projects and users want it to know
 pub(crate) mod attachment; // what is told beside the conversation, and recorded with it
-mod front_matter; // the heads of Markdown files
+pub(crate) mod front_matter; // the heads of Markdown files
 
 pub use git::{GitState, git_branch, git_state};
 pub use memory::{AgentsMd, MemorySources};

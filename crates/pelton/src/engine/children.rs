@@ -120,6 +120,9 @@ impl Children {
         options.task_budget = None;
         options.json_schema = None;
         options.files = Arc::default();
+        if definition.omit_memory_files {
+            options.memory = None;
+        }
         // The notes are those of the main thread.
         if let Some(memory) = &mut options.memory {
             memory.notes_dir = None;

@@ -2,13 +2,22 @@
 //! what the model was told then is part of the conversation.
 
 use std::future::Future;
+use std::sync::Arc;
 
-use super::Engine;
-use crate::context::attachment::{Attachment, AttachmentKind};
+use pelton_model::Effort;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::{Engine, room};
+use crate::command::{CommandError, Expansion};
+use crate::context::attachment::{Attachment, AttachmentFacts, AttachmentKind};
 use crate::context::memory::Memory;
 use crate::context::{GitState, Notes, git_state};
+use crate::event::CommandInfo;
 use crate::options::Options;
 use crate::permission::Permissions;
+use crate::skills::{self, Expander, Skill, SkillTool, Skills, expand};
+use crate::tools::{Tool, builtin};
 
 /// What was found.
 #[derive(Default)]
@@ -27,6 +36,11 @@ impl Engine {
         let told: Vec<_> = self.session.attachments().flat_map(|told| told.files).collect();
         let wants_git = self.options.git_state && self.session.history.entries().is_empty();
         let cwd = self.options.cwd.clone();
+        let skills = self.skills.clone();
+        if !self.has_gathered {
+            let listed = |told: &AttachmentFacts| told.r#type == AttachmentKind::SkillListing;
+            skills.recall(self.session.attachments().filter(listed).flat_map(|told| told.files));
+        }
         async move {
             let git = async {
                 let looking = wants_git.then(|| tokio::task::spawn_blocking(move || git_state(&cwd)));
@@ -46,9 +60,77 @@ impl Engine {
                     Some(memory) => memory.load().await,
                 }
             };
-            let (git, instructions) = tokio::join!(git, instructions);
+            let (git, instructions, ()) = tokio::join!(git, instructions, skills.discover());
             Gathered { instructions, git }
         }
+    }
+
+    /// Characters that may be spent on telling what skills there are.
+    pub(super) fn listing_chars_max(&self) -> usize {
+        const CHARS_PER_TOKEN: u64 = 4;
+        let Some(skills) = &self.options.skills else { return 0 };
+        let window = room(&self.options, &self.options.model).window_tokens;
+        let share =
+            window.saturating_mul(CHARS_PER_TOKEN).saturating_mul(u64::from(skills.listing_permille)) / 1_000;
+        skills.listing_chars_max.unwrap_or(usize::try_from(share).unwrap_or(usize::MAX))
+    }
+
+    /// The skills that users may call, as commands.
+    pub(super) fn skill_commands(&self) -> impl Iterator<Item = CommandInfo> + use<> {
+        let all = self.skills.all().into_iter();
+        all.filter(|skill| skill.for_user).map(|skill| CommandInfo {
+            name: skill.name.clone(),
+            description: skill.description.clone(),
+            argument_hint: skill.argument_hint.clone(),
+        })
+    }
+
+    /// What becomes of a prompt that calls a skill.
+    pub(super) async fn expand_skill(
+        &self,
+        skill: &Skill,
+        arguments: &str,
+        cancel: &CancellationToken,
+    ) -> Result<Expansion, CommandError> {
+        let permissions = &self.kin.permissions;
+        // The user called it, and with it what it needs.
+        let _lent = permissions.lend(skill.allowed.clone());
+        let expander = Expander {
+            arguments,
+            session_id: &self.session.id.to_string(),
+            effort: self.options.effort.map(Effort::as_str).unwrap_or_default(),
+            project_dir: &self.options.cwd.display().to_string(),
+            shell: self.skills.runs_commands().then(|| (permissions, builtin::shell())),
+        };
+        let cx = self.tool_cx(cancel.child_token());
+        let text = expand(skill, &expander, &cx).await.map_err(CommandError)?;
+        let mut expansion = Expansion::prompt(match &skill.agent {
+            // Agents are started by calls alone: there their stream has somebody who pulls it.
+            Some(agent) => format!(
+                "Start an agent of the kind {agent} with exactly the task below, wait for its report, and give that to the \
+                 user.\n\n<task>\n{text}\n</task>"
+            ),
+            None => text,
+        });
+        expansion.allowed_tools.clone_from(&skill.allowed);
+        expansion.model.clone_from(&skill.model);
+        Ok(expansion)
+    }
+}
+
+/// Puts a tool for these skills in the place of the one for none; without skills there is no tool.
+pub(super) fn bind_skills(
+    tools: &mut Vec<Arc<dyn Tool>>,
+    skills: &Skills,
+    permissions: &Permissions,
+    session: Uuid,
+) {
+    if !skills.is_on() {
+        tools.retain(|tool| tool.spec().name != skills::NAME);
+    }
+    if let Some(tool) = tools.iter_mut().find(|tool| tool.spec().name == skills::NAME) {
+        let session = Some((permissions.clone(), session.to_string()));
+        *tool = Arc::new(SkillTool::new(skills.clone(), session));
     }
 }
 

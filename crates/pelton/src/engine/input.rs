@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::Engine;
 use super::gather::Gathered;
-use crate::command::{Called, Command, CommandCx};
+use crate::command::{Called, Command, CommandCx, Expansion};
 use crate::context::{Surroundings, git_branch, news_of_the_day, reminder};
 use crate::event::{Event, Synthetic};
 use crate::history::Entry;
@@ -143,6 +143,9 @@ impl Engine {
             told.push(Event::Attachment(self.session.record_attachment(&instructions)?));
         }
         self.has_gathered = true;
+        if let Some(news) = self.skills.news(self.listing_chars_max()) {
+            told.push(Event::Attachment(self.session.record_attachment(&news)?));
+        }
         if let Some(changed) = attachment_of(around.changed) {
             told.push(Event::Attachment(self.session.record_attachment(&changed)?));
         }
@@ -207,14 +210,16 @@ impl Engine {
         told: &mut Vec<Event>,
     ) -> Option<Taken> {
         let called = Called::in_text(prompt.first_words().filter(|_| !prompt.verbatim)?)?;
-        let Some(command) = self.command(called.name) else {
+        let command = self.command(called.name);
+        let skill = self.skills.get(called.name).filter(|skill| skill.for_user && command.is_none());
+        if command.is_none() && skill.is_none() {
             if !called.is_plain() {
                 return None;
             }
             let text = format!("Unknown command: /{}", called.name);
             told.push(self.synthetic(text.clone()));
             return Some(Taken::Local(Answered { text, is_error: true }));
-        };
+        }
         let fired = hooks.expansion(called.name, called.arguments, &prompt.words()).await;
         if let Some(taken) = heard(fired, cancel, &mut around.contexts, told) {
             return Some(taken);
@@ -224,7 +229,14 @@ impl Engine {
         let expanded = tokio::select! {
             biased;
             () = cancel.cancelled() => return Some(Taken::Interrupted),
-            expanded = command.expand(called.arguments, &cx) => expanded,
+            expanded = async {
+                match (command, &skill) {
+                    (Some(command), _) => command.expand(called.arguments, &cx).await,
+                    (None, Some(skill)) => self.expand_skill(skill, called.arguments, cancel).await,
+                    // One of them is there: looked at above.
+                    (None, None) => Ok(Expansion::default()),
+                }
+            } => expanded,
         };
         let expansion = match expanded {
             Ok(expansion) => expansion,

@@ -172,6 +172,18 @@ impl Permissions {
         Lent(self.clone())
     }
 
+    /// Lets more calls run, until what [`lend`](Self::lend) returned is dropped.
+    pub(crate) fn lend_more(&self, allowed: &[Rule]) {
+        self.with(|standing| {
+            let new: Vec<Rule> =
+                allowed.iter().filter(|rule| !standing.lent.contains(rule)).cloned().collect();
+            if !new.is_empty() {
+                standing.lent.extend(new);
+                standing.build();
+            }
+        });
+    }
+
     fn set_lent(&self, allowed: Vec<Rule>) {
         self.with(|standing| {
             if standing.lent != allowed {

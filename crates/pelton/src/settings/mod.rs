@@ -66,6 +66,8 @@ pub struct Settings {
     pub turns: LoopSettings,
     /// What the model is told of the project and its user.
     pub memory: MemorySettings,
+    /// How skills are told of and followed.
+    pub skills: SkillSettings,
     /// `sandbox`: commands in a box.
     pub sandbox: SandboxSettings,
     /// `fileCheckpointingEnabled`: whether it is kept what the agent does to files.
@@ -106,6 +108,20 @@ pub struct MemorySettings {
     pub notes_dir: Option<String>,
     /// `includeGitInstructions`: whether the model is told the state of the repository.
     pub git: Option<bool>,
+}
+
+/// How skills are told of and followed.
+///
+/// See [`read()`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SkillSettings {
+    /// `disableSkillShellExecution`: commands in skills are not run.
+    pub shell_off: Option<bool>,
+    /// `skillListingBudgetFraction`, in thousandths: the share of the context window for telling what skills there are.
+    pub listing_permille: Option<u16>,
+    /// `skillListingMaxDescChars`: characters told of one skill.
+    pub description_chars_max: Option<usize>,
 }
 
 /// The object `retry`: how patient a call is.
@@ -158,6 +174,7 @@ impl Settings {
             retry: self.retry.over(lower.retry),
             turns: self.turns.over(lower.turns),
             memory: self.memory.over(lower.memory),
+            skills: self.skills.over(lower.skills),
             sandbox: self.sandbox.over(lower.sandbox),
             file_checkpointing: self.file_checkpointing.or(lower.file_checkpointing),
             file_history_file_bytes_max: self
@@ -202,6 +219,21 @@ impl MemorySettings {
             notes: self.notes.or(lower.notes),
             notes_dir: self.notes_dir.or(lower.notes_dir),
             git: self.git.or(lower.git),
+        }
+    }
+}
+
+impl SkillSettings {
+    fn over(self, lower: Self) -> Self {
+        Self {
+            // Whoever switches it off has a reason: nobody above switches it on again.
+            shell_off: if lower.shell_off == Some(true) {
+                lower.shell_off
+            } else {
+                self.shell_off.or(lower.shell_off)
+            },
+            listing_permille: self.listing_permille.or(lower.listing_permille),
+            description_chars_max: self.description_chars_max.or(lower.description_chars_max),
         }
     }
 }

@@ -12,7 +12,7 @@ use pelton_model::Effort;
 use pelton_model::catalogue::{Prices, Rates};
 use serde_json::{Map, Value};
 
-use super::{LoopSettings, MemorySettings, RetrySettings, Settings, relaxed};
+use super::{LoopSettings, MemorySettings, RetrySettings, Settings, SkillSettings, relaxed};
 use crate::context::AgentsMd;
 use crate::hooks::{Severity, Source};
 use crate::permission::{Behavior, Layer, Mode, Rule, RuleSource};
@@ -111,6 +111,7 @@ impl Reader<'_> {
             retry: self.retry(all),
             turns: self.turns(all),
             memory: self.memory(all),
+            skills: self.skills(all),
             sandbox: self.sandbox(all),
             ..Settings::default()
         };
@@ -334,6 +335,27 @@ impl Reader<'_> {
             // What comes with a project does not choose where the model reads and writes outside of it.
             notes_dir: self.text(all, "", "autoMemoryDirectory").filter(|_| !is_projects),
             git: self.field(all, "", "includeGitInstructions", choice, Value::as_bool),
+        }
+    }
+
+    fn skills(&mut self, all: &Map<String, Value>) -> SkillSettings {
+        let share = |value: &Value| {
+            value
+                .as_f64()
+                .filter(|share| (0.0..=1.0).contains(share))
+                .map(|share| (share * 1_000.0).round() as u16)
+        };
+        let count = |value: &Value| value.as_u64().and_then(|count| usize::try_from(count).ok());
+        SkillSettings {
+            shell_off: self.field(all, "", "disableSkillShellExecution", "true or false", Value::as_bool),
+            listing_permille: self.field(
+                all,
+                "",
+                "skillListingBudgetFraction",
+                "a share between 0 and 1",
+                share,
+            ),
+            description_chars_max: self.field(all, "", "skillListingMaxDescChars", "a whole number", count),
         }
     }
 

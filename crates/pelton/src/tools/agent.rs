@@ -192,7 +192,7 @@ impl Tool for AgentTool {
 }
 
 /// What the caller reads.
-fn output(delivered: &Delivered, prompt: &str) -> Output {
+pub(crate) fn output(delivered: &Delivered, prompt: &str) -> Output {
     let text = report::defused(&delivered.text);
     if let Some(failure) = &delivered.failure {
         let said = if text.is_empty() { String::new() } else { format!("\n\nIts last words were:\n{text}") };

@@ -95,7 +95,8 @@ pub trait Tool: Send + Sync {
         None
     }
 
-    /// Whether this very call is held by a box, so that it needs no approval: neither rules nor plan mode are below that.
+    /// Whether this very call is held by a box, or can do nothing by itself, so that it needs no approval: neither rules nor
+    /// plan mode are below that.
     fn is_held(&self, _input: &Value, _cx: &ToolCx) -> bool {
         false
     }

@@ -36,6 +36,7 @@ use crate::history::{Entry, EntryId};
 use crate::limits::{REPETITION_STUCK_AT, REPETITION_TOLD_AT};
 use crate::queue::Queue;
 use crate::session::Session;
+use crate::skills::Skills;
 use crate::status::{Board, Phase};
 use crate::tools::bench::{Bench, Ending, Finished, HookWords};
 use crate::tools::changed::ChangedFiles;
@@ -84,6 +85,9 @@ pub(crate) struct Live<'a> {
     /// Prompts that came meanwhile.
     pub queue: Queue,
     pub memory: Memory,
+    pub skills: Skills,
+    /// Characters that may be spent on telling what skills there are.
+    pub listing_chars_max: usize,
     pub changed_files: ChangedFiles,
     /// Files read since then have not brought what they bring.
     pub files_told: &'a mut Moment,

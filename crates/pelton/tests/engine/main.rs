@@ -34,6 +34,7 @@ mod resuming; // going on from it
 mod retries; // answers that do not come at once
 mod servers; // tools that somebody else serves
 mod signed; // requests that are signed as a whole
+mod skills; // texts that users and the model call by name
 mod status; // what can be seen from outside while it runs
 mod streams; // answers as they arrive, whole and broken
 mod structured; // answers in the form of a schema

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::agent;
 use super::tool::{Output, Tool, ToolCx};
+use crate::skills;
 
 /// All built-in tools, by name: the order is part of what is cached, so it never depends on anything.
 ///
@@ -40,6 +41,7 @@ pub fn all() -> Vec<Arc<dyn Tool>> {
         grep::tool(),
         notebook_edit::tool(),
         read::tool(),
+        skills::tool(),
         task::output(),
         task::stop(),
         todo::tool(),
@@ -52,6 +54,11 @@ pub fn all() -> Vec<Arc<dyn Tool>> {
 /// Read alone, for what a prompt mentions.
 pub(crate) fn reader() -> Arc<dyn Tool> {
     read::tool()
+}
+
+/// Bash alone, for commands in skills.
+pub(crate) fn shell() -> Arc<dyn Tool> {
+    bash::tool()
 }
 
 /// What a call answers that the user stopped.

@@ -9,6 +9,7 @@ use crate::event::Event;
 use crate::file_history::Beside;
 use crate::hooks::Arrived;
 use crate::queue::Held;
+use crate::skills::Called;
 use crate::tools::bench::HookWords;
 use crate::tools::changed::Changed;
 use crate::tools::mentions::attachments;
@@ -24,6 +25,7 @@ impl Live<'_> {
         }
         self.attach_changed_files().await?;
         self.attach_memory().await?;
+        self.attach_skills().await?;
         if let Some(words) = self.bench.cx.todos.turn_passed() {
             self.attach(&Attachment::reminder(AttachmentKind::Todos, Vec::new(), &[words])).await?;
         }
@@ -63,11 +65,27 @@ impl Live<'_> {
         }
     }
 
+    /// Skills that the model called for, and those that have come.
+    async fn attach_skills(&mut self) -> Result<(), TranscriptError> {
+        for Called { file, text, allowed } in self.skills.take_called() {
+            self.bench.permissions.lend_more(&allowed);
+            if !text.is_empty() {
+                self.attach(&Attachment { kind: AttachmentKind::InvokedSkill, files: vec![file], text })
+                    .await?;
+            }
+        }
+        match self.skills.news(self.listing_chars_max) {
+            Some(news) => self.attach(&news).await,
+            None => Ok(()),
+        }
+    }
+
     /// Memory of the directories that files were read in, and rules about those files.
     async fn attach_memory(&mut self) -> Result<(), TranscriptError> {
         let files = &self.bench.cx.files;
         let read = files.used_since(*self.files_told);
         *self.files_told = files.now();
+        self.skills.touched(&read).await;
         for attachment in self.memory.touched(read).await {
             self.attach(&attachment).await?;
         }

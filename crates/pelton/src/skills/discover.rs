@@ -1,0 +1,151 @@
+//! Which skills and commands there are. Blocks.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::skill::Skill;
+use crate::limits::{SKILL_BYTES_MAX, SKILL_DIRECTORIES_DEEP_MAX, SKILLS_MAX};
+
+/// Where skills and custom commands are looked for. Nothing is read from anywhere else.
+///
+/// ```
+/// use pelton::{Options, SkillSources};
+/// use pelton_model::{Auth, Endpoint, Secret};
+///
+/// let mut options = Options::new("/srv/project", Endpoint::new("http://127.0.0.1:9", Auth::ApiKey(Secret::new("any"))));
+/// let mut skills = SkillSources::project();
+/// skills.user_dir = Some("/home/ada/.claude".into());
+/// options.skills = Some(skills);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SkillSources {
+    /// The directory whose `.claude/skills` and `.claude/commands` hold for everybody on this machine.
+    pub managed_dir: Option<PathBuf>,
+    /// The user's configuration directory, with `skills/` and `commands/`.
+    pub user_dir: Option<PathBuf>,
+    /// Whether `.claude/skills` and `.claude/commands` count, from the working directory up to the root of its repository,
+    /// in the additional directories, and below where files are touched.
+    pub project: bool,
+    /// Whether commands in the texts of skills are run, where permissions allow them.
+    pub run_commands: bool,
+    /// The share of the context window that may be spent on telling what skills there are.
+    pub listing_permille: u16,
+    /// Characters, in place of that share.
+    pub listing_chars_max: Option<usize>,
+    /// Characters that are told of one skill.
+    pub description_chars_max: usize,
+}
+
+impl Default for SkillSources {
+    fn default() -> Self {
+        Self {
+            managed_dir: None,
+            user_dir: None,
+            project: false,
+            run_commands: true,
+            listing_permille: 10,
+            listing_chars_max: None,
+            description_chars_max: 1_536,
+        }
+    }
+}
+
+impl SkillSources {
+    /// Those of the project.
+    pub fn project() -> Self {
+        Self { project: true, ..Self::default() }
+    }
+}
+
+/// All that are there from the start. Of two with one name the first counts: managed before the user's before the
+/// project's, the nearest first, and a skill before a command.
+pub fn all(sources: &SkillSources, cwd: &Path, additional_dirs: &[PathBuf]) -> Vec<Skill> {
+    let mut homes: Vec<PathBuf> = Vec::new();
+    homes.extend(sources.managed_dir.as_ref().map(|dir| dir.join(".claude")));
+    homes.extend(sources.user_dir.clone());
+    if sources.project {
+        let top = cwd.ancestors().find(|dir| dir.join(".git").exists()).unwrap_or(cwd);
+        homes.extend(cwd.ancestors().take_while(|dir| dir.starts_with(top)).map(|dir| dir.join(".claude")));
+        homes.extend(additional_dirs.iter().map(|dir| dir.join(".claude")));
+    }
+    let mut found = Finding::default();
+    homes.iter().for_each(|home| found.skills(&home.join("skills")));
+    homes.iter().for_each(|home| found.commands(&home.join("commands"), SKILL_DIRECTORIES_DEEP_MAX));
+    found.skills
+}
+
+/// Those of a directory below.
+pub fn nested(dir: &Path, cwd: &Path) -> Vec<Skill> {
+    debug_assert!(dir.starts_with(cwd));
+    let mut found = Finding::default();
+    found.skills(&dir.join(".claude/skills"));
+    found.commands(&dir.join(".claude/commands"), SKILL_DIRECTORIES_DEEP_MAX);
+    found.skills
+}
+
+/// A name that tells two skills apart: with the directory in front.
+pub fn qualified(dir: &Path, cwd: &Path, name: &str) -> String {
+    format!("{}:{name}", dir.strip_prefix(cwd).unwrap_or(dir).display())
+}
+
+#[derive(Default)]
+struct Finding {
+    skills: Vec<Skill>,
+    /// Where things really are: each counts once, and a circle of links ends.
+    seen: HashSet<PathBuf>,
+}
+
+impl Finding {
+    fn skills(&mut self, dir: &Path) {
+        for dir in names_in(dir) {
+            let file = dir.join("SKILL.md");
+            if let (Some(name), Some(text)) = (name_of(&dir), self.text_of(&file)) {
+                self.skills.push(Skill::read(&name, &file, Some(&dir), &text));
+            }
+        }
+    }
+
+    fn commands(&mut self, dir: &Path, deep: usize) {
+        let Ok(real) = dir.canonicalize() else { return };
+        if deep == 0 || !self.seen.insert(real) {
+            return;
+        }
+        for path in names_in(dir) {
+            if path.is_dir() {
+                self.commands(&path, deep - 1);
+            } else if path.extension().is_some_and(|end| end == "md")
+                && let (Some(name), Some(text)) = (name_of(&path.with_extension("")), self.text_of(&path))
+            {
+                self.skills.push(Skill::read(&name, &path, None, &text));
+            }
+        }
+    }
+
+    fn text_of(&mut self, file: &Path) -> Option<String> {
+        let about = fs::metadata(file).ok()?;
+        let real = file.canonicalize().ok()?;
+        let fits = about.is_file() && about.len() <= SKILL_BYTES_MAX && self.skills.len() < SKILLS_MAX;
+        if !fits || !self.seen.insert(real) {
+            return None;
+        }
+        let bytes = fs::read(file).ok().filter(|bytes| !bytes.contains(&0))?;
+        Some(String::from_utf8_lossy(&bytes).replace("\r\n", "\n"))
+    }
+}
+
+/// What is in a directory, in the order of names.
+fn names_in(dir: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).take(SKILLS_MAX).collect();
+    paths.sort();
+    paths
+}
+
+/// A name that can be typed.
+fn name_of(path: &Path) -> Option<String> {
+    let name = path.file_name()?.to_str()?;
+    let fits = !name.starts_with('.') && !name.contains(char::is_whitespace) && name != "synced";
+    fits.then(|| name.to_owned())
+}

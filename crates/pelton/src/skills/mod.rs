@@ -1,0 +1,203 @@
+//! Skills and custom commands: texts that a user calls by `/name` and the model by the Skill tool. The model knows their
+//! names and what they are for; the text itself comes when it is called for.
+//!
+//! [`discover`] finds them, [`skill`] reads one, [`expand`] makes of its text what the model reads.
+
+mod skill; // one skill, as its file describes it
+mod discover; // which there are
+mod expand; // arguments, and commands whose output is part of the text
+mod listing; // what the model is told of them
+mod tool; // how the model calls one
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::context::attachment::Attachment;
+use crate::permission::Rule;
+use crate::tools::Tool;
+
+pub use discover::SkillSources;
+pub(crate) use expand::{Expander, expand};
+pub(crate) use skill::Skill;
+pub(crate) use tool::{NAME, SkillTool};
+
+/// The tool for a session without skills: an engine puts one for its own in its place, or none.
+pub(crate) fn tool() -> Arc<dyn Tool> {
+    Arc::new(SkillTool::new(Skills::default(), None))
+}
+
+/// The skills of a session. All clones are one.
+#[derive(Clone, Default)]
+pub(crate) struct Skills(Option<Arc<Shared>>);
+
+struct Shared {
+    sources: SkillSources,
+    cwd: PathBuf,
+    additional_dirs: Vec<PathBuf>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// In the order in which they count: of two with one name the first.
+    skills: Vec<Arc<Skill>>,
+    /// Those found below the working directory, where a file was touched.
+    nested: Vec<Arc<Skill>>,
+    looked_at: HashSet<PathBuf>,
+    /// Files of skills that the model knows of.
+    told: HashSet<PathBuf>,
+    /// What the model called for and has not read yet.
+    called: Vec<Called>,
+    /// Texts it has read.
+    read: HashSet<String>,
+}
+
+/// A skill that the model called for.
+#[derive(Debug, Clone)]
+pub(crate) struct Called {
+    pub file: PathBuf,
+    pub text: String,
+    /// What may run without asking until the next prompt.
+    pub allowed: Vec<Rule>,
+}
+
+impl Skills {
+    /// Nothing is looked for yet. Without sources there are none.
+    pub fn new(sources: Option<SkillSources>, cwd: &Path, additional_dirs: &[PathBuf]) -> Self {
+        Self(sources.map(|sources| {
+            let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+            Arc::new(Shared {
+                sources,
+                cwd: real(cwd),
+                additional_dirs: additional_dirs.iter().map(|dir| real(dir)).collect(),
+                state: Mutex::default(),
+            })
+        }))
+    }
+
+    /// Looks for skills, anew at every submission: some may have come.
+    pub async fn discover(&self) {
+        let Some(shared) = self.0.clone() else { return };
+        let looking = tokio::task::spawn_blocking(move || {
+            let skills = discover::all(&shared.sources, &shared.cwd, &shared.additional_dirs);
+            shared.state().skills = skills.into_iter().map(Arc::new).collect();
+        });
+        // What could not be looked at stays as it was.
+        let _ = looking.await;
+    }
+
+    /// Looks for skills in the directories that files (their real paths) are in, below the working directory.
+    pub async fn touched(&self, files: &[PathBuf]) {
+        let Some(shared) = self.0.clone() else { return };
+        let new = shared.not_looked_at(files);
+        if new.is_empty() {
+            return;
+        }
+        let looking = tokio::task::spawn_blocking(move || {
+            for dir in new {
+                let found = discover::nested(&dir, &shared.cwd);
+                let mut state = shared.state();
+                for mut skill in found {
+                    if state.all().any(|known| known.name == skill.name) {
+                        skill.name = discover::qualified(&dir, &shared.cwd, &skill.name);
+                    }
+                    state.nested.push(Arc::new(skill));
+                }
+            }
+        });
+        let _ = looking.await;
+    }
+
+    /// What the model has to be told of skills it does not know of: all at the start, and those that came since. `chars_max`
+    /// bounds what is said of them; their names are told in any case.
+    pub fn news(&self, chars_max: usize) -> Option<Attachment> {
+        let shared = self.0.as_ref()?;
+        let mut state = shared.state();
+        let is_first = state.told.is_empty();
+        let unknown = |skill: &&Arc<Skill>| skill.for_model && !state.told.contains(&skill.file);
+        let new: Vec<Arc<Skill>> = state.all().filter(unknown).cloned().collect();
+        let news = listing::news(&new, is_first, chars_max, shared.sources.description_chars_max)?;
+        state.told.extend(new.iter().map(|skill| skill.file.clone()));
+        Some(news)
+    }
+
+    /// What a conversation that goes on has heard of already.
+    pub fn recall(&self, told: impl IntoIterator<Item = PathBuf>) {
+        if let Some(shared) = &self.0 {
+            shared.state().told.extend(told);
+        }
+    }
+
+    /// The skill of this name.
+    pub fn get(&self, name: &str) -> Option<Arc<Skill>> {
+        let name = name.trim().trim_start_matches('/');
+        self.all().into_iter().find(|skill| skill.name == name)
+    }
+
+    /// All of them, by precedence, each name once.
+    pub fn all(&self) -> Vec<Arc<Skill>> {
+        let Some(shared) = &self.0 else { return Vec::new() };
+        let state = shared.state();
+        let mut names = HashSet::new();
+        state.all().filter(|skill| names.insert(skill.name.clone())).cloned().collect()
+    }
+
+    /// Whether there can be any.
+    pub fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Whether commands in their texts are run.
+    pub fn runs_commands(&self) -> bool {
+        self.0.as_ref().is_some_and(|shared| shared.sources.run_commands)
+    }
+
+    /// The model called for a skill: its text comes with what is told before the next question. Tells whether it is new:
+    /// the same text is not told twice.
+    pub fn call(&self, called: Called) -> bool {
+        let Some(shared) = &self.0 else { return false };
+        let mut state = shared.state();
+        let is_new = state.read.insert(called.text.clone());
+        if is_new || !called.allowed.is_empty() {
+            state.called.push(Called { text: if is_new { called.text } else { String::new() }, ..called });
+        }
+        is_new
+    }
+
+    /// What the model called for since the last question.
+    pub fn take_called(&self) -> Vec<Called> {
+        self.0.as_ref().map(|shared| std::mem::take(&mut shared.state().called)).unwrap_or_default()
+    }
+
+    /// What was told is gone from what the model sees: a text it calls for again has to be told again.
+    #[allow(dead_code, reason = "compactions that keep a conversation going will ask for it")]
+    pub fn forget_read(&self) {
+        if let Some(shared) = &self.0 {
+            shared.state().read.clear();
+        }
+    }
+}
+
+impl Shared {
+    /// The directories of files, below the working directory, that nobody has looked at.
+    fn not_looked_at(&self, files: &[PathBuf]) -> Vec<PathBuf> {
+        let mut state = self.state();
+        let below = files.iter().filter(|file| file.starts_with(&self.cwd) && self.sources.project);
+        let dirs = below.flat_map(|file| file.ancestors().skip(1).take_while(|dir| *dir != self.cwd));
+        dirs.map(Path::to_path_buf).filter(|dir| state.looked_at.insert(dir.clone())).collect()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn all(&self) -> impl Iterator<Item = &Arc<Skill>> {
+        self.skills.iter().chain(&self.nested)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+//! One skill, as its file describes it. Pure, and lenient: what cannot be read is as good as absent.
+
+use std::path::{Path, PathBuf};
+
+use pelton_model::Effort;
+
+use crate::context::front_matter::Headed;
+use crate::permission::Rule;
+
+/// A skill or a custom command.
+#[derive(Debug, Clone)]
+pub(crate) struct Skill {
+    /// What it is called by.
+    pub name: String,
+    pub file: PathBuf,
+    /// The directory with what belongs to it; a command has none.
+    pub dir: Option<PathBuf>,
+    pub description: String,
+    pub when_to_use: Option<String>,
+    pub argument_hint: String,
+    /// The names of its arguments.
+    pub arguments: Vec<String>,
+    /// The model may call it.
+    pub for_model: bool,
+    /// Users may call it.
+    pub for_user: bool,
+    /// What may run without asking while it is followed.
+    pub allowed: Vec<Rule>,
+    pub model: Option<String>,
+    pub effort: Option<Effort>,
+    /// The kind of agent that follows it, if not the one that called.
+    pub agent: Option<String>,
+    pub body: String,
+}
+
+impl Skill {
+    /// Reads a file. `dir` is given for a skill, not for a command.
+    pub fn read(name: &str, file: &Path, dir: Option<&Path>, text: &str) -> Self {
+        let headed = Headed::read(text);
+        let body = headed.body.trim().to_owned();
+        let rules = headed.list("allowed-tools").or_else(|| headed.list("allowed_tools")).unwrap_or_default();
+        let is_fork = headed.text("context").as_deref() == Some("fork");
+        Self {
+            name: name.to_owned(),
+            file: file.to_owned(),
+            dir: dir.map(Path::to_path_buf),
+            description: headed.text("description").unwrap_or_else(|| first_paragraph(&body)),
+            when_to_use: headed.text("when_to_use").or_else(|| headed.text("when-to-use")),
+            argument_hint: hint(&headed),
+            arguments: headed.list("arguments").map(words).unwrap_or_default(),
+            for_model: headed.flag("disable-model-invocation") != Some(true),
+            for_user: headed.flag("user-invocable") != Some(false),
+            allowed: words(rules).iter().filter_map(|rule| rule.parse().ok()).collect(),
+            model: headed.text("model").filter(|model| model != "inherit"),
+            effort: headed.text("effort").and_then(|effort| effort.parse().ok()),
+            agent: is_fork.then(|| headed.text("agent").unwrap_or_else(|| "general-purpose".to_owned())),
+            body,
+        }
+    }
+
+    /// Whether following it grants or runs nothing, so that nobody need be asked.
+    pub fn is_plain(&self) -> bool {
+        self.allowed.is_empty() && self.agent.is_none() && !super::expand::has_commands(&self.body)
+    }
+}
+
+/// A hint such as `[file]` is a list in YAML.
+fn hint(headed: &Headed<'_>) -> String {
+    let list = || headed.list("argument-hint").map(|words| format!("[{}]", words.join(", ")));
+    headed.text("argument-hint").or_else(list).unwrap_or_default()
+}
+
+/// Parts that are separated by blanks outside of parentheses.
+fn words(parts: Vec<String>) -> Vec<String> {
+    let mut words = Vec::new();
+    for part in parts {
+        let mut word = String::new();
+        let mut depth = 0_usize;
+        for c in part.chars() {
+            match c {
+                '(' => depth += 1,
+                ')' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            if c.is_whitespace() && depth == 0 {
+                words.push(std::mem::take(&mut word));
+            } else {
+                word.push(c);
+            }
+        }
+        words.push(word);
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+fn first_paragraph(body: &str) -> String {
+    let lines = body.lines().map(|line| line.trim_start_matches('#').trim());
+    let paragraph: Vec<&str> =
+        lines.skip_while(|line| line.is_empty()).take_while(|line| !line.is_empty()).collect();
+    paragraph.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Skill {
+        Skill::read("x", Path::new("/x/SKILL.md"), Some(Path::new("/x")), text)
+    }
+
+    #[test]
+    fn everything_is_optional() {
+        let plain = read("# A title\nof two lines\n\nAnd more.");
+        assert_eq!(plain.description, "A title of two lines");
+        assert!(plain.for_model && plain.for_user && plain.is_plain());
+        let broken = read("---\n: [\n---\nThe body.");
+        assert_eq!((broken.description.as_str(), broken.body.as_str()), ("The body.", "The body."));
+    }
+
+    #[test]
+    fn fields_are_read_as_people_write_them() {
+        let skill = read(
+            "---\ndescription: Use when: always\nwhen_to_use: at night\nargument-hint: [file] [line]\narguments: file line\n\
+             allowed-tools: Bash(git add:*), Read Grep Bash(git log --oneline)\ndisable-model-invocation: yes\n\
+             user-invocable: 'off'\ncontext: fork\nagent: Explore\nmodel: haiku\neffort: low\n---\nBody",
+        );
+        assert_eq!(skill.description, "Use when: always");
+        assert_eq!(skill.arguments, ["file", "line"]);
+        let rules: Vec<String> = skill.allowed.iter().map(ToString::to_string).collect();
+        assert_eq!(rules, ["Bash(git add:*)", "Read", "Grep", "Bash(git log --oneline)"]);
+        assert!(!skill.for_model && !skill.for_user && !skill.is_plain());
+        assert_eq!((skill.agent.as_deref(), skill.model.as_deref()), (Some("Explore"), Some("haiku")));
+    }
+}

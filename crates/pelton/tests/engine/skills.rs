@@ -1,0 +1,242 @@
+//! Skills and custom commands: which there are, how they are called, and what they may do.
+
+use pelton::event::Init;
+use pelton::permission::Mode;
+use pelton::{Event, MemorySources, Options, SkillSources};
+use pelton_testkit::{Script, text, tool};
+use serde_json::{Value, json};
+
+use crate::stage::{Stage, Told, blocks, last_user_blocks, lines, results_in, resume_from, run, unmarked};
+
+fn with_skills(options: &mut Options) {
+    options.skills = Some(SkillSources::project());
+}
+
+async fn stage(script: Script, files: &[(&str, &str)]) -> Stage {
+    let stage = Stage::new(script).await;
+    for (name, content) in files {
+        std::fs::create_dir_all(stage.path(name).parent().unwrap()).unwrap();
+        stage.write(name, content);
+    }
+    stage
+}
+
+fn skill(name: &str, args: &str) -> pelton_testkit::Part {
+    tool("Skill", json!({"skill": name, "args": args}))
+}
+
+fn init(told: &Told) -> &Init {
+    told.0.iter().find_map(|event| if let Event::Init(init) = event { Some(&**init) } else { None }).unwrap()
+}
+
+fn words(blocks: &[Value]) -> String {
+    blocks.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n")
+}
+
+const GREET: (&str, &str) = (
+    ".claude/skills/greet/SKILL.md",
+    "---\ndescription: Greets people\nargument-hint: [name]\n---\nSay hello to $0.",
+);
+
+#[tokio::test]
+async fn loop_S5_what_is_there_is_found_and_stated_before_anything_else() {
+    let files = [
+        GREET,
+        (".claude/skills/mine/SKILL.md", "---\ndisable-model-invocation: true\n---\nFor the user."),
+        (".claude/skills/yours/SKILL.md", "---\nuser-invocable: no\n---\nFor the model."),
+        (".claude/commands/tidy.md", "Tidy up."),
+    ];
+    let stage = stage(Script::new().reply([text("Hello.")]), &files).await;
+    let mut engine = stage.engine_with(|options| {
+        with_skills(options);
+        options.memory = Some(MemorySources::project());
+    });
+    let told = run(&mut engine, "Hi.").await;
+    told.assert_completed();
+    assert!(matches!(told.0[0], Event::Init(_)));
+    let init = init(&told);
+    assert_eq!(init.skills, ["greet", "mine", "yours", "tidy"]);
+    let commands: Vec<&str> = init.commands.iter().map(|command| command.name.as_str()).collect();
+    assert_eq!(commands, ["greet", "mine", "tidy"]);
+    assert_eq!(init.commands[0].argument_hint, "[name]");
+    assert_eq!((init.cwd.clone(), init.session_id), (stage.cwd(), engine.session_id()));
+    assert_eq!(init.agents, ["general-purpose"]);
+    assert!(init.tools.contains(&"Skill".to_owned()) && init.servers.is_empty());
+    assert_eq!((init.mode, init.model.as_str()), (Mode::BypassPermissions, Options::DEFAULT_MODEL));
+    let request = stage.request(1);
+    let listing = blocks(&request, "user")
+        .iter()
+        .map(|block| block["text"].as_str().unwrap())
+        .collect::<Vec<_>>()
+        .join("\n");
+    assert!(listing.contains("- greet: Greets people") && listing.contains("- yours: For the model."));
+    assert!(!listing.contains("mine"), "the model does not call it");
+    assert!(!request["tools"].to_string().contains("Greets people"), "the list of tools stays the same");
+}
+
+#[tokio::test]
+async fn a_user_calls_a_skill_by_its_name() {
+    let files = [GREET, (".claude/commands/show.md", "It prints: !`echo $ARGUMENTS | tr a-z A-Z` and more.")];
+    let script = Script::new().reply([text("Hello, Ada.")]).reply([text("Shown.")]);
+    let stage = stage(script, &files).await;
+    let mut engine = stage.engine_with(with_skills);
+    run(&mut engine, "/greet 'Ada L'").await.assert_completed();
+    let sent = words(last_user_blocks(&stage.request(1)));
+    assert!(
+        sent.contains("<command-name>/greet</command-name>") && sent.ends_with("Say hello to Ada L."),
+        "{sent}"
+    );
+    run(&mut engine, "/show loud").await.assert_completed();
+    let sent = words(last_user_blocks(&stage.request(2)));
+    assert!(sent.ends_with("It prints: LOUD and more."), "{sent}");
+    let told = run(&mut engine, "/nothing").await;
+    assert_eq!(told.outcome().text, "Unknown command: /nothing");
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn loop_I11_a_skill_the_model_calls_comes_behind_the_results_and_once() {
+    let script = Script::new()
+        .reply([skill("greet", "Ada")])
+        .reply([skill("greet", "Ada"), skill("mine", ""), skill("none", "")])
+        .reply([text("Hello, Ada.")]);
+    let mine = (".claude/skills/mine/SKILL.md", "---\ndisable-model-invocation: true\n---\nFor the user.");
+    let stage = stage(script, &[GREET, mine]).await;
+    let mut engine = stage.engine_with(|options| {
+        with_skills(options);
+        options.mode = Mode::Default;
+    });
+    run(&mut engine, "Greet Ada.").await.assert_completed();
+    let second = stage.request(2);
+    let (results, behind) = last_user_blocks(&second).split_at(1);
+    assert_eq!(results[0]["type"], "tool_result");
+    assert!(words(behind).contains("Say hello to Ada."), "{behind:?}");
+    let third = stage.request(3);
+    let results: Vec<String> = results_in(&third).into_iter().map(|(_, _, text)| text).collect();
+    assert!(results[1].contains("already"), "{results:?}");
+    assert!(results[2].contains("/mine") || results[2].contains("Only the user"), "{results:?}");
+    assert!(results[3].contains("there are: greet"), "{results:?}");
+    assert_eq!(third["messages"].to_string().matches("Say hello to Ada.").count(), 1);
+    let (old, new) = (unmarked(&second["messages"]), unmarked(&third["messages"]));
+    assert_eq!(new.as_array().unwrap()[..old.as_array().unwrap().len()], old.as_array().unwrap()[..]);
+    let told = lines(&engine.transcript_file().unwrap());
+    let kinds: Vec<&Value> =
+        told.iter().filter_map(|line| line.get("attachment")).map(|about| &about["type"]).collect();
+    assert_eq!(kinds, ["skill_listing", "invoked_skill"]);
+}
+
+#[tokio::test]
+async fn loop_I11_skills_below_are_told_when_a_file_there_is_touched_and_the_tools_stay() {
+    let files = [
+        ("sub/a.txt", "a"),
+        ("sub/.claude/skills/deep/SKILL.md", "---\ndescription: Goes deep\n---\nDig."),
+        ("sub/CLAUDE.md", "Of the part."),
+    ];
+    let script = Script::new()
+        .reply([tool("Read", json!({"file_path": "sub/a.txt"}))])
+        .reply([skill("deep", "")])
+        .reply([text("Done.")]);
+    let stage = stage(script, &files).await;
+    let mut engine = stage.engine_with(|options| {
+        with_skills(options);
+        options.memory = Some(MemorySources::project());
+    });
+    run(&mut engine, "Look.").await.assert_completed();
+    assert!(!stage.request(1)["messages"].to_string().contains("Goes deep"));
+    let second = words(last_user_blocks(&stage.request(2)));
+    assert!(second.contains("- deep: Goes deep") && second.contains("Of the part."), "{second}");
+    assert!(words(last_user_blocks(&stage.request(3))).contains("Dig."));
+    assert_eq!(stage.request(1)["tools"], stage.request(3)["tools"]);
+    assert_eq!(stage.request(1)["system"], stage.request(3)["system"]);
+}
+
+#[tokio::test]
+async fn what_a_skill_grants_holds_for_the_submission_and_needs_approval_itself() {
+    let grants = (".claude/skills/grants/SKILL.md", "---\nallowed-tools: Bash(touch made)\n---\nTouch it.");
+    let touch = || tool("Bash", json!({"command": "touch made"}));
+    let script = Script::new()
+        .reply([skill("grants", "")])
+        .reply([text("Refused.")])
+        .reply([touch()])
+        .reply([text("Made.")])
+        .reply([touch()])
+        .reply([text("Refused again.")]);
+    let stage = stage(script, &[grants]).await;
+    let mut engine = stage.engine_with(|options| {
+        with_skills(options);
+        options.mode = Mode::Default;
+    });
+    // A repository does not grant itself anything: nobody has approved of it.
+    let told = run(&mut engine, "Do it.").await;
+    assert_eq!(told.outcome().denials.len(), 1);
+    // The user calls it.
+    let told = run(&mut engine, "/grants").await;
+    assert_eq!(told.outcome().denials.len(), 0, "{:?}", told.outcome());
+    assert!(stage.path("made").exists());
+    let told = run(&mut engine, "Again.").await;
+    assert_eq!(told.outcome().denials.len(), 1, "it held for that prompt only");
+}
+
+#[tokio::test]
+async fn a_command_in_a_skill_that_may_not_run_ends_it() {
+    let files = [
+        (".claude/commands/bad.md", "!`touch made`"),
+        (".claude/commands/fails.md", "!`cat no_such_file`"),
+        (".claude/commands/off.md", "x !`echo run` y"),
+    ];
+    let stage = stage(Script::new().reply([text("Fine.")]), &files).await;
+    let mut engine = stage.engine_with(|options| {
+        with_skills(options);
+        options.mode = Mode::Default;
+    });
+    let told = run(&mut engine, "/bad").await;
+    assert!(
+        told.outcome().is_error && told.outcome().text.contains("not allowed to run"),
+        "{:?}",
+        told.outcome()
+    );
+    assert!(!stage.path("made").exists());
+    let told = run(&mut engine, "/fails").await;
+    assert!(told.outcome().is_error && told.outcome().text.contains("failed"), "{:?}", told.outcome());
+    drop(engine);
+    let mut engine = stage.engine_with(|options| {
+        with_skills(options);
+        options.skills.as_mut().unwrap().run_commands = false;
+    });
+    run(&mut engine, "/off").await.assert_completed();
+    assert!(words(last_user_blocks(&stage.request(1))).contains("x [commands in skills are not run here] y"));
+}
+
+#[tokio::test]
+async fn a_skill_may_be_followed_by_an_agent() {
+    let fork = (".claude/skills/survey/SKILL.md", "---\ncontext: fork\n---\nSurvey $ARGUMENTS and report.");
+    let script = Script::new()
+        .reply([skill("survey", "the moon")])
+        .reply([text("It is dusty.")])
+        .reply([text("Dusty, they say.")]);
+    let stage = stage(script, &[fork]).await;
+    let mut engine = stage.engine_with(with_skills);
+    run(&mut engine, "Survey.").await.assert_completed();
+    let agents = stage.request(2);
+    assert!(words(last_user_blocks(&agents)).ends_with("Survey the moon and report."));
+    assert!(results_in(&stage.request(3))[0].2.contains("It is dusty."));
+}
+
+#[tokio::test]
+async fn a_session_that_goes_on_hears_of_new_skills_alone() {
+    let script = Script::new().reply([text("One.")]).reply([text("Two.")]);
+    let stage = stage(script, &[GREET]).await;
+    let mut engine = stage.engine_with(with_skills);
+    run(&mut engine, "One.").await.assert_completed();
+    let file = engine.transcript_file().unwrap();
+    drop(engine);
+    std::fs::create_dir_all(stage.path(".claude/commands")).unwrap();
+    stage.write(".claude/commands/late.md", "Came late.");
+    let mut engine = stage.engine_with(|options| {
+        with_skills(options);
+        resume_from(options, &file);
+    });
+    run(&mut engine, "Two.").await.assert_completed();
+    let sent = stage.request(2)["messages"].to_string();
+    assert_eq!((sent.matches("- greet").count(), sent.matches("- late").count()), (1, 1));
+}
