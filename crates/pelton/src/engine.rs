@@ -638,6 +638,7 @@ impl Engine {
             todos: self.todos.clone(),
             background: self.background.clone(),
             sandbox: self.kin.sandbox.clone(),
+            door: None,
             agents: None,
             web: Some(self.kin.web.with(self.kin.permissions.clone())),
             aside: Some(Arc::new(Asides {

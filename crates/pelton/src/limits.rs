@@ -343,6 +343,8 @@ pub const LOOP_ROUNDS_JUDGED_MAX: usize = 64;
 pub const PATTERN_FILES_MAX: usize = 2_000;
 /// Names of directories that are looked through for them.
 pub const PATTERN_NAMES_SEEN_MAX: usize = 50_000;
+/// Hosts that somebody is asked about in a session and whose answers are remembered.
+pub const HOSTS_ANSWERED_MAX: usize = 1_000;
 /// Names below directories that are looked at to judge what goes through them.
 pub const ENTRIES_JUDGED_MAX: usize = 100_000;
 /// Directories a command may be in when it changes them on the way; with more nobody knows where it is.

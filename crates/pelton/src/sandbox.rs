@@ -1,5 +1,6 @@
 //! Commands in a box: what a session's options mean for each of them. The box itself is `pelton-sandbox`.
 
+mod door; // who decides about hosts that no list names
 mod hosts; // which hosts may be reached: pure
 mod proxy; // the way to them
 mod violations; // what a command tried and could not do, as far as that can be known
@@ -16,8 +17,10 @@ use pelton_sandbox::limits::BRIDGE_PORT;
 use pelton_sandbox::{Ability, Disk, Form, Network, Policy, Prepared, nested, probe};
 use tempfile::TempDir;
 
+pub(crate) use door::{Answered, Door};
 use hosts::Hosts;
 pub(crate) use proxy::Proxy;
+use proxy::UsersProxy;
 pub(crate) use violations::Seen;
 
 /// Under what terms commands run in a box.
@@ -79,6 +82,12 @@ pub struct NetworkOptions {
     pub local_binding: bool,
     /// They may use sockets on the file system, those of other programs too.
     pub unix_sockets: bool,
+    /// Nobody is asked about a host that is not listed: it is refused.
+    pub strict: bool,
+    /// A proxy of the user's on this machine takes the place of ours, and decides: its ports for HTTP and for SOCKS.
+    pub http_proxy_port: Option<u16>,
+    /// See [`http_proxy_port`](Self::http_proxy_port).
+    pub socks_proxy_port: Option<u16>,
 }
 
 impl SandboxOptions {
@@ -113,6 +122,8 @@ pub(crate) struct Sandbox {
     temp: TempDir,
     /// Protected names further down, by working directory: looked for once.
     nested: Mutex<BTreeMap<PathBuf, Vec<PathBuf>>>,
+    /// The hosts that somebody was asked about.
+    answered: Answered,
     /// Proxies so far.
     proxies: AtomicU64,
 }
@@ -153,6 +164,7 @@ impl Sandbox {
                     home,
                     temp,
                     nested: Mutex::default(),
+                    answered: Answered::default(),
                     proxies: AtomicU64::new(0),
                 }),
                 notice,
@@ -166,6 +178,11 @@ impl Sandbox {
         let is_excluded = self.options.excluded.iter().any(|known| is_named(known, command));
         let goes_outside = is_excluded || outside && self.options.allow_unsandboxed;
         !goes_outside
+    }
+
+    /// Whether it is the form without namespaces.
+    pub fn is_weak(&self) -> bool {
+        self.form.is_weak()
     }
 
     /// Whether commands in the box need no approval.
@@ -198,14 +215,19 @@ impl Sandbox {
 
     /// The way out for one command, if it may reach anybody. Without a network of its own nothing is between one host and
     /// another, so then there is none.
-    pub fn proxy(&self) -> io::Result<Option<Proxy>> {
-        let NetworkOptions { allowed_domains, denied_domains, .. } = &self.options.network;
-        if allowed_domains.is_empty() || self.form.is_weak() {
+    pub fn proxy(&self, door: Option<Door>) -> io::Result<Option<Proxy>> {
+        let NetworkOptions { allowed_domains, denied_domains, http_proxy_port, socks_proxy_port, .. } =
+            &self.options.network;
+        let users = UsersProxy { http: *http_proxy_port, socks: *socks_proxy_port };
+        let door = door.filter(|door| !self.options.network.strict && door.may_open());
+        let is_closed = allowed_domains.is_empty() && users == UsersProxy::default() && door.is_none();
+        if is_closed || self.form.is_weak() {
             return Ok(None);
         }
         let hosts = Hosts { allowed: allowed_domains.clone(), denied: denied_domains.clone() };
         let number = self.proxies.fetch_add(1, Ordering::Relaxed);
-        Proxy::bind(self.temp.path().join(format!("proxy-{number}")), hosts).map(Some)
+        let door = door.map(|door| (door, Arc::clone(&self.answered)));
+        Proxy::bind(self.temp.path().join(format!("proxy-{number}")), hosts, users, door).map(Some)
     }
 
     /// The program that builds the box.

@@ -27,6 +27,15 @@ pub(super) fn sandbox(
     if said.open_disk == Some(true) {
         tell("warning: `sandbox.filesystem.disabled` is not known here: files are held as ever");
     }
+    for name in &said.not_honoured {
+        let instead = match *name {
+            "sandbox.network.allowUnixSockets" => {
+                "sockets cannot be told apart by their paths here: none may be used, or with allowAllUnixSockets all of them"
+            }
+            _ => "connections are passed on as they are",
+        };
+        tell(&format!("warning: `{name}` is not honoured here: {instead}"));
+    }
     let program = std::env::current_exe()
         .map_err(|error| Fail::at_start(format!("the sandbox cannot start this program again: {error}")))?;
     let path = |text: &String| match (text.strip_prefix("~/"), home) {
@@ -50,6 +59,9 @@ pub(super) fn sandbox(
     options.network.denied_domains.clone_from(&said.denied_domains);
     options.network.unix_sockets = said.unix_sockets.unwrap_or(false);
     options.network.local_binding = said.local_binding.unwrap_or(false);
+    options.network.strict = said.strict_hosts.unwrap_or(false);
+    options.network.http_proxy_port = said.http_proxy_port;
+    options.network.socks_proxy_port = said.socks_proxy_port;
     let withheld = said.withheld.iter().map(|one| {
         let mask = one.masked.then(|| MASK.to_owned());
         (one.name.clone().into(), mask)

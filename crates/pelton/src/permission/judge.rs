@@ -22,6 +22,9 @@ pub enum HookSays<'a> {
     Nothing,
     /// It may run. This takes the question's place, but overrides neither rules nor protected paths.
     Vouches,
+    /// No hook, but the box: the command is held by the kernel. Like `Vouches`; a rule that asks about the whole tool does
+    /// not mean what cannot get out, and protected names are held by the box itself.
+    Held,
     /// Somebody must be asked, whatever rules and mode allow; the text says why.
     Asks(&'a str),
 }
@@ -128,7 +131,7 @@ impl RuleSet {
         {
             return is_protected(&name, place);
         }
-        if request.hook == HookSays::Vouches {
+        if matches!(request.hook, HookSays::Vouches | HookSays::Held) {
             return Decision::new(Verdict::Allow, "A hook allows it.", Cause::Hook);
         }
         let here = request.here;
@@ -199,7 +202,10 @@ impl RuleSet {
             };
             rules.iter().find(catches).map(|rule| Decision::by(verdict, rule))
         };
-        let whole = caught(&self.deny, Verdict::Deny).or_else(|| caught(&self.ask, Verdict::Ask));
+        let is_held = request.hook == HookSays::Held;
+        let asked = caught(&self.ask, Verdict::Ask)
+            .filter(|asked| !(is_held && asked.rule.as_ref().is_some_and(Rule::is_bare)));
+        let whole = caught(&self.deny, Verdict::Deny).or(asked);
         let mut parts: Vec<Part> = Vec::new();
         for (step, touched) in survey.steps.iter().zip(touched) {
             let decision = self.judge_step(mode, request, step, touched);
@@ -259,6 +265,9 @@ impl RuleSet {
             return mode_allows("The mode bypassPermissions allows it.");
         }
         let changed = || touched.edits.iter().chain(&touched.output);
+        if request.hook == HookSays::Held {
+            return Decision::new(Verdict::Allow, HELD, Cause::Hook);
+        }
         if let Some((place, name)) = changed().find_map(|place| Some((place, protected(place)?))) {
             return is_protected(&name, place);
         }
@@ -334,7 +343,7 @@ impl RuleSet {
         if mode == Mode::BypassPermissions {
             return Decision::new(Verdict::Allow, "The mode bypassPermissions allows it.", Cause::Unapproved);
         }
-        if request.hook == HookSays::Vouches {
+        if matches!(request.hook, HookSays::Vouches | HookSays::Held) {
             return Decision::new(Verdict::Allow, "A hook allows it.", Cause::Hook);
         }
         let is_bare = |rule: &&Rule| rule.covers_call(request.tool, request.input, Need::Vouch);
@@ -345,6 +354,7 @@ impl RuleSet {
     }
 }
 
+const HELD: &str = "The sandbox holds it.";
 const PLANNING: &str = "Plan mode: nothing is changed before the plan is approved.";
 
 /// Nobody is asked in some modes.

@@ -557,3 +557,21 @@ mod properties {
         }
     }
 }
+
+#[test]
+fn the_box_takes_the_place_of_questions_about_the_whole_tool_and_about_names_it_holds() {
+    let place = Place::new();
+    let held = Case { hook: HookSays::Held, ..NONE };
+    for command in ["make", "echo x > .git/config", "cat $(which x)", "rm a.txt", "f() { make; }; f"] {
+        place.bash(&held, command, "allow");
+        place.bash(&Case { ask: &["Bash"], ..held }, command, "allow");
+        place.bash(&Case { ask: &["Bash(*)"], ..held }, command, "allow");
+        place.bash(&Case { deny: &["Bash"], ..held }, command, "deny");
+    }
+    place.bash(&Case { ask: &["Bash(make *)"], ..held }, "ls; make all", "ask");
+    place.bash(&Case { ask: &["Bash", "Bash(make *)"], ..held }, "make all", "ask");
+    place.bash(&Case { deny: &["Bash(make *)"], ..held }, "make all", "deny");
+    place.bash(&Case { deny: &["Read(denied.txt)"], ..held }, "cat denied.txt", "deny");
+    place.bash(&held, "rm -rf /", "ask");
+    place.bash(&held, "rm -rf ~", "ask");
+}

@@ -15,8 +15,12 @@ pub(crate) struct Hosts {
 impl Hosts {
     /// Whether a host may be reached, as far as its name says.
     pub fn allow(&self, host: &str) -> bool {
-        let named = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, host));
-        !named(&self.denied) && named(&self.allowed)
+        !self.deny(host) && self.allowed.iter().any(|pattern| matches(pattern, host))
+    }
+
+    /// Whether a host may not be reached, whoever is asked.
+    pub fn deny(&self, host: &str) -> bool {
+        self.denied.iter().any(|pattern| matches(pattern, host))
     }
 
     /// Whether an address may be reached that a name stands for. Those that lead to this machine, to its neighbours and to the

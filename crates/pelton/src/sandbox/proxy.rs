@@ -13,10 +13,18 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpStream, UnixListener, UnixStream, lookup_host};
 use tokio::time::timeout;
 
+use super::door::{Answered, Door};
 use super::hosts::Hosts;
 use crate::limits::{
     PROXY_CONNECT_TIME_MAX, PROXY_CONNECTIONS_MAX, PROXY_HEAD_BYTES_MAX, PROXY_REFUSALS_MAX,
 };
+
+/// A proxy of the user's on this machine, which decides instead of ours: its ports.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct UsersProxy {
+    pub http: Option<u16>,
+    pub socks: Option<u16>,
+}
 
 /// Decides for one command.
 #[derive(Debug)]
@@ -24,14 +32,22 @@ pub(crate) struct Proxy {
     listener: UnixListener,
     socket: PathBuf,
     hosts: Hosts,
+    users: UsersProxy,
+    /// Who decides about hosts that no list names; they are refused if nobody does.
+    door: Option<(Door, Answered)>,
     refused: Mutex<Vec<String>>,
 }
 
 impl Proxy {
     /// Listens at a path where nothing is.
-    pub fn bind(socket: PathBuf, hosts: Hosts) -> io::Result<Self> {
+    pub fn bind(
+        socket: PathBuf,
+        hosts: Hosts,
+        users: UsersProxy,
+        door: Option<(Door, Answered)>,
+    ) -> io::Result<Self> {
         let listener = UnixListener::bind(&socket)?;
-        Ok(Self { listener, socket, hosts, refused: Mutex::default() })
+        Ok(Self { listener, socket, hosts, users, door, refused: Mutex::default() })
     }
 
     /// Where it listens.
@@ -65,6 +81,12 @@ impl Proxy {
 
     async fn connection(&self, mut client: UnixStream) -> io::Result<()> {
         let first = client.read_u8().await?;
+        let theirs = if first == 5 { self.users.socks } else { self.users.http };
+        if let Some(port) = theirs {
+            let mut server = TcpStream::connect((std::net::Ipv4Addr::LOCALHOST, port)).await?;
+            server.write_u8(first).await?;
+            return copy_bidirectional(&mut client, &mut server).await.map(drop);
+        }
         if first == 5 { self.socks(client).await } else { self.http(client, first).await }
     }
 
@@ -136,7 +158,13 @@ impl Proxy {
     /// Connects to a host, if that may be: first its name is judged, then where it leads.
     async fn reach(&self, host: &str, port: u16) -> Result<TcpStream, Refusal> {
         if !self.hosts.allow(host) {
-            return Err(self.refuse(host, "it is not among the allowed domains"));
+            let is_let_through = match &self.door {
+                Some((door, answered)) if !self.hosts.deny(host) => door.lets_through(host, answered).await,
+                _ => false,
+            };
+            if !is_let_through {
+                return Err(self.refuse(host, "it is not among the allowed domains"));
+            }
         }
         let name = host.trim_start_matches('[').trim_end_matches(']');
         let work = async {
@@ -266,7 +294,7 @@ mod tests {
         let server = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = server.local_addr().unwrap().port();
         let hosts = Hosts { allowed: vec!["127.0.0.1".into()], denied: Vec::new() };
-        let proxy = Proxy::bind(dir.path().join("p"), hosts).unwrap();
+        let proxy = Proxy::bind(dir.path().join("p"), hosts, UsersProxy::default(), None).unwrap();
         let serve_one = async {
             let (mut stream, _) = server.accept().await.unwrap();
             let mut bytes = [0; 4];
@@ -300,5 +328,29 @@ mod tests {
             () = work => {}
         }
         assert_eq!(proxy.refused().len(), 2);
+    }
+
+    #[tokio::test]
+    async fn the_users_own_proxy_decides_in_the_place_of_ours() {
+        let dir = tempfile::tempdir().unwrap();
+        let theirs = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let users = UsersProxy { http: Some(theirs.local_addr().unwrap().port()), socks: None };
+        let proxy = Proxy::bind(dir.path().join("p"), Hosts::default(), users, None).unwrap();
+        let work = async {
+            let mut client = UnixStream::connect(proxy.socket()).await.unwrap();
+            client.write_all(b"CONNECT any:1 HTTP/1.1\r\n\r\n").await.unwrap();
+            let (mut server, _) = theirs.accept().await.unwrap();
+            let mut head = [0; 26];
+            server.read_exact(&mut head).await.unwrap();
+            assert_eq!(&head, b"CONNECT any:1 HTTP/1.1\r\n\r\n");
+            server.write_all(b"yes").await.unwrap();
+            let mut answer = [0; 3];
+            client.read_exact(&mut answer).await.unwrap();
+            assert_eq!(&answer, b"yes");
+        };
+        tokio::select! {
+            never = proxy.serve() => match never {},
+            () = work => {}
+        }
     }
 }

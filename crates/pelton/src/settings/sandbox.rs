@@ -40,6 +40,14 @@ pub struct SandboxSettings {
     pub unix_sockets: Option<bool>,
     /// `network.allowLocalBinding`.
     pub local_binding: Option<bool>,
+    /// `network.strictAllowlist`: nobody is asked about a host that is not listed.
+    pub strict_hosts: Option<bool>,
+    /// `network.httpProxyPort`.
+    pub http_proxy_port: Option<u16>,
+    /// `network.socksProxyPort`.
+    pub socks_proxy_port: Option<u16>,
+    /// Keys that are set and cannot be honoured here, by their whole names.
+    pub not_honoured: Vec<&'static str>,
     /// `credentials.envVars`: variables that commands do not see, or see masked.
     pub withheld: Vec<Withheld>,
 }
@@ -86,6 +94,10 @@ impl SandboxSettings {
             denied_domains: joined(lower.denied_domains, self.denied_domains),
             unix_sockets: self.unix_sockets.or(lower.unix_sockets),
             local_binding: self.local_binding.or(lower.local_binding),
+            strict_hosts: self.strict_hosts.or(lower.strict_hosts),
+            http_proxy_port: self.http_proxy_port.or(lower.http_proxy_port),
+            socks_proxy_port: self.socks_proxy_port.or(lower.socks_proxy_port),
+            not_honoured: lower.not_honoured.into_iter().chain(self.not_honoured).collect(),
             withheld,
         }
     }

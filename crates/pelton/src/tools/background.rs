@@ -4,10 +4,12 @@
 //! Such a command writes straight into a file, so nothing has to be pulled for it to go on. All that watches it is one
 //! small task, which ends with it and dies with the session.
 
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
@@ -122,8 +124,14 @@ impl Background {
         }
     }
 
-    /// Keeps a command that was started.
-    pub fn keep(&self, task: BackgroundTask, tree: ProcessTree, terms: Terms) {
+    /// Keeps a command that was started. `way_out` is what it reaches others by, for as long as it runs.
+    pub fn keep(
+        &self,
+        task: BackgroundTask,
+        tree: ProcessTree,
+        terms: Terms,
+        way_out: Option<BoxFuture<'static, Infallible>>,
+    ) {
         let (ended, end) = watch::channel(None);
         let stop = CancellationToken::new();
         let mut watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -131,7 +139,11 @@ impl Background {
         while watchers.try_join_next().is_some() {}
         let (output, stopped) = (task.output.clone(), stop.clone());
         watchers.spawn(async move {
-            let end = watch_over(tree, &output, terms, &stopped).await;
+            let way_out = way_out.unwrap_or_else(|| Box::pin(std::future::pending()));
+            let end = tokio::select! {
+                end = watch_over(tree, &output, terms, &stopped) => end,
+                never = way_out => match never {},
+            };
             ended.send_replace(Some(end));
         });
         let mut tasks = self.lock();

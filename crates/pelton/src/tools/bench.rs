@@ -24,6 +24,7 @@ use super::{agent, structured};
 use crate::file_history::{Beside, FileHistory, Scope};
 use crate::hooks::{Fired, HookRun, PermissionDecision, SessionHooks, ToolCall};
 use crate::permission::{HookSays, Mode, Permissions, Questions, Update};
+use crate::sandbox::Door;
 use crate::spill::{self, Shown};
 use crate::transcript::{QuestionState, Transcript, TranscriptError};
 
@@ -196,7 +197,11 @@ impl Bench {
         let before = self.ask_hooks(&mut told, &cx, hooks, &place).await?;
         // A hook may have changed the input: everything that depends on it is judged anew.
         let says = match before.says() {
-            HookSays::Nothing if self.is_held(tool.as_ref(), &told.input, &cx) => HookSays::Vouches,
+            HookSays::Nothing if self.is_held(tool.as_ref(), &told.input, &cx) => {
+                // The weaker form finds out about protected names when it is too late to ask.
+                let holds_names = cx.sandbox.as_ref().is_some_and(|sandbox| !sandbox.is_weak());
+                if holds_names { HookSays::Held } else { HookSays::Vouches }
+            }
             says => says,
         };
         cx.judged = self.permit(tool.as_ref(), &mut told, &cx, says, hooks, &mut place).await?;
@@ -360,7 +365,14 @@ impl Bench {
     }
 
     fn cx_of(&self, call: &str) -> ToolCx {
-        ToolCx { call_id: Arc::from(call), ..self.cx_now() }
+        let mut cx = ToolCx { call_id: Arc::from(call), ..self.cx_now() };
+        cx.door = cx.sandbox.is_some().then(|| Door {
+            permissions: self.permissions.clone(),
+            questions: self.questions.clone(),
+            call: Arc::clone(&cx.call_id),
+            cwd: cx.cwd.clone(),
+        });
+        cx
     }
 
     /// What a call would get to know now.

@@ -23,7 +23,7 @@ use super::web::Web;
 use crate::host::{Elicitation, Elicited, Host};
 use crate::limits::ToolLimits;
 pub use crate::permission::{Access, Readable};
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Door, Sandbox};
 
 /// A capability the model may call by name.
 ///
@@ -270,6 +270,8 @@ pub struct ToolCx {
     pub(crate) background: Background,
     /// The boxes of the session, if commands run in one.
     pub(crate) sandbox: Option<Arc<Sandbox>>,
+    /// Who decides about hosts that commands in a box want to reach; nobody outside a session.
+    pub(crate) door: Option<Door>,
     /// Who runs sub-agents; nobody in a session without.
     pub(crate) agents: Option<Arc<dyn Agents>>,
     /// The road to the web; none outside a session.
@@ -300,6 +302,7 @@ impl ToolCx {
             background: Background::default(),
             agents: None,
             sandbox: None,
+            door: None,
             web: None,
             aside: None,
             cwd,

@@ -37,6 +37,24 @@ impl Reader<'_> {
             let mut flag = |key: &str| self.field(said, place, key, "true or false", Value::as_bool);
             settings.unix_sockets = flag("allowAllUnixSockets");
             settings.local_binding = flag("allowLocalBinding");
+            settings.strict_hosts = flag("strictAllowlist");
+            let port = |value: &Value| {
+                value.as_u64().and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0)
+            };
+            settings.http_proxy_port = self.field(said, place, "httpProxyPort", "a port", port);
+            settings.socks_proxy_port = self.field(said, place, "socksProxyPort", "a port", port);
+            let is_set = |key: &str| {
+                said.get(key).is_some_and(|value| {
+                    !matches!(value, Value::Null | Value::Bool(false)) && *value != serde_json::json!([])
+                })
+            };
+            let unknown = [
+                ("allowUnixSockets", "sandbox.network.allowUnixSockets"),
+                ("tlsTerminate", "sandbox.network.tlsTerminate"),
+            ];
+            settings
+                .not_honoured
+                .extend(unknown.into_iter().filter(|(key, _)| is_set(key)).map(|(_, name)| name));
         }
         if let Some(said) = self.object(said, place, "credentials") {
             for (path, _) in self.named(said, "files") {

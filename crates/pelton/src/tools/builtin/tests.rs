@@ -55,6 +55,7 @@ impl Bench {
             todos: Todos::default(),
             agents: None,
             sandbox: None,
+            door: None,
             web: None,
             aside: None,
         };

@@ -30,6 +30,7 @@ pub(super) async fn run(input: &Input, cx: &ToolCx) -> Result<Output, String> {
         .map_err(|error| format!("There is no file for what it prints: {error}. Nothing was run."))?;
     let shell = Shell::find(&cx.env);
     let held = Held::prepare(input, cx).await?;
+    let way_out = held.as_ref().and_then(Held::way_out);
     let tree = shell
         .start_into(&file, &input.command, cx, held)
         .map_err(|error| format!("{} could not be started: {error}.", shell.program().display()))?;
@@ -41,7 +42,7 @@ pub(super) async fn run(input: &Input, cx: &ToolCx) -> Result<Output, String> {
         output: output.clone(),
     };
     let terms = Terms { time, output_bytes_max: limits.shell_spill_bytes_max, kill_grace: limits.kill_grace };
-    cx.background.keep(task, tree, terms);
+    cx.background.keep(task, tree, terms, way_out);
     Ok(started(input, &id, &output, time))
 }
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use pelton_sandbox::{FAILED_CODE, FAILED_WORDS, Prepared};
 
 use super::Input;
@@ -20,7 +21,7 @@ pub(super) struct Held {
     sandbox: Arc<Sandbox>,
     prepared: Prepared,
     /// The way out, if there is one.
-    proxy: Option<Proxy>,
+    proxy: Option<Arc<Proxy>>,
 }
 
 /// Whether the box takes the place of an approval.
@@ -38,8 +39,7 @@ impl Held {
     pub async fn prepare(input: &Input, cx: &ToolCx) -> Result<Option<Self>, String> {
         let Some(sandbox) = sandbox_of(input, cx).cloned() else { return Ok(None) };
         let unbuilt = |error: io::Error| format!("Nothing was run: no sandbox could be made: {error}.");
-        // Nobody would serve a command that is left to itself.
-        let proxy = if input.run_in_background { None } else { sandbox.proxy().map_err(unbuilt)? };
+        let proxy = sandbox.proxy(cx.door.clone()).map_err(unbuilt)?.map(Arc::new);
         let bridge = proxy.as_ref().map(|proxy| proxy.socket().to_path_buf());
         let (roots, cwd) = (Arc::clone(&cx.roots), cx.cwd.clone());
         let work = move || {
@@ -67,6 +67,12 @@ impl Held {
             Some(proxy) => proxy.serve().await,
             None => std::future::pending().await,
         }
+    }
+
+    /// The same for a command that is left to itself.
+    pub fn way_out(&self) -> Option<BoxFuture<'static, Infallible>> {
+        let proxy = Arc::clone(self.proxy.as_ref()?);
+        Some(Box::pin(async move { proxy.serve().await }))
     }
 
     /// When nothing of the command runs any more. What the model has to know about the box; the error says that the command
