@@ -1,6 +1,7 @@
 //! stream-json: events as the messages the SDKs read, one JSON object per line.
 
 mod agents; // what sub-agents tell
+mod context; // what was done to the context
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -38,6 +39,8 @@ pub(crate) struct Frames {
     withdrawn_by_agents: HashMap<String, Vec<Uuid>>,
     /// Trips to the model, for what the loop tells.
     turn: u32,
+    /// A summary of the conversation is being made.
+    compacting: bool,
     /// The server's newest guess of the tokens thought, to tell the difference.
     thought: u64,
 }
@@ -55,6 +58,7 @@ impl Frames {
             withdrawn: Vec::new(),
             withdrawn_by_agents: HashMap::new(),
             turn: 0,
+            compacting: false,
             thought: 0,
         }
     }
@@ -92,7 +96,8 @@ impl Frames {
     fn frame(&mut self, event: &Event) -> Vec<u8> {
         match event {
             Event::Init(init) => self.init(init),
-            Event::Requesting if self.partial => {
+            // A client is told of the summary that is being made, not of the request for it.
+            Event::Requesting if self.partial && !self.compacting => {
                 self.system("status").field("status", "requesting").finish_line()
             }
             Event::Started(started) if self.partial => {
@@ -130,6 +135,7 @@ impl Frames {
             Event::CommandOutput { content } => {
                 self.system("local_command_output").field("content", content).finish_line()
             }
+            Event::Context(told) => self.context(told),
             Event::Synthetic(synthetic) => self.synthetic(synthetic, None),
             Event::Agent(told) => self.agent(told),
             Event::Background(news) => self.background(news),

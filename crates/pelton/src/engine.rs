@@ -8,6 +8,8 @@ mod late; // a permission that was answered after its process was gone
 mod kin; // what a tree of agents shares
 mod models; // which are asked, and what they can hold
 mod outcome; // from the reason for the end to the result
+mod turns; // the loop of one submission
+mod reshape; // what people do to the context by hand
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,7 +31,7 @@ use crate::file_history::{Beside, FileHistory};
 use crate::history::Entry;
 use crate::hooks::{Base, HookCx, HookEvent, SessionHooks};
 use crate::interrupt::Interrupter;
-use crate::limits::{EVENTS_QUEUED_MAX, REPORTS_QUEUED_MAX};
+use crate::limits::EVENTS_QUEUED_MAX;
 use crate::options::{LateAnswer, Options};
 use crate::permission::Permissions;
 use crate::prompt::Prompt;
@@ -45,22 +47,21 @@ use crate::tools::bench::Bench;
 use crate::tools::builtin::todo::Todos;
 use crate::tools::builtin::{ask_user, plan, web_search};
 use crate::tools::changed::ChangedFiles;
-use crate::tools::executor::Executor;
 use crate::tools::file_memory::{FileMemory, Moment};
 use crate::tools::offer::Offer;
-use crate::tools::schedule::Terms;
 use crate::tools::structured::{BadSchema, StructuredOutput};
 use crate::tools::{Progress, Report, Tool, ToolCx};
-use crate::turn::live::{Foresight, LastReply, Live, Summaries};
-use crate::turn::{Terminal, run};
+use crate::turn::Terminal;
+use crate::turn::live::LastReply;
 
 use asides::Asides;
 use children::Children;
 use input::{Choices, Order, Taken};
 use kin::Kin;
 use late::{Settled, call_in};
-use models::{fallbacks, fallbacks_of, is_another, max_tokens, room};
+use models::{fallbacks, max_tokens, room};
 use outcome::Ending;
+pub use reshape::{ReshapeError, Reshaped};
 
 /// Tools that wait for a person.
 const NEED_A_PERSON: [&str; 3] = [ask_user::NAME, plan::ENTER, plan::EXIT];
@@ -427,6 +428,12 @@ impl Engine {
             Ok(Settled::GoOn) if cancel.is_cancelled() => Ok(Taken::Interrupted),
             Ok(Settled::GoOn) => self.take_in(prompt, &queued, &cancel, &mut told).await,
         };
+        let taken = match taken {
+            Ok(Taken::Reshape(wanted)) => {
+                self.reshape_by_command(wanted, &events, &cancel, started_at, &mut told).await
+            }
+            taken => taken,
+        };
         let model = match &taken {
             Ok(Taken::Ask(Order { choices: Choices { model: Some(model), .. }, .. })) => model.clone(),
             _ => self.options.model.clone(),
@@ -456,6 +463,8 @@ impl Engine {
                 Ending::Loop(self.turns(&events, &cancel, started_at, choices, &mut tally, &mut last).await)
             }
             Ok(Taken::Local(answered)) => Ending::Local(answered),
+            // Worked off above.
+            Ok(Taken::Reshape(_)) => Ending::BeforeLoop(Terminal::Completed),
             Ok(Taken::Ended(terminal)) => Ending::BeforeLoop(terminal),
             Ok(Taken::Interrupted) => Ending::BeforeLoop(Terminal::AbortedStreaming),
             Err(error) => {
@@ -513,77 +522,6 @@ impl Engine {
     /// Whether a budget can be kept with this model.
     fn can_pay(&self, model: &str) -> bool {
         !self.kin.spending.is_capped() || self.kin.spending.knows(model)
-    }
-
-    async fn turns(
-        &mut self,
-        events: &Sender<Event>,
-        cancel: &CancellationToken,
-        started_at: Duration,
-        choices: Choices,
-        tally: &mut Tally,
-        last: &mut LastReply,
-    ) -> Terminal {
-        let question = self.question_for(choices.model);
-        // A stand-in of an earlier submission, or a session of another model: what it thought is refused here.
-        let view = self.session.history.view_mut();
-        if view.thinkers().any(|model| is_another(model, &question.model)) {
-            view.leave_out_thinking();
-        }
-        let _lent = self.kin.permissions.lend(choices.allowed);
-        let summariser = self.small_model().filter(|_| self.options.tool_use_summaries);
-        let (reports_in, reports) = mpsc::channel(REPORTS_QUEUED_MAX);
-        let bench = Arc::new(self.bench(cancel, reports_in, events));
-        let terms =
-            Terms { running_max: self.options.tool_calls_running_max, siblings: self.options.siblings };
-        let listing_chars_max = self.listing_chars_max();
-        let mut live = Live {
-            session: &mut self.session,
-            client: &self.kin.client,
-            tools: self.offer.tools().to_vec(),
-            offer: &mut self.offer,
-            prefix: &mut self.question.prefix,
-            structured: self.structured.clone(),
-            room: room(&self.options, &question.model),
-            fallbacks: fallbacks_of(&self.options, &question.model),
-            question,
-            shaper: self.options.shaper.as_ref(),
-            spending: Arc::clone(&self.kin.spending),
-            foresight: Foresight::default(),
-            turn: 0,
-            stop_feedback: None,
-            stop_hook_active: false,
-            tried: Arc::default(),
-            paid: None,
-            summaries: Summaries::by(summariser),
-            limits: &self.options.limits,
-            board: self.board.clone(),
-            queue: self.queue.clone(),
-            memory: self.memory.clone(),
-            skills: self.skills.clone(),
-            listing_chars_max,
-            changed_files: self.changed_files.clone(),
-            files_told: &mut self.files_told,
-            executor: Executor::new(Arc::clone(&bench), terms),
-            bench: Arc::clone(&bench),
-            terms,
-            reports,
-            events: events.clone(),
-            cancel: cancel.clone(),
-            world: Arc::clone(&self.options.world),
-            started_at,
-            tally: std::mem::take(tally),
-            last: LastReply::default(),
-        };
-        let terminal = run(&mut live).await;
-        live.end(terminal).await;
-        *tally = std::mem::take(&mut live.tally);
-        *last = std::mem::take(&mut live.last);
-        // What was folded away stays so, and so do what is left of the task and what the server will not have.
-        let Ask { task_budget, refused_betas, .. } = live.question.clone();
-        drop(live);
-        (self.question.task_budget, self.question.refused_betas) = (task_budget, refused_betas);
-        terminal
     }
 
     fn bench(
@@ -757,7 +695,14 @@ impl Engine {
             model,
             mode: self.kin.permissions.mode(),
             tools: self.offer.tools().iter().map(|tool| tool.spec().name.to_owned()).collect(),
-            commands: self.options.commands.iter().map(command).chain(self.skill_commands()).collect(),
+            commands: self
+                .options
+                .commands
+                .iter()
+                .map(command)
+                .chain(self.skill_commands())
+                .chain(reshape::commands())
+                .collect(),
             skills: self.skills.all().iter().map(|skill| skill.name.clone()).collect(),
             servers: self.offer.servers(),
             agents: self.agents_offered(),

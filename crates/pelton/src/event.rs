@@ -12,7 +12,8 @@ use pelton_wire::usage::Usage;
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::history::{Entry, EntryId};
+use crate::compact::Level;
+use crate::history::{EditId, Entry, EntryId};
 use crate::hooks::HookRun;
 use crate::permission::{Mode, Update};
 use crate::tools::ahead::Speculated;
@@ -120,6 +121,8 @@ pub enum Event {
     },
     /// Something the loop did that is neither a message nor a reason to go on, and why.
     Loop(LoopEvent),
+    /// Something was done to what the model is sent.
+    Context(ContextEvent),
     /// Messages that were shown do not count any more.
     Tombstone(Vec<EntryId>),
     /// Another model is asked from here on, for this submission.
@@ -144,6 +147,82 @@ pub enum Event {
     Background(BackgroundNews),
     /// The submission is over. Always the last event, exactly once.
     Result(Arc<Outcome>),
+}
+
+/// Something that was done to what the model is sent.
+///
+/// See [`Event`].
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum ContextEvent {
+    /// A model is asked to sum up the conversation.
+    Compacting {
+        /// Why.
+        trigger: Trigger,
+    },
+    /// It was asked: `Err` says why nothing came of it.
+    Compacted(Result<(), String>),
+    /// A level made the context smaller.
+    Boundary(Arc<Boundary>),
+}
+
+/// A place from which on less is sent of what was said before.
+///
+/// See [`Event`].
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Boundary {
+    /// What can be undone by this name.
+    pub edit: EditId,
+    /// Who made it.
+    pub level: Level,
+    /// Why a summary was made, for levels that make one.
+    pub trigger: Option<Trigger>,
+    /// What the model would have been sent, in tokens.
+    pub before_tokens: u64,
+    /// What it is sent now.
+    pub after_tokens: u64,
+    /// What was done, and why.
+    pub reason: String,
+    /// The summary that takes the place of what was said.
+    pub summary: Option<Arc<Entry>>,
+    /// How long it took.
+    pub duration: Duration,
+}
+
+impl Boundary {
+    /// One that somebody asked for, without a model.
+    pub(crate) fn by_hand(
+        edit: EditId,
+        level: Level,
+        before_tokens: u64,
+        after_tokens: u64,
+        reason: String,
+    ) -> Self {
+        let (trigger, summary, duration) = (None, None, Duration::ZERO);
+        Self { edit, level, trigger, before_tokens, after_tokens, reason, summary, duration }
+    }
+}
+
+/// Why a conversation is summed up.
+///
+/// See [`Event`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trigger {
+    /// It fills the window.
+    Auto,
+    /// Somebody asked for it.
+    Manual,
+}
+
+impl Trigger {
+    /// The name in frames, transcripts and hooks.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Manual => "manual",
+        }
+    }
 }
 
 /// Something that happened to a sub-agent.
@@ -357,11 +436,14 @@ pub enum LoopKind {
     Repetition,
     /// Calls were made before the model asked for them.
     Speculation,
+    /// A level of the cascade made the context smaller, or did not, and why.
+    Compaction,
 }
 
 impl LoopKind {
-    /// After these the model is not sent all that was said.
-    pub(crate) const RESHAPING: [Self; 4] = [Self::Ladder, Self::Fallback, Self::Repair, Self::Prefix];
+    /// After these, thinking in the record may be bound to something else. What levels of the cascade did is recorded by
+    /// itself and done again.
+    pub(crate) const RESHAPING: [Self; 3] = [Self::Fallback, Self::Repair, Self::Prefix];
 
     /// The name in frames, transcripts and counters.
     pub fn name(self) -> &'static str {
@@ -378,6 +460,7 @@ impl LoopKind {
             Self::ResultBudget => "result_budget",
             Self::Repetition => "repetition",
             Self::Speculation => "speculation",
+            Self::Compaction => "compaction",
         }
     }
 }

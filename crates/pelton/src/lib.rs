@@ -39,7 +39,7 @@ pub mod process {
 }
 
 pub use context::{AgentsMd, MemorySources, SystemPrompt};
-pub use engine::{EndReason, Engine, StartError};
+pub use engine::{EndReason, Engine, ReshapeError, Reshaped, StartError};
 pub use event::{Event, Outcome};
 pub use interrupt::Interrupter;
 pub use limits::{

@@ -26,6 +26,33 @@ pub const WINDOW_TOKENS_UNKNOWN_MODEL: u64 = 200_000;
 pub const FALLBACK_MODELS_MAX: usize = 3;
 /// Tokens that must be left of the window for an answer before the model is asked.
 pub const ANSWER_TOKENS_MIN: u64 = 3_000;
+/// Tokens of the window that are reserved for an answer, however long answers may be.
+pub const OUTPUT_TOKENS_RESERVED_MAX: u64 = 20_000;
+/// Tokens a summary of a conversation may have.
+pub const CONVERSATION_SUMMARY_TOKENS_MAX: u32 = 16_000;
+/// How often a summary is asked for again because the conversation was too long to be summed up.
+pub const CONVERSATION_SUMMARY_CUTS_MAX: u8 = 4;
+/// Tokens a fold of a finished stretch may have.
+pub const FOLD_TOKENS_MAX: u32 = 2_000;
+/// Characters of a stretch that the model that folds it is shown, and of each thing said in it.
+pub const FOLD_SHOWN_CHARS_MAX: usize = 200_000;
+pub const FOLD_PIECE_CHARS_MAX: usize = 4_000;
+/// Folds that are ready and not used yet.
+pub const FOLDS_STAGED_MAX: usize = 16;
+/// Files shown again after a compaction, and what they may take of the room in percent.
+pub const FILES_REATTACHED_MAX: usize = 5;
+pub const FILES_REATTACHED_PERCENT_MAX: u8 = 10;
+/// Characters of one of them.
+pub const FILE_REATTACHED_CHARS_MAX: usize = 20_000;
+/// Characters of an approved plan that are shown again.
+pub const PLAN_REATTACHED_CHARS_MAX: usize = 20_000;
+/// Characters that are left of a result that has to be cut because nothing else can go.
+pub const RESULT_CUT_CHARS: usize = 1_000;
+/// Bytes of a request beyond which images and documents go, and down to which.
+pub const REQUEST_BYTES_MAX: usize = 30_000_000;
+pub const REQUEST_BYTES_KEPT: usize = 24_000_000;
+/// Images beyond which the API wants each to be small.
+pub const IMAGES_LARGE_MAX: usize = 20;
 /// Tokens an answer must be able to have before a call is worth its prompt, where money bounds them.
 pub const OUTPUT_TOKENS_AFFORDED_MIN: u32 = 1_024;
 /// Tokens a server may add to a prompt by itself: what it tells the model about tools, and what frames messages.

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::command::Command;
-use crate::compact::{LocalShaper, Shaper};
+use crate::compact::CompactOptions;
 use crate::context::{MemorySources, SystemPrompt};
 use crate::file_history::FileHistoryLimits;
 use crate::history::SnipReplay;
@@ -74,8 +74,8 @@ pub struct Options {
     pub prices: Vec<(String, Prices)>,
     /// The context window, if it is not the one the catalogue says.
     pub window_tokens: Option<u64>,
-    /// What keeps the context small.
-    pub shaper: Arc<dyn Shaper>,
+    /// From where on it is made smaller, and how.
+    pub compact: CompactOptions,
     /// The most tokens an answer may have; the model's own default if absent.
     pub max_output_tokens: Option<u32>,
     /// How much the model thinks before it answers.
@@ -264,7 +264,7 @@ impl Options {
             strict_budget: false,
             prices: Vec::new(),
             window_tokens: None,
-            shaper: Arc::new(LocalShaper),
+            compact: CompactOptions::default(),
             max_output_tokens: None,
             thinking: Thinking::ModelDefault,
             effort: None,

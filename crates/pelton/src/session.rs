@@ -10,21 +10,32 @@ use pelton_model::World;
 use pelton_wire::content::{Block, ImageSource};
 use uuid::Uuid;
 
+use crate::compact::Level;
+use crate::compact::collapse::Fold;
 use crate::context::attachment::{Attachment, AttachmentFacts};
 use crate::context::reminder;
-use crate::event::{LoopKind, Synthetic};
-use crate::history::{Entry, EntryId, History, Kind, MediaLeftOut};
+use crate::event::{LoopKind, Synthetic, Trigger};
+use crate::history::{By, Change, Edit, EditId, Edited, Entry, EntryId, History, Kind, MediaLeftOut, Piece};
 use crate::options::{Options, Sessions};
 use crate::prompt::Prompt;
+use crate::tools::builtin::plan;
 use crate::tools::mentions::Attached;
 use crate::tools::{Output, ResultBlock};
-use crate::transcript::{Disk, Durability, Facts, Loaded, Transcript, TranscriptError, session_file};
+use crate::transcript::{
+    CompactLines, Disk, Durability, EditLine, Facts, Loaded, Transcript, TranscriptError, session_file,
+};
 
 /// One conversation and its file.
 pub(crate) struct Session {
     pub id: Uuid,
     pub history: History,
     pub record: Arc<Record>,
+    /// What is told again after a compaction.
+    pub landmarks: Landmarks,
+    /// C3: summaries of finished stretches that are not needed yet, oldest first.
+    pub folds: Vec<Fold>,
+    /// Results of a resumed conversation whose whole text is in a file, which may have been lost since.
+    pub in_files: Vec<Arc<Entry>>,
     /// A note that could not be written and must be.
     owed: Option<(LoopKind, String, u32)>,
     world: Arc<dyn World>,
@@ -34,22 +45,23 @@ impl Session {
     pub fn new(options: &Options) -> Self {
         let resumed_id = options.resume.as_ref().and_then(|resumed| resumed.conversation.session_id);
         let id = resumed_id.or(options.session_id).unwrap_or_else(|| fresh_id(options.world.as_ref()));
-        let mut history = History::default();
-        if let Some(resumed) = &options.resume {
-            let snipped = snipped(options, &resumed.conversation);
-            for entry in &resumed.conversation.entries {
-                match snipped.contains(&entry.id) {
-                    true => history.keep(Arc::clone(entry)),
-                    false => _ = history.push(Arc::clone(entry)),
-                }
-            }
-            history.view_mut().leave_out_media_of(&resumed.conversation.media_left_out);
-            if resumed.conversation.reshaped || !snipped.is_empty() {
-                history.view_mut().leave_out_thinking();
-            }
-        }
+        let history = match &options.resume {
+            Some(resumed) => replayed(options, &resumed.conversation),
+            None => History::default(),
+        };
         let record = Record::new(Opening::of(options, id));
-        Self { id, history, record, owed: None, world: Arc::clone(&options.world) }
+        let landmarks =
+            Landmarks::of(options.resume.as_ref().map_or(&[], |resumed| &resumed.conversation.entries));
+        Self {
+            id,
+            history,
+            record,
+            landmarks,
+            folds: Vec::new(),
+            in_files: options.resume.as_ref().map_or(Vec::new(), |resumed| in_files(&resumed.conversation)),
+            owed: None,
+            world: Arc::clone(&options.world),
+        }
     }
 
     /// The conversation of a sub-agent: a part of its session, in a file of its own.
@@ -100,6 +112,7 @@ impl Session {
             transcript.entry(&entry, queued)?;
         }
         let entry = Arc::new(entry);
+        self.landmarks.saw(&entry);
         self.history.push(Arc::clone(&entry));
         Ok(entry)
     }
@@ -186,12 +199,95 @@ impl Session {
 
     /// Notes which images and documents are not sent any more, so that they are not after a restart either. Like any
     /// note, it is no reason to stop.
-    pub fn note_media_left_out(&self, left_out: &MediaLeftOut) {
-        if let Some(transcript) = self.record.transcript()
-            && !left_out.places.is_empty()
-        {
+    pub fn note_media_left_out(&mut self, left_out: &MediaLeftOut) {
+        if left_out.places.is_empty() {
+            return;
+        }
+        if let Some(transcript) = self.record.transcript() {
             let _ = transcript.media_left_out(&left_out.places, self.world.now());
         }
+        let edit = Edit::Media { places: left_out.places.clone() };
+        self.history.note_edit(fresh_id(self.world.as_ref()), MEDIA, edit);
+    }
+
+    /// Changes what the model is sent, and writes down how. `None` if there is nothing to change.
+    pub fn edit(&mut self, level: Level, edit: &Edit) -> Result<Option<(EditId, Change)>, TranscriptError> {
+        let id = fresh_id(self.world.as_ref());
+        let mut tried = self.history.clone();
+        let Some(change) = tried.edit(id, level.name(), edit.clone()) else { return Ok(None) };
+        if let Some(transcript) = self.record.transcript() {
+            transcript.edit(EditLine { id, by: level.name(), edit }, self.world.now())?;
+        }
+        self.history = tried;
+        self.drop_stale_folds();
+        Ok(Some((id, change)))
+    }
+
+    /// What the model would be sent if these texts took the place of everything between two entries, and what would do
+    /// that.
+    pub fn summed_up(&self, from: EntryId, to: EntryId, texts: &[String]) -> Option<SummedUp> {
+        let id = fresh_id(self.world.as_ref());
+        let blocks: Vec<Block<'_>> = texts.iter().map(|text| Block::Text { text }).collect();
+        let kind = Kind::Prompt { meta: true };
+        let summary = Arc::new(Entry::new(id, self.world.now(), kind, content(&blocks)).ok()?);
+        let edit = Edit::Replace { from, to, by: By::Entry(id) };
+        let after_tokens = self.history.view_after(&edit, Some(Arc::clone(&summary)))?.tokens();
+        Some(SummedUp { edit, summary, before_tokens: self.history.view().tokens(), after_tokens })
+    }
+
+    /// Puts a summary in the place of what was said. Both are written down, with one write, before it counts.
+    pub fn compact(
+        &mut self,
+        level: Level,
+        trigger: Trigger,
+        summed_up: &SummedUp,
+    ) -> Result<Option<(EditId, Change)>, TranscriptError> {
+        let SummedUp { edit, summary, before_tokens, after_tokens } = summed_up;
+        let id = fresh_id(self.world.as_ref());
+        let mut tried = self.history.clone();
+        tried.keep(Arc::clone(summary));
+        let Some(change) = tried.edit(id, level.name(), edit.clone()) else { return Ok(None) };
+        self.pay_owed_note()?;
+        if let Some(transcript) = self.record.transcript() {
+            let lines = CompactLines {
+                edit: EditLine { id, by: level.name(), edit },
+                summary,
+                trigger: trigger.name(),
+                before_tokens: *before_tokens,
+                after_tokens: *after_tokens,
+            };
+            transcript.compacted(lines, self.world.now())?;
+            // What is not sent any more is on the disk.
+            tried.release();
+        }
+        self.history = tried;
+        self.drop_stale_folds();
+        Ok(Some((id, change)))
+    }
+
+    /// Folds of what is not sent any more are of no use.
+    fn drop_stale_folds(&mut self) {
+        if !self.folds.is_empty() {
+            let sent: HashSet<EntryId> = self.history.view().entry_ids().collect();
+            self.folds.retain(|fold| sent.contains(&fold.stretch.from) && sent.contains(&fold.stretch.to));
+        }
+    }
+
+    /// Undoes an edit. If what it took away is on the disk only, it is read from there.
+    pub async fn undo(&mut self, edit: EditId) -> Result<Option<(EditId, Change)>, UndoError> {
+        if self.history.is_released()
+            && let Some(opening) = &self.record.opening
+        {
+            let path = opening.path.clone();
+            let read = tokio::task::spawn_blocking(move || crate::transcript::read(&path)).await;
+            let conversation = read.map_err(|error| UndoError::Read(error.to_string()))?;
+            let conversation = conversation.map_err(|error| UndoError::Read(error.to_string()))?;
+            let before = self.history.view().clone();
+            let (mut history, _) = History::replay(conversation.entries, conversation.edits, HashSet::new());
+            history.view_mut().counts_like(&before);
+            self.history = history;
+        }
+        Ok(self.edit(Level::Undo, &Edit::Undo { edit })?)
     }
 
     fn pay_owed_note(&mut self) -> Result<(), TranscriptError> {
@@ -207,7 +303,7 @@ impl Session {
         if let Some(transcript) = self.record.transcript() {
             transcript.tombstone(ids, self.world.now())?;
         }
-        self.history.view_mut().withdraw(ids);
+        self.history.withdraw(ids);
         Ok(())
     }
 
@@ -218,6 +314,68 @@ impl Session {
             None => Ok(()),
         }
     }
+}
+
+/// What a summary of the conversation is not trusted with.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Landmarks {
+    /// The first thing the user asked for.
+    pub first_request: Option<Arc<Entry>>,
+    /// The newest.
+    pub request: Option<Arc<Entry>>,
+    /// The newest plan the user approved.
+    pub plan: Option<String>,
+    /// Calls that bring a plan.
+    planning: HashSet<Arc<str>>,
+}
+
+impl Landmarks {
+    fn of(entries: &[Arc<Entry>]) -> Self {
+        let mut landmarks = Self::default();
+        entries.iter().for_each(|entry| landmarks.saw(entry));
+        landmarks
+    }
+
+    fn saw(&mut self, entry: &Arc<Entry>) {
+        match &entry.kind {
+            Kind::Prompt { meta: false } => {
+                self.first_request.get_or_insert_with(|| Arc::clone(entry));
+                self.request = Some(Arc::clone(entry));
+            }
+            Kind::Assistant { piece: Piece::Call { id, name }, .. } if **name == *plan::EXIT => {
+                self.planning.insert(Arc::clone(id));
+            }
+            Kind::ToolResult { call, is_error } if self.planning.remove(call) && !is_error => {
+                let detail = entry.detail.as_ref().and_then(|detail| serde_json::from_slice(detail).ok());
+                let detail: serde_json::Value = detail.unwrap_or_default();
+                self.plan = detail["plan"].as_str().map(str::to_owned).or_else(|| self.plan.take());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Who leaves media out, where no level of the cascade does.
+const MEDIA: &str = "media";
+
+/// A summary and what it would stand for.
+#[derive(Debug, Clone)]
+pub(crate) struct SummedUp {
+    pub edit: Edit,
+    pub summary: Arc<Entry>,
+    pub before_tokens: u64,
+    pub after_tokens: u64,
+}
+
+/// An edit cannot be undone.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum UndoError {
+    /// What it took away cannot be read.
+    #[error("what was said before cannot be read again: {0}")]
+    Read(String),
+    /// That cannot be written down.
+    #[error(transparent)]
+    Record(#[from] TranscriptError),
 }
 
 /// The file of a session. Opened when something is said, not at the start of the engine: a session in which nothing is
@@ -297,6 +455,30 @@ impl Record {
 pub fn fresh_id(world: &dyn World) -> Uuid {
     let bits = (u128::from(world.random()) << 64) | u128::from(world.random());
     uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid()
+}
+
+/// A conversation as it was when it was left: what was said, and what had been done to what is sent.
+fn replayed(options: &Options, conversation: &Loaded) -> History {
+    let snipped = snipped(options, conversation);
+    let is_snipped = !snipped.is_empty();
+    let (mut history, is_whole) =
+        History::replay(conversation.entries.clone(), conversation.edits.clone(), snipped);
+    if conversation.reshaped || is_snipped || !is_whole {
+        history.view_mut().leave_out_thinking();
+    }
+    history
+}
+
+/// C0: the results that are shown in part.
+fn in_files(conversation: &Loaded) -> Vec<Arc<Entry>> {
+    let shortened = |edited: &Edited| match &edited.edit {
+        Edit::Shorten { call, .. } if edited.by == Level::ResultBudget.name() => Some(call.clone()),
+        _ => None,
+    };
+    let calls: HashSet<String> = conversation.edits.iter().filter_map(shortened).collect();
+    let is_one =
+        |entry: &&Arc<Entry>| matches!(&entry.kind, Kind::ToolResult { call, .. } if calls.contains(&**call));
+    conversation.entries.iter().filter(is_one).cloned().collect()
 }
 
 /// E27: what of a resumed conversation is not sent any more.

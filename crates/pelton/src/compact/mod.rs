@@ -1,81 +1,99 @@
-//! Keeping what the model sees small enough. The loop asks a [`Shaper`] before every call and again when the API
-//! refused a prompt; what it may do to a view is legal by construction.
+//! Keeping what the model is sent small enough: the cascade. Every level is planned here, by pure code, from an outline of
+//! the view; `turn::live` makes the edits, asks whoever has to be asked, and tells what was done. Before every call, in
+//! this order:
+//!
+//! | level | from | does |
+//! |---|---|---|
+//! | C0 [`result_budget`] | always | results that are too much for one message are shown in part |
+//! | C1 snip | when asked | what somebody marked goes |
+//! | C2 [`micro`] | 60 % | old bulky results lose their words |
+//! | C3 [`collapse`] | 75 % | finished stretches give way to short summaries, made beforehand from 60 % on |
+//! | C4 [`auto`] | 80 % | a summary takes the place of all but the newest rounds |
+//! | last [`local`] | the limit | the oldest rounds go, and long results are cut: needs no model |
 
-pub(crate) mod result_budget; // which results of a message are too much: pure
-mod local; // the last step, which needs no model
+pub(crate) mod result_budget; // which results of a message are too much
+pub(crate) mod micro; // C2: which results to clear
+pub(crate) mod collapse; // C3: which stretch to fold, and what is told about it
+pub(crate) mod auto; // C4: where to cut, and what takes the place of the rest
+pub(crate) mod local; // the last step, which needs no model
+pub(crate) mod breaker; // C6: when to stop trying
+pub(crate) mod surgery; // what people ask for by hand
+mod room; // how much there is room for
+pub(crate) mod usage; // where the tokens are
+mod words; // what models are asked
 
-use futures::future::BoxFuture;
+pub use room::{CompactOptions, Room};
+pub use surgery::Surgery;
+pub use usage::{ContextUsage, LevelPlan, Share};
 
-use crate::history::View;
+pub(crate) use words::{FOLD, summary_request};
 
-pub use local::LocalShaper;
+use crate::history::PartFacts;
 
-/// Shapes a view. Everything it does, it does to the view: the log keeps what was said. An interrupt drops its
-/// futures wherever they wait, and what the view is then is what the next question is made of.
+/// A level of the cascade.
 ///
 /// ```
-/// use futures::future::BoxFuture;
-/// use pelton::compact::{LocalShaper, Room, Shaper};
-/// use pelton::history::View;
+/// use pelton::compact::Level;
 ///
-/// /// Keeps the context twice as small as it has to be.
-/// struct Thrifty(LocalShaper);
-///
-/// impl Shaper for Thrifty {
-///     fn fit<'a>(&'a self, view: &'a mut View, room: Room) -> BoxFuture<'a, ()> {
-///         if !room.fits(view.tokens() * 2) {
-///             view.leave_out_oldest(room.window_tokens / 4);
-///         }
-///         Box::pin(async {})
-///     }
-///
-///     fn drain(&self, view: &mut View) -> bool {
-///         self.0.drain(view)
-///     }
-///
-///     fn compact<'a>(&'a self, view: &'a mut View, room: Room) -> BoxFuture<'a, bool> {
-///         self.0.compact(view, room)
-///     }
-///
-///     fn could_free(&self, view: &View) -> u64 {
-///         self.0.could_free(view)
-///     }
-/// }
-/// # let _ = Thrifty(LocalShaper);
+/// assert_eq!(Level::Microcompact.name(), "microcompact");
 /// ```
-pub trait Shaper: Send + Sync {
-    /// Before a call: makes the view fit, cheaply, if it does not.
-    fn fit<'a>(&'a self, view: &'a mut View, room: Room) -> BoxFuture<'a, ()>;
-
-    /// Commits folds that were staged earlier. Tells whether the view became smaller.
-    fn drain(&self, view: &mut View) -> bool;
-
-    /// The API refused the prompt: makes it smaller whatever it takes. Tells whether it became smaller.
-    fn compact<'a>(&'a self, view: &'a mut View, room: Room) -> BoxFuture<'a, bool>;
-
-    /// About how many tokens [`compact`](Self::compact) could free.
-    fn could_free(&self, view: &View) -> u64;
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Level {
+    /// C0: results that are too much for one message.
+    ResultBudget,
+    /// C1: what somebody marked.
+    Snip,
+    /// C2: old bulky results.
+    Microcompact,
+    /// C3: finished stretches.
+    Collapse,
+    /// C4: a summary of all but the newest.
+    Autocompact,
+    /// C5: the same because the API refused the prompt.
+    Reactive,
+    /// The last step, which needs no model.
+    Local,
+    /// C8: the same because somebody asked for it.
+    Manual,
+    /// An earlier edit was undone.
+    Undo,
 }
 
-/// How much there is room for.
-///
-/// ```
-/// use pelton::compact::Room;
-///
-/// let room = Room { window_tokens: 200_000, answer_tokens: 3_000 };
-/// assert!(room.fits(150_000) && !room.fits(199_000));
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Room {
-    /// The context window.
-    pub window_tokens: u64,
-    /// What must be left of it for an answer.
-    pub answer_tokens: u64,
-}
+impl Level {
+    /// The name in events and transcripts.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ResultBudget => "result_budget",
+            Self::Snip => "snip",
+            Self::Microcompact => "microcompact",
+            Self::Collapse => "collapse",
+            Self::Autocompact => "autocompact",
+            Self::Reactive => "reactive",
+            Self::Local => "local",
+            Self::Manual => "manual",
+            Self::Undo => "undo",
+        }
+    }
 
-impl Room {
-    /// Whether a view of this size leaves enough for an answer.
-    pub fn fits(&self, tokens: u64) -> bool {
-        tokens.saturating_add(self.answer_tokens) <= self.window_tokens
+    /// Whether it puts a summary in the place of what was said: what `/uncompact` undoes.
+    pub(crate) fn is_summary(name: &str) -> bool {
+        [Self::Autocompact, Self::Reactive, Self::Manual, Self::Local]
+            .iter()
+            .any(|level| level.name() == name)
     }
 }
+
+/// Where answers begin: everything between two of these is one round, calls and results together.
+pub(crate) fn rounds(outline: &[PartFacts]) -> Vec<usize> {
+    let begins = |index: &usize| outline[*index].is_answer() && !outline[index - 1].is_answer();
+    (1..outline.len()).filter(begins).collect()
+}
+
+/// About how many tokens these cost.
+pub(crate) fn weight(parts: &[PartFacts]) -> u64 {
+    parts.iter().map(|part| part.tokens).sum()
+}
+
+#[cfg(test)]
+mod tests;

@@ -9,7 +9,7 @@ pub(crate) mod front_matter; // the heads of Markdown files
 
 pub use git::{GitState, git_branch, git_state};
 pub use memory::{AgentsMd, MemorySources};
-pub use prompt::{Notes, SystemPrompt, reminder, tools_json};
+pub use prompt::{Notes, SystemPrompt, reminder, tools_by_server, tools_json};
 pub use surroundings::{Surroundings, news_of_the_day};
 
 /// What the small model is told that puts the calls of a turn into a line.

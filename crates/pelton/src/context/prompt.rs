@@ -94,6 +94,22 @@ pub fn reminder(words: &[String]) -> String {
     format!("<system-reminder>\n{}\n</system-reminder>", words.join("\n").trim_end())
 }
 
+/// How many bytes the tools of each server take of a request, the built-in ones first.
+pub fn tools_by_server(tools: &[Arc<dyn Tool>]) -> Vec<(String, usize)> {
+    let mut servers: Vec<(String, usize)> = vec![("Built-in tools".to_owned(), 0)];
+    for tool in tools {
+        let spec = tool.spec();
+        let bytes = spec.name.len() + spec.description.len() + spec.input_schema.len();
+        let served = spec.name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
+        let server = served.map_or("Built-in tools", |(server, _)| server);
+        match servers.iter_mut().find(|(name, _)| name == server) {
+            Some((_, sum)) => *sum += bytes,
+            None => servers.push((server.to_owned(), bytes)),
+        }
+    }
+    servers
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::Value;

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::Engine;
 use super::gather::Gathered;
+use super::reshape::Reshaping;
 use crate::command::{Called, Command, CommandCx, Expansion};
 use crate::context::{Surroundings, git_branch, news_of_the_day, reminder};
 use crate::event::{Event, Synthetic};
@@ -33,6 +34,8 @@ pub(super) enum Taken {
     Ask(Order),
     /// It is not: this is the answer.
     Local(Answered),
+    /// Something is to be done to what the model is sent.
+    Reshape(Reshaping),
     /// The submission ends before the model is asked.
     Ended(Terminal),
     /// The user interrupted.
@@ -213,6 +216,9 @@ impl Engine {
         let command = self.command(called.name);
         let skill = self.skills.get(called.name).filter(|skill| skill.for_user && command.is_none());
         if command.is_none() && skill.is_none() {
+            if let (None, Some(wanted)) = (&self.kin.agent, Reshaping::called(&called)) {
+                return Some(Taken::Reshape(wanted));
+            }
             if !called.is_plain() {
                 return None;
             }
@@ -279,7 +285,7 @@ impl Engine {
     }
 
     /// Words in the assistant's role that no model said. They are not part of the conversation.
-    fn synthetic(&self, text: String) -> Event {
+    pub(super) fn synthetic(&self, text: String) -> Event {
         let json = content(&[Block::Text { text: &text }]);
         Event::Synthetic(Synthetic { id: fresh_id(self.options.world.as_ref()), text, error: None, json })
     }

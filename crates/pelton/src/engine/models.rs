@@ -5,9 +5,7 @@ use std::collections::VecDeque;
 use pelton_model::catalogue;
 
 use crate::compact::Room;
-use crate::limits::{
-    ANSWER_TOKENS_MIN, FALLBACK_MODELS_MAX, OUTPUT_TOKENS_UNKNOWN_MODEL, WINDOW_TOKENS_UNKNOWN_MODEL,
-};
+use crate::limits::{FALLBACK_MODELS_MAX, OUTPUT_TOKENS_UNKNOWN_MODEL, WINDOW_TOKENS_UNKNOWN_MODEL};
 use crate::options::Options;
 
 /// The models asked after the first, each once.
@@ -35,7 +33,9 @@ pub(super) fn room(options: &Options, model: &str) -> Room {
     let known = catalogue::caps(model).map_or(WINDOW_TOKENS_UNKNOWN_MODEL, |caps| caps.window);
     // The host's figure is about the model it chose.
     let told = options.window_tokens.filter(|_| model == options.model);
-    Room { window_tokens: told.unwrap_or(known), answer_tokens: ANSWER_TOKENS_MIN }
+    let window = told.unwrap_or(known);
+    let window = options.compact.window_tokens.map_or(window, |most| window.min(most));
+    Room::of(window, max_tokens(options, model))
 }
 
 pub(super) fn max_tokens(options: &Options, model: &str) -> u32 {

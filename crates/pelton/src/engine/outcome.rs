@@ -84,6 +84,7 @@ impl Engine {
             Terminal::PromptTooLong
             | Terminal::ImageError
             | Terminal::BlockingLimit
+            | Terminal::RapidRefill
             | Terminal::ModelError
             | Terminal::ModelUnreachable
             | Terminal::MalformedToolUse
@@ -91,9 +92,11 @@ impl Engine {
             | Terminal::ToolDeferredUnavailable => {
                 let (message, name) = match &last.error {
                     Some(error) => (format!("API Error: {error}"), error.kind.wire_name()),
-                    None if terminal == Terminal::BlockingLimit => (
-                        "The conversation fills the context window, and nothing more can be left out of it."
-                            .to_owned(),
+                    None if matches!(terminal, Terminal::BlockingLimit | Terminal::RapidRefill) => (
+                        format!(
+                            "The conversation fills the context window, and nothing more can be left out of it. {}",
+                            last.full.as_deref().unwrap_or_default()
+                        ),
                         "invalid_request",
                     ),
                     None if terminal == Terminal::MalformedToolUse => {

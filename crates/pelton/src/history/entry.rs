@@ -56,6 +56,8 @@ pub struct Entry {
     pub tokens: u32,
     /// How many images and documents it holds.
     pub media: usize,
+    /// One of them is an image that is too large to be sent among many.
+    pub(crate) has_large_image: bool,
 }
 
 /// What an entry is.
@@ -136,7 +138,8 @@ impl Entry {
             Kind::Prompt { .. } | Kind::ToolResult { .. } => media::find(&json),
         };
         let tokens = estimate(json.len(), &media);
-        Ok(Self { id, at, kind, json, detail: None, tokens, media: media.len() })
+        let has_large_image = media.iter().any(media::Medium::is_large);
+        Ok(Self { id, at, kind, json, detail: None, tokens, media: media.len(), has_large_image })
     }
 
     /// Adds the structured twin of a tool's result, or what words of the harness are about.
@@ -144,6 +147,23 @@ impl Entry {
     pub(crate) fn with_detail(mut self, detail: Option<Bytes>) -> Self {
         self.detail = detail;
         self
+    }
+
+    /// Its words: the text of a prompt, of an answer or of a result; a call as its name and input.
+    pub(crate) fn words(&self) -> String {
+        let blocks: Vec<serde_json::Value> = serde_json::from_slice(&self.json).unwrap_or_default();
+        let words = |block: &serde_json::Value| match (block.get("text"), block.get("input")) {
+            (Some(text), _) => text.as_str().map(str::to_owned),
+            (None, Some(input)) => {
+                let name = block.get("name").and_then(serde_json::Value::as_str).unwrap_or_default();
+                Some(format!("{name} {input}"))
+            }
+            (None, None) => None,
+        };
+        match &self.kind {
+            Kind::ToolResult { .. } => super::result::words(self).unwrap_or_default(),
+            _ => blocks.iter().filter_map(words).collect::<Vec<_>>().join("\n"),
+        }
     }
 
     /// The blocks without the array's brackets, ready to be joined with those of a neighbour.

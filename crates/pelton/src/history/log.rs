@@ -1,27 +1,125 @@
 //! Everything that was said, in order, and the view over it.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::entry::Entry;
+use super::edit::{Edit, EditId, Edited, owned, undone};
+use super::entry::{Entry, EntryId};
 use super::view::{Pushed, View};
 
 /// A conversation: the log keeps everything, the view forgets.
 #[derive(Debug, Clone, Default)]
 pub struct History {
     entries: Vec<Arc<Entry>>,
+    /// What was done to the view, in order.
+    edits: Vec<Edited>,
+    /// Entries that the model is not sent: withdrawn, or taken out by somebody else.
+    unsent: HashSet<EntryId>,
+    /// Older entries are on the disk only.
+    is_released: bool,
     view: View,
 }
 
+/// What an edit did to the view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Change {
+    /// What the model would have been sent, in tokens.
+    pub before_tokens: u64,
+    /// What it is sent now.
+    pub after_tokens: u64,
+}
+
 impl History {
+    /// A conversation as its record tells it: what was said, and what was done to the view at which point. The second
+    /// value says whether every edit could be made again; if not, thinking may be bound to something else.
+    pub fn replay(entries: Vec<Arc<Entry>>, edits: Vec<Edited>, unsent: HashSet<EntryId>) -> (Self, bool) {
+        let mut history = Self { entries, edits, unsent, ..Self::default() };
+        let is_whole = history.rebuild();
+        (history, is_whole)
+    }
+
     /// Adds an entry at the end. The answer says whether the model will see it.
     pub fn push(&mut self, entry: Arc<Entry>) -> Pushed {
         self.entries.push(Arc::clone(&entry));
         self.view.push(entry)
     }
 
-    /// Adds an entry that the model is not sent.
+    /// Adds an entry that stands nowhere but where an edit puts it.
     pub fn keep(&mut self, entry: Arc<Entry>) {
         self.entries.push(entry);
+    }
+
+    /// Changes what the model is sent. `None` if there is nothing to change.
+    pub fn edit(&mut self, id: EditId, by: &str, edit: Edit) -> Option<Change> {
+        let edited = Edited::new(id, self.entries.len(), by, edit);
+        let before_tokens = self.view.tokens();
+        if let Edit::Undo { edit } = edited.edit {
+            let is_there = |other: &Edited| other.id == edit && !matches!(other.edit, Edit::Undo { .. });
+            if self.is_released || !self.edits.iter().any(is_there) {
+                return None;
+            }
+            self.edits.push(edited);
+            self.rebuild();
+        } else {
+            let stand_in = edited.stand_in(&self.entries).ok()?;
+            if !self.view.apply(&edited.edit, stand_in) {
+                return None;
+            }
+            self.edits.push(edited);
+        }
+        Some(Change { before_tokens, after_tokens: self.view.tokens() })
+    }
+
+    /// What the view would be after an edit, to see whether it is worth it.
+    pub fn view_after(&self, edit: &Edit, stand_in: Option<Arc<Entry>>) -> Option<View> {
+        let mut view = self.view.clone();
+        view.apply(edit, stand_in).then_some(view)
+    }
+
+    /// Notes an edit that was made already.
+    pub fn note_edit(&mut self, id: EditId, by: &str, edit: Edit) {
+        self.edits.push(Edited::new(id, self.entries.len(), by, edit));
+    }
+
+    /// The edits that count, oldest first.
+    pub fn edits(&self) -> Vec<&Edited> {
+        let undone = undone(&self.edits);
+        let counts =
+            |edited: &&Edited| !undone.contains(&edited.id) && !matches!(edited.edit, Edit::Undo { .. });
+        self.edits.iter().filter(counts).collect()
+    }
+
+    /// All edits, those that undo and are undone included.
+    #[cfg(test)]
+    pub fn all_edits(&self) -> &[Edited] {
+        &self.edits
+    }
+
+    /// Takes back the newest answer: it stays in the log.
+    pub fn withdraw(&mut self, ids: &[EntryId]) {
+        self.unsent.extend(ids);
+        self.view.withdraw(ids);
+    }
+
+    /// Lets go of what the model is not sent any more, once it is on the disk: what was said before the first entry it is
+    /// sent, apart from those an edit put there.
+    pub fn release(&mut self) {
+        let owned = owned(&self.edits);
+        let sent: HashSet<EntryId> = self.view.entry_ids().filter(|id| !owned.contains(id)).collect();
+        let first = self.entries.iter().position(|entry| sent.contains(&entry.id));
+        let first = first.unwrap_or(self.entries.len());
+        let put_there: HashSet<EntryId> = self.view.entry_ids().filter(|id| owned.contains(id)).collect();
+        let mut at = 0;
+        self.entries.retain(|entry| {
+            at += 1;
+            at > first || put_there.contains(&entry.id)
+        });
+        self.is_released = true;
+    }
+
+    /// Whether older entries are on the disk only.
+    pub fn is_released(&self) -> bool {
+        self.is_released
     }
 
     /// What the model sees.
@@ -34,7 +132,7 @@ impl History {
         &mut self.view
     }
 
-    /// Everything that was said.
+    /// Everything that was said, as far as it is in memory.
     pub fn entries(&self) -> &[Arc<Entry>] {
         &self.entries
     }
@@ -42,5 +140,37 @@ impl History {
     /// The newest entry.
     pub fn last(&self) -> Option<&Arc<Entry>> {
         self.entries.last()
+    }
+
+    /// Makes the view anew from what was said and the edits that count. Tells whether each of these found what it names.
+    fn rebuild(&mut self) -> bool {
+        let undone = undone(&self.edits);
+        let owned = owned(&self.edits);
+        let mut view = self.view.emptied();
+        let mut is_whole = true;
+        let mut edits = self.edits.iter().peekable();
+        for at in 0..=self.entries.len() {
+            while let Some(edited) = edits.next_if(|edited| edited.at <= at) {
+                if matches!(edited.edit, Edit::Undo { .. }) {
+                    // What was thought in between is bound to what is no more.
+                    view.leave_out_thinking();
+                    continue;
+                }
+                if undone.contains(&edited.id) {
+                    continue;
+                }
+                let applied = match edited.stand_in(&self.entries) {
+                    Ok(stand_in) => view.apply(&edited.edit, stand_in),
+                    Err(_) => false,
+                };
+                is_whole &= applied;
+            }
+            let Some(entry) = self.entries.get(at) else { break };
+            if !self.unsent.contains(&entry.id) && !owned.contains(&entry.id) {
+                view.push(Arc::clone(entry));
+            }
+        }
+        self.view = view;
+        is_whole
     }
 }

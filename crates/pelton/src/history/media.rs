@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::entry::{Entry, Kind};
+use crate::limits::IMAGE_EDGE_PX_MAX;
 use crate::media::look::Size;
 
 /// What the model reads in place of media that were left out.
@@ -46,6 +47,11 @@ pub(super) struct Medium {
 }
 
 impl Medium {
+    /// Whether it is larger than an image may be among many others.
+    pub fn is_large(&self) -> bool {
+        self.size.is_some_and(|size| size.edge() > IMAGE_EDGE_PX_MAX)
+    }
+
     /// How to find it again, in an entry that can hold any.
     pub(crate) fn place(&self, entry: &Entry) -> Option<MediaPlace> {
         let of = match &entry.kind {

@@ -4,6 +4,7 @@
 //! requests, transcript lines and client messages wrap the same bytes.
 
 mod entry; // one thing that was said, with its bytes
+mod edit; // what was done to what is sent
 mod log; // all of it, in order
 mod view; // what the model sees: legal by construction
 pub(crate) mod result; // looking into the result of a call
@@ -12,13 +13,14 @@ mod snip; // what was taken out of what is sent
 mod media; // images and documents in entries
 mod tokens; // estimates for what the model has not counted yet
 
+pub use edit::{By, Edit, EditId, Edited};
 pub use entry::{CallId, Entry, EntryId, Kind, Origin, Piece};
 pub use media::MediaPlace;
 pub use snip::{SnipBoundary, SnipReplay};
 pub use view::View;
 
-pub(crate) use log::History;
-pub(crate) use view::MediaLeftOut;
+pub(crate) use log::{Change, History};
+pub(crate) use view::{MediaLeftOut, PartFacts, Role};
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
 //! Whatever is pushed, what would be sent is legal.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -9,14 +10,23 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::edit::{By, Edit, Edited};
+use super::log::History;
 use super::media::MEDIA_LEFT_OUT;
 use super::repair::{INTERRUPTED_RESULT, LEFT_OUT, RESULT_FOLDED};
 use super::view::Pushed;
 use super::*;
 
 fn entry(kind: Kind, content: &Value) -> Arc<Entry> {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let id = Uuid::from_u128(u128::from(NEXT.fetch_add(1, Ordering::Relaxed)));
     let json = Bytes::from(content.to_string());
-    Arc::new(Entry::new(Uuid::nil(), Timestamp::UNIX_EPOCH, kind, json).unwrap())
+    Arc::new(Entry::new(id, Timestamp::UNIX_EPOCH, kind, json).unwrap())
+}
+
+/// The same under a name of its own: one sample may be drawn many times.
+fn renamed(sample: &Entry) -> Arc<Entry> {
+    entry(sample.kind.clone(), &serde_json::from_slice(&sample.json).unwrap())
 }
 
 fn prompt(text: &str) -> Arc<Entry> {
@@ -268,85 +278,182 @@ fn any_entry() -> impl Strategy<Value = Arc<Entry>> {
         id().prop_map(calls),
         id().prop_map(answers),
         Just(assistant(Piece::Other, &json!([{"type": "future", "x": 1}]))),
+        server_tool(),
     ]
+}
+
+fn summary_named(id: Uuid) -> Arc<Entry> {
+    let mut summary = Entry::clone(&prompt("summary"));
+    summary.id = id;
+    Arc::new(summary)
+}
+
+/// A call that the server runs itself, or what came of it.
+fn server_tool() -> impl Strategy<Value = Arc<Entry>> {
+    let block = |(number, answered): (u8, bool)| match answered {
+        false => json!([{"type": "server_tool_use", "id": format!("s{number}"), "name": "w", "input": {}}]),
+        true => json!([{"type": "w_tool_result", "tool_use_id": format!("s{number}"), "content": []}]),
+    };
+    (0u8..2, any::<bool>()).prop_map(move |which| assistant(Piece::Other, &block(which)))
 }
 
 fn image() -> Value {
     json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "x".repeat(9_000)}})
 }
 
-fn long_talk(rounds: usize) -> View {
-    let mut view = View::default();
-    view.push(prompt("the task"));
+fn long_talk(rounds: usize) -> Vec<Arc<Entry>> {
+    let mut said = vec![prompt("the task")];
     for round in 0..rounds {
         let id = round.to_string();
-        for entry in [thinks(), says(&"words ".repeat(50)), calls(&id), answers(&id)] {
-            view.push(entry);
-        }
+        said.extend([thinks(), says(&"words ".repeat(50)), calls(&id), answers(&id)]);
     }
+    said
+}
+
+fn view_of(said: &[Arc<Entry>]) -> View {
+    let mut view = View::default();
+    said.iter().for_each(|entry| _ = view.push(Arc::clone(entry)));
     view
 }
 
-#[test]
-fn the_oldest_rounds_go_and_the_task_and_the_newest_stay() {
-    let mut view = long_talk(10);
-    let before = view.tokens();
-    let freed = view.leave_out_oldest(before / 3);
-    assert!(freed > before / 2, "{freed} of {before}");
-    assert!(view.tokens() <= before / 3 + 60, "{} left of {before}", view.tokens());
-    let messages = sent(&mut view);
-    assert_eq!(legal(&messages), Ok(()));
-    assert_eq!(messages[0]["content"][0]["text"], "the task");
-    assert_eq!(messages[0]["content"][1]["text"], LEFT_OUT);
-    assert_eq!(messages.last().unwrap()["content"][0]["tool_use_id"], "9");
-    assert!(!serde_json::to_string(&messages).unwrap().contains("thinking"), "bound to what is no more");
+fn replace(from: &Entry, to: &Entry) -> Edit {
+    Edit::Replace { from: from.id, to: to.id, by: By::Note }
 }
 
 #[test]
-fn old_results_are_folded_and_the_newest_are_not() {
-    let mut view = View::default();
-    view.push(prompt("the task"));
+fn a_note_stands_for_what_was_left_out_and_only_thinking_behind_it_goes() {
+    let said = long_talk(4);
+    let mut view = view_of(&said);
+    let before = view.tokens();
+    // The second and the third round, named by a text in one and a call in the other.
+    assert!(view.apply(&replace(&said[6], &said[11]), Some(prompt(LEFT_OUT))));
+    let words = "words ".repeat(50);
+    assert_eq!(
+        outline(&mut view).replace(&words, "w").replace(LEFT_OUT, "note"),
+        "user: the task | assistant: thinking, w, call 0 | user: result 0, note | assistant: w, call 3 | user: result 3*"
+    );
+    assert!(view.tokens() < before);
+    assert_eq!(view.counted_tokens(), 0, "nobody has counted this");
+}
+
+#[test]
+fn results_lose_their_words_and_keep_how_it_went() {
+    let mut said = vec![prompt("the task")];
     for id in ["a", "b", "c"] {
         let kind = Kind::ToolResult { call: id.into(), is_error: id == "a" };
         let block = json!([{"type": "tool_result", "tool_use_id": id, "content": "words ".repeat(500)}]);
-        for entry in [thinks(), calls(id), entry(kind, &block)] {
-            view.push(entry);
-        }
+        said.extend([thinks(), calls(id), entry(kind, &block)]);
     }
+    let mut view = view_of(&said);
     let before = view.tokens();
-    assert_eq!(view.fold_old_results(3), 0, "all are new");
-    let freed = view.fold_old_results(1);
-    assert!(freed > before / 2 && view.tokens() < before - freed + 100, "{freed} of {before}");
+    assert!(!view.apply(&Edit::Clear { calls: vec!["elsewhere".into()] }, None));
+    assert!(view.apply(&Edit::Clear { calls: vec!["b".into(), "a".into()] }, None));
+    assert!(view.tokens() < before / 2);
     let messages = sent(&mut view);
     assert_eq!(legal(&messages), Ok(()));
     let said = |message: usize| messages[message]["content"][0]["content"].as_str().unwrap();
     assert_eq!((said(2), said(4)), (RESULT_FOLDED, RESULT_FOLDED));
     assert!(said(6).starts_with("words"));
     assert_eq!(messages[2]["content"][0]["is_error"], true, "how it went stays");
-    assert!(!serde_json::to_string(&messages).unwrap().contains("thinking"), "bound to what is no more");
-    assert_eq!((view.fold_old_results(1), View::default().fold_old_results(0)), (0, 0));
+    let thoughts = |message: usize| messages[message]["content"][0]["type"] == "thinking";
+    assert_eq!(
+        (thoughts(1), thoughts(3), thoughts(5)),
+        (true, false, false),
+        "only what stands before it stays"
+    );
+    assert!(!view.apply(&Edit::Clear { calls: vec!["a".into()] }, None), "there is nothing left to clear");
 }
 
 #[test]
 fn a_result_that_would_be_no_smaller_stays() {
-    let mut view = View::default();
-    view.push(prompt("the task"));
     let words = "x".repeat(RESULT_FOLDED.len());
-    for id in ["a", "b"] {
-        let kind = Kind::ToolResult { call: id.into(), is_error: false };
-        let result = json!([{"type": "tool_result", "tool_use_id": id, "content": words, "is_error": false}]);
-        view.push(calls(id));
-        view.push(entry(kind, &result));
-    }
-    view.fold_old_results(1);
+    let kind = Kind::ToolResult { call: "a".into(), is_error: false };
+    let result = json!([{"type": "tool_result", "tool_use_id": "a", "content": words, "is_error": false}]);
+    let mut view = view_of(&[prompt("the task"), calls("a"), entry(kind, &result)]);
+    assert!(!view.apply(&Edit::Clear { calls: vec!["a".into()] }, None));
     assert_eq!(sent(&mut view)[2]["content"][0]["content"], words);
 }
 
 #[test]
-fn a_single_round_cannot_be_made_smaller() {
-    let mut view = long_talk(1);
-    assert_eq!((view.tokens_left_out_at_most(), view.leave_out_oldest(0)), (0, 0));
-    assert_eq!(View::default().leave_out_oldest(0), 0);
+fn what_is_being_worked_on_and_what_is_not_there_cannot_be_taken_away() {
+    let said = [prompt("the task"), calls("a"), calls("b"), answers("a")];
+    let mut view = view_of(&said);
+    let before = view.len();
+    assert!(!view.apply(&replace(&said[1], &said[3]), None), "b waits for its result");
+    assert!(!view.apply(&replace(&said[3], &said[1]), None), "the wrong way round");
+    assert!(!view.apply(&replace(&said[0], &prompt("elsewhere")), None));
+    assert_eq!(view.len(), before);
+}
+
+#[test]
+fn loop_C10_every_edit_can_be_made_again_and_undone() {
+    let said = long_talk(6);
+    let mut history = History::default();
+    said.iter().for_each(|entry| _ = history.push(Arc::clone(entry)));
+    let whole = outline(&mut history.view().clone());
+    let name = |number: u128| Uuid::from_u128(1_000_000 + number);
+    history.edit(name(1), "test", replace(&said[1], &said[4])).unwrap();
+    history.push(prompt("more"));
+    let summary = prompt("in short");
+    history.keep(Arc::clone(&summary));
+    let by = By::Entry(summary.id);
+    let edit = Edit::Replace { from: said[0].id, to: said[12].id, by };
+    history.edit(name(2), "test", edit).unwrap();
+    history.push(says("well"));
+    let edited = outline(&mut history.view().clone());
+    assert!(edited.starts_with("user: in short | assistant: "), "{edited}");
+
+    // What another process reads from the record.
+    let entries = history.entries().to_vec();
+    let edits: Vec<Edited> = history.edits().into_iter().cloned().collect();
+    let (again, is_whole) = History::replay(entries.clone(), edits, Default::default());
+    assert!(is_whole);
+    assert_eq!(outline(&mut again.view().clone()), edited);
+
+    history.edit(name(3), "undo", Edit::Undo { edit: name(2) }).unwrap();
+    assert!(!outline(&mut history.view().clone()).contains("in short"));
+    history.edit(name(4), "undo", Edit::Undo { edit: name(1) }).unwrap();
+    let undone = outline(&mut history.view().clone());
+    let without_marks = |text: &str| text.replace('*', "").replace("thinking, ", "");
+    assert_eq!(without_marks(&undone), without_marks(&format!("{whole}, more | assistant: well")));
+    assert_eq!(history.edit(name(5), "undo", Edit::Undo { edit: name(9) }), None, "there is no such edit");
+
+    // A summary that was never written down: what it stood for is sent.
+    let edit = Edit::Replace { from: said[0].id, to: said[4].id, by: By::Entry(name(7)) };
+    let (torn, is_whole) =
+        History::replay(entries, vec![Edited::new(name(6), 7, "test", edit)], Default::default());
+    assert!(!is_whole && outline(&mut torn.view().clone()).starts_with("user: the task"));
+}
+
+#[test]
+fn what_is_released_is_what_nobody_sends() {
+    let said = long_talk(6);
+    let mut history = History::default();
+    said.iter().for_each(|entry| _ = history.push(Arc::clone(entry)));
+    let summary = prompt("in short");
+    history.keep(Arc::clone(&summary));
+    let edit = Edit::Replace { from: said[0].id, to: said[16].id, by: By::Entry(summary.id) };
+    history.edit(Uuid::from_u128(1), "test", edit).unwrap();
+    let sent = outline(&mut history.view().clone());
+    history.release();
+    assert_eq!(history.entries().len(), 8, "two rounds of four, less the first thought, and the summary");
+    assert_eq!(outline(&mut history.view().clone()), sent);
+    assert_eq!(history.edit(Uuid::from_u128(2), "undo", Edit::Undo { edit: Uuid::from_u128(1) }), None);
+}
+
+#[test]
+fn a_count_that_was_doubled_changes_nothing() {
+    let mut view = view_of(&long_talk(4));
+    view.set_overhead(4_000);
+    let count = |total: u64| Usage { input_tokens: total, ..Usage::default() };
+    view.counted(&count(2_000));
+    assert_eq!(view.tokens(), 2_000);
+    view.push(prompt("a few words more"));
+    let expected = view.tokens();
+    view.counted(&count(expected * 2));
+    assert_eq!(view.tokens(), expected);
+    view.counted(&count(expected * 3));
+    assert_eq!(view.tokens(), expected * 3, "that is not twice as much");
 }
 
 /// A task with a picture, and a result with two.
@@ -426,10 +533,10 @@ fn media_go_oldest_first_and_only_as_many_as_must() {
 
 #[test]
 fn what_was_left_out_can_be_left_out_again() {
-    let mut view = three_pictures();
+    let mut again = three_pictures();
+    let mut view = again.clone();
     let mut left_out = view.leave_out_oldest_media(1);
     left_out.add(view.leave_out_media_at(2, 0, Some(0)));
-    let mut again = three_pictures();
     assert_eq!(again.leave_out_media_of(&left_out.places), left_out);
     assert_eq!((pictures(&mut again), sent(&mut again)), ([false, false, true], sent(&mut view)));
     assert_eq!(again.leave_out_media_of(&left_out.places).bytes, 0);
@@ -443,6 +550,7 @@ fn tokens_follow_the_media_that_go_and_the_rest_stays_counted() {
     let estimated = view.tokens();
     assert!((4_800..5_000).contains(&estimated), "three large ones and some words: {estimated}");
     let counted = Usage { input_tokens: 20_000, ..Usage::default() };
+    view.set_overhead(4 * (20_000 - estimated as usize));
     view.counted(&counted);
     view.leave_out_oldest_media(1);
     assert!((18_300..18_500).contains(&view.tokens()), "{}", view.tokens());
@@ -486,23 +594,48 @@ fn a_withdrawn_answer_is_gone_and_its_call_may_come_again() {
 
 proptest! {
     #[test]
-    fn whatever_is_left_out_the_rest_is_legal(
-        entries in prop::collection::vec(any_entry(), 0..40),
-        keep in 0u64..600,
-        rounds_kept in 0usize..6,
+    fn pit_C3_loop_C11_whatever_is_cut_the_rest_is_legal(
+        samples in prop::collection::vec(any_entry(), 1..40),
+        cuts in prop::collection::vec((0usize..40, 0usize..40, 0usize..4, any::<bool>()), 1..6),
+        asked in any::<bool>(),
     ) {
-        let mut view = View::default();
-        entries.into_iter().for_each(|entry| _ = view.push(entry));
-        view.push(prompt("go on"));
-        view.fold_old_results(rounds_kept);
-        prop_assert_eq!(legal(&sent(&mut view)), Ok(()));
-        view.leave_out_oldest(keep);
-        prop_assert_eq!(legal(&sent(&mut view)), Ok(()));
-        for more in [calls("new"), answers("new"), prompt("more")] {
-            view.push(more);
+        let said: Vec<Arc<Entry>> = samples.iter().map(|sample| renamed(sample)).collect();
+        let mut history = History::default();
+        said.iter().for_each(|entry| _ = history.push(Arc::clone(entry)));
+        if asked {
+            history.push(prompt("go on"));
         }
-        view.leave_out_thinking();
-        prop_assert_eq!(legal(&sent(&mut view)), Ok(()));
+        for (number, (first, last, kind, undo)) in cuts.into_iter().enumerate() {
+            let name = Uuid::from_u128(1 << 64 | number as u128);
+            let (from, to) = (said[first % said.len()].id, said[last % said.len()].id);
+            let edit = match kind {
+                0 => Edit::Replace { from, to, by: By::Nothing },
+                1 => Edit::Replace { from, to, by: By::Words("in short".into()) },
+                2 => Edit::Clear { calls: vec![(first % 6).to_string()] },
+                _ => Edit::Replace { from, to, by: By::Entry(Uuid::from_u128(3 << 64 | number as u128)) },
+            };
+            // As a session does: what cannot be done leaves nothing behind.
+            let mut tried = history.clone();
+            if let Edit::Replace { by: By::Entry(id), .. } = &edit {
+                tried.keep(summary_named(*id));
+            }
+            let was_made = tried.edit(name, "test", edit).is_some();
+            if was_made {
+                history = tried;
+            }
+            if was_made && undo {
+                history.edit(Uuid::from_u128(2 << 64 | number as u128), "undo", Edit::Undo { edit: name });
+            }
+            let mut view = history.view().clone();
+            view.push(prompt("what now?"));
+            prop_assert_eq!(legal(&sent(&mut view)), Ok(()));
+        }
+        // Another process makes the same of it.
+        let (again, _) = History::replay(history.entries().to_vec(), history.all_edits().to_vec(), Default::default());
+        let mut views = [history.view().clone(), again.view().clone()];
+        views.iter_mut().for_each(|view| _ = view.push(prompt("what now?")));
+        let [mut one, mut two] = views;
+        prop_assert_eq!(sent(&mut one), sent(&mut two));
     }
 
     #[test]

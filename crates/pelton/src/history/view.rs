@@ -3,23 +3,27 @@
 //! next message and before anything else in it, no answer ends in thinking. There is no second validator because
 //! there is no second way in.
 
+mod edit; // changes that can be recorded, and made again
 mod media; // leaving out images and documents
+mod outline; // what there is, for those who plan
+mod size; // how much of the context window it takes
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pelton_wire::usage::Usage;
 
 use super::entry::{CallId, Entry, EntryId, Kind, Piece};
-use super::repair::{folded, left_out, stand_in, unanswered_of_server};
-use super::tokens::BYTES_PER_TOKEN;
+use super::repair::{stand_in, unanswered_of_server};
 
 pub use media::MediaLeftOut;
+pub use outline::{PartFacts, Role};
+
+use size::Size;
 
 /// What the model sees of a conversation.
 ///
-/// See [`Shaper`](crate::compact::Shaper).
+/// See [`Edit`](super::Edit).
 #[derive(Debug, Clone, Default)]
 pub struct View {
     parts: Vec<Part>,
@@ -34,9 +38,7 @@ pub struct View {
     marked: Option<usize>,
     /// Up to here the sizes of results were looked at.
     weighed: usize,
-    /// Tokens the model has counted itself, and our estimate for what came after.
-    counted: u64,
-    estimated: u64,
+    size: Size,
 }
 
 #[derive(Debug, Clone)]
@@ -90,31 +92,6 @@ impl View {
         }
     }
 
-    /// The model counted everything sent and its own answer.
-    pub(crate) fn counted(&mut self, usage: &Usage) {
-        let total = usage.prompt_tokens() + usage.output_tokens;
-        // Servers that count nothing report zero; our own estimate is better than that.
-        if total > 0 {
-            self.counted = total;
-            self.estimated = 0;
-        }
-    }
-
-    /// About how many tokens the messages cost, system prompt and tools included once the model has counted them.
-    pub fn tokens(&self) -> u64 {
-        self.counted + self.estimated
-    }
-
-    /// The most tokens of it that no model has counted: no token is shorter than a byte.
-    pub(crate) fn uncounted_tokens_max(&self) -> u64 {
-        self.estimated.saturating_mul(BYTES_PER_TOKEN as u64)
-    }
-
-    /// Tokens the model has counted itself; 0 before its first answer, and after parts were left out.
-    pub fn counted_tokens(&self) -> u64 {
-        self.counted
-    }
-
     /// Calls that have no result yet.
     pub fn open_calls(&self) -> &[CallId] {
         &self.open
@@ -161,11 +138,16 @@ impl View {
 
     fn leave_out_thinking_from(&mut self, first: usize) -> usize {
         let before = self.parts.len();
-        let mut index = 0;
+        let (mut index, mut lost) = (0, 0);
         self.parts.retain(|part| {
             index += 1;
-            index <= first || !part.entry.is_thinking()
+            let stays = index <= first || !part.entry.is_thinking();
+            if !stays {
+                lost += u64::from(part.entry.tokens);
+            }
+            stays
         });
+        self.size.lost_in_all(lost);
         self.after_edit();
         before - self.parts.len()
     }
@@ -184,66 +166,6 @@ impl View {
             }
         }
         begins_with.is_some_and(|part| !part.entry.is_thinking())
-    }
-
-    /// Leaves out the oldest rounds until about `keep_tokens` are left, and all thinking with them. The first
-    /// message, the task, and the newest round stay; a note takes the place of what went. Tells about how many
-    /// tokens were freed.
-    pub fn leave_out_oldest(&mut self, keep_tokens: u64) -> u64 {
-        let rounds = self.rounds();
-        let Some((&task_end, &newest)) = rounds.first().zip(rounds.last()) else { return 0 };
-        let all = weight(&self.parts);
-        // The model's own count includes what we do not hold: tools, system prompt, its own way of counting.
-        let target = if self.tokens() > 0 { keep_tokens * all / self.tokens().max(1) } else { keep_tokens };
-        let cut = rounds
-            .iter()
-            .copied()
-            .find(|cut| all - weight(&self.parts[task_end..*cut]) <= target)
-            .unwrap_or(newest);
-        let Some(note) = self.parts.get(cut).and_then(|part| left_out(&part.entry)) else { return 0 };
-        let freed = weight(&self.parts[task_end..cut]);
-        if freed == 0 {
-            return 0;
-        }
-        self.parts.splice(task_end..cut, [Part { entry: note, stand_in: false }]);
-        self.leave_out_thinking();
-        self.count_anew();
-        freed
-    }
-
-    /// Puts a short note in place of every result that is older than the newest `rounds_kept` rounds. Tells about how
-    /// many tokens were freed.
-    pub fn fold_old_results(&mut self, rounds_kept: usize) -> u64 {
-        let rounds = self.rounds();
-        let Some(kept_from) = rounds.len().checked_sub(rounds_kept).and_then(|first| rounds.get(first))
-        else {
-            return 0;
-        };
-        let before = weight(&self.parts);
-        for part in &mut self.parts[..*kept_from] {
-            if let Some(smaller) = folded(&part.entry) {
-                part.entry = Arc::new(smaller);
-            }
-        }
-        let freed = before - weight(&self.parts);
-        if freed > 0 {
-            self.leave_out_thinking();
-            self.count_anew();
-        }
-        freed
-    }
-
-    /// The figure of the last answer speaks of a prompt that is no more.
-    fn count_anew(&mut self) {
-        self.counted = 0;
-        self.estimated = weight(&self.parts);
-    }
-
-    /// About how many tokens [`leave_out_oldest`](Self::leave_out_oldest) could free.
-    pub fn tokens_left_out_at_most(&self) -> u64 {
-        let rounds = self.rounds();
-        let Some((&task_end, &newest)) = rounds.first().zip(rounds.last()) else { return 0 };
-        weight(&self.parts[task_end..newest])
     }
 
     /// How many bytes the messages have.
@@ -270,38 +192,19 @@ impl View {
         self.weighed = self.parts.len();
     }
 
-    /// Puts another result in the place of the one of the same call. The log keeps what was said.
-    pub(crate) fn replace_result(&mut self, with: Arc<Entry>) {
-        let Kind::ToolResult { call, .. } = &with.kind else { return };
-        let same =
-            |part: &Part| matches!(&part.entry.kind, Kind::ToolResult { call: other, .. } if other == call);
-        if let Some(part) = self.parts.iter_mut().rev().find(|part| same(part)) {
-            let freed = u64::from(part.entry.tokens).saturating_sub(u64::from(with.tokens));
-            self.estimated = self.estimated.saturating_sub(freed);
-            part.entry = with;
-        }
-    }
-
     /// Takes back the newest answer, as far as these entries are it.
     pub(crate) fn withdraw(&mut self, ids: &[EntryId]) {
         while self.parts.last().is_some_and(|part| part.entry.is_assistant() && ids.contains(&part.entry.id))
         {
-            if let Some(Part { entry, .. }) = self.parts.pop()
-                && let Kind::Assistant { piece: Piece::Call { id, .. }, .. } = &entry.kind
-            {
-                self.known.remove(id);
-                self.open.retain(|open| open != id);
+            if let Some(Part { entry, .. }) = self.parts.pop() {
+                self.size.lost(entry.tokens);
+                if let Kind::Assistant { piece: Piece::Call { id, .. }, .. } = &entry.kind {
+                    self.known.remove(id);
+                    self.open.retain(|open| open != id);
+                }
             }
         }
         self.after_edit();
-    }
-
-    /// Where answers begin: everything between two of these is one round, calls and results together.
-    fn rounds(&self) -> Vec<usize> {
-        let begins = |index: &usize| {
-            self.parts[*index].entry.is_assistant() && !self.parts[index - 1].entry.is_assistant()
-        };
-        (1..self.parts.len()).filter(begins).collect()
     }
 
     /// Positions after parts went.
@@ -385,7 +288,8 @@ impl View {
         };
         match self.parts.iter().rposition(late) {
             Some(index) => {
-                self.estimated += u64::from(entry.tokens);
+                self.size.lost(self.parts[index].entry.tokens);
+                self.size.grew(entry.tokens);
                 self.parts[index] = Part { entry, stand_in: false };
                 self.weighed = self.weighed.min(index);
                 Pushed::Seen
@@ -399,8 +303,8 @@ impl View {
     fn end_answer(&mut self, next: &Entry) {
         debug_assert!(!next.is_assistant());
         self.leave_out_unanswered_of_server();
-        while self.parts.last().is_some_and(|part| part.entry.is_thinking()) {
-            self.parts.pop();
+        while let Some(part) = self.parts.pop_if(|part| part.entry.is_thinking()) {
+            self.size.lost(part.entry.tokens);
         }
         self.marked = self.marked.filter(|index| *index < self.parts.len());
         if !self.ends_with_user() {
@@ -421,6 +325,7 @@ impl View {
             !(open.contains(place) || *place > first && part.entry.is_thinking())
         };
         self.parts.extend(answer.into_iter().enumerate().filter(stays).map(|(_, part)| part));
+        self.size.weighs(weight(&self.parts));
         self.after_edit();
     }
 
@@ -434,7 +339,7 @@ impl View {
 
     /// Results go before anything else in their message.
     fn insert_result(&mut self, part: Part) {
-        self.estimated += u64::from(part.entry.tokens);
+        self.size.grew(part.entry.tokens);
         let index = self.results_end;
         self.weighed = self.weighed.min(index);
         self.parts.insert(index, part);
@@ -443,7 +348,7 @@ impl View {
     }
 
     fn append(&mut self, entry: Arc<Entry>) {
-        self.estimated += u64::from(entry.tokens);
+        self.size.grew(entry.tokens);
         self.parts.push(Part { entry, stand_in: false });
     }
 

@@ -120,6 +120,22 @@ impl SessionHooks {
         self.fire(HookEvent::SessionStart, &self.base.cwd, event).await
     }
 
+    /// The conversation is about to be summed up; hooks may refuse that.
+    pub async fn before_compaction(&self, trigger: &str, wishes: Option<&str>) -> Option<Fired> {
+        let event = || EventInput::PreCompact {
+            trigger: trigger.to_owned(),
+            custom_instructions: wishes.map(str::to_owned),
+        };
+        self.fire(HookEvent::PreCompact, &self.base.cwd, event).await
+    }
+
+    /// The conversation was summed up.
+    pub async fn after_compaction(&self, trigger: &str, summary: &str) -> Option<Fired> {
+        let event =
+            || EventInput::PostCompact { trigger: trigger.to_owned(), compact_summary: summary.to_owned() };
+        self.fire(HookEvent::PostCompact, &self.base.cwd, event).await
+    }
+
     /// The session ends.
     pub async fn session_end(&self, reason: &str) -> Option<Fired> {
         let event = || EventInput::SessionEnd { reason: reason.to_owned() };

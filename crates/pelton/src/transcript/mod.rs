@@ -9,6 +9,12 @@ mod read; // reading it back, whatever happened to it
 /// Marks the lines that name what is not sent any more.
 const MEDIA_LEFT_OUT_LINE: &str = "media_left_out";
 
+/// Marks the lines that say what was done to what the model is sent.
+const CONTEXT_EDIT_LINE: &str = "context_edit";
+
+/// Marks the lines from which on a summary stands for what was said before.
+const COMPACT_BOUNDARY: &str = "compact_boundary";
+
 /// Marks the lines from which on parts of what was said before are not sent.
 const SNIP_BOUNDARY: &str = "snip_boundary";
 
@@ -24,4 +30,4 @@ pub use queued::QueuedPrompt;
 pub use read::{Loaded, ReadError, read, read_from};
 pub use write::{Durability, TranscriptError};
 
-pub(crate) use write::{Facts, QuestionState, Transcript};
+pub(crate) use write::{CompactLines, EditLine, Facts, QuestionState, Transcript};

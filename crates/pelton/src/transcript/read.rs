@@ -17,9 +17,11 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::queued::{QueuedPrompt, Waiting};
-use super::{ASKED, DEFERRED, MEDIA_LEFT_OUT_LINE, QUESTION_LINE, SNIP_BOUNDARY};
+use super::{
+    ASKED, COMPACT_BOUNDARY, CONTEXT_EDIT_LINE, DEFERRED, MEDIA_LEFT_OUT_LINE, QUESTION_LINE, SNIP_BOUNDARY,
+};
 use crate::event::LoopKind;
-use crate::history::{Entry, Kind, MediaPlace, Origin, Piece, SnipBoundary};
+use crate::history::{By, Edit, EditId, Edited, Entry, Kind, MediaPlace, Origin, Piece, SnipBoundary};
 use crate::limits::TRANSCRIPT_LINE_BYTES_MAX;
 
 /// A conversation as its file tells it.
@@ -38,8 +40,8 @@ pub struct Loaded {
     pub reshaped: bool,
     /// Where parts of it were taken out of what the model is sent.
     pub snips: Vec<SnipBoundary>,
-    /// Images and documents that the model was not sent any more.
-    pub media_left_out: Vec<MediaPlace>,
+    /// What was done to what the model is sent, oldest first.
+    pub edits: Vec<Edited>,
     /// Calls that somebody was asked about and that were not decided.
     pub undecided: Vec<String>,
     /// The call that a hook put off, with which the session ended.
@@ -132,6 +134,11 @@ struct Line<'a> {
     #[serde(default)]
     queued_ids: Vec<Uuid>,
     parent_uuid: Option<Uuid>,
+    logical_parent_uuid: Option<Uuid>,
+    edit_id: Option<EditId>,
+    by: Option<String>,
+    #[serde(borrow)]
+    edit: Option<&'a RawValue>,
     session_id: Option<Uuid>,
     timestamp: Option<String>,
     #[serde(default)]
@@ -177,6 +184,8 @@ struct Link {
     entries: Vec<Arc<Entry>>,
     /// The line, if it is a snip boundary.
     snip: Option<Value>,
+    /// It is a boundary that somebody else wrote: what was said before it is not sent.
+    ends_what_was_before: bool,
 }
 
 #[derive(Default)]
@@ -185,7 +194,8 @@ struct Lines {
     by_id: HashMap<Uuid, usize>,
     session_id: Option<Uuid>,
     reshaped: bool,
-    media_left_out: Vec<MediaPlace>,
+    /// Edits, and how many links stand before each.
+    edits: Vec<(usize, Edited)>,
     queue: Waiting,
     undecided: Vec<String>,
     deferred: Option<String>,
@@ -236,10 +246,21 @@ impl Lines {
             let places =
                 line.places.and_then(|places| serde_json::from_str::<Vec<MediaPlace>>(places.get()).ok());
             match places {
-                Some(places) => self.media_left_out.extend(places),
+                Some(places) => self.edited(Uuid::nil(), MEDIA_LEFT_OUT_LINE, Edit::Media { places }),
                 None => self.skipped += 1,
             }
             return;
+        }
+        let is_boundary = line.subtype.as_deref() == Some(COMPACT_BOUNDARY);
+        let edit = line.edit.filter(|_| is_boundary || line.subtype.as_deref() == Some(CONTEXT_EDIT_LINE));
+        let mut is_foreign_boundary = is_boundary;
+        if let (Some(edit), Some(id)) = (edit, line.edit_id) {
+            // One of a later version is passed over, and what was said is sent as it was.
+            match serde_json::from_str::<Edit>(edit.get()) {
+                Ok(edit) => self.edited(id, line.by.as_deref().unwrap_or_default(), edit),
+                Err(_) => (self.skipped, self.reshaped) = (self.skipped + 1, true),
+            }
+            is_foreign_boundary = false;
         }
         let Some(id) = line.uuid else {
             // Titles, tags and other bookkeeping are not part of the conversation.
@@ -259,7 +280,12 @@ impl Lines {
         self.by_id.insert(id, self.links.len());
         let is_snip = line.subtype.as_deref() == Some(SNIP_BOUNDARY);
         let snip = is_snip.then(|| serde_json::from_str(&text).unwrap_or_default());
-        self.links.push(Link { id, parent: line.parent_uuid, entries, snip });
+        let parent = line.parent_uuid.or(line.logical_parent_uuid);
+        self.links.push(Link { id, parent, entries, snip, ends_what_was_before: is_foreign_boundary });
+    }
+
+    fn edited(&mut self, id: EditId, by: &str, edit: Edit) {
+        self.edits.push((self.links.len(), Edited::new(id, 0, by, edit)));
     }
 
     /// The conversation: the chain of parents from the newest line back to the first.
@@ -285,11 +311,21 @@ impl Lines {
         chain.reverse();
         let mut entries: Vec<Arc<Entry>> = Vec::new();
         let mut snips = Vec::new();
+        let mut edits = Vec::new();
+        let mut made = self.edits.into_iter().peekable();
         for index in &chain {
+            while let Some((_, edited)) = made.next_if(|(links, _)| links <= index) {
+                edits.push(Edited { at: entries.len(), ..edited });
+            }
             let link = &self.links[*index];
+            if let (true, [first, .., last] | [first @ last]) = (link.ends_what_was_before, &entries[..]) {
+                let edit = Edit::Replace { from: first.id, to: last.id, by: By::Nothing };
+                edits.push(Edited::new(link.id, entries.len(), COMPACT_BOUNDARY, edit));
+            }
             entries.extend(link.entries.iter().cloned());
             snips.extend(link.snip.clone().map(|line| SnipBoundary { at: entries.len(), line }));
         }
+        edits.extend(made.map(|(_, edited)| Edited { at: entries.len(), ..edited }));
         // Results of parallel calls may hang on branches of their own; the view puts each where it belongs.
         let beside = (0..self.links.len()).filter(|index| !on_chain.contains(index));
         entries.extend(
@@ -303,7 +339,7 @@ impl Lines {
             entries,
             reshaped: self.reshaped,
             snips,
-            media_left_out: self.media_left_out,
+            edits,
             queued: self.queue.finish(),
             undecided: self.undecided,
             deferred: self.deferred,

@@ -11,9 +11,11 @@ use uuid::Uuid;
 
 use super::disk::{Disk, DiskFile};
 use super::queued::QueuedPrompt;
-use super::{ASKED, DECIDED, DEFERRED, MEDIA_LEFT_OUT_LINE, QUESTION_LINE};
+use super::{
+    ASKED, COMPACT_BOUNDARY, CONTEXT_EDIT_LINE, DECIDED, DEFERRED, MEDIA_LEFT_OUT_LINE, QUESTION_LINE,
+};
 use crate::event::Synthetic;
-use crate::history::{Entry, Kind, MediaPlace};
+use crate::history::{Edit, EditId, Entry, Kind, MediaPlace};
 use jiff::Timestamp;
 
 /// How much a crash of the machine may cost.
@@ -54,6 +56,32 @@ pub enum QuestionState {
     Decided,
     /// It was put off: nobody decides in this run.
     Deferred,
+}
+
+/// What was done to what the model is sent.
+#[derive(Debug, Clone, Copy)]
+pub struct EditLine<'a> {
+    /// Its name.
+    pub id: EditId,
+    /// Who did it.
+    pub by: &'a str,
+    /// What was done.
+    pub edit: &'a Edit,
+}
+
+/// A summary that stands for what was said before.
+#[derive(Debug, Clone, Copy)]
+pub struct CompactLines<'a> {
+    /// What it takes away, and that the summary takes its place.
+    pub edit: EditLine<'a>,
+    /// The summary.
+    pub summary: &'a Entry,
+    /// `auto` or `manual`.
+    pub trigger: &'a str,
+    /// What the model would have been sent, in tokens.
+    pub before_tokens: u64,
+    /// What it is sent now.
+    pub after_tokens: u64,
 }
 
 /// The transcript cannot be kept.
@@ -274,6 +302,60 @@ impl Transcript {
         self.append(&mut self.tail(), line.finish_line())
     }
 
+    /// Notes what was done to what the model is sent: by reference, beside the conversation.
+    pub fn edit(&self, edit: EditLine<'_>, at: Timestamp) -> Result<(), TranscriptError> {
+        let line = Line::new("system")
+            .field("subtype", CONTEXT_EDIT_LINE)
+            .field("editId", edit.id)
+            .field("by", edit.by)
+            .field("edit", edit.edit)
+            .field("sessionId", self.facts.session_id)
+            .field("timestamp", format!("{at:.3}"));
+        self.append(&mut self.tail(), line.finish_line())
+    }
+
+    /// Records a summary that stands for what was said before, with the boundary in front of it. Both lines are one
+    /// write: a reader finds the two, or neither counts.
+    pub fn compacted(&self, lines: CompactLines<'_>, at: Timestamp) -> Result<(), TranscriptError> {
+        let CompactLines { edit, summary, trigger, before_tokens, after_tokens } = lines;
+        let mut tail = self.tail();
+        let metadata = serde_json::json!({
+            "trigger": trigger,
+            "preTokens": before_tokens,
+            "postTokens": after_tokens,
+        });
+        // Readers that follow parents find nothing before a boundary; ours follows the other name.
+        let mut bytes = self
+            .head(None)
+            .field("logicalParentUuid", tail.newest)
+            .field("type", "system")
+            .field("subtype", COMPACT_BOUNDARY)
+            .field("content", "Conversation compacted")
+            .field("isMeta", false)
+            .field("level", "info")
+            .field("compactMetadata", metadata)
+            .field("editId", edit.id)
+            .field("by", edit.by)
+            .field("edit", edit.edit)
+            .field("uuid", edit.id)
+            .field("timestamp", format!("{at:.3}"))
+            .field("entrypoint", &self.facts.entrypoint)
+            .finish_line();
+        let line = self
+            .head(Some(edit.id))
+            .field("type", "user")
+            .raw("message", &message::user(&summary.json))
+            .field("isMeta", true)
+            .field("isCompactSummary", true)
+            .field("uuid", summary.id)
+            .field("timestamp", format!("{at:.3}"))
+            .field("entrypoint", &self.facts.entrypoint);
+        bytes.extend(line.finish_line());
+        self.append(&mut tail, bytes)?;
+        tail.newest = Some(summary.id);
+        Ok(())
+    }
+
     /// Takes entries back: they stay where they are, but a reader leaves them out.
     pub fn tombstone(&self, ids: &[Uuid], at: Timestamp) -> Result<(), TranscriptError> {
         let line = Line::new("tombstone")
@@ -297,16 +379,7 @@ impl Transcript {
 
     fn line(&self, id: Uuid, at: Timestamp, body: impl FnOnce(Line) -> Line) -> Result<(), TranscriptError> {
         let mut tail = self.tail();
-        let line = Line::object()
-            .field("parentUuid", tail.newest)
-            .field("isSidechain", self.facts.agent_id.is_some())
-            .field_if("agentId", self.facts.agent_id.as_deref())
-            .field("userType", "external")
-            .field("cwd", self.facts.cwd.to_string_lossy())
-            .field("sessionId", self.facts.session_id)
-            .field("version", &self.facts.version)
-            .field("gitBranch", self.facts.git_branch.as_deref().unwrap_or_default());
-        let line = body(line)
+        let line = body(self.head(tail.newest))
             .field("uuid", id)
             .field("timestamp", format!("{at:.3}"))
             .field("entrypoint", &self.facts.entrypoint)
@@ -314,6 +387,19 @@ impl Transcript {
         self.append(&mut tail, line)?;
         tail.newest = Some(id);
         Ok(())
+    }
+
+    /// How a line of the conversation begins.
+    fn head(&self, parent: Option<Uuid>) -> Line {
+        Line::object()
+            .field("parentUuid", parent)
+            .field("isSidechain", self.facts.agent_id.is_some())
+            .field_if("agentId", self.facts.agent_id.as_deref())
+            .field("userType", "external")
+            .field("cwd", self.facts.cwd.to_string_lossy())
+            .field("sessionId", self.facts.session_id)
+            .field("version", &self.facts.version)
+            .field("gitBranch", self.facts.git_branch.as_deref().unwrap_or_default())
     }
 
     fn append(&self, tail: &mut Tail, mut line: Vec<u8>) -> Result<(), TranscriptError> {

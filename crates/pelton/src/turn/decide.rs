@@ -28,6 +28,8 @@ pub enum Seen {
 pub enum Blocked {
     /// Too little of the context window would be left for an answer, and compacting did not help.
     ContextFull,
+    /// The context fills again as fast as it is emptied.
+    Refilled,
     /// The money is spent.
     Budget,
     /// The user interrupted.
@@ -257,6 +259,8 @@ pub enum Terminal {
     Repetitive,
     /// X8: too little of the context window is left.
     BlockingLimit,
+    /// X8: the context window fills again as fast as it is emptied.
+    RapidRefill,
     /// X9: a stop hook said: do not continue.
     StopHookPrevented,
     /// X10: a tool hook said: do not continue.
@@ -455,6 +459,7 @@ pub fn decide(memory: &Memory, limits: &Limits, gauges: Gauges, seen: Seen) -> N
     use Next::{Continue, FinishTools, RunStopHooks, Stop};
     match seen {
         Seen::Blocked(Blocked::ContextFull) => Stop(Terminal::BlockingLimit),
+        Seen::Blocked(Blocked::Refilled) => Stop(Terminal::RapidRefill),
         Seen::Blocked(Blocked::Budget) | Seen::Reply(Reply::OverBudget) => Stop(Terminal::BudgetExhausted),
         Seen::Blocked(Blocked::Unrecorded) => Stop(Terminal::Unrecorded),
         Seen::Blocked(Blocked::ToolGone) => Stop(Terminal::ToolDeferredUnavailable),
@@ -623,7 +628,7 @@ impl Transition {
 
 impl Terminal {
     /// Every reason to stop.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Completed,
         Self::CompletedOverHooks,
         Self::NoAnswer,
@@ -637,6 +642,7 @@ impl Terminal {
         Self::MalformedToolUse,
         Self::Repetitive,
         Self::BlockingLimit,
+        Self::RapidRefill,
         Self::StopHookPrevented,
         Self::HookStopped,
         Self::ToolDeferred,
@@ -659,6 +665,7 @@ impl Terminal {
             Self::ModelUnreachable | Self::NoAnswer | Self::Repetitive => "model_error",
             Self::MalformedToolUse => "malformed_tool_use_exhausted",
             Self::BlockingLimit => "blocking_limit",
+            Self::RapidRefill => "rapid_refill_breaker",
             Self::StopHookPrevented => "stop_hook_prevented",
             Self::HookStopped => "hook_stopped",
             Self::ToolDeferred => "tool_deferred",

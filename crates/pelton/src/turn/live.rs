@@ -8,6 +8,10 @@ mod recover; // what is done about errors, between two trips
 mod ahead; // calls made before the model asks for them
 mod summaries; // what calls came to, in a line
 mod results; // results that are too much for one message
+mod cascade; // the levels before every call
+mod compact; // a summary in the place of what was said
+mod fold; // summaries of finished stretches, made beforehand
+mod sources; // what is told again after a summary
 
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
@@ -28,7 +32,8 @@ use super::decide::{
 use super::hands::{Fit, Hands};
 use super::spending::{InFlight, Spending};
 use crate::account::Tally;
-use crate::compact::{Room, Shaper};
+use crate::compact::breaker::Breaker;
+use crate::compact::{CompactOptions, Room};
 use crate::context::memory::Memory;
 use crate::context::reminder;
 use crate::event::{DeferredCall, Denial, Event, LoopEvent, LoopKind, ToolStarted};
@@ -49,6 +54,8 @@ use crate::tools::{Output, Report, Tool, agent};
 use crate::transcript::TranscriptError;
 pub(crate) use ahead::Foresight;
 pub(crate) use attach::attachment_of;
+pub(crate) use compact::{Attempt, Summed};
+pub(crate) use fold::Folding;
 pub(crate) use summaries::Summaries;
 
 /// What clients look for after an interruption.
@@ -60,7 +67,7 @@ pub(crate) struct Live<'a> {
     pub session: &'a mut Session,
     pub client: &'a Client,
     pub limits: &'a Limits,
-    pub shaper: &'a dyn Shaper,
+    pub compact: &'a CompactOptions,
     pub spending: Arc<Spending>,
     pub world: Arc<dyn World>,
     /// The question without its messages. A model that is given up is given up for this submission only.
@@ -109,6 +116,18 @@ pub(crate) struct Live<'a> {
     pub paid: Option<Box<InFlight>>,
     /// What calls came to, in a line each turn.
     pub summaries: Summaries,
+    /// C3: finished stretches that are being folded.
+    pub folding: Folding,
+    /// C6: what was tried to make the context smaller.
+    pub breaker: Breaker,
+    /// That it is not tried any more was said.
+    pub breaker_told: bool,
+    /// C9: a hook does not want the conversation to be summed up.
+    pub refused_by_hook: bool,
+    /// Boundaries that are told later, by whoever asked for them.
+    pub held: Option<Vec<Event>>,
+    /// C2 found too little to clear, and looks again from so many tokens on.
+    pub micro_again_at: u64,
 }
 
 /// What the newest trip to the model left behind, for what comes next and for the result.
@@ -129,6 +148,8 @@ pub(crate) struct LastReply {
     pub deferred: Option<DeferredCall>,
     /// What was said of a call that could not be recorded beforehand.
     pub not_run: Option<String>,
+    /// X8: what fills the window.
+    pub full: Option<String>,
 }
 
 impl Hands for Live<'_> {
@@ -145,28 +166,20 @@ impl Hands for Live<'_> {
             return Fit::Blocked(Blocked::Unrecorded);
         }
         self.board.enter(Phase::CompactCheck);
-        self.weigh_results().await;
-        self.limit_media().await;
-        let before = self.session.history.view().tokens();
-        let fitting = self.shaper.fit(self.session.history.view_mut(), self.room);
-        if self.cancel.run_until_cancelled(fitting).await.is_none() {
-            return match self.interrupted(INTERRUPTED).await {
-                Ok(()) => Fit::Blocked(Blocked::Aborted),
-                Err(error) => {
-                    self.last.unrecorded = Some(error);
-                    Fit::Blocked(Blocked::Unrecorded)
-                }
-            };
+        let blocked = match self.cascade().await {
+            Ok(blocked) => blocked,
+            Err(error) => {
+                self.last.unrecorded = Some(error);
+                Some(Blocked::Unrecorded)
+            }
+        };
+        if let Some(blocked) = blocked {
+            return Fit::Blocked(blocked);
         }
-        let after = self.session.history.view().tokens();
-        self.folded(before);
-        if after < before {
-            self.note(LoopKind::Ladder, format!("made to fit: from about {before} to {after} tokens")).await;
-        }
-        let view = self.session.history.view();
-        if !self.room.fits(view.tokens()) {
-            let reason = format!("{} tokens of {} are in use", view.tokens(), self.room.window_tokens);
-            self.note(LoopKind::Ladder, reason).await;
+        if !self.room.fits(self.used()) {
+            let reason = self.breakdown();
+            self.note(LoopKind::Ladder, reason.clone()).await;
+            self.last.full = Some(reason);
             return Fit::Blocked(Blocked::ContextFull);
         }
         if self.set_aside().await { Fit::Ready } else { Fit::Blocked(Blocked::Budget) }
@@ -204,9 +217,10 @@ impl Hands for Live<'_> {
 
     async fn drain_collapse(&mut self) -> bool {
         self.board.enter(Phase::Compact);
-        let before = self.session.history.view().tokens();
-        let freed = self.shaper.drain(self.session.history.view_mut());
-        self.folded(before);
+        let freed = self.drain_folds().await.unwrap_or_else(|error| {
+            self.last.unrecorded = Some(error);
+            false
+        });
         let reason = if freed { "staged folds were committed" } else { "no folds were staged" };
         self.note(LoopKind::Ladder, reason.to_owned()).await;
         freed
@@ -214,21 +228,11 @@ impl Hands for Live<'_> {
 
     async fn reactive_compact(&mut self) -> Compaction {
         self.board.enter(Phase::Compact);
-        let before = self.session.history.view().tokens();
-        let compacting = self.shaper.compact(self.session.history.view_mut(), self.room);
-        let Some(smaller) = self.cancel.run_until_cancelled(compacting).await else {
-            // If that cannot be recorded, neither can what comes next, and that is told.
-            self.last.unrecorded = self.interrupted(INTERRUPTED).await.err();
-            return Compaction::Aborted;
-        };
-        let after = self.session.history.view().tokens();
-        self.folded(before);
-        let reason = match smaller {
-            true => format!("compacted from about {before} to {after} tokens"),
-            false => "nothing could be left out".to_owned(),
-        };
-        self.note(LoopKind::Ladder, reason).await;
-        if smaller { Compaction::Smaller } else { Compaction::NoSmaller }
+        self.compact_after_refusal().await.unwrap_or_else(|error| {
+            // The next question is not asked, and that is told.
+            self.last.unrecorded = Some(error);
+            Compaction::Aborted
+        })
     }
 
     async fn stop_hooks(&mut self) -> Verdict {
@@ -329,6 +333,7 @@ impl Live<'_> {
                     self.events.send(Event::ToolProgress { call, report }).await;
                 }
                 () = self.summaries.advance() => {}
+                () = self.folding.advance() => {}
             }
         }
     }

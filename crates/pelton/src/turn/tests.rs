@@ -55,8 +55,14 @@ const TOOLS: [Tools; 9] = [
 ];
 const VERDICTS: [Verdict; 5] =
     [Verdict::Pass, Verdict::Block, Verdict::Prevent, Verdict::Aborted, Verdict::Unrecorded];
-const BLOCKS: [Blocked; 5] =
-    [Blocked::ContextFull, Blocked::Budget, Blocked::Aborted, Blocked::Unrecorded, Blocked::ToolGone];
+const BLOCKS: [Blocked; 6] = [
+    Blocked::ContextFull,
+    Blocked::Refilled,
+    Blocked::Budget,
+    Blocked::Aborted,
+    Blocked::Unrecorded,
+    Blocked::ToolGone,
+];
 const COMPACTIONS: [Compaction; 3] = [Compaction::Smaller, Compaction::NoSmaller, Compaction::Aborted];
 
 /// Where in the loop something is seen.
@@ -424,7 +430,7 @@ fn the_graph_in_the_docs_is_drawn_from_the_code() {
 #[test]
 fn names_are_those_of_the_wire() {
     let names: Vec<&str> = Terminal::ALL.iter().map(|terminal| terminal.name()).collect();
-    expect!["completed completed model_error aborted_streaming aborted_tools max_turns prompt_too_long image_error api_error model_error malformed_tool_use_exhausted model_error blocking_limit stop_hook_prevented hook_stopped tool_deferred tool_deferred_unavailable budget_exhausted structured_output_retry_exhausted turn_setup_failed"]
+    expect!["completed completed model_error aborted_streaming aborted_tools max_turns prompt_too_long image_error api_error model_error malformed_tool_use_exhausted model_error blocking_limit rapid_refill_breaker stop_hook_prevented hook_stopped tool_deferred tool_deferred_unavailable budget_exhausted structured_output_retry_exhausted turn_setup_failed"]
     .assert_eq(&names.join(" "));
 }
 

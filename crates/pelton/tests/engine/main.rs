@@ -8,6 +8,7 @@ mod agents; // tasks for others
 mod asking; // calls that somebody is asked about
 mod calls; // what happens to tool calls
 mod circles; // models that repeat themselves
+mod compaction; // making room in the context
 mod configuration; // what the host chooses reaches the model
 mod deferring; // calls that hooks put off
 mod endings; // why it ends

@@ -33,6 +33,11 @@ impl Stage {
         Self { model: script.start().await.unwrap(), dir }
     }
 
+    /// The same place with another model in it.
+    pub async fn playing(self, script: Script) -> Self {
+        Self { model: script.start().await.unwrap(), dir: self.dir }
+    }
+
     /// The working directory, without links in it.
     pub fn cwd(&self) -> PathBuf {
         self.dir.path().canonicalize().unwrap().join("work")

@@ -123,7 +123,7 @@ impl Checker {
         match outcome.terminal {
             Terminal::BudgetExhausted => self.setup.budget_usd.is_some(),
             // One result larger than the whole window stays in the newest round.
-            Terminal::BlockingLimit => self.setup.window_tokens.is_some(),
+            Terminal::BlockingLimit | Terminal::RapidRefill => self.setup.window_tokens.is_some(),
             _ => false,
         }
     }

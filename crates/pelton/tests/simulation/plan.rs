@@ -114,7 +114,7 @@ fn setup(dice: &mut Dice) -> Setup {
         turns_max: dice.one_in(6).then(|| dice.between(1, 4) as u32),
         output_tokens_wanted: dice.one_in(8).then(|| dice.pick(&[50, 500, 5_000])),
         max_output_tokens: dice.one_in(4).then(|| dice.pick(&[1_024, 4_096, 16_000, 64_000])),
-        window_tokens: dice.one_in(8).then(|| dice.pick(&[8_000, 20_000, 60_000])),
+        window_tokens: dice.one_in(3).then(|| dice.pick(&[4_500, 6_000, 8_000, 20_000])),
         running_max: dice.pick(&[1, 2, 10]),
         schema: dice.one_in(6),
         non_streaming_fallback: !dice.one_in(5),

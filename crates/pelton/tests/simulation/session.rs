@@ -296,6 +296,8 @@ impl Session {
         options.limits.output_tokens_wanted = setup.output_tokens_wanted;
         options.max_output_tokens = setup.max_output_tokens;
         options.window_tokens = setup.window_tokens;
+        // Who is asked beside the conversation answers in no order: the script would not know whom.
+        options.compact.folds = false;
         options.tool_calls_running_max = setup.running_max;
         options.retry.non_streaming_fallback = setup.non_streaming_fallback;
         if setup.schema {

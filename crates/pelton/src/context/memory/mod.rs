@@ -77,7 +77,6 @@ impl Memory {
 
     /// The same after a compaction or a clearing: the files are read anew, and what was told because of files that were
     /// read is forgotten until it is needed again.
-    #[allow(dead_code, reason = "compactions that keep a conversation going will ask for it")]
     pub async fn reread(&self) -> Option<Attachment> {
         self.load().await
     }

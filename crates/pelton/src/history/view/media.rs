@@ -85,10 +85,38 @@ impl View {
         })
     }
 
+    /// Whether an image is larger than it may be among many others.
+    pub(crate) fn has_large_images(&self) -> bool {
+        self.parts.iter().any(|part| part.entry.has_large_image)
+    }
+
+    /// Leaves out the images that are larger than they may be among many others.
+    pub(crate) fn leave_out_large_images(&mut self) -> MediaLeftOut {
+        self.leave_out_media(|sent| sent.medium.is_large())
+    }
+
     /// Leaves out again what was left out before.
     pub(crate) fn leave_out_media_of(&mut self, places: &[MediaPlace]) -> MediaLeftOut {
         let places: HashSet<&MediaPlace> = places.iter().collect();
         self.leave_out_media(|sent| places.contains(sent.place))
+    }
+
+    /// About how many tokens they cost.
+    pub(crate) fn media_tokens(&self) -> u64 {
+        let with_media = self.parts.iter().filter(|part| part.entry.media > 0);
+        let tokens =
+            with_media.flat_map(|part| find(&part.entry.json)).map(|medium| u64::from(medium.tokens));
+        self.scaled(tokens.sum())
+    }
+
+    /// Where they are, oldest first.
+    pub(crate) fn media_places(&self) -> Vec<MediaPlace> {
+        let with_media = self.parts.iter().filter(|part| part.entry.media > 0);
+        let places = |part: &super::Part| {
+            let entry = Arc::clone(&part.entry);
+            find(&part.entry.json).into_iter().filter_map(move |medium| medium.place(&entry))
+        };
+        with_media.flat_map(places).collect()
     }
 
     /// How many bytes the media have.
@@ -99,7 +127,6 @@ impl View {
 
     /// Goes through all media, oldest first, and leaves out those that are chosen.
     fn leave_out_media(&mut self, mut chosen: impl FnMut(Sent<'_>) -> bool) -> MediaLeftOut {
-        let before = weight(&self.parts);
         let mut left_out = MediaLeftOut::default();
         let (mut message, mut blocks_before, mut side) = (0, 0, None);
         let mut first_changed = None;
@@ -134,10 +161,7 @@ impl View {
         if let Some(first_changed) = first_changed {
             // Thinking is bound to everything before it.
             self.leave_out_thinking_from(first_changed);
-            let after = weight(&self.parts);
-            // System prompt and tools, which the model has counted, are still there; but nothing it counted is exact now.
-            self.estimated = self.tokens().saturating_sub(before.saturating_sub(after)).max(after);
-            self.counted = 0;
+            self.size.changed(weight(&self.parts));
         }
         left_out
     }

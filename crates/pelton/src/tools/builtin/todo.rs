@@ -54,9 +54,21 @@ pub(crate) enum TodoStatus {
 
 impl Todos {
     /// The list as it stands.
-    #[cfg(test)]
     pub fn list(&self) -> Vec<Todo> {
         self.lock().todos.clone()
+    }
+
+    /// The list as the model reads it, a line each.
+    pub fn lines(&self) -> Vec<String> {
+        let line = |todo: Todo| {
+            let mark = match todo.status {
+                TodoStatus::Pending => "[ ]",
+                TodoStatus::InProgress => "[in progress]",
+                TodoStatus::Completed => "[done]",
+            };
+            format!("- {mark} {}", todo.content)
+        };
+        self.list().into_iter().map(line).collect()
     }
 
     fn replace(&self, todos: Vec<Todo>) -> Vec<Todo> {

@@ -13,7 +13,7 @@ use pelton_wire::stop::StopReason;
 
 use super::{INTERRUPTED, Live};
 use crate::event::{Event, LoopKind};
-use crate::history::{Kind, Origin, Piece};
+use crate::history::{Kind, Origin, Piece, View};
 use crate::status::{Wait, Waiting};
 use crate::tools::executor::{Call, Executor};
 use crate::tools::file_memory::Moment;
@@ -33,7 +33,7 @@ struct Answer {
 
 impl Live<'_> {
     pub(super) async fn stream_answer(&mut self) -> Result<Reply, TranscriptError> {
-        let thinking = self.thinking();
+        let thinking = self.thinking_for(self.session.history.view());
         let messages = self.session.history.view_mut().request();
         let files_known = self.bench.cx.files.now();
         let max_tokens = self.max_tokens();
@@ -61,6 +61,7 @@ impl Live<'_> {
                 Some(_) = self.foresight.running.next() => continue,
                 step = call.next() => step,
                 () = self.summaries.advance() => continue,
+                () = self.folding.advance() => continue,
             };
             match step {
                 Some(Step::Requesting { .. }) => {
@@ -323,12 +324,12 @@ impl Live<'_> {
         match &error.kind {
             ErrorKind::PromptTooLong { tokens, limit } => {
                 let over = tokens.zip(*limit).map_or(0, |(tokens, limit)| tokens.saturating_sub(limit));
-                let could_free = self.shaper.could_free(self.session.history.view());
+                let could_free = self.could_free();
                 Reply::Withheld(Withheld::PromptTooLong { can_shrink: could_free > 0 && could_free >= over })
             }
-            ErrorKind::OutputOverflow { .. } => Reply::Withheld(Withheld::PromptTooLong {
-                can_shrink: self.shaper.could_free(self.session.history.view()) > 0,
-            }),
+            ErrorKind::OutputOverflow { .. } => {
+                Reply::Withheld(Withheld::PromptTooLong { can_shrink: self.could_free() > 0 })
+            }
             ErrorKind::RequestTooLarge | ErrorKind::Image { .. } => Reply::Withheld(Withheld::MediaTooLarge),
             ErrorKind::Overloaded | ErrorKind::Server if !self.fallbacks.is_empty() => Reply::Fallback,
             _ if error.status.is_none() && error.error_type.is_none() => Reply::Failed(Failure::Unreachable),
@@ -337,11 +338,11 @@ impl Live<'_> {
     }
 
     /// What was asked for, unless the conversation is at a point where the model cannot be asked for it.
-    fn thinking(&self) -> Thinking {
+    pub(super) fn thinking_for(&self, view: &View) -> Thinking {
         let caps = catalogue::caps(&self.question.model);
         let budget = matches!(self.question.thinking, Thinking::Enabled { .. })
             || caps.is_some_and(|caps| caps.thinking == ThinkingKinds::Budget);
-        if budget && self.session.history.view().answers_calls_made_without_thinking() {
+        if budget && view.answers_calls_made_without_thinking() {
             Thinking::Disabled
         } else {
             self.question.thinking

@@ -11,9 +11,6 @@ use crate::history::{Kind, Origin};
 use crate::turn::budget::prompt_tokens_max;
 use crate::turn::spending::{Forecast, Wish};
 
-/// About how many bytes of the prefix are one token, until the model has counted it.
-const BYTES_PER_TOKEN: u64 = 4;
-
 impl Live<'_> {
     /// Sets money aside for the next call, waiting for calls in flight if those may leave enough. Tells whether it may
     /// be sent. An interrupted wait is no refusal: the call sees the interrupt before it is sent.
@@ -37,8 +34,8 @@ impl Live<'_> {
                     self.note(LoopKind::Budget, why).await;
                     return false;
                 }
-                // Nobody waits for a summary.
-                Wish::Later(_) if self.summaries.give_up() => continue,
+                // Nobody waits for a summary or a fold.
+                Wish::Later(_) if self.summaries.give_up() | self.folding.give_up() => continue,
                 Wish::Later(why) => {
                     if !std::mem::replace(&mut told, true) {
                         self.note(LoopKind::Budget, why).await;
@@ -103,7 +100,7 @@ impl Live<'_> {
         };
         Forecast {
             ask: &self.question,
-            prompt_tokens: view.tokens() + if counted > 0 { 0 } else { prefix_bytes / BYTES_PER_TOKEN },
+            prompt_tokens: view.tokens(),
             prompt_tokens_max,
             searches_max: 0,
             last: last.map(|last| &last.usage),

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use pelton_model::{ErrorKind, ModelError, Prefix, catalogue};
 
 use super::Live;
+use crate::compact::Room;
 use crate::context::tools_json;
 use crate::event::{Event, LoopKind};
 use crate::history::{MediaLeftOut, View};
+use crate::limits::{IMAGES_LARGE_MAX, REQUEST_BYTES_KEPT, REQUEST_BYTES_MAX};
 use crate::tools::structured::REMINDER;
 use crate::transcript::TranscriptError;
 use crate::turn::decide::{Failure, Rung, Transition};
@@ -23,8 +25,6 @@ const SAY_MORE: &str =
     "Go on working on the task: there is room for more. Do not repeat or summarise what is there.";
 /// T4: the output limit is not raised above this.
 const RAISED_OUTPUT_TOKENS_MAX: u32 = 64_000;
-/// The request's bytes the API accepts.
-const REQUEST_BYTES_MAX: usize = 32_000_000;
 /// Images and documents a request may hold when nothing is known of the model.
 const MEDIA_UNKNOWN_MODEL_MAX: usize = 100;
 
@@ -88,7 +88,7 @@ impl Live<'_> {
         let to = self.question.model.clone();
         if let Some(caps) = catalogue::caps(&to) {
             self.question.max_tokens = self.question.max_tokens.min(caps.output_max);
-            self.room.window_tokens = caps.window;
+            self.room = Room::of(caps.window, self.question.max_tokens);
         }
         self.question.fallback_ready = !self.fallbacks.is_empty();
         self.session.history.view_mut().leave_out_thinking();
@@ -130,8 +130,36 @@ impl Live<'_> {
         self.note(LoopKind::Repair, reason).await;
     }
 
-    /// Leaves out the oldest images and documents if there are more than a request may hold.
+    /// Leaves out images and documents that a request may not hold: the oldest if there are too many or too many bytes of
+    /// them, and large ones among many.
     pub(super) async fn limit_media(&mut self) {
+        if self.session.history.view().media_count() == 0 {
+            return;
+        }
+        self.limit_media_count().await;
+        let prefix = self.question.prefix.system.len() + self.question.prefix.tools.len();
+        let view = self.session.history.view_mut();
+        if view.media_count() > IMAGES_LARGE_MAX && view.has_large_images() {
+            let left_out = view.leave_out_large_images();
+            self.session.note_media_left_out(&left_out);
+            let reason = format!("{} images are too large to be sent among many", left_out.places.len());
+            self.note(LoopKind::Repair, reason).await;
+        }
+        let view = self.session.history.view_mut();
+        let bytes = view.bytes() + prefix;
+        if bytes > REQUEST_BYTES_MAX {
+            let left_out = view.leave_out_oldest_media(bytes - REQUEST_BYTES_KEPT);
+            self.session.note_media_left_out(&left_out);
+            let reason = format!(
+                "{} images and documents of {} bytes were left out, oldest first: the request had {bytes} bytes",
+                left_out.places.len(),
+                left_out.bytes
+            );
+            self.note(LoopKind::Repair, reason).await;
+        }
+    }
+
+    async fn limit_media_count(&mut self) {
         let most =
             catalogue::caps(&self.question.model).map_or(MEDIA_UNKNOWN_MODEL_MAX, |caps| caps.media_max());
         let view = self.session.history.view_mut();
@@ -210,7 +238,7 @@ fn leave_out_refused(view: &mut View, error: &ModelError) -> MediaLeftOut {
 fn bytes_over(view: &View) -> usize {
     let bytes = view.bytes();
     if bytes > REQUEST_BYTES_MAX {
-        bytes - REQUEST_BYTES_MAX / 4 * 3
+        bytes - REQUEST_BYTES_KEPT
     } else {
         // Somebody on the way takes less, and does not say how much.
         (view.media_bytes() / 2).max(1)

@@ -1,19 +1,27 @@
 //! P10, C0: results that are too much for one message go to a file before they are sent.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Live;
+use crate::compact::Level;
 use crate::compact::result_budget::too_much;
 use crate::event::LoopKind;
-use crate::history::{Entry, Kind, result};
+use crate::history::{Edit, Kind, result};
 use crate::spill::{self, Shown};
+use crate::transcript::TranscriptError;
 
 impl Live<'_> {
-    /// Looks at the results that came since the last time. Those that are too much together are replaced in the view; the
-    /// log keeps them, and a resumed session, which reads it, decides the same.
-    pub(super) async fn weigh_results(&mut self) {
+    /// Looks at the results that came since the last time. Those that are too much together are shown in part; the log
+    /// keeps them.
+    pub(super) async fn weigh_results(&mut self) -> Result<(), TranscriptError> {
         let bench = Arc::clone(&self.bench);
+        for entry in std::mem::take(&mut self.session.in_files) {
+            if let (Kind::ToolResult { call, .. }, Some(words)) = (&entry.kind, result::words(&entry)) {
+                // What cannot be written is missed by whoever looks for it, and said then.
+                let _ = keep(&bench.cx.spill_dir, call, &words).await;
+            }
+        }
         let limits = &bench.cx.limits;
         let (chars_max, shown_chars) = (limits.message_result_chars_max, limits.result_preview_chars);
         for message in self.session.history.view().unweighed_results() {
@@ -28,8 +36,10 @@ impl Live<'_> {
             let mut kept = 0;
             for index in &replaced {
                 let dir = &bench.cx.spill_dir;
-                if let Some(smaller) = in_part(dir, &message[*index], &words[*index], shown_chars).await {
-                    self.session.history.view_mut().replace_result(Arc::new(smaller));
+                let Kind::ToolResult { call, .. } = &message[*index].kind else { continue };
+                if let Some(text) = in_part(dir, call, &words[*index], shown_chars).await {
+                    self.session
+                        .edit(Level::ResultBudget, &Edit::Shorten { call: call.to_string(), text })?;
                     kept += 1;
                 }
             }
@@ -43,12 +53,16 @@ impl Live<'_> {
             }
         }
         self.session.history.view_mut().all_weighed();
+        Ok(())
     }
 }
 
-/// The result with its beginning, its end and the place of the rest. A result that cannot be kept stays whole.
-async fn in_part(dir: &Path, entry: &Entry, words: &str, shown_chars: usize) -> Option<Entry> {
-    let Kind::ToolResult { call, .. } = &entry.kind else { return None };
-    let path = spill::keep(dir, &format!("{call}-result"), words).await.ok()?;
-    result::with_words(entry, &Shown::of(words, shown_chars).with_note(Some(&path)))
+/// The beginning of a result, its end and the place of the rest. A result that cannot be kept stays whole.
+async fn in_part(dir: &Path, call: &str, words: &str, shown_chars: usize) -> Option<String> {
+    let path = keep(dir, call, words).await?;
+    Some(Shown::of(words, shown_chars).with_note(Some(&path)))
+}
+
+async fn keep(dir: &Path, call: &str, words: &str) -> Option<PathBuf> {
+    spill::keep(dir, &format!("{call}-result"), words).await.ok()
 }

@@ -1,16 +1,10 @@
 //! Prompts that do not fit.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use futures::future::BoxFuture;
-use pelton::compact::{LocalShaper, Room, Shaper};
-use pelton::history::View;
 use pelton::{Event, Terminal};
-use pelton_testkit::{Script, Step, text, thinking, tool};
-use serde_json::json;
+use pelton_testkit::{Script, Step, When, text, thinking, tool};
+use serde_json::{Value, json};
 
-use crate::stage::{Stage, blocks, run, text_of};
+use crate::stage::{Stage, blocks, run, sh, text_of, unmarked};
 
 use super::{assert_no_error_shown, kinds, synthetics, thoughts};
 
@@ -28,73 +22,47 @@ fn rounds(script: Script, count: usize) -> Script {
     })
 }
 
-/// Has one fold staged, and is the local shaper beside that.
-struct Folding(AtomicBool);
-
-impl Folding {
-    fn staged() -> Arc<Self> {
-        Arc::new(Self(AtomicBool::new(true)))
-    }
+/// A summary, for whoever asks for one.
+fn summary() -> Step {
+    Step::reply([text("The rounds were counted, and all is well.")])
+        .when(When::any().last_user_text("call no tools"))
 }
 
-impl Shaper for Folding {
-    fn fit<'a>(&'a self, view: &'a mut View, room: Room) -> BoxFuture<'a, ()> {
-        LocalShaper.fit(view, room)
-    }
-
-    fn drain(&self, view: &mut View) -> bool {
-        // Two thirds of it: something is left to be compacted.
-        let keep = view.tokens() * 2 / 3;
-        self.0.swap(false, Ordering::Relaxed) && view.leave_out_oldest(keep) > 0
-    }
-
-    fn compact<'a>(&'a self, view: &'a mut View, room: Room) -> BoxFuture<'a, bool> {
-        LocalShaper.compact(view, room)
-    }
-
-    fn could_free(&self, view: &View) -> u64 {
-        LocalShaper.could_free(view)
-    }
-}
-
-#[tokio::test]
-async fn loop_T2_staged_folds_are_committed_when_the_prompt_is_too_long() {
-    let script = rounds(Script::new(), 6).step(too_long(10)).reply([text("Done.")]);
-    let stage = Stage::new(script).await;
-    let mut engine = stage.engine_with(|options| options.shaper = Folding::staged());
-
-    let told = run(&mut engine, "Go.").await;
-
-    assert_eq!(told.assert_completed().text, "Done.");
-    assert_eq!(told.transitions().last(), Some(&"collapse_drain_retry"));
-    assert!(!told.transitions().contains(&"reactive_compact_retry"));
-    assert_no_error_shown(&told);
-    let (refused, sent) = (stage.request(7), stage.request(8));
-    assert!(sent.to_string().len() < refused.to_string().len());
-    assert_eq!(kinds(&engine), ["withheld", "ladder"]);
-    stage.assert_all_played();
+/// Rounds whose results are bulky.
+fn bulky_rounds(script: Script, count: usize) -> Script {
+    (0..count).fold(script, |script, n| {
+        let printed = format!("seq {n} 2000");
+        script.reply([text(format!("Round {n}.")), tool("Bash", sh(&printed))])
+    })
 }
 
 #[tokio::test]
 async fn loop_T3_what_is_still_too_long_after_the_folds_is_compacted_once() {
-    let script =
-        rounds(Script::new(), 8).step(too_long(10)).step(too_long(5)).step(too_long(1)).reply([text("No.")]);
+    let script = bulky_rounds(Script::new(), 8)
+        .step(too_long(10))
+        .step(too_long(5))
+        .step(summary())
+        .step(too_long(1))
+        .reply([text("No.")]);
     let stage = Stage::new(script).await;
-    let mut engine = stage.engine_with(|options| options.shaper = Folding::staged());
+    let mut engine = stage.engine();
 
     let told = run(&mut engine, "Go.").await;
 
     assert_eq!(told.outcome().terminal, Terminal::PromptTooLong);
     assert_eq!(told.transitions()[8..], ["collapse_drain_retry", "reactive_compact_retry"]);
-    assert_eq!((synthetics(&told), stage.request_count()), (1, 11));
-    let sizes: Vec<usize> = (9..=11).map(|n| stage.request(n).to_string().len()).collect();
+    assert_eq!((synthetics(&told), stage.request_count()), (1, 12));
+    let sizes: Vec<usize> = [9, 10, 12].map(|n| stage.request(n).to_string().len()).to_vec();
     assert!(sizes[0] > sizes[1] && sizes[1] > sizes[2], "{sizes:?}");
 }
 
 #[tokio::test]
 async fn loop_T3_loop_W1_loop_I6_a_prompt_too_long_is_made_shorter_and_nobody_is_shown_an_error() {
-    let script =
-        rounds(Script::new(), 6).step(too_long(100)).reply([text("Done.")]).reply([text("Still here.")]);
+    let script = rounds(Script::new(), 6)
+        .step(too_long(100))
+        .step(summary())
+        .reply([text("Done.")])
+        .reply([text("Still here.")]);
     let stage = Stage::new(script).await;
     let mut engine = stage.engine();
 
@@ -104,7 +72,7 @@ async fn loop_T3_loop_W1_loop_I6_a_prompt_too_long_is_made_shorter_and_nobody_is
     assert_eq!(told.transitions().last(), Some(&"reactive_compact_retry"));
     assert_no_error_shown(&told);
     // Withheld, and two rungs: no folds were staged, so it was compacted.
-    assert_eq!(kinds(&engine), ["withheld", "ladder", "ladder"]);
+    assert_eq!(kinds(&engine), ["withheld", "ladder", "compaction", "ladder"]);
     let held: Vec<&str> = told
         .0
         .iter()
@@ -113,11 +81,11 @@ async fn loop_T3_loop_W1_loop_I6_a_prompt_too_long_is_made_shorter_and_nobody_is
             _ => None,
         })
         .collect();
-    assert_eq!(held, ["withheld", "ladder", "ladder"]);
+    assert_eq!(held, ["withheld", "ladder", "compaction", "ladder"]);
     assert_eq!(told.outcome().transitions["reactive_compact_retry"], 1);
-    let sent = stage.request(8);
+    let sent = stage.request(9);
     let words: String = blocks(&sent, "user").iter().map(|block| text_of(&json!([block]))).collect();
-    assert!(words.contains("The task itself.") && words.contains("were left out"), "{words}");
+    assert!(words.contains("The task itself.") && words.contains("all is well"), "{words}");
     assert!(!sent.to_string().contains("Round 0.") && sent.to_string().contains("Round 5."));
 
     // Nothing is lost for good: the file has all of it, and the session goes on.
@@ -131,6 +99,7 @@ async fn loop_T3_loop_W1_loop_I6_a_prompt_too_long_is_made_shorter_and_nobody_is
 async fn thinking_from_after_a_compaction_does_not_trip_a_resumed_session() {
     let script = rounds(Script::new(), 6)
         .step(too_long(100))
+        .step(summary())
         .reply([thinking("Bound to what was left."), text("Done.")])
         .reply([text("Here.")]);
     let stage = Stage::new(script).await;
@@ -139,10 +108,12 @@ async fn thinking_from_after_a_compaction_does_not_trip_a_resumed_session() {
     let file = engine.transcript_file().unwrap();
     drop(engine);
 
-    // The file has all of it, so all of it is sent again; the model would refuse thoughts about less.
+    // What was done to what is sent is done again, so the thoughts about it are valid.
     assert_eq!(run(&mut stage.resume(&file), "And?").await.assert_completed().text, "Here.");
-    let request = stage.request(9);
-    assert!(request.to_string().contains("Round 0.") && thoughts(&request) == 0);
+    let (before, request) = (stage.request(9), stage.request(10));
+    assert!(!request.to_string().contains("Round 0.") && thoughts(&request) == 1);
+    let front = |request: &Value| unmarked(request)["messages"].as_array().unwrap()[..2].to_vec();
+    assert_eq!(front(&request), front(&before), "byte for byte");
     stage.assert_all_played();
 }
 
@@ -172,7 +143,8 @@ async fn loop_X5_an_overrun_beyond_what_could_be_left_out_is_not_climbed() {
 
 #[tokio::test]
 async fn loop_X5_what_is_too_long_after_its_compaction_is_shown_exactly_once() {
-    let stage = Stage::new(rounds(Script::new(), 6).step(too_long(10).times(2))).await;
+    let stage =
+        Stage::new(rounds(Script::new(), 6).step(too_long(10)).step(summary()).step(too_long(10))).await;
     let mut engine = stage.engine();
 
     let told = run(&mut engine, "Go.").await;
@@ -180,7 +152,7 @@ async fn loop_X5_what_is_too_long_after_its_compaction_is_shown_exactly_once() {
     let outcome = told.outcome();
     assert_eq!((outcome.terminal, outcome.is_error), (Terminal::PromptTooLong, true));
     assert_eq!(outcome.transitions["reactive_compact_retry"], 1);
-    assert_eq!((synthetics(&told), stage.request_count()), (1, 8));
+    assert_eq!((synthetics(&told), stage.request_count()), (1, 9));
     stage.assert_all_played();
 }
 
@@ -202,20 +174,26 @@ async fn loop_B5_loop_I1_what_the_model_counted_decides_whether_the_next_questio
     // Well above what the tools take.
     let window = 40_000;
     for (counted, shaped) in [(38_500_u64, true), (12_000, false)] {
+        let words = "Words upon words. ".repeat(1_500);
         let heavy = Step::reply([text("Round 1."), tool("Glob", json!({"pattern": "1*"}))]);
-        let script =
-            rounds(Script::new(), 1).step(heavy.usage("input_tokens", counted)).reply([text("Done.")]);
-        let stage = Stage::new(script).await;
-        let mut engine = stage.engine_with(|options| options.window_tokens = Some(window));
+        let script = Script::new()
+            .reply([text(words), tool("Glob", json!({"pattern": "0*"}))])
+            .step(heavy.usage("input_tokens", counted));
+        let script = if shaped { script.step(Step::reply([text("All is well.")])) } else { script };
+        let stage = Stage::new(script.reply([text("Done.")])).await;
+        let mut engine = stage.engine_with(|options| {
+            options.window_tokens = Some(window);
+            options.compact.folds = false;
+        });
 
         let told = run(&mut engine, "Go.").await;
 
         told.assert_completed();
         // Our own estimate is far below the window in both cases.
-        assert_eq!(stage.request(3).to_string().contains("were left out"), shaped, "{counted}");
-        let ladder =
-            told.0.iter().any(|event| matches!(event, Event::Loop(told) if told.kind.name() == "ladder"));
-        assert_eq!(ladder, shaped, "it is said when, and only when, it was done");
+        let asked_for_summary = |request: &Value| request.to_string().contains("call no tools");
+        assert_eq!(asked_for_summary(&stage.request(3)), shaped, "{counted}");
+        let told = told.0.iter().any(|event| matches!(event, Event::Context(_)));
+        assert_eq!(told, shaped, "it is said when, and only when, it was done");
         stage.assert_all_played();
     }
 }

@@ -1,0 +1,133 @@
+//! What people do to the context by hand, without a model. Rounds are counted from 1, oldest first, as the report of the
+//! context shows them: a round is an answer, the results of its calls, and what was said until the next answer.
+
+use std::ops::RangeInclusive;
+
+use super::local::between;
+use super::rounds;
+use crate::history::{By, Edit, EditId, MediaPlace, PartFacts, Role};
+
+/// Something to do to what the model is sent. Nothing of it is lost: each can be undone.
+///
+/// ```
+/// use pelton::compact::Surgery;
+///
+/// assert_eq!("drop 3-7".parse(), Ok(Surgery::Drop(3..=7)));
+/// assert_eq!("keep-last 5".parse(), Ok(Surgery::KeepLast(5)));
+/// assert!("drop everything".parse::<Surgery>().is_err());
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Surgery {
+    /// Leaves rounds out.
+    Drop(RangeInclusive<usize>),
+    /// Leaves all other rounds out.
+    Keep(RangeInclusive<usize>),
+    /// Leaves all but the newest rounds out.
+    KeepLast(usize),
+    /// Takes the words out of the result of a call.
+    Clear(String),
+    /// Leaves all images and documents out, but for so many of the newest.
+    Media {
+        /// How many stay.
+        kept: usize,
+    },
+    /// Undoes an edit; the newest if none is named.
+    Undo(Option<EditId>),
+}
+
+/// What is wrong with the words.
+///
+/// See [`Surgery`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0:?} is nothing that can be done to the context: drop A-B, keep A-B, keep-last N, clear CALL, media [KEPT], undo [EDIT]"
+)]
+pub struct NotSurgery(pub String);
+
+impl std::str::FromStr for Surgery {
+    type Err = NotSurgery;
+
+    fn from_str(text: &str) -> Result<Self, NotSurgery> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let not = || NotSurgery(text.trim().to_owned());
+        let number = |word: &str| word.parse::<usize>().map_err(|_| not());
+        let range = |word: &str| match word.split_once('-') {
+            Some((first, last)) => Ok(number(first)?..=number(last)?),
+            None => number(word).map(|only| only..=only),
+        };
+        match words[..] {
+            ["drop", rounds] => range(rounds).map(Self::Drop),
+            ["keep", rounds] => range(rounds).map(Self::Keep),
+            ["keep-last", count] => number(count).map(Self::KeepLast),
+            ["clear", call] => Ok(Self::Clear(call.to_owned())),
+            ["media"] => Ok(Self::Media { kept: 0 }),
+            ["media", kept] => Ok(Self::Media { kept: number(kept)? }),
+            ["undo"] => Ok(Self::Undo(None)),
+            ["undo", edit] => edit.parse().map(|edit| Self::Undo(Some(edit))).map_err(|_| not()),
+            _ => Err(not()),
+        }
+    }
+}
+
+/// What a view holds, as far as it matters here.
+pub(crate) struct Situation<'a> {
+    /// Its parts.
+    pub outline: &'a [PartFacts],
+    /// Its images and documents, oldest first.
+    pub media: &'a [MediaPlace],
+    /// The newest edit that can be undone.
+    pub newest_edit: Option<EditId>,
+}
+
+impl Surgery {
+    /// The edits that do it, or why it cannot be done.
+    pub(crate) fn plan(&self, situation: &Situation<'_>) -> Result<Vec<Edit>, String> {
+        let outline = situation.outline;
+        let starts = rounds(outline);
+        let count = starts.len();
+        let checked = |rounds: &RangeInclusive<usize>| match (*rounds.start(), *rounds.end()) {
+            (first, last) if 1 <= first && first <= last && last <= count => Ok((first, last)),
+            (first, last) => Err(format!("there are no rounds {first}-{last}: they are 1-{count}")),
+        };
+        // From the newest back: places before an edit stay what they are.
+        match self {
+            Self::Drop(rounds) => {
+                checked(rounds).map(|(first, last)| left_out(outline, &starts, first, last))
+            }
+            Self::Keep(rounds) => checked(rounds).map(|(first, last)| {
+                let mut edits = left_out(outline, &starts, last + 1, count);
+                edits.extend(left_out(outline, &starts, 1, first - 1));
+                edits
+            }),
+            Self::KeepLast(kept) => Ok(left_out(outline, &starts, 1, count.saturating_sub(*kept))),
+            Self::Clear(call) => {
+                let is_it =
+                    |part: &PartFacts| matches!(&part.role, Role::Result { call: id } if **id == **call);
+                match outline.iter().any(is_it) {
+                    true => Ok(vec![Edit::Clear { calls: vec![call.clone()] }]),
+                    false => Err(format!("there is no result of a call {call}")),
+                }
+            }
+            Self::Media { kept } => {
+                let places = &situation.media[..situation.media.len().saturating_sub(*kept)];
+                Ok(if places.is_empty() { vec![] } else { vec![Edit::Media { places: places.to_vec() }] })
+            }
+            Self::Undo(edit) => match edit.or(situation.newest_edit) {
+                Some(edit) => Ok(vec![Edit::Undo { edit }]),
+                None => Err("there is nothing to undo".to_owned()),
+            },
+        }
+    }
+}
+
+/// Leaves out rounds, counted from 1.
+fn left_out(outline: &[PartFacts], starts: &[usize], first: usize, last: usize) -> Vec<Edit> {
+    let Some(begin) = first.checked_sub(1).and_then(|first| starts.get(first)) else { return Vec::new() };
+    if last < first {
+        return Vec::new();
+    }
+    let end = starts.get(last).copied().unwrap_or(outline.len());
+    let range = between(outline, *begin, end);
+    range.map(|(from, to)| Edit::Replace { from, to, by: By::Note }).into_iter().collect()
+}

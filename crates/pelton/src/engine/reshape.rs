@@ -1,0 +1,278 @@
+//! What people do to the context by hand: `/compact`, `/uncompact`, `/context`, and the same from a program. What was said
+//! stays as it is; everything done here can be undone.
+
+use std::time::Duration;
+
+use pelton_model::catalogue;
+use pelton_model::stream::Sender;
+use tokio_util::sync::CancellationToken;
+
+use super::input::{Answered, Taken};
+use super::{Engine, room};
+use crate::command::Called;
+use crate::compact::auto::Keep;
+use crate::compact::surgery::Situation;
+use crate::compact::usage::{self, meta_tokens_at_front};
+use crate::compact::{ContextUsage, Level, Surgery};
+use crate::context::{git_branch, tools_by_server};
+use crate::event::{Boundary, CommandInfo, ContextEvent, Event, Trigger};
+use crate::history::{Edit, EditId};
+use crate::session::UndoError;
+use crate::transcript::TranscriptError;
+use crate::turn::live::{Attempt, Summed};
+
+/// What a command wants to be done to the context.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Reshaping {
+    /// C8: sum it up, with wishes.
+    Compact(Option<String>),
+    /// Undo the newest summary.
+    Uncompact,
+    /// Tell what is in it.
+    Report,
+    /// Something without a model.
+    Surgery(Surgery),
+    /// Nothing that could be understood, and why.
+    Unclear(String),
+}
+
+/// What was done to what the model is sent.
+///
+/// See [`Engine::reshape`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Reshaped {
+    /// The edits that did it, each of which can be undone.
+    pub edits: Vec<EditId>,
+    /// What the next request would have taken, in tokens.
+    pub before_tokens: u64,
+    /// What it takes now.
+    pub after_tokens: u64,
+}
+
+/// Something cannot be done to what the model is sent.
+///
+/// See [`Engine::reshape`].
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReshapeError {
+    /// There is nothing of what it is about.
+    #[error("{0}")]
+    Nothing(String),
+    /// What is wanted back cannot be read.
+    #[error("{0}")]
+    Unreadable(String),
+    /// It cannot be written down, so it is not done.
+    #[error(transparent)]
+    Unrecorded(#[from] TranscriptError),
+}
+
+impl Reshaping {
+    /// What a command wants, if it is one of these.
+    pub fn called(called: &Called<'_>) -> Option<Self> {
+        let arguments = Some(called.arguments).filter(|arguments| !arguments.is_empty());
+        match called.name {
+            "compact" => Some(Self::Compact(arguments.map(str::to_owned))),
+            "uncompact" => Some(Self::Uncompact),
+            "context" => Some(match arguments.map(str::parse) {
+                None => Self::Report,
+                Some(Ok(surgery)) => Self::Surgery(surgery),
+                Some(Err(why)) => Self::Unclear(why.to_string()),
+            }),
+            _ => None,
+        }
+    }
+}
+
+/// The commands, as users see them.
+pub(super) fn commands() -> impl Iterator<Item = CommandInfo> {
+    let all = [
+        ("compact", "Sums up the conversation to make room", "[what to look after]"),
+        ("uncompact", "Undoes the newest summary", ""),
+        (
+            "context",
+            "Tells what fills the context, or changes it",
+            "[drop A-B | keep-last N | clear CALL | undo]",
+        ),
+    ];
+    all.into_iter().map(|(name, description, argument_hint)| CommandInfo {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        argument_hint: argument_hint.to_owned(),
+    })
+}
+
+impl Engine {
+    /// What fills the context, what each level of the cascade would free, and what the next turn costs.
+    pub fn context_usage(&mut self) -> ContextUsage {
+        self.renew_prefix();
+        let prefix = &self.question.prefix;
+        self.session.history.view_mut().set_overhead(prefix.system.len() + prefix.tools.len());
+        let model = &self.options.model;
+        let view = self.session.history.view();
+        let outline = view.outline();
+        let used = view.tokens();
+        usage::usage(&usage::Facts {
+            model,
+            room: room(&self.options, model),
+            options: &self.options.compact,
+            used,
+            overhead: view.overhead_tokens().min(used),
+            system_bytes: prefix.system.len(),
+            tools_bytes: &tools_by_server(self.offer.tools()),
+            media: view.media_tokens(),
+            memory: meta_tokens_at_front(&outline),
+            outline: &outline,
+            usd_per_token: self.usd_per_token(used),
+        })
+    }
+
+    /// Changes what the model is sent, without a model. Calls and their results stay together whatever is asked for, and
+    /// nothing is lost: the record keeps what was said and what was done.
+    ///
+    /// ```
+    /// # use futures::StreamExt;
+    /// # use pelton_model::{Auth, Endpoint, Secret};
+    /// # use pelton_testkit::{Script, text};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let model = Script::new().reply([text("One.")]).reply([text("Two.")]).start().await?;
+    /// # let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+    /// use pelton::compact::Surgery;
+    /// use pelton::{Engine, Options, Prompt};
+    ///
+    /// let mut engine = Engine::new(Options::new(dir.path(), endpoint))?;
+    /// for prompt in ["Say one.", "Say two."] {
+    ///     engine.submit(Prompt::text(prompt)?).for_each(async |_| {}).await;
+    /// }
+    /// let dropped = engine.reshape(&Surgery::Drop(1..=1)).await?;
+    /// let undone = engine.reshape(&Surgery::Undo(None)).await?;
+    /// assert_eq!(undone.after_tokens, dropped.before_tokens);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn reshape(&mut self, surgery: &Surgery) -> Result<Reshaped, ReshapeError> {
+        self.session.record.open(git_branch(&self.options.cwd))?;
+        let history = &self.session.history;
+        let view = history.view();
+        let before_tokens = view.tokens();
+        let situation = Situation {
+            outline: &view.outline(),
+            media: &view.media_places(),
+            newest_edit: history.edits().last().map(|edited| edited.id),
+        };
+        let plan = surgery.plan(&situation).map_err(ReshapeError::Nothing)?;
+        let mut edits = Vec::new();
+        for edit in plan {
+            let made = match edit {
+                Edit::Undo { edit } => self.session.undo(edit).await.map_err(|error| match error {
+                    UndoError::Read(why) => ReshapeError::Unreadable(why),
+                    UndoError::Record(error) => ReshapeError::Unrecorded(error),
+                })?,
+                edit => self.session.edit(Level::Snip, &edit)?,
+            };
+            edits.extend(made.map(|(id, _)| id));
+        }
+        if edits.is_empty() {
+            return Err(ReshapeError::Nothing("there is nothing to change".to_owned()));
+        }
+        self.session.folds.clear();
+        Ok(Reshaped { edits, before_tokens, after_tokens: self.session.history.view().tokens() })
+    }
+
+    /// Works off a command about the context. What is to be told behind the submission's first event goes to `told`.
+    pub(super) async fn reshape_by_command(
+        &mut self,
+        wanted: Reshaping,
+        events: &Sender<Event>,
+        cancel: &CancellationToken,
+        started_at: Duration,
+        told: &mut Vec<Event>,
+    ) -> Result<Taken, TranscriptError> {
+        let answer = match wanted {
+            Reshaping::Compact(wishes) => {
+                self.session.record.open(git_branch(&self.options.cwd))?;
+                let mut live = self.live(None, events, cancel, started_at);
+                live.held = Some(Vec::new());
+                let wishes = wishes.as_deref();
+                let (level, trigger) = (Level::Manual, Trigger::Manual);
+                let attempt = Attempt { level, trigger, keep: Keep::Little, wishes, over: None };
+                let summed = match live.compact.enabled {
+                    true => live.sum_up(attempt).await?,
+                    false => Summed::Failed("compaction is switched off".to_owned()),
+                };
+                told.append(&mut live.held.take().unwrap_or_default());
+                let question = live.question.clone();
+                self.keep_of(question);
+                match summed {
+                    Summed::Smaller => Ok("The conversation was summed up. /uncompact undoes it.".to_owned()),
+                    Summed::Aborted => return Ok(Taken::Interrupted),
+                    Summed::Nothing => Err("There is nothing to sum up yet.".to_owned()),
+                    Summed::NoSmaller(why) | Summed::Failed(why) => {
+                        Err(format!("There is no summary: {why}"))
+                    }
+                    Summed::Refused(why) => Err(format!("A hook refused it: {why}")),
+                }
+            }
+            Reshaping::Report => Ok(self.context_usage().to_string()),
+            Reshaping::Unclear(why) => Err(why),
+            Reshaping::Uncompact => {
+                let edits = self.session.history.edits();
+                match edits.iter().rev().find(|edited| Level::is_summary(&edited.by)).map(|edited| edited.id)
+                {
+                    Some(edit) => self.operate(&Surgery::Undo(Some(edit)), Level::Undo, told).await,
+                    None => Err("Nothing was summed up that could be undone.".to_owned()),
+                }
+            }
+            Reshaping::Surgery(surgery) => {
+                let level = if matches!(surgery, Surgery::Undo(_)) { Level::Undo } else { Level::Snip };
+                self.operate(&surgery, level, told).await
+            }
+        };
+        let (text, is_error) = match answer {
+            Ok(text) => (text, false),
+            Err(text) => (text, true),
+        };
+        told.push(match is_error {
+            true => self.synthetic(text.clone()),
+            false => Event::CommandOutput { content: text.clone() },
+        });
+        Ok(Taken::Local(Answered { text, is_error }))
+    }
+
+    async fn operate(
+        &mut self,
+        surgery: &Surgery,
+        level: Level,
+        told: &mut Vec<Event>,
+    ) -> Result<String, String> {
+        let Reshaped { edits, before_tokens, after_tokens } =
+            self.reshape(surgery).await.map_err(|error| error.to_string())?;
+        let names: Vec<String> = edits.iter().map(ToString::to_string).collect();
+        let reason = format!(
+            "{}: from about {before_tokens} to {after_tokens} tokens: asked for by hand",
+            level.name()
+        );
+        for edit in edits {
+            let boundary = Boundary::by_hand(edit, level, before_tokens, after_tokens, reason.clone());
+            told.push(Event::Context(ContextEvent::Boundary(boundary.into())));
+        }
+        Ok(format!(
+            "The context takes about {after_tokens} tokens now; it were {before_tokens}. (edit {})",
+            names.join(", ")
+        ))
+    }
+
+    /// What a token of the prompt costs that is read from the cache, and one that is not.
+    fn usd_per_token(&self, prompt_tokens: u64) -> Option<(f64, f64)> {
+        let model = &self.options.model;
+        let told = self.options.prices.iter().find(|(name, _)| name == model).map(|(_, prices)| *prices);
+        let prices = told.or_else(|| catalogue::caps(model).map(|caps| caps.prices))?;
+        let rates = match prices.long_prompt {
+            Some((from, rates)) if prompt_tokens > from => rates,
+            _ => prices.rates,
+        };
+        Some((rates.cache_read / 1e6, rates.input / 1e6))
+    }
+}

@@ -1,0 +1,120 @@
+//! The loop of one submission: what it needs is put together here, and what is left of it is put back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pelton_model::Ask;
+use pelton_model::stream::Sender;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::Engine;
+use super::input::Choices;
+use super::models::{fallbacks_of, is_another, room};
+use crate::account::Tally;
+use crate::compact::breaker::Breaker;
+use crate::event::Event;
+use crate::limits::REPORTS_QUEUED_MAX;
+use crate::tools::executor::Executor;
+use crate::tools::schedule::Terms;
+use crate::turn::live::{Folding, Foresight, LastReply, Live, Summaries};
+use crate::turn::{Terminal, run};
+
+impl Engine {
+    /// Asks the model and runs its tools until there is a reason to stop.
+    pub(super) async fn turns(
+        &mut self,
+        events: &Sender<Event>,
+        cancel: &CancellationToken,
+        started_at: Duration,
+        choices: Choices,
+        tally: &mut Tally,
+        last: &mut LastReply,
+    ) -> Terminal {
+        let _lent = self.kin.permissions.lend(choices.allowed);
+        let mut live = self.live(choices.model, events, cancel, started_at);
+        live.tally = std::mem::take(tally);
+        let terminal = run(&mut live).await;
+        live.end(terminal).await;
+        *tally = std::mem::take(&mut live.tally);
+        *last = std::mem::take(&mut live.last);
+        let question = live.question.clone();
+        self.keep_of(question);
+        terminal
+    }
+
+    /// The hands of one submission.
+    pub(super) fn live(
+        &mut self,
+        model: Option<String>,
+        events: &Sender<Event>,
+        cancel: &CancellationToken,
+        started_at: Duration,
+    ) -> Live<'_> {
+        let question = self.question_for(model);
+        // A stand-in of an earlier submission, or a session of another model: what it thought is refused here.
+        let view = self.session.history.view_mut();
+        if view.thinkers().any(|model| is_another(model, &question.model)) {
+            view.leave_out_thinking();
+        }
+        view.set_overhead(question.prefix.system.len() + question.prefix.tools.len());
+        let small = self.small_model();
+        let summariser = small.clone().filter(|_| self.options.tool_use_summaries);
+        let folder = small.filter(|_| self.options.compact.folds);
+        let (reports_in, reports) = mpsc::channel(REPORTS_QUEUED_MAX);
+        let bench = Arc::new(self.bench(cancel, reports_in, events));
+        let terms =
+            Terms { running_max: self.options.tool_calls_running_max, siblings: self.options.siblings };
+        let listing_chars_max = self.listing_chars_max();
+        Live {
+            session: &mut self.session,
+            client: &self.kin.client,
+            tools: self.offer.tools().to_vec(),
+            offer: &mut self.offer,
+            prefix: &mut self.question.prefix,
+            structured: self.structured.clone(),
+            room: room(&self.options, &question.model),
+            fallbacks: fallbacks_of(&self.options, &question.model),
+            question,
+            compact: &self.options.compact,
+            folding: Folding::by(folder),
+            breaker: Breaker::default(),
+            breaker_told: false,
+            refused_by_hook: false,
+            micro_again_at: 0,
+            held: None,
+            spending: Arc::clone(&self.kin.spending),
+            foresight: Foresight::default(),
+            turn: 0,
+            stop_feedback: None,
+            stop_hook_active: false,
+            tried: Arc::default(),
+            paid: None,
+            summaries: Summaries::by(summariser),
+            limits: &self.options.limits,
+            board: self.board.clone(),
+            queue: self.queue.clone(),
+            memory: self.memory.clone(),
+            skills: self.skills.clone(),
+            listing_chars_max,
+            changed_files: self.changed_files.clone(),
+            files_told: &mut self.files_told,
+            executor: Executor::new(Arc::clone(&bench), terms),
+            bench,
+            terms,
+            reports,
+            events: events.clone(),
+            cancel: cancel.clone(),
+            world: Arc::clone(&self.options.world),
+            started_at,
+            tally: Tally::default(),
+            last: LastReply::default(),
+        }
+    }
+
+    /// What was folded away stays so, and so do what is left of the task and what the server will not have.
+    pub(super) fn keep_of(&mut self, question: Ask) {
+        let Ask { task_budget, refused_betas, .. } = question;
+        (self.question.task_budget, self.question.refused_betas) = (task_budget, refused_betas);
+    }
+}

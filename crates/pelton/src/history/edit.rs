@@ -1,0 +1,147 @@
+//! Changes of what the model is sent. An edit names what it is about and holds no copy of it, so that the record of a
+//! conversation can hold every edit, a resumed session can make them again, and each can be undone.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::entry::{Entry, EntryId, Kind};
+use super::media::MediaPlace;
+use super::repair::LEFT_OUT;
+
+/// Names an edit.
+pub type EditId = Uuid;
+
+/// One change of what the model is sent. What was said stays as it is.
+///
+/// ```
+/// use pelton::history::{By, Edit};
+///
+/// let edit = Edit::Clear { calls: vec!["toolu_01".to_owned()] };
+/// assert_eq!(serde_json::to_string(&edit)?, r#"{"op":"clear","calls":["toolu_01"]}"#);
+/// # let _ = By::Nothing;
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "op", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Edit {
+    /// Something else stands in the place of everything between two entries, both included. Calls and their results go
+    /// together, so it may be some more.
+    Replace {
+        /// The first of them.
+        from: EntryId,
+        /// The last of them.
+        to: EntryId,
+        /// What stands there.
+        by: By,
+    },
+    /// Results lose their words; that there was a result, and how it went, stays.
+    Clear {
+        /// The calls they answer.
+        calls: Vec<String>,
+    },
+    /// A result is shown in part.
+    Shorten {
+        /// The call it answers.
+        call: String,
+        /// What is shown of it.
+        text: String,
+    },
+    /// Images and documents become notes.
+    Media {
+        /// Where they are.
+        places: Vec<MediaPlace>,
+    },
+    /// An earlier edit counts no more.
+    Undo {
+        /// Which.
+        edit: EditId,
+    },
+}
+
+/// What takes the place of entries.
+///
+/// See [`Edit`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum By {
+    /// Nothing.
+    Nothing,
+    /// A note that something was left out.
+    Note,
+    /// These words.
+    Words(String),
+    /// An entry of the record that stands nowhere else.
+    Entry(EntryId),
+}
+
+/// An edit in its place among what was said.
+///
+/// See [`Edit`].
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Edited {
+    /// Its name.
+    pub id: EditId,
+    /// How many entries stand before it.
+    pub at: usize,
+    /// Who made it.
+    pub by: String,
+    /// What it changes.
+    pub edit: Edit,
+}
+
+impl Edited {
+    /// An edit behind so many entries.
+    pub(crate) fn new(id: EditId, at: usize, by: impl Into<String>, edit: Edit) -> Self {
+        Self { id, at, by: by.into(), edit }
+    }
+
+    /// What stands in the place of what it takes away; `Err` if it names an entry that is not there.
+    pub(super) fn stand_in(&self, entries: &[Arc<Entry>]) -> Result<Option<Arc<Entry>>, Missing> {
+        let Edit::Replace { by, .. } = &self.edit else { return Ok(None) };
+        match by {
+            By::Nothing => Ok(None),
+            By::Note => Ok(self.words(LEFT_OUT)),
+            By::Words(words) => Ok(self.words(words)),
+            By::Entry(id) => {
+                entries.iter().rev().find(|entry| entry.id == *id).cloned().map(Some).ok_or(Missing)
+            }
+        }
+    }
+
+    /// Words under the name of the edit, so that a later one can name them.
+    fn words(&self, words: &str) -> Option<Arc<Entry>> {
+        let json = Bytes::from(json!([{"type": "text", "text": words}]).to_string());
+        Entry::new(self.id, Timestamp::UNIX_EPOCH, Kind::Prompt { meta: true }, json).ok().map(Arc::new)
+    }
+}
+
+/// Something an edit names is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Missing;
+
+/// The edits that count no more.
+pub(super) fn undone(edits: &[Edited]) -> HashSet<EditId> {
+    let undone = |edited: &Edited| match edited.edit {
+        Edit::Undo { edit } => Some(edit),
+        _ => None,
+    };
+    edits.iter().filter_map(undone).collect()
+}
+
+/// Entries that stand nowhere but where an edit puts them.
+pub(super) fn owned(edits: &[Edited]) -> HashSet<EntryId> {
+    let owned = |edited: &Edited| match edited.edit {
+        Edit::Replace { by: By::Entry(entry), .. } => Some(entry),
+        _ => None,
+    };
+    edits.iter().filter_map(owned).collect()
+}

@@ -1,0 +1,127 @@
+//! Making edits. Whatever an edit says, the rest is legal: calls go with their results, and what stays is pushed again,
+//! one by one, through the same door as everything else.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::super::edit::Edit;
+use super::super::entry::{CallId, Entry, EntryId, Kind, Piece};
+use super::super::repair::{folded, left_out};
+use super::super::result::with_words;
+use super::{Part, View, weight};
+
+impl View {
+    /// Makes an edit; `stand_in` is what stands in the place of what is taken away. Tells whether anything has changed.
+    /// Thinking behind the change goes with it, because it is bound to everything before it; what stands before stays.
+    pub(crate) fn apply(&mut self, edit: &Edit, stand_in: Option<Arc<Entry>>) -> bool {
+        match edit {
+            Edit::Replace { from, to, .. } => self.replace(*from, *to, stand_in),
+            Edit::Clear { calls } => {
+                let calls: HashSet<&str> = calls.iter().map(String::as_str).collect();
+                self.change_results(|call, entry| calls.contains(call).then(|| folded(entry)).flatten())
+            }
+            Edit::Shorten { call, text } => {
+                self.change_results(|other, entry| (other == call).then(|| with_words(entry, text)).flatten())
+            }
+            Edit::Media { places } => !self.leave_out_media_of(places).places.is_empty(),
+            // What counts no more is for the history to leave out.
+            Edit::Undo { .. } => false,
+        }
+    }
+
+    /// The same conversation with nothing said yet: what is known of the model's way of counting stays.
+    pub(crate) fn emptied(&self) -> Self {
+        let mut size = self.size;
+        size.changed(0);
+        Self { size, ..Self::default() }
+    }
+
+    fn change_results(&mut self, changed: impl Fn(&str, &Entry) -> Option<Entry>) -> bool {
+        let mut first = None;
+        for (index, part) in self.parts.iter_mut().enumerate() {
+            if let Kind::ToolResult { call, .. } = &part.entry.kind
+                && !part.stand_in
+                && let Some(other) = changed(call, &part.entry)
+            {
+                part.entry = Arc::new(other);
+                first.get_or_insert(index);
+            }
+        }
+        let Some(first) = first else { return false };
+        self.leave_out_thinking_from(first);
+        self.size.changed(weight(&self.parts));
+        true
+    }
+
+    fn replace(&mut self, from: EntryId, to: EntryId, with: Option<Arc<Entry>>) -> bool {
+        let first = self.parts.iter().position(|part| part.entry.id == from && !part.stand_in);
+        let last = self.parts.iter().rposition(|part| part.entry.id == to && !part.stand_in);
+        let (Some(first), Some(last)) = (first, last) else { return false };
+        let Some((first, last)) = self.with_whole_rounds(first, last) else { return false };
+        let behind = self.parts.split_off(last + 1);
+        self.parts.truncate(first);
+        let with = match (with, behind.first()) {
+            // An answer cannot be the first thing said.
+            (None, Some(next)) if first == 0 && next.entry.is_assistant() => left_out(&next.entry),
+            (with, _) => with,
+        };
+        let before = std::mem::take(&mut self.parts);
+        let mut view = self.emptied();
+        let again = |part: Part| (!part.stand_in).then_some(part.entry);
+        for entry in before.into_iter().filter_map(again).chain(with) {
+            view.push(entry);
+        }
+        for entry in behind.into_iter().filter_map(again).filter(|entry| !entry.is_thinking()) {
+            view.push(entry);
+        }
+        view.after_edit();
+        *self = view;
+        true
+    }
+
+    /// The same places, or further apart, so that no call is on one side and its result on the other. `None` if a call
+    /// among them waits for its result, or nothing is there.
+    fn with_whole_rounds(&self, mut first: usize, mut last: usize) -> Option<(usize, usize)> {
+        if first > last {
+            return None;
+        }
+        let is_answer = |place: usize| self.parts.get(place).is_some_and(|part| part.entry.is_assistant());
+        loop {
+            // An answer is one thing: what a server did in it, and the thinking that led there, cannot be taken apart.
+            while first > 0 && is_answer(first) && is_answer(first - 1) {
+                first -= 1;
+            }
+            while is_answer(last) && is_answer(last + 1) {
+                last += 1;
+            }
+            let (made, answered) = self.calls_between(first, last);
+            if self.open.iter().any(|open| made.contains(open)) {
+                return None;
+            }
+            let is_half = |part: &Part| match &part.entry.kind {
+                Kind::ToolResult { call, .. } => made.contains(call),
+                Kind::Assistant { piece: Piece::Call { id, .. }, .. } => answered.contains(id),
+                _ => false,
+            };
+            let earlier = self.parts[..first].iter().position(is_half);
+            let later = self.parts[last + 1..].iter().rposition(is_half).map(|place| last + 1 + place);
+            if earlier.is_none() && later.is_none() {
+                return Some((first, last));
+            }
+            (first, last) = (earlier.unwrap_or(first), later.unwrap_or(last));
+        }
+    }
+
+    /// The calls made and the calls answered between two places.
+    fn calls_between(&self, first: usize, last: usize) -> (HashSet<CallId>, HashSet<CallId>) {
+        let (mut made, mut answered) = (HashSet::new(), HashSet::new());
+        for part in &self.parts[first..=last] {
+            match &part.entry.kind {
+                Kind::ToolResult { call, .. } => _ = answered.insert(Arc::clone(call)),
+                Kind::Assistant { piece: Piece::Call { id, .. }, .. } => _ = made.insert(Arc::clone(id)),
+                _ => {}
+            }
+        }
+        (made, answered)
+    }
+}

@@ -1,0 +1,251 @@
+//! I1: the cascade before every call. Each level is planned by `compact`, recorded, made, and told; each does nothing
+//! unless those before it were not enough.
+
+use std::time::Duration;
+
+use super::Live;
+use super::compact::{Attempt, Summed};
+use crate::compact::auto::Keep;
+use crate::compact::usage::{self, breakdown, meta_tokens_at_front};
+use crate::compact::{Level, auto, local, micro};
+use crate::event::{Boundary, ContextEvent, Event, LoopKind, Trigger};
+use crate::history::{By, Change, Edit, EditId, Entry, result};
+use crate::limits::RESULT_CUT_CHARS;
+use crate::spill::Shown;
+use crate::transcript::TranscriptError;
+use crate::turn::decide::Blocked;
+use std::sync::Arc;
+
+impl Live<'_> {
+    /// Makes what will be sent fit, level by level. Tells why the model must not be asked, if so.
+    pub(super) async fn cascade(&mut self) -> Result<Option<Blocked>, TranscriptError> {
+        self.weigh_results().await?;
+        self.limit_media().await;
+        if !self.compact.enabled || !self.compact.auto {
+            return Ok(None);
+        }
+        self.microcompact().await?;
+        self.collapse().await?;
+        if let Some(blocked) = self.autocompact().await? {
+            return Ok(Some(blocked));
+        }
+        if !self.room.fits(self.used()) && !self.refused_by_hook {
+            let keep = self.room.window_tokens * local::KEEP_PERCENT / 100;
+            self.make_sendable(Level::Local, keep, "the window is full").await?;
+        }
+        Ok(None)
+    }
+
+    /// C2: old bulky results lose their words.
+    async fn microcompact(&mut self) -> Result<(), TranscriptError> {
+        let used = self.used();
+        let threshold = self.room.percent(self.compact.micro_percent);
+        if used < threshold || used < self.micro_again_at {
+            return Ok(());
+        }
+        let outline = self.session.history.view().outline();
+        match micro::plan(&outline, used, self.room, self.compact.micro_percent) {
+            micro::Plan::Clear(calls) => {
+                let why = format!("{} old results were cleared", calls.len());
+                let calls = calls.iter().map(ToString::to_string).collect();
+                self.edit(Level::Microcompact, Edit::Clear { calls }, &why).await?;
+            }
+            micro::Plan::TooLittle { tokens } => {
+                // Said once, and looked at again when there is more.
+                self.micro_again_at = used + self.room.percent(MICRO_STEP_PERCENT);
+                let why = format!(
+                    "microcompact did not run: {used} tokens are in use, but only {tokens} of them are old results"
+                );
+                self.note(LoopKind::Compaction, why).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// C4: a summary takes the place of what was said, if everything before was not enough.
+    async fn autocompact(&mut self) -> Result<Option<Blocked>, TranscriptError> {
+        let used = self.used();
+        if used < self.room.percent(self.compact.auto_percent) {
+            return Ok(None);
+        }
+        if let Some(why) = self.breaker.open() {
+            if !std::mem::replace(&mut self.breaker_told, true) {
+                let why = format!("autocompact did not run: {why}");
+                self.note(LoopKind::Compaction, why).await;
+            }
+            return Ok(None);
+        }
+        if self.refused_by_hook {
+            return Ok(None);
+        }
+        self.breaker.wanted(self.turn);
+        if self.breaker.is_refilling() {
+            let why = format!("the context fills again as fast as it is emptied: {}", self.breakdown());
+            self.note(LoopKind::Compaction, why.clone()).await;
+            self.last.full = Some(why);
+            return Ok(Some(Blocked::Refilled));
+        }
+        let aggressive = used >= self.room.percent(self.compact.aggressive_percent);
+        let keep = if aggressive { Keep::Little } else { Keep::Some };
+        let attempt =
+            Attempt { level: Level::Autocompact, trigger: Trigger::Auto, keep, wishes: None, over: None };
+        Ok(match self.sum_up(attempt).await? {
+            Summed::Smaller => {
+                self.breaker.worked(self.turn);
+                if self.used() >= self.room.percent(self.compact.auto_percent) {
+                    // What cannot be summed up fills it: that will be so the next time, too.
+                    self.give_up_summing(
+                        "The conversation was summed up, and the context is still nearly full",
+                    )
+                    .await;
+                }
+                None
+            }
+            Summed::NoSmaller(why) => {
+                self.give_up_summing(&format!("The conversation was summed up in vain: {why}")).await;
+                None
+            }
+            Summed::Failed(why) => {
+                self.breaker.failed();
+                self.note(LoopKind::Compaction, format!("autocompact failed: {why}")).await;
+                None
+            }
+            Summed::Nothing => {
+                self.give_up_summing("The context is nearly full, and there is nothing old in it to sum up")
+                    .await;
+                None
+            }
+            Summed::Refused(why) => {
+                self.refused_by_hook = true;
+                self.note(LoopKind::Compaction, format!("autocompact did not run: a hook refused it: {why}"))
+                    .await;
+                None
+            }
+            Summed::Aborted => Some(Blocked::Aborted),
+        })
+    }
+
+    /// Summing up cannot help: it is said once, with the figures, and not tried again before something new is said.
+    async fn give_up_summing(&mut self, why: &str) {
+        self.breaker.was_futile();
+        let content = format!("{why}. {}", self.breakdown());
+        self.note(LoopKind::Compaction, content.clone()).await;
+        self.events.send(Event::Informational { content, prevents_continuation: false }).await;
+    }
+
+    /// The last step: leaves out the oldest rounds until about `keep` tokens are left, then cuts results, longest first,
+    /// until the rest can be sent. Tells whether anything became smaller.
+    pub(super) async fn make_sendable(
+        &mut self,
+        level: Level,
+        keep: u64,
+        why: &str,
+    ) -> Result<bool, TranscriptError> {
+        let before = self.used();
+        let outline = self.session.history.view().outline();
+        if let Some((from, to)) = local::oldest(&outline, before, keep) {
+            let why = format!("{why}: the oldest rounds were left out");
+            self.edit(level, Edit::Replace { from, to, by: By::Note }, &why).await?;
+        }
+        let over = self.used().saturating_sub(keep);
+        if !self.room.fits(self.used()) && over > 0 {
+            for call in local::longest(&self.session.history.view().outline(), over) {
+                let Some(text) = self.cut_result(&call) else { continue };
+                let why = format!("{why}: a long result was cut");
+                self.edit(level, Edit::Shorten { call: call.to_string(), text }, &why).await?;
+            }
+        }
+        Ok(self.used() < before)
+    }
+
+    /// Makes an edit, records it, and tells what it freed. `None` if there was nothing to do.
+    pub(super) async fn edit(
+        &mut self,
+        level: Level,
+        edit: Edit,
+        why: &str,
+    ) -> Result<Option<Change>, TranscriptError> {
+        let Some((id, change)) = self.session.edit(level, &edit)? else { return Ok(None) };
+        self.tell_boundary(level, id, change, why, None, Duration::ZERO).await;
+        Ok(Some(change))
+    }
+
+    /// Tells what a level did: from which figure to which, and why.
+    pub(super) async fn tell_boundary(
+        &mut self,
+        level: Level,
+        edit: EditId,
+        change: Change,
+        why: &str,
+        summary: Option<(Arc<Entry>, Trigger)>,
+        duration: Duration,
+    ) {
+        let Change { before_tokens, after_tokens } = change;
+        self.folded(before_tokens);
+        let reason = format!(
+            "{}: from about {before_tokens} to {after_tokens} tokens ({} % of the room before): {why}",
+            level.name(),
+            self.room.used_percent(before_tokens)
+        );
+        self.note(LoopKind::Compaction, reason.clone()).await;
+        let trigger = summary.as_ref().map(|(_, trigger)| *trigger);
+        let summary = summary.map(|(summary, _)| summary);
+        let boundary =
+            Boundary { edit, level, trigger, before_tokens, after_tokens, reason, summary, duration };
+        let event = Event::Context(ContextEvent::Boundary(Arc::new(boundary)));
+        match &mut self.held {
+            Some(held) => held.push(event),
+            None => self.events.send(event).await,
+        }
+    }
+
+    /// What the next request takes: the one figure that is shown, told and acted on.
+    pub(super) fn used(&self) -> u64 {
+        self.session.history.view().tokens()
+    }
+
+    /// Where the tokens are, in a line.
+    pub(super) fn breakdown(&self) -> String {
+        let view = self.session.history.view();
+        let outline = view.outline();
+        let usage = usage::usage(&usage::Facts {
+            model: &self.question.model,
+            room: self.room,
+            options: self.compact,
+            used: view.tokens(),
+            overhead: view.overhead_tokens().min(view.tokens()),
+            system_bytes: self.question.prefix.system.len(),
+            tools_bytes: &crate::context::tools_by_server(&self.tools),
+            media: view.media_tokens(),
+            memory: meta_tokens_at_front(&outline),
+            outline: &outline,
+            usd_per_token: None,
+        });
+        format!(
+            "In use are {} of {} tokens: {}",
+            usage.used_tokens,
+            usage.window_tokens,
+            breakdown(&usage.shares)
+        )
+    }
+
+    /// About how much could be freed if the API refuses.
+    pub(super) fn could_free(&self) -> u64 {
+        if !self.compact.enabled {
+            return 0;
+        }
+        let outline = self.session.history.view().outline();
+        // Nothing is summed up in a conversation of one exchange.
+        auto::cut(&outline, self.room, Keep::Little).map_or(0, |_| local::could_free(&outline))
+    }
+
+    fn cut_result(&self, call: &str) -> Option<String> {
+        let view = self.session.history.view();
+        let words = result::words(view.result_of(call)?.as_ref())?;
+        let shown = Shown::of(&words, RESULT_CUT_CHARS);
+        (shown.omitted > 0).then(|| shown.with_note(None))
+    }
+}
+
+/// C2 is looked at again when so much more is in use, in percent of the room.
+const MICRO_STEP_PERCENT: u8 = 5;

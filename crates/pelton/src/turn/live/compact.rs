@@ -1,0 +1,351 @@
+//! C4, C5, C7, C8, C9: a model sums up the conversation, and the summary takes the place of what was said. What must not
+//! be lost is told again from where it comes.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::StreamExt;
+use pelton_model::{Ask, BlockKind, ErrorKind, ModelError, Step};
+use serde::Deserialize;
+use serde_json::json;
+use uuid::Uuid;
+
+use super::{INTERRUPTED, Live};
+use crate::compact::auto::{Cut, Keep};
+use crate::compact::breaker::shrank;
+use crate::compact::{Level, auto, local, micro, summary_request};
+use crate::context::reminder;
+use crate::event::{ContextEvent, Event, LoopKind, Trigger};
+use crate::history::{By, Edit, Entry, Kind, View};
+use crate::hooks::Fired;
+use crate::limits::{CONVERSATION_SUMMARY_CUTS_MAX, CONVERSATION_SUMMARY_TOKENS_MAX};
+use crate::status::Phase;
+use crate::tools::bench::HookWords;
+use crate::transcript::TranscriptError;
+use crate::turn::budget::prompt_tokens_max;
+use crate::turn::decide::Compaction;
+use crate::turn::spending::{Forecast, Wish};
+
+/// Why and how a conversation is to be summed up.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Attempt<'a> {
+    pub level: Level,
+    pub trigger: Trigger,
+    pub keep: Keep,
+    /// What the user wants the summary to look after.
+    pub wishes: Option<&'a str>,
+    /// What the API counted and would have taken, if it refused.
+    pub over: Option<(u64, u64)>,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Summed {
+    /// The context is smaller.
+    Smaller,
+    /// The summary was thrown away: it would not have made it enough smaller.
+    NoSmaller(String),
+    /// There is nothing to sum up.
+    Nothing,
+    /// There is no summary, and why.
+    Failed(String),
+    /// A hook said no.
+    Refused(String),
+    /// The user interrupted.
+    Aborted,
+}
+
+/// How asking for a summary ended.
+enum Asked {
+    Summary(String),
+    Failed(String),
+    TooLong(Option<(u64, u64)>),
+}
+
+impl Live<'_> {
+    /// C5: the API refused the prompt. A summary, or else the last step, makes it smaller.
+    pub(super) async fn compact_after_refusal(&mut self) -> Result<Compaction, TranscriptError> {
+        if self.last.unrecorded.is_some() {
+            return Ok(Compaction::Aborted);
+        }
+        if !self.compact.enabled {
+            self.note(LoopKind::Ladder, "compaction is off".to_owned()).await;
+            return Ok(Compaction::NoSmaller);
+        }
+        let before = self.used();
+        let kind = self.last.error.as_ref().map(|error| error.kind.clone());
+        if matches!(kind, Some(ErrorKind::Image { .. } | ErrorKind::RequestTooLarge)) {
+            let left_out = self.session.history.view_mut().leave_out_oldest_media(usize::MAX);
+            self.session.note_media_left_out(&left_out);
+            if !left_out.places.is_empty() {
+                let reason = format!("{} images and documents were left out", left_out.places.len());
+                self.note(LoopKind::Repair, reason).await;
+                return Ok(Compaction::Smaller);
+            }
+        }
+        let over = match kind {
+            Some(ErrorKind::PromptTooLong { tokens, limit }) => tokens.zip(limit),
+            _ => None,
+        };
+        let attempt = Attempt {
+            level: Level::Reactive,
+            trigger: Trigger::Auto,
+            keep: Keep::Little,
+            wishes: None,
+            over,
+        };
+        let smaller = match self.sum_up(attempt).await? {
+            Summed::Smaller => {
+                self.breaker.worked(self.turn);
+                true
+            }
+            Summed::Aborted => return Ok(Compaction::Aborted),
+            Summed::Refused(why) => {
+                self.note(LoopKind::Ladder, format!("a hook refused to have it compacted: {why}")).await;
+                false
+            }
+            Summed::NoSmaller(why) | Summed::Failed(why) => {
+                self.note(LoopKind::Compaction, format!("no summary: {why}")).await;
+                self.shorten_after_refusal(&why).await?
+            }
+            Summed::Nothing => self.shorten_after_refusal("there is nothing to sum up").await?,
+        };
+        let reason = match smaller {
+            true => format!("compacted from about {before} to {} tokens", self.used()),
+            false => "nothing could be left out".to_owned(),
+        };
+        self.note(LoopKind::Ladder, reason).await;
+        Ok(if smaller { Compaction::Smaller } else { Compaction::NoSmaller })
+    }
+
+    /// The API counted more than we did: what it refused must become smaller by its own measure.
+    async fn shorten_after_refusal(&mut self, why: &str) -> Result<bool, TranscriptError> {
+        let keep = (self.room.window_tokens * local::KEEP_PERCENT / 100).min(self.used() / 2);
+        self.make_sendable(Level::Local, keep, why).await
+    }
+
+    /// Has the conversation summed up, and puts the summary in its place if that makes it enough smaller.
+    pub(crate) async fn sum_up(&mut self, attempt: Attempt<'_>) -> Result<Summed, TranscriptError> {
+        let outline = self.session.history.view().outline();
+        let Some(cut) = auto::cut(&outline, self.room, attempt.keep) else { return Ok(Summed::Nothing) };
+        let began = self.world.monotonic();
+        let bench = Arc::clone(&self.bench);
+        let trigger = attempt.trigger.name();
+        let mut wishes: Vec<String> = attempt.wishes.iter().map(ToString::to_string).collect();
+        if let Some(fired) = bench.hooks.before_compaction(trigger, attempt.wishes).await {
+            let refused = fired.verdict.stop.clone().or_else(|| fired.verdict.block.clone());
+            wishes.extend(self.hear(fired).await);
+            if let Some(why) = refused {
+                return Ok(Summed::Refused(why));
+            }
+        }
+        self.board.enter(Phase::Compact);
+        self.events.send(Event::Context(ContextEvent::Compacting { trigger: attempt.trigger })).await;
+        let cancel = self.cancel.clone();
+        let wishes = (!wishes.is_empty()).then(|| wishes.join("\n"));
+        let asked = cancel.run_until_cancelled(self.ask_for_summary(wishes.as_deref(), attempt.over)).await;
+        let summed = match asked {
+            None => {
+                self.tell_compacted(Err("interrupted".to_owned())).await;
+                self.interrupted(INTERRUPTED).await?;
+                return Ok(Summed::Aborted);
+            }
+            Some(Err(why)) => Summed::Failed(why),
+            Some(Ok(summary)) => self.put_in_place(attempt, cut, &summary, began).await?,
+        };
+        match &summed {
+            Summed::Failed(why) | Summed::NoSmaller(why) => self.tell_compacted(Err(why.clone())).await,
+            _ => {}
+        }
+        Ok(summed)
+    }
+
+    async fn put_in_place(
+        &mut self,
+        attempt: Attempt<'_>,
+        cut: Cut,
+        summary: &str,
+        began: std::time::Duration,
+    ) -> Result<Summed, TranscriptError> {
+        let texts = self.sources(cut).await.texts(summary);
+        let Some(summed_up) = self.session.summed_up(cut.from, cut.to, &texts) else {
+            return Ok(Summed::Failed("what was summed up is not there any more".to_owned()));
+        };
+        let (before, after) = (summed_up.before_tokens, summed_up.after_tokens);
+        // System prompt and tools cannot become smaller; what can be has to.
+        let overhead = self.session.history.view().overhead_tokens();
+        let enough = match attempt.level {
+            Level::Autocompact => shrank(before.saturating_sub(overhead), after.saturating_sub(overhead)),
+            _ => after < before,
+        };
+        if !enough {
+            return Ok(Summed::NoSmaller(format!("{after} tokens would take the place of {before}")));
+        }
+        let Some((id, change)) = self.session.compact(attempt.level, attempt.trigger, &summed_up)? else {
+            return Ok(Summed::Failed("what was summed up is not there any more".to_owned()));
+        };
+        self.session.sync().await?;
+        self.tell_compacted(Ok(())).await;
+        let duration = self.world.monotonic().saturating_sub(began);
+        let why = format!("a summary takes the place of all but the newest {} parts", cut.kept);
+        let told = Some((summed_up.summary, attempt.trigger));
+        self.tell_boundary(attempt.level, id, change, &why, told, duration).await;
+        self.run_hooks_after(attempt.trigger, summary).await?;
+        Ok(Summed::Smaller)
+    }
+
+    /// C9: the hooks after a compaction. What they say is told to the model, behind everything else.
+    async fn run_hooks_after(&mut self, trigger: Trigger, summary: &str) -> Result<(), TranscriptError> {
+        let bench = Arc::clone(&self.bench);
+        if let Some(fired) = bench.hooks.after_compaction(trigger.name(), summary).await {
+            self.hear(fired).await;
+        }
+        if let Some(fired) = bench.hooks.session_start("compact", &self.question.model).await {
+            let contexts = self.hear(fired).await;
+            if !contexts.is_empty() {
+                let entry = self.session.record_prompt(&reminder(&contexts), true)?;
+                self.events.send(Event::Message(entry)).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells of hooks, and gives what they want the model to know.
+    async fn hear(&mut self, fired: Fired) -> Vec<String> {
+        let verdict = fired.verdict;
+        let words = HookWords { messages: verdict.messages, runs: fired.runs, ..HookWords::default() };
+        self.tell_hooks(words).await;
+        verdict.contexts
+    }
+
+    async fn tell_compacted(&mut self, ended: Result<(), String>) {
+        self.events.send(Event::Context(ContextEvent::Compacted(ended))).await;
+    }
+
+    /// Asks for a summary behind the same conversation, so that the server has all of it in its cache. C7: if that is too
+    /// long, the oldest rounds are left out of it, again and again, but not for ever.
+    async fn ask_for_summary(
+        &mut self,
+        wishes: Option<&str>,
+        over: Option<(u64, u64)>,
+    ) -> Result<String, String> {
+        let mut asking = self.session.history.view().clone();
+        let answer = u64::from(CONVERSATION_SUMMARY_TOKENS_MAX).min(self.room.reserved_tokens);
+        let mut most = self.room.window_tokens.saturating_sub(answer + self.room.answer_tokens);
+        if let Some((counted, limit)) = over {
+            let allowed = limit.saturating_sub(answer) as u128 * u128::from(asking.tokens());
+            most = most.min(u64::try_from(allowed / u128::from(counted.max(1))).unwrap_or(most));
+        }
+        for _ in 0..=CONVERSATION_SUMMARY_CUTS_MAX {
+            shorten(&mut asking, most);
+            match self.ask_once(asking.clone(), wishes).await {
+                Asked::Summary(summary) => return Ok(summary),
+                Asked::Failed(why) => return Err(why),
+                Asked::TooLong(over) => {
+                    let tokens = asking.tokens();
+                    most = match over {
+                        Some((counted, limit)) => {
+                            let allowed = u128::from(limit.saturating_sub(answer)) * u128::from(tokens);
+                            u64::try_from(allowed / u128::from(counted.max(1))).unwrap_or(tokens)
+                        }
+                        None => tokens,
+                    }
+                    .min(tokens / 4 * 3);
+                    let why =
+                        format!("the conversation is too long to be summed up: down to about {most} tokens");
+                    self.note(LoopKind::Compaction, why).await;
+                }
+            }
+        }
+        Err("the conversation is too long to be summed up, however much is left out of it".to_owned())
+    }
+
+    async fn ask_once(&mut self, mut asking: View, wishes: Option<&str>) -> Asked {
+        let json = json!([{"type": "text", "text": summary_request(wishes)}]).to_string();
+        let kind = Kind::Prompt { meta: true };
+        match Entry::new(Uuid::nil(), self.world.now(), kind, Bytes::from(json)) {
+            Ok(entry) => _ = asking.push(Arc::new(entry)),
+            Err(error) => return Asked::Failed(error.to_string()),
+        }
+        let thinking = self.thinking_for(&asking);
+        let prompt_tokens = asking.tokens();
+        let bytes = asking.bytes() + self.question.prefix.system.len() + self.question.prefix.tools.len();
+        let messages = asking.request();
+        let max_tokens = self.question.max_tokens.min(CONVERSATION_SUMMARY_TOKENS_MAX);
+        let ask = Ask { messages, max_tokens, thinking, task_budget: None, ..self.question.clone() };
+        let forecast = Forecast {
+            ask: &ask,
+            prompt_tokens,
+            prompt_tokens_max: prompt_tokens_max(bytes as u64),
+            searches_max: 0,
+            last: None,
+        };
+        let mut paid = match self.spending.set_aside(forecast) {
+            Wish::Granted(paid) => paid,
+            Wish::Later(why) | Wish::Refused(why) => return Asked::Failed(format!("no money for it: {why}")),
+        };
+        #[derive(Deserialize)]
+        struct Text {
+            text: String,
+        }
+        let mut call = self.client.call(Ask { max_tokens: paid.max_tokens(), ..ask });
+        let mut words = String::new();
+        while let Some(step) = call.next().await {
+            match step {
+                Step::Requesting { .. } => self.events.send(Event::Requesting).await,
+                Step::Started(started) => paid.started(&started.model, &started.usage),
+                Step::Block(block) if matches!(block.kind, BlockKind::Text { .. }) => {
+                    if let Ok(block) = serde_json::from_slice::<Text>(&block.json) {
+                        words += &block.text;
+                    }
+                }
+                Step::Retry(notice) => {
+                    words.clear();
+                    if !paid.failed_once(&notice).1 {
+                        drop(call);
+                        paid.unsent();
+                        return Asked::Failed("not enough money to ask again".to_owned());
+                    }
+                }
+                Step::Finished(reply) => {
+                    paid.answered_aside(&reply);
+                    return match words.trim().is_empty() {
+                        true => Asked::Failed("the model gave no summary".to_owned()),
+                        false => Asked::Summary(words),
+                    };
+                }
+                Step::Failed(error) => {
+                    paid.failed(&error);
+                    return refused(&error);
+                }
+                _ => {}
+            }
+        }
+        Asked::Failed("the model's answer ended without an end".to_owned())
+    }
+}
+
+fn refused(error: &ModelError) -> Asked {
+    match error.kind {
+        ErrorKind::PromptTooLong { tokens, limit } => Asked::TooLong(tokens.zip(limit)),
+        ErrorKind::OutputOverflow { .. } | ErrorKind::RequestTooLarge => Asked::TooLong(None),
+        _ => Asked::Failed(error.to_string()),
+    }
+}
+
+/// Leaves out what is least needed for a summary until no more than `most` tokens are left, as far as that is possible:
+/// old results first, then the oldest rounds.
+fn shorten(asking: &mut View, most: u64) {
+    if asking.tokens() <= most {
+        return;
+    }
+    let calls = micro::clearable(&asking.outline()).map(|(call, _)| call.to_string()).collect();
+    asking.apply(&Edit::Clear { calls }, None);
+    if asking.tokens() <= most {
+        return;
+    }
+    let outline = asking.outline();
+    if let Some((from, to)) = local::oldest(&outline, asking.tokens(), most) {
+        asking.apply(&Edit::Replace { from, to, by: By::Nothing }, None);
+    }
+}

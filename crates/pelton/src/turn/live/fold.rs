@@ -1,0 +1,155 @@
+//! C3: folds. The small model shortens finished stretches while the turn goes on; what is ready waits until it is
+//! needed. Nobody waits for a fold, except instead of a summary of everything.
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use pelton_model::Source;
+
+use super::Live;
+use crate::compact::collapse::{Fold, Stretch, is_gain, shown, stretch};
+use crate::compact::{FOLD, Level, micro};
+use crate::event::LoopKind;
+use crate::history::{By, Edit};
+use crate::limits::{FOLD_TOKENS_MAX, FOLDS_STAGED_MAX};
+use crate::tools::aside::words;
+use crate::transcript::TranscriptError;
+use crate::turn::side::{self, SideQuestion};
+use crate::turn::spending::Wish;
+
+/// The folds of one submission that are being made.
+#[derive(Default)]
+pub(crate) struct Folding {
+    /// Who makes them; nobody if they are not wanted.
+    model: Option<String>,
+    pending: Option<Pending>,
+    made: Option<(Stretch, Option<String>)>,
+}
+
+struct Pending {
+    stretch: Stretch,
+    asked: BoxFuture<'static, Option<String>>,
+}
+
+impl Folding {
+    /// Made by this model, if by any.
+    pub fn by(model: Option<String>) -> Self {
+        Self { model, ..Self::default() }
+    }
+
+    /// Makes what is being made advance. Returns when it is made; never if nothing is. Cancel-safe.
+    pub(super) async fn advance(&mut self) {
+        let Some(pending) = &mut self.pending else { return std::future::pending().await };
+        let words = pending.asked.as_mut().await;
+        self.made = self.pending.take().map(|pending| (pending.stretch, words));
+    }
+
+    /// Gives up what is being made. Tells whether there was anything.
+    pub(super) fn give_up(&mut self) -> bool {
+        self.pending.take().is_some()
+    }
+}
+
+impl Live<'_> {
+    /// Uses folds that are ready if they are needed, and has another made if that will be needed.
+    pub(super) async fn collapse(&mut self) -> Result<(), TranscriptError> {
+        self.stage_made().await;
+        if self.used() >= self.room.percent(self.compact.auto_percent) && self.folding.pending.is_some() {
+            // The alternative is to wait for a summary of everything.
+            let cancel = self.cancel.clone();
+            cancel.run_until_cancelled(self.folding.advance()).await;
+            self.stage_made().await;
+        }
+        if self.used() >= self.room.percent(self.compact.collapse_percent) {
+            self.commit_folds("folds were ready").await?;
+        }
+        if self.used() >= self.room.percent(self.compact.stage_percent) {
+            self.ask_for_fold().await;
+        }
+        Ok(())
+    }
+
+    /// T2: everything that is ready is used, and every old result cleared. Tells whether the context became smaller.
+    pub(super) async fn drain_folds(&mut self) -> Result<bool, TranscriptError> {
+        if !self.compact.enabled {
+            return Ok(false);
+        }
+        let before = self.used();
+        self.stage_made().await;
+        self.commit_folds("the API refused the prompt").await?;
+        let outline = self.session.history.view().outline();
+        let calls: Vec<String> = micro::clearable(&outline).map(|(call, _)| call.to_string()).collect();
+        if !calls.is_empty() {
+            let why = format!("the API refused the prompt: {} old results were cleared", calls.len());
+            self.edit(Level::Microcompact, Edit::Clear { calls }, &why).await?;
+        }
+        Ok(self.used() < before)
+    }
+
+    async fn commit_folds(&mut self, why: &str) -> Result<(), TranscriptError> {
+        for Fold { stretch: Stretch { from, to, tokens }, words } in std::mem::take(&mut self.session.folds) {
+            let edit = Edit::Replace { from, to, by: By::Words(words) };
+            let why = format!("{why}: a finished stretch of about {tokens} tokens was folded");
+            self.edit(Level::Collapse, edit, &why).await?;
+        }
+        Ok(())
+    }
+
+    /// What was made is kept until it is needed, if it is of use.
+    async fn stage_made(&mut self) {
+        let Some((stretch, said)) = self.folding.made.take() else { return };
+        let entries = self.session.history.view().entries_between(stretch.from, stretch.to);
+        if entries.is_empty() {
+            // Something else was done about it in the meantime.
+            return;
+        }
+        let Some(said) = said.filter(|said| !said.trim().is_empty()) else {
+            self.breaker.fold_failed();
+            return self.note(LoopKind::Compaction, "a fold could not be made".to_owned()).await;
+        };
+        let fold = Fold::new(stretch, &said, &entries);
+        let tokens = self.session.history.view().scaled((fold.words.len() / 4) as u64);
+        if !is_gain(tokens, stretch) {
+            self.breaker.fold_failed();
+            let why = format!("a fold was thrown away: {tokens} tokens for {}", stretch.tokens);
+            return self.note(LoopKind::Compaction, why).await;
+        }
+        let why = format!("a fold is ready: about {tokens} tokens for {}", stretch.tokens);
+        self.session.folds.push(fold);
+        self.note(LoopKind::Compaction, why).await;
+    }
+
+    async fn ask_for_fold(&mut self) {
+        let Some(model) = self.folding.model.clone() else { return };
+        if self.folding.pending.is_some()
+            || self.session.folds.len() >= FOLDS_STAGED_MAX
+            || !self.breaker.may_fold()
+        {
+            return;
+        }
+        let view = self.session.history.view();
+        let after = self.session.folds.last().map(|fold| fold.stretch.to);
+        let Some(stretch) = stretch(&view.outline(), self.room, after) else { return };
+        let prompt = shown(&view.entries_between(stretch.from, stretch.to));
+        let question = SideQuestion {
+            model,
+            system: FOLD,
+            prompt,
+            max_tokens: FOLD_TOKENS_MAX,
+            server_tools: String::new(),
+            searches_max: 0,
+            // Nobody waits for it, so it waits for nobody.
+            source: Source::Background,
+        };
+        let (ask, wish) = question.pay(&self.spending);
+        let paid = match wish {
+            Wish::Granted(paid) => paid,
+            Wish::Later(why) | Wish::Refused(why) => {
+                self.breaker.fold_failed();
+                return self.note(LoopKind::Budget, format!("no fold is made: {why}")).await;
+            }
+        };
+        let asked = side::ask(self.client.clone(), ask, paid);
+        let asked = asked.map(|blocks| blocks.ok().map(|blocks| words(&blocks))).boxed();
+        self.folding.pending = Some(Pending { stretch, asked });
+    }
+}

@@ -1,0 +1,137 @@
+use pelton::Event;
+use pelton::compact::Surgery;
+use pelton::event::ContextEvent;
+use pelton_testkit::{Script, text, tool};
+use serde_json::json;
+
+use super::{boundaries, heard, levels, summary};
+use crate::stage::{Stage, run};
+
+fn three_exchanges() -> Script {
+    (1..=3).fold(Script::new(), |script, n| {
+        script
+            .reply([
+                text(format!("Looking {n}.")),
+                tool("Glob", json!({"pattern": format!("{n}*")})).id(format!("call_{n}")),
+            ])
+            .reply([text(format!("Answer {n}. {}", "And more. ".repeat(60)))])
+    })
+}
+
+async fn talk(stage: &Stage) -> pelton::Engine {
+    let mut engine = stage.engine();
+    for n in 1..=3 {
+        run(&mut engine, &format!("Question {n}?")).await.assert_completed();
+    }
+    engine
+}
+
+#[tokio::test]
+async fn loop_C8_somebody_asks_for_a_summary_and_takes_it_back() {
+    let script = three_exchanges()
+        .step(summary("Two questions were answered."))
+        .reply([text("After.")])
+        .reply([text("Again.")]);
+    let stage = Stage::new(script).await;
+    let mut engine = talk(&stage).await;
+
+    let told = run(&mut engine, "/compact keep the questions").await;
+
+    let outcome = told.outcome();
+    assert_eq!((outcome.is_error, outcome.num_turns), (false, 0), "{outcome:#?}");
+    assert_eq!(levels(&told), ["manual"]);
+    // A client reads: compacting, done, init, boundary.
+    let place = |wanted: fn(&Event) -> bool| told.position(wanted);
+    let compacting = place(|event| matches!(event, Event::Context(ContextEvent::Compacting { .. })));
+    let done = place(|event| matches!(event, Event::Context(ContextEvent::Compacted(Ok(())))));
+    let init = place(|event| matches!(event, Event::Init(_)));
+    let boundary = place(|event| matches!(event, Event::Context(ContextEvent::Boundary(_))));
+    assert!(compacting < done && done < init && init < boundary);
+    assert!(heard(&stage.request(7)).ends_with("above all: keep the questions"));
+
+    run(&mut engine, "What now?").await.assert_completed();
+    let words = stage.request(8).to_string();
+    assert!(words.contains("Two questions were answered.") && !words.contains("Answer 1."), "{words}");
+
+    let told = run(&mut engine, "/uncompact").await;
+    assert!(!told.outcome().is_error, "{}", told.outcome().text);
+    run(&mut engine, "And now?").await.assert_completed();
+    let words = stage.request(9).to_string();
+    assert!(!words.contains("Two questions were answered."), "{words}");
+    for n in 1..=3 {
+        assert!(words.contains(&format!("Answer {n}.")), "{words}");
+    }
+    assert!(run(&mut engine, "/uncompact").await.outcome().is_error, "there is nothing left to undo");
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn there_must_be_something_to_sum_up() {
+    let stage = Stage::new(Script::new()).await;
+    let told = run(&mut stage.engine(), "/compact").await;
+    assert!(told.outcome().is_error && told.outcome().text.contains("nothing to sum up"));
+}
+
+#[tokio::test]
+async fn loop_C1_what_is_marked_goes_and_comes_back_and_the_figures_follow() {
+    let script = three_exchanges().reply([text("After.")]).reply([text("Later.")]).reply([text("Again.")]);
+    let stage = Stage::new(script).await;
+    let mut engine = talk(&stage).await;
+    let before = engine.context_usage();
+    // Rounds are answers: the second question is answered in the third and the fourth.
+    let told = run(&mut engine, "/context drop 3-4").await;
+    assert_eq!(levels(&told), ["snip"]);
+    let boundary = &boundaries(&told)[0];
+    let after = engine.context_usage();
+    assert_eq!((boundary.before_tokens, boundary.after_tokens), (before.used_tokens, after.used_tokens));
+    assert!(after.used_tokens < before.used_tokens && after.rounds == before.rounds - 2);
+
+    run(&mut engine, "And?").await.assert_completed();
+    let words = stage.request(7).to_string();
+    assert!(
+        words.contains("Answer 1.") && !words.contains("Answer 2.") && !words.contains("call_2"),
+        "{words}"
+    );
+
+    // In another process, too.
+    let file = engine.transcript_file().unwrap();
+    drop(engine);
+    let mut engine = stage.resume(&file);
+    run(&mut engine, "Still?").await.assert_completed();
+    assert!(!stage.request(8).to_string().contains("Answer 2."));
+    engine.reshape(&Surgery::Undo(Some(boundary.edit))).await.unwrap();
+    run(&mut engine, "Back?").await.assert_completed();
+    assert!(stage.request(9).to_string().contains("Answer 2."));
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn loop_C11_each_kind_of_surgery_leaves_a_conversation_that_can_be_sent() {
+    for (surgery, gone, stays) in [
+        ("keep 5-6", "Answer 2.", "Answer 3."),
+        ("keep-last 1", "Looking 3.", "Answer 3."),
+        ("clear call_2", "No files", "Answer 2."),
+        ("drop 1", "call_1", "Answer 1."),
+    ] {
+        let stage = Stage::new(three_exchanges().reply([text("After.")])).await;
+        let mut engine = talk(&stage).await;
+        let told = run(&mut engine, &format!("/context {surgery}")).await;
+        if told.outcome().is_error {
+            // A result that is short already is not worth a note.
+            assert!(surgery.starts_with("clear"), "{surgery}: {}", told.outcome().text);
+            continue;
+        }
+        run(&mut engine, "And?").await.assert_completed();
+        let words = stage.request(7).to_string();
+        assert!(!words.contains(gone) && words.contains(stays), "{surgery}: {words}");
+        stage.assert_all_played();
+    }
+    let stage = Stage::new(three_exchanges()).await;
+    let mut engine = talk(&stage).await;
+    for wrong in ["drop 9", "drop 0", "drop 3-2", "clear nobody", "undo", "dance", "media"] {
+        let told = run(&mut engine, &format!("/context {wrong}")).await;
+        assert!(told.outcome().is_error, "{wrong}: {}", told.outcome().text);
+    }
+    let report = run(&mut engine, "/context").await.outcome().text.clone();
+    assert!(report.contains("System prompt") && report.contains("microcompact"), "{report}");
+}
