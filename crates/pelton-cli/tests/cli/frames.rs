@@ -75,7 +75,17 @@ fn check_frame(frame: &Value) {
                 ("plugins", Is::List),
             ],
         ),
+        ("system", Some("status")) if frame["status"].is_null() => {
+            check(frame, &[("compact_result", Is::Text)]);
+        }
         ("system", Some("status")) => check(frame, &[("status", Is::Text)]),
+        ("system", Some("compact_boundary")) => {
+            let metadata = &frame["compact_metadata"];
+            check(
+                metadata,
+                &[("trigger", Is::Text), ("pre_tokens", Is::Number), ("post_tokens", Is::Number)],
+            );
+        }
         ("system", Some("api_retry")) => check(
             frame,
             &[

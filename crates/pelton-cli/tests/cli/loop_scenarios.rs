@@ -232,10 +232,25 @@ fn loop_T2_old_results_are_folded_when_the_prompt_is_too_long() {
 
 #[test]
 fn loop_T3_rounds_are_left_out_when_folding_is_not_enough() {
-    let script = rounds(6).step(too_long(500)).step(too_long(300)).reply([text("Done.")]);
+    let script = rounds(6)
+        .step(too_long(500))
+        .step(too_long(300))
+        .reply([text("In short: all was counted.")])
+        .reply([text("Done.")]);
     let (_, frames) = recovered(script, &ALLOWED);
     let last: Vec<&str> = transitions(&frames).into_iter().rev().take(2).collect();
     assert_eq!(last, ["reactive_compact_retry", "collapse_drain_retry"]);
+    // A client reads: compacting, done, boundary, summary.
+    let is = |frame: &&Value, subtype: &str| frame["subtype"] == subtype;
+    let at = frames.iter().position(|frame| frame["status"] == "compacting").unwrap();
+    let frames: Vec<&Value> =
+        frames[at..].iter().filter(|frame| frame["subtype"] != "loop_event").take(4).collect();
+    assert!(is(&frames[1], "status") && frames[1]["compact_result"] == "success", "{frames:?}");
+    assert!(
+        is(&frames[2], "compact_boundary") && frames[2]["compact_metadata"]["trigger"] == "auto",
+        "{frames:?}"
+    );
+    assert_eq!((&frames[3]["type"], &frames[3]["isSynthetic"]), (&json!("user"), &json!(true)), "{frames:?}");
 }
 
 #[test]

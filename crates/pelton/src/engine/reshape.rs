@@ -38,7 +38,7 @@ pub(super) enum Reshaping {
 
 /// What was done to what the model is sent.
 ///
-/// See [`Engine::reshape`].
+/// See [`Surgery`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reshaped {
@@ -52,7 +52,7 @@ pub struct Reshaped {
 
 /// Something cannot be done to what the model is sent.
 ///
-/// See [`Engine::reshape`].
+/// See [`Surgery`].
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReshapeError {

@@ -172,8 +172,8 @@ async fn loop_X8_loop_I2_a_full_window_is_said_without_asking() {
 #[tokio::test]
 async fn loop_B5_loop_I1_what_the_model_counted_decides_whether_the_next_question_fits() {
     // Well above what the tools take.
-    let window = 40_000;
-    for (counted, shaped) in [(38_500_u64, true), (12_000, false)] {
+    let window = 60_000;
+    for (counted, shaped) in [(55_000_u64, true), (1_000, false)] {
         let words = "Words upon words. ".repeat(1_500);
         let heavy = Step::reply([text("Round 1."), tool("Glob", json!({"pattern": "1*"}))]);
         let script = Script::new()
