@@ -10,6 +10,7 @@ from pathlib import Path
 
 import anthropic
 import pytest
+from agent_stage import Stage
 
 LISTENING = "listening on "
 STOP_SECONDS_MAX = 5
@@ -48,3 +49,19 @@ def client(scripted: Callable[..., str]) -> Callable[..., anthropic.Anthropic]:
         return anthropic.Anthropic(base_url=scripted(*steps, **settings), api_key="test", max_retries=retries)
 
     return connect
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Callable[..., Stage]]:
+    """A function from a script to a place where an agent can be driven by the agent SDK."""
+    stages: list[Stage] = []
+
+    def start(*steps: dict, **settings: object) -> Stage:
+        folder = tmp_path / f"stage-{len(stages)}"
+        folder.mkdir()
+        stages.append(Stage(folder, steps, settings))
+        return stages[-1]
+
+    yield start
+    for each in stages:
+        each.close()

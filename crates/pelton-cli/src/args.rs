@@ -1,5 +1,7 @@
 //! What was said on the command line. Nothing is resolved here: `Option` means "not said".
 
+mod client; // what programs say that drive a session
+
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,6 +10,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use uuid::Uuid;
 
+pub(crate) use self::client::{ClientArgs, ThinkingArg, ThinkingDisplayArg};
 use crate::fail::tell;
 
 /// Give it a task: Pelton drives a language model through a loop of answers and tools until the task is done.
@@ -328,10 +331,10 @@ pub(crate) struct RunArgs {
     #[arg(short = 'c', long = "continue", conflicts_with = "resume")]
     pub continue_newest: bool,
     /// Go on with the session of this id
-    #[arg(short = 'r', long, value_name = "UUID")]
+    #[arg(short = 'r', long, value_name = "UUID", num_args = 0..=1, default_missing_value = "")]
     pub resume: Option<String>,
     /// Give the new session this id
-    #[arg(long, value_name = "UUID", value_parser = session_id, conflicts_with_all = ["continue_newest", "resume"])]
+    #[arg(long, value_name = "UUID", value_parser = session_id)]
     pub session_id: Option<Uuid>,
     /// Do not record the session
     #[arg(long)]
@@ -339,6 +342,9 @@ pub(crate) struct RunArgs {
     /// How much a crash of the machine may cost: nothing, or the last seconds
     #[arg(long, value_enum, value_name = "HOW", default_value_t = DurabilityArg::Synced)]
     pub durability: DurabilityArg,
+    /// What programs say that drive a session
+    #[command(flatten)]
+    pub client: ClientArgs,
     /// Print the version
     #[arg(short = 'v', visible_short_alias = 'V', long, action = clap::ArgAction::Version)]
     version: Option<bool>,

@@ -16,17 +16,21 @@ use uuid::Uuid;
 
 use crate::args::{self, OutputFormat, RunArgs};
 use crate::fail::{Fail, tell};
+use crate::piped;
 use crate::resolve::{self, Env, Payer};
 use crate::signals::{Ending, Signals};
 use crate::stdin;
 
 /// Time that commands in the background have to end by themselves once the answer is there.
-const BACKGROUND_PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const BACKGROUND_PATIENCE: Duration = Duration::from_secs(5);
 /// After a signal the run has this long to record its end; then it is dropped.
-const END_WAIT: Duration = Duration::from_secs(2);
+pub(crate) const END_WAIT: Duration = Duration::from_secs(2);
 
-/// `pelton -p`.
+/// `pelton -p`, and whatever clients start.
 pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
+    if args.client.streams_input() {
+        return Box::pin(piped::run(args)).await;
+    }
     if !args.print {
         return Err(not_a_task(args.prompt.as_deref()));
     }
@@ -39,6 +43,9 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
     if args.replay_user_messages && args.output_format != OutputFormat::StreamJson {
         return Err(Fail::new("--replay-user-messages needs --output-format stream-json"));
     }
+    for option in args.client.without_effect() {
+        tell(&format!("notice: {option} has no effect in this version"));
+    }
     let env = Env::of_process();
     let started = start(args, &env).await;
     if let Err(fail) = &started {
@@ -49,12 +56,19 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
     print_options.loop_events = args.include_loop_events;
     print_options.replay = args.replay_user_messages;
     print_options.agent_text = args.forward_subagent_text;
+    print_options.hook_events = args.client.include_hook_events;
     submit(engine, prompt, &print_options).await?.exit(Asker::Task)
 }
 
 /// Everything that can go wrong before the model is asked.
 async fn start(args: &RunArgs, env: &Env) -> Result<(Started, Prompt), Fail> {
-    let (options, payer) = resolve::options(args, env)?;
+    let (mut options, payer) = resolve::options(args, env)?;
+    resolve::mcp::tell_out_of_reach(&resolve::mcp::servers(args, &options.cwd)?);
+    if let Some(agent) = &args.client.agent
+        && !options.work_as(agent)
+    {
+        return Err(Fail::at_start(format!("there is no agent '{agent}' to work as")));
+    }
     let started = Started::new(options, Some(payer))?;
     let prompt = stdin::prompt(args).await?;
     let prompt = Prompt::text(prompt).map_err(|error| Fail::new(error.to_string()))?;
@@ -80,7 +94,7 @@ fn not_a_task(word: Option<&str>) -> Fail {
 }
 
 /// Clients that read JSON learn from a result why there is no run.
-fn tell_clients(fail: &Fail, args: &RunArgs) {
+pub(crate) fn tell_clients(fail: &Fail, args: &RunArgs) {
     let Some(message) = fail.told_to_clients().filter(|_| args.output_format != OutputFormat::Text) else {
         return;
     };
@@ -110,6 +124,7 @@ pub(crate) fn shown(format: OutputFormat, verbose: bool, partial: bool, env: &En
         loop_events: false,
         replay: false,
         agent_text: false,
+        hook_events: false,
         out_is_terminal: std::io::stdout().is_terminal(),
         shows_progress: std::io::stderr().is_terminal(),
         colour: env.colour() && std::io::stderr().is_terminal(),
@@ -249,7 +264,7 @@ fn streams() -> Streams {
 
 /// Returns when nobody can read standard output any more, also while there is nothing to write: a run that works for
 /// ten minutes would not notice otherwise. Files cannot be watched, and need not be.
-async fn reader_gone() {
+pub(crate) async fn reader_gone() {
     let watch = |stdout: OwnedFd| {
         // SAFETY: the descriptor is open, nobody else has it, and it stays open for as long as it is owned.
         unsafe { AsyncFd::register_with_interest(stdout, Interest::ERROR) }.map_err(std::io::Error::from)

@@ -5,6 +5,7 @@ mod args; // what was said
 mod resolve; // what it means
 
 mod headless; // one prompt, without a screen
+mod piped; // a whole session, driven by another program
 mod signals; // interrupt, terminate, hang up
 mod stdin; // a prompt from a pipe
 

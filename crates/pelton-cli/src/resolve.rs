@@ -1,6 +1,7 @@
 //! What was said, by flags, environment and settings files, becomes what is meant: complete `Options`. The only place
 //! that reads the environment.
 
+mod agents; // which agents there are, and which one works
 mod credentials; // who pays
 mod env; // what the process was given
 mod key_program; // the program that prints a key
@@ -8,6 +9,7 @@ mod keeper; // changes of what may run, written to settings files
 mod layers; // which settings files count, and what of them
 mod limits; // how often, how long, how much
 mod memory; // what the model is told of the project and its user
+pub(crate) mod mcp; // who serves tools
 mod models; // which models, and how hard they try
 mod network; // which server, by which road
 mod permission; // what may run
@@ -21,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pelton::Options;
-use pelton::permission::Permissions;
+use pelton::permission::{Mode, Permissions};
 use pelton::settings::{Settings, Watched};
 use pelton::transcript::find_session;
 use pelton_model::{Auth, Endpoint, HttpTransport};
@@ -88,6 +90,12 @@ pub(crate) fn would_add(env: &Env, dir: &Path) -> Vec<String> {
     trust::would_add(&layers::Files::around(env, dir).brought(), dir)
 }
 
+/// Whether a client may switch all permissions off while the session runs.
+pub(crate) fn may_bypass(args: &RunArgs, env: &Env, options: &Options) -> bool {
+    let said = args.client.allow_dangerously_skip_permissions || options.mode == Mode::BypassPermissions;
+    said && permission::may_bypass_here(env)
+}
+
 pub(crate) fn working_directory() -> Result<PathBuf, Fail> {
     std::env::current_dir().map_err(|error| {
         Fail::at_start(format!("cannot read the working directory: {error} (change to one that exists)"))
@@ -113,13 +121,17 @@ fn resolved(
     options.tool_use_summaries =
         args.tool_use_summaries && !env.is_on("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC");
     options.effort = models::effort(args, env, &settings)?;
-    options.thinking = models::thinking(env)?;
+    options.thinking = models::thinking(args, env)?;
+    options.thinking_display = models::thinking_display(args);
     options.fast_mode = settings.fast_mode.unwrap_or(false);
     options.task_budget = args.task_budget;
     options.max_output_tokens = env.number("CLAUDE_CODE_MAX_OUTPUT_TOKENS")?;
     options.window_tokens = env.number("CLAUDE_CODE_MAX_CONTEXT_TOKENS")?;
-    options.system_prompt.custom.clone_from(&args.system_prompt);
-    options.system_prompt.appended.clone_from(&args.append_system_prompt);
+    options.system_prompt.custom =
+        said_or_in(&args.system_prompt, args.client.system_prompt_file.as_deref(), cwd)?;
+    options.system_prompt.appended =
+        said_or_in(&args.append_system_prompt, args.client.append_system_prompt_file.as_deref(), cwd)?;
+    options.agents = agents::with_said(options.agents, args, cwd)?;
     if let Some(names) = &args.tools {
         keep_tools(&mut options, names)?;
     }
@@ -159,13 +171,30 @@ fn resolved(
     if checkpointing && !env.is_on("CLAUDE_CODE_DISABLE_FILE_CHECKPOINTING") {
         options.file_history = Some(file_history_limits);
     }
+    if args.session_id.is_some()
+        && !args.client.fork_session
+        && (args.resume.is_some() || args.continue_newest)
+    {
+        return Err(Fail::new(
+            "--session-id cannot be used together with --resume or --continue unless --fork-session is given, too",
+        ));
+    }
     options.resume = resumed(args, env, &options)?;
-    if let (Some(id), Some(sessions)) = (args.session_id, &options.sessions)
+    if let (Some(id), Some(sessions), None) = (args.session_id, &options.sessions, &options.resume)
         && find_session(&sessions.config_dir, cwd, id).is_some()
     {
         return Err(Fail::at_start(format!("session {id} exists already: go on with it by --resume {id}")));
     }
     Ok(options)
+}
+
+/// A text that was said, or that is in a file.
+fn said_or_in(said: &Option<String>, file: Option<&Path>, cwd: &Path) -> Result<Option<String>, Fail> {
+    let Some(file) = file else { return Ok(said.clone()) };
+    let file = cwd.join(file);
+    std::fs::read_to_string(&file).map(Some).map_err(|error| {
+        Fail::at_start(format!("cannot read the system prompt in {}: {error}", file.display()))
+    })
 }
 
 fn budget(args: &RunArgs) -> Result<Option<f64>, Fail> {

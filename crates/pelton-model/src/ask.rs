@@ -89,6 +89,13 @@ pub enum Thinking {
     Disabled,
 }
 
+impl Thinking {
+    /// Up to so many tokens; with none of them, not at all.
+    pub fn up_to(tokens: u32) -> Self {
+        if tokens == 0 { Self::Disabled } else { Self::Enabled { budget: tokens } }
+    }
+}
+
 /// What is shown of a model's thinking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

@@ -2,6 +2,8 @@
 
 mod agents; // what sub-agents tell
 mod context; // what was done to the context
+mod fit; // lines that readers can take
+mod session; // what is told of the session itself
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,7 +23,7 @@ use uuid::Uuid;
 use crate::outcome;
 
 /// Readers take lines of a mebibyte at most. A frame that would be longer goes without the tool's own account of its
-/// result, which is a courtesy; the transcript has it.
+/// result, which is a courtesy, and if that is not enough, with its longest texts cut; the transcript has all of it.
 const FRAME_BYTES_MAX: usize = 1024 * 1024 - 1;
 
 /// Translates events into frames.
@@ -32,6 +34,10 @@ pub(crate) struct Frames {
     replay: bool,
     /// Words of sub-agents are told too, not only their calls and results.
     agent_text: bool,
+    /// What hooks did is told too.
+    hook_events: bool,
+    /// The submission was started by a task in the background.
+    by_task: bool,
     world: Arc<dyn World>,
     /// Messages that were taken back and whose successor has not come yet.
     withdrawn: Vec<Uuid>,
@@ -54,6 +60,8 @@ impl Frames {
             loop_events: false,
             replay: false,
             agent_text: false,
+            hook_events: false,
+            by_task: false,
             world,
             withdrawn: Vec::new(),
             withdrawn_by_agents: HashMap::new(),
@@ -84,13 +92,25 @@ impl Frames {
         self
     }
 
+    /// Adds what hooks did.
+    #[must_use]
+    pub fn with_hook_events(mut self, hook_events: bool) -> Self {
+        self.hook_events = hook_events;
+        self
+    }
+
+    /// What follows was started by a task in the background, or by the user.
+    pub fn set_by_task(&mut self, by_task: bool) {
+        self.by_task = by_task;
+    }
+
     /// The frames of one event; most have one, some none.
     pub fn of(&mut self, event: &Event) -> Vec<u8> {
         let mut frames = self.frame(event);
         if self.loop_events {
             frames.extend(self.loop_event(event));
         }
-        frames
+        fit::made_to_fit(frames, FRAME_BYTES_MAX)
     }
 
     fn frame(&mut self, event: &Event) -> Vec<u8> {
@@ -137,6 +157,7 @@ impl Frames {
             }
             Event::Context(told) => self.context(told),
             Event::Synthetic(synthetic) => self.synthetic(synthetic, None),
+            Event::Hook(run) if self.hook_events => self.hook(run),
             Event::Agent(told) => self.agent(told),
             Event::Background(news) => self.background(news),
             Event::ToolUseSummary { summary, calls } => {
@@ -149,9 +170,8 @@ impl Frames {
                     .finish_line()
             }
             Event::Result(outcome) => {
-                let mut line = outcome::json(outcome, self.session, self.id());
-                line.push(b'\n');
-                line
+                let origin = self.by_task.then(|| json!({"kind": "task-notification"}));
+                outcome::line(outcome, self.session, self.id()).field_if("origin", origin).finish_line()
             }
             _ => Vec::new(),
         }

@@ -2,6 +2,7 @@
 //! readers and decide nothing. Writers are passed in; nothing here touches the process's own streams.
 
 mod print; // one prompt, shown as it runs
+mod control; // a whole session through two pipes
 
 mod frames; // stream-json: events as SDK messages
 mod outcome; // the result message
@@ -12,6 +13,7 @@ mod text; // plain text, for people and pipes
 
 mod out; // writers with a queue: a slow reader never blocks the engine
 
+pub use control::{ConverseOptions, Ended, StateFrames, WhoDecides, converse};
 pub use out::{Streams, WriteError};
 pub use outcome::start_failure;
 pub use plain::plain;

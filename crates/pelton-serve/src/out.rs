@@ -54,6 +54,20 @@ impl Streams {
         self.out.put(Piece::Main(bytes)).await;
     }
 
+    /// Queues bytes for standard output if there is room; otherwise they come back.
+    pub(crate) fn try_out(&self, bytes: Vec<u8>) -> Result<(), Vec<u8>> {
+        match self.out.pieces.try_send(Piece::Main(bytes)) {
+            Err(mpsc::error::TrySendError::Full(Piece::Main(bytes))) => Err(bytes),
+            // A closed queue is told by its end.
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns when there is room, or never will be.
+    pub(crate) async fn room(&self) {
+        let _ = self.out.pieces.reserve().await;
+    }
+
     /// The same for standard error. What is written there is a courtesy: that nobody reads it changes nothing.
     pub async fn err(&self, bytes: Vec<u8>) {
         match &self.err {

@@ -26,8 +26,8 @@ pub(crate) fn subtype(terminal: Terminal) -> &'static str {
     }
 }
 
-/// One result as a JSON object.
-pub(crate) fn json(outcome: &Outcome, session: Uuid, uuid: Uuid) -> Vec<u8> {
+/// One result as a JSON object that is not finished yet.
+pub(crate) fn line(outcome: &Outcome, session: Uuid, uuid: Uuid) -> Line {
     let subtype = subtype(outcome.terminal);
     let success = subtype == "success";
     let completed = matches!(outcome.terminal, Terminal::Completed | Terminal::CompletedOverHooks);
@@ -69,7 +69,6 @@ pub(crate) fn json(outcome: &Outcome, session: Uuid, uuid: Uuid) -> Vec<u8> {
         .field_if("terminal_reason", terminal_reason)
         .field("fast_mode_state", fast_mode_state(outcome.fast_mode))
         .field("uuid", uuid)
-        .finish()
 }
 
 /// The protocol's word for whether answers come fast.

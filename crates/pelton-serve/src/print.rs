@@ -39,6 +39,8 @@ pub struct PrintOptions {
     pub replay: bool,
     /// Words of sub-agents, not only their calls and results (stream-json).
     pub agent_text: bool,
+    /// What hooks did (stream-json).
+    pub hook_events: bool,
     /// Standard output is a terminal: text is streamed.
     pub out_is_terminal: bool,
     /// What the tools do is shown on standard error.
@@ -70,6 +72,7 @@ pub struct PrintOptions {
 ///     loop_events: false,
 ///     replay: false,
 ///     agent_text: false,
+///     hook_events: false,
 ///     out_is_terminal: false,
 ///     shows_progress: false,
 ///     colour: false,
@@ -97,7 +100,7 @@ pub async fn print(
         Format::StreamJson => {
             let frames = Frames::new(engine.session_id(), options.partial, world);
             let frames = frames.with_loop_events(options.loop_events).with_replay(options.replay);
-            Shown::Lines(frames.with_agent_text(options.agent_text))
+            Shown::Lines(frames.with_agent_text(options.agent_text).with_hook_events(options.hook_events))
         }
     };
     let mut outcome = None;

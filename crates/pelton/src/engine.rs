@@ -1,6 +1,7 @@
 //! One conversation: what is submitted, what comes of it, what it costs.
 
 mod asides; // questions of tools beside the conversation
+mod beside; // what happens between submissions
 mod children; // sub-agents
 mod gather; // what is found out about the place before the first prompt
 mod input; // from what was typed to what the model is told
@@ -26,6 +27,7 @@ use crate::account::Tally;
 use crate::command::{Command, CommandSpec};
 use crate::context::memory::Memory;
 use crate::context::tools_json;
+use crate::dials::Dials;
 use crate::event::{CommandInfo, Event, Init, LoopKind};
 use crate::file_history::{Beside, FileHistory};
 use crate::history::Entry;
@@ -55,11 +57,12 @@ use crate::turn::Terminal;
 use crate::turn::live::LastReply;
 
 use asides::Asides;
+pub use beside::{Tasks, Title};
 use children::Children;
 use input::{Choices, Order, Taken};
 use kin::Kin;
 use late::{Settled, call_in};
-use models::{fallbacks, max_tokens, room};
+use models::{dials, fallbacks, max_tokens, room};
 use outcome::Ending;
 pub use reshape::{ReshapeError, Reshaped};
 
@@ -120,6 +123,9 @@ pub struct Engine {
     has_gathered: bool,
     /// The model knows that plan mode is on.
     plan_told: bool,
+    /// What may be changed from outside, and which of those changes count already.
+    dials: Dials,
+    dials_seen: u64,
 }
 
 /// Why a session ends.
@@ -265,7 +271,7 @@ impl Engine {
         let max_tokens = max_tokens(&options, &options.model);
         let mut question =
             Ask::new(options.model.clone(), max_tokens, Arc::new(Prefix::default()), Vec::new());
-        question.thinking = options.thinking;
+        (question.thinking, question.display) = (options.thinking, options.thinking_display);
         question.effort = options.effort;
         question.speed = if options.fast_mode { Speed::Fast } else { Speed::Standard };
         question.task_budget = options.task_budget.map(|total| TaskBudget { total, remaining: None });
@@ -284,6 +290,7 @@ impl Engine {
                 Some(FileHistory::of_session(&sessions.config_dir, session.id, limits.clone(), world));
         }
         let interrupter = Interrupter::new(options.cancel.clone());
+        let dials = dials(&options, &kin.spending);
         let queue = queue_of(&session, &interrupter, &options);
         gather::bind_skills(&mut options.tools, &skills, &kin.permissions, session.id);
         let memory = gather::memory(&options, &kin.permissions);
@@ -313,6 +320,8 @@ impl Engine {
             files_told: options.files.now(),
             has_gathered: false,
             plan_told: false,
+            dials,
+            dials_seen: 0,
             options,
         })
     }
@@ -405,6 +414,7 @@ impl Engine {
         events: Sender<Event>,
     ) {
         let started_at = self.options.world.monotonic();
+        self.heed_dials();
         if self.kin.agent.is_none() {
             self.kin.census.begin();
         }
@@ -506,7 +516,9 @@ impl Engine {
             self.session.note(LoopKind::Prefix, &changed.unwrap_or_default(), 0);
             self.question.prefix.system.clone()
         };
-        self.question.prefix = Arc::new(Prefix { system, tools: tools_json(self.offer.tools()) });
+        let tools = tools_json(self.offer.tools());
+        self.board.prefix(system.len(), tools.len());
+        self.question.prefix = Arc::new(Prefix { system, tools });
     }
 
     /// The question without its messages, for the model of one submission.

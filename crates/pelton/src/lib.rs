@@ -8,6 +8,7 @@ mod engine; // one conversation: input, turns, result
 mod options; // what it is told at its start
 mod prompt; // what is submitted
 mod queue; // what is submitted while it is busy
+mod dials; // which model is asked, and how, from now on
 pub mod event; // what it tells
 pub mod command; // slash commands
 pub mod host; // what it asks of the program around it
@@ -39,7 +40,8 @@ pub mod process {
 }
 
 pub use context::{AgentsMd, MemorySources, SystemPrompt};
-pub use engine::{EndReason, Engine, ReshapeError, Reshaped, StartError};
+pub use dials::{Dials, UnknownPrice};
+pub use engine::{EndReason, Engine, ReshapeError, Reshaped, StartError, Tasks, Title};
 pub use event::{Event, Outcome};
 pub use interrupt::Interrupter;
 pub use limits::{

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use pelton_model::catalogue::Prices;
 use pelton_model::{
-    Effort, Endpoint, HttpOptions, HttpTransport, RealWorld, RetryPolicy, Thinking, Transport, World,
+    Effort, Endpoint, HttpOptions, HttpTransport, RealWorld, RetryPolicy, Thinking, ThinkingDisplay,
+    Transport, World,
 };
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -80,6 +81,8 @@ pub struct Options {
     pub max_output_tokens: Option<u32>,
     /// How much the model thinks before it answers.
     pub thinking: Thinking,
+    /// What is shown of that.
+    pub thinking_display: ThinkingDisplay,
     /// How hard it tries; the model's own default if absent.
     pub effort: Option<Effort>,
     /// Whether fast answers are asked for, from models that have them and at their price.
@@ -244,6 +247,17 @@ pub struct Sessions {
 }
 
 impl Options {
+    /// Lets the session itself work as one of its [agents](Self::agents): with its words, its tools, and how hard it tries.
+    /// Which model is asked stays as it is. Tells whether there is an agent of that name.
+    pub fn work_as(&mut self, name: &str) -> bool {
+        let Some(agent) = self.agents.iter().find(|agent| agent.name == name) else { return false };
+        self.system_prompt.custom = Some(agent.prompt.clone());
+        self.tools.retain(|tool| agent.has(tool.spec().name));
+        self.effort = agent.effort.or(self.effort);
+        self.limits.turns_max = self.limits.turns_max.or(agent.max_turns);
+        true
+    }
+
     /// The model asked when nobody names one.
     pub const DEFAULT_MODEL: &'static str = "claude-sonnet-5-5";
 
@@ -267,6 +281,7 @@ impl Options {
             compact: CompactOptions::default(),
             max_output_tokens: None,
             thinking: Thinking::ModelDefault,
+            thinking_display: ThinkingDisplay::Omitted,
             effort: None,
             fast_mode: false,
             task_budget: None,

@@ -28,6 +28,8 @@ pub struct Prompt {
     pub(crate) blocks: Vec<PromptBlock>,
     pub(crate) id: Option<Uuid>,
     pub(crate) verbatim: bool,
+    /// Nobody typed it: hooks that watch what users say do not hear of it.
+    pub(crate) by_harness: bool,
 }
 
 /// One piece of a prompt.
@@ -42,6 +44,11 @@ pub enum PromptBlock {
     Image {
         /// `image/png`, `image/jpeg`, `image/gif` or `image/webp`; corrected if the bytes are something else.
         media_type: String,
+        /// Its bytes, base64 encoded.
+        base64: String,
+    },
+    /// A PDF document.
+    Document {
         /// Its bytes, base64 encoded.
         base64: String,
     },
@@ -63,7 +70,11 @@ impl Prompt {
     /// A prompt of several pieces. Blank words are left out: the API refuses them.
     pub fn blocks(blocks: impl IntoIterator<Item = PromptBlock>) -> Result<Self, BlankPrompt> {
         let blocks: Vec<PromptBlock> = blocks.into_iter().filter(|block| !block.is_blank()).collect();
-        if blocks.is_empty() { Err(BlankPrompt) } else { Ok(Self { blocks, id: None, verbatim: false }) }
+        if blocks.is_empty() {
+            Err(BlankPrompt)
+        } else {
+            Ok(Self { blocks, id: None, verbatim: false, by_harness: false })
+        }
     }
 
     /// Gives it the caller's own id in transcript and events.
@@ -77,6 +88,11 @@ impl Prompt {
     #[must_use]
     pub fn verbatim(mut self) -> Self {
         self.verbatim = true;
+        self
+    }
+
+    pub(crate) fn of_harness(mut self) -> Self {
+        self.by_harness = true;
         self
     }
 
@@ -134,6 +150,7 @@ impl Prompt {
         let bytes = |block: &PromptBlock| match block {
             PromptBlock::Text(text) => text.len(),
             PromptBlock::Image { media_type, base64 } => media_type.len() + base64.len(),
+            PromptBlock::Document { base64 } => base64.len(),
         };
         self.blocks.iter().map(bytes).sum()
     }
@@ -150,6 +167,7 @@ impl Prompt {
                 media_type: word(block, "/source/media_type")?,
                 base64: word(block, "/source/data")?,
             }),
+            "document" => Some(PromptBlock::Document { base64: word(block, "/source/data")? }),
             _ => None,
         };
         Self::blocks(blocks.iter().filter_map(read)).ok()
@@ -166,7 +184,7 @@ impl PromptBlock {
     fn words(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
-            Self::Image { .. } => None,
+            Self::Image { .. } | Self::Document { .. } => None,
         }
     }
 
@@ -180,6 +198,9 @@ impl PromptBlock {
             Self::Image { media_type, base64 } => {
                 Block::Image { source: ImageSource::Base64 { media_type, data: base64 } }
             }
+            Self::Document { base64 } => Block::Document {
+                source: ImageSource::Base64 { media_type: "application/pdf", data: base64 },
+            },
         }
     }
 }

@@ -32,7 +32,7 @@ impl Env {
     }
 
     /// Whether a switch is on: set, and to none of the words for off.
-    pub(super) fn is_on(&self, name: &str) -> bool {
+    pub(crate) fn is_on(&self, name: &str) -> bool {
         let off =
             |value: &str| matches!(value.trim().to_ascii_lowercase().as_str(), "0" | "false" | "no" | "off");
         self.get(name).is_some_and(|value| !off(value))

@@ -2,10 +2,10 @@
 
 use pelton::Options;
 use pelton::settings::Settings;
-use pelton_model::{Effort, Thinking};
+use pelton_model::{Effort, Thinking, ThinkingDisplay};
 
 use super::env::Env;
-use crate::args::RunArgs;
+use crate::args::{RunArgs, ThinkingArg, ThinkingDisplayArg};
 use crate::fail::Fail;
 
 /// The model to ask, if anybody named one.
@@ -63,10 +63,21 @@ pub(super) fn effort(args: &RunArgs, env: &Env, settings: &Settings) -> Result<O
 }
 
 /// How much it thinks.
-pub(super) fn thinking(env: &Env) -> Result<Thinking, Fail> {
-    Ok(match env.number::<u32>("MAX_THINKING_TOKENS")? {
-        None => Thinking::ModelDefault,
-        Some(0) => Thinking::Disabled,
-        Some(budget) => Thinking::Enabled { budget },
-    })
+pub(super) fn thinking(args: &RunArgs, env: &Env) -> Result<Thinking, Fail> {
+    let tokens = match (args.client.thinking, args.client.max_thinking_tokens) {
+        (Some(ThinkingArg::Adaptive), _) => return Ok(Thinking::Adaptive),
+        (Some(ThinkingArg::Enabled), _) => return Ok(Thinking::ModelDefault),
+        (Some(ThinkingArg::Disabled), _) => return Ok(Thinking::Disabled),
+        (None, Some(tokens)) => Some(tokens),
+        (None, None) => env.number("MAX_THINKING_TOKENS")?,
+    };
+    Ok(tokens.map_or(Thinking::ModelDefault, Thinking::up_to))
+}
+
+/// What is shown of it.
+pub(super) fn thinking_display(args: &RunArgs) -> ThinkingDisplay {
+    match args.client.thinking_display {
+        Some(ThinkingDisplayArg::Summarized) => ThinkingDisplay::Summarized,
+        Some(ThinkingDisplayArg::Omitted) | None => ThinkingDisplay::Omitted,
+    }
 }

@@ -21,6 +21,7 @@ pub(super) fn endpoint(args: &RunArgs, env: &Env) -> Result<Endpoint, Fail> {
         )));
     }
     let mut endpoint = Endpoint::new(base_url, Auth::None);
+    endpoint.user_agent += &on_behalf_of(env);
     if let Some(headers) = env.get("ANTHROPIC_CUSTOM_HEADERS") {
         for line in headers.lines().filter(|line| !line.trim().is_empty()) {
             let (name, value) = line.split_once(':').ok_or_else(|| {
@@ -38,6 +39,21 @@ pub(super) fn endpoint(args: &RunArgs, env: &Env) -> Result<Endpoint, Fail> {
         }
     }
     Ok(endpoint)
+}
+
+/// Who uses it, if that is a client that says so: servers look at it.
+fn on_behalf_of(env: &Env) -> String {
+    let Some(entry) = env.get("CLAUDE_CODE_ENTRYPOINT").filter(|entry| entry.starts_with("sdk-")) else {
+        return String::new();
+    };
+    let version = |name: &str, variable: &str| {
+        env.get(variable).map(|version| format!(", {name}/{version}")).unwrap_or_default()
+    };
+    let sdk = version("agent-sdk", "CLAUDE_AGENT_SDK_VERSION");
+    let app = version("client-app", "CLAUDE_AGENT_SDK_CLIENT_APP");
+    let about = format!(" (external, {entry}{sdk}{app})");
+    // A header takes nothing else.
+    about.chars().filter(|c| c.is_ascii_graphic() || *c == ' ').collect()
 }
 
 pub(super) fn http_options(env: &Env) -> Result<HttpOptions, Fail> {

@@ -1,11 +1,11 @@
 //! Where sessions are kept, and which one goes on.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pelton::file_history::FileHistoryLimits;
 use pelton::settings::Settings;
-use pelton::transcript::{self, Durability, find_session, newest_session};
-use pelton::{Options, Resumed, Sessions};
+use pelton::transcript::{self, Durability, Loaded, copy_as, find_session, newest_session, session_file};
+use pelton::{Options, Resumed, Sessions, fresh_id};
 
 use super::env::Env;
 use crate::args::{DurabilityArg, RunArgs};
@@ -42,7 +42,8 @@ pub(super) fn resumed(args: &RunArgs, env: &Env, options: &Options) -> Result<Op
     let cwd = options.cwd.canonicalize().unwrap_or_else(|_| options.cwd.clone());
     let config_dir = config_dir(env)
         .ok_or_else(|| Fail::at_start("cannot look for sessions: set CLAUDE_CONFIG_DIR or HOME"))?;
-    let file = match &args.resume {
+    let file = match args.resume.as_deref() {
+        Some("") => return Err(Fail::new("--resume needs the id of a session here")),
         Some(text) => {
             let unknown = || Fail::no_conversation(text);
             let id = text.parse().map_err(|_| unknown())?;
@@ -61,5 +62,39 @@ pub(super) fn resumed(args: &RunArgs, env: &Env, options: &Options) -> Result<Op
             tell(&format!("warning: {lines} damaged lines of {path} were left out; the file is unchanged"));
         }
     }
+    let conversation = part(args, conversation)?;
+    if args.client.fork_session {
+        return forked(args, options, &config_dir, &cwd, &file, conversation).map(Some);
+    }
     Ok(Some(Resumed { file, conversation }))
+}
+
+/// As much of a conversation as is gone on with.
+fn part(args: &RunArgs, conversation: Loaded) -> Result<Loaded, Fail> {
+    let (part, id) = match (args.client.resume_session_at, args.client.resume_drops_turn) {
+        (Some(at), _) => (conversation.until(at), at),
+        (None, Some(prompt)) => (conversation.without_turn_of(prompt), prompt),
+        (None, None) => return Ok(conversation),
+    };
+    part.ok_or_else(|| Fail::at_start(format!("No message found with message.uuid of: {id}")))
+}
+
+/// The same conversation under another id, in a file of its own. The other one stays as it is.
+fn forked(
+    args: &RunArgs,
+    options: &Options,
+    config_dir: &Path,
+    cwd: &Path,
+    from: &Path,
+    mut conversation: Loaded,
+) -> Result<Resumed, Fail> {
+    let session = args.session_id.unwrap_or_else(|| fresh_id(options.world.as_ref()));
+    let file = session_file(config_dir, cwd, session);
+    if options.sessions.is_some() {
+        copy_as(from, &file, session).map_err(|error| {
+            Fail::at_start(format!("cannot copy the session file to {}: {error}", file.display()))
+        })?;
+    }
+    conversation.session_id = Some(session);
+    Ok(Resumed { file, conversation })
 }

@@ -2,10 +2,12 @@
 //! real HTTP. One program, so that it is linked once.
 
 mod place; // where a process under test runs, and what it leaves behind
+mod talk; // a client at the other end of two pipes
 
 mod agents; // sub-agents, as clients see them
 mod background; // commands that run beside the conversation
 mod calls; // how the loop goes about calls
+mod control; // what a client and pelton ask of each other
 mod crash; // killed in the middle, and gone on with
 mod credentials; // who pays, and what happens when that runs out
 mod demo; // `pelton demo`
@@ -15,6 +17,7 @@ mod loop_scenarios; // what the loop does about trouble, as flags and frames sho
 mod memory; // what files tell the model
 mod mock; // `pelton mock`
 mod patience; // how patient a run is, and how fast its answers come
+mod piped; // a whole session through pipes
 mod permission; // what runs without anybody to ask
 mod permissions; // `pelton permissions`
 mod sandbox; // commands in a box

@@ -95,7 +95,8 @@ impl Engine {
         self.board.enter(Phase::ProcessUserInput);
         let mut around = Around::default();
         // What an agent is told, no user has typed.
-        let fired = if self.kin.agent.is_none() { hooks.prompt(&prompt.words()).await } else { None };
+        let typed = self.kin.agent.is_none() && !prompt.by_harness;
+        let fired = if typed { hooks.prompt(&prompt.words()).await } else { None };
         if let Some(taken) = heard(fired, cancel, &mut around.contexts, told) {
             return Ok(taken);
         }
@@ -116,6 +117,18 @@ impl Engine {
         let prompt =
             self.record_input(&prompt, queued, Around { changed, ..around }, branch, gathered, told).await?;
         Ok(Taken::Ask(Order { prompt, choices }))
+    }
+
+    /// A prompt that nobody answers yet.
+    pub(super) async fn record_alone(
+        &mut self,
+        prompt: &Prompt,
+        branch: Option<String>,
+    ) -> Result<(), TranscriptError> {
+        let gathered = self.gather().await;
+        // There is no submission to tell it in; whoever reads the record finds it there.
+        let mut told = Vec::new();
+        self.record_input(prompt, &[], Around::default(), branch, gathered, &mut told).await.map(|_| ())
     }
 
     /// Everything the prompt produced is on the disk before the model is asked: a killed process resumes from it.

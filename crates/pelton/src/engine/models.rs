@@ -1,12 +1,46 @@
 //! Which models are asked, and what they can hold.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use pelton_model::catalogue;
 
+use super::Engine;
 use crate::compact::Room;
+use crate::dials::{Dials, Set};
 use crate::limits::{FALLBACK_MODELS_MAX, OUTPUT_TOKENS_UNKNOWN_MODEL, WINDOW_TOKENS_UNKNOWN_MODEL};
 use crate::options::Options;
+use crate::turn::spending::Spending;
+
+impl Engine {
+    /// A handle to change which model is asked, and how.
+    pub fn dials(&self) -> Dials {
+        self.dials.clone()
+    }
+
+    /// What was changed since the last submission holds for this one.
+    pub(super) fn heed_dials(&mut self) {
+        let Some(Set { model, thinking, display }) = self.dials.turned(&mut self.dials_seen) else { return };
+        if model != self.options.model {
+            // The host's figures are about the model it chose.
+            (self.options.window_tokens, self.options.max_output_tokens) = (None, None);
+            self.question.max_tokens = max_tokens(&self.options, &model);
+            self.options.fallback_models.retain(|fallback| *fallback != model);
+            self.question.model.clone_from(&model);
+            self.options.model = model;
+        }
+        (self.options.thinking, self.options.thinking_display) = (thinking, display);
+        (self.question.thinking, self.question.display) = (thinking, display);
+    }
+}
+
+/// Where the dials stand at the start.
+pub(super) fn dials(options: &Options, spending: &Arc<Spending>) -> Dials {
+    let first =
+        Set { model: options.model.clone(), thinking: options.thinking, display: options.thinking_display };
+    let spending = Arc::clone(spending);
+    Dials::new(first, move |model| !spending.is_capped() || spending.knows(model))
+}
 
 /// The models asked after the first, each once.
 pub(super) fn fallbacks(options: &Options) -> Vec<String> {

@@ -94,6 +94,8 @@ impl Engine {
             limits: &self.options.limits,
             board: self.board.clone(),
             queue: self.queue.clone(),
+            dials: self.dials.clone(),
+            dials_seen: self.dials_seen,
             memory: self.memory.clone(),
             skills: self.skills.clone(),
             listing_chars_max,

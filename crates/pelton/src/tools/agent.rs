@@ -2,6 +2,7 @@
 //! report. What runs it is behind [`Agents`], which the engine puts into the [`ToolCx`]: tools do not know the engine.
 
 mod definition; // what kinds of agents there are
+mod json; // as clients write them
 mod report; // what an agent brings back, as the caller reads it
 
 use std::fmt::Write as _;
@@ -19,6 +20,7 @@ use crate::history::History;
 use crate::limits::ToolLimits;
 
 pub use definition::{AgentDefinition, Isolation, MemoryScope, general_purpose};
+pub use json::BadAgent;
 
 /// The tool's name, as the model calls it.
 pub const NAME: &str = "Agent";

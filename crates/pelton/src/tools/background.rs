@@ -202,6 +202,23 @@ impl Background {
         news
     }
 
+    /// Returns when a command has ended and the model does not know that yet.
+    pub async fn untold(&self) {
+        let waiting: Vec<_> = {
+            let tasks = self.lock();
+            tasks.iter().filter(|kept| !kept.model_knows).map(|kept| kept.end.clone()).collect()
+        };
+        let ends = waiting.into_iter().map(|mut end| {
+            // A watcher that is gone is an end, too.
+            Box::pin(async move { _ = end.wait_for(Option::is_some).await })
+        });
+        let ends: Vec<_> = ends.collect();
+        match ends.is_empty() {
+            true => std::future::pending().await,
+            false => _ = futures::future::select_all(ends).await,
+        }
+    }
+
     /// What the model does not know yet, in its words.
     pub fn news_for_model(&self) -> Vec<String> {
         let mut news = Vec::new();

@@ -31,7 +31,8 @@ mod lenient; // numbers and flags the way models write them
 
 pub use access::access_of;
 pub use agent::{
-    ALIAS as AGENT_TOOL_ALIAS, AgentDefinition, Isolation, MemoryScope, NAME as AGENT_TOOL, general_purpose,
+    ALIAS as AGENT_TOOL_ALIAS, AgentDefinition, BadAgent, Isolation, MemoryScope, NAME as AGENT_TOOL,
+    general_purpose,
 };
 pub use ahead::{Speculated, Speculation};
 pub use background::{BackgroundEnd, BackgroundNews, BackgroundTask};

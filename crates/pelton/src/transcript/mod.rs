@@ -5,6 +5,7 @@ mod disk; // what it asks of a disk
 mod write; // appending, and when it is safe
 mod queued; // prompts that were not consumed
 mod read; // reading it back, whatever happened to it
+mod part; // going on from elsewhere than its end
 
 /// Marks the lines that name what is not sent any more.
 const MEDIA_LEFT_OUT_LINE: &str = "media_left_out";
@@ -25,6 +26,7 @@ const DECIDED: &str = "decided";
 const DEFERRED: &str = "deferred";
 
 pub use disk::{Disk, DiskFile, RealDisk};
+pub use part::copy_as;
 pub use place::{find_session, newest_session, project_key, session_file};
 pub use queued::QueuedPrompt;
 pub use read::{Loaded, ReadError, read, read_from};

@@ -177,6 +177,9 @@ struct Block<'a> {
     text: Option<std::borrow::Cow<'a, str>>,
 }
 
+/// The kinds of lines a conversation can begin with.
+const LINKS: [&str; 5] = ["user", "assistant", "system", "attachment", "progress"];
+
 /// One line that is part of the conversation's chain.
 struct Link {
     id: Uuid,
@@ -266,6 +269,11 @@ impl Lines {
             // Titles, tags and other bookkeeping are not part of the conversation.
             return;
         };
+        let kind = line.r#type.as_deref().unwrap_or_default();
+        if line.parent_uuid.is_none() && !LINKS.contains(&kind) {
+            // Some programs give ids to titles and the like. What follows nothing begins nothing, unless it is said.
+            return;
+        }
         // A line written twice counts once; sub-agents have conversations of their own.
         if self.by_id.contains_key(&id) || line.is_sidechain {
             return;

@@ -114,6 +114,16 @@ fn damage_is_skipped_counted_and_bridged() {
 }
 
 #[test]
+fn titles_that_others_write_are_no_part_of_the_conversation() {
+    let mut lines = conversation();
+    let title = r#"{"type":"custom-title","customTitle":"x","uuid":"00000000-0000-4000-8000-0000000000ff"}"#;
+    lines.push(title.to_owned());
+    let loaded = load(lines.join("\n"));
+    assert_eq!(sent(&loaded), SENT);
+    assert_eq!(loaded.newest, load(conversation().join("\n")).newest);
+}
+
+#[test]
 fn invalid_utf8_and_a_cycle_of_parents_end() {
     let mut bytes = (conversation().join("\n") + "\n").into_bytes();
     bytes.extend(b"{\"type\":\"user\",\"x\":\"\xff\"\n");

@@ -292,6 +292,13 @@ impl Transcript {
         self.append(&mut self.tail(), line.finish_line())
     }
 
+    /// What the session is called from here on. Beside the conversation.
+    pub fn title(&self, title: &str) -> Result<(), TranscriptError> {
+        let line =
+            Line::new("custom-title").field("customTitle", title).field("sessionId", self.facts.session_id);
+        self.append(&mut self.tail(), line.finish_line())
+    }
+
     /// Notes which images and documents are not sent any more: they stay where they are.
     pub fn media_left_out(&self, places: &[MediaPlace], at: Timestamp) -> Result<(), TranscriptError> {
         let line = Line::new("system")

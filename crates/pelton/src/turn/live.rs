@@ -36,6 +36,7 @@ use crate::compact::breaker::Breaker;
 use crate::compact::{CompactOptions, Room};
 use crate::context::memory::Memory;
 use crate::context::reminder;
+use crate::dials::Dials;
 use crate::event::{DeferredCall, Denial, Event, LoopEvent, LoopKind, ToolStarted};
 use crate::history::{Entry, EntryId};
 use crate::limits::{REPETITION_STUCK_AT, REPETITION_TOLD_AT};
@@ -98,6 +99,9 @@ pub(crate) struct Live<'a> {
     pub changed_files: ChangedFiles,
     /// Files read since then have not brought what they bring.
     pub files_told: &'a mut Moment,
+    /// What was changed meanwhile, and which of those changes count already.
+    pub dials: Dials,
+    pub dials_seen: u64,
     pub cancel: CancellationToken,
     pub started_at: Duration,
     pub tally: Tally,
@@ -166,6 +170,7 @@ impl Hands for Live<'_> {
             return Fit::Blocked(Blocked::Unrecorded);
         }
         self.board.enter(Phase::CompactCheck);
+        self.heed_dials();
         let blocked = match self.cascade().await {
             Ok(blocked) => blocked,
             Err(error) => {

@@ -7,6 +7,7 @@ use pelton_model::{ErrorKind, ModelError, Prefix, catalogue};
 use super::Live;
 use crate::compact::Room;
 use crate::context::tools_json;
+use crate::dials::Set;
 use crate::event::{Event, LoopKind};
 use crate::history::{MediaLeftOut, View};
 use crate::limits::{IMAGES_LARGE_MAX, REQUEST_BYTES_KEPT, REQUEST_BYTES_MAX};
@@ -79,6 +80,23 @@ impl Live<'_> {
             self.events.send(Event::Tombstone(withdrawn)).await;
         }
         Ok(())
+    }
+
+    /// What was changed since the model was last asked holds from here on.
+    pub(super) fn heed_dials(&mut self) {
+        let Some(Set { model, thinking, display }) = self.dials.turned(&mut self.dials_seen) else { return };
+        (self.question.thinking, self.question.display) = (thinking, display);
+        if model == self.question.model {
+            return;
+        }
+        if let Some(caps) = catalogue::caps(&model) {
+            self.question.max_tokens = self.question.max_tokens.min(caps.output_max);
+            self.room.window_tokens = caps.window;
+        }
+        self.fallbacks.retain(|fallback| *fallback != model);
+        self.question.model = model;
+        // What another model thought is refused here.
+        self.session.history.view_mut().leave_out_thinking();
     }
 
     /// T8, F3–F5: the next model is asked, without the thinking that belongs to the last one.

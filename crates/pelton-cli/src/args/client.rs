@@ -1,0 +1,144 @@
+//! What programs say that drive a session through pipes, and what people say through them.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use uuid::Uuid;
+
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct ClientArgs {
+    /// What comes on standard input (stream-json: one message per line, for as long as it is open)
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = InputFormat::Text)]
+    pub input_format: InputFormat,
+    /// Who is asked before something runs that no rule allows: stdio (the program at the other end of the pipe), or the tool of an MCP server
+    #[arg(long, value_name = "NAME")]
+    pub permission_prompt_tool: Option<String>,
+    /// Whether anybody is asked at all
+    #[arg(long, value_enum, value_name = "WHO", hide = true)]
+    pub permission_prompts: Option<PromptsArg>,
+    /// Let a client switch to bypassPermissions later (refused as root outside a sandbox)
+    #[arg(long)]
+    pub allow_dangerously_skip_permissions: bool,
+    /// Write what hooks do (stream-json)
+    #[arg(long)]
+    pub include_hook_events: bool,
+    /// Replace the system prompt by what a file says
+    #[arg(long, value_name = "FILE", conflicts_with = "system_prompt")]
+    pub system_prompt_file: Option<PathBuf>,
+    /// Add what a file says to the system prompt
+    #[arg(long, value_name = "FILE", conflicts_with = "append_system_prompt")]
+    pub append_system_prompt_file: Option<PathBuf>,
+    /// How the model thinks before it answers
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub thinking: Option<ThinkingArg>,
+    /// How many tokens it may think; 0 for none
+    #[arg(long, value_name = "TOKENS", conflicts_with = "thinking")]
+    pub max_thinking_tokens: Option<u32>,
+    /// What is shown of that
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub thinking_display: Option<ThinkingDisplayArg>,
+    /// MCP servers for this run: files, or JSON
+    #[arg(long, value_name = "FILE|JSON", num_args = 1..)]
+    pub mcp_config: Vec<String>,
+    /// Use only those servers
+    #[arg(long)]
+    pub strict_mcp_config: bool,
+    /// Agents for this run: JSON, or a file
+    #[arg(long, value_name = "JSON|FILE")]
+    pub agents: Option<String>,
+    /// Work as this agent
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// Go on under a new id and in a new file; what is gone on with stays as it is
+    #[arg(long)]
+    pub fork_session: bool,
+    /// Go on from this message: what was said after it is not known any more
+    #[arg(long, value_name = "UUID", value_parser = super::session_id)]
+    pub resume_session_at: Option<Uuid>,
+    /// Go on as if this prompt had not been sent
+    #[arg(long, value_name = "UUID", value_parser = super::session_id, conflicts_with = "resume_session_at")]
+    pub resume_drops_turn: Option<Uuid>,
+    /// Write every line of the session's record to standard output, too
+    #[arg(long)]
+    pub session_mirror: bool,
+    /// What the session is called
+    #[arg(short = 'n', long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Wait for the client's first words before anything is set up
+    #[arg(long, hide = true)]
+    pub await_initialize: bool,
+    /// Settings of the administrator of the machine
+    #[arg(long, value_name = "JSON", hide = true)]
+    pub managed_settings: Option<String>,
+    /// A folder with a plugin
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub plugin_dir: Vec<PathBuf>,
+    /// Say more about what happens inside
+    #[arg(
+        short = 'd',
+        long,
+        value_name = "FILTER",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "",
+        hide = true
+    )]
+    pub debug: Option<String>,
+    /// The same, into a file
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub debug_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Default)]
+pub(crate) enum InputFormat {
+    /// The prompt
+    #[default]
+    Text,
+    /// One message per line
+    StreamJson,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PromptsArg {
+    /// Nobody: what would be asked is denied
+    None,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ThinkingArg {
+    /// The model decides how much
+    Adaptive,
+    /// As much as suits the model
+    Enabled,
+    /// Not at all
+    Disabled,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ThinkingDisplayArg {
+    /// A summary
+    Summarized,
+    /// Nothing
+    Omitted,
+}
+
+impl ClientArgs {
+    /// Whether messages come on standard input.
+    pub fn streams_input(&self) -> bool {
+        self.input_format == InputFormat::StreamJson
+    }
+
+    /// What was said that has no effect in this version.
+    pub fn without_effect(&self) -> Vec<&'static str> {
+        let said = [
+            ("--plugin-dir", !self.plugin_dir.is_empty()),
+            (
+                "--managed-settings",
+                self.managed_settings.as_ref().is_some_and(|text| !text.trim().is_empty()),
+            ),
+            ("--debug", self.debug.is_some()),
+            ("--debug-file", self.debug_file.is_some()),
+        ];
+        said.into_iter().filter(|(_, said)| *said).map(|(name, _)| name).collect()
+    }
+}

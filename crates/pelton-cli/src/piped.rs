@@ -1,0 +1,140 @@
+//! A whole session, driven by another program through standard input and standard output.
+
+use std::process::ExitCode;
+
+use pelton::{Options, StartError};
+use pelton_serve::{ConverseOptions, Ended, StateFrames, Streams, WhoDecides, converse};
+
+use crate::args::{OutputFormat, RunArgs};
+use crate::fail::{Fail, tell};
+use crate::headless::{BACKGROUND_PATIENCE, END_WAIT, reader_gone, tell_clients};
+use crate::resolve::{self, Env};
+use crate::signals::{Ending, Signals};
+
+/// 128 + SIGPIPE, as elsewhere.
+const OUTPUT_CLOSED: u8 = 141;
+
+/// `pelton --input-format stream-json`.
+pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
+    if args.output_format != OutputFormat::StreamJson {
+        return Err(Fail::new("--input-format stream-json needs --output-format stream-json"));
+    }
+    if args.print && !args.verbose {
+        return Err(Fail::new("--output-format stream-json needs --verbose"));
+    }
+    for option in args.client.without_effect() {
+        tell(&format!("notice: {option} has no effect in this version"));
+    }
+    let env = Env::of_process();
+    let set_up = set_up(args, &env);
+    if let Err(fail) = &set_up {
+        tell_clients(fail, args);
+    }
+    let (options, shown) = set_up?;
+    let streams = Streams::apart(std::io::stdout(), std::io::stderr());
+    let mut signals = Signals::listen()?;
+    let talked = Box::pin(talk(options, &shown, &streams, &mut signals)).await;
+    let written = match talked.ending {
+        // A reader that does not read must not keep a signalled program alive.
+        Some(_) => tokio::time::timeout(END_WAIT, streams.finish()).await.unwrap_or(Ok(())),
+        None => tokio::select! {
+            biased;
+            written = streams.finish() => written,
+            _ = signals.next() => Ok(()),
+        },
+    };
+    if let Some(ending) = talked.ending {
+        tell(ending.word());
+        return Ok(ExitCode::from(ending.exit_code()));
+    }
+    let ended = match talked.ended {
+        None => return Ok(ExitCode::FAILURE),
+        Some(Ok(ended)) => ended,
+        Some(Err(error)) => {
+            let fail = Fail::at_start(error.to_string());
+            tell_clients(&fail, args);
+            return Err(fail);
+        }
+    };
+    if let Some(fault) = ended.fault {
+        return Err(Fail::new(fault));
+    }
+    if talked.nobody_reads || written.is_err() {
+        return Ok(ExitCode::from(OUTPUT_CLOSED));
+    }
+    let failed = ended.outcome.is_some_and(|outcome| outcome.is_error);
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// What came of a conversation.
+struct Talked {
+    /// `None`: it was not waited for.
+    ended: Option<Result<Ended, StartError>>,
+    ending: Option<Ending>,
+    nobody_reads: bool,
+}
+
+/// Talks until the client is done, or a signal comes: then what runs has a little time to record its end.
+async fn talk(options: Options, shown: &ConverseOptions, streams: &Streams, signals: &mut Signals) -> Talked {
+    let cancel = options.cancel.clone();
+    let (mut ending, mut nobody_reads) = (None, false);
+    let conversation = converse(options, shown, std::io::stdin(), streams);
+    let mut conversation = std::pin::pin!(conversation);
+    let mut reader_gone = std::pin::pin!(reader_gone());
+    let ended = loop {
+        tokio::select! {
+            biased;
+            ended = &mut conversation => break Some(ended),
+            () = &mut reader_gone, if !nobody_reads => {
+                nobody_reads = true;
+                cancel.cancel();
+            }
+            signal = signals.next() => match ending {
+                None => {
+                    ending = Some(signal);
+                    cancel.cancel();
+                }
+                // The second one does not wait. Dropping the conversation ends its processes.
+                Some(_) => break None,
+            },
+            () = tokio::time::sleep(END_WAIT), if ending.is_some() => break None,
+        }
+    };
+    Talked { ended, ending, nobody_reads }
+}
+
+fn set_up(args: &RunArgs, env: &Env) -> Result<(Options, ConverseOptions), Fail> {
+    let (options, _payer) = resolve::options(args, env)?;
+    let servers = resolve::mcp::servers(args, &options.cwd)?;
+    resolve::mcp::tell_out_of_reach(&servers);
+    let client = &args.client;
+    let mut shown = ConverseOptions::default();
+    shown.partial = args.include_partial_messages;
+    shown.loop_events = args.include_loop_events;
+    shown.replay = args.replay_user_messages;
+    shown.agent_text = args.forward_subagent_text;
+    shown.hook_events = client.include_hook_events;
+    shown.state_frames = if env.is_on("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS") {
+        StateFrames::ForEveryone
+    } else if env.is_on("CLAUDE_CODE_SDK_READS_SESSION_STATE") {
+        StateFrames::ForTheHost
+    } else {
+        StateFrames::None
+    };
+    shown.who_decides = match client.permission_prompt_tool.as_deref() {
+        _ if client.permission_prompts.is_some() => WhoDecides::Nobody,
+        None | Some("") => WhoDecides::Nobody,
+        Some("stdio") => WhoDecides::Client,
+        Some(tool) => WhoDecides::Tool(tool.to_owned()),
+    };
+    shown.out_of_reach = servers.beyond();
+    shown.client_servers = servers.of_client;
+    shown.may_bypass = resolve::may_bypass(args, env, &options);
+    shown.may_rewind = env.is_on("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING");
+    shown.agent.clone_from(&client.agent);
+    shown.title.clone_from(&client.name);
+    shown.mirror = client.session_mirror;
+    shown.background_patience = BACKGROUND_PATIENCE;
+    shown.pid = std::process::id();
+    Ok((options, shown))
+}

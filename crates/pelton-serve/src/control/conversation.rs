@@ -1,0 +1,485 @@
+//! The session, from its first line to its last.
+
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use futures::stream::{FuturesUnordered, Stream, StreamExt};
+use pelton::event::Event;
+use pelton::permission::{Change, Questions};
+use pelton::tools::ToolServer;
+use pelton::{EndReason, Engine, Options, Outcome, Prompt, StartError};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::client::Client;
+use super::desk::{ConverseOptions, Desk, Heard, WhoDecides, frames};
+use super::elicit::ElicitFromClient;
+use super::initialize::{self, Brought};
+use super::limits::SERVERS_WAIT;
+use super::lines;
+use super::mcp::{ClientServer, OutOfReach};
+use super::mirror::Mirror;
+use super::outbox::Outbox;
+use super::permission::{AskClient, AskTool};
+use super::requests::Handles;
+use super::said::{Request, UserLine};
+use crate::out::Streams;
+
+/// How a conversation ended.
+///
+/// See [`converse()`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Ended {
+    /// What the last submission came to; `None` if there was none.
+    pub outcome: Option<Arc<Outcome>>,
+    /// The client could not be understood: why.
+    pub fault: Option<String>,
+    /// The session.
+    pub session: Option<Uuid>,
+    /// The file it is recorded in, if it is.
+    pub transcript: Option<PathBuf>,
+}
+
+/// Talks to a client until it has nothing more to say and everything it asked for is done. The conversation also ends when
+/// [`Options::cancel`] is set, or nobody reads any more; what is said until then is recorded.
+///
+/// ```
+/// # use pelton_testkit::{Script, text};
+/// use pelton::Options;
+/// use pelton_model::{Auth, Endpoint, Secret};
+/// use pelton_serve::{ConverseOptions, Streams, converse};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let model = Script::new().reply([text("Four.")]).start().await?;
+/// let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// let lines = br#"{"type":"user","message":{"role":"user","content":"What is two and two?"}}"#;
+/// let streams = Streams::apart(std::io::sink(), std::io::sink());
+/// let ended = converse(Options::new("/", endpoint), &ConverseOptions::default(), &lines[..], &streams).await?;
+/// assert_eq!(ended.outcome.map(|outcome| outcome.text.clone()).as_deref(), Some("Four."));
+/// # Ok(())
+/// # }
+/// ```
+pub async fn converse(
+    mut options: Options,
+    shown: &ConverseOptions,
+    input: impl std::io::Read + Send + 'static,
+    streams: &Streams,
+) -> Result<Ended, StartError> {
+    let (client, questions) = Client::new(Arc::clone(&options.world));
+    let nobody = Uuid::nil();
+    let mut desk = Desk::new(
+        lines::read(input),
+        client,
+        frames(shown, false, nobody, Arc::clone(&options.world)),
+        Outbox::new(streams),
+        shown.state_frames,
+    );
+    if shown.mirror {
+        let mirror = Mirror::of(Arc::clone(&options.disk));
+        options.disk = Arc::new(mirror.clone());
+        desk.mirror = Some(mirror);
+    }
+    let cancel = options.cancel.clone();
+    let first = match first_words(&mut desk, &cancel, streams).await {
+        Ok(first) => first,
+        Err(fault) => {
+            desk.out.finish().await;
+            return Ok(Ended { outcome: None, fault, session: None, transcript: None });
+        }
+    };
+    let Some(mut conversation) = Conversation::begin(options, shown, first, desk, questions, streams)? else {
+        return Ok(Ended { outcome: None, fault: None, session: None, transcript: None });
+    };
+    conversation.last_until_the_end().await;
+    Ok(conversation.close(shown.background_patience).await)
+}
+
+/// What a client begins with.
+enum First {
+    Request(Request),
+    User(UserLine),
+}
+
+/// Waits for words that need a session. An error means that there are none, and why.
+async fn first_words(
+    desk: &mut Desk<'_>,
+    cancel: &CancellationToken,
+    streams: &Streams,
+) -> Result<First, Option<String>> {
+    loop {
+        let heard = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(None),
+            () = streams.closed() => return Err(None),
+            heard = desk.hear(None) => heard,
+        };
+        match heard {
+            Heard::Initialize(request) => return Ok(First::Request(request)),
+            Heard::User(line) => return Ok(First::User(line)),
+            Heard::End => return Err(None),
+            Heard::Fault(words) => return Err(Some(words)),
+            Heard::Nothing | Heard::Interrupt => {}
+        }
+    }
+}
+
+struct Conversation<'a> {
+    engine: Engine,
+    desk: Desk<'a>,
+    handles: Handles,
+    /// Questions of the engine's, on their way to the client.
+    questions: mpsc::Receiver<Vec<u8>>,
+    /// Servers inside the client that are being met.
+    meetings: FuturesUnordered<BoxFuture<'static, ()>>,
+    streams: &'a Streams,
+    cancel: CancellationToken,
+    /// What is answered again when the client says its first words again.
+    about: serde_json::Value,
+    title: Option<String>,
+    /// The first line, if it was a prompt.
+    first: Option<UserLine>,
+    /// The client has asked for something in this process.
+    is_asked: bool,
+    fault: Option<String>,
+}
+
+/// What a submission is made of.
+enum Work {
+    Prompt(Prompt),
+    Queued,
+    News,
+}
+
+impl<'a> Conversation<'a> {
+    /// Sets up the session. `None` if the client's first words could not be used, and were answered with that.
+    fn begin(
+        mut options: Options,
+        shown: &ConverseOptions,
+        first: First,
+        mut desk: Desk<'a>,
+        questions: mpsc::Receiver<Vec<u8>>,
+        streams: &'a Streams,
+    ) -> Result<Option<Self>, StartError> {
+        let client = desk.client.clone();
+        let mut brought = Brought::default();
+        let (mut request, mut first_prompt) = (None, None);
+        match first {
+            First::User(line) => first_prompt = Some(line),
+            First::Request(said) => request = Some(said),
+        }
+        let is_initialize = request.as_ref().is_some_and(|request| request.subtype == "initialize");
+        if let Some(said) = request.as_ref().filter(|_| is_initialize) {
+            match initialize::apply(&said.body, &mut options, &client) {
+                Ok(said) => brought = said,
+                Err(why) => brought.problems.push(why),
+            }
+        }
+        let mut servers: Vec<(String, Option<Duration>)> =
+            shown.client_servers.iter().map(|name| (name.clone(), None)).collect();
+        servers.extend(std::mem::take(&mut brought.servers));
+        let servers = initialize::add_servers(&servers, &mut options, &client);
+        let out_of_reach = out_of_reach(&shown.out_of_reach, &mut options);
+        options.questions = match &shown.who_decides {
+            WhoDecides::Nobody => None,
+            WhoDecides::Client => Some(Questions::to(AskClient(client.clone()))),
+            WhoDecides::Tool(name) => match tool_named(name, &servers) {
+                Some(asker) => Some(Questions::to(asker)),
+                None => {
+                    brought.problems.push(format!(
+                        "--permission-prompt-tool {name} is no tool of a server inside the client, so nobody is asked"
+                    ));
+                    None
+                }
+            },
+        };
+        options.host = options.host.clone().with_elicitor(Arc::new(ElicitFromClient(client)));
+        if let Some(agent) = &shown.agent
+            && !options.work_as(agent)
+        {
+            brought.problems.push(format!("there is no agent '{agent}' to work as"));
+        }
+        let about = initialize::reply(&options, shown.pid);
+        let (cwd, cancel) = (options.cwd.clone(), options.cancel.clone());
+        let agents = options.agents.iter().map(|agent| agent.name.clone()).collect();
+        let world = Arc::clone(&options.world);
+        let engine = match Engine::new(options) {
+            Ok(engine) => engine,
+            Err(error) => {
+                if let Some(request) = request.filter(|_| is_initialize) {
+                    desk.reply(&request.id, Err(error.to_string()));
+                }
+                return Err(error);
+            }
+        };
+        desk.frames = frames(shown, brought.agent_text, engine.session_id(), world);
+        let mut handles = Handles::of(&engine, cwd, shown.may_rewind);
+        (handles.may_bypass, handles.agents) = (shown.may_bypass, agents);
+        (handles.servers, handles.out_of_reach) = (servers, out_of_reach);
+        let meetings: FuturesUnordered<BoxFuture<'static, ()>> = FuturesUnordered::new();
+        for server in &handles.servers {
+            let server = Arc::clone(server);
+            meetings.push(Box::pin(async move { server.connect().await }));
+        }
+        if let Some(request) = request {
+            match is_initialize {
+                true => desk.reply(&request.id, Ok(about.clone())),
+                false => _ = desk.serve(&request, &handles),
+            }
+        }
+        for problem in &brought.problems {
+            desk.tell_problem(problem);
+        }
+        Ok(Some(Self {
+            engine,
+            desk,
+            handles,
+            questions,
+            meetings,
+            streams,
+            cancel,
+            about,
+            title: shown.title.clone().or(brought.title),
+            first: first_prompt,
+            is_asked: false,
+            fault: None,
+        }))
+    }
+
+    /// Works off what the client says until it has nothing more to say.
+    async fn last_until_the_end(&mut self) {
+        if let Some(line) = self.first.take() {
+            self.user(line).await;
+        }
+        while self.fault.is_none() && !self.cancel.is_cancelled() {
+            // What was left waiting by another process is read with the first prompt of this one.
+            if self.is_asked && !self.handles.queue.waiting().is_empty() {
+                self.submit(Work::Queued).await;
+                continue;
+            }
+            self.desk.tell_record();
+            self.desk.tell_state("idle");
+            if !self.desk.is_open && !self.desk.is_adding() && !self.desk.has_chores() {
+                return;
+            }
+            let heard = tokio::select! {
+                biased;
+                () = self.cancel.cancelled() => return,
+                () = self.streams.closed() => return,
+                heard = self.desk.hear(Some(&self.handles)) => heard,
+                Some(question) = self.questions.recv() => {
+                    self.desk.out.push(question);
+                    continue;
+                }
+                Some(()) = self.meetings.next(), if !self.meetings.is_empty() => continue,
+                () = self.handles.tasks.ended() => {
+                    self.submit(Work::News).await;
+                    continue;
+                }
+            };
+            match heard {
+                Heard::User(line) => self.user(line).await,
+                Heard::Initialize(request) => self.desk.reply(&request.id, Ok(self.about.clone())),
+                Heard::Fault(words) => self.fault = Some(words),
+                Heard::Nothing | Heard::Interrupt | Heard::End => {}
+            }
+        }
+    }
+
+    /// A prompt came while nothing runs.
+    async fn user(&mut self, line: UserLine) {
+        if let Some(words) = &line.left_out {
+            self.desk.tell_problem(words);
+        }
+        let Some(prompt) = line.prompt else {
+            self.desk.tell_problem("A message without anything in it was not taken");
+            return;
+        };
+        if !line.asks {
+            return self.note(prompt).await;
+        }
+        self.is_asked = true;
+        if self.handles.queue.waiting().is_empty() && !self.desk.is_adding() {
+            self.submit(Work::Prompt(prompt)).await;
+        } else {
+            self.desk.queue(prompt, line.priority, &self.handles);
+        }
+    }
+
+    async fn note(&mut self, prompt: Prompt) {
+        if let Err(error) = self.engine.append(prompt).await {
+            self.desk.tell_problem(&format!("A message was not taken: {error}"));
+        }
+    }
+
+    /// Runs one submission to its end.
+    async fn submit(&mut self, work: Work) {
+        self.desk.tell_state("running");
+        let interrupted = self.meet_servers().await;
+        let by_task = matches!(work, Work::News);
+        if by_task {
+            for news in self.handles.tasks.news() {
+                self.desk.tell(&Event::Background(news));
+            }
+        }
+        self.desk.frames.set_by_task(by_task);
+        self.pull(work, interrupted).await;
+        self.desk.frames.set_by_task(false);
+        for prompt in std::mem::take(&mut self.desk.notes) {
+            self.note(prompt).await;
+        }
+    }
+
+    async fn pull(&mut self, work: Work, interrupted: bool) {
+        let Self { engine, desk, handles, questions, streams, .. } = self;
+        let events: Option<Pin<Box<dyn Stream<Item = Event> + Send + '_>>> = match work {
+            Work::Prompt(prompt) => Some(Box::pin(engine.submit(prompt))),
+            Work::Queued => engine.submit_queued().map(|events| Box::pin(events) as _),
+            Work::News => engine.submit_news().map(|events| Box::pin(events) as _),
+        };
+        let Some(mut events) = events else { return };
+        if interrupted {
+            // It was meant for this one, though nothing could be interrupted yet.
+            handles.interrupter.interrupt();
+        }
+        let mut is_read = true;
+        loop {
+            let event = tokio::select! {
+                biased;
+                () = streams.closed(), if is_read => {
+                    is_read = false;
+                    handles.interrupter.interrupt();
+                    continue;
+                }
+                heard = desk.hear(Some(handles)) => {
+                    match heard {
+                        Heard::User(line) => hold(line, desk, handles),
+                        Heard::Initialize(request) => desk.reply(&request.id, Ok(self.about.clone())),
+                        Heard::Fault(words) => {
+                            self.fault = Some(words);
+                            handles.interrupter.interrupt();
+                        }
+                        Heard::Nothing | Heard::Interrupt | Heard::End => {}
+                    }
+                    continue;
+                }
+                event = events.next(), if desk.out.has_room() || !is_read => event,
+                Some(question) = questions.recv() => {
+                    desk.out.push(question);
+                    desk.tell_waits(handles);
+                    continue;
+                }
+            };
+            let Some(event) = event else { break };
+            if let Event::Result(outcome) = &event {
+                handles.last = Some(Arc::clone(outcome));
+                // Nothing that belongs to the submission comes behind its result.
+                while let Ok(question) = questions.try_recv() {
+                    desk.out.push(question);
+                }
+            }
+            if is_read {
+                desk.tell_waits(handles);
+                desk.tell(&event);
+                tell_changed_mode(&event, desk);
+            }
+            if let (Event::Prompt(_), Some(title)) = (&event, self.title.take_if(|_| true)) {
+                // A name is a courtesy: without one the session is found by its first words.
+                let _ = handles.title.set(&title);
+            }
+        }
+    }
+
+    /// The tools of the client are there before the model is asked first; who takes too long is left behind. Tells whether
+    /// the client has interrupted meanwhile.
+    async fn meet_servers(&mut self) -> bool {
+        let mut interrupted = false;
+        let time = tokio::time::sleep(SERVERS_WAIT);
+        tokio::pin!(time);
+        while !self.meetings.is_empty() && !interrupted {
+            tokio::select! {
+                biased;
+                () = self.cancel.cancelled() => return true,
+                heard = self.desk.hear(Some(&self.handles)) => match heard {
+                    Heard::User(line) => hold(line, &mut self.desk, &self.handles),
+                    Heard::Initialize(request) => self.desk.reply(&request.id, Ok(self.about.clone())),
+                    Heard::Fault(words) => {
+                        self.fault = Some(words);
+                        interrupted = true;
+                    }
+                    Heard::Interrupt => interrupted = true,
+                    Heard::Nothing | Heard::End => {}
+                },
+                Some(question) = self.questions.recv() => self.desk.out.push(question),
+                Some(()) = self.meetings.next() => {}
+                () = &mut time => break,
+            }
+        }
+        interrupted
+    }
+
+    /// Ends the session. What runs in its background may end by itself first, and the model is told.
+    async fn close(mut self, patience: Duration) -> Ended {
+        let wants_more = self.fault.is_none() && !self.cancel.is_cancelled();
+        if wants_more && !self.handles.tasks.running().is_empty() {
+            let tasks = self.handles.tasks.clone();
+            if tokio::time::timeout(patience, tasks.ended()).await.is_ok() {
+                self.submit(Work::News).await;
+                self.desk.tell_state("idle");
+            }
+        }
+        let (session, transcript) = (self.engine.session_id(), self.engine.transcript_file());
+        self.desk.client.is_gone();
+        self.engine.close(EndReason::Other).await;
+        self.desk.tell_record();
+        self.desk.out.finish().await;
+        Ended { outcome: self.handles.last, fault: self.fault, session: Some(session), transcript }
+    }
+}
+
+/// A prompt came while a submission runs.
+fn hold(line: UserLine, desk: &mut Desk<'_>, handles: &Handles) {
+    if let Some(words) = &line.left_out {
+        desk.tell_problem(words);
+    }
+    match line.prompt {
+        None => desk.tell_problem("A message without anything in it was not taken"),
+        Some(prompt) if line.asks => desk.queue(prompt, line.priority, handles),
+        Some(prompt) => desk.keep_note(prompt),
+    }
+}
+
+/// A mode that came with a permission is told like one that was asked for.
+fn tell_changed_mode(event: &Event, desk: &mut Desk<'_>) {
+    if let Event::PermissionsChanged(updates) = event {
+        let mut modes = updates.iter().filter_map(|update| match update.change {
+            Change::SetMode(mode) => Some(mode),
+            _ => None,
+        });
+        if let Some(mode) = modes.next_back() {
+            desk.tell_mode(mode);
+        }
+    }
+}
+
+fn out_of_reach(named: &[(String, String)], options: &mut Options) -> Vec<Arc<OutOfReach>> {
+    let servers: Vec<Arc<OutOfReach>> = named
+        .iter()
+        .map(|(name, why)| Arc::new(OutOfReach { name: name.clone(), why: why.clone() }))
+        .collect();
+    options.servers.extend(servers.iter().map(|server| Arc::clone(server) as Arc<dyn ToolServer>));
+    servers
+}
+
+/// The tool that decides, if it is one of the client's.
+fn tool_named(name: &str, servers: &[Arc<ClientServer>]) -> Option<AskTool> {
+    servers.iter().find_map(|server| {
+        let tool = name.strip_prefix("mcp__")?.strip_prefix(server.name())?.strip_prefix("__")?;
+        Some(AskTool { server: Arc::clone(server), tool: tool.to_owned() })
+    })
+}

@@ -1,0 +1,342 @@
+//! What is said and written while a session lasts, besides what its submissions tell.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::{AbortHandle, Abortable, BoxFuture};
+use futures::stream::{FuturesOrdered, FuturesUnordered, StreamExt};
+use pelton::event::Event;
+use pelton::permission::Mode;
+use pelton::{Priority, Prompt, QueueError, Wait};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::client::{Client, as_line};
+use super::limits::{NOTES_WAITING_MAX, REQUESTS_OPEN_MAX};
+use super::lines::Incoming;
+use super::mirror::{Mirror, Mirrored};
+use super::outbox::Outbox;
+use super::requests::{Handles, Served};
+use super::said::{self, Request, Said, UserLine};
+use crate::frames::Frames;
+
+/// How a session is shown to its client, and what the client may do.
+///
+/// See [`converse()`](super::converse()).
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct ConverseOptions {
+    /// Pieces of answers as they arrive.
+    pub partial: bool,
+    /// What the loop did, and why.
+    pub loop_events: bool,
+    /// The prompts themselves, as they were taken.
+    pub replay: bool,
+    /// Words of sub-agents, not only their calls and results.
+    pub agent_text: bool,
+    /// What hooks did.
+    pub hook_events: bool,
+    /// Whether it is told that the session works or waits.
+    pub state_frames: StateFrames,
+    /// Who decides about calls that no rule decides about.
+    pub who_decides: WhoDecides,
+    /// Servers inside the client that the command line names.
+    pub client_servers: Vec<String>,
+    /// Servers that cannot be reached, and why.
+    pub out_of_reach: Vec<(String, String)>,
+    /// The client may switch all permissions off.
+    pub may_bypass: bool,
+    /// The client may take files back to what they were.
+    pub may_rewind: bool,
+    /// The agent the session works as.
+    pub agent: Option<String>,
+    /// Every line of the session's record is told, too.
+    pub mirror: bool,
+    /// What the session is called.
+    pub title: Option<String>,
+    /// Time that commands in the background have to end by themselves when the client has nothing more to say.
+    pub background_patience: Duration,
+    /// The process, for clients that look after it.
+    pub pid: u32,
+}
+
+/// Whether a client is told that the session works or waits.
+///
+/// See [`ConverseOptions`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum StateFrames {
+    /// No.
+    #[default]
+    None,
+    /// Yes, and the frames say that they are for the client's library alone.
+    ForTheHost,
+    /// Yes.
+    ForEveryone,
+}
+
+/// Who decides about calls that no rule decides about.
+///
+/// See [`ConverseOptions`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum WhoDecides {
+    /// Nobody: they are refused.
+    #[default]
+    Nobody,
+    /// The client.
+    Client,
+    /// A tool of the client's, by the name the model would call it.
+    Tool(String),
+}
+
+/// What there is to do after something was heard.
+pub(super) enum Heard {
+    /// Nothing more.
+    Nothing,
+    /// A prompt came.
+    User(UserLine),
+    /// The client said its first words.
+    Initialize(Request),
+    /// The running submission is to end.
+    Interrupt,
+    /// The client has nothing more to say.
+    End,
+    /// The client cannot be understood.
+    Fault(String),
+}
+
+pub(super) struct Desk<'a> {
+    pub out: Outbox<'a>,
+    pub frames: Frames,
+    pub client: Client,
+    incoming: mpsc::Receiver<Incoming>,
+    /// The client may still say something.
+    pub is_open: bool,
+    /// Requests that are worked on, and how to give them up.
+    chores: FuturesUnordered<Abortable<BoxFuture<'static, Done>>>,
+    open_requests: HashMap<String, AbortHandle>,
+    /// Prompts on their way into the queue.
+    adding: FuturesOrdered<BoxFuture<'static, Result<(), QueueError>>>,
+    /// Words that start no submission and wait for the end of one.
+    pub notes: Vec<Prompt>,
+    state_frames: StateFrames,
+    state: &'static str,
+    /// What is written to the session's record, if that is told.
+    pub mirror: Option<Mirror>,
+}
+
+/// A request that is answered.
+struct Done {
+    id: String,
+    answer: Result<Value, String>,
+}
+
+impl<'a> Desk<'a> {
+    pub fn new(
+        incoming: mpsc::Receiver<Incoming>,
+        client: Client,
+        frames: Frames,
+        out: Outbox<'a>,
+        state_frames: StateFrames,
+    ) -> Self {
+        Self {
+            out,
+            frames,
+            client,
+            incoming,
+            is_open: true,
+            chores: FuturesUnordered::new(),
+            open_requests: HashMap::new(),
+            adding: FuturesOrdered::new(),
+            notes: Vec::new(),
+            state_frames,
+            state: "idle",
+            mirror: None,
+        }
+    }
+
+    /// The next line of the client. What goes on beside it, goes on. May be dropped and asked again.
+    pub async fn hear(&mut self, handles: Option<&Handles>) -> Heard {
+        loop {
+            let listens = self.is_open && self.out.takes_replies() && self.chores.len() < REQUESTS_OPEN_MAX;
+            tokio::select! {
+                biased;
+                () = self.out.advance(), if self.out.is_waiting() => {}
+                Some(done) = self.chores.next(), if !self.chores.is_empty() => {
+                    // One that was given up has no answer.
+                    if let Ok(Done { id, answer }) = done {
+                        self.open_requests.remove(&id);
+                        self.reply(&id, answer);
+                    }
+                }
+                Some(added) = self.adding.next(), if !self.adding.is_empty() => {
+                    if let Err(error) = added {
+                        self.tell_problem(&format!("A prompt was not taken: {error}"));
+                    }
+                    return Heard::Nothing;
+                }
+                came = self.incoming.recv(), if listens => return self.take(came, handles),
+                else => return std::future::pending().await,
+            }
+        }
+    }
+
+    /// Whether something is still on its way into the queue.
+    pub fn is_adding(&self) -> bool {
+        !self.adding.is_empty()
+    }
+
+    /// Whether requests are worked on.
+    pub fn has_chores(&self) -> bool {
+        !self.chores.is_empty()
+    }
+
+    /// A prompt that waits until the model can read it.
+    pub fn queue(&mut self, prompt: Prompt, priority: Option<Priority>, handles: &Handles) {
+        let queue = handles.queue.clone();
+        let adding = async move { queue.add(prompt, priority.unwrap_or_default()).await.map(|_| ()) };
+        self.adding.push_back(Box::pin(adding));
+    }
+
+    /// Words that wait for the end of the submission.
+    pub fn keep_note(&mut self, prompt: Prompt) {
+        if self.notes.len() < NOTES_WAITING_MAX {
+            self.notes.push(prompt);
+        } else {
+            self.tell_problem("A message was not taken: too many wait already");
+        }
+    }
+
+    /// Something happened in the session.
+    pub fn tell(&mut self, event: &Event) {
+        // What is recorded before it is told is told in the same order.
+        self.tell_record();
+        let frames = self.frames.of(event);
+        self.out.push(frames);
+    }
+
+    /// Tells what was added to the session's record.
+    pub fn tell_record(&mut self) {
+        for Mirrored { file, lines } in self.mirror.as_ref().map(Mirror::take).unwrap_or_default() {
+            let frames = self.frames.mirror(&file, &lines);
+            self.out.push(frames);
+        }
+    }
+
+    /// Tells that the session works, or waits, if that is new and wanted.
+    pub fn tell_state(&mut self, state: &'static str) {
+        if self.state == state || self.state_frames == StateFrames::None {
+            return;
+        }
+        self.state = state;
+        let marked = self.state_frames == StateFrames::ForTheHost;
+        let frame = self.frames.state(state, marked);
+        self.out.push(frame);
+    }
+
+    /// The state of a submission that runs.
+    pub fn tell_waits(&mut self, handles: &Handles) {
+        let waits = |wait: &Wait| matches!(wait, Wait::Permission { .. } | Wait::Elicitation { .. });
+        let asks = handles.status.borrow().waits.iter().any(waits);
+        self.tell_state(if asks { "requires_action" } else { "running" });
+    }
+
+    /// Something the client should know and that is no part of the conversation.
+    pub fn tell_problem(&mut self, words: &str) {
+        let frame = self.frames.informational(words);
+        self.out.push(frame);
+    }
+
+    pub fn tell_mode(&mut self, mode: Mode) {
+        let frame = self.frames.mode(mode);
+        self.out.push(frame);
+    }
+
+    pub fn reply(&mut self, id: &str, answer: Result<Value, String>) {
+        let response = match answer {
+            Ok(response) => json!({"subtype": "success", "request_id": id, "response": response}),
+            Err(error) => json!({"subtype": "error", "request_id": id, "error": error}),
+        };
+        self.out.push(as_line(&json!({"type": "control_response", "response": response})));
+    }
+
+    fn take(&mut self, came: Option<Incoming>, handles: Option<&Handles>) -> Heard {
+        let line = match came {
+            Some(Incoming::Line(line)) => line,
+            Some(Incoming::TooLong) => return self.fault("a line on standard input has no end".to_owned()),
+            Some(Incoming::Failed(error)) => {
+                return self.fault(format!("cannot read standard input: {error}"));
+            }
+            None => {
+                self.is_open = false;
+                self.client.is_gone();
+                return Heard::End;
+            }
+        };
+        match said::read(&line) {
+            Err(garbled) => self.fault(garbled.0),
+            Ok(Said::Nothing) => Heard::Nothing,
+            Ok(Said::User(line)) => Heard::User(line),
+            Ok(Said::Response { id, answer }) => {
+                self.client.answered(&id, answer);
+                Heard::Nothing
+            }
+            Ok(Said::Cancel { id }) => {
+                if let Some(open) = self.open_requests.remove(&id) {
+                    open.abort();
+                }
+                Heard::Nothing
+            }
+            Ok(Said::Request(request)) if request.subtype == "initialize" => Heard::Initialize(request),
+            Ok(Said::Request(request)) => match handles {
+                Some(handles) => self.serve(&request, handles),
+                None => Heard::Initialize(request),
+            },
+        }
+    }
+
+    /// Works on a request of the client's.
+    pub fn serve(&mut self, request: &Request, handles: &Handles) -> Heard {
+        match handles.serve(request) {
+            Served::Now(answer) => self.reply(&request.id, answer),
+            Served::Later(work) => {
+                let id = request.id.clone();
+                let (abort, registration) = AbortHandle::new_pair();
+                self.open_requests.insert(id.clone(), abort);
+                let work: BoxFuture<'static, Done> = Box::pin(async move { Done { id, answer: work.await } });
+                self.chores.push(Abortable::new(work, registration));
+            }
+            Served::Interrupt(answer) => {
+                // The client learns that it was heard before it sees what comes of it.
+                self.reply(&request.id, Ok(answer));
+                handles.interrupter.interrupt();
+                return Heard::Interrupt;
+            }
+            Served::Mode(mode) => {
+                self.reply(&request.id, Ok(json!({"mode": mode.name()})));
+                self.tell_mode(mode);
+            }
+        }
+        Heard::Nothing
+    }
+
+    fn fault(&mut self, words: String) -> Heard {
+        self.is_open = false;
+        self.client.is_gone();
+        Heard::Fault(words)
+    }
+}
+
+/// The frames of a session that is shown so.
+pub(super) fn frames(
+    options: &ConverseOptions,
+    agent_text: bool,
+    session: uuid::Uuid,
+    world: Arc<dyn pelton_model::World>,
+) -> Frames {
+    Frames::new(session, options.partial, world)
+        .with_loop_events(options.loop_events)
+        .with_replay(options.replay)
+        .with_agent_text(options.agent_text || agent_text)
+        .with_hook_events(options.hook_events)
+}

@@ -1,0 +1,127 @@
+//! Files the client wants to see, or to count as seen. The disk is touched on threads of its own.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use pelton::permission::{Access, HookSays, Judged, Permissions, Verdict};
+use pelton::tools::FileMemory;
+use serde_json::{Value, json};
+
+use super::limits::{FILE_BYTES_MAX, SUGGESTIONS_LOOKED_AT_MAX, SUGGESTIONS_MAX};
+
+type Answer = BoxFuture<'static, Result<Value, String>>;
+
+/// The beginning of a file. What rules deny is denied here, too.
+pub(crate) fn read(
+    path: PathBuf,
+    cwd: PathBuf,
+    permissions: Permissions,
+    bytes_max: Option<u64>,
+    base64: bool,
+) -> Answer {
+    let bytes_max = bytes_max.unwrap_or(FILE_BYTES_MAX).min(FILE_BYTES_MAX);
+    on_a_thread(move || {
+        let access = Access::Read(path.clone());
+        let judged =
+            Judged { tool: "Read", input: &Value::Null, access: &access, cwd: &cwd, hook: HookSays::Nothing };
+        let decision = permissions.judge(&judged);
+        if decision.verdict == Verdict::Deny {
+            return Err(decision.reason);
+        }
+        let fail = |error: std::io::Error| format!("{}: {error}", path.display());
+        // A pipe would be waited for.
+        if !fs::metadata(&path).map_err(fail)?.is_file() {
+            return Err(format!("{} is not a file", path.display()));
+        }
+        let mut bytes = Vec::new();
+        fs::File::open(&path).map_err(fail)?.take(bytes_max + 1).read_to_end(&mut bytes).map_err(fail)?;
+        let truncated = bytes.len() as u64 > bytes_max;
+        bytes.truncate(usize::try_from(bytes_max).unwrap_or(usize::MAX));
+        let contents = if base64 {
+            BASE64_STANDARD.encode(&bytes)
+        } else {
+            String::from_utf8_lossy(&bytes).into_owned()
+        };
+        Ok(json!({"contents": contents, "absPath": path.to_string_lossy(), "truncated": truncated}))
+    })
+}
+
+/// Lets a file count as read if it is what the client saw.
+pub(crate) fn seed(path: PathBuf, mtime_ms: Option<f64>, files: Arc<FileMemory>) -> Answer {
+    on_a_thread(move || {
+        let fail = |error: std::io::Error| format!("{}: {error}", path.display());
+        let about = fs::metadata(&path).map_err(fail)?;
+        let changed = about.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let newer =
+            changed.zip(mtime_ms).is_some_and(|(changed, seen)| changed.as_secs_f64() * 1000.0 > seen + 1.0);
+        if about.is_file() && about.len() <= FILE_BYTES_MAX && !newer {
+            let content = fs::read(&path).map_err(fail)?;
+            files.seed(&fs::canonicalize(&path).map_err(fail)?, &content);
+        }
+        Ok(json!({}))
+    })
+}
+
+/// Files and directories whose path has these letters in it, the shortest first.
+pub(crate) fn suggest(cwd: PathBuf, query: String) -> Answer {
+    on_a_thread(move || {
+        let query = query.to_lowercase();
+        let mut found: Vec<String> =
+            below(&cwd).into_iter().filter(|path| path.to_lowercase().contains(&query)).collect();
+        found.sort_by(|one, other| (one.len(), one).cmp(&(other.len(), other)));
+        found.truncate(SUGGESTIONS_MAX);
+        let suggestions: Vec<Value> = found.iter().map(|path| json!({"path": path})).collect();
+        Ok(json!({"suggestions": suggestions}))
+    })
+}
+
+fn below(dir: &Path) -> Vec<String> {
+    const SKIPPED: [&str; 3] = [".git", "node_modules", "target"];
+    let mut found = Vec::new();
+    let mut folders = std::collections::VecDeque::from([dir.to_path_buf()]);
+    while let Some(folder) = folders.pop_front() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            if found.len() >= SUGGESTIONS_LOOKED_AT_MAX {
+                return found;
+            }
+            let name = entry.file_name();
+            let path = entry.path();
+            let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let Some(relative) = path.strip_prefix(dir).ok().and_then(Path::to_str) else { continue };
+            if is_dir && SKIPPED.iter().any(|skipped| name == *skipped) {
+                continue;
+            }
+            found.push(if is_dir { format!("{relative}/") } else { relative.to_owned() });
+            if is_dir {
+                folders.push_back(path);
+            }
+        }
+    }
+    found
+}
+
+fn on_a_thread(work: impl FnOnce() -> Result<Value, String> + Send + 'static) -> Answer {
+    let done = tokio::task::spawn_blocking(work);
+    async move { done.await.map_err(|error| error.to_string())? }.boxed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn files_are_suggested_by_their_letters() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("src/deep")).unwrap();
+        fs::create_dir_all(dir.path().join(".git/main")).unwrap();
+        fs::write(dir.path().join("src/deep/Main.rs"), "").unwrap();
+        let found = suggest(dir.path().to_path_buf(), "main".to_owned()).await.unwrap();
+        assert_eq!(found, json!({"suggestions": [{"path": "src/deep/Main.rs"}]}));
+    }
+}

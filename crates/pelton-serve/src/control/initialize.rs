@@ -1,0 +1,197 @@
+//! The client's first words: what it brings into the session, and what it is told about it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pelton::tools::{AgentDefinition, ToolServer};
+use pelton::{CLI_VERSION, Options};
+use pelton_model::catalogue;
+use serde_json::{Value, json};
+
+use super::client::Client;
+use super::hooks;
+use super::mcp::ClientServer;
+
+/// What the client brought, besides what went into the options.
+#[derive(Debug, Default)]
+pub(crate) struct Brought {
+    /// Servers inside the client, and the longest their calls may take.
+    pub servers: Vec<(String, Option<Duration>)>,
+    /// Words of sub-agents are wanted.
+    pub agent_text: bool,
+    /// What the session is called.
+    pub title: Option<String>,
+    /// What could not be used, in words.
+    pub problems: Vec<String>,
+}
+
+/// Fields that have no effect in this version. Those whose absence nobody would notice are not named.
+const WITHOUT_EFFECT: [&str; 5] =
+    ["plugins", "toolAliases", "planModeInstructions", "promptSuggestions", "agentProgressSummaries"];
+
+/// Puts into the options what the client brings. An error is the client's to correct.
+pub(crate) fn apply(request: &Value, options: &mut Options, client: &Client) -> Result<Brought, String> {
+    let mut brought = Brought::default();
+    let field = |name: &str| request.get(name).filter(|value| !value.is_null());
+    if let Some(listed) = field("hooks") {
+        let world = Arc::clone(&options.world);
+        brought.problems = hooks::add(&mut options.hooks, listed, client, &world);
+    }
+    if let Some(agents) = field("agents") {
+        let agents = AgentDefinition::all_from_json(agents).map_err(|error| error.to_string())?;
+        options.agents.retain(|agent| agents.iter().all(|said| said.name != agent.name));
+        options.agents.extend(agents);
+    }
+    if let Some(schema) = field("jsonSchema") {
+        options.json_schema = Some(schema.clone());
+    }
+    if let Some(prompt) = field("systemPrompt").and_then(text_of) {
+        options.system_prompt.custom = Some(prompt);
+    }
+    if let Some(appended) = field("appendSystemPrompt").and_then(text_of) {
+        options.system_prompt.appended = Some(appended);
+    }
+    brought.agent_text = field("forwardSubagentText").and_then(Value::as_bool).unwrap_or_default();
+    brought.title = field("title").and_then(Value::as_str).map(str::to_owned);
+    for name in
+        field("sdkMcpServers").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+    {
+        let timeout =
+            field("sdkMcpServerConfigs").and_then(|configs| configs.get(name)?.get("timeout")?.as_u64());
+        brought.servers.push((name.to_owned(), timeout.map(Duration::from_millis)));
+    }
+    let is_said = |value: &Value| match value {
+        Value::Bool(said) => *said,
+        Value::Array(list) => !list.is_empty(),
+        Value::Object(map) => !map.is_empty(),
+        _ => true,
+    };
+    for name in WITHOUT_EFFECT.into_iter().filter(|name| field(name).is_some_and(is_said)) {
+        brought.problems.push(format!("initialize.{name} has no effect in this version"));
+    }
+    Ok(brought)
+}
+
+/// A text, or the texts of a list.
+fn text_of(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(texts) => {
+            let texts = texts.iter().filter_map(|text| match text {
+                Value::String(text) => Some(text.as_str()),
+                block => block.get("text").and_then(Value::as_str),
+            });
+            Some(texts.collect::<Vec<_>>().join("\n\n"))
+        }
+        _ => None,
+    }
+}
+
+/// What the client is told about the session.
+pub(crate) fn reply(options: &Options, pid: u32) -> Value {
+    let commands: Vec<Value> = options
+        .commands
+        .iter()
+        .map(|command| {
+            let spec = command.spec();
+            json!({"name": spec.name, "description": spec.description, "argumentHint": spec.argument_hint})
+        })
+        .collect();
+    let agents: Vec<Value> = options
+        .agents
+        .iter()
+        .map(|agent| match &agent.model {
+            Some(model) => json!({"name": agent.name, "description": agent.description, "model": model}),
+            None => json!({"name": agent.name, "description": agent.description}),
+        })
+        .collect();
+    let asked = catalogue::resolve(&options.model);
+    let default = json!({"value": "default", "displayName": "Default", "description": format!("The session's own: {asked}")});
+    let models = catalogue::models().iter().map(|caps| {
+        let efforts: Vec<&str> = caps.efforts.iter().map(|effort| effort.as_str()).collect();
+        json!({
+            "value": caps.id,
+            "displayName": caps.id,
+            "description": format!("{} tokens of context", caps.window),
+            "supportsEffort": !efforts.is_empty(),
+            "supportedEffortLevels": efforts,
+        })
+    });
+    let models: Vec<Value> = std::iter::once(default).chain(models).collect();
+    json!({
+        "commands": commands,
+        "agents": agents,
+        "output_style": "default",
+        "available_output_styles": ["default"],
+        "models": models,
+        "account": {"apiKeySource": options.api_key_source, "apiProvider": "firstParty"},
+        "pid": pid,
+        "hook_on_failure_supported": true,
+        "hooks_applied": true,
+        "claude_code_version": CLI_VERSION,
+        "capabilities": [],
+    })
+}
+
+/// Adds the servers inside the client to the options. One that is named twice is one.
+pub(crate) fn add_servers(
+    named: &[(String, Option<Duration>)],
+    options: &mut Options,
+    client: &Client,
+) -> Vec<Arc<ClientServer>> {
+    let mut servers: Vec<Arc<ClientServer>> = Vec::new();
+    for (name, timeout) in named {
+        if servers.iter().all(|server| server.name() != name) {
+            servers.push(ClientServer::new(name.clone(), client.clone(), *timeout));
+        }
+    }
+    options.servers.extend(servers.iter().map(|server| Arc::clone(server) as Arc<dyn ToolServer>));
+    servers
+}
+
+#[cfg(test)]
+mod tests {
+    use pelton_model::{Auth, Endpoint, RealWorld};
+
+    use super::*;
+
+    fn brought(request: &Value) -> (Options, Result<Brought, String>) {
+        let mut options = Options::new("/", Endpoint::new("http://127.0.0.1:9", Auth::None));
+        let (client, _) = Client::new(Arc::new(RealWorld::new()));
+        let brought = apply(request, &mut options, &client);
+        (options, brought)
+    }
+
+    #[test]
+    fn what_is_null_or_missing_changes_nothing() {
+        for request in
+            [json!({}), json!({"hooks": null, "agents": null, "jsonSchema": null, "systemPrompt": null})]
+        {
+            let (options, brought) = brought(&request);
+            assert!(options.system_prompt.custom.is_none() && options.json_schema.is_none());
+            assert!(brought.unwrap().problems.is_empty());
+        }
+    }
+
+    #[test]
+    fn prompts_agents_and_servers_are_taken_over() {
+        let (options, brought) = brought(&json!({
+            "systemPrompt": [""],
+            "appendSystemPrompt": "Be kind.",
+            "agents": {"general-purpose": {"description": "d", "prompt": "p"}, "other": {"description": "d", "prompt": "p"}},
+            "sdkMcpServers": ["calc"], "sdkMcpServerConfigs": {"calc": {"timeout": 1500}},
+            "hooks": {"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["hook_0"]}], "Tomorrow": []},
+            "plugins": [], "toolAliases": {"a": "b"}, "title": "mine"}));
+        let brought = brought.unwrap();
+        assert_eq!(options.system_prompt.custom.as_deref(), Some(""));
+        assert_eq!(options.agents.iter().filter(|agent| agent.name == "general-purpose").count(), 1);
+        assert_eq!(brought.servers, [("calc".to_owned(), Some(Duration::from_millis(1500)))]);
+        assert_eq!(brought.problems.len(), 2, "{:?}", brought.problems);
+        assert_eq!(brought.title.as_deref(), Some("mine"));
+    }
+
+    #[test]
+    fn an_agent_without_a_prompt_is_an_error() {
+        assert!(brought(&json!({"agents": {"x": {"description": "d"}}})).1.is_err());
+    }
+}

@@ -1,0 +1,30 @@
+//! Every number that bounds a conversation through pipes.
+
+use std::time::Duration;
+
+/// Bytes of one line from the client.
+pub(crate) const LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Lines read before anybody has looked at them.
+pub(crate) const LINES_READ_AHEAD_MAX: usize = 4;
+/// Bytes waiting for a slow reader before the engine waits.
+pub(crate) const OUT_BYTES_WAITING_MAX: usize = 4 * 1024 * 1024;
+/// Bytes waiting for a slow reader before its own requests wait, too.
+pub(crate) const OUT_BYTES_WAITING_MAX_HARD: usize = 64 * 1024 * 1024;
+/// Questions to the client that are not answered.
+pub(crate) const QUESTIONS_OPEN_MAX: usize = 1_024;
+/// Requests of the client that are worked on.
+pub(crate) const REQUESTS_OPEN_MAX: usize = 256;
+/// Words that start no submission and wait for the end of one.
+pub(crate) const NOTES_WAITING_MAX: usize = 256;
+/// How long the first prompt waits for the tools of the client.
+pub(crate) const SERVERS_WAIT: Duration = Duration::from_secs(30);
+/// Tools of a server that are listed.
+pub(crate) const SERVER_TOOLS_MAX: usize = 1_024;
+/// Pages of such a list.
+pub(crate) const SERVER_PAGES_MAX: usize = 100;
+/// Bytes of a file the client may ask for at once.
+pub(crate) const FILE_BYTES_MAX: u64 = 512 * 1024;
+/// Files suggested for a few letters.
+pub(crate) const SUGGESTIONS_MAX: usize = 20;
+/// Names looked at for that.
+pub(crate) const SUGGESTIONS_LOOKED_AT_MAX: usize = 20_000;

@@ -1,0 +1,443 @@
+//! What the client may want at any time, also in the middle of a submission: everything here works through handles, and
+//! what takes a while is a future.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use pelton::file_history::{Conflicts, FileHistory, HistoryError, Rewound};
+use pelton::permission::{Behavior, Change, Mode, Permissions, Rule, Update};
+use pelton::tools::{FileMemory, ToolServer};
+use pelton::{CLI_VERSION, Dials, Engine, Interrupter, Outcome, Queue, Status, Tasks, Title};
+use pelton_model::{Thinking, ThinkingDisplay, catalogue};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use super::files;
+use super::mcp::{ClientServer, OutOfReach};
+use super::said::Request;
+
+/// The ways into a session while it runs.
+pub(crate) struct Handles {
+    pub interrupter: Interrupter,
+    pub queue: Queue,
+    pub permissions: Permissions,
+    pub dials: Dials,
+    pub tasks: Tasks,
+    pub title: Title,
+    pub status: watch::Receiver<Status>,
+    pub files: Arc<FileMemory>,
+    pub file_history: Option<FileHistory>,
+    pub cwd: PathBuf,
+    pub servers: Vec<Arc<ClientServer>>,
+    pub out_of_reach: Vec<Arc<OutOfReach>>,
+    pub may_bypass: bool,
+    pub agents: Vec<String>,
+    /// The newest result.
+    pub last: Option<Arc<Outcome>>,
+}
+
+/// What comes of a request.
+pub(crate) enum Served {
+    /// An answer.
+    Now(Result<Value, String>),
+    /// An answer that takes a while.
+    Later(BoxFuture<'static, Result<Value, String>>),
+    /// An answer, and then the running submission ends.
+    Interrupt(Value),
+    /// An answer, and then the mode is told to everyone.
+    Mode(Mode),
+}
+
+impl Handles {
+    pub fn of(engine: &Engine, cwd: PathBuf, may_rewind: bool) -> Self {
+        Self {
+            interrupter: engine.interrupter(),
+            queue: engine.queue(),
+            permissions: engine.permissions(),
+            dials: engine.dials(),
+            tasks: engine.tasks(),
+            title: engine.title(),
+            status: engine.watch(),
+            files: engine.files(),
+            file_history: engine.file_history().filter(|_| may_rewind),
+            cwd,
+            servers: Vec::new(),
+            out_of_reach: Vec::new(),
+            may_bypass: false,
+            agents: Vec::new(),
+            last: None,
+        }
+    }
+
+    /// Answers a request, or says that it is not one of ours.
+    pub fn serve(&self, request: &Request) -> Served {
+        let body = &request.body;
+        let word = |name: &str| body.get(name).and_then(Value::as_str);
+        let needed = |name: &str| word(name).ok_or_else(|| format!("{}: {name} is missing", request.subtype));
+        match request.subtype.as_str() {
+            "interrupt" => self.interrupt(body.get("cancel_queued").and_then(Value::as_bool) == Some(true)),
+            "set_permission_mode" => match self.set_mode(word("mode").unwrap_or_default()) {
+                Ok(mode) => Served::Mode(mode),
+                Err(why) => Served::Now(Err(why)),
+            },
+            "set_model" => {
+                let model = word("model").filter(|model| !model.is_empty() && *model != "default");
+                let set = self.dials.set_model(model).map_err(|error| error.to_string());
+                Served::Now(set.map(|()| json!({})))
+            }
+            "set_max_thinking_tokens" => Served::Now(self.set_thinking(body)),
+            "mcp_status" => Served::Now(Ok(self.mcp_status())),
+            "mcp_reconnect" => self.with_server(needed("serverName"), |server| {
+                async move {
+                    server.connect().await;
+                    Ok(json!({}))
+                }
+                .boxed()
+            }),
+            "mcp_toggle" => {
+                let enabled = body.get("enabled").and_then(Value::as_bool).unwrap_or(true);
+                self.with_server(needed("serverName"), move |server| {
+                    server.set_enabled(enabled);
+                    async { Ok(json!({})) }.boxed()
+                })
+            }
+            "mcp_set_servers" => Served::Now(Ok(self.set_servers(body))),
+            "mcp_message" => self.heard_from_server(body),
+            "rewind_files" => self.rewind(body),
+            "stop_task" => match needed("task_id") {
+                Err(why) => Served::Now(Err(why)),
+                Ok(id) => {
+                    let (tasks, id) = (self.tasks.clone(), id.to_owned());
+                    Served::Later(
+                        async move {
+                            let found = tasks.stop(&id).await;
+                            if found { Ok(json!({})) } else { Err(format!("No task found with ID: {id}")) }
+                        }
+                        .boxed(),
+                    )
+                }
+            },
+            "background_tasks" => {
+                let running = self.tasks.running();
+                let tasks = running.iter().map(|task| {
+                    json!({"task_id": task.id, "task_type": "local_bash", "description": task.description, "tool_use_id": &*task.call})
+                });
+                Served::Now(Ok(json!({"tasks": tasks.collect::<Vec<_>>()})))
+            }
+            "get_settings" => Served::Now(Ok(self.settings())),
+            "apply_flag_settings" => {
+                Served::Now(self.apply_settings(body.get("settings").unwrap_or(&Value::Null)))
+            }
+            "get_context_usage" => Served::Now(Ok(self.context_usage())),
+            "get_session_cost" => {
+                let cost = self.last.as_ref().map_or(0.0, |outcome| outcome.cost_usd);
+                Served::Now(Ok(json!({"text": format!("Total cost: ${cost:.4}")})))
+            }
+            "get_binary_version" => Served::Now(Ok(
+                json!({"version": CLI_VERSION, "buildTime": "", "pelton": env!("CARGO_PKG_VERSION")}),
+            )),
+            "rename_session" => {
+                let named = needed("title")
+                    .and_then(|title| self.title.set(title).map_err(|error| error.to_string()));
+                Served::Now(named.map(|()| json!({})))
+            }
+            "seed_read_state" => {
+                let mtime = body.get("mtime").and_then(Value::as_f64);
+                match needed("path") {
+                    Ok(path) => {
+                        Served::Later(files::seed(self.cwd.join(path), mtime, Arc::clone(&self.files)))
+                    }
+                    Err(why) => Served::Now(Err(why)),
+                }
+            }
+            "cancel_async_message" => {
+                let id = word("message_uuid").and_then(|id| id.parse::<Uuid>().ok());
+                Served::Now(Ok(json!({"cancelled": id.is_some_and(|id| self.queue.cancel(id))})))
+            }
+            "read_file" => match needed("path") {
+                Ok(path) => {
+                    let bytes = body.get("max_bytes").and_then(Value::as_u64);
+                    let base64 = word("encoding") == Some("base64");
+                    let path = self.cwd.join(path);
+                    Served::Later(files::read(
+                        path,
+                        self.cwd.clone(),
+                        self.permissions.clone(),
+                        bytes,
+                        base64,
+                    ))
+                }
+                Err(why) => Served::Now(Err(why)),
+            },
+            "file_suggestions" => {
+                Served::Later(files::suggest(self.cwd.clone(), word("query").unwrap_or_default().to_owned()))
+            }
+            other => Served::Now(Err(format!("Unsupported control request subtype: {other}"))),
+        }
+    }
+
+    fn interrupt(&self, cancels_queued: bool) -> Served {
+        let waiting = self.queue.waiting();
+        let cancelled: Vec<Uuid> =
+            waiting.iter().copied().filter(|id| cancels_queued && self.queue.cancel(*id)).collect();
+        let still: Vec<Uuid> = waiting.into_iter().filter(|id| !cancelled.contains(id)).collect();
+        Served::Interrupt(json!({"still_queued": still, "cancelled": cancelled}))
+    }
+
+    fn set_mode(&self, name: &str) -> Result<Mode, String> {
+        let mode = Mode::from_name(name).ok_or_else(|| format!("there is no permission mode '{name}'"))?;
+        if mode == Mode::BypassPermissions && !self.may_bypass {
+            return Err(
+                "Cannot set permission mode to bypassPermissions because the session was not launched with \
+                        --dangerously-skip-permissions or --allow-dangerously-skip-permissions"
+                    .to_owned(),
+            );
+        }
+        let update = Update::session(Change::SetMode(mode));
+        self.permissions.apply(&update).map_err(|error| error.to_string())?;
+        Ok(mode)
+    }
+
+    fn set_thinking(&self, body: &Value) -> Result<Value, String> {
+        match body.get("max_thinking_tokens") {
+            None | Some(Value::Null) => self.dials.set_thinking(None),
+            Some(tokens) => {
+                let tokens = tokens.as_u64().and_then(|tokens| u32::try_from(tokens).ok());
+                let tokens = tokens.ok_or_else(|| "max_thinking_tokens is no whole number".to_owned())?;
+                self.dials.set_thinking(Some(Thinking::up_to(tokens)));
+            }
+        }
+        match body.get("thinking_display").and_then(Value::as_str) {
+            Some("summarized") => self.dials.set_thinking_display(ThinkingDisplay::Summarized),
+            Some("omitted") => self.dials.set_thinking_display(ThinkingDisplay::Omitted),
+            _ => {}
+        }
+        Ok(json!({}))
+    }
+
+    fn mcp_status(&self) -> Value {
+        let ours = self.servers.iter().map(|server| server.status());
+        let others = self.out_of_reach.iter().map(|server| server.status());
+        json!({"mcpServers": ours.chain(others).collect::<Vec<_>>()})
+    }
+
+    fn with_server(
+        &self,
+        name: Result<&str, String>,
+        work: impl FnOnce(Arc<ClientServer>) -> BoxFuture<'static, Result<Value, String>>,
+    ) -> Served {
+        let found = name.and_then(|name| {
+            if let Some(beyond) = self.out_of_reach.iter().find(|server| server.name() == name) {
+                return Err(beyond.why.clone());
+            }
+            let server = self.servers.iter().find(|server| server.name() == name);
+            server.cloned().ok_or_else(|| format!("Server not found: {name}"))
+        });
+        match found {
+            Ok(server) => Served::Later(work(server)),
+            Err(why) => Served::Now(Err(why)),
+        }
+    }
+
+    /// The servers of a session are those it started with. They can be put aside and taken up again.
+    fn set_servers(&self, body: &Value) -> Value {
+        let wanted = body.get("servers").and_then(Value::as_object).cloned().unwrap_or_default();
+        let mut errors = serde_json::Map::new();
+        for name in wanted.keys() {
+            if !self.servers.iter().any(|server| server.name() == name) {
+                let why = "servers cannot be added to a running session in this version";
+                errors.insert(name.clone(), json!(why));
+            }
+        }
+        let (mut added, mut removed) = (Vec::new(), Vec::new());
+        for server in &self.servers {
+            let (is, was) = (wanted.contains_key(server.name()), server.is_enabled());
+            server.set_enabled(is);
+            match (was, is) {
+                (false, true) => added.push(server.name().to_owned()),
+                (true, false) => removed.push(server.name().to_owned()),
+                _ => {}
+            }
+        }
+        json!({"added": added, "removed": removed, "errors": errors})
+    }
+
+    /// Words of a server that nobody asked for.
+    fn heard_from_server(&self, body: &Value) -> Served {
+        let method = body.pointer("/message/method").and_then(Value::as_str);
+        let name = body.get("server_name").and_then(Value::as_str).unwrap_or_default();
+        match method {
+            Some("notifications/tools/list_changed") => self.with_server(Ok(name), |server| {
+                async move {
+                    server.refresh().await;
+                    Ok(json!({}))
+                }
+                .boxed()
+            }),
+            _ => Served::Now(Ok(json!({}))),
+        }
+    }
+
+    fn rewind(&self, body: &Value) -> Served {
+        let Some(history) = self.file_history.clone() else {
+            return Served::Now(Err("File rewinding is not enabled.".to_owned()));
+        };
+        let to = body.get("user_message_id").and_then(Value::as_str).and_then(|id| id.parse::<Uuid>().ok());
+        let Some(to) = to else {
+            return Served::Now(Err(NO_CHECKPOINT.to_owned()));
+        };
+        let dry_run = body.get("dry_run").and_then(Value::as_bool).unwrap_or_default();
+        let work = tokio::task::spawn_blocking(move || match dry_run {
+            true => history.preview(to),
+            false => history.rewind(to, Conflicts::Leave),
+        });
+        Served::Later(
+            async move {
+                let rewound = work.await.map_err(|error| error.to_string())?;
+                rewound.map(|rewound| told(&rewound, dry_run)).map_err(|error| match error {
+                    HistoryError::NoSuchMessage | HistoryError::None => NO_CHECKPOINT.to_owned(),
+                    error => error.to_string(),
+                })
+            }
+            .boxed(),
+        )
+    }
+
+    fn settings(&self) -> Value {
+        let rules = self.permissions.rules();
+        let words = |rules: &[Rule]| rules.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let (mode, model) = (self.permissions.mode().name(), self.dials.model());
+        let directories = self.permissions.roots().into_iter().skip(1);
+        let directories: Vec<String> = directories.map(|dir| dir.to_string_lossy().into_owned()).collect();
+        json!({
+            "effective": {
+                "model": model,
+                "permissions": {
+                    "allow": words(&rules.allow),
+                    "ask": words(&rules.ask),
+                    "deny": words(&rules.deny),
+                    "defaultMode": mode,
+                    "additionalDirectories": directories,
+                },
+            },
+            "sources": [],
+            "applied": {"model": model, "permissionMode": mode},
+        })
+    }
+
+    /// Settings for the rest of the session. Those that cannot be changed any more are named, and then none is.
+    fn apply_settings(&self, settings: &Value) -> Result<Value, String> {
+        let settings = settings.as_object().ok_or("settings is no object")?;
+        let mut updates = Vec::new();
+        for (name, value) in settings.iter().filter(|(_, value)| !value.is_null()) {
+            match name.as_str() {
+                "model" if value.is_string() => {}
+                "permissions" => updates.extend(permission_updates(value)?),
+                other => return Err(format!("{other} cannot be changed while a session runs")),
+            }
+        }
+        let sets_bypass = |update: &Update| update.change == Change::SetMode(Mode::BypassPermissions);
+        if updates.iter().any(sets_bypass) {
+            self.set_mode(Mode::BypassPermissions.name())?;
+        }
+        if let Some(model) = settings.get("model") {
+            self.dials.set_model(model.as_str()).map_err(|error| error.to_string())?;
+        }
+        for update in updates {
+            self.permissions.apply(&update).map_err(|error| error.to_string())?;
+        }
+        Ok(json!({}))
+    }
+
+    /// What is known about how full the context is.
+    fn context_usage(&self) -> Value {
+        let status = self.status.borrow().clone();
+        let model = self.dials.model();
+        let window = catalogue::caps(&model).map_or(pelton::WINDOW_TOKENS_UNKNOWN_MODEL, |caps| caps.window);
+        let (system, tools) = status.prefix_tokens;
+        // Counted by the server, all of it is in there; before that, only the messages are.
+        let asked = self.last.as_ref().is_some_and(|outcome| outcome.usage.input_tokens > 0);
+        let total = if asked { status.context_tokens } else { status.context_tokens + system + tools };
+        let messages = total.saturating_sub(system + tools);
+        let category = |name: &str, tokens: u64, kind: &str| json!({"name": name, "tokens": tokens, "color": "inactive", "kind": kind});
+        let mcp_tools = self.servers.iter().flat_map(|server| {
+            let name = server.name().to_owned();
+            server.tools().into_iter().map(move |tool| {
+                let spec = tool.spec();
+                let bytes = spec.description.len() + spec.input_schema.len();
+                json!({"name": spec.name, "serverName": name, "tokens": bytes.div_ceil(4), "isLoaded": true})
+            })
+        });
+        let percentage = (total as f64 / window as f64 * 100.0).round();
+        let usage = self.last.as_ref().map(|outcome| json!(outcome.usage));
+        json!({
+            "categories": [
+                category("System prompt", system, "system"),
+                category("System tools", tools, "tools"),
+                category("Messages", messages, "messages"),
+                category("Free space", window.saturating_sub(total), "free"),
+            ],
+            "totalTokens": total,
+            "maxTokens": window,
+            "rawMaxTokens": window,
+            "percentage": percentage,
+            "model": model,
+            "memoryFiles": [],
+            "mcpTools": mcp_tools.collect::<Vec<_>>(),
+            "agents": self.agents.iter().map(|name| json!({"agentType": name, "source": "session", "tokens": 0})).collect::<Vec<_>>(),
+            "gridRows": [],
+            "isAutoCompactEnabled": false,
+            "apiUsage": usage,
+        })
+    }
+}
+
+const NO_CHECKPOINT: &str = "No file checkpoint found for this message.";
+
+fn told(rewound: &Rewound, dry_run: bool) -> Value {
+    if !dry_run {
+        let left: Vec<String> = rewound
+            .files
+            .iter()
+            .filter_map(|file| file.left.as_ref().map(|why| format!("{} {why}", file.path.display())))
+            .collect();
+        return if left.is_empty() {
+            json!({"canRewind": true})
+        } else {
+            json!({"canRewind": true, "left": left})
+        };
+    }
+    let files: Vec<String> =
+        rewound.files.iter().map(|file| file.path.to_string_lossy().into_owned()).collect();
+    let sum = |of: fn(&pelton::file_history::RewoundFile) -> u64| rewound.files.iter().map(of).sum::<u64>();
+    json!({
+        "canRewind": true,
+        "filesChanged": files,
+        "insertions": sum(|file| file.insertions),
+        "deletions": sum(|file| file.deletions),
+    })
+}
+
+fn permission_updates(permissions: &Value) -> Result<Vec<Update>, String> {
+    let mut updates = Vec::new();
+    for (name, behavior) in [("allow", Behavior::Allow), ("ask", Behavior::Ask), ("deny", Behavior::Deny)] {
+        let Some(rules) = permissions.get(name).and_then(Value::as_array) else { continue };
+        let rules = rules.iter().map(|rule| {
+            let rule = rule.as_str().ok_or_else(|| format!("permissions.{name}: a rule is no text"))?;
+            rule.parse::<Rule>().map_err(|error| error.to_string())
+        });
+        updates.push(Update::session(Change::AddRules(behavior, rules.collect::<Result<_, _>>()?)));
+    }
+    if let Some(mode) = permissions.get("defaultMode").and_then(Value::as_str) {
+        let mode = Mode::from_name(mode).ok_or_else(|| format!("there is no permission mode '{mode}'"))?;
+        updates.push(Update::session(Change::SetMode(mode)));
+    }
+    if let Some(directories) = permissions.get("additionalDirectories").and_then(Value::as_array) {
+        let directories = directories.iter().filter_map(Value::as_str).map(PathBuf::from).collect();
+        updates.push(Update::session(Change::AddDirectories(directories)));
+    }
+    Ok(updates)
+}

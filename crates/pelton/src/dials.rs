@@ -1,0 +1,128 @@
+//! What may be changed while a session runs: which model is asked, and how much it thinks.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pelton_model::{Thinking, ThinkingDisplay, catalogue};
+
+/// Which model is asked, and how. All clones are one; a change holds from the next question to the model on, also in the
+/// middle of a submission.
+///
+/// ```
+/// # use futures::StreamExt;
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # use pelton_testkit::{Script, text};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let model = Script::new().reply([text("Four.")]).start().await?;
+/// # let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// use pelton::{Engine, Options, Prompt};
+///
+/// let mut engine = Engine::new(Options::new(dir.path(), endpoint))?;
+/// let dials = engine.dials(); // a handle: turn it from anywhere, also while a submission runs
+/// dials.set_model(Some("opus"))?;
+/// engine.submit(Prompt::text("What is two and two?")?).for_each(async |_| {}).await;
+/// assert!(model.requests()[0].body["model"].as_str().is_some_and(|model| model.contains("opus")));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Dials(Arc<Shared>);
+
+struct Shared {
+    /// What the session started with.
+    first: Set,
+    now: Mutex<(u64, Set)>,
+    can_pay: Box<dyn Fn(&str) -> bool + Send + Sync>,
+}
+
+/// Where the dials stand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Set {
+    pub model: String,
+    pub thinking: Thinking,
+    pub display: ThinkingDisplay,
+}
+
+/// The budget of the session cannot be kept with a model whose price is not known.
+///
+/// See [`Dials`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the price of {0} is not known, so the budget cannot be kept")]
+pub struct UnknownPrice(String);
+
+impl Dials {
+    pub(crate) fn new(first: Set, can_pay: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
+        let now = Mutex::new((0, first.clone()));
+        Self(Arc::new(Shared { first, now, can_pay: Box::new(can_pay) }))
+    }
+
+    /// The model that is asked from now on: an id or an alias; `None` for the one the session started with.
+    pub fn set_model(&self, model: Option<&str>) -> Result<(), UnknownPrice> {
+        let model = model.map_or_else(|| self.0.first.model.clone(), catalogue::resolve);
+        if !(self.0.can_pay)(&model) {
+            return Err(UnknownPrice(model));
+        }
+        self.change(|set| set.model = model);
+        Ok(())
+    }
+
+    /// How much the model thinks from now on; `None` for as much as at the start.
+    pub fn set_thinking(&self, thinking: Option<Thinking>) {
+        self.change(|set| set.thinking = thinking.unwrap_or(self.0.first.thinking));
+    }
+
+    /// What is shown of that.
+    pub fn set_thinking_display(&self, display: ThinkingDisplay) {
+        self.change(|set| set.display = display);
+    }
+
+    /// The model that is asked.
+    pub fn model(&self) -> String {
+        self.lock().1.model.clone()
+    }
+
+    /// Where they stand, if they were turned since `seen`, which is brought up to date.
+    pub(crate) fn turned(&self, seen: &mut u64) -> Option<Set> {
+        let (turns, set) = &*self.lock();
+        (std::mem::replace(seen, *turns) != *turns).then(|| set.clone())
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Set)) {
+        let mut now = self.lock();
+        let before = now.1.clone();
+        change(&mut now.1);
+        if now.1 != before {
+            now.0 += 1;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, (u64, Set)> {
+        self.0.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_seen_once_by_everyone_who_looks() {
+        let first = Set {
+            model: "a".to_owned(),
+            thinking: Thinking::ModelDefault,
+            display: ThinkingDisplay::Omitted,
+        };
+        let dials = Dials::new(first, |model| model != "dear");
+        let (mut one, mut other) = (0, 0);
+        assert_eq!(dials.turned(&mut one), None);
+        dials.set_model(Some("b")).unwrap();
+        assert!(dials.set_model(Some("dear")).is_err());
+        assert_eq!(dials.turned(&mut one).map(|set| set.model).as_deref(), Some("b"));
+        assert_eq!(dials.turned(&mut one), None);
+        dials.set_model(Some("b")).unwrap();
+        assert_eq!(dials.turned(&mut one), None, "nothing has changed");
+        dials.set_model(None).unwrap();
+        assert_eq!(dials.turned(&mut other).map(|set| set.model).as_deref(), Some("a"));
+    }
+}

@@ -1,0 +1,121 @@
+//! What happens between submissions: words that start none, and news of what runs beside the conversation.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::Stream;
+use pelton_model::stream::stream;
+
+use super::Engine;
+use crate::context::git_branch;
+use crate::event::Event;
+use crate::limits::EVENTS_QUEUED_MAX;
+use crate::prompt::Prompt;
+use crate::session::Record;
+use crate::tools::background::{Background, BackgroundNews, BackgroundTask};
+use crate::transcript::TranscriptError;
+
+/// The commands that run beside a session. All clones are one.
+///
+/// ```
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # let dir = tempfile::tempdir()?;
+/// # let endpoint = Endpoint::new("http://127.0.0.1:9", Auth::ApiKey(Secret::new("any")));
+/// use pelton::{Engine, Options};
+///
+/// let engine = Engine::new(Options::new(dir.path(), endpoint))?;
+/// let tasks = engine.tasks(); // a handle: usable from anywhere, also while a submission runs
+/// assert!(tasks.running().is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Tasks {
+    background: Background,
+    stop_wait: Duration,
+}
+
+impl Tasks {
+    /// Those that run.
+    pub fn running(&self) -> Vec<Arc<BackgroundTask>> {
+        let ids = self.background.running();
+        ids.iter().filter_map(|id| self.background.find(id)).map(|(task, _)| task).collect()
+    }
+
+    /// Stops one and waits until it is gone. Tells whether there is one of that id.
+    pub async fn stop(&self, id: &str) -> bool {
+        self.background.stop(id, self.stop_wait).await.is_some()
+    }
+
+    /// What was not told yet.
+    pub fn news(&self) -> Vec<BackgroundNews> {
+        self.background.news()
+    }
+
+    /// Returns when one has ended and the model does not know that yet: [`Engine::submit_news`] tells it.
+    pub async fn ended(&self) {
+        self.background.untold().await;
+    }
+}
+
+/// What a session is called. All clones are one.
+///
+/// ```
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # let dir = tempfile::tempdir()?;
+/// # let endpoint = Endpoint::new("http://127.0.0.1:9", Auth::ApiKey(Secret::new("any")));
+/// use pelton::transcript::Durability;
+/// use pelton::{Engine, Options, Sessions};
+///
+/// let mut options = Options::new(dir.path(), endpoint);
+/// options.sessions = Some(Sessions { config_dir: dir.path().join("config"), durability: Durability::Fast });
+/// let engine = Engine::new(options)?;
+/// engine.title().set("The long way round")?;
+/// let file = engine.transcript_file().ok_or("it is recorded")?;
+/// assert!(std::fs::read_to_string(file)?.contains("The long way round"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Title {
+    record: Arc<Record>,
+    cwd: PathBuf,
+}
+
+impl Title {
+    /// Calls it so from now on. A session that is not recorded has no name.
+    pub fn set(&self, title: &str) -> Result<(), TranscriptError> {
+        if !self.record.is_open() {
+            self.record.open(git_branch(&self.cwd))?;
+        }
+        self.record.transcript().map_or(Ok(()), |transcript| transcript.title(title))
+    }
+}
+
+impl Engine {
+    /// A handle to name the session with, for those who look through many.
+    pub fn title(&self) -> Title {
+        Title { record: Arc::clone(&self.session.record), cwd: self.options.cwd.clone() }
+    }
+
+    /// A handle to the commands that run beside the conversation.
+    pub fn tasks(&self) -> Tasks {
+        Tasks { background: self.background.clone(), stop_wait: self.options.tool_limits.kill_grace * 3 }
+    }
+
+    /// Adds words of the user's to the conversation without asking the model: it reads them with the next prompt.
+    pub async fn append(&mut self, prompt: Prompt) -> Result<(), TranscriptError> {
+        let branch = git_branch(&self.options.cwd);
+        self.renew_prefix();
+        let prompt = prompt.made_to_fit().await;
+        self.record_alone(&prompt, branch).await
+    }
+
+    /// Tells the model how commands in the background have ended, as a submission of its own. `None` if it knows.
+    pub fn submit_news(&mut self) -> Option<impl Stream<Item = Event> + Send + '_> {
+        let news = self.background.news_for_model();
+        let words = format!("<task-notification>\n{}\n</task-notification>", news.join("\n"));
+        let prompt = Prompt::text(words).ok().filter(|_| !news.is_empty())?.verbatim().of_harness();
+        let cancel = self.interrupter.fresh();
+        Some(stream(EVENTS_QUEUED_MAX, move |events| self.run(prompt, None, cancel, events)))
+    }
+}

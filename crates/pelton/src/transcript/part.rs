@@ -1,0 +1,96 @@
+//! Going on from somewhere else than the end, or somewhere else than in the same file.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+
+use uuid::Uuid;
+
+use super::Loaded;
+use crate::history::Kind;
+use crate::limits::TRANSCRIPT_LINE_BYTES_MAX;
+
+impl Loaded {
+    /// The conversation up to a message, that one included. `None` if it has no such message.
+    ///
+    /// ```
+    /// let line = |id: u32, parent: &str, words: &str| {
+    ///     format!(r#"{{"type":"user","uuid":"00000000-0000-4000-8000-00000000000{id}","parentUuid":{parent},"message":{{"role":"user","content":"{words}"}}}}"#)
+    /// };
+    /// let file = [line(1, "null", "Hi"), line(2, "\"00000000-0000-4000-8000-000000000001\"", "Ho")].join("\n");
+    /// let loaded = pelton::transcript::read_from(file.as_bytes())?;
+    /// let first = loaded.entries[0].id;
+    /// assert_eq!(loaded.clone().until(first).map(|part| part.entries.len()), Some(1));
+    /// assert_eq!(loaded.without_turn_of(first).map(|part| part.entries.len()), Some(0));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn until(mut self, message: Uuid) -> Option<Self> {
+        let last = self.entries.iter().rposition(|entry| entry.id == message)?;
+        self.keep(last + 1);
+        Some(self)
+    }
+
+    /// The conversation as it was before a prompt was sent. `None` if it has no such prompt.
+    #[must_use]
+    pub fn without_turn_of(mut self, prompt: Uuid) -> Option<Self> {
+        let mut first = self.entries.iter().position(|entry| entry.id == prompt)?;
+        // What was said around it was said because of it.
+        while first > 0 && matches!(self.entries[first - 1].kind, Kind::Prompt { meta: true }) {
+            first -= 1;
+        }
+        self.keep(first);
+        Some(self)
+    }
+
+    fn keep(&mut self, entries: usize) {
+        self.entries.truncate(entries);
+        self.newest = self.entries.last().map(|entry| entry.id);
+        self.snips.retain(|snip| snip.at <= entries);
+        (self.undecided, self.deferred) = (Vec::new(), None);
+    }
+}
+
+/// Copies a session's file under another id, line by line. What is there already is not overwritten.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let (from, to) = (dir.path().join("a.jsonl"), dir.path().join("new/b.jsonl"));
+/// # let (one, other) = (uuid::Uuid::from_u128(1), uuid::Uuid::from_u128(2));
+/// std::fs::write(&from, format!("{{\"type\":\"summary\",\"sessionId\":\"{one}\"}}\n"))?;
+/// pelton::transcript::copy_as(&from, &to, other)?;
+/// assert!(std::fs::read_to_string(&to)?.contains(&other.to_string()));
+/// assert!(pelton::transcript::copy_as(&from, &to, other).is_err());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn copy_as(from: &Path, to: &Path, session: Uuid) -> io::Result<()> {
+    let mut lines = BufReader::new(fs::File::open(from)?);
+    if let Some(dir) = to.parent() {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    }
+    let file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?;
+    let mut copy = io::BufWriter::new(file);
+    let mut line = Vec::new();
+    while lines.read_until(b'\n', &mut line)? > 0 {
+        if line.len() <= TRANSCRIPT_LINE_BYTES_MAX {
+            copy.write_all(&renamed(&line, session))?;
+        }
+        line.clear();
+    }
+    copy.into_inner().map_err(io::IntoInnerError::into_error)?.sync_data()
+}
+
+/// The same line for another session. Inside of texts quotes are escaped, so that only the field itself is found.
+fn renamed(line: &[u8], session: Uuid) -> Vec<u8> {
+    const FIELD: &[u8] = b"\"sessionId\":\"";
+    const ID_BYTES: usize = 36;
+    let mut renamed = line.to_vec();
+    let found = line.windows(FIELD.len()).position(|bytes| bytes == FIELD);
+    if let Some(at) = found.map(|at| at + FIELD.len())
+        && line.get(at + ID_BYTES) == Some(&b'"')
+    {
+        renamed.splice(at..at + ID_BYTES, session.to_string().into_bytes());
+    }
+    renamed
+}

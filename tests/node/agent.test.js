@@ -1,0 +1,246 @@
+// The official agent SDK for TypeScript drives Pelton.
+
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { test } from "node:test";
+
+import { createSdkMcpServer, tool } from "@anthropic-ai/claude-agent-sdk";
+import { z } from "zod";
+
+import { call, plain, prompts, result, results, stage, system, text } from "./agent.js";
+
+const TOUCH = { command: "touch made" };
+const concurrently = { concurrency: 3 };
+
+test("the agent SDK", concurrently, async (t) => {
+  await Promise.all([
+    t.test("a question is answered", async (t) => {
+      const here = await stage(t, text("Four."));
+      const messages = await here.ask("What is two and two?");
+      assert.equal(result(messages).result, "Four.");
+      assert.equal(system(messages, "init")[0].cwd, here.work);
+      assert.equal(messages.error, undefined);
+      const body = (await here.bodies())[0];
+      assert.equal(body.messages.at(-1).content.at(-1).text, "What is two and two?");
+      assert.deepEqual(body.system ?? [], []);
+    }),
+
+    t.test("the system prompt comes with the first words", async (t) => {
+      const here = await stage(t, text("Hi."), text("Hi."));
+      await here.ask("Go.", { systemPrompt: "You are a pirate." });
+      await here.ask("Go.", { systemPrompt: { type: "preset", preset: "claude_code", append: "Be brief." } });
+      const [custom, preset] = await here.bodies();
+      assert.deepEqual(custom.system.map((block) => block.text), ["You are a pirate."]);
+      assert.equal(preset.system.at(-1).text, "Be brief.");
+      assert.ok(preset.system.length > 1);
+    }),
+
+    t.test("tools, model and effort are chosen", async (t) => {
+      const here = await stage(t, text("Hi."));
+      await here.ask("Go.", { tools: ["Read", "Glob"], model: "claude-opus-5-5", effort: "low" });
+      const body = (await here.bodies())[0];
+      assert.deepEqual(body.tools.map((each) => each.name).sort(), ["Glob", "Read"]);
+      assert.equal(body.model, "claude-opus-5-5");
+      assert.equal(body.output_config.effort, "low");
+    }),
+
+    t.test("a permission is asked for, changed and given", async (t) => {
+      const here = await stage(t, call("Bash", TOUCH), text("Done."));
+      const seen = [];
+      const canUseTool = async (name, input, { suggestions, toolUseID }) => {
+        seen.push([name, input, suggestions.length > 0, typeof toolUseID]);
+        return { behavior: "allow", updatedInput: { command: "touch other" } };
+      };
+      const messages = await here.ask("Go.", { canUseTool });
+      assert.deepEqual(seen, [["Bash", TOUCH, true, "string"]]);
+      assert.ok(existsSync(join(here.work, "other")) && !existsSync(join(here.work, "made")));
+      assert.equal(result(messages).is_error, false);
+    }),
+
+    t.test("a refusal is read by the model", async (t) => {
+      const here = await stage(t, call("Bash", TOUCH), text("Then not."));
+      const canUseTool = async () => ({ behavior: "deny", message: "Not today." });
+      const messages = await here.ask("Go.", { canUseTool });
+      assert.equal(plain(results(messages)[0].content), "Not today.");
+      assert.equal(result(messages).permission_denials[0].tool_name, "Bash");
+    }),
+
+    t.test("hooks are called before and after", async (t) => {
+      const here = await stage(t, call("Bash", TOUCH), text("Done."));
+      const seen = [];
+      const note = async (input) => {
+        seen.push(input.hook_event_name);
+        return {};
+      };
+      const hooks = Object.fromEntries(
+        ["UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"].map((event) => [event, [{ hooks: [note] }]]),
+      );
+      await here.ask("Go.", { hooks, allowedTools: ["Bash"] });
+      assert.deepEqual(seen, ["UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"]);
+    }),
+
+    t.test("a hook refuses a call", async (t) => {
+      const here = await stage(t, call("Bash", TOUCH), text("Then not."));
+      const refuse = async () => ({
+        hookSpecificOutput: { hookEventName: "PreToolUse", permissionDecision: "deny", permissionDecisionReason: "Not with me." },
+      });
+      const messages = await here.ask("Go.", { hooks: { PreToolUse: [{ matcher: "Bash", hooks: [refuse] }] }, allowedTools: ["Bash"] });
+      assert.equal(plain(results(messages)[0].content), "Not with me.");
+    }),
+
+    t.test("tools of the program are called", async (t) => {
+      const here = await stage(t, call("mcp__calc__add", { a: 1, b: 2 }), text("Three."));
+      const add = tool("add", "Adds.", { a: z.number(), b: z.number() }, async ({ a, b }) => ({
+        content: [{ type: "text", text: String(a + b) }],
+      }));
+      const mcpServers = { calc: createSdkMcpServer({ name: "calc", version: "1.0.0", tools: [add] }) };
+      const messages = await here.ask("Go.", { mcpServers, allowedTools: ["mcp__calc__add"] });
+      assert.equal(plain(results(messages)[0].content), "3");
+      assert.deepEqual(system(messages, "init")[0].mcp_servers, [{ name: "calc", status: "connected" }]);
+    }),
+
+    t.test("a tool of the program that throws is an error", async (t) => {
+      const here = await stage(t, call("mcp__x__fail", {}), text("Oh."));
+      const fail = tool("fail", "Fails.", {}, async () => {
+        throw new Error("exploded");
+      });
+      const mcpServers = { x: createSdkMcpServer({ name: "x", tools: [fail] }) };
+      const messages = await here.ask("Go.", { mcpServers, allowedTools: ["mcp__x__fail"] });
+      assert.equal(results(messages)[0].is_error, true);
+      assert.match(plain(results(messages)[0].content), /exploded/);
+    }),
+
+    t.test("turns share a session, and it changes in between", async (t) => {
+      const here = await stage(t, text("1"), text("2"));
+      const said = prompts();
+      const running = here.query(said, { model: "claude-sonnet-5-5" });
+      const ends = [];
+      said.say("one");
+      for await (const message of running) {
+        if (message.type !== "result") continue;
+        ends.push(message);
+        if (ends.length === 2) said.close();
+        else {
+          await running.setModel("claude-opus-5-5");
+          await running.setPermissionMode("acceptEdits");
+          said.say("two");
+        }
+      }
+      assert.deepEqual(ends.map((end) => end.result), ["1", "2"]);
+      assert.equal(ends[0].session_id, ends[1].session_id);
+      assert.deepEqual((await here.bodies()).map((body) => body.model), ["claude-sonnet-5-5", "claude-opus-5-5"]);
+    }),
+
+    t.test("an interrupt ends a turn", async (t) => {
+      const here = await stage(t, call("Bash", { command: "sleep 60" }), text("Better."));
+      const said = prompts();
+      const running = here.query(said, { allowedTools: ["Bash"] });
+      const ends = [];
+      said.say("Go.");
+      for await (const message of running) {
+        if (message.type === "assistant" && ends.length === 0) await running.interrupt();
+        if (message.type !== "result") continue;
+        ends.push(message);
+        if (ends.length === 2) said.close();
+        else said.say("And now?");
+      }
+      assert.equal(ends[0].subtype, "error_during_execution");
+      assert.equal(ends[1].result, "Better.");
+    }),
+
+    t.test("what there is can be asked for", async (t) => {
+      const here = await stage(t, text("Hi."));
+      const said = prompts();
+      const running = here.query(said, { agents: { helper: { description: "Helps.", prompt: "You help." } } });
+      said.say("Go.");
+      let asked;
+      for await (const message of running) {
+        if (message.type !== "result") continue;
+        asked = {
+          commands: await running.supportedCommands(),
+          models: await running.supportedModels(),
+          servers: await running.mcpServerStatus(),
+          account: await running.accountInfo(),
+        };
+        said.close();
+      }
+      assert.ok(Array.isArray(asked.commands));
+      assert.ok(asked.models.some((model) => model.value === "default"));
+      assert.deepEqual(asked.servers, []);
+      assert.equal(asked.account.apiKeySource, "ANTHROPIC_API_KEY");
+    }),
+
+    t.test("answers take the form of a schema", async (t) => {
+      const here = await stage(t, call("StructuredOutput", { n: 4 }));
+      const schema = { type: "object", properties: { n: { type: "number" } }, required: ["n"] };
+      const messages = await here.ask("Go.", { outputFormat: { type: "json_schema", schema } });
+      assert.deepEqual(result(messages).structured_output, { n: 4 });
+    }),
+
+    t.test("pieces come as they are said", async (t) => {
+      const here = await stage(t, { reply: [{ text: "Hello, world", fragments: [5, 7] }] });
+      const messages = await here.ask("Go.", { includePartialMessages: true });
+      const deltas = messages
+        .filter((message) => message.type === "stream_event" && message.event.type === "content_block_delta")
+        .map((message) => message.event.delta.text);
+      assert.deepEqual(deltas, ["Hello", ", ", "world"]);
+    }),
+
+    t.test("turns and money have an end", async (t) => {
+      const here = await stage(t, call("Glob", { pattern: "*" }), call("Glob", { pattern: "*" }));
+      const end = result(await here.ask("Go.", { maxTurns: 1 }));
+      assert.equal(end.subtype, "error_max_turns");
+      const poor = result(await here.ask("Go.", { maxBudgetUsd: 0.00001 }));
+      assert.equal(poor.subtype, "error_max_budget_usd");
+    }),
+
+    t.test("sessions go on, fork, and are not kept when they should not be", async (t) => {
+      const here = await stage(t, text("1"), text("2"), text("3"), text("4"));
+      const first = result(await here.ask("Remember me.")).session_id;
+      assert.equal(result(await here.ask("Again.", { resume: first })).session_id, first);
+      const fork = result(await here.ask("Otherwise.", { resume: first, forkSession: true })).session_id;
+      assert.notEqual(fork, first);
+      const bodies = await here.bodies();
+      assert.ok(bodies.slice(1).every((body) => JSON.stringify(body.messages).includes("Remember me.")));
+      const alone = result(await here.ask("Forget me.", { persistSession: false })).session_id;
+      const kept = (id) => existsSync(join(here.config, "projects", here.work.replace(/[^A-Za-z0-9]/g, "-"), `${id}.jsonl`));
+      assert.ok(kept(first) && kept(fork) && !kept(alone));
+    }),
+
+    t.test("files go back to what they were", async (t) => {
+      const here = await stage(t, call("Write", { file_path: "a.txt", content: "new" }), text("Done."));
+      const said = prompts();
+      const options = { enableFileCheckpointing: true, permissionMode: "acceptEdits" };
+      const running = here.query(said, options);
+      const uuid = "0f0e0d0c-0b0a-4908-8706-050403020100";
+      said.say("Change it.", { uuid });
+      let after;
+      for await (const message of running) {
+        if (message.type !== "result") continue;
+        after = await readFile(join(here.work, "a.txt"), "utf8");
+        const dry = await running.rewindFiles(uuid, { dryRun: true });
+        assert.equal(dry.canRewind, true);
+        await running.rewindFiles(uuid);
+        said.close();
+      }
+      assert.equal(after, "new");
+      assert.ok(!existsSync(join(here.work, "a.txt")));
+    }),
+
+    t.test("a program that gives up leaves nothing behind", async (t) => {
+      const here = await stage(t, call("Bash", { command: "sleep 60" }), text("never"));
+      const abortController = new AbortController();
+      const running = here.query("Go.", { allowedTools: ["Bash"], abortController });
+      const kinds = [];
+      await assert.rejects(async () => {
+        for await (const message of running) {
+          kinds.push(message.type);
+          if (message.type === "assistant") abortController.abort();
+        }
+      });
+      assert.ok(kinds.includes("assistant"));
+    }),
+  ]);
+});

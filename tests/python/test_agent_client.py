@@ -1,0 +1,274 @@
+"""Conversations of several turns with the official agent SDK, and what a program may change while they last."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+
+from agent_stage import Stage, call, calls, plain, result, results, system, text
+from claude_agent_sdk import (
+    AssistantMessage,
+    PermissionResultAllow,
+    ResultMessage,
+    create_sdk_mcp_server,
+    tool,
+)
+
+SLEEP = {"command": "sleep 60; touch never"}
+
+
+async def turn(client, prompt: str = "Go.") -> list:
+    await client.query(prompt)
+    return [message async for message in client.receive_response()]
+
+
+def run(program):
+    return asyncio.run(asyncio.wait_for(program, 50))
+
+
+def test_turns_share_a_session(stage):
+    async def program(here: Stage):
+        async with here.client() as client:
+            return [await turn(client, prompt) for prompt in ("one", "two", "three")]
+
+    here = stage(text("1"), text("2"), text("3"))
+    turns = run(program(here))
+    assert [result(each).result for each in turns] == ["1", "2", "3"]
+    assert len({result(each).session_id for each in turns}) == 1
+    assert [len(system(each, "init")) for each in turns] == [1, 1, 1]
+    spoken = [message["role"] for message in here.bodies()[2]["messages"]]
+    assert spoken == ["user", "assistant", "user", "assistant", "user"]
+    costs = [result(each).total_cost_usd for each in turns]
+    assert costs == sorted(costs) and costs[0] < costs[2]
+
+
+def test_an_interrupt_ends_a_turn_and_the_next_one_works(stage):
+    async def program(here: Stage):
+        async with here.client(allowed_tools=["Bash"]) as client:
+            await client.query("Go.")
+            first, began = [], None
+            async for message in client.receive_response():
+                first.append(message)
+                if isinstance(message, AssistantMessage):
+                    began = time.monotonic()
+                    await client.interrupt()
+            return first, time.monotonic() - began, await turn(client, "And now?")
+
+    here = stage(call("Bash", SLEEP), text("Better."))
+    first, took, second = run(program(here))
+    assert result(first).subtype == "error_during_execution" and took < 4
+    assert results(first)[0].is_error
+    assert result(second).result == "Better."
+
+
+def test_an_interrupt_while_the_model_speaks(stage):
+    async def program(here: Stage):
+        async with here.client(include_partial_messages=True) as client:
+            await client.query("Go.")
+            messages = []
+            async for message in client.receive_response():
+                messages.append(message)
+                if type(message).__name__ == "StreamEvent" and message.event["type"] == "content_block_delta":
+                    await client.interrupt()
+            return messages
+
+    here = stage({"reply": [{"text": "one two three four five six", "fragments": 6, "after": {1: {"pause_ms": 20000}}}]})
+    end = result(run(program(here)))
+    assert (end.subtype, end.terminal_reason) == ("error_during_execution", "aborted_streaming")
+
+
+def test_an_interrupt_while_a_permission_is_asked_for(stage):
+    cancelled = []
+
+    async def decide(name, given, context):
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            cancelled.append(name)
+            raise
+        return PermissionResultAllow()
+
+    async def program(here: Stage):
+        async with here.client(can_use_tool=decide) as client:
+            await client.query("Go.")
+            messages = []
+            async for message in client.receive_response():
+                messages.append(message)
+                if isinstance(message, AssistantMessage):
+                    await asyncio.sleep(0.3)
+                    await client.interrupt()
+            return messages
+
+    here = stage(call("Bash", {"command": "touch made"}), text("never"))
+    end = result(run(program(here)))
+    assert end.subtype == "error_during_execution" and not (here.work / "made").exists()
+    assert cancelled == ["Bash"]
+
+
+def test_the_mode_changes_between_turns(stage):
+    async def program(here: Stage):
+        async with here.client() as client:
+            first = await turn(client)
+            await client.set_permission_mode("acceptEdits")
+            return first, await turn(client)
+
+    write = {"file_path": "a.txt", "content": "hi"}
+    here = stage(call("Write", write), text("No."), call("Write", write), text("Yes."))
+    first, second = run(program(here))
+    assert results(first)[0].is_error and not results(second)[0].is_error
+    assert system(second, "init")[0]["permissionMode"] == "acceptEdits"
+
+
+def test_the_model_changes_between_turns(stage):
+    async def program(here: Stage):
+        async with here.client(model="claude-sonnet-5-5") as client:
+            await turn(client)
+            await client.set_model("claude-opus-5-5")
+            await turn(client)
+            await client.set_model(None)
+            return await turn(client)
+
+    here = stage(text("1"), text("2"), text("3"))
+    run(program(here))
+    assert [body["model"] for body in here.bodies()] == ["claude-sonnet-5-5", "claude-opus-5-5", "claude-sonnet-5-5"]
+
+
+def test_what_the_client_is_told_at_the_start(stage):
+    async def program(here: Stage):
+        async with here.client() as client:
+            return await client.get_server_info()
+
+    info = run(program(stage()))
+    assert info["output_style"] == "default" and any(model["value"] == "default" for model in info["models"])
+    assert info["account"]["apiKeySource"] == "ANTHROPIC_API_KEY"
+
+
+def test_servers_are_listed_put_aside_and_met_again(stage):
+    @tool("add", "Adds.", {"a": int})
+    async def add(given):
+        return {"content": [{"type": "text", "text": "1"}]}
+
+    async def program(here: Stage):
+        options = {"mcp_servers": {"calc": create_sdk_mcp_server("calc", version="2.0", tools=[add])}}
+        async with here.client(**options) as client:
+            await turn(client)
+            first = await client.get_mcp_status()
+            await client.toggle_mcp_server("calc", enabled=False)
+            second = await client.get_mcp_status()
+            await client.toggle_mcp_server("calc", enabled=True)
+            await client.reconnect_mcp_server("calc")
+            return first, second, await client.get_mcp_status()
+
+    first, second, third = run(program(stage(text("Hi."))))
+    server = first["mcpServers"][0]
+    assert (server["status"], server["tools"][0]["name"]) == ("connected", "add")
+    assert server["serverInfo"]["version"] == "2.0"
+    assert [each["mcpServers"][0]["status"] for each in (second, third)] == ["disabled", "connected"]
+
+
+def test_how_full_the_context_is(stage):
+    async def program(here: Stage):
+        async with here.client(model="claude-sonnet-4-5") as client:
+            await turn(client)
+            return await client.get_context_usage()
+
+    usage = run(program(stage(text("Hi."))))
+    assert 0 < usage["totalTokens"] < usage["maxTokens"]
+    names = [category["name"] for category in usage["categories"]]
+    assert "Messages" in names and usage["model"] == "claude-sonnet-4-5"
+
+
+def test_files_go_back_to_what_they_were(stage):
+    async def program(here: Stage):
+        options = {
+            "enable_file_checkpointing": True,
+            "permission_mode": "acceptEdits",
+            "extra_args": {"replay-user-messages": None},
+        }
+        async with here.client(**options) as client:
+            messages = await turn(client, "Change it.")
+            prompt = next(m.uuid for m in messages if type(m).__name__ == "UserMessage")
+            after = (here.work / "a.txt").read_text()
+            await client.rewind_files(prompt)
+            return after
+
+    here = stage(call("Write", {"file_path": "a.txt", "content": "new"}), text("Done."))
+    assert run(program(here)) == "new"
+    assert not (here.work / "a.txt").exists()
+
+
+def test_a_task_in_the_background_is_stopped(stage):
+    async def program(here: Stage):
+        async with here.client(allowed_tools=["Bash"]) as client:
+            messages = await turn(client)
+            await client.stop_task(system(messages, "task_started")[0]["task_id"])
+            return [message async for message in client.receive_response()]
+
+    command = {"command": "sleep 60", "run_in_background": True}
+    here = stage(call("Bash", command), text("Started."), text("Stopped."))
+    told = run(program(here))
+    assert system(told, "task_notification")[0]["status"] == "stopped"
+    assert result(told).result == "Stopped."
+
+
+def test_prompts_sent_together_are_all_answered(stage):
+    async def program(here: Stage):
+        async with here.client() as client:
+            for prompt in ("one", "two", "three"):
+                await client.query(prompt)
+            answers = []
+            async for message in client.receive_messages():
+                if isinstance(message, ResultMessage):
+                    answers.append(message.result)
+                    if len(answers) == 2:
+                        return answers
+
+    here = stage({"reply": [{"pause_ms": 500}, {"text": "first"}]}, text("the others"))
+    assert run(program(here)) == ["first", "the others"]
+    assert "two\\nthree" in json.dumps(here.bodies()[1]["messages"][-1])
+
+
+def test_many_slow_tools_and_a_slow_permission(stage):
+    @tool("slow", "Slow.", {"n": int})
+    async def slow(given):
+        await asyncio.sleep(0.2)
+        return {"content": [{"type": "text", "text": str(given["n"])}]}
+
+    async def decide(name, given, context):
+        await asyncio.sleep(0.5)
+        return PermissionResultAllow()
+
+    async def program(here: Stage):
+        servers = {"x": create_sdk_mcp_server("x", tools=[slow])}
+        async with here.client(mcp_servers=servers, can_use_tool=decide) as client:
+            return await turn(client)
+
+    here = stage({"reply": [{"tool": "mcp__x__slow", "input": {"n": n}} for n in range(20)]}, text("Done."))
+    messages = run(program(here))
+    assert [plain(each.content) for each in results(messages)] == [str(n) for n in range(20)]
+    assert len(calls(messages)) == 20 and result(messages).num_turns == 21
+
+
+def test_leaving_in_the_middle_leaves_nothing_running(stage):
+    async def program(here: Stage):
+        async with here.client(allowed_tools=["Bash"]) as client:
+            await client.query("Go.")
+            async for message in client.receive_response():
+                if isinstance(message, AssistantMessage):
+                    return
+
+    here = stage(call("Bash", {"command": "echo $$ > pid; exec sleep 61"}), text("never"))
+    began = time.monotonic()
+    run(program(here))
+    assert time.monotonic() - began < 20
+    pid = (here.work / "pid").read_text().strip() if (here.work / "pid").exists() else None
+    assert pid is None or not alive(int(pid))
+
+
+def alive(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,455 @@
+"""Programs that take part while the agent works: permissions, hooks and tools of their own, through the official SDK."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+
+import pytest
+from agent_stage import Stage, call, plain, result, results, system, text
+from claude_agent_sdk import (
+    HookMatcher,
+    PermissionResultAllow,
+    PermissionResultDeny,
+    PermissionUpdate,
+    ResultError,
+    create_sdk_mcp_server,
+    query,
+    tool,
+)
+
+from claude_agent_sdk.types import PermissionRuleValue
+
+ONE_PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+TOUCH = {"command": "touch made"}
+
+
+async def go(prompt: str = "Go."):
+    yield {"type": "user", "message": {"role": "user", "content": prompt}, "parent_tool_use_id": None}
+
+
+def ask(stage: Stage, **options: object) -> list:
+    return asyncio.run(stage.query(go(), **options))
+
+
+def ask_in_vain(stage: Stage, **options: object) -> list:
+    """The same where the last result is an error, which the SDK raises after it was delivered."""
+    messages = []
+
+    async def run():
+        async for message in query(prompt=go(), options=stage.options(**options)):
+            messages.append(message)
+
+    with pytest.raises(ResultError):
+        asyncio.run(run())
+    return messages
+
+
+def hook(answer: dict | None = None, seen: list | None = None, wait: float = 0):
+    async def called(given, tool_use_id, context):
+        if seen is not None:
+            seen.append(given)
+        await asyncio.sleep(wait)
+        return answer or {}
+
+    return called
+
+
+def on(event: str, *hooks, **terms):
+    return {event: [HookMatcher(hooks=list(hooks), **terms)]}
+
+
+def specific(event: str, **more: object) -> dict:
+    return {"hookSpecificOutput": {"hookEventName": event, **more}}
+
+
+# Permissions
+
+
+def test_a_permission_is_asked_for_and_given(stage):
+    seen = []
+
+    async def decide(name, given, context):
+        seen.append((name, given, context))
+        return PermissionResultAllow()
+
+    here = stage(call("Bash", TOUCH), text("Done."))
+    ask(here, can_use_tool=decide)
+    assert (here.work / "made").exists()
+    name, given, context = seen[0]
+    assert (name, given) == ("Bash", TOUCH)
+    assert context.tool_use_id and context.decision_reason and context.title and context.display_name == "Bash"
+    assert context.suggestions[0].rules[0].tool_name == "Bash"
+
+
+def test_a_permission_with_another_input(stage):
+    async def decide(name, given, context):
+        return PermissionResultAllow(updated_input={"command": "touch other"})
+
+    here = stage(call("Bash", TOUCH), text("Done."))
+    ask(here, can_use_tool=decide)
+    assert (here.work / "other").exists() and not (here.work / "made").exists()
+
+
+def test_a_refusal_is_read_by_the_model(stage):
+    async def decide(name, given, context):
+        return PermissionResultDeny(message="Not today.")
+
+    here = stage(call("Bash", TOUCH), text("Then not."))
+    messages = ask(here, can_use_tool=decide)
+    assert plain(results(messages)[0].content) == "Not today." and results(messages)[0].is_error
+    assert result(messages).permission_denials[0]["tool_input"] == TOUCH
+    assert "Not today." in json.dumps(here.bodies()[1]["messages"][-1])
+
+
+def test_a_refusal_that_ends_the_run(stage):
+    async def decide(name, given, context):
+        return PermissionResultDeny(message="Stop.", interrupt=True)
+
+    here = stage(call("Bash", TOUCH), text("never"))
+    end = result(ask_in_vain(here, can_use_tool=decide))
+    assert (end.subtype, end.terminal_reason) == ("error_during_execution", "aborted_tools")
+    assert len(here.bodies()) == 1
+
+
+def test_a_broken_callback_is_a_refusal(stage):
+    async def decide(name, given, context):
+        raise RuntimeError("the callback broke")
+
+    here = stage(call("Bash", TOUCH), text("Then not."))
+    messages = ask(here, can_use_tool=decide)
+    assert "the callback broke" in plain(results(messages)[0].content)
+    assert not (here.work / "made").exists()
+
+
+def test_rules_that_come_with_a_permission(stage):
+    asked = []
+
+    async def decide(name, given, context):
+        asked.append(given["command"])
+        rule = PermissionRuleValue(tool_name="Bash", rule_content="touch:*")
+        update = PermissionUpdate(type="addRules", rules=[rule], behavior="allow", destination="session")
+        return PermissionResultAllow(updated_permissions=[update])
+
+    here = stage(call("Bash", {"command": "touch a"}), call("Bash", {"command": "touch b"}), text("Done."))
+    ask(here, can_use_tool=decide)
+    assert asked == ["touch a"] and (here.work / "b").exists()
+
+
+def test_a_mode_that_comes_with_a_permission(stage):
+    asked = []
+
+    async def decide(name, given, context):
+        asked.append(name)
+        return PermissionResultAllow(updated_permissions=context.suggestions)
+
+    here = stage(
+        call("Write", {"file_path": "a.txt", "content": "a"}), call("Write", {"file_path": "b.txt", "content": "b"}), text("Done.")
+    )
+    messages = ask(here, can_use_tool=decide)
+    assert asked == ["Write"] and (here.work / "b.txt").exists()
+    assert any(status.get("permissionMode") == "acceptEdits" for status in system(messages, "status"))
+
+
+def test_a_path_outside_is_named(stage, tmp_path):
+    seen = []
+
+    async def decide(name, given, context):
+        seen.append(context.blocked_path)
+        return PermissionResultAllow()
+
+    (tmp_path / "a.txt").write_text("outside")
+    here = stage(call("Read", {"file_path": str(tmp_path / "a.txt")}), text("Done."))
+    messages = ask(here, can_use_tool=decide)
+    assert seen == [str((tmp_path / "a.txt").resolve())] and "outside" in plain(results(messages)[0].content)
+
+
+def test_several_permissions_are_asked_for_at_once(stage, tmp_path):
+    waiting, most = [0], [0]
+
+    async def decide(name, given, context):
+        waiting[0] += 1
+        most[0] = max(most[0], waiting[0])
+        await asyncio.sleep(0.2)
+        waiting[0] -= 1
+        return PermissionResultAllow()
+
+    files = [tmp_path / f"{n}.txt" for n in range(3)]
+    for file in files:
+        file.write_text(file.name)
+    here = stage({"reply": [{"tool": "Read", "input": {"file_path": str(file)}} for file in files]}, text("Done."))
+    messages = ask(here, can_use_tool=decide)
+    assert most == [3]
+    assert [file.name in plain(each.content) for file, each in zip(files, results(messages))] == [True] * 3
+
+
+def test_questions_to_the_user_are_answered_through_the_permission(stage):
+    options = [{"label": "Red", "description": "r"}, {"label": "Blue", "description": "b"}]
+    question = {"question": "Which?", "header": "Colour", "options": options, "multiSelect": False}
+
+    async def decide(name, given, context):
+        assert name == "AskUserQuestion"
+        return PermissionResultAllow(updated_input={**given, "answers": {"Which?": "Blue"}})
+
+    here = stage(call("AskUserQuestion", {"questions": [question]}), text("Blue it is."))
+    messages = ask(here, can_use_tool=decide)
+    assert "Blue" in plain(results(messages)[0].content)
+
+
+def test_an_mcp_tool_that_decides(stage):
+    seen = []
+
+    @tool("decide", "Decides.", {"tool_name": str, "input": dict})
+    async def decide(given):
+        seen.append(given["tool_name"])
+        return {"content": [{"type": "text", "text": json.dumps({"behavior": "allow", "updatedInput": given["input"]})}]}
+
+    here = stage(call("Bash", TOUCH), text("Done."))
+    ask(
+        here,
+        mcp_servers={"guard": create_sdk_mcp_server("guard", tools=[decide])},
+        permission_prompt_tool_name="mcp__guard__decide",
+    )
+    assert seen == ["Bash"] and (here.work / "made").exists()
+
+
+# Hooks
+
+
+def test_a_hook_before_a_tool_refuses_it(stage):
+    answer = specific("PreToolUse", permissionDecision="deny", permissionDecisionReason="Not with me.")
+    here = stage(call("Bash", TOUCH), text("Then not."))
+    messages = ask(here, allowed_tools=["Bash"], hooks=on("PreToolUse", hook(answer), matcher="Bash"))
+    assert plain(results(messages)[0].content) == "Not with me."
+    assert result(messages).permission_denials[0]["tool_name"] == "Bash"
+
+
+def test_a_hook_before_a_tool_allows_and_changes_it(stage):
+    answer = specific("PreToolUse", permissionDecision="allow", updatedInput={"command": "touch other"})
+    here = stage(call("Bash", TOUCH), text("Done."))
+    ask(here, hooks=on("PreToolUse", hook(answer)))
+    assert (here.work / "other").exists()
+
+
+def test_a_hook_that_wants_somebody_to_be_asked(stage):
+    asked = []
+
+    async def decide(name, given, context):
+        asked.append(context.decision_reason)
+        return PermissionResultAllow()
+
+    answer = specific("PreToolUse", permissionDecision="ask", permissionDecisionReason="Better ask.")
+    here = stage(call("Bash", TOUCH), text("Done."))
+    ask(here, allowed_tools=["Bash"], can_use_tool=decide, hooks=on("PreToolUse", hook(answer)))
+    assert len(asked) == 1 and "Better ask." in asked[0]
+
+
+def test_a_hook_after_a_tool_adds_words(stage):
+    seen = []
+    answer = specific("PostToolUse", additionalContext="The file is new.")
+    here = stage(call("Bash", TOUCH), text("Done."))
+    ask(here, allowed_tools=["Bash"], hooks=on("PostToolUse", hook(answer, seen)))
+    assert seen[0]["tool_response"]["interrupted"] is False and seen[0]["tool_use_id"]
+    assert "The file is new." in json.dumps(here.bodies()[1]["messages"][-1])
+
+
+def test_a_hook_after_a_failure(stage):
+    seen = []
+    here = stage(call("Bash", {"command": "exit 3"}), text("Done."))
+    ask(here, allowed_tools=["Bash"], hooks=on("PostToolUseFailure", hook(None, seen)))
+    assert seen[0]["tool_name"] == "Bash" and "3" in seen[0]["error"]
+
+
+def test_a_hook_on_a_prompt_adds_words(stage):
+    seen = []
+    answer = specific("UserPromptSubmit", additionalContext="It is Monday.")
+    here = stage(text("Hi."))
+    ask(here, hooks=on("UserPromptSubmit", hook(answer, seen)))
+    assert seen[0]["prompt"] == "Go." and seen[0]["session_id"] and seen[0]["cwd"] == str(here.work.resolve())
+    assert "It is Monday." in json.dumps(here.bodies()[0]["messages"])
+
+
+def test_a_hook_on_a_prompt_blocks_it(stage):
+    here = stage()
+    end = result(ask(here, hooks=on("UserPromptSubmit", hook({"decision": "block", "reason": "Not this."}))))
+    assert (end.num_turns, end.is_error, here.bodies()) == (0, False, [])
+    assert "Not this." in end.result
+
+
+def test_a_stop_hook_lets_it_go_on(stage):
+    seen = []
+
+    async def stop(given, tool_use_id, context):
+        seen.append(given["stop_hook_active"])
+        return {} if given["stop_hook_active"] else {"decision": "block", "reason": "Also say please."}
+
+    here = stage(text("Give me."), text("Please."))
+    assert result(ask(here, hooks=on("Stop", stop))).result == "Please."
+    assert seen == [False, True]
+    assert "Stop hook feedback:\\nAlso say please." in json.dumps(here.bodies()[1]["messages"][-1])
+
+
+def test_a_hook_ends_the_run(stage):
+    here = stage(call("Bash", TOUCH), text("never"))
+    answer = {"continue_": False, "stopReason": "Enough."}
+    end = result(ask(here, allowed_tools=["Bash"], hooks=on("PostToolUse", hook(answer))))
+    assert (end.terminal_reason, end.is_error, len(here.bodies())) == ("hook_stopped", False, 1)
+
+
+def test_hooks_run_side_by_side(stage):
+    here = stage(call("Glob", {"pattern": "*"}), text("Done."))
+    began = time.monotonic()
+    ask(here, hooks=on("PreToolUse", *[hook(wait=1) for _ in range(5)]))
+    assert time.monotonic() - began < 4.5
+
+
+def test_a_hook_that_takes_too_long_is_no_permission(stage):
+    here = stage(call("Bash", TOUCH), text("Done."))
+    ask(here, allowed_tools=["Bash"], hooks=on("PreToolUse", hook(wait=30), timeout=0.3))
+    assert not (here.work / "made").exists()
+
+
+def test_a_hook_that_breaks_is_told_and_the_run_goes_on(stage):
+    async def broken(given, tool_use_id, context):
+        raise RuntimeError("broken hook")
+
+    here = stage(call("Bash", TOUCH), text("Done."))
+    messages = ask(here, allowed_tools=["Bash"], hooks=on("PreToolUse", broken))
+    assert (here.work / "made").exists()
+    assert any("broken hook" in told["content"] for told in system(messages, "informational"))
+
+
+def test_a_hook_whose_failure_blocks(stage):
+    async def broken(given, tool_use_id, context):
+        raise RuntimeError("broken hook")
+
+    here = stage(call("Bash", TOUCH), text("Done."))
+    ask(here, allowed_tools=["Bash"], hooks=on("PreToolUse", broken, on_failure="block"))
+    assert not (here.work / "made").exists()
+
+
+def test_a_hook_that_answers_later(stage):
+    here = stage(call("Bash", TOUCH), text("Done."))
+    end = result(ask(here, allowed_tools=["Bash"], hooks=on("PostToolUse", hook({"async_": True}))))
+    assert end.result == "Done." and (here.work / "made").exists()
+
+
+def test_matchers_choose_tools(stage):
+    seen = []
+    here = stage(call("Glob", {"pattern": "*"}), call("Bash", TOUCH), text("Done."))
+    ask(here, allowed_tools=["Bash"], hooks=on("PreToolUse", hook(None, seen), matcher="Write|Bash"))
+    assert [given["tool_name"] for given in seen] == ["Bash"]
+
+
+def test_hooks_hear_of_agents(stage):
+    started, stopped = [], []
+    order = {"description": "say", "prompt": "Say it.", "subagent_type": "general-purpose"}
+    here = stage(
+        {"reply": [{"text": "Inner."}], "when": {"last_user_text": "Say it"}}, call("Agent", order), text("Done.")
+    )
+    hooks = {**on("SubagentStart", hook(None, started)), **on("SubagentStop", hook(None, stopped))}
+    ask(here, allowed_tools=["Agent"], hooks=hooks)
+    assert started[0]["agent_type"] == stopped[0]["agent_type"] == "general-purpose"
+    assert stopped[0]["last_assistant_message"] == "Inner."
+
+
+def test_a_permission_request_hook_decides(stage):
+    answer = specific("PermissionRequest", decision={"behavior": "allow"})
+    here = stage(call("Bash", TOUCH), text("Done."))
+    ask(here, hooks=on("PermissionRequest", hook(answer)))
+    assert (here.work / "made").exists()
+
+
+# Tools of the program
+
+
+@tool("add", "Adds two numbers.", {"a": float, "b": float})
+async def add(given):
+    return {"content": [{"type": "text", "text": str(given["a"] + given["b"])}]}
+
+
+def test_a_tool_of_the_program(stage):
+    here = stage(call("mcp__calc__add", {"a": 1, "b": 2}), text("Three."))
+    server = create_sdk_mcp_server("calc", tools=[add])
+    messages = ask(here, mcp_servers={"calc": server}, allowed_tools=["mcp__calc__add"])
+    assert plain(results(messages)[0].content) == "3"
+    offered = {each["name"]: each for each in here.bodies()[0]["tools"]}
+    assert offered["mcp__calc__add"]["description"] == "Adds two numbers."
+    assert set(offered["mcp__calc__add"]["input_schema"]["properties"]) == {"a", "b"}
+    assert system(messages, "init")[0]["mcp_servers"] == [{"name": "calc", "status": "connected"}]
+
+
+def test_a_tool_that_says_it_failed(stage):
+    @tool("fail", "Fails.", {})
+    async def fail(given):
+        return {"content": [{"type": "text", "text": "no luck"}], "is_error": True}
+
+    here = stage(call("mcp__x__fail", {}), text("Oh."))
+    messages = ask(here, mcp_servers={"x": create_sdk_mcp_server("x", tools=[fail])}, allowed_tools=["mcp__x__fail"])
+    assert results(messages)[0].is_error and "no luck" in plain(results(messages)[0].content)
+
+
+def test_a_tool_that_raises(stage):
+    @tool("fail", "Fails.", {})
+    async def fail(given):
+        raise ValueError("exploded")
+
+    here = stage(call("mcp__x__fail", {}), text("Oh."))
+    messages = ask(here, mcp_servers={"x": create_sdk_mcp_server("x", tools=[fail])}, allowed_tools=["mcp__x__fail"])
+    assert results(messages)[0].is_error and "exploded" in plain(results(messages)[0].content)
+
+
+def test_a_tool_that_brings_a_picture(stage):
+    @tool("draw", "Draws.", {})
+    async def draw(given):
+        return {"content": [{"type": "image", "data": ONE_PIXEL, "mimeType": "image/png"}]}
+
+    here = stage(call("mcp__x__draw", {}), text("Nice."))
+    ask(here, mcp_servers={"x": create_sdk_mcp_server("x", tools=[draw])}, allowed_tools=["mcp__x"])
+    block = here.bodies()[1]["messages"][-1]["content"][0]
+    assert block["content"][0]["type"] == "image"
+
+
+def test_readers_among_the_tools_run_together(stage):
+    from mcp.types import ToolAnnotations
+
+    @tool("look", "Looks.", {"n": int}, annotations=ToolAnnotations(readOnlyHint=True))
+    async def look(given):
+        await asyncio.sleep(1)
+        return {"content": [{"type": "text", "text": f"seen {given['n']}"}]}
+
+    here = stage({"reply": [{"tool": "mcp__x__look", "input": {"n": n}} for n in range(8)]}, text("Done."))
+    began = time.monotonic()
+    messages = ask(here, mcp_servers={"x": create_sdk_mcp_server("x", tools=[look])}, allowed_tools=["mcp__x__look"])
+    assert time.monotonic() - began < 6
+    assert [plain(each.content) for each in results(messages)] == [f"seen {n}" for n in range(8)]
+
+
+def test_two_servers_with_tools_of_one_name(stage):
+    @tool("add", "Adds words.", {"a": str, "b": str})
+    async def add_words(given):
+        return {"content": [{"type": "text", "text": given["a"] + given["b"]}]}
+
+    servers = {
+        "numbers": create_sdk_mcp_server("numbers", tools=[add]),
+        "words": create_sdk_mcp_server("words", tools=[add_words]),
+    }
+    here = stage(
+        call("mcp__numbers__add", {"a": 1, "b": 2}), call("mcp__words__add", {"a": "1", "b": "2"}), text("Done.")
+    )
+    allowed = ["mcp__numbers__add", "mcp__words__add"]
+    messages = ask(here, mcp_servers=servers, allowed_tools=allowed)
+    assert [plain(each.content) for each in results(messages)] == ["3", "12"]
+
+
+def test_tools_of_the_program_are_asked_about(stage):
+    seen = []
+
+    async def decide(name, given, context):
+        seen.append(name)
+        return PermissionResultAllow()
+
+    here = stage(call("mcp__calc__add", {"a": 1, "b": 2}), text("Three."))
+    ask(here, mcp_servers={"calc": create_sdk_mcp_server("calc", tools=[add])}, can_use_tool=decide)
+    assert seen == ["mcp__calc__add"]

@@ -1,0 +1,432 @@
+"""One-shot queries with the official agent SDK: each option reaches the model, and what the model does comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import uuid
+
+import pytest
+from agent_stage import Stage, call, calls, last_texts, of, plain, result, results, system, text, words
+from claude_agent_sdk import (
+    AgentDefinition,
+    AssistantMessage,
+    CLIConnectionError,
+    CLINotFoundError,
+    HookEventMessage,
+    ProcessError,
+    ResultError,
+    StreamEvent,
+    ThinkingBlock,
+    UserMessage,
+    query,
+)
+
+ONE_PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+def ask(stage: Stage, prompt: object = "Go.", **options: object) -> list:
+    return asyncio.run(stage.query(prompt, **options))
+
+
+def sent(*messages: dict):
+    async def stream():
+        for message in messages:
+            yield message
+
+    return stream()
+
+
+def said(content: object, **more: object) -> dict:
+    return {"type": "user", "message": {"role": "user", "content": content}, "parent_tool_use_id": None, **more}
+
+
+def test_a_question_is_answered(stage):
+    here = stage(text("Four."))
+    messages = ask(here, "What is two and two?")
+    assert words(messages) == ["Four."]
+    end = result(messages)
+    assert (end.subtype, end.is_error, end.result, end.num_turns) == ("success", False, "Four.", 1)
+    assert end.total_cost_usd > 0 and end.usage["output_tokens"] > 0 and end.duration_ms >= 0
+    assert list(end.model_usage) == [of(messages, AssistantMessage)[0].model]
+    assert last_texts(here.bodies()[0])[-1] == "What is two and two?"
+    assert here.stderr == []
+
+
+def test_init_tells_what_there_is(stage):
+    here = stage(text("Hi."))
+    init = system(ask(here), "init")[0]
+    assert init["cwd"] == str(here.work.resolve())
+    assert {"Bash", "Read", "Edit", "Task"} <= set(init["tools"])
+    assert init["permissionMode"] == "default" and init["apiKeySource"] == "ANTHROPIC_API_KEY"
+    version = tuple(int(part) for part in init["claude_code_version"].split("."))
+    assert version >= (2, 1, 257)
+
+
+def test_unset_system_prompt_is_empty(stage):
+    here = stage(text("Hi."))
+    ask(here)
+    assert here.bodies()[0].get("system", []) == []
+
+
+def test_system_prompt_as_text(stage):
+    here = stage(text("Hi."))
+    ask(here, system_prompt="You are a pirate.")
+    assert [block["text"] for block in here.bodies()[0]["system"]] == ["You are a pirate."]
+
+
+def test_system_prompt_preset_with_append(stage):
+    here = stage(text("Hi."))
+    ask(here, system_prompt={"type": "preset", "preset": "claude_code", "append": "Be brief."})
+    blocks = [block["text"] for block in here.bodies()[0]["system"]]
+    assert len(blocks) > 1 and blocks[-1] == "Be brief."
+
+
+def test_system_prompt_from_a_file(stage):
+    here = stage(text("Hi."))
+    (here.work / "prompt.txt").write_text("From a file.")
+    ask(here, system_prompt={"type": "file", "path": str(here.work / "prompt.txt")})
+    assert "From a file." in json.dumps(here.bodies()[0]["system"])
+
+
+def test_tools_are_chosen(stage):
+    here = stage(text("Hi."))
+    messages = ask(here, tools=["Read", "Glob"])
+    assert sorted(tool["name"] for tool in here.bodies()[0]["tools"]) == ["Glob", "Read"]
+    assert sorted(system(messages, "init")[0]["tools"]) == ["Glob", "Read"]
+
+
+def test_no_tools_at_all(stage):
+    here = stage(text("Hi."))
+    ask(here, tools=[])
+    assert here.bodies()[0].get("tools", []) == []
+
+
+def test_the_preset_of_tools(stage):
+    here = stage(text("Hi."))
+    ask(here, tools={"type": "preset", "preset": "claude_code"})
+    assert "Bash" in [tool["name"] for tool in here.bodies()[0]["tools"]]
+
+
+def test_allowed_tools_run_unasked(stage):
+    here = stage(call("Bash", {"command": "touch made"}), text("Done."))
+    messages = ask(here, allowed_tools=["Bash(touch:*)"])
+    assert (here.work / "made").exists()
+    assert calls(messages)[0].name == "Bash" and results(messages)[0].is_error is False
+    assert result(messages).num_turns == 2
+
+
+def test_without_anybody_to_ask_a_call_is_denied(stage):
+    here = stage(call("Bash", {"command": "touch made"}), text("Then not."))
+    end = result(ask(here))
+    assert not (here.work / "made").exists()
+    assert [denied["tool_name"] for denied in end.permission_denials] == ["Bash"]
+    assert end.is_error is False
+
+
+def test_disallowed_tools_vanish(stage):
+    here = stage(text("Hi."))
+    ask(here, disallowed_tools=["Bash", "Write"])
+    names = [tool["name"] for tool in here.bodies()[0]["tools"]]
+    assert "Bash" not in names and "Write" not in names and "Read" in names
+
+
+def test_permission_mode_accept_edits(stage):
+    here = stage(call("Write", {"file_path": "a.txt", "content": "hi"}), text("Done."))
+    messages = ask(here, permission_mode="acceptEdits")
+    assert (here.work / "a.txt").read_text() == "hi"
+    assert system(messages, "init")[0]["permissionMode"] == "acceptEdits"
+
+
+def test_max_turns_end_a_run(stage):
+    here = stage(*[call("Glob", {"pattern": "*"})] * 3)
+    messages = []
+
+    async def run():
+        async for message in query(prompt="Go.", options=here.options(max_turns=2)):
+            messages.append(message)
+
+    with pytest.raises(ResultError):
+        asyncio.run(run())
+    end = result(messages)
+    assert (end.subtype, end.is_error, end.num_turns) == ("error_max_turns", True, 3)
+    assert end.errors == ["Reached maximum number of turns (2)"]
+    assert len(here.bodies()) == 2
+
+
+def test_max_budget_ends_a_run(stage):
+    here = stage(call("Glob", {"pattern": "*"}), text("never"))
+    messages = []
+
+    async def run():
+        async for message in query(prompt="Go.", options=here.options(max_budget_usd=0.0001)):
+            messages.append(message)
+
+    with pytest.raises(ResultError):
+        asyncio.run(run())
+    assert result(messages).subtype == "error_max_budget_usd"
+
+
+def test_the_model_is_chosen(stage):
+    here = stage(text("Hi."))
+    messages = ask(here, model="claude-opus-5-5")
+    assert here.bodies()[0]["model"] == "claude-opus-5-5"
+    assert system(messages, "init")[0]["model"] == "claude-opus-5-5"
+
+
+def test_a_fallback_takes_over(stage):
+    here = stage({"status": 529, "times": 3, "when": {"model": "opus"}}, text("From the other."))
+    env = {"CLAUDE_CODE_MAX_RETRIES": "3"}
+    messages = ask(here, model="claude-opus-5-5", fallback_model="claude-sonnet-5-5", env=env)
+    assert result(messages).result == "From the other."
+    assert system(messages, "model_fallback")[0]["fallback_model"] == "claude-sonnet-5-5"
+    assert system(messages, "api_retry")[0]["error_status"] == 529
+
+
+def test_betas_go_into_a_header(stage):
+    here = stage(text("Hi."))
+    ask(here, betas=["context-1m-2025-08-07"])
+    assert "context-1m-2025-08-07" in here.requests()[0]["headers"]["anthropic-beta"]
+
+
+def test_thinking_with_a_budget(stage):
+    here = stage({"reply": [{"thinking": "Hm."}, {"text": "Hi."}]})
+    messages = ask(here, model="claude-sonnet-4-5", max_thinking_tokens=2048)
+    assert here.bodies()[0]["thinking"]["budget_tokens"] == 2048
+    assert any(isinstance(block, ThinkingBlock) for each in of(messages, AssistantMessage) for block in each.content)
+
+
+def test_thinking_is_switched_off(stage):
+    here = stage(text("Hi."))
+    ask(here, model="claude-sonnet-4-5", thinking={"type": "disabled"})
+    assert here.bodies()[0].get("thinking", {"type": "disabled"})["type"] == "disabled"
+
+
+def test_thinking_as_the_model_likes(stage):
+    here = stage(text("Hi."))
+    ask(here, thinking={"type": "adaptive", "display": "summarized"})
+    assert here.bodies()[0]["thinking"]["type"] == "adaptive"
+    assert here.bodies()[0]["thinking"]["display"] == "summarized"
+
+
+def test_effort(stage):
+    here = stage(text("Hi."))
+    ask(here, effort="low")
+    assert here.bodies()[0]["output_config"]["effort"] == "low"
+
+
+def test_a_task_budget_is_told_to_the_model(stage):
+    here = stage(text("Hi."))
+    ask(here, task_budget={"total": 20000})
+    assert here.bodies()[0]["output_config"]["task_budget"]["total"] == 20000
+
+
+def test_structured_output(stage):
+    schema = {"type": "object", "properties": {"n": {"type": "number"}}, "required": ["n"]}
+    here = stage(call("StructuredOutput", {"n": 4}))
+    end = result(ask(here, output_format={"type": "json_schema", "schema": schema}))
+    assert end.structured_output == {"n": 4}
+    offered = [tool for tool in here.bodies()[0]["tools"] if tool["name"] == "StructuredOutput"]
+    assert offered[0]["input_schema"]["required"] == ["n"]
+
+
+def test_partial_messages(stage):
+    here = stage({"reply": [{"text": "Hello, world", "fragments": [5, 7]}]})
+    messages = ask(here, include_partial_messages=True)
+    events = [message.event for message in of(messages, StreamEvent)]
+    deltas = [event["delta"]["text"] for event in events if event["type"] == "content_block_delta"]
+    assert deltas == ["Hello", ", ", "world"]
+    assert events[0]["type"] == "message_start" and events[-1]["type"] == "message_stop"
+    order = [type(message).__name__ for message in messages]
+    assert order.index("AssistantMessage") < len(order) - order[::-1].index("StreamEvent")
+
+
+def test_settings_as_json(stage):
+    here = stage(call("Bash", {"command": "touch made"}), text("Done."))
+    ask(here, settings=json.dumps({"permissions": {"allow": ["Bash(touch made)"]}}))
+    assert (here.work / "made").exists()
+
+
+def test_setting_sources_decide_which_files_count(stage):
+    rules = {"permissions": {"allow": ["Bash(touch made)"]}}
+    for sources, runs in ([], False), (["user"], True):
+        here = stage(call("Bash", {"command": "touch made"}), text("Done."))
+        (here.config / "settings.json").write_text(json.dumps(rules))
+        ask(here, setting_sources=sources)
+        assert (here.work / "made").exists() is runs
+
+
+def test_further_directories(stage, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "a.txt").write_text("from elsewhere")
+    here = stage(call("Read", {"file_path": str(other / "a.txt")}), text("Done."))
+    messages = ask(here, add_dirs=[str(other)])
+    assert "from elsewhere" in plain(results(messages)[0].content)
+
+
+def test_variables_reach_commands(stage):
+    here = stage(call("Bash", {"command": "echo $COLOUR"}), text("Done."))
+    messages = ask(here, env={"COLOUR": "blue"}, allowed_tools=["Bash"])
+    assert "blue" in plain(results(messages)[0].content)
+
+
+def test_extra_arguments(stage):
+    here = stage(text("Hi."))
+    messages = ask(here, extra_args={"replay-user-messages": None})
+    echoed = of(messages, UserMessage)[0].content
+    assert [block.text for block in echoed] == ["Go."]
+
+
+def test_an_unknown_extra_argument_fails(stage):
+    here = stage()
+    with pytest.raises((ProcessError, CLIConnectionError)):
+        ask(here, extra_args={"no-such-flag": None})
+    assert any("unknown option '--no-such-flag'" in line for line in here.stderr)
+
+
+def test_a_program_that_is_not_there(stage):
+    here = stage()
+    options = here.options()
+    options.cli_path = "/no/such/program"
+
+    async def run():
+        async for _ in query(prompt="Go.", options=options):
+            pass
+
+    with pytest.raises(CLINotFoundError):
+        asyncio.run(run())
+
+
+def test_prompts_as_a_stream(stage):
+    here = stage(text("One."), text("Two."))
+    messages = ask(here, sent(said("first")))
+    assert result(messages).result == "One."
+
+
+def test_a_picture_in_a_prompt(stage):
+    here = stage(text("A dot."))
+    source = {"type": "base64", "media_type": "image/png", "data": ONE_PIXEL}
+    content = [{"type": "text", "text": "What is this?"}, {"type": "image", "source": source}]
+    assert result(ask(here, sent(said(content)))).result == "A dot."
+    blocks = here.bodies()[0]["messages"][-1]["content"]
+    images = [block for block in blocks if block["type"] == "image"]
+    assert base64.b64decode(images[0]["source"]["data"]).startswith(b"\x89PNG")
+
+
+def test_an_api_error_is_a_result(stage):
+    here = stage({"status": 400, "message": "no"})
+    messages = []
+
+    async def run():
+        async for message in query(prompt="Go.", options=here.options()):
+            messages.append(message)
+
+    with pytest.raises(ResultError):
+        asyncio.run(run())
+    end = result(messages)
+    assert (end.subtype, end.is_error, end.api_error_status) == ("success", True, 400)
+    assert of(messages, AssistantMessage)[0].error == "invalid_request"
+
+
+def test_mentioned_files_are_attached(stage):
+    here = stage(text("Hi."))
+    (here.work / "notes.txt").write_text("buy milk")
+    ask(here, "What is in @notes.txt?")
+    assert "buy milk" in json.dumps(here.bodies()[0]["messages"])
+
+
+def test_verbatim_prompts_mean_what_they_say(stage):
+    here = stage(text("Hi."))
+    (here.work / "notes.txt").write_text("buy milk")
+    ask(here, "/look @notes.txt", verbatim_prompts=True)
+    assert "buy milk" not in json.dumps(here.bodies()[0]["messages"])
+    assert last_texts(here.bodies()[0])[-1] == "/look @notes.txt"
+
+
+def test_an_unknown_command_asks_no_model(stage):
+    here = stage()
+    messages = []
+
+    async def run():
+        async for message in query(prompt="/nothing", options=here.options()):
+            messages.append(message)
+
+    with pytest.raises(ResultError):
+        asyncio.run(run())
+    assert result(messages).num_turns == 0 and here.bodies() == []
+
+
+def test_agents_are_offered_and_run(stage):
+    order = {"description": "find it", "prompt": "Find X.", "subagent_type": "finder"}
+    here = stage(
+        {"reply": [{"text": "X is here."}], "when": {"system": "You find"}},
+        call("Agent", order),
+        text("Found."),
+    )
+    agents = {"finder": AgentDefinition(description="Finds.", prompt="You find things.", tools=["Glob"])}
+    messages = ask(here, agents=agents, allowed_tools=["Agent"])
+    assert "finder" in system(messages, "init")[0]["agents"]
+    started = system(messages, "task_started")[0]
+    assert (started["subagent_type"], started["prompt"]) == ("finder", "Find X.")
+    assert system(messages, "task_notification")[0]["status"] == "completed"
+    inner = next(body for body in here.bodies() if "You find" in json.dumps(body.get("system")))
+    assert [tool["name"] for tool in inner["tools"]] == ["Glob"]
+    assert "X is here." in plain(results(messages)[0].content)
+
+
+def test_words_of_agents_are_forwarded_when_wanted(stage):
+    order = {"description": "say", "prompt": "Say it.", "subagent_type": "general-purpose"}
+    for wanted in False, True:
+        here = stage(
+            {"reply": [{"text": "Inner words."}], "when": {"last_user_text": "Say it"}},
+            call("Agent", order),
+            text("Done."),
+        )
+        messages = ask(here, forward_subagent_text=wanted, allowed_tools=["Agent"])
+        assert ("Inner words." in words(messages)) is wanted
+
+
+def test_stderr_reaches_the_caller(stage):
+    here = stage(text("Hi."))
+    ask(here, mcp_servers={"files": {"command": "serve"}})
+    assert any("files" in line for line in here.stderr)
+
+
+def test_hook_events_of_programs(stage):
+    hooks = {"hooks": {"PreToolUse": [{"matcher": "Glob", "hooks": [{"type": "command", "command": "echo seen"}]}]}}
+    here = stage(call("Glob", {"pattern": "*"}), text("Done."))
+    messages = ask(here, include_hook_events=True, settings=json.dumps(hooks))
+    told = of(messages, HookEventMessage)
+    assert [event.subtype for event in told] == ["hook_started", "hook_response"]
+
+
+def test_large_results_stay_below_the_line_limit(stage):
+    here = stage(call("Bash", {"command": "head -c 3000000 /dev/zero | tr '\\0' x"}), text("y" * 1_500_000))
+    end = result(ask(here, allowed_tools=["Bash"]))
+    assert end.is_error is False and end.result.startswith("yyy")
+
+
+def test_a_command_in_the_background_starts_a_turn_of_its_own(stage):
+    here = stage(
+        call("Bash", {"command": "sleep 0.3; echo late", "run_in_background": True}), text("Started."), text("It ended.")
+    )
+    messages = ask(here, allowed_tools=["Bash"])
+    ends = [message for message in messages if type(message).__name__ == "ResultMessage"]
+    assert [end.result for end in ends] == ["Started.", "It ended."]
+    assert (ends[1].origin or {}).get("kind") == "task-notification"
+
+
+def test_a_session_id_of_ones_own(stage):
+    here = stage(text("Hi."))
+    mine = str(uuid.uuid4())
+    assert result(ask(here, session_id=mine)).session_id == mine
+    assert list(here.config.glob(f"projects/*/{mine}.jsonl"))
+
+
+def test_servers_are_told_who_asks(stage):
+    here = stage(text("Hi."))
+    ask(here, client_app="my-app/1.2")
+    agent = here.requests()[0]["headers"]["user-agent"]
+    assert "sdk-py" in agent and "agent-sdk/" in agent and "client-app/my-app/1.2" in agent
