@@ -333,6 +333,9 @@ pub(crate) struct RunArgs {
     /// Go on with the session of this id
     #[arg(short = 'r', long, value_name = "UUID", num_args = 0..=1, default_missing_value = "")]
     pub resume: Option<String>,
+    /// Put files back to what they were when a message of the resumed session was sent, and end
+    #[arg(long, value_name = "UUID", value_parser = session_id, requires = "resume")]
+    pub rewind_files: Option<Uuid>,
     /// Give the new session this id
     #[arg(long, value_name = "UUID", value_parser = session_id)]
     pub session_id: Option<Uuid>,

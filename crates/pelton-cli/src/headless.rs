@@ -248,7 +248,12 @@ async fn close(engine: Engine, unhurried: bool) {
     if unhurried {
         engine.settle_background(BACKGROUND_PATIENCE).await;
     }
+    let history = engine.file_history().filter(|_| unhurried);
     engine.close(EndReason::Other).await;
+    if let Some(history) = history {
+        // Nobody waits for anything any more. What is not swept now is swept another time.
+        let _ = tokio::task::spawn_blocking(move || history.sweep()).await;
+    }
 }
 
 /// On terminals, which are one terminal most often, the order of words and notices matters; elsewhere it matters more

@@ -60,7 +60,10 @@ fn run(args: Args) -> Result<ExitCode, Fail> {
         Some(Command::Permissions(command)) => permissions::run(&command),
         Some(Command::Mock(mock)) => finish(mock::serve(&mock)),
         Some(Command::Demo(demo)) => finish(demo::run(&demo, &args.run)),
-        None => finish(headless::run(&args.run)),
+        None => match rewind::asked_for(&args.run)? {
+            Some(rewind) => rewind::run(&rewind),
+            None => finish(headless::run(&args.run)),
+        },
     }
 }
 

@@ -10,9 +10,16 @@ use pelton_model::RealWorld;
 use pelton_serve::plain;
 use uuid::Uuid;
 
-use crate::args::RewindArgs;
+use crate::args::{RewindArgs, RunArgs};
 use crate::fail::Fail;
 use crate::resolve::{Env, sessions};
+
+/// `--resume SESSION --rewind-files MESSAGE` means the same.
+pub(crate) fn asked_for(args: &RunArgs) -> Result<Option<RewindArgs>, Fail> {
+    let (Some(to), Some(session)) = (args.rewind_files, &args.resume) else { return Ok(None) };
+    let session = session.parse().map_err(|_| Fail::no_conversation(session))?;
+    Ok(Some(RewindArgs { session, to: Some(to), dry_run: false, undo: false, force: false }))
+}
 
 pub(crate) fn run(args: &RewindArgs) -> Result<ExitCode, Fail> {
     let config_dir = sessions::config_dir(&Env::of_process())

@@ -370,6 +370,10 @@ pub const LOOP_ROUNDS_JUDGED_MAX: usize = 64;
 pub const PATTERN_FILES_MAX: usize = 2_000;
 /// Names of directories that are looked through for them.
 pub const PATTERN_NAMES_SEEN_MAX: usize = 50_000;
+/// Histories of files that are taken away at one time.
+pub const FILE_HISTORIES_SWEPT_MAX: usize = 200;
+/// How long the history of a session's files is kept, in days.
+pub const FILE_HISTORY_KEPT_DAYS: u64 = 30;
 /// Hosts that somebody is asked about in a session and whose answers are remembered.
 pub const HOSTS_ANSWERED_MAX: usize = 1_000;
 /// Names below directories that are looked at to judge what goes through them.

@@ -96,7 +96,15 @@ impl Spill {
         if let Self::Open { file, .. } = self
             && let Err(error) = file.write_all(bytes).await
         {
-            *self = Self::Failed(error);
+            self.fail(error);
+        }
+    }
+
+    /// Half a text is of no use, and on a full disk what is recorded needs its room.
+    fn fail(&mut self, error: io::Error) {
+        if let Self::Open { path, .. } = std::mem::replace(self, Self::Failed(error)) {
+            // What cannot be removed does no harm but for its size.
+            let _ = std::fs::remove_file(path);
         }
     }
 
@@ -105,7 +113,7 @@ impl Spill {
         if let Self::Open { file, .. } = &mut self
             && let Err(error) = file.flush().await
         {
-            self = Self::Failed(error);
+            self.fail(error);
         }
         match self {
             Self::None => (None, None),
@@ -143,7 +151,11 @@ pub(crate) async fn keep_as(
         if !is_there {
             let mut options = std::fs::OpenOptions::new();
             let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&path)?;
-            io::Write::write_all(&mut file, &content)?;
+            if let Err(error) = io::Write::write_all(&mut file, &content) {
+                // As above: half of it only takes room.
+                let _ = std::fs::remove_file(&path);
+                return Err(error);
+            }
         }
         Ok(path)
     });

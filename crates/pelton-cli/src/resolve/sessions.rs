@@ -1,6 +1,7 @@
 //! Where sessions are kept, and which one goes on.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use pelton::file_history::FileHistoryLimits;
 use pelton::settings::Settings;
@@ -11,11 +12,19 @@ use super::env::Env;
 use crate::args::{DurabilityArg, RunArgs};
 use crate::fail::{Fail, tell};
 
+const DAY_SECONDS: u64 = 24 * 60 * 60;
+
 /// How much is kept of files that the agent changes.
 pub(super) fn file_history_limits(settings: &Settings) -> FileHistoryLimits {
     let mut limits = FileHistoryLimits::default();
     limits.file_bytes_max = settings.file_history_file_bytes_max.unwrap_or(limits.file_bytes_max);
     limits.total_bytes_max = settings.file_history_total_bytes_max.unwrap_or(limits.total_bytes_max);
+    // While a file cannot be read, nobody knows what it would have kept.
+    limits.kept_for = match (settings.restrictions_unknown, settings.cleanup_days) {
+        (true, _) => None,
+        (false, Some(days)) => Some(Duration::from_secs(days.saturating_mul(DAY_SECONDS))),
+        (false, None) => limits.kept_for,
+    };
     limits
 }
 

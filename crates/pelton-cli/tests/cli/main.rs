@@ -12,6 +12,7 @@ mod crash; // killed in the middle, and gone on with
 mod credentials; // who pays, and what happens when that runs out
 mod demo; // `pelton demo`
 mod frames; // stream-json and json, field by field
+mod hardship;
 mod hooks; // hooks from settings
 mod loop_scenarios; // what the loop does about trouble, as flags and frames show it
 mod memory; // what files tell the model

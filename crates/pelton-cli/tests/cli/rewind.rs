@@ -42,6 +42,17 @@ fn a_session_is_rewound_and_that_is_undone() {
     assert_eq!(place.read("a.txt"), "mine\n");
     place.pelton(["rewind", &session, "--force"]).run().well();
     assert_eq!(place.read("a.txt"), "one\ntwo\n");
+    // The same by flags, to a message.
+    place.pelton(["rewind", &session, "--undo"]).run().well();
+    let is_prompt = |line: &serde_json::Value| {
+        line["type"] == "user" && line["message"].to_string().contains("change it")
+    };
+    let prompt = place.transcript().into_iter().find(is_prompt).unwrap();
+    let message = prompt["uuid"].as_str().unwrap();
+    let ran = place.pelton(["-p", "--resume", &session, "--rewind-files", message]).run();
+    assert!(ran.out.contains("a.txt"), "{ran:?}");
+    let alone = place.pelton(["-p", "--rewind-files", message]).run();
+    assert_eq!(alone.code, Some(1), "{alone:?}");
     let unknown = place.pelton(["rewind", "00000000-0000-4000-8000-000000000000"]).run();
     assert!(unknown.err.contains("no file history"), "{}", unknown.err);
 }
@@ -71,4 +82,34 @@ fn pit_S6_a_killed_session_is_rewound() {
         }
         assert!(!place.has("began"));
     }
+}
+
+/// Histories of sessions that are long over go when another session ends.
+#[test]
+fn old_histories_are_swept() {
+    let place = Place::new();
+    let history = place.config().join("file-history");
+    let (old, young) = (
+        history.join("00000000-0000-4000-8000-000000000001"),
+        history.join("00000000-0000-4000-8000-000000000002"),
+    );
+    for dir in [&old, &young] {
+        std::fs::create_dir_all(dir).unwrap();
+        std::fs::write(dir.join("x"), "x").unwrap();
+    }
+    let long_ago = std::time::SystemTime::now() - Duration::from_secs(40 * 24 * 60 * 60);
+    for path in [old.join("x"), old.clone()] {
+        std::fs::File::open(path).unwrap().set_modified(long_ago).unwrap();
+    }
+    let hello = || model(Script::new().reply([text("Hello.")]));
+    std::fs::write(place.config().join("settings.json"), "{\"cleanupPeriodDays\": 50}").unwrap();
+    place.task(&hello(), ["hi"]).run().well();
+    assert!(old.exists());
+    // What cannot be read may have said so.
+    std::fs::write(place.config().join("settings.json"), "{").unwrap();
+    place.task(&hello(), ["hi"]).run();
+    assert!(old.exists());
+    std::fs::remove_file(place.config().join("settings.json")).unwrap();
+    place.task(&hello(), ["hi"]).run().well();
+    assert!(!old.exists() && young.exists());
 }

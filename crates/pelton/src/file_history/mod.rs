@@ -9,16 +9,18 @@ mod keeper; // the open history of a session
 mod plan; // the way back: pure
 mod state; // what is at a path
 mod store; // the two files of a session
+mod sweep; // what is too old to be kept
 mod tree; // what the working directories look like
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use pelton_model::World;
 use uuid::Uuid;
 
-use crate::limits::{FILE_HISTORY_FILE_BYTES_MAX, FILE_HISTORY_TOTAL_BYTES_MAX};
+use crate::limits::{FILE_HISTORY_FILE_BYTES_MAX, FILE_HISTORY_KEPT_DAYS, FILE_HISTORY_TOTAL_BYTES_MAX};
 use crate::tools::background::Background;
 use keeper::Keeper;
 pub use plan::Conflict;
@@ -33,11 +35,17 @@ pub struct FileHistoryLimits {
     pub file_bytes_max: u64,
     /// Bytes kept in all.
     pub total_bytes_max: u64,
+    /// How long the histories of other sessions are kept; forever if absent.
+    pub kept_for: Option<Duration>,
 }
 
 impl Default for FileHistoryLimits {
     fn default() -> Self {
-        Self { file_bytes_max: FILE_HISTORY_FILE_BYTES_MAX, total_bytes_max: FILE_HISTORY_TOTAL_BYTES_MAX }
+        Self {
+            file_bytes_max: FILE_HISTORY_FILE_BYTES_MAX,
+            total_bytes_max: FILE_HISTORY_TOTAL_BYTES_MAX,
+            kept_for: Some(Duration::from_secs(FILE_HISTORY_KEPT_DAYS * 24 * 60 * 60)),
+        }
     }
 }
 
@@ -189,6 +197,13 @@ impl FileHistory {
             world,
             opened: Mutex::new(Opened::NotYet),
         }))
+    }
+
+    /// Takes away the histories of other sessions that are older than they are [kept](FileHistoryLimits::kept_for). Says how
+    /// many; for a quiet moment.
+    pub fn sweep(&self) -> usize {
+        let (Some(kept_for), Some(all)) = (self.0.limits.kept_for, self.0.dir.parent()) else { return 0 };
+        sweep::sweep(all, &self.0.dir, self.0.world.now().into(), kept_for)
     }
 
     /// The messages one can go back to, oldest first.

@@ -208,7 +208,7 @@ async fn what_others_changed_is_left_alone_unless_they_want_it() {
 
 #[tokio::test]
 async fn what_is_not_covered_is_named_and_never_removed() {
-    let limits = FileHistoryLimits { file_bytes_max: 100, total_bytes_max: 2_000 };
+    let limits = FileHistoryLimits { file_bytes_max: 100, total_bytes_max: 2_000, kept_for: None };
     let stage = Stage::with_limits(limits);
     stage.put(".gitignore", "ignored/\n");
     stage.put("ignored/file", "x");

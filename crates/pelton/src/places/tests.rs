@@ -119,3 +119,28 @@ fn what_exists_leads_where_the_system_says() {
     }
     assert!(compared > 30, "{compared}");
 }
+
+proptest::proptest! {
+    /// Where a path leads is a place: from there it leads nowhere else. And it is where the system itself ends up.
+    #[test]
+    fn what_was_resolved_is_resolved(
+        links in proptest::collection::vec(("[a-c]", "(\\.\\./|[a-d]/|\\./){0,3}[a-d]?"), 0..6),
+        path in "(\\.\\./|[a-d]/|\\./){0,5}[a-d]?",
+    ) {
+        let tree = Tree::new(&["w/a", "w/d", "d/b"], &["w/c"], &[]);
+        for (name, target) in &links {
+            // Some names are taken, and an empty target is none.
+            let _ = symlink(target, tree.at("w/d").join(name));
+            let _ = symlink(target, tree.at("d").join(name));
+        }
+        let start = tree.at("w/d").join(&path);
+        if let Ok(first) = resolve(&start) {
+            let again = resolve(&first.path).unwrap();
+            proptest::prop_assert_eq!(&again.path, &first.path);
+            proptest::prop_assert_eq!(again.missing, first.missing);
+            if first.missing == 0 && let Ok(real) = fs::canonicalize(&start) {
+                proptest::prop_assert_eq!(real, first.path);
+            }
+        }
+    }
+}

@@ -74,6 +74,8 @@ pub struct Settings {
     pub file_checkpointing: Option<bool>,
     /// `fileHistory.maxFileBytes`: how large a file is kept because a command might change it.
     pub file_history_file_bytes_max: Option<u64>,
+    /// `cleanupPeriodDays`: how long the histories of files are kept, in days; at least one.
+    pub cleanup_days: Option<u64>,
     /// `fileHistory.maxTotalBytes`: how much is kept in all.
     pub file_history_total_bytes_max: Option<u64>,
 }
@@ -176,6 +178,7 @@ impl Settings {
             memory: self.memory.over(lower.memory),
             skills: self.skills.over(lower.skills),
             sandbox: self.sandbox.over(lower.sandbox),
+            cleanup_days: self.cleanup_days.or(lower.cleanup_days),
             file_checkpointing: self.file_checkpointing.or(lower.file_checkpointing),
             file_history_file_bytes_max: self
                 .file_history_file_bytes_max

@@ -132,6 +132,9 @@ impl Reader<'_> {
     fn file_history(&mut self, all: &Map<String, Value>, settings: &mut Settings) {
         settings.file_checkpointing =
             self.field(all, "", "fileCheckpointingEnabled", "true or false", Value::as_bool);
+        let days = |value: &Value| value.as_u64().filter(|days| *days > 0);
+        settings.cleanup_days =
+            self.field(all, "", "cleanupPeriodDays", "a number of days, at least 1", days);
         let Some(said) = all.get("fileHistory").filter(|said| !said.is_null()) else { return };
         let Some(said) = said.as_object() else { return self.wrong("fileHistory", "must be an object") };
         let mut bytes = |key| self.field(said, "fileHistory.", key, "a number of bytes", Value::as_u64);

@@ -1,0 +1,291 @@
+//! Files that cannot be read, directories that cannot be written, disks that are full, and things that are no files: every
+//! tool says so in words the model can use, nothing hangs, and nothing is left half-written.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use pelton_testkit::{Script, ScriptedModel, text, tool};
+use serde_json::{Value, json};
+
+use crate::place::{Commanded, Place, Ran, model};
+
+const NOBODY: u32 = 65534;
+
+fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}
+
+/// The same command behind another one: with its words, surroundings and directory.
+fn behind(place: &Place, launcher: &[&str], task: &Command) -> Command {
+    let mut command = place.shell("");
+    let mut outer = Command::new(launcher[0]);
+    outer.args(&launcher[1..]).arg(task.get_program()).args(task.get_args()).env_clear();
+    outer.envs(task.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    outer.current_dir(place.work());
+    outer
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    std::mem::swap(&mut command, &mut outer);
+    command
+}
+
+/// The task as a user for whom rights mean something.
+fn as_nobody(place: &Place, task: &Command) -> Command {
+    if !is_root() {
+        return behind(place, &["env"], task);
+    }
+    for dir in [place.home(), place.config(), place.work(), place.temp()] {
+        chown(&dir, Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    fs::set_permissions(place.work().parent().unwrap(), fs::Permissions::from_mode(0o755)).unwrap();
+    behind(place, &["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"], task)
+}
+
+/// Whether the program can be started by somebody else: the directory it was built in may not be theirs to enter.
+fn nobody_can_start() -> bool {
+    let program = env!("CARGO_BIN_EXE_pelton");
+    !is_root()
+        || Command::new("setpriv")
+            .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--", program, "--version"])
+            .output()
+            .is_ok_and(|said| said.status.success())
+}
+
+/// One call of each answer, then an end.
+fn calls(calls: impl IntoIterator<Item = (&'static str, Value)>) -> ScriptedModel {
+    let script =
+        calls.into_iter().fold(Script::new(), |script, (name, input)| script.reply([tool(name, input)]));
+    model(script.reply([text("Done.")]))
+}
+
+/// What the calls brought: whether it is an error, and its words.
+fn results(model: &ScriptedModel) -> Vec<(bool, String)> {
+    let requests = model.requests();
+    let messages = requests.last().unwrap().body["messages"].as_array().unwrap().clone();
+    let blocks = messages.iter().filter_map(|message| message["content"].as_array()).flatten();
+    let results = blocks.filter(|block| block["type"] == "tool_result");
+    results
+        .map(|block| {
+            let words = match &block["content"] {
+                Value::String(words) => words.clone(),
+                other => {
+                    let texts = other.as_array().unwrap().iter().filter_map(|part| part["text"].as_str());
+                    texts.collect::<Vec<_>>().join("\n")
+                }
+            };
+            (block["is_error"] == true, words)
+        })
+        .collect()
+}
+
+fn mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+fn names_in(dir: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+const ALL_TOOLS: &str = "Bash(*),Read,Edit,Write,NotebookEdit,Grep,Glob";
+
+#[test]
+fn what_a_user_may_not_read_or_write_every_tool_says_in_words() {
+    if !nobody_can_start() {
+        eprintln!("not run: another user cannot start the program that was built here");
+        return;
+    }
+    let place = Place::new();
+    let secret = place.put("secret.txt", "needle\n");
+    let notebook =
+        place.put("n.ipynb", "{\"cells\": [], \"metadata\": {}, \"nbformat\": 4, \"nbformat_minor\": 5}");
+    let kept = place.put("closed/kept.txt", "old\n");
+    place.put("open.txt", "needle\n");
+    mode(&secret, 0o000);
+    mode(&notebook, 0o000);
+    mode(&kept, 0o644);
+    mode(kept.parent().unwrap(), 0o555);
+    let model = calls([
+        ("Read", json!({"file_path": secret})),
+        ("Edit", json!({"file_path": secret, "old_string": "needle", "new_string": "x"})),
+        ("Write", json!({"file_path": secret, "content": "x"})),
+        ("NotebookEdit", json!({"notebook_path": notebook, "new_source": "x", "edit_mode": "insert"})),
+        ("Write", json!({"file_path": place.work().join("closed/new.txt"), "content": "x"})),
+        ("Read", json!({"file_path": kept})),
+        ("Edit", json!({"file_path": kept, "old_string": "old", "new_string": "new"})),
+        ("Bash", json!({"command": "cat secret.txt; echo x > closed/y"})),
+        ("Grep", json!({"pattern": "needle"})),
+        ("Glob", json!({"pattern": "**/*.txt"})),
+    ]);
+    let task = place.task(&model, ["go", "--permission-mode", "acceptEdits", "--allowedTools", ALL_TOOLS]);
+    let ran = as_nobody(&place, &task).run();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let results = results(&model);
+    let expected = [true, true, true, true, true, false, true, true, false, false];
+    let found: Vec<bool> = results.iter().map(|(is_error, _)| *is_error).collect();
+    assert_eq!(found, expected, "{results:#?}");
+    for (at, words) in
+        [(0, "permission denied"), (4, "permission denied"), (6, "read-only"), (7, "permission denied")]
+    {
+        assert!(results[at].1.to_lowercase().contains(words), "{at}: {}", results[at].1);
+    }
+    assert!(results[8].1.contains("open.txt") && results[9].1.contains("secret.txt"), "{results:#?}");
+    assert_eq!(fs::read_to_string(&kept).unwrap(), "old\n");
+    assert_eq!(names_in(kept.parent().unwrap()), ["kept.txt"], "nothing lies about");
+    mode(&secret, 0o600);
+    assert_eq!(fs::read_to_string(&secret).unwrap(), "needle\n");
+    mode(kept.parent().unwrap(), 0o755);
+}
+
+/// The task where a directory is a disk of this many kilobytes. `None` if nobody here may mount one.
+fn on_small_disk(place: &Place, dir: &Path, kilobytes: u32, task: &Command) -> Option<Command> {
+    let unshare: &[&str] = if is_root() { &["unshare", "-m"] } else { &["unshare", "-Urm"] };
+    let can =
+        Command::new(unshare[0]).args(&unshare[1..]).args(["mount", "-t", "tmpfs", "tmpfs", "/mnt"]).output();
+    if !can.is_ok_and(|said| said.status.success()) {
+        eprintln!("not run: no disk can be mounted here");
+        return None;
+    }
+    let script = format!(
+        "cp -a \"{0}\" \"{0}.before\" && mount -t tmpfs -o size={kilobytes}k tmpfs \"{0}\" && cp -a \"{0}.before/.\" \"{0}\" && \
+         cd \"$PWD\" && \"$@\"; code=$?; rm -rf \"{0}.after\"; cp -a \"{0}\" \"{0}.after\"; exit $code",
+        dir.display()
+    );
+    let launcher: Vec<&str> = unshare.iter().copied().chain(["sh", "-c", &script, "sh"]).collect();
+    Some(behind(place, &launcher, task))
+}
+
+#[test]
+fn on_a_full_disk_files_stay_as_they_were() {
+    let place = Place::new();
+    let kept = place.put("kept.txt", "old\n");
+    let large = "0123456789abcdef\n".repeat(40_000);
+    let model = calls([
+        ("Read", json!({"file_path": kept})),
+        ("Edit", json!({"file_path": kept, "old_string": "old", "new_string": large})),
+        ("Write", json!({"file_path": place.work().join("new.txt"), "content": large})),
+        ("Bash", json!({"command": "head -c 1000000 /dev/zero > filled; echo said"})),
+        ("Write", json!({"file_path": place.work().join("late.txt"), "content": large})),
+        ("Read", json!({"file_path": kept})),
+    ]);
+    let task = place.task(&model, ["go", "--permission-mode", "acceptEdits", "--allowedTools", ALL_TOOLS]);
+    let Some(mut task) = on_small_disk(&place, &place.work(), 256, &task) else { return };
+    let ran = task.run();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let results = results(&model);
+    for at in [1, 2, 4] {
+        let (is_error, words) = &results[at];
+        assert!(*is_error && words.contains("No space left"), "{at}: {words}");
+    }
+    assert!(results[3].1.contains("said") && results[5].1.contains("old"), "{results:#?}");
+    let after = place.work().with_extension("after");
+    assert_eq!(fs::read_to_string(after.join("kept.txt")).unwrap(), "old\n");
+    assert_eq!(names_in(&after), ["filled", "kept.txt"], "nothing lies about");
+}
+
+#[test]
+fn a_record_that_cannot_grow_stops_the_run_before_the_next_call() {
+    let place = Place::new();
+    let long = "x".repeat(300_000);
+    let model = calls([
+        ("Bash", json!({"command": format!("echo one > one; : {long}")})),
+        ("Bash", json!({"command": "echo two > two"})),
+    ]);
+    let task = place.task(&model, ["go", "--allowedTools", ALL_TOOLS]);
+    let Some(mut task) = on_small_disk(&place, &place.config(), 200, &task) else { return };
+    let ran = task.run();
+    assert_ne!(ran.code, Some(0), "{ran:?}");
+    assert!(!place.has("two") && !place.has("one"), "what cannot be recorded is not done");
+    assert!(format!("{}{}", ran.out, ran.err).contains("No space left"), "{ran:?}");
+}
+
+#[test]
+fn output_that_finds_no_room_is_cut_and_the_run_goes_on() {
+    let place = Place::new();
+    let model =
+        calls([("Bash", json!({"command": "seq 1 200000"})), ("Bash", json!({"command": "echo two > two"}))]);
+    let task = place.task(&model, ["go", "--allowedTools", ALL_TOOLS]);
+    let Some(mut task) = on_small_disk(&place, &place.config(), 400, &task) else { return };
+    let ran = task.run();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let results = results(&model);
+    assert!(results[0].1.len() < 100_000 && results[0].1.contains("\n2\n"), "{}", results[0].1.len());
+    assert!(place.has("two"), "{ran:?}");
+}
+
+fn odd_files(place: &Place) -> Vec<Value> {
+    let work = place.work();
+    nix::unistd::mkfifo(&work.join("fifo"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    symlink("loop2", work.join("loop1")).unwrap();
+    symlink("loop1", work.join("loop2")).unwrap();
+    symlink("nowhere", work.join("dangling")).unwrap();
+    let sparse = fs::File::create(work.join("sparse")).unwrap();
+    sparse.set_len(5 * 1024 * 1024 * 1024).unwrap();
+    fs::create_dir(work.join("dir")).unwrap();
+    let _listener = std::os::unix::net::UnixListener::bind(work.join("socket")).unwrap();
+    fs::write(work.join(OsStr::from_bytes(b"bad\xff.txt")), "needle\n").unwrap();
+    fs::write(work.join("plain.txt"), "needle\n").unwrap();
+    let inside = [
+        "fifo",
+        "loop1",
+        "dangling",
+        "sparse",
+        "dir",
+        "socket",
+        "bad\u{fffd}.txt",
+        "plain.txt/below",
+        "",
+        "a\0b",
+    ];
+    let mut paths: Vec<Value> = inside.iter().map(|name| json!(work.join(name))).collect();
+    for path in
+        ["/dev/zero", "/dev/tty", "/dev/null", "/proc/self/mem", "/proc/kmsg", "/dev/full", "\u{202e}"]
+    {
+        paths.push(json!(path));
+    }
+    paths.push(json!(format!("/{}", "x/".repeat(3000))));
+    paths.push(json!("y".repeat(300)));
+    paths
+}
+
+#[test]
+fn what_is_no_ordinary_file_is_told_by_every_tool_and_nothing_waits_for_it() {
+    let place = Place::new();
+    let mut all: Vec<(&'static str, Value)> = Vec::new();
+    for path in odd_files(&place) {
+        all.push(("Read", json!({"file_path": path})));
+        all.push(("Edit", json!({"file_path": path, "old_string": "a", "new_string": "b"})));
+        all.push(("NotebookEdit", json!({"notebook_path": path, "new_source": "x", "edit_mode": "insert"})));
+        all.push(("Grep", json!({"pattern": "needle", "path": path})));
+        all.push(("Glob", json!({"pattern": "*", "path": path})));
+        if !path.as_str().is_some_and(|path| path.starts_with("/dev") || path.starts_with("/proc")) {
+            all.push(("Write", json!({"file_path": path, "content": "x"})));
+        }
+    }
+    all.push(("Grep", json!({"pattern": "needle"})));
+    let count = all.len();
+    let model = calls(all);
+    let words = ["go", "--dangerously-skip-permissions"];
+    let ran: Ran = place.task(&model, words).env("IS_SANDBOX", "1").run();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.took < Duration::from_secs(60), "{:?}", ran.took);
+    let results = results(&model);
+    assert_eq!(results.len(), count);
+    assert!(results.iter().all(|(_, words)| !words.is_empty() && words.len() < 100_000));
+    let (is_error, found) = results.last().unwrap();
+    assert!(!is_error && found.contains("plain.txt"), "{found}");
+    assert!(fs::symlink_metadata(place.work().join("loop1")).unwrap().is_symlink(), "links stay links");
+    assert!(std::os::unix::fs::FileTypeExt::is_fifo(
+        &fs::symlink_metadata(place.work().join("fifo")).unwrap().file_type()
+    ));
+}
