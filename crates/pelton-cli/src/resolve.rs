@@ -25,6 +25,7 @@ use std::sync::Arc;
 use pelton::Options;
 use pelton::permission::{Mode, Permissions};
 use pelton::settings::{Settings, Watched};
+use pelton::tools::AgentDefinition;
 use pelton::transcript::find_session;
 use pelton_model::{Auth, Endpoint, HttpTransport};
 
@@ -63,9 +64,16 @@ pub(crate) fn options(args: &RunArgs, env: &Env) -> Result<(Options, Payer), Fai
     options.git_state = git_state;
     options.keeper = Some(Arc::new(keeper::SettingsFiles(files)));
     options.skills = skills;
+    add_agents(&mut options, skills::agents(args, &env, &cwd)?);
     options.api_key_source = payer.source();
     payer.pay_at(&mut options.endpoint, &env, &cwd, &options.transport, &options.world)?;
     Ok((options, payer))
+}
+
+/// Agents that files describe come behind those that are always there, and take the place of one with their name.
+fn add_agents(options: &mut Options, described: Vec<AgentDefinition>) {
+    options.agents.retain(|agent| !described.iter().any(|described| described.name == agent.name));
+    options.agents.extend(described);
 }
 
 /// The same, for a server that is known already, and whatever settings there are.

@@ -236,6 +236,10 @@ impl Frames {
             Event::Retry(notice) => (LoopKind::Retry, notice.message.as_str()),
             Event::Transition(transition) => (LoopKind::Transition, transition.name()),
             Event::Loop(told) => (told.kind, told.reason.as_str()),
+            Event::Cache(report) => match &report.reason {
+                Some(reason) => (LoopKind::Cache, reason.as_str()),
+                None => return Vec::new(),
+            },
             _ => return Vec::new(),
         };
         let line = self.system("loop_event").field("kind", kind.name()).field("reason", reason);

@@ -54,7 +54,7 @@ use crate::tools::offer::Offer;
 use crate::tools::structured::{BadSchema, StructuredOutput};
 use crate::tools::{Progress, Report, Tool, ToolCx};
 use crate::turn::Terminal;
-use crate::turn::live::LastReply;
+use crate::turn::live::{CacheAudit, LastReply};
 
 use asides::Asides;
 pub use beside::{Tasks, Title};
@@ -114,6 +114,7 @@ pub struct Engine {
     board: Board,
     background: Background,
     todos: Todos,
+    cache: CacheAudit,
     memory: Memory,
     skills: Skills,
     changed_files: ChangedFiles,
@@ -314,6 +315,7 @@ impl Engine {
             board: Board::new(&options.model),
             background: Background::default(),
             todos: Todos::default(),
+            cache: CacheAudit::default(),
             memory,
             skills,
             changed_files: ChangedFiles::default(),

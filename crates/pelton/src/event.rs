@@ -119,6 +119,8 @@ pub enum Event {
         /// What it says.
         content: String,
     },
+    /// An answer came, and this is what the server's cache had of the question.
+    Cache(CacheReport),
     /// Something the loop did that is neither a message nor a reason to go on, and why.
     Loop(LoopEvent),
     /// Something was done to what the model is sent.
@@ -402,6 +404,22 @@ pub struct LoopEvent {
     pub turn: u32,
 }
 
+/// What the server's cache had of a question.
+///
+/// See [`Event`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CacheReport {
+    /// Tokens read from it.
+    pub read: u64,
+    /// Tokens written to it.
+    pub written: u64,
+    /// Tokens that were in it before and were not read.
+    pub missed: u64,
+    /// The first part in which the question differs from the one before, if something was missed.
+    pub reason: Option<String>,
+}
+
 /// What the loop did.
 ///
 /// ```
@@ -438,6 +456,8 @@ pub enum LoopKind {
     Speculation,
     /// A level of the cascade made the context smaller, or did not, and why.
     Compaction,
+    /// The server's cache was lost.
+    Cache,
 }
 
 impl LoopKind {
@@ -461,6 +481,7 @@ impl LoopKind {
             Self::Repetition => "repetition",
             Self::Speculation => "speculation",
             Self::Compaction => "compaction",
+            Self::Cache => "cache",
         }
     }
 }

@@ -429,3 +429,6 @@ pub const TODO_REMINDER_TURNS: u32 = 10;
 pub const SKILL_BYTES_MAX: u64 = 1024 * 1024;
 pub const SKILLS_MAX: usize = 1_000;
 pub const SKILL_DIRECTORIES_DEEP_MAX: usize = 8;
+
+/// How long a server keeps what it has cached, unless it is read again.
+pub const CACHE_KEPT: Duration = Duration::from_secs(300);

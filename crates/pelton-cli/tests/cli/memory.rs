@@ -59,3 +59,25 @@ fn an_import_from_outside_is_said_to_be_left_out() {
     assert!(!request.contains("word of another"));
     assert!(said.contains("outside of the working directory"), "{said}");
 }
+
+#[test]
+fn skills_commands_and_agents_of_files_are_listed_and_can_be_called() {
+    let place = place();
+    place.put(".claude/skills/greet/SKILL.md", "---\ndescription: Greets\n---\nSay hello to $ARGUMENTS.");
+    place.put(".claude/commands/tidy.md", "Tidy up.");
+    place.put(".claude/agents/reviewer.md", "---\nname: reviewer\ndescription: Reviews.\n---\nYou review.");
+    let model = model(Script::new().step(Step::reply([text("Hello.")]).always()));
+    let words = ["/greet Ada", "--output-format", "stream-json", "--verbose"];
+    let ran = place.task(&model, words).run();
+    ran.well();
+    let init = &ran.frames()[0];
+    assert_eq!(init["skills"], serde_json::json!(["greet", "tidy"]));
+    assert_eq!(init["slash_commands"], serde_json::json!(["greet", "tidy"]));
+    assert_eq!(init["agents"], serde_json::json!(["general-purpose", "reviewer"]));
+    assert_eq!(init["plugins"], serde_json::json!([]));
+    let sent = model.requests()[0].body.to_string();
+    assert!(sent.contains("Say hello to Ada.") && sent.contains("reviewer: Reviews."), "{sent}");
+
+    let off = place.task(&model, ["/greet Ada", "--disable-slash-commands"]).run();
+    assert!(off.err.contains("Unknown command: /greet") && off.code == Some(1), "{off:?}");
+}

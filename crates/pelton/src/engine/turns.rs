@@ -96,6 +96,7 @@ impl Engine {
             queue: self.queue.clone(),
             dials: self.dials.clone(),
             dials_seen: self.dials_seen,
+            cache: &mut self.cache,
             memory: self.memory.clone(),
             skills: self.skills.clone(),
             listing_chars_max,

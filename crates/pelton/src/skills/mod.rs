@@ -8,6 +8,7 @@ mod discover; // which there are
 mod expand; // arguments, and commands whose output is part of the text
 mod listing; // what the model is told of them
 mod tool; // how the model calls one
+mod agents; // sub-agents that files describe, found in the same places
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ use crate::context::attachment::Attachment;
 use crate::permission::Rule;
 use crate::tools::Tool;
 
+pub use agents::agents_in;
 pub use discover::SkillSources;
 pub(crate) use expand::{Expander, expand};
 pub(crate) use skill::Skill;

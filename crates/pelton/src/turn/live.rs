@@ -4,6 +4,7 @@
 mod answer; // one answer while it streams
 mod money; // what it may cost, and did
 mod attach; // what it is told beside the results
+mod cache; // what became of the server's cache
 mod recover; // what is done about errors, between two trips
 mod ahead; // calls made before the model asks for them
 mod summaries; // what calls came to, in a line
@@ -55,6 +56,7 @@ use crate::tools::{Output, Report, Tool, agent};
 use crate::transcript::TranscriptError;
 pub(crate) use ahead::Foresight;
 pub(crate) use attach::attachment_of;
+pub(crate) use cache::CacheAudit;
 pub(crate) use compact::{Attempt, Summed};
 pub(crate) use fold::Folding;
 pub(crate) use summaries::Summaries;
@@ -92,6 +94,7 @@ pub(crate) struct Live<'a> {
     pub board: Board,
     /// Prompts that came meanwhile.
     pub queue: Queue,
+    pub cache: &'a mut CacheAudit,
     pub memory: Memory,
     pub skills: Skills,
     /// Characters that may be spent on telling what skills there are.

@@ -27,6 +27,7 @@ mod memory; // what files tell it about the project and its user
 mod money; // what a run may cost, and did
 mod permissions; // what may be looked at and changed, and what not
 mod planning; // plan mode, and questions to the user
+mod prefix; // what stands in front of every request stays as it is
 mod promptly; // how long an interrupt takes, wherever it strikes
 mod queue; // prompts that come while it is busy
 mod records; // what is on disk

@@ -37,7 +37,9 @@ impl Live<'_> {
         let messages = self.session.history.view_mut().request();
         let files_known = self.bench.cx.files.now();
         let max_tokens = self.max_tokens();
-        let mut call = self.client.call(Ask { messages, max_tokens, thinking, ..self.question.clone() });
+        let ask = Ask { messages, max_tokens, thinking, ..self.question.clone() };
+        self.cache.sent(&ask, self.world.monotonic());
+        let mut call = self.client.call(ask);
         let mut answer = None;
         let mut wait: Option<Waiting> = None;
         loop {
@@ -240,6 +242,8 @@ impl Live<'_> {
         if let Some(paid) = self.paid.take() {
             paid.answered(reply);
         }
+        let report = self.cache.answered(&reply.usage);
+        self.events.send(Event::Cache(report)).await;
         self.session.history.view_mut().counted(reply.context_usage());
         self.last.stop_reason = Some(reply.stop_reason.clone());
         if let Some(error) = &reply.cut {

@@ -1,0 +1,149 @@
+//! What stands in front of every request: tools and system prompt, the same bytes whatever happens around them.
+
+use std::sync::{Arc, Mutex};
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use pelton::event::CacheReport;
+use pelton::permission::{Change, Mode, Update};
+use pelton::tools::{Access, InvalidInput, Output, Safety, ServerState, Spec, Tool, ToolCx, ToolServer};
+use pelton::{Event, MemorySources, SkillSources};
+use pelton_testkit::{Part, Script, text, tool};
+use serde_json::{Value, json};
+
+use crate::stage::{Stage, marks, notes, run, sh, unmarked};
+
+/// A server that is there from some moment on.
+#[derive(Default)]
+struct Late(Mutex<bool>);
+
+impl ToolServer for Late {
+    fn name(&self) -> &str {
+        "late"
+    }
+
+    fn state(&self) -> ServerState {
+        if *self.0.lock().unwrap() { ServerState::Connected } else { ServerState::Pending }
+    }
+
+    fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        if *self.0.lock().unwrap() { vec![Arc::new(Bell)] } else { Vec::new() }
+    }
+
+    fn instructions(&self) -> Option<String> {
+        None
+    }
+}
+
+struct Bell;
+
+impl Tool for Bell {
+    fn spec(&self) -> Spec<'_> {
+        Spec { name: "ring", description: "Rings.", input_schema: r#"{"type":"object"}"# }
+    }
+
+    fn safety(&self, _: &Value) -> Safety {
+        Safety::Shared
+    }
+
+    fn access(&self, _: &Value, _: &ToolCx) -> Result<Access, InvalidInput> {
+        Ok(Access::Nothing)
+    }
+
+    fn run<'a>(&'a self, _: Value, _: &'a ToolCx) -> BoxFuture<'a, Output> {
+        async { Output::text("rung") }.boxed()
+    }
+}
+
+fn missed(event: &Event) -> Option<&CacheReport> {
+    match event {
+        Event::Cache(report) => Some(report).filter(|report| report.missed > 0),
+        _ => None,
+    }
+}
+
+#[tokio::test]
+async fn pit_B3_twenty_turns_of_changes_leave_the_prefix_alone_but_for_a_break_with_a_reason() {
+    let write = |n: usize| tool("Write", json!({"file_path": format!("{n}.txt"), "content": "x"}));
+    let turns: Vec<Part> = vec![
+        write(1),
+        tool("Read", json!({"file_path": "sub/a.txt"})),
+        tool("Bash", sh("git checkout -q -b other 2>/dev/null; echo changed > sub/a.txt")),
+        tool("Skill", json!({"skill": "deep"})),
+        tool("Edit", json!({"file_path": "1.txt", "old_string": "x", "new_string": "y"})),
+        tool("Bash", sh("echo '# new' >> CLAUDE.md")),
+        write(2),
+        tool("Glob", json!({"pattern": "*"})),
+        tool("Bash", sh("mkdir -p .claude/commands && echo Late. > .claude/commands/late.md")),
+    ];
+    let mut script = Script::new();
+    for part in turns {
+        script = script.reply([part]);
+    }
+    script = script.reply([text("One.")]);
+    for n in 3..8 {
+        script = script.reply([write(n)]);
+    }
+    script = script.reply([text("Two.")]).reply([tool("mcp__late__ring", json!({}))]);
+    script = script.reply([write(8)]).reply([write(9)]).reply([text("Three.")]);
+    let stage = Stage::new(script).await;
+    let put = |name: &str, content: &str| {
+        std::fs::create_dir_all(stage.path(name).parent().unwrap()).unwrap();
+        stage.write(name, content);
+    };
+    put("CLAUDE.md", "Speak plainly.");
+    put("sub/a.txt", "a");
+    put("sub/CLAUDE.md", "Of the part.");
+    put("sub/.claude/skills/deep/SKILL.md", "Dig.");
+    put(".git/HEAD", "ref: refs/heads/trunk\n");
+    let server = Arc::new(Late::default());
+    let mut engine = stage.engine_with(|options| {
+        options.memory = Some(MemorySources::project());
+        options.skills = Some(SkillSources::project());
+        options.git_state = true;
+        options.servers = vec![Arc::clone(&server) as Arc<dyn ToolServer>];
+    });
+    run(&mut engine, "One.").await.assert_completed();
+    put(".git/HEAD", "ref: refs/heads/elsewhere\n");
+    put("1.txt", "by somebody else");
+    engine.permissions().apply(&Update::session(Change::SetMode(Mode::AcceptEdits))).unwrap();
+    assert_eq!(engine.permissions().mode(), Mode::AcceptEdits);
+    let told = run(&mut engine, "Two.").await;
+    told.assert_completed();
+    assert_eq!(told.0.iter().filter_map(missed).count(), 0, "edits and modes cost no cache");
+    *server.0.lock().unwrap() = true;
+    let told = run(&mut engine, "Three.").await;
+    told.assert_completed();
+    let missed: Vec<&CacheReport> = told.0.iter().filter_map(missed).collect();
+    assert_eq!(missed.len(), 1, "{missed:?}");
+    assert_eq!(missed[0].reason.as_deref(), Some("tools: others are offered"));
+    stage.assert_all_played();
+
+    let requests = stage.model.reply_requests();
+    assert_eq!(requests.len(), 20);
+    let prefix =
+        |at: usize| (requests[at].body["system"].to_string(), requests[at].body["tools"].to_string());
+    let breaks: Vec<usize> = (1..requests.len()).filter(|at| prefix(*at) != prefix(at - 1)).collect();
+    assert_eq!(breaks, [16], "only where a prompt begins with new tools of a server");
+    assert_eq!(prefix(16).0, prefix(0).0, "the system prompt stays");
+    let reasons: Vec<String> = notes(&engine.transcript_file().unwrap())
+        .into_iter()
+        .filter_map(|(kind, reason)| (kind == "prefix").then_some(reason))
+        .collect();
+    assert_eq!(reasons, ["new or changed: mcp__late__ring"]);
+    for at in 1..requests.len() {
+        let (old, new) =
+            (unmarked(&requests[at - 1].body["messages"]), unmarked(&requests[at].body["messages"]));
+        let (old, new) = (old.as_array().unwrap(), new.as_array().unwrap());
+        assert_eq!(new[..old.len() - 1], old[..old.len() - 1], "request {at}: nothing is spliced in");
+        let (last, same) = (&old[old.len() - 1], &new[old.len() - 1]);
+        let grown = same["content"].as_array().unwrap();
+        let was = last["content"].as_array().unwrap();
+        assert_eq!(grown[..was.len()], was[..], "request {at}: what was sent stays");
+    }
+    assert!(requests.iter().all(|request| marks(&request.body) <= 4));
+    let all = requests[19].body["messages"].to_string();
+    for news in ["Of the part.", "has changed on disk", "Dig.", "- late", "mcp__late__ring"] {
+        assert!(all.contains(news), "{news} was told");
+    }
+}
