@@ -137,6 +137,20 @@ def test_rules_that_come_with_a_permission(stage):
     assert asked == ["touch a"] and (here.work / "b").exists()
 
 
+def test_rules_that_are_kept_for_later_sessions(stage):
+    async def decide(name, given, context):
+        rule = PermissionRuleValue(tool_name="Bash", rule_content="touch:*")
+        update = PermissionUpdate(type="addRules", rules=[rule], behavior="allow", destination="localSettings")
+        return PermissionResultAllow(updated_permissions=[update])
+
+    here = stage(call("Bash", {"command": "touch a"}), text("Done."), call("Bash", {"command": "touch b"}), text("Done."))
+    ask(here, can_use_tool=decide)
+    kept = json.loads((here.work / ".claude" / "settings.local.json").read_text())
+    assert kept["permissions"]["allow"] == ["Bash(touch:*)"]
+    ask(here, setting_sources=["local"])
+    assert (here.work / "b").exists()
+
+
 def test_a_mode_that_comes_with_a_permission(stage):
     asked = []
 

@@ -97,7 +97,7 @@ pub async fn converse(
         return Ok(Ended { outcome: None, fault: None, session: None, transcript: None });
     };
     conversation.last_until_the_end().await;
-    Ok(conversation.close(shown.background_patience).await)
+    Ok(Box::pin(conversation.close(shown.background_patience)).await)
 }
 
 /// What a client begins with.
