@@ -125,6 +125,11 @@ pub(super) fn real_root(root: &Target) -> io::Result<(PathBuf, Metadata)> {
     Ok((root, metadata))
 }
 
+/// Whether no link has come in the way to what a search has met.
+pub(super) fn is_still_there(path: &Path) -> bool {
+    resolve(path).is_ok_and(|now| now.path == path)
+}
+
 /// Lets through what no rule guards, and counts the rest.
 pub(super) struct Sieve {
     readable: Readable,

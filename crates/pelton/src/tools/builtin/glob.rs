@@ -16,7 +16,9 @@ use tokio_util::sync::CancellationToken;
 use super::looking;
 use crate::limits::ToolLimits;
 use crate::tools::disk::Target;
-use crate::tools::search::{Deadline, Kept, NewestFirst, Sieve, Tree, changed_at, real_root, visit};
+use crate::tools::search::{
+    Deadline, Kept, NewestFirst, Sieve, Tree, changed_at, is_still_there, real_root, visit,
+};
 use crate::tools::tool::{Access, InvalidInput, Output, Readable, Safety, Spec, Tool, ToolCx, parse_input};
 
 /// The tool.
@@ -135,7 +137,9 @@ fn glob(
     if cancel.is_cancelled() {
         return Output::error(super::INTERRUPTED);
     }
-    let (kept, found, dropped) = kept.finish();
+    let (mut kept, found, dropped) = kept.finish();
+    // A directory may have become a link while it was walked through.
+    kept.retain(|((_, path), ())| is_still_there(path));
     let filenames: Vec<String> = kept.iter().map(|((_, path), ())| path.display().to_string()).collect();
     let truncated = dropped || deadline.passed();
     let mut lines = filenames.clone();

@@ -365,14 +365,7 @@ impl FileSearch<'_> {
         path: &Path,
         sink: &mut S,
     ) -> io::Result<bool> {
-        // What was a file a moment ago may be a FIFO or a link now: opening must neither wait nor lead away.
-        let mut file = OpenOptions::new()
-            .read(true)
-            .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_NOFOLLOW)
-            .open(path)?;
-        if !file.metadata()?.is_file() {
-            return Ok(false);
-        }
+        let Some(mut file) = opened_here(path)? else { return Ok(false) };
         let mut head = Vec::with_capacity(SNIFFED_BYTES);
         (&mut file).take(SNIFFED_BYTES as u64).read_to_end(&mut head)?;
         // Told from its beginning, so that nothing is searched of a film of five gigabytes.
@@ -383,6 +376,25 @@ impl FileSearch<'_> {
         searcher.search_reader(&self.search.matcher, reader, sink)?;
         Ok(true)
     }
+}
+
+/// Opens a file that a walk has met, if it is still an ordinary one. What was a file a moment ago may be a FIFO or a link now, and
+/// so may every directory above it: opening must neither wait nor lead away.
+fn opened_here(path: &Path) -> io::Result<Option<std::fs::File>> {
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_NOFOLLOW)
+        .open(path)?;
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::fd::AsRawFd;
+        // Walks start at a real path and follow no links, so what was met is where it says.
+        let real = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+        if real != path {
+            return Err(io::Error::other("it changed while it was searched"));
+        }
+    }
+    Ok(file.metadata()?.is_file().then_some(file))
 }
 
 /// A sink that knows whether the file turned out not to be text.

@@ -1,5 +1,6 @@
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value, json};
@@ -193,4 +194,33 @@ async fn one_large_file_does_not_outlast_the_time() {
     let started = Instant::now();
     grep(&bench, json!({"pattern": "needle"})).await.ok();
     assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+}
+
+/// Somebody makes a link of a directory while it is searched, again and again: nothing outside is ever shown.
+#[test]
+fn a_directory_that_becomes_a_link_on_the_way_is_not_followed() {
+    let bench = Bench::new();
+    bench.put("d/deep/a", "needle inside\n");
+    let outside = tempfile::tempdir().unwrap();
+    fs::create_dir(outside.path().join("deep")).unwrap();
+    fs::write(outside.path().join("deep/a"), "needle secret\n").unwrap();
+    let (dir, aside, link) = (bench.path("d"), bench.path("aside"), bench.path("link"));
+    symlink(outside.path(), &link).unwrap();
+    let over = AtomicBool::new(false);
+    let said: Vec<String> = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                for (from, to) in [(&dir, &aside), (&link, &dir), (&dir, &link), (&aside, &dir)] {
+                    fs::rename(from, to).unwrap();
+                }
+            }
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let all =
+            (0..300).map(|_| runtime.block_on(grep(&bench, json!({"pattern": "needle"}))).text).collect();
+        over.store(true, Ordering::Relaxed);
+        all
+    });
+    assert_eq!(said.iter().find(|said| said.contains("secret")), None);
+    assert!(said.iter().any(|said| said.contains("inside")), "the file is found when it is there");
 }
