@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::context::attachment::Attachment;
+use crate::limits::{SKILL_TOLD_AGAIN_CHARS_MAX, SKILLS_TOLD_AGAIN_CHARS_MAX};
 use crate::permission::Rule;
 use crate::tools::Tool;
 
@@ -51,8 +52,8 @@ struct State {
     told: HashSet<PathBuf>,
     /// What the model called for and has not read yet.
     called: Vec<Called>,
-    /// Texts it has read.
-    read: HashSet<String>,
+    /// The texts it has read, by their files, the newest last.
+    read: Vec<(PathBuf, String)>,
 }
 
 /// A skill that the model called for.
@@ -160,7 +161,10 @@ impl Skills {
     pub fn call(&self, called: Called) -> bool {
         let Some(shared) = &self.0 else { return false };
         let mut state = shared.state();
-        let is_new = state.read.insert(called.text.clone());
+        let is_new = !state.read.iter().any(|(_, text)| *text == called.text);
+        if is_new {
+            state.read.push((called.file.clone(), called.text.clone()));
+        }
         if is_new || !called.allowed.is_empty() {
             state.called.push(Called { text: if is_new { called.text } else { String::new() }, ..called });
         }
@@ -172,12 +176,23 @@ impl Skills {
         self.0.as_ref().map(|shared| std::mem::take(&mut shared.state().called)).unwrap_or_default()
     }
 
-    /// What was told is gone from what the model sees: a text it calls for again has to be told again.
-    #[allow(dead_code, reason = "compactions that keep a conversation going will ask for it")]
-    pub fn forget_read(&self) {
-        if let Some(shared) = &self.0 {
-            shared.state().read.clear();
+    /// What was told is gone from what the model sees: the newest text of each skill is told again, as far as there is room.
+    pub fn told_again(&self) -> Vec<String> {
+        let Some(shared) = &self.0 else { return Vec::new() };
+        let mut state = shared.state();
+        let mut kept: Vec<(PathBuf, String)> = Vec::new();
+        let mut room = SKILLS_TOLD_AGAIN_CHARS_MAX;
+        for (file, text) in std::mem::take(&mut state.read).into_iter().rev() {
+            let cut: String = text.chars().take(SKILL_TOLD_AGAIN_CHARS_MAX).collect();
+            let length = cut.chars().count();
+            if length <= room && !kept.iter().any(|(known, _)| *known == file) {
+                room -= length;
+                kept.push((file, cut));
+            }
         }
+        kept.reverse();
+        state.read.clone_from(&kept);
+        kept.into_iter().map(|(_, text)| text).collect()
     }
 }
 

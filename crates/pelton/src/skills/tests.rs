@@ -115,3 +115,21 @@ async fn skills_below_come_when_a_file_there_is_touched() {
     skills.touched(&[here.path("repo/part/sub/dir/file.rs")]).await;
     assert_eq!(skills.all().len(), 3);
 }
+
+#[test]
+fn after_a_compaction_the_newest_text_of_each_skill_is_told_again() {
+    let here = Here::new(&[]);
+    let skills = here.skills();
+    let call = |file: &str, text: &str| {
+        skills.call(Called { file: file.into(), text: text.to_owned(), allowed: Vec::new() })
+    };
+    assert!(call("a", "a for Ada") && call("b", &"b".repeat(30_000)) && call("a", "a for Bob"));
+    assert!(!call("a", "a for Bob"), "it is there already");
+    let again = skills.told_again();
+    assert_eq!(again, ["b".repeat(20_000), "a for Bob".to_owned()]);
+    assert!(!call("a", "a for Bob") && call("a", "a for Ada"), "what was left out has to be told anew");
+    for n in 0..10 {
+        call(&format!("long{n}"), &n.to_string().repeat(20_000));
+    }
+    assert_eq!(skills.told_again().len(), 5, "there is room for so much");
+}

@@ -33,7 +33,7 @@ impl Live<'_> {
             plan: landmarks.plan.as_ref().map(|plan| first_chars(plan, PLAN_REATTACHED_CHARS_MAX).to_owned()),
             todos: cx.todos.lines(),
             files,
-            skills: Vec::new(),
+            skills: self.skills.told_again(),
             background: self.in_background(),
         }
     }
