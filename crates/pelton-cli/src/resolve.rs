@@ -143,6 +143,8 @@ fn resolved(
     if let Some(names) = &args.tools {
         keep_tools(&mut options, names)?;
     }
+    options.todo_tools = permission::todo_tools(args, env);
+    options.tool_search = permission::tool_search(env)?;
     permissions(&mut options, args, env, &settings)?;
     let roots: Vec<PathBuf> =
         std::iter::once(cwd.to_path_buf()).chain(options.additional_dirs.clone()).collect();

@@ -11,6 +11,7 @@ mod models; // which are asked, and what they can hold
 mod outcome; // from the reason for the end to the result
 mod turns; // the loop of one submission
 mod reshape; // what people do to the context by hand
+mod replayed; // what calls of a resumed session did to it
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -47,12 +48,12 @@ use crate::tools::ahead::Ahead;
 use crate::tools::background::Background;
 use crate::tools::bench::Bench;
 use crate::tools::builtin::todo::Todos;
-use crate::tools::builtin::{ask_user, plan, web_search};
+use crate::tools::builtin::{ask_user, plan, tasks, web_search};
 use crate::tools::changed::ChangedFiles;
 use crate::tools::file_memory::{FileMemory, Moment};
 use crate::tools::offer::Offer;
 use crate::tools::structured::{BadSchema, StructuredOutput};
-use crate::tools::{Progress, Report, Tool, ToolCx};
+use crate::tools::{Progress, Report, Tool, ToolCx, tool_search};
 use crate::turn::Terminal;
 use crate::turn::live::{CacheAudit, LastReply};
 
@@ -115,6 +116,7 @@ pub struct Engine {
     background: Background,
     todos: Todos,
     cache: CacheAudit,
+    tasks: tasks::Tasks,
     memory: Memory,
     skills: Skills,
     changed_files: ChangedFiles,
@@ -301,8 +303,9 @@ impl Engine {
         }
         Ok(Self {
             structured,
-            offer: Offer::new(std::mem::take(&mut options.tools), std::mem::take(&mut options.servers)),
+            offer: offer(&mut options),
             question,
+            tasks: replayed::tasks(&session.history),
             session,
             queue,
             cwd: Arc::new(Mutex::new(options.cwd.clone())),
@@ -554,7 +557,8 @@ impl Engine {
         // A full queue loses reports, never results.
         let progress = Progress::new(move |call, report| _ = reports.try_send((Arc::from(call), report)));
         Bench {
-            tools: self.offer.tools().to_vec(),
+            tools: self.offer.callable(),
+            shelf: self.offer.shelf().clone(),
             permissions: self.kin.permissions.clone(),
             questions: self.options.questions.clone(),
             submission: submission.clone(),
@@ -588,6 +592,7 @@ impl Engine {
             progress: Progress::ignored(),
             host: options.host.clone().seen_on(self.board.clone()),
             todos: self.todos.clone(),
+            tasks: self.tasks.clone(),
             background: self.background.clone(),
             sandbox: self.kin.sandbox.clone(),
             door: None,
@@ -618,7 +623,7 @@ impl Engine {
         let tools = self.offer.tools();
         tools.iter().any(|tool| agent::is_one(tool.as_ref())).then(|| {
             Arc::new(Children {
-                options: Options { tools: tools.to_vec(), ..self.options.clone() },
+                options: Options { tools: self.offer.to_hand_on(), ..self.options.clone() },
                 kin: self.kin.clone(),
                 session_id: self.session.id,
                 session_file: self.session_file(),
@@ -708,7 +713,7 @@ impl Engine {
             cwd: self.cwd(),
             model,
             mode: self.kin.permissions.mode(),
-            tools: self.offer.tools().iter().map(|tool| tool.spec().name.to_owned()).collect(),
+            tools: self.offer.names(),
             commands: self
                 .options
                 .commands
@@ -725,6 +730,17 @@ impl Engine {
             transcript: self.session.file(),
         }
     }
+}
+
+/// What the model is offered, and what can be called besides.
+fn offer(options: &mut Options) -> Offer {
+    let tools = std::mem::take(&mut options.tools);
+    let is_sent = |tool: &Arc<dyn Tool>| options.todo_tools.sends(tool.spec().name, &options.model);
+    let (sent, unsent) = tools.into_iter().partition(is_sent);
+    let search = options.tool_search.tokens_max(room(options, &options.model).window_tokens);
+    // Without the tool nothing could be found.
+    let search = search.filter(|_| !options.rules.removes(tool_search::NAME));
+    Offer::new(sent, unsent, std::mem::take(&mut options.servers), search)
 }
 
 /// The queue beside a session: it writes to the same file.

@@ -178,6 +178,16 @@ pub const BACKGROUND_KEPT_MAX: usize = 256;
 pub const BACKGROUND_LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Entries of a list of things to do.
 pub const TODOS_MAX: usize = 200;
+/// Tasks of a session, and keys of what else is known about one.
+pub const TASKS_MAX: usize = 200;
+pub const TASK_METADATA_KEYS_MAX: usize = 50;
+/// Tokens of servers' tools that are sent, about; with more they are told of by name.
+pub const SERVED_TOKENS_SENT_MAX: u64 = 3_000;
+/// Tools that one search shows, unless the model says otherwise, and at most.
+pub const TOOL_SEARCH_RESULTS_DEFAULT: usize = 5;
+pub const TOOL_SEARCH_RESULTS_MAX: usize = 20;
+/// Words of a search that count.
+pub const TOOL_SEARCH_WORDS_MAX: usize = 20;
 /// Bytes of a page of the web that are read.
 pub const WEB_BODY_BYTES_MAX: usize = 10 * 1024 * 1024;
 /// The longest time a page may take, with all its redirects.

@@ -28,7 +28,7 @@ use crate::tools::agent::{AgentDefinition, general_purpose};
 use crate::tools::ahead::Speculation;
 use crate::tools::file_memory::FileMemory;
 use crate::tools::schedule::Siblings;
-use crate::tools::{Tool, ToolServer, builtin};
+use crate::tools::{TodoTools, Tool, ToolSearch, ToolServer, builtin};
 use crate::transcript::{Disk, Durability, Loaded, RealDisk};
 use crate::turn::Limits;
 
@@ -102,6 +102,10 @@ pub struct Options {
     pub tools: Vec<Arc<dyn Tool>>,
     /// E4: who serves further tools; the model calls them `mcp__<server>__<tool>`.
     pub servers: Vec<Arc<dyn ToolServer>>,
+    /// When those are told of by name only, and searched for by a tool.
+    pub tool_search: ToolSearch,
+    /// Which tools for things to do the model is told of.
+    pub todo_tools: TodoTools,
     /// E3: what a prompt may call by `/name`. Of two with one name the first is meant.
     pub commands: Vec<Arc<dyn Command>>,
     /// E5: the agents that may be started. Without any, there is no tool to start them with.
@@ -291,6 +295,8 @@ impl Options {
             skills: None,
             tools: builtin::all(),
             servers: Vec::new(),
+            tool_search: ToolSearch::default(),
+            todo_tools: TodoTools::default(),
             commands: Vec::new(),
             agents: vec![general_purpose()],
             agent_limits: AgentLimits::default(),

@@ -3,7 +3,7 @@
 use pelton::Options;
 use pelton::permission::{Layer, Mode, Rule, RuleSet, RuleSource};
 use pelton::settings::Settings;
-use pelton::tools::{AGENT_TOOL, AGENT_TOOL_ALIAS, builtin};
+use pelton::tools::{AGENT_TOOL, AGENT_TOOL_ALIAS, TodoTools, ToolSearch, builtin};
 
 use super::env::Env;
 use crate::args::{ModeArg, RunArgs};
@@ -99,6 +99,26 @@ pub(super) fn keep_tools(options: &mut Options, names: &[String]) -> Result<(), 
     }
     options.tools.retain(|tool| names.iter().any(|name| name == tool.spec().name));
     Ok(())
+}
+
+/// Which tools for things to do the model is told of.
+pub(super) fn todo_tools(args: &RunArgs, env: &Env) -> TodoTools {
+    let is_off = |name: &str| env.get(name).is_some() && !env.is_on(name);
+    match &args.tools {
+        // Whoever names tools wants them.
+        Some(names) if !names.iter().any(|names| split(names).iter().any(|name| name == "default")) => {
+            TodoTools::AsGiven
+        }
+        _ if is_off("CLAUDE_CODE_ENABLE_TASKS") => TodoTools::Todos,
+        _ if env.is_on("CLAUDE_CODE_ENABLE_TODO_TOOLS") => TodoTools::Tasks,
+        _ => TodoTools::ByModel,
+    }
+}
+
+/// When the tools of servers are told of by name only.
+pub(super) fn tool_search(env: &Env) -> Result<ToolSearch, Fail> {
+    let said = env.get("ENABLE_TOOL_SEARCH").map(str::parse).transpose();
+    Ok(said.map_err(|error| Fail::at_start(format!("ENABLE_TOOL_SEARCH: {error}")))?.unwrap_or_default())
 }
 
 fn rules(texts: &[String]) -> Result<Vec<Rule>, Fail> {

@@ -151,7 +151,10 @@ impl Engine {
             let git = gathered.git.as_ref();
             let text = Surroundings { roots: &roots, git_branch: branch.as_deref(), git, now }.text();
             self.session.record_prompt(&text, true)?;
-            // What servers have from the beginning is no news.
+            // What servers have from the beginning is no news, unless it is known by name only.
+            if let Some(shelved) = self.offer.shelved() {
+                self.session.record_prompt(&reminder(&[shelved]), true)?;
+            }
         } else if let Some(news) = news {
             self.session.record_prompt(&reminder(&[news]), true)?;
         }

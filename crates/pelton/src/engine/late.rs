@@ -15,10 +15,11 @@ use super::Engine;
 use crate::account::Tally;
 use crate::context::{git_branch, reminder};
 use crate::event::{Denial, Event, LoopKind, ToolStarted};
-use crate::history::{History, Kind, Piece};
+use crate::history::{Entry, History, Kind, Piece};
 use crate::limits::REPORTS_QUEUED_MAX;
 use crate::options::LateAnswer;
 use crate::permission::{Answer, Asker, Question, Questions};
+use crate::tools::Tool;
 use crate::tools::agent;
 use crate::tools::bench::{Ending, Finished};
 use crate::tools::executor::{Call, Executor};
@@ -135,7 +136,8 @@ impl Engine {
 
     fn has_tool(&self, name: &str) -> bool {
         let name = if name == agent::ALIAS { agent::NAME } else { name };
-        self.offer.tools().iter().any(|tool| tool.spec().name == name)
+        let is_it = |tool: &Arc<dyn Tool>| tool.spec().name == name;
+        self.offer.callable().iter().any(is_it) || self.offer.shelf().get(name).is_some()
     }
 
     /// Runs the call, on a bench where the only question is answered already if there is an answer.
@@ -191,17 +193,19 @@ impl Engine {
 
 /// The call of that id, as the model made it.
 pub(super) fn call_in(history: &History, id: &str) -> Option<Call> {
+    let is_it = |entry: &&Arc<Entry>| matches!(&entry.kind, Kind::Assistant { piece: Piece::Call { id: call, .. }, .. } if &**call == id);
+    call_of(history.entries().iter().rev().find(is_it)?)
+}
+
+/// The call that an entry is.
+pub(super) fn call_of(entry: &Entry) -> Option<Call> {
     #[derive(Deserialize)]
     struct Block {
         input: Value,
     }
-    history.entries().iter().rev().find_map(|entry| match &entry.kind {
-        Kind::Assistant { piece: Piece::Call { id: call, name }, .. } if &**call == id => {
-            let [Block { input }] = serde_json::from_slice(&entry.json).ok()?;
-            Some(Call { id: Arc::clone(call), tool: Arc::clone(name), input: Ok(Arc::new(input)) })
-        }
-        _ => None,
-    })
+    let Kind::Assistant { piece: Piece::Call { id, name }, .. } = &entry.kind else { return None };
+    let [Block { input }] = serde_json::from_slice(&entry.json).ok()?;
+    Some(Call::meant(Arc::clone(id), Arc::clone(name), Ok(Arc::new(input))))
 }
 
 /// Somebody who has decided.

@@ -20,6 +20,7 @@ use super::in_order::Place;
 use super::pictures;
 use super::repetition::{Effect, Mark, Repetition};
 use super::tool::{Access, Output, Safety, Tool, ToolCx};
+use super::tool_search::Shelf;
 use super::{agent, structured};
 use crate::file_history::{Beside, FileHistory, Scope};
 use crate::hooks::{Fired, HookRun, PermissionDecision, SessionHooks, ToolCall};
@@ -94,6 +95,8 @@ impl HookWords {
 pub struct Bench {
     /// The tools by name.
     pub tools: Vec<Arc<dyn Tool>>,
+    /// Those that come while calls are made.
+    pub(crate) shelf: Shelf,
     /// What may run.
     pub permissions: Permissions,
     /// Who is asked about the rest.
@@ -355,9 +358,9 @@ impl Bench {
         }
     }
 
-    fn tool(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+    fn tool(&self, name: &str) -> Option<Arc<dyn Tool>> {
         let name = present_name(name);
-        self.tools.iter().find(|tool| tool.spec().name == name)
+        self.tools.iter().find(|tool| tool.spec().name == name).cloned().or_else(|| self.shelf.get(name))
     }
 
     fn cx(&self, call: &Call) -> ToolCx {

@@ -17,6 +17,7 @@ use super::bench::{Bench, Ending, Finished, HookWords};
 use super::in_order::Line;
 use super::schedule::{End, Schedule, Terms};
 use super::tool::Output;
+use super::tool_search;
 
 /// How long a cancelled call may take to say what it has. Tools are told first; after that they are dropped.
 const CANCEL_GRACE: Duration = Duration::from_millis(80);
@@ -30,6 +31,17 @@ pub struct Call {
     pub tool: Arc<str>,
     /// Its input, or what is wrong with it.
     pub input: Result<Arc<Value>, BadInput>,
+}
+
+impl Call {
+    /// A call as it is meant: one that is made by CallTool is one of the tool it names.
+    pub fn meant(id: Arc<str>, tool: Arc<str>, input: Result<Arc<Value>, BadInput>) -> Self {
+        let inner = input.as_ref().ok().and_then(|input| tool_search::meant(&tool, input));
+        match inner {
+            Some((tool, input)) => Self { id, tool: tool.into(), input: Ok(Arc::new(input)) },
+            None => Self { id, tool, input },
+        }
+    }
 }
 
 /// The calls of one answer.

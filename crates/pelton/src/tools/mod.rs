@@ -12,6 +12,7 @@ pub(crate) mod ahead; // those calls, made while the model still answers
 pub(crate) mod repetition; // a model that goes round in circles: pure
 mod in_order; // what calls change, in the order of asking
 pub(crate) mod server; // tools that somebody else serves
+pub(crate) mod tool_search; // tools that are told of by name
 pub(crate) mod offer; // what the model is offered of all these
 pub(crate) mod agent; // tasks for others
 pub(crate) mod structured; // an answer in the form of a schema
@@ -36,12 +37,14 @@ pub use agent::{
 };
 pub use ahead::{Speculated, Speculation};
 pub use background::{BackgroundEnd, BackgroundNews, BackgroundTask};
+pub use builtin::tasks::TodoTools;
 pub use file_memory::FileMemory;
 pub use schedule::Siblings;
 pub use server::{ServerState, ToolServer};
 pub use tool::{
     Access, InvalidInput, Output, Progress, Report, ResultBlock, Safety, Spec, Tool, ToolCx, parse_input,
 };
+pub use tool_search::{ToolSearch, UnknownToolSearch};
 
 #[cfg(test)]
 mod inside_tests;

@@ -2,7 +2,8 @@
 //!
 //! The list stands at the front of every request, so it changes at the beginning of a submission only, and then only
 //! by what is new or described anew: what was offered once stays where it is, and a call of something that is gone
-//! is answered with that. What changes in between is told to the model in words.
+//! is answered with that. Where tools are searched for ([`tool_search`](super::tool_search)), not even that: what comes after the
+//! first request goes on the shelf, and so does what is too much to be sent. What changes is told to the model in words.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -10,11 +11,23 @@ use std::sync::Arc;
 
 use super::server::{Served, ServerState, ToolServer, served_name};
 use super::tool::Tool;
+use super::tool_search::{self, Shelf};
 use crate::limits::SERVED_TOOLS_MAX;
+
+/// About how many bytes of a definition are one token.
+const BYTES_PER_TOKEN: u64 = 4;
 
 /// The tools of a session.
 pub(crate) struct Offer {
     tools: Vec<Arc<dyn Tool>>,
+    /// Tools that can be called and are not told of.
+    unsent: Vec<Arc<dyn Tool>>,
+    /// Tools of servers that are told of by name.
+    shelf: Shelf,
+    /// The most tokens of servers' tools that are sent; `None` if there is no shelf.
+    sent_tokens_max: Option<u64>,
+    /// The list has stood in front of a request.
+    is_fixed: bool,
     servers: Vec<Server>,
     /// Names of tools that the API refused.
     refused: HashSet<String>,
@@ -36,15 +49,60 @@ pub(crate) enum Callable {
 }
 
 impl Offer {
-    pub fn new(tools: Vec<Arc<dyn Tool>>, servers: Vec<Arc<dyn ToolServer>>) -> Self {
-        let servers =
-            servers.into_iter().map(|server| Server { server, told: Vec::new(), instructed: false });
-        Self { tools, servers: servers.collect(), refused: HashSet::new() }
+    /// `sent_tokens_max` is the most tokens of servers' tools that are sent; `None` for all of them.
+    pub fn new(
+        tools: Vec<Arc<dyn Tool>>,
+        unsent: Vec<Arc<dyn Tool>>,
+        servers: Vec<Arc<dyn ToolServer>>,
+        sent_tokens_max: Option<u64>,
+    ) -> Self {
+        let servers: Vec<Server> = servers
+            .into_iter()
+            .map(|server| Server { server, told: Vec::new(), instructed: false })
+            .collect();
+        // Those of a session above this one.
+        let (served, mut tools): (Vec<_>, Vec<_>) =
+            tools.into_iter().partition(|tool| tool.spec().name.starts_with("mcp__"));
+        let has_shelf = sent_tokens_max.is_some() && !(servers.is_empty() && served.is_empty());
+        let shelf = Shelf::default();
+        if has_shelf {
+            tools.extend(shelf.tools());
+        }
+        let sent_tokens_max = sent_tokens_max.filter(|_| has_shelf);
+        if sent_tokens_max.is_some_and(|most| tokens(&served) > most) {
+            served.into_iter().for_each(|tool| shelf.put(tool));
+        } else {
+            tools.extend(served);
+        }
+        let refused = HashSet::new();
+        Self { tools, unsent, shelf, sent_tokens_max, is_fixed: false, servers, refused }
     }
 
-    /// Everything offered, in the order of the request.
+    /// Everything that is sent, in the order of the request.
     pub fn tools(&self) -> &[Arc<dyn Tool>] {
         &self.tools
+    }
+
+    /// Everything that can be called and is there for good.
+    pub fn callable(&self) -> Vec<Arc<dyn Tool>> {
+        self.tools.iter().chain(&self.unsent).cloned().collect()
+    }
+
+    /// What can be called besides, as it comes.
+    pub fn shelf(&self) -> &Shelf {
+        &self.shelf
+    }
+
+    /// What an agent may have of all this.
+    pub fn to_hand_on(&self) -> Vec<Arc<dyn Tool>> {
+        let own = |tool: &Arc<dyn Tool>| !matches!(tool.spec().name, tool_search::NAME | tool_search::CALL);
+        self.callable().into_iter().filter(own).chain(self.shelf.all()).collect()
+    }
+
+    /// The names of what is sent or told of.
+    pub fn names(&self) -> Vec<String> {
+        let shelved = self.shelf.all();
+        self.tools.iter().chain(&shelved).map(|tool| tool.spec().name.to_owned()).collect()
     }
 
     /// The API refused it: it is not offered again.
@@ -67,49 +125,84 @@ impl Offer {
 
     /// Takes in what servers serve now. Tells what changed in the list, if anything.
     pub fn renew(&mut self, is_denied: impl Fn(&str) -> bool) -> Option<String> {
+        let served = self.served(is_denied);
+        let is_sent =
+            |tool: &Arc<dyn Tool>| self.tools.iter().any(|known| known.spec().name == tool.spec().name);
         let mut changed = Vec::new();
-        // Names are made of what the API takes, so two may become one: then the first is meant.
-        let mut served_names = HashSet::new();
-        for Server { server, .. } in &self.servers {
-            for tool in server.tools().into_iter().take(SERVED_TOOLS_MAX) {
-                let served = Served::new(server, tool.as_ref());
-                let new = served.spec();
-                if is_denied(new.name) || self.refused.contains(new.name) {
+        let sent: Vec<_> =
+            self.tools.iter().filter(|tool| tool.spec().name.starts_with("mcp__")).cloned().collect();
+        let new: Vec<_> =
+            served.iter().map(|(tool, _)| tool).filter(|tool| !is_sent(tool)).cloned().collect();
+        let is_too_much = self.sent_tokens_max.is_some_and(|most| tokens(&sent) + tokens(&new) > most);
+        for (tool, always) in served {
+            let name = tool.spec().name.to_owned();
+            match self.tools.iter().position(|tool| tool.spec().name == name) {
+                // A new one that is not sent by itself; or one that is on the shelf already.
+                None if self.shelf.get(&name).is_some() || self.shelves(is_too_much, always) => {
+                    self.shelf.put(tool);
                     continue;
                 }
-                let name = new.name.to_owned();
-                if !served_names.insert(name.clone()) {
-                    continue;
-                }
-                match self.tools.iter().position(|tool| tool.spec().name == name) {
-                    None => self.tools.push(Arc::new(served)),
-                    Some(at) => {
-                        let old = self.tools[at].spec();
-                        if (old.description, old.input_schema) == (new.description, new.input_schema) {
-                            continue;
-                        }
-                        self.tools[at] = Arc::new(served);
+                None => self.tools.push(tool),
+                // What was sent is left as it was sent.
+                Some(_) if self.is_fixed && self.sent_tokens_max.is_some() => continue,
+                Some(at) => {
+                    let (old, new) = (self.tools[at].spec(), tool.spec());
+                    if (old.description, old.input_schema) == (new.description, new.input_schema) {
+                        continue;
                     }
+                    self.tools[at] = tool;
                 }
-                changed.push(name);
+            }
+            changed.push(name);
+        }
+        self.is_fixed = true;
+        (!changed.is_empty()).then(|| format!("new or changed: {}", changed.join(", ")))
+    }
+
+    /// Takes in what came while a submission runs, where that touches nothing that was sent.
+    pub fn shelve(&mut self, is_denied: impl Fn(&str) -> bool) {
+        if self.sent_tokens_max.is_none() {
+            return;
+        }
+        for (tool, _) in self.served(is_denied) {
+            if !self.tools.iter().any(|known| known.spec().name == tool.spec().name) {
+                self.shelf.put(tool);
             }
         }
-        (!changed.is_empty()).then(|| format!("new or changed: {}", changed.join(", ")))
+    }
+
+    /// What the model must know from the beginning: the names of what is on the shelf.
+    pub fn shelved(&self) -> Option<String> {
+        let names: Vec<String> = self.shelf.all().iter().map(|tool| tool.spec().name.to_owned()).collect();
+        (!names.is_empty()).then(|| {
+            format!(
+                "There are further tools, known by name only; {} shows how they are called: {}",
+                tool_search::NAME,
+                names.join(", ")
+            )
+        })
     }
 
     /// What changed since the model last heard of the servers' tools, in words for it.
     pub fn news(&mut self, callable: Callable) -> Option<String> {
         let mut text = String::new();
+        let shelf = self.shelf.clone();
         for server in &mut self.servers {
             let Some((added, gone)) = server.changes() else { continue };
             let name = server.server.name();
             let _ = writeln!(text, "The tools of the server {name} have changed.");
-            if !added.is_empty() {
+            let (shelved, sent): (Vec<String>, Vec<String>) =
+                added.into_iter().partition(|name| shelf.get(name).is_some());
+            if !sent.is_empty() {
                 let when = match callable {
                     Callable::Now => "they can be called now",
                     Callable::FromTheNextPromptOn => "they can be called from the user's next prompt on",
                 };
-                let _ = writeln!(text, "New: {} ({when}).", added.join(", "));
+                let _ = writeln!(text, "New: {} ({when}).", sent.join(", "));
+            }
+            if !shelved.is_empty() {
+                let search = tool_search::NAME;
+                let _ = writeln!(text, "New: {} ({search} shows how they are called).", shelved.join(", "));
             }
             if !gone.is_empty() {
                 let _ = writeln!(text, "No longer there: {}.", gone.join(", "));
@@ -120,6 +213,39 @@ impl Offer {
         }
         (!text.is_empty()).then_some(text)
     }
+
+    /// Whether a new tool goes on the shelf.
+    fn shelves(&self, is_too_much: bool, always_sent: bool) -> bool {
+        // In front of a request that has gone out there is no place, not even for that one.
+        self.sent_tokens_max.is_some() && (self.is_fixed || (is_too_much && !always_sent))
+    }
+
+    /// What servers serve now and may be offered, and whether it should be sent in any case.
+    fn served(&self, is_denied: impl Fn(&str) -> bool) -> Vec<(Arc<dyn Tool>, bool)> {
+        // Names are made of what the API takes, so two may become one: then the first is meant.
+        let mut names = HashSet::new();
+        let mut all: Vec<(Arc<dyn Tool>, bool)> = Vec::new();
+        for Server { server, .. } in &self.servers {
+            for tool in server.tools().into_iter().take(SERVED_TOOLS_MAX) {
+                let always = server.is_always_sent(tool.spec().name);
+                let served = Served::new(server, tool.as_ref());
+                let name = served.spec().name.to_owned();
+                if !is_denied(&name) && !self.refused.contains(&name) && names.insert(name) {
+                    all.push((Arc::new(served), always));
+                }
+            }
+        }
+        all
+    }
+}
+
+/// About how many tokens these take in front of a request.
+fn tokens(tools: &[Arc<dyn Tool>]) -> u64 {
+    let bytes = |tool: &Arc<dyn Tool>| {
+        let spec = tool.spec();
+        (spec.name.len() + spec.description.len() + spec.input_schema.len()) as u64
+    };
+    tools.iter().map(bytes).sum::<u64>() / BYTES_PER_TOKEN
 }
 
 impl Server {

@@ -44,6 +44,11 @@ pub trait ToolServer: Send + Sync {
     /// Its tools at this moment, under its own names for them.
     fn tools(&self) -> Vec<Arc<dyn Tool>>;
 
+    /// Whether a tool, by the server's name for it, is to be sent with every request, where others are told of by name.
+    fn is_always_sent(&self, _tool: &str) -> bool {
+        false
+    }
+
     /// What the model should know about all of them.
     fn instructions(&self) -> Option<String> {
         None

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::agent::Agents;
 use super::aside::Aside;
 use super::background::Background;
+use super::builtin::tasks::Tasks;
 use super::builtin::todo::Todos;
 use super::disk::Target;
 use super::file_memory::FileMemory;
@@ -266,6 +267,8 @@ pub struct ToolCx {
     pub host: Host,
     /// What is to be done.
     pub(crate) todos: Todos,
+    /// The same, task by task.
+    pub(crate) tasks: Tasks,
     /// Commands that run beside the conversation.
     pub(crate) background: Background,
     /// The boxes of the session, if commands run in one.
@@ -299,6 +302,7 @@ impl ToolCx {
             progress: Progress::ignored(),
             host: Host::default(),
             todos: Todos::default(),
+            tasks: Tasks::default(),
             background: Background::default(),
             agents: None,
             sandbox: None,

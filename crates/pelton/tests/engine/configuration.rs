@@ -65,7 +65,6 @@ async fn loop_E2_the_host_chooses_the_tools() {
             "Read",
             "TaskOutput",
             "TaskStop",
-            "TodoWrite",
             "WebFetch",
             "WebSearch",
             "Write"

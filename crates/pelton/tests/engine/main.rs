@@ -42,6 +42,7 @@ mod streams; // answers as they arrive, whole and broken
 mod structured; // answers in the form of a schema
 mod task_budget; // the tokens a task may take, as the model is told
 mod summaries; // what calls came to, in a line
+mod tasks; // things to do
 mod turns; // why the loop goes on
 mod weather; // all of it at random
 mod web; // pages and searches

@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use pelton::tools::{Access, InvalidInput, Output, Safety, ServerState, Spec, Tool, ToolCx, ToolServer};
+use pelton::tools::{
+    Access, InvalidInput, Output, Safety, ServerState, Spec, Tool, ToolCx, ToolSearch, ToolServer,
+};
 use pelton::{Engine, Event};
 use pelton_testkit::{Script, text, tool};
 use serde_json::{Value, json};
@@ -82,6 +84,14 @@ fn engine(stage: &Stage, server: &Arc<Calculator>) -> Engine {
     stage.engine_with(|options| options.servers = vec![Arc::clone(server) as Arc<dyn ToolServer>])
 }
 
+/// All tools stand in front of every request.
+fn without_search(stage: &Stage, server: &Arc<Calculator>) -> Engine {
+    stage.engine_with(|options| {
+        options.servers = vec![Arc::clone(server) as Arc<dyn ToolServer>];
+        options.tool_search = ToolSearch::Off;
+    })
+}
+
 fn names(request: &Value) -> Vec<&str> {
     request["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect()
 }
@@ -113,10 +123,11 @@ async fn loop_E4_the_tools_of_a_server_join_the_built_in_ones() {
             "Read",
             "TaskOutput",
             "TaskStop",
-            "TodoWrite",
             "WebFetch",
             "WebSearch",
             "Write",
+            "ToolSearch",
+            "CallTool",
             "mcp__calc__sine"
         ]
     );
@@ -149,7 +160,7 @@ async fn loop_E4_a_server_that_changes_its_tools_is_noticed_without_touching_the
         .reply([text("Done.")]);
     let stage = Stage::new(script).await;
     let server = Calculator::with(ServerState::Connected, &["sine", "swap"]);
-    let mut engine = engine(&stage, &server);
+    let mut engine = without_search(&stage, &server);
 
     run(&mut engine, "Swap.").await.assert_completed();
     let (first, second) = (stage.request(1), stage.request(2));
@@ -172,7 +183,7 @@ async fn loop_E4_a_server_that_changes_its_tools_is_noticed_without_touching_the
     run(&mut engine, "Add.").await.assert_completed();
     let third = stage.request(3);
     assert_eq!(
-        names(&third)[13..],
+        names(&third)[12..],
         ["mcp__calc__sine", "mcp__calc__swap", "mcp__calc__add"],
         "what is new is appended, and what was there stays where it was"
     );
@@ -194,10 +205,10 @@ async fn loop_E4_a_server_that_is_late_is_listed_and_joins_the_next_submission()
         .reply([text("Done.")]);
     let stage = Stage::new(script).await;
     let server = Calculator::with(ServerState::Pending, &[]);
-    let mut engine = engine(&stage, &server);
+    let mut engine = without_search(&stage, &server);
     let told = run(&mut engine, "Compute.").await;
     assert_eq!(init(&told).servers, [("calc".to_owned(), ServerState::Pending)]);
-    assert_eq!(names(&stage.request(1)).len(), 13);
+    assert_eq!(names(&stage.request(1)).len(), 12);
 
     server.serve(&["sine"]);
     let told = run(&mut engine, "And now?").await;
@@ -209,4 +220,158 @@ async fn loop_E4_a_server_that_is_late_is_listed_and_joins_the_next_submission()
     assert!(told.contains("Angles are in degrees."), "{told}");
     assert_eq!(results_in(&stage.request(3))[0].2, "sine was pressed");
     stage.assert_all_played();
+}
+
+/// Serves as many tools as somebody could want.
+struct Warehouse(usize);
+
+struct Ware(String);
+
+impl ToolServer for Warehouse {
+    fn name(&self) -> &str {
+        "house"
+    }
+
+    fn state(&self) -> ServerState {
+        ServerState::Connected
+    }
+
+    fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        (0..self.0).map(|n| Arc::new(Ware(format!("ware_{n}"))) as Arc<dyn Tool>).collect()
+    }
+
+    fn is_always_sent(&self, tool: &str) -> bool {
+        tool == "ware_7"
+    }
+}
+
+impl Tool for Ware {
+    fn spec(&self) -> Spec<'_> {
+        const SCHEMA: &str = r#"{"type":"object","properties":{"count":{"type":"integer","description":"How many of them are to be brought, as a whole number above zero."}},"required":["count"]}"#;
+        Spec {
+            name: &self.0,
+            description: "Brings a ware from the house, as many as there are wanted.",
+            input_schema: SCHEMA,
+        }
+    }
+
+    fn safety(&self, _: &Value) -> Safety {
+        Safety::Alone
+    }
+
+    fn access(&self, input: &Value, _: &ToolCx) -> Result<Access, InvalidInput> {
+        match input["count"].as_u64() {
+            Some(_) => Ok(Access::Anything),
+            None => Err(InvalidInput("`count` is missing".to_owned())),
+        }
+    }
+
+    fn run<'a>(&'a self, input: Value, _: &'a ToolCx) -> BoxFuture<'a, Output> {
+        async move { Output::text(format!("{} × {}", input["count"], self.0)) }.boxed()
+    }
+}
+
+#[tokio::test]
+async fn pit_X5_many_tools_are_told_of_by_name_and_found_without_touching_the_prefix() {
+    let by_another = json!({"name": "mcp__house__ware_12", "input": {"count": 2}});
+    let script = Script::new()
+        .reply([tool("ToolSearch", json!({"query": "select:mcp__house__ware_11,mcp__house__ware_12"}))
+            .id("toolu_1")])
+        .reply([
+            tool("mcp__house__ware_11", json!({"count": 3})).id("toolu_2"),
+            tool("CallTool", by_another).id("toolu_3"),
+        ])
+        .reply([tool("CallTool", json!({"name": "mcp__house__ware_12", "input": {}})).id("toolu_4")])
+        .reply([tool("mcp__house__ware_999", json!({"count": 1})).id("toolu_5")])
+        .reply([text("Done.")]);
+    let stage = Stage::new(script).await;
+    let mut engine = stage.engine_with(|options| {
+        options.servers = vec![Arc::new(Warehouse(200)) as Arc<dyn ToolServer>];
+        options.mode = pelton::permission::Mode::Default;
+        options.rules.allow.push("mcp__house".parse().unwrap());
+        options.rules.deny.push("mcp__house__ware_13".parse().unwrap());
+    });
+    let told = run(&mut engine, "Fetch.").await;
+    told.assert_completed();
+    let first = stage.request(1);
+    assert_eq!(names(&first)[12..], ["ToolSearch", "CallTool", "mcp__house__ware_7"]);
+    let told_of = first["messages"].to_string();
+    assert!(told_of.contains("mcp__house__ware_11") && told_of.contains("mcp__house__ware_199"));
+    assert!(!told_of.contains("mcp__house__ware_13,"), "what is denied is not there");
+    // What 200 tools cost in front: their names, and the two tools to find and call them.
+    let shelf_bytes: usize =
+        first["tools"].as_array().unwrap()[12..].iter().map(|tool| tool.to_string().len()).sum();
+    let names_bytes = told_of
+        .find("There are further tools")
+        .map(|at| told_of[at..].find("</system-reminder>").unwrap())
+        .unwrap();
+    assert!((shelf_bytes + names_bytes) / 4 <= 3_000, "{shelf_bytes} + {names_bytes}");
+    for nth in 2..=5 {
+        for part in ["tools", "system"] {
+            assert_eq!(first[part], stage.request(nth)[part], "{part} of request {nth}");
+        }
+    }
+    let results = results_in(&stage.request(5));
+    assert!(
+        results[0].2.contains("\"count\"") && results[0].2.contains("mcp__house__ware_12"),
+        "{}",
+        results[0].2
+    );
+    assert_eq!((results[1].1, results[1].2.as_str()), (false, "3 × ware_11"));
+    assert_eq!((results[2].1, results[2].2.as_str()), (false, "2 × ware_12"));
+    assert!(
+        results[3].1 && results[3].2.contains("mcp__house__ware_12 was called with unusable input"),
+        "{}",
+        results[3].2
+    );
+    assert!(results[4].1 && results[4].2.contains("No such tool available"), "{}", results[4].2);
+    assert!(init(&told).tools.contains(&"mcp__house__ware_199".to_owned()));
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn pit_X1_a_late_server_is_usable_at_once_without_touching_the_prefix() {
+    let script = Script::new()
+        .reply([text("Not yet.")])
+        .reply([tool("mcp__calc__swap", json!({})).id("toolu_1")])
+        .reply([tool("mcp__calc__add", json!({})).id("toolu_2")])
+        .reply([text("Done.")]);
+    let stage = Stage::new(script).await;
+    let server = Calculator::with(ServerState::Pending, &[]);
+    let mut engine = engine(&stage, &server);
+    run(&mut engine, "Compute.").await.assert_completed();
+    server.serve(&["swap"]);
+    run(&mut engine, "And now?").await.assert_completed();
+    let second = text_of(&json!(last_user_blocks(&stage.request(2))));
+    assert!(second.contains("New: mcp__calc__swap (ToolSearch shows how they are called)"), "{second}");
+    let third = text_of(&json!(last_user_blocks(&stage.request(3))));
+    assert!(third.contains("New: mcp__calc__sine, mcp__calc__add (ToolSearch shows"), "{third}");
+    let results = results_in(&stage.request(4));
+    assert_eq!(results[0].2, "swap was pressed");
+    assert_eq!((results[1].1, results[1].2.as_str()), (false, "add was pressed"), "in the same submission");
+    for nth in 2..=4 {
+        assert_eq!(stage.request(1)["tools"], stage.request(nth)["tools"]);
+    }
+    assert!(notes(&engine.transcript_file().unwrap()).iter().all(|(kind, _)| kind != "prefix"));
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn an_agent_finds_the_tools_of_servers_as_well() {
+    let script = Script::new()
+        .reply([tool(
+            "Agent",
+            json!({"description": "d", "prompt": "Fetch.", "subagent_type": "general-purpose"}),
+        )])
+        .reply([tool("mcp__house__ware_11", json!({"count": 1})).id("toolu_2")])
+        .reply([text("Fetched.")])
+        .reply([text("Done.")]);
+    let stage = Stage::new(script).await;
+    let mut engine =
+        stage.engine_with(|options| options.servers = vec![Arc::new(Warehouse(50)) as Arc<dyn ToolServer>]);
+    run(&mut engine, "Delegate.").await.assert_completed();
+    let agent = stage.request(2);
+    assert!(names(&agent).contains(&"ToolSearch") && !names(&agent).contains(&"mcp__house__ware_11"));
+    assert!(agent["messages"].to_string().contains("mcp__house__ware_11"));
+    assert_eq!(results_in(&stage.request(3))[0].2, "1 × ware_11");
 }

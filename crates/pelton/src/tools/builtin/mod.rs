@@ -9,6 +9,7 @@ mod notebook_edit;
 pub(crate) mod plan;
 mod read;
 mod task;
+pub(crate) mod tasks;
 pub(crate) mod todo;
 mod web_fetch;
 pub(crate) mod web_search;
@@ -30,6 +31,7 @@ use crate::skills;
 /// ```
 pub fn all() -> Vec<Arc<dyn Tool>> {
     let [enter_plan, exit_plan] = plan::tools();
+    let [task_create, task_get, task_list, task_update] = tasks::tools();
     vec![
         agent::tool(),
         ask_user::tool(),
@@ -42,8 +44,12 @@ pub fn all() -> Vec<Arc<dyn Tool>> {
         notebook_edit::tool(),
         read::tool(),
         skills::tool(),
+        task_create,
+        task_get,
+        task_list,
         task::output(),
         task::stop(),
+        task_update,
         todo::tool(),
         web_fetch::tool(),
         web_search::tool(),

@@ -53,6 +53,7 @@ impl Bench {
             host: Host::default(),
             background: Background::default(),
             todos: Todos::default(),
+            tasks: super::tasks::Tasks::default(),
             agents: None,
             sandbox: None,
             door: None,

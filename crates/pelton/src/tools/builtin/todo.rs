@@ -11,6 +11,9 @@ use serde_json::{Value, json};
 use crate::limits::{TODO_REMINDER_TURNS, TODOS_MAX};
 use crate::tools::tool::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx, parse_input};
 
+/// Its name.
+pub(crate) const NAME: &str = "TodoWrite";
+
 /// The tool.
 pub(super) fn tool() -> Arc<dyn Tool> {
     Arc::new(TodoWrite)
@@ -108,7 +111,7 @@ impl Todos {
 struct TodoWrite;
 
 const SPEC: Spec<'static> = Spec {
-    name: "TodoWrite",
+    name: NAME,
     description: include_str!("todo.md"),
     input_schema: r#"{"type":"object","properties":{"todos":{"type":"array","items":{"type":"object","properties":{"content":{"type":"string"},"status":{"enum":["pending","in_progress","completed"]},"activeForm":{"type":"string"}},"required":["content","status","activeForm"],"additionalProperties":false}}},"required":["todos"],"additionalProperties":false}"#,
 };

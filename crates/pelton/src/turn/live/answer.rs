@@ -148,11 +148,8 @@ impl Live<'_> {
         let BlockKind::ToolUse { id, name, input } = &block.kind else { return Ok(()) };
         let piece = Piece::Call { id: Arc::clone(id), name: Arc::clone(name) };
         self.record_block(answer, block, piece).await?;
-        self.executor.add(Call {
-            id: Arc::clone(id),
-            tool: Arc::clone(name),
-            input: input.clone().map(Arc::new),
-        });
+        let input = input.clone().map(Arc::new);
+        self.executor.add(Call::meant(Arc::clone(id), Arc::clone(name), input));
         self.tally.tool_calls += 1;
         Ok(())
     }

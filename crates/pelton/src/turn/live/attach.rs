@@ -20,6 +20,8 @@ impl Live<'_> {
     /// Appends what has changed around the conversation since the model was last asked. Nothing is spliced in: what
     /// was sent stays as it is.
     pub(super) async fn attach_changes(&mut self) -> Result<(), TranscriptError> {
+        let rules = self.bench.permissions.rules();
+        self.offer.shelve(|name| rules.removes(name));
         if let Some(news) = self.offer.news(Callable::FromTheNextPromptOn) {
             self.say_as_user(&reminder(&[news])).await?;
         }
