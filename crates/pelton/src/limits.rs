@@ -111,6 +111,11 @@ pub const FILE_PAGES_REMEMBERED_MAX: usize = 64;
 /// Bytes of a PDF document that is shown, and its pages.
 pub const PDF_BYTES_MAX: u64 = 10_000_000;
 pub const PDF_PAGES_MAX: usize = 10;
+/// Pages of a longer one that are shown at once, and bytes of it that are read for that.
+pub const PDF_PAGES_ASKED_MAX: usize = 20;
+pub const PDF_SOURCE_BYTES_MAX: u64 = 100_000_000;
+/// Objects of a document that are looked at.
+pub const PDF_OBJECTS_MAX: usize = 500_000;
 /// Bytes unpacked to count the pages of a document.
 pub const PDF_UNPACKED_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Bytes of text that a Read with `allow_large` returns.
@@ -160,6 +165,8 @@ pub const EDIT_PLACES_NAMED_MAX: usize = 8;
 pub const EDIT_REPLACEMENTS_MAX: usize = 100_000;
 /// Bytes of a shell command: the kernel takes no longer argument.
 pub const SHELL_COMMAND_BYTES_MAX: usize = 128 * 1024 - 512;
+/// Bytes of a file that a command has shown, to recognise it later.
+pub const SHELL_SEEN_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Time between TERM and KILL when the user interrupts or a command leaves processes behind.
 pub const SHELL_KILL_GRACE_SHORT: Duration = Duration::from_millis(50);
 /// After a shell has ended, silence on its output that means nothing more is coming.
@@ -272,8 +279,12 @@ pub struct ToolLimits {
     /// The same two for a command in the background.
     pub background_time_default: Duration,
     pub background_time_max: Duration,
+    /// Whether a command whose time is up goes on in the background. Otherwise it is killed, as is one in a box.
+    pub shell_goes_on_beside: bool,
     /// Characters of a command's output that go to the model.
     pub shell_output_chars_max: usize,
+    /// The same for a command that failed.
+    pub shell_failure_chars_max: usize,
     /// Bytes of a command's output kept on disk before the command is cut.
     pub shell_spill_bytes_max: u64,
     /// Time between TERM and KILL. A little under two seconds, so that a command with a limit of two seconds is
@@ -289,6 +300,9 @@ pub struct ToolLimits {
     pub edit_bytes_max: u64,
     /// Paths a Glob returns.
     pub glob_paths_max: usize,
+    /// Whether a Glob passes over what ignore files name, and what begins with a dot.
+    pub glob_skips_ignored: bool,
+    pub glob_skips_hidden: bool,
     /// Time a Glob or Grep may take.
     pub search_time_max: Duration,
     /// Lines or paths a Grep returns when the model names no limit.
@@ -351,7 +365,9 @@ impl Default for ToolLimits {
             shell_time_max: Duration::from_secs(600),
             background_time_default: Duration::from_secs(1_800),
             background_time_max: Duration::from_secs(7_200),
+            shell_goes_on_beside: false,
             shell_output_chars_max: 30_000,
+            shell_failure_chars_max: 10_000,
             shell_spill_bytes_max: 5 * 1024 * 1024 * 1024,
             kill_grace: Duration::from_millis(1_800),
             read_bytes_max: 256 * 1024,
@@ -359,6 +375,8 @@ impl Default for ToolLimits {
             read_line_chars_max: 2_000,
             edit_bytes_max: 1024 * 1024 * 1024,
             glob_paths_max: 100,
+            glob_skips_ignored: false,
+            glob_skips_hidden: false,
             search_time_max: Duration::from_secs(20),
             grep_lines_default: 250,
             grep_line_chars_max: 2_000,

@@ -108,13 +108,18 @@ impl Spill {
         }
     }
 
-    /// Where the file is, or why it is not there although it should be.
-    pub async fn finish(mut self) -> (Option<PathBuf>, Option<io::Error>) {
-        if let Self::Open { file, .. } = &mut self
+    /// Lets others see what was written.
+    pub async fn flush(&mut self) {
+        if let Self::Open { file, .. } = self
             && let Err(error) = file.flush().await
         {
             self.fail(error);
         }
+    }
+
+    /// Where the file is, or why it is not there although it should be.
+    pub async fn finish(mut self) -> (Option<PathBuf>, Option<io::Error>) {
+        self.flush().await;
         match self {
             Self::None => (None, None),
             Self::Open { path, .. } => (Some(path), None),

@@ -38,6 +38,11 @@ impl Env {
         self.get(name).is_some_and(|value| !off(value))
     }
 
+    /// Whether a switch is set to a word for off.
+    pub(super) fn is_off(&self, name: &str) -> bool {
+        self.get(name).is_some() && !self.is_on(name)
+    }
+
     pub(crate) fn path(&self, name: &str) -> Option<PathBuf> {
         self.0.get(&OsString::from(name)).filter(|value| !value.is_empty()).map(PathBuf::from)
     }

@@ -16,6 +16,9 @@ const RETRIES_MAX: u32 = 15;
 /// More of a command's output than this never goes to the model.
 const SHELL_OUTPUT_CHARS_MAX: usize = 150_000;
 
+/// About how many bytes of a file are one token.
+const BYTES_PER_TOKEN: usize = 4;
+
 /// Bounds of calls, of tools and of what goes on without end otherwise.
 pub(super) fn limits(options: &mut Options, env: &Env, settings: &RetrySettings) -> Result<(), Fail> {
     patience(&mut options.retry, env, settings)?;
@@ -41,6 +44,14 @@ pub(super) fn limits(options: &mut Options, env: &Env, settings: &RetrySettings)
     if let Some(time) = env.number("BASH_DEFAULT_TIMEOUT_MS")? {
         tools.shell_time_default = Duration::from_millis(time);
     }
+    if let Some(tokens) = env.number::<usize>("CLAUDE_CODE_FILE_READ_MAX_OUTPUT_TOKENS")? {
+        tools.read_bytes_max = tokens.saturating_mul(BYTES_PER_TOKEN);
+    }
+    if let Some(seconds) = env.number("CLAUDE_CODE_GLOB_TIMEOUT_SECONDS")? {
+        tools.search_time_max = Duration::from_secs(seconds);
+    }
+    tools.glob_skips_ignored = env.is_off("CLAUDE_CODE_GLOB_NO_IGNORE");
+    tools.glob_skips_hidden = env.is_off("CLAUDE_CODE_GLOB_HIDDEN");
     if let Some(kept) = env.number("CLAUDE_CODE_WEBFETCH_CACHE_TTL_MS")? {
         tools.web_page_kept = Duration::from_millis(kept);
     }
@@ -64,6 +75,7 @@ pub(super) fn calls(options: &mut Options, args: &RunArgs, settings: LoopSetting
     if args.speculation || settings.speculation == Some(true) {
         options.speculation = Some(Speculation::default());
     }
+    options.tool_limits.shell_goes_on_beside = settings.background_on_timeout.unwrap_or_default();
     options.limits.stop_on_repetition =
         args.stop_on_repetition || settings.stop_on_repetition.unwrap_or_default();
 }

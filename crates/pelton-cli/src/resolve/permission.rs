@@ -103,13 +103,12 @@ pub(super) fn keep_tools(options: &mut Options, names: &[String]) -> Result<(), 
 
 /// Which tools for things to do the model is told of.
 pub(super) fn todo_tools(args: &RunArgs, env: &Env) -> TodoTools {
-    let is_off = |name: &str| env.get(name).is_some() && !env.is_on(name);
     match &args.tools {
         // Whoever names tools wants them.
         Some(names) if !names.iter().any(|names| split(names).iter().any(|name| name == "default")) => {
             TodoTools::AsGiven
         }
-        _ if is_off("CLAUDE_CODE_ENABLE_TASKS") => TodoTools::Todos,
+        _ if env.is_off("CLAUDE_CODE_ENABLE_TASKS") => TodoTools::Todos,
         _ if env.is_on("CLAUDE_CODE_ENABLE_TODO_TOOLS") => TodoTools::Tasks,
         _ => TodoTools::ByModel,
     }

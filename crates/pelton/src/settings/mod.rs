@@ -92,6 +92,8 @@ pub struct LoopSettings {
     pub speculation: Option<bool>,
     /// `stopOnRepetition`: whether a model that makes the same call again and again is stopped.
     pub stop_on_repetition: Option<bool>,
+    /// `backgroundOnTimeout`: whether a command whose time is up goes on in the background.
+    pub background_on_timeout: Option<bool>,
 }
 
 /// What the model is told of the project and its user.
@@ -246,6 +248,7 @@ impl LoopSettings {
         Self {
             siblings: self.siblings.or(lower.siblings),
             speculation: self.speculation.or(lower.speculation),
+            background_on_timeout: self.background_on_timeout.or(lower.background_on_timeout),
             stop_on_repetition: self.stop_on_repetition.or(lower.stop_on_repetition),
         }
     }

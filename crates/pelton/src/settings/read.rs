@@ -323,6 +323,7 @@ impl Reader<'_> {
         LoopSettings {
             siblings: self.field(&said, place, "siblingAbort", "never, side_effects or any", whom),
             speculation: self.field(&said, place, "speculation", choice, Value::as_bool),
+            background_on_timeout: self.field(&said, place, "backgroundOnTimeout", choice, Value::as_bool),
             stop_on_repetition: self.field(&said, place, "stopOnRepetition", choice, Value::as_bool),
         }
     }

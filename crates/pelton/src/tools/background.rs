@@ -16,7 +16,9 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::process::ProcessTree;
-use crate::limits::{BACKGROUND_KEPT_MAX, BACKGROUND_LOOK_EVERY, BACKGROUND_RUNNING_MAX};
+use crate::limits::{
+    BACKGROUND_KEPT_MAX, BACKGROUND_LOOK_EVERY, BACKGROUND_RUNNING_MAX, SHELL_DRAIN_TIME_MAX,
+};
 
 /// The commands of a session that run beside it. All clones are one; when the last is dropped, the commands are killed.
 #[derive(Clone, Default)]
@@ -132,6 +134,18 @@ impl Background {
         terms: Terms,
         way_out: Option<BoxFuture<'static, Infallible>>,
     ) {
+        self.keep_with(task, tree, terms, way_out, std::future::ready(()));
+    }
+
+    /// The same, with work that has to go on while it runs.
+    pub fn keep_with(
+        &self,
+        task: BackgroundTask,
+        tree: ProcessTree,
+        terms: Terms,
+        way_out: Option<BoxFuture<'static, Infallible>>,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) {
         let (ended, end) = watch::channel(None);
         let stop = CancellationToken::new();
         let mut watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -140,8 +154,9 @@ impl Background {
         let (output, stopped) = (task.output.clone(), stop.clone());
         watchers.spawn(async move {
             let way_out = way_out.unwrap_or_else(|| Box::pin(std::future::pending()));
+            let watching = watch_over(tree, &output, terms, &stopped);
             let end = tokio::select! {
-                end = watch_over(tree, &output, terms, &stopped) => end,
+                end = with_work(watching, work) => end,
                 never = way_out => match never {},
             };
             ended.send_replace(Some(end));
@@ -251,6 +266,26 @@ impl Background {
 
     fn lock(&self) -> MutexGuard<'_, Vec<Kept>> {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Watches, and works meanwhile. What is left of the work then has a moment.
+async fn with_work(
+    watching: impl Future<Output = BackgroundEnd>,
+    work: impl Future<Output = ()>,
+) -> BackgroundEnd {
+    let (mut watching, mut work) = (std::pin::pin!(watching), std::pin::pin!(work));
+    let end = tokio::select! {
+        biased;
+        end = &mut watching => Some(end),
+        () = &mut work => None,
+    };
+    match end {
+        None => watching.await,
+        Some(end) => {
+            let _ = timeout(SHELL_DRAIN_TIME_MAX, work).await;
+            end
+        }
     }
 }
 

@@ -66,17 +66,33 @@ pub(super) struct Tree<'a> {
     pub globs: Override,
     /// Kinds of files.
     pub types: Types,
+    /// Files that are passed over.
+    pub passes_over: PassesOver,
 }
 
-/// Visits the regular files of a tree, from several threads. Hidden files are visited; what ignore files name is not,
-/// nor the stores of version control. Links are not followed. `visitor` makes one visitor for each thread. Returns how
+/// Files that a search passes over, besides the stores of version control.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PassesOver {
+    /// What ignore files name.
+    pub ignored: bool,
+    /// What begins with a dot.
+    pub hidden: bool,
+}
+
+/// Visits the regular files of a tree, from several threads, but not the stores of version control. Links are not followed. `visitor` makes one visitor for each thread. Returns how
 /// many entries could not be read.
 pub(super) fn visit<V>(tree: Tree<'_>, deadline: &Deadline, visitor: impl Fn() -> V) -> u64
 where
     V: FnMut(&Path) + Send,
 {
     let unreadable = AtomicU64::new(0);
+    let PassesOver { ignored, hidden } = tree.passes_over;
     walker(tree.root)
+        .hidden(hidden)
+        .ignore(ignored)
+        .git_ignore(ignored)
+        .git_exclude(ignored)
+        .parents(ignored)
         .overrides(tree.globs)
         .types(tree.types)
         .filter_entry(|entry| entry.depth() == 0 || !is_store(entry.file_name()))

@@ -368,7 +368,7 @@ async fn an_agent_finds_the_tools_of_servers_as_well() {
         .reply([text("Done.")]);
     let stage = Stage::new(script).await;
     let mut engine =
-        stage.engine_with(|options| options.servers = vec![Arc::new(Warehouse(50)) as Arc<dyn ToolServer>]);
+        stage.engine_with(|options| options.servers = vec![Arc::new(Warehouse(200)) as Arc<dyn ToolServer>]);
     run(&mut engine, "Delegate.").await.assert_completed();
     let agent = stage.request(2);
     assert!(names(&agent).contains(&"ToolSearch") && !names(&agent).contains(&"mcp__house__ware_11"));

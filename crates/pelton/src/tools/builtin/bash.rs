@@ -3,6 +3,7 @@
 mod beside; // in the background
 mod boxed; // in a box
 mod capture;
+mod seen; // commands that show a file
 mod shell;
 mod words;
 
@@ -146,6 +147,17 @@ async fn run(input: &Input, cx: &ToolCx) -> Result<Output, String> {
         })
         .await
         .unwrap_or(Over::PrintedTooMuch);
+    if over == Over::TimedOut
+        && cx.limits.shell_goes_on_beside
+        // Nobody would look after its box.
+        && held.is_none()
+        && cx.background.has_room().is_ok()
+        && let Some(output) = pipes.put_aside().await
+    {
+        // It says where it ended up, and would be surprised if nobody listened.
+        tree.outlive_with(directory);
+        return Ok(beside::go_on(input, cx, tree, pipes, &output, time));
+    }
     let ended = match over {
         Over::Exited => {
             // The shell has ended. What is still on its way is read; whoever else holds the pipes is not waited for.
@@ -158,7 +170,17 @@ async fn run(input: &Input, cx: &ToolCx) -> Result<Output, String> {
     let ended = ended.map_err(|error| format!("The command's end could not be observed: {error}."))?;
     let left_running = ended.asked && over == Over::Exited;
     let moved = directory.read().filter(|_| over == Over::Exited);
-    let captured = pipes.finish().await;
+    let is_answer = over == Over::Exited
+        && match exit_code(ended.status) {
+            0 => true,
+            1 => words::meaning_of_exit_one(&input.command).is_some(),
+            _ => false,
+        };
+    let shown = if is_answer { cx.limits.shell_output_chars_max } else { cx.limits.shell_failure_chars_max };
+    let captured = pipes.finish(shown).await;
+    if is_answer && exit_code(ended.status) == 0 && captured.kept_at.is_none() && captured.bytes > 0 {
+        seen::note(&input.command, cx).await;
+    }
     let held = match held {
         Some(held) => held.finish(input, cx, ended.status, &captured).await?,
         None => Vec::new(),

@@ -17,7 +17,7 @@ use super::looking;
 use crate::limits::ToolLimits;
 use crate::tools::disk::Target;
 use crate::tools::search::{
-    Deadline, Kept, NewestFirst, Sieve, Tree, changed_at, is_still_there, real_root, visit,
+    Deadline, Kept, NewestFirst, PassesOver, Sieve, Tree, changed_at, is_still_there, real_root, visit,
 };
 use crate::tools::tool::{Access, InvalidInput, Output, Readable, Safety, Spec, Tool, ToolCx, parse_input};
 
@@ -125,7 +125,8 @@ fn glob(
     let deadline = Deadline::new(world, cancel.clone(), limits.search_time_max);
     let kept: Kept<NewestFirst, ()> = Kept::new(limits.glob_paths_max);
     let sieve = Sieve::new(readable, asked.clone(), root.clone());
-    let tree = Tree { root, globs: Override::empty(), types: Types::empty() };
+    let passes_over = PassesOver { ignored: limits.glob_skips_ignored, hidden: limits.glob_skips_hidden };
+    let tree = Tree { root, globs: Override::empty(), types: Types::empty(), passes_over };
     let unreadable = visit(tree, &deadline, || {
         |path: &Path| {
             if path.strip_prefix(root).is_ok_and(|below| matcher.is_match(below)) && sieve.passes(path) {

@@ -26,7 +26,9 @@ use super::looking;
 use crate::limits::{GREP_BUFFER_BYTES_MAX, GREP_REGEX_BYTES_MAX, GREP_ROWS_MAX, ToolLimits};
 use crate::places::resolve;
 use crate::tools::lenient;
-use crate::tools::search::{Deadline, Kept, NewestFirst, Sieve, Tree, changed_at, real_root, visit};
+use crate::tools::search::{
+    Deadline, Kept, NewestFirst, PassesOver, Sieve, Tree, changed_at, real_root, visit,
+};
 use crate::tools::text::{Encoding, SNIFFED_BYTES};
 use crate::tools::tool::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx, parse_input};
 
@@ -241,6 +243,7 @@ fn grep(
         root: &search.root,
         globs: std::mem::replace(&mut search.globs, Override::empty()),
         types: std::mem::replace(&mut search.types, Types::empty()),
+        passes_over: PassesOver { ignored: true, hidden: false },
     };
     let file = FileSearch { search: &search, deadline: &deadline, unread: &unread };
     let limit = search.offset + search.limit + 1;

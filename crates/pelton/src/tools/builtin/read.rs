@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use self::pager::{Page, Pager, Wanted};
 use super::looking_for;
 use crate::limits::{
-    NOTEBOOK_BYTES_MAX, PDF_BYTES_MAX, READ_LARGE_BYTES_MAX, READ_SCAN_BYTES_MAX, ToolLimits,
+    NOTEBOOK_BYTES_MAX, PDF_SOURCE_BYTES_MAX, READ_LARGE_BYTES_MAX, READ_SCAN_BYTES_MAX, ToolLimits,
 };
 use crate::media::Format;
 use crate::tools::disk::{DiskError, Place, Target, neighbours};
@@ -40,7 +40,7 @@ const PIECE_BYTES: usize = 64 * 1024;
 const SPEC: Spec<'static> = Spec {
     name: "Read",
     description: include_str!("read.md"),
-    input_schema: r#"{"type":"object","properties":{"file_path":{"type":"string"},"offset":{"type":"integer","minimum":1},"limit":{"type":"integer","minimum":1},"allow_large":{"type":"boolean"}},"required":["file_path"],"additionalProperties":false}"#,
+    input_schema: r#"{"type":"object","properties":{"file_path":{"type":"string"},"offset":{"type":"integer","minimum":1},"limit":{"type":"integer","minimum":1},"pages":{"type":"string"},"allow_large":{"type":"boolean"}},"required":["file_path"],"additionalProperties":false}"#,
 };
 
 #[derive(Deserialize)]
@@ -51,6 +51,9 @@ struct Input {
     offset: Option<u64>,
     #[serde(default, deserialize_with = "lenient::count")]
     limit: Option<u64>,
+    /// Of a document.
+    #[serde(default)]
+    pages: Option<String>,
     #[serde(default, deserialize_with = "lenient::flag")]
     allow_large: bool,
 }
@@ -72,7 +75,7 @@ impl Tool for ReadTool {
         let input = parse(input).ok()?;
         // Without what makes no difference: `./` and doubled slashes.
         let path: PathBuf = cx.absolute(&input.file_path).components().collect();
-        Some(json!([path, input.offset, input.limit, input.allow_large]))
+        Some(json!([path, input.offset, input.limit, input.pages, input.allow_large]))
     }
 
     fn result_chars_max(&self, _limits: &ToolLimits) -> usize {
@@ -100,12 +103,17 @@ impl Tool for ReadTool {
 }
 
 fn parse(input: &Value) -> Result<Input, InvalidInput> {
-    let input: Input = parse_input(input)?;
+    let mut input: Input = parse_input(input)?;
+    // Models write an empty text where they mean nothing.
+    input.pages = input.pages.filter(|pages| !pages.trim().is_empty());
     if input.file_path.as_os_str().is_empty() {
         return Err(InvalidInput("`file_path` is empty".to_owned()));
     }
     if input.limit == Some(0) {
         return Err(InvalidInput("`limit` must be 1 or more".to_owned()));
+    }
+    if let Some(pages) = &input.pages {
+        pdf::Pages::read(pages).map_err(InvalidInput)?;
     }
     Ok(input)
 }
@@ -170,18 +178,28 @@ fn read(
         line_chars_max: limits.read_line_chars_max,
     };
     let (page, content, encoding) = match scan(&mut file, wanted, cancel).map_err(refused)? {
+        Scan::Pdf => {
+            let mut bytes = Vec::new();
+            file.rewind().map_err(|error| refused(error.into()))?;
+            file.take(PDF_SOURCE_BYTES_MAX + 1)
+                .read_to_end(&mut bytes)
+                .map_err(|error| refused(error.into()))?;
+            let pages = input.pages.as_deref().and_then(|pages| pdf::Pages::read(pages).ok());
+            return pdf::show(path, &bytes, pages.as_ref())
+                .map(Content::Text)
+                .map_err(|why| format!("{shown} {why}."));
+        }
+        _ if input.pages.is_some() => {
+            return Err(format!(
+                "{shown} is no PDF document: `pages` is for those alone. Use `offset` and `limit`."
+            ));
+        }
         Scan::Text { page, content, encoding } => (page, content, encoding),
         Scan::Image => {
             let bytes = found.metadata.len();
             return picture::load(&mut file, bytes, cancel)
                 .map(Content::Image)
                 .map_err(|why| format!("{shown} {why}."));
-        }
-        Scan::Pdf => {
-            let mut bytes = Vec::new();
-            file.rewind().map_err(|error| refused(error.into()))?;
-            file.take(PDF_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| refused(error.into()))?;
-            return pdf::show(path, &bytes).map(Content::Text).map_err(|why| format!("{shown} {why}."));
         }
         Scan::Binary => {
             return Err(format!(

@@ -96,7 +96,7 @@ enum Verb {
 
 const CREATE: Spec<'static> = Spec {
     name: "TaskCreate",
-    description: include_str!("task_create.md"),
+    description: include_str!("tasks.md"),
     input_schema: r#"{"type":"object","properties":{"subject":{"type":"string"},"description":{"type":"string"},"activeForm":{"type":"string"},"metadata":{"type":"object"}},"required":["subject","description"],"additionalProperties":false}"#,
 };
 const GET: Spec<'static> = Spec {
@@ -107,7 +107,7 @@ const GET: Spec<'static> = Spec {
 const LIST: Spec<'static> = Spec {
     name: "TaskList",
     description: include_str!("task_list.md"),
-    input_schema: r#"{"type":"object","properties":{},"additionalProperties":false}"#,
+    input_schema: r#"{"type":"object","properties":{},"required":[],"additionalProperties":false}"#,
 };
 const UPDATE: Spec<'static> = Spec {
     name: "TaskUpdate",
@@ -189,9 +189,9 @@ struct Update {
     #[serde(default)]
     status: Option<Status>,
     #[serde(default)]
-    add_blocks: Vec<String>,
+    add_blocks: Option<Vec<String>>,
     #[serde(default)]
-    add_blocked_by: Vec<String>,
+    add_blocked_by: Option<Vec<String>>,
     #[serde(default)]
     owner: Option<String>,
     #[serde(default)]
@@ -269,8 +269,9 @@ impl Update {
             owner,
             metadata,
         } = self;
-        let plain =
-            |ids: Vec<String>| ids.iter().map(|id| id.trim().trim_start_matches('#').to_owned()).collect();
+        let plain = |ids: Option<Vec<String>>| -> Vec<String> {
+            ids.iter().flatten().map(|id| id.trim().trim_start_matches('#').to_owned()).collect()
+        };
         let change = Change {
             subject,
             description,

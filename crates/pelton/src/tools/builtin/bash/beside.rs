@@ -7,10 +7,12 @@ use serde_json::json;
 
 use super::Input;
 use super::boxed::Held;
+use super::capture::Pipes;
 use super::shell::Shell;
 use super::words;
 use crate::spill;
 use crate::tools::background::{BackgroundTask, Terms};
+use crate::tools::process::ProcessTree;
 use crate::tools::tool::{Output, ToolCx};
 
 /// Characters of a command that stand for it where nobody said what it is for.
@@ -44,6 +46,48 @@ pub(super) async fn run(input: &Input, cx: &ToolCx) -> Result<Output, String> {
     let terms = Terms { time, output_bytes_max: limits.shell_spill_bytes_max, kill_grace: limits.kill_grace };
     cx.background.keep(task, tree, terms, way_out);
     Ok(started(input, &id, &output, time))
+}
+
+/// A command whose time is up goes on here. What it printed so far is in `output` already.
+pub(super) fn go_on(
+    input: &Input,
+    cx: &ToolCx,
+    tree: ProcessTree,
+    pipes: Pipes<'_>,
+    output: &Path,
+    after: Duration,
+) -> Output {
+    let limits = &cx.limits;
+    let id = format!("b{:08x}", cx.world.random() >> 32);
+    let task = BackgroundTask {
+        id: id.clone(),
+        call: cx.call_id.clone(),
+        command: input.command.clone(),
+        description: description(input),
+        output: output.to_path_buf(),
+    };
+    let time = limits.background_time_default.min(limits.background_time_max);
+    let terms = Terms { time, output_bytes_max: limits.shell_spill_bytes_max, kill_grace: limits.kill_grace };
+    let (shown, rest) = pipes.leave();
+    cx.background.keep_with(task, tree, terms, None, rest);
+    let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
+    let shown = shown.with_note(Some(output));
+    let text = format!(
+        "[Not done after {after_ms} ms: it goes on in the background as {id}, for at most {} s. All it prints goes to {}: use \
+         Read or Grep on it, or TaskOutput to wait for its end. You are told when it ends. TaskStop stops it. Printed until now:]\n{}",
+        time.as_secs(),
+        output.display(),
+        if shown.trim().is_empty() { "[No output.]" } else { &shown },
+    );
+    Output::text(text).with_detail(json!({
+        "stdout": shown,
+        "stderr": "",
+        "interrupted": false,
+        "isImage": false,
+        "noOutputExpected": words::is_silent(&input.command),
+        "backgroundTaskId": id,
+        "timedOutAfterMs": after_ms,
+    }))
 }
 
 fn started(input: &Input, id: &str, output: &Path, time: Duration) -> Output {

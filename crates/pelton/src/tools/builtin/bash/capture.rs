@@ -9,6 +9,8 @@ use std::io;
 use std::path::PathBuf;
 use std::pin::pin;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio::io::AsyncReadExt;
 use tokio::process::{ChildStderr, ChildStdout};
 use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
@@ -126,10 +128,36 @@ impl<'a> Pipes<'a> {
         }
     }
 
-    /// What was printed in all.
-    pub async fn finish(mut self) -> Captured {
+    /// Puts everything so far, and all that comes, into a file. Tells where that is.
+    pub async fn put_aside(&mut self) -> Option<PathBuf> {
+        self.spill.open(&self.cx.spill_dir, &self.cx.call_id, self.both.merged.pieces()).await;
+        match &self.spill {
+            Spill::Open { path, .. } => Some(path.clone()),
+            Spill::None | Spill::Failed(_) => None,
+        }
+    }
+
+    /// What was printed so far, and the work of putting the rest where the beginning is.
+    pub fn leave(self) -> (Shown, BoxFuture<'static, ()>) {
+        let shown = self.both.merged.text(self.cx.limits.shell_failure_chars_max);
+        let Self { mut stdout, mut stderr, mut chunks, mut spill, .. } = self;
+        let rest = async move {
+            while let Some((source, bytes)) = next(&mut stdout, &mut stderr, &mut chunks).await {
+                let chunk = match source {
+                    Source::Stdout => &chunks[0][..bytes],
+                    Source::Stderr => &chunks[1][..bytes],
+                };
+                spill.write(chunk).await;
+                spill.flush().await;
+            }
+        };
+        (shown, rest.boxed())
+    }
+
+    /// What was printed in all, so much of it as is shown.
+    pub async fn finish(mut self, chars_max: usize) -> Captured {
         let Both { merged, stdout, stderr } = self.both;
-        let text = merged.text();
+        let text = merged.text(chars_max);
         if text.omitted > 0 {
             // What fits the buffers was not written yet.
             self.spill.open(&self.cx.spill_dir, &self.cx.call_id, merged.pieces()).await;
@@ -137,8 +165,8 @@ impl<'a> Pipes<'a> {
         let (kept_at, lost) = self.spill.finish().await;
         Captured {
             text: text.with_note(kept_at.as_deref()),
-            stdout: stdout.text().with_note(kept_at.as_deref()),
-            stderr: stderr.text().with_note(kept_at.as_deref()),
+            stdout: stdout.text(chars_max).with_note(kept_at.as_deref()),
+            stderr: stderr.text(chars_max).with_note(kept_at.as_deref()),
             bytes: merged.bytes,
             kept_at,
             lost,
@@ -234,16 +262,18 @@ impl HeadTail {
         [&self.head, first, second]
     }
 
-    fn text(&self) -> Shown {
+    /// At most so many characters, no more than were held for it.
+    fn text(&self, chars_max: usize) -> Shown {
+        let chars_max = chars_max.min(self.chars_max);
         let tail: Vec<u8> = self.tail.iter().copied().collect();
         if self.bytes == (self.head.len() + tail.len()) as u64 {
             let all = [&self.head[..], &tail].concat();
-            return Shown::of(&String::from_utf8_lossy(&all), self.chars_max);
+            return Shown::of(&String::from_utf8_lossy(&all), chars_max);
         }
         // The buffers hold more than is shown, so a character torn at their inner ends is never seen.
         let (head, tail) = (String::from_utf8_lossy(&self.head), String::from_utf8_lossy(&tail));
-        let head = first_chars(&head, self.chars_max / 2);
-        let tail = last_chars(&tail, self.chars_max / 2);
+        let head = first_chars(&head, chars_max / 2);
+        let tail = last_chars(&tail, chars_max / 2);
         let omitted = self.bytes.saturating_sub((head.len() + tail.len()) as u64);
         Shown { head: head.to_owned(), tail: tail.to_owned(), omitted }
     }
@@ -295,7 +325,7 @@ mod tests {
     fn check(chars_max: usize, pieces: &[&str], shown: &str) {
         let mut both = HeadTail::new(chars_max);
         pieces.iter().for_each(|piece| both.add(piece.as_bytes()));
-        assert_eq!(both.text().with_note(None), shown, "{pieces:?}");
+        assert_eq!(both.text(chars_max).with_note(None), shown, "{pieces:?}");
     }
 
     #[test]
@@ -314,7 +344,7 @@ mod tests {
         for size in [1, 2, 3, 5, 64] {
             let mut both = HeadTail::new(20);
             text.as_bytes().chunks(size).for_each(|piece| both.add(piece));
-            let shown = both.text();
+            let shown = both.text(20);
             assert!(text.starts_with(&shown.head) && text.ends_with(&shown.tail), "{size}");
             assert_eq!((shown.head.chars().count(), shown.tail.chars().count()), (10, 10));
             assert_eq!(shown.omitted as usize, text.len() - shown.head.len() - shown.tail.len());

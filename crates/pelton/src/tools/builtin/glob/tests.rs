@@ -74,14 +74,21 @@ async fn newest_come_first_and_only_so_many() {
 }
 
 #[tokio::test]
-async fn ignored_files_and_stores_are_left_out() {
-    let bench = Bench::new();
+async fn ignored_files_are_found_unless_they_are_not_wanted_and_stores_never() {
+    let mut bench = Bench::new();
     for name in
         [".gitignore", "kept.log", "b.log", "target/x", ".git/config", "sub/.git/HEAD", "sub/c.log", ".env"]
     {
         bench.put(name, if name == ".gitignore" { "*.log\n!kept.log\n/target\n" } else { "" });
     }
+    assert_eq!(
+        sorted(found(&bench, &glob(&bench, "**").await)),
+        [".env", ".gitignore", "b.log", "kept.log", "sub/c.log", "target/x"]
+    );
+    std::sync::Arc::make_mut(&mut bench.cx.limits).glob_skips_ignored = true;
     assert_eq!(sorted(found(&bench, &glob(&bench, "**").await)), [".env", ".gitignore", "kept.log"]);
+    std::sync::Arc::make_mut(&mut bench.cx.limits).glob_skips_hidden = true;
+    assert_eq!(found(&bench, &glob(&bench, "**").await), ["kept.log"]);
 }
 
 #[tokio::test]
