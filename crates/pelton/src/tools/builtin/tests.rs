@@ -163,6 +163,7 @@ fn the_tools_are_in_the_order_of_their_names_and_cost_little() {
             "Grep",
             "NotebookEdit",
             "Read",
+            "Skill",
             "TaskCreate",
             "TaskGet",
             "TaskList",
@@ -222,9 +223,8 @@ fn only_readers_share() {
         let input =
             json!({"command": "rm x", "file_path": "x", "pattern": "x", "content": "", "old_string": ""});
         let expected = match tool.spec().name {
-            "Read" | "Glob" | "Grep" | "TaskOutput" | "TaskGet" | "TaskList" | "WebFetch" | "WebSearch" => {
-                Safety::Shared
-            }
+            "Read" | "Glob" | "Grep" | "Skill" | "TaskOutput" | "TaskGet" | "TaskList" | "WebFetch"
+            | "WebSearch" => Safety::Shared,
             "Agent" => Safety::Beside,
             _ => Safety::Alone,
         };
