@@ -169,7 +169,7 @@ fn on_small_disk(place: &Place, dir: &Path, kilobytes: u32, task: &Command) -> O
 fn on_a_full_disk_files_stay_as_they_were() {
     let place = Place::new();
     let kept = place.put("kept.txt", "old\n");
-    let large = "0123456789abcdef\n".repeat(40_000);
+    let large = "0123456789abcdef\n".repeat(5_000);
     let model = calls([
         ("Read", json!({"file_path": kept})),
         ("Edit", json!({"file_path": kept, "old_string": "old", "new_string": large})),
@@ -179,7 +179,7 @@ fn on_a_full_disk_files_stay_as_they_were() {
         ("Read", json!({"file_path": kept})),
     ]);
     let task = place.task(&model, ["go", "--permission-mode", "acceptEdits", "--allowedTools", ALL_TOOLS]);
-    let Some(mut task) = on_small_disk(&place, &place.work(), 256, &task) else { return };
+    let Some(mut task) = on_small_disk(&place, &place.work(), 64, &task) else { return };
     let ran = task.run();
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let results = results(&model);
