@@ -140,7 +140,7 @@ async fn searches(tree: &Path) {
             &["-c", "value_1[0-9]+ = compute\\(3"],
         ),
         ("nothing found", "Grep", json!({"pattern": "nowhere_to_be_seen"}), &["-l", "nowhere_to_be_seen"]),
-        ("names", "Glob", json!({"pattern": "**/*.md"}), &["--files", "-g", "**/*.md"]),
+        ("names", "Glob", json!({"pattern": "**/*.md"}), &["--files", "--no-ignore", "-g", "**/*.md"]),
     ];
     for (what, name, input, args) in cases {
         let tool = tool(name);

@@ -4,12 +4,12 @@
 //!
 //! | level | from | does |
 //! |---|---|---|
-//! | C0 [`result_budget`] | always | results that are too much for one message are shown in part |
+//! | C0 `result_budget` | always | results that are too much for one message are shown in part |
 //! | C1 snip | when asked | what somebody marked goes |
-//! | C2 [`micro`] | 60 % | old bulky results lose their words |
-//! | C3 [`collapse`] | 75 % | finished stretches give way to short summaries, made beforehand from 60 % on |
-//! | C4 [`auto`] | 80 % | a summary takes the place of all but the newest rounds |
-//! | last [`local`] | the limit | the oldest rounds go, and long results are cut: needs no model |
+//! | C2 `micro` | 60 % | old bulky results lose their words |
+//! | C3 `collapse` | 75 % | finished stretches give way to short summaries, made beforehand from 60 % on |
+//! | C4 `auto` | 80 % | a summary takes the place of all but the newest rounds |
+//! | last `local` | the limit | the oldest rounds go, and long results are cut: needs no model |
 
 pub(crate) mod result_budget; // which results of a message are too much
 pub(crate) mod micro; // C2: which results to clear
