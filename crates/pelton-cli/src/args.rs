@@ -70,6 +70,8 @@ pub(crate) enum Command {
     Trust(TrustArgs),
     /// Undo what the agent did to files: go back to what was there when a message was sent
     Rewind(RewindArgs),
+    /// Tell what fills the context of a session, and what could be freed
+    Context(ContextArgs),
     /// Serve a scripted model over HTTP, to test setups offline
     Mock(MockArgs),
     /// Say what would be decided about calls, and why, without running anything
@@ -116,6 +118,16 @@ pub(crate) struct TrustArgs {
 }
 
 #[derive(Debug, clap::Args)]
+pub(crate) struct ContextArgs {
+    /// The session
+    #[arg(value_parser = session_id)]
+    pub session: Uuid,
+    /// As one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, clap::Args)]
 pub(crate) struct RewindArgs {
     /// The session
     #[arg(value_parser = session_id)]
@@ -132,6 +144,31 @@ pub(crate) struct RewindArgs {
     /// Bring back files that somebody else changed, too
     #[arg(long)]
     pub force: bool,
+}
+
+/// What the context is kept within.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Autocompact {
+    /// The model's own window.
+    Auto,
+    /// So many tokens.
+    Tokens(u64),
+}
+
+fn autocompact(text: &str) -> Result<Autocompact, String> {
+    let text = text.trim().to_ascii_lowercase();
+    let (digits, unit) = match (text.strip_suffix('k'), text.strip_suffix('m')) {
+        (Some(digits), _) => (digits, 1_000),
+        (_, Some(digits)) => (digits, 1_000_000),
+        _ => (text.as_str(), 1),
+    };
+    match digits.parse::<u64>() {
+        _ if text == "auto" => Ok(Autocompact::Auto),
+        Ok(count) if (100_000..=1_000_000).contains(&(count.saturating_mul(unit))) => {
+            Ok(Autocompact::Tokens(count * unit))
+        }
+        _ => Err("must be 'auto' or a number of tokens between 100k and 1M".to_owned()),
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -273,6 +310,9 @@ pub(crate) struct RunArgs {
     /// The tokens the whole task may take, for the model to know; not a hard limit
     #[arg(long, value_name = "TOKENS", allow_negative_numbers = true)]
     pub task_budget: Option<u64>,
+    /// Keep the context within so many tokens, 100k to 1M, in this run; 'auto' for the model's own window
+    #[arg(long, value_name = "TOKENS", value_parser = autocompact)]
+    pub autocompact: Option<Autocompact>,
     /// Beta features to switch on, separated by commas
     #[arg(long, value_name = "NAMES", num_args = 1.., value_delimiter = ',')]
     pub betas: Vec<String>,

@@ -10,6 +10,7 @@ mod signals; // interrupt, terminate, hang up
 mod stdin; // a prompt from a pipe
 
 mod trust; // what a directory would add, and whether it may
+mod context; // what fills the context of a session
 mod rewind; // files as they were
 mod demo; // a real task, without a key
 mod mock; // the scripted model as a server
@@ -57,6 +58,7 @@ fn run(args: Args) -> Result<ExitCode, Fail> {
         Some(Command::Man) => paper::man(),
         Some(Command::Trust(trust)) => trust::run(&trust),
         Some(Command::Rewind(rewind)) => rewind::run(&rewind),
+        Some(Command::Context(context)) => context::run(&context),
         Some(Command::Permissions(command)) => permissions::run(&command),
         Some(Command::Mock(mock)) => finish(mock::serve(&mock)),
         Some(Command::Demo(demo)) => finish(demo::run(&demo, &args.run)),

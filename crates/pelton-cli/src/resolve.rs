@@ -2,6 +2,7 @@
 //! that reads the environment.
 
 mod agents; // which agents there are, and which one works
+pub(crate) mod compact; // from where on the context is made smaller
 mod credentials; // who pays
 mod env; // what the process was given
 mod key_program; // the program that prints a key
@@ -135,6 +136,7 @@ fn resolved(
     options.task_budget = args.task_budget;
     options.max_output_tokens = env.number("CLAUDE_CODE_MAX_OUTPUT_TOKENS")?;
     options.window_tokens = env.number("CLAUDE_CODE_MAX_CONTEXT_TOKENS")?;
+    options.compact = compact::compact(args, env, &settings.compact)?;
     options.system_prompt.custom =
         said_or_in(&args.system_prompt, args.client.system_prompt_file.as_deref(), cwd)?;
     options.system_prompt.appended =

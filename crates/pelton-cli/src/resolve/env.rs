@@ -21,7 +21,7 @@ impl Env {
         self.0.get(&OsString::from(name)).and_then(|value| value.to_str()).filter(|value| !value.is_empty())
     }
 
-    pub(super) fn number<T: FromStr>(&self, name: &str) -> Result<Option<T>, Fail> {
+    pub(crate) fn number<T: FromStr>(&self, name: &str) -> Result<Option<T>, Fail> {
         let Some(text) = self.get(name) else { return Ok(None) };
         match text.trim().parse() {
             Ok(number) => Ok(Some(number)),

@@ -7,6 +7,7 @@ mod talk; // a client at the other end of two pipes
 mod agents; // sub-agents, as clients see them
 mod background; // commands that run beside the conversation
 mod calls; // how the loop goes about calls
+mod context; // what fills the context, and from where on it is made smaller
 mod control; // what a client and pelton ask of each other
 mod crash; // killed in the middle, and gone on with
 mod credentials; // who pays, and what happens when that runs out

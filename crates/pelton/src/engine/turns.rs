@@ -80,6 +80,7 @@ impl Engine {
             folding: Folding::by(folder),
             breaker: Breaker::default(),
             breaker_told: false,
+            nothing_told: false,
             refused_by_hook: false,
             micro_again_at: 0,
             held: None,

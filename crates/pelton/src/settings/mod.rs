@@ -70,6 +70,8 @@ pub struct Settings {
     pub skills: SkillSettings,
     /// `sandbox`: commands in a box.
     pub sandbox: SandboxSettings,
+    /// What is said about making room in the context.
+    pub compact: CompactSettings,
     /// `fileCheckpointingEnabled`: whether it is kept what the agent does to files.
     pub file_checkpointing: Option<bool>,
     /// `fileHistory.maxFileBytes`: how large a file is kept because a command might change it.
@@ -156,6 +158,20 @@ pub struct RetrySettings {
     pub fast_cooldown: Option<Duration>,
 }
 
+/// What is said about making room in the context.
+///
+/// See [`read()`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CompactSettings {
+    /// `autoCompactEnabled`: whether it is done before the API refuses.
+    pub auto: Option<bool>,
+    /// `autoCompactWindow`: a window to keep within.
+    pub window_tokens: Option<u64>,
+    /// `precomputeCompactionEnabled`: whether it is prepared in the background.
+    pub folds: Option<bool>,
+}
+
 impl Settings {
     /// These settings laid over others: of one value the upper counts, lists and hooks add up, the lower first. The
     /// order of fallback models is one value.
@@ -181,6 +197,11 @@ impl Settings {
             skills: self.skills.over(lower.skills),
             sandbox: self.sandbox.over(lower.sandbox),
             cleanup_days: self.cleanup_days.or(lower.cleanup_days),
+            compact: CompactSettings {
+                auto: self.compact.auto.or(lower.compact.auto),
+                window_tokens: self.compact.window_tokens.or(lower.compact.window_tokens),
+                folds: self.compact.folds.or(lower.compact.folds),
+            },
             file_checkpointing: self.file_checkpointing.or(lower.file_checkpointing),
             file_history_file_bytes_max: self
                 .file_history_file_bytes_max

@@ -117,6 +117,7 @@ impl Reader<'_> {
         };
         self.permissions(all, &mut settings);
         self.file_history(all, &mut settings);
+        self.compact(all, &mut settings);
         if let Some(hooks) = all.get("hooks") {
             for problem in settings.hooks.add_settings(hooks, self.origin.source) {
                 self.problems.push(Problem {
@@ -127,6 +128,15 @@ impl Reader<'_> {
             }
         }
         settings
+    }
+
+    fn compact(&mut self, all: &Map<String, Value>, settings: &mut Settings) {
+        let mut switch = |key| self.field(all, "", key, "true or false", Value::as_bool);
+        settings.compact.auto = switch("autoCompactEnabled");
+        settings.compact.folds = switch("precomputeCompactionEnabled");
+        let expected = "a number of tokens between 100000 and 1000000";
+        let tokens = |value: &Value| value.as_u64().filter(|tokens| (100_000..=1_000_000).contains(tokens));
+        settings.compact.window_tokens = self.field(all, "", "autoCompactWindow", expected, tokens);
     }
 
     fn file_history(&mut self, all: &Map<String, Value>, settings: &mut Settings) {

@@ -129,6 +129,8 @@ pub(crate) struct Live<'a> {
     pub breaker: Breaker,
     /// That it is not tried any more was said.
     pub breaker_told: bool,
+    /// That there is nothing to sum up was said.
+    pub nothing_told: bool,
     /// C9: a hook does not want the conversation to be summed up.
     pub refused_by_hook: bool,
     /// Boundaries that are told later, by whoever asked for them.

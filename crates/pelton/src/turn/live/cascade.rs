@@ -111,8 +111,11 @@ impl Live<'_> {
                 None
             }
             Summed::Nothing => {
-                self.give_up_summing("The context is nearly full, and there is nothing old in it to sum up")
-                    .await;
+                // There will be more; until then it is said once.
+                if !std::mem::replace(&mut self.nothing_told, true) {
+                    let why = "autocompact did not run: there is nothing old to sum up".to_owned();
+                    self.note(LoopKind::Compaction, why).await;
+                }
                 None
             }
             Summed::Refused(why) => {

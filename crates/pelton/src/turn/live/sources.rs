@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::Live;
 use crate::compact::auto::{Cut, Sources};
 use crate::context::{Surroundings, git_branch};
+use crate::history::EntryId;
 use crate::limits::{
     FILE_REATTACHED_CHARS_MAX, FILES_REATTACHED_MAX, FILES_REATTACHED_PERCENT_MAX, PLAN_REATTACHED_CHARS_MAX,
 };
@@ -23,7 +24,9 @@ impl Live<'_> {
         let landmarks = &self.session.landmarks;
         let view = self.session.history.view();
         let goes = view.entries_between(cut.from, cut.to);
-        let stays = |id| view.entry_ids().any(|other| other == id) && goes.iter().all(|entry| entry.id != id);
+        let stays = |id: EntryId| {
+            view.entry_ids().any(|other| other == id) && goes.iter().all(|entry| entry.id != id)
+        };
         let request = landmarks.request.as_ref().filter(|request| !stays(request.id));
         let first = landmarks.first_request.as_ref().filter(|first| !stays(first.id));
         Sources {

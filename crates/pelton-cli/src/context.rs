@@ -1,0 +1,43 @@
+//! `pelton context`: what fills the context of a session, and what could be done about it.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use pelton::history::Kind;
+use pelton::transcript::{self, find_session};
+use pelton::{Engine, Options, Resumed};
+use pelton_model::{Auth, Endpoint};
+use pelton_serve::plain;
+
+use crate::args::ContextArgs;
+use crate::fail::Fail;
+use crate::resolve::{Env, compact, sessions, working_directory};
+
+pub(crate) fn run(args: &ContextArgs) -> Result<ExitCode, Fail> {
+    let env = Env::of_process();
+    let config_dir = sessions::config_dir(&env)
+        .ok_or_else(|| Fail::new("cannot look for sessions: set CLAUDE_CONFIG_DIR or HOME"))?;
+    let cwd = working_directory()?;
+    let real = cwd.canonicalize().unwrap_or_else(|_| cwd.clone());
+    let file = find_session(&config_dir, &real, args.session)
+        .ok_or_else(|| Fail::no_conversation(&args.session.to_string()))?;
+    let conversation = transcript::read(&file).map_err(|error| Fail::new(error.to_string()))?;
+    // Nobody is asked, and nothing is written.
+    let mut options = Options::new(cwd, Endpoint::new("http://127.0.0.1", Auth::None));
+    let model = conversation.entries.iter().rev().find_map(|entry| match &entry.kind {
+        Kind::Assistant { origin, .. } => Some(origin.model.clone()),
+        _ => None,
+    });
+    options.model = model.unwrap_or(options.model);
+    options.window_tokens = env.number("CLAUDE_CODE_MAX_CONTEXT_TOKENS")?;
+    options.compact = compact::of_environment(options.compact, &env)?;
+    options.resume = Some(Resumed { file, conversation });
+    let usage = Engine::new(options).map_err(|error| Fail::new(error.to_string()))?.context_usage();
+    let told = match args.json {
+        true => serde_json::to_string(&usage).map_err(|error| Fail::new(error.to_string()))?,
+        false => plain(&usage.to_string()).to_string(),
+    };
+    let written = writeln!(std::io::stdout(), "{told}");
+    written.map_err(|error| Fail::new(format!("cannot write to standard output: {error}")))?;
+    Ok(ExitCode::SUCCESS)
+}
