@@ -238,6 +238,10 @@ impl Live<'_> {
         }
         for _ in 0..=CONVERSATION_SUMMARY_CUTS_MAX {
             shorten(&mut asking, most);
+            if asking.tokens() > most {
+                // What cannot be left out is too much by itself: nobody could read it.
+                break;
+            }
             match self.ask_once(asking.clone(), wishes).await {
                 Asked::Summary(summary) => return Ok(summary),
                 Asked::Failed(why) => return Err(why),
