@@ -457,7 +457,11 @@ impl Live<'_> {
         self.events.send(Event::Message(entry)).await;
     }
 
+    /// Tells which calls begin. What others have reported comes first: some of these begin because those have ended.
     async fn start_tools(&mut self) {
+        while let Ok((call, report)) = self.reports.try_recv() {
+            self.events.send(Event::ToolProgress { call, report }).await;
+        }
         for call in self.executor.start() {
             self.keep_for_fork(&call);
             let running = self.executor.running();
