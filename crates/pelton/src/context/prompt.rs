@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::json;
-use serde_json::value::RawValue;
 
 use crate::tools::Tool;
 
@@ -73,19 +72,7 @@ impl SystemPrompt {
 
 /// The request's `tools` array.
 pub fn tools_json(tools: &[Arc<dyn Tool>]) -> Bytes {
-    let tools: Vec<_> = tools
-        .iter()
-        .map(|tool| {
-            let spec = tool.spec();
-            // A schema that is not JSON would be a mistake in a tool of ours; an open schema still lets it work.
-            let schema = RawValue::from_string(spec.input_schema.to_owned()).ok();
-            json!({
-                "name": spec.name,
-                "description": spec.description.trim(),
-                "input_schema": schema.map_or_else(|| json!({"type": "object"}), |schema| json!(schema)),
-            })
-        })
-        .collect();
+    let tools: Vec<_> = tools.iter().map(|tool| tool.spec().json()).collect();
     Bytes::from(json!(tools).to_string())
 }
 

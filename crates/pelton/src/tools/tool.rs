@@ -10,7 +10,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use pelton_model::{RealWorld, World};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::agent::Agents;
@@ -117,6 +117,15 @@ pub struct Spec<'a> {
     pub description: &'a str,
     /// The JSON schema of its input, as compact JSON text.
     pub input_schema: &'a str,
+}
+
+impl Spec<'_> {
+    /// A tool as requests have it.
+    pub(crate) fn json(&self) -> Value {
+        // A schema that is not JSON would be a mistake in a tool of ours; an open schema still lets it work.
+        let schema = serde_json::from_str(self.input_schema).unwrap_or_else(|_| json!({"type": "object"}));
+        json!({"name": self.name, "description": self.description.trim(), "input_schema": schema})
+    }
 }
 
 /// May a call run while others run?

@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::lenient;
@@ -208,7 +207,7 @@ fn told(shelf: &[Arc<dyn Tool>], query: &str, most: usize) -> Output {
     let (found, lost) = found(shelf, query, most);
     let names: Vec<&str> = found.iter().map(|tool| tool.spec().name).collect();
     let detail = json!({"matches": names, "query": query, "total_deferred_tools": shelf.len()});
-    let mut lines: Vec<String> = found.iter().map(|tool| definition(tool.as_ref())).collect();
+    let mut lines: Vec<String> = found.iter().map(|tool| tool.spec().json().to_string()).collect();
     if !lost.is_empty() {
         lines.push(format!("[There is no tool {}.]", lost.join(", ")));
     }
@@ -222,18 +221,6 @@ fn told(shelf: &[Arc<dyn Tool>], query: &str, most: usize) -> Output {
     }
     let output = Output::text(lines.join("\n")).with_detail(detail);
     Output { is_error: !lost.is_empty() && found.is_empty(), ..output }
-}
-
-/// A tool as the front of a request would have it.
-fn definition(tool: &dyn Tool) -> String {
-    let spec = tool.spec();
-    let schema = RawValue::from_string(spec.input_schema.to_owned()).ok();
-    json!({
-        "name": spec.name,
-        "description": spec.description.trim(),
-        "input_schema": schema.map_or_else(|| json!({"type": "object"}), |schema| json!(schema)),
-    })
-    .to_string()
 }
 
 /// The tools a query means, the best first, and names it asks for that are not there.

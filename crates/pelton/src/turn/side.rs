@@ -33,6 +33,12 @@ pub(crate) struct SideQuestion {
 }
 
 impl SideQuestion {
+    /// One that nobody waits for, so that it waits for nobody; it needs no tools.
+    pub fn in_background(model: String, system: &'static str, prompt: String, max_tokens: u32) -> Self {
+        let (server_tools, searches_max, source) = (String::new(), 0, Source::Background);
+        Self { model, system, prompt, max_tokens, server_tools, searches_max, source }
+    }
+
     /// Sets money aside for it, if there is enough now.
     pub fn pay(&self, spending: &Arc<Spending>) -> (Ask, Wish) {
         let system = json!([{"type": "text", "text": self.system}]).to_string();

@@ -3,7 +3,6 @@
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use pelton_model::Source;
 
 use super::Live;
 use crate::compact::collapse::{Fold, Stretch, is_gain, shown, stretch};
@@ -130,16 +129,7 @@ impl Live<'_> {
         let after = self.session.folds.last().map(|fold| fold.stretch.to);
         let Some(stretch) = stretch(&view.outline(), self.room, after) else { return };
         let prompt = shown(&view.entries_between(stretch.from, stretch.to));
-        let question = SideQuestion {
-            model,
-            system: FOLD,
-            prompt,
-            max_tokens: FOLD_TOKENS_MAX,
-            server_tools: String::new(),
-            searches_max: 0,
-            // Nobody waits for it, so it waits for nobody.
-            source: Source::Background,
-        };
+        let question = SideQuestion::in_background(model, FOLD, prompt, FOLD_TOKENS_MAX);
         let (ask, wish) = question.pay(&self.spending);
         let paid = match wish {
             Wish::Granted(paid) => paid,

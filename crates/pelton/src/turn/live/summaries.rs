@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use pelton_model::{Client, Source};
+use pelton_model::Client;
 
 use super::Live;
 use crate::context::TOOL_SUMMARY;
@@ -109,16 +109,7 @@ impl Live<'_> {
         prompt += "The calls, and what they brought:\n";
         let (calls, lines): (Vec<Arc<str>>, Vec<String>) = seen.into_iter().unzip();
         prompt += &lines.join("\n");
-        let question = SideQuestion {
-            model,
-            system: TOOL_SUMMARY,
-            prompt,
-            max_tokens: SUMMARY_TOKENS_MAX,
-            server_tools: String::new(),
-            searches_max: 0,
-            // Nobody waits for it, so it waits for nobody.
-            source: Source::Background,
-        };
+        let question = SideQuestion::in_background(model, TOOL_SUMMARY, prompt, SUMMARY_TOKENS_MAX);
         let (ask, wish) = question.pay(&self.spending);
         let paid = match wish {
             Wish::Granted(paid) => paid,
