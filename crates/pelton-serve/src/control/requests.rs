@@ -35,6 +35,8 @@ pub(crate) struct Handles {
     pub out_of_reach: Vec<Arc<OutOfReach>>,
     pub may_bypass: bool,
     pub agents: Vec<String>,
+    /// Whether the conversation is summed up by itself, and from how many tokens on.
+    auto_compact: (bool, u64),
     /// The newest result.
     pub last: Option<Arc<Outcome>>,
 }
@@ -52,8 +54,10 @@ pub(crate) enum Served {
 }
 
 impl Handles {
-    pub fn of(engine: &Engine, cwd: PathBuf, may_rewind: bool) -> Self {
+    pub fn of(engine: &mut Engine, cwd: PathBuf, may_rewind: bool) -> Self {
+        let usage = engine.context_usage();
         Self {
+            auto_compact: (usage.is_auto_compact_enabled, usage.auto_compact_threshold),
             interrupter: engine.interrupter(),
             queue: engine.queue(),
             permissions: engine.permissions(),
@@ -358,9 +362,9 @@ impl Handles {
         let model = self.dials.model();
         let window = catalogue::caps(&model).map_or(pelton::WINDOW_TOKENS_UNKNOWN_MODEL, |caps| caps.window);
         let (system, tools) = status.prefix_tokens;
-        // Counted by the server, all of it is in there; before that, only the messages are.
-        let asked = self.last.as_ref().is_some_and(|outcome| outcome.usage.input_tokens > 0);
-        let total = if asked { status.context_tokens } else { status.context_tokens + system + tools };
+        // Before the first question nothing was put together yet.
+        let total = status.context_tokens.max(system + tools);
+        let (is_auto_compact_enabled, auto_compact_threshold) = self.auto_compact;
         let messages = total.saturating_sub(system + tools);
         let category = |name: &str, tokens: u64, kind: &str| json!({"name": name, "tokens": tokens, "color": "inactive", "kind": kind});
         let mcp_tools = self.servers.iter().flat_map(|server| {
@@ -389,7 +393,8 @@ impl Handles {
             "mcpTools": mcp_tools.collect::<Vec<_>>(),
             "agents": self.agents.iter().map(|name| json!({"agentType": name, "source": "session", "tokens": 0})).collect::<Vec<_>>(),
             "gridRows": [],
-            "isAutoCompactEnabled": false,
+            "isAutoCompactEnabled": is_auto_compact_enabled,
+            "autoCompactThreshold": auto_compact_threshold,
             "apiUsage": usage,
         })
     }
