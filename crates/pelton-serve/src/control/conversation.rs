@@ -208,7 +208,7 @@ impl<'a> Conversation<'a> {
         let (cwd, cancel) = (options.cwd.clone(), options.cancel.clone());
         let agents = options.agents.iter().map(|agent| agent.name.clone()).collect();
         let world = Arc::clone(&options.world);
-        let mut engine = match Engine::new(options) {
+        let engine = match Engine::new(options) {
             Ok(engine) => engine,
             Err(error) => {
                 if let Some(request) = request.filter(|_| is_initialize) {
@@ -218,7 +218,7 @@ impl<'a> Conversation<'a> {
             }
         };
         desk.frames = frames(shown, brought.agent_text, engine.session_id(), world);
-        let mut handles = Handles::of(&mut engine, cwd, shown.may_rewind);
+        let mut handles = Handles::of(&engine, cwd, shown.may_rewind);
         (handles.may_bypass, handles.agents) = (shown.may_bypass, agents);
         (handles.servers, handles.out_of_reach) = (servers, out_of_reach);
         let meetings: FuturesUnordered<BoxFuture<'static, ()>> = FuturesUnordered::new();

@@ -35,8 +35,8 @@ pub(crate) struct Handles {
     pub out_of_reach: Vec<Arc<OutOfReach>>,
     pub may_bypass: bool,
     pub agents: Vec<String>,
-    /// Whether the conversation is summed up by itself, and from how many tokens on.
-    auto_compact: (bool, u64),
+    /// From how many tokens on the conversation is summed up by itself.
+    auto_compact_threshold: Option<u64>,
     /// The newest result.
     pub last: Option<Arc<Outcome>>,
 }
@@ -54,10 +54,9 @@ pub(crate) enum Served {
 }
 
 impl Handles {
-    pub fn of(engine: &mut Engine, cwd: PathBuf, may_rewind: bool) -> Self {
-        let usage = engine.context_usage();
+    pub fn of(engine: &Engine, cwd: PathBuf, may_rewind: bool) -> Self {
         Self {
-            auto_compact: (usage.is_auto_compact_enabled, usage.auto_compact_threshold),
+            auto_compact_threshold: engine.auto_compact_threshold(),
             interrupter: engine.interrupter(),
             queue: engine.queue(),
             permissions: engine.permissions(),
@@ -364,7 +363,6 @@ impl Handles {
         let (system, tools) = status.prefix_tokens;
         // Before the first question nothing was put together yet.
         let total = status.context_tokens.max(system + tools);
-        let (is_auto_compact_enabled, auto_compact_threshold) = self.auto_compact;
         let messages = total.saturating_sub(system + tools);
         let category = |name: &str, tokens: u64, kind: &str| json!({"name": name, "tokens": tokens, "color": "inactive", "kind": kind});
         let mcp_tools = self.servers.iter().flat_map(|server| {
@@ -393,8 +391,8 @@ impl Handles {
             "mcpTools": mcp_tools.collect::<Vec<_>>(),
             "agents": self.agents.iter().map(|name| json!({"agentType": name, "source": "session", "tokens": 0})).collect::<Vec<_>>(),
             "gridRows": [],
-            "isAutoCompactEnabled": is_auto_compact_enabled,
-            "autoCompactThreshold": auto_compact_threshold,
+            "isAutoCompactEnabled": self.auto_compact_threshold.is_some(),
+            "autoCompactThreshold": self.auto_compact_threshold,
             "apiUsage": usage,
         })
     }

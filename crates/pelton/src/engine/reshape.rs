@@ -103,6 +103,24 @@ pub(super) fn commands() -> impl Iterator<Item = CommandInfo> {
 }
 
 impl Engine {
+    /// From how many tokens on the conversation is summed up by itself; `None`: only when it is asked for.
+    ///
+    /// ```
+    /// # use pelton_model::{Auth, Endpoint, Secret};
+    /// # let dir = tempfile::tempdir()?;
+    /// # let endpoint = Endpoint::new("http://127.0.0.1:9", Auth::ApiKey(Secret::new("any")));
+    /// use pelton::{Engine, Options};
+    ///
+    /// let engine = Engine::new(Options::new(dir.path(), endpoint))?;
+    /// assert!(engine.auto_compact_threshold().is_some());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn auto_compact_threshold(&self) -> Option<u64> {
+        let options = &self.options;
+        let threshold = || room(options, &options.model).percent(options.compact.auto_percent);
+        (options.compact.enabled && options.compact.auto).then(threshold)
+    }
+
     /// What fills the context, what each level of the cascade would free, and what the next turn costs.
     pub fn context_usage(&mut self) -> ContextUsage {
         self.renew_prefix();
