@@ -11,7 +11,6 @@ mod models; // which are asked, and what they can hold
 mod outcome; // from the reason for the end to the result
 mod turns; // the loop of one submission
 mod reshape; // what people do to the context by hand
-mod replayed; // what calls of a resumed session did to it
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -305,7 +304,8 @@ impl Engine {
             structured,
             offer: offer(&mut options),
             question,
-            tasks: replayed::tasks(&session.history),
+            tasks: tasks::Tasks::of(session.kept.tasks.clone()),
+            todos: Todos::of(session.kept.todos.clone()),
             session,
             queue,
             cwd: Arc::new(Mutex::new(options.cwd.clone())),
@@ -317,7 +317,6 @@ impl Engine {
             interrupter,
             board: Board::new(&options.model),
             background: Background::default(),
-            todos: Todos::default(),
             cache: CacheAudit::default(),
             memory,
             skills,

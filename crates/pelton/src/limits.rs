@@ -44,8 +44,12 @@ pub const FILES_REATTACHED_MAX: usize = 5;
 pub const FILES_REATTACHED_PERCENT_MAX: u8 = 10;
 /// Characters of one of them.
 pub const FILE_REATTACHED_CHARS_MAX: usize = 20_000;
-/// Characters of an approved plan that are shown again.
+/// Characters of an approved plan, and of a request, that are shown again.
 pub const PLAN_REATTACHED_CHARS_MAX: usize = 20_000;
+pub const REQUEST_REATTACHED_CHARS_MAX: usize = 20_000;
+/// Files, and texts of skills, that a session knows of from its earlier processes.
+pub const FILES_KEPT_MAX: usize = 20;
+pub const SKILLS_KEPT_MAX: usize = 50;
 /// Characters that are left of a result that has to be cut because nothing else can go.
 pub const RESULT_CUT_CHARS: usize = 1_000;
 /// Bytes of a request beyond which images and documents go, and down to which.

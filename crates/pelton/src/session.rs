@@ -1,6 +1,8 @@
 //! The lasting part of a conversation: what was said, in memory and on disk. Everything is recorded through
 //! [`Session::record`], which writes before anybody is told.
 
+mod kept; // what follows from what was said
+
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,26 +14,27 @@ use uuid::Uuid;
 
 use crate::compact::Level;
 use crate::compact::collapse::Fold;
-use crate::context::attachment::{Attachment, AttachmentFacts};
+use crate::context::attachment::Attachment;
 use crate::context::reminder;
 use crate::event::{LoopKind, Synthetic, Trigger};
-use crate::history::{By, Change, Edit, EditId, Edited, Entry, EntryId, History, Kind, MediaLeftOut, Piece};
+use crate::history::{By, Change, Edit, EditId, Edited, Entry, EntryId, History, Kind, MediaLeftOut};
 use crate::options::{Options, Sessions};
 use crate::prompt::Prompt;
-use crate::tools::builtin::plan;
 use crate::tools::mentions::Attached;
 use crate::tools::{Output, ResultBlock};
 use crate::transcript::{
     CompactLines, Disk, Durability, EditLine, Facts, Loaded, Transcript, TranscriptError, session_file,
 };
 
+pub(crate) use kept::{Kept, Request, call_of};
+
 /// One conversation and its file.
 pub(crate) struct Session {
     pub id: Uuid,
     pub history: History,
     pub record: Arc<Record>,
-    /// What is told again after a compaction.
-    pub landmarks: Landmarks,
+    /// What is told again after a compaction, and known again after a resume.
+    pub kept: Kept,
     /// C3: summaries of finished stretches that are not needed yet, oldest first.
     pub folds: Vec<Fold>,
     /// Results of a resumed conversation whose whole text is in a file, which may have been lost since.
@@ -50,13 +53,12 @@ impl Session {
             None => History::default(),
         };
         let record = Record::new(Opening::of(options, id));
-        let landmarks =
-            Landmarks::of(options.resume.as_ref().map_or(&[], |resumed| &resumed.conversation.entries));
+        let kept = Kept::of(options.resume.as_ref().map_or(&[], |resumed| &resumed.conversation.entries));
         Self {
             id,
             history,
             record,
-            landmarks,
+            kept,
             folds: Vec::new(),
             in_files: options.resume.as_ref().map_or(Vec::new(), |resumed| in_files(&resumed.conversation)),
             owed: None,
@@ -112,7 +114,7 @@ impl Session {
             transcript.entry(&entry, queued)?;
         }
         let entry = Arc::new(entry);
-        self.landmarks.saw(&entry);
+        self.kept.saw(&entry);
         self.history.push(Arc::clone(&entry));
         Ok(entry)
     }
@@ -126,13 +128,6 @@ impl Session {
     pub fn record_attachment(&mut self, attachment: &Attachment) -> Result<Arc<Entry>, TranscriptError> {
         let json = content(&[Block::Text { text: &attachment.text }]);
         self.record(Kind::Prompt { meta: true }, json, attachment.facts())
-    }
-
-    /// What was told beside the conversation so far, oldest first.
-    pub fn attachments(&self) -> impl Iterator<Item = AttachmentFacts> {
-        let told =
-            self.history.entries().iter().filter(|entry| matches!(entry.kind, Kind::Prompt { meta: true }));
-        told.filter_map(|entry| AttachmentFacts::read(entry.detail.as_deref()?))
     }
 
     /// Records what stands in front of a prompt: words of hooks, and what it mentions.
@@ -225,11 +220,18 @@ impl Session {
 
     /// What the model would be sent if these texts took the place of everything between two entries, and what would do
     /// that.
-    pub fn summed_up(&self, from: EntryId, to: EntryId, texts: &[String]) -> Option<SummedUp> {
+    pub fn summed_up(
+        &self,
+        from: EntryId,
+        to: EntryId,
+        texts: &[String],
+        facts: Option<Bytes>,
+    ) -> Option<SummedUp> {
         let id = fresh_id(self.world.as_ref());
         let blocks: Vec<Block<'_>> = texts.iter().map(|text| Block::Text { text }).collect();
         let kind = Kind::Prompt { meta: true };
-        let summary = Arc::new(Entry::new(id, self.world.now(), kind, content(&blocks)).ok()?);
+        let summary = Entry::new(id, self.world.now(), kind, content(&blocks)).ok()?.with_detail(facts);
+        let summary = Arc::new(summary);
         let edit = Edit::Replace { from, to, by: By::Entry(id) };
         let after_tokens = self.history.view_after(&edit, Some(Arc::clone(&summary)))?.tokens();
         Some(SummedUp { edit, summary, before_tokens: self.history.view().tokens(), after_tokens })
@@ -261,6 +263,7 @@ impl Session {
             tried.release();
         }
         self.history = tried;
+        self.kept.saw(summary);
         self.drop_stale_folds();
         Ok(Some((id, change)))
     }
@@ -312,45 +315,6 @@ impl Session {
         match self.record.transcript() {
             Some(transcript) => transcript.sync().await,
             None => Ok(()),
-        }
-    }
-}
-
-/// What a summary of the conversation is not trusted with.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Landmarks {
-    /// The first thing the user asked for.
-    pub first_request: Option<Arc<Entry>>,
-    /// The newest.
-    pub request: Option<Arc<Entry>>,
-    /// The newest plan the user approved.
-    pub plan: Option<String>,
-    /// Calls that bring a plan.
-    planning: HashSet<Arc<str>>,
-}
-
-impl Landmarks {
-    fn of(entries: &[Arc<Entry>]) -> Self {
-        let mut landmarks = Self::default();
-        entries.iter().for_each(|entry| landmarks.saw(entry));
-        landmarks
-    }
-
-    fn saw(&mut self, entry: &Arc<Entry>) {
-        match &entry.kind {
-            Kind::Prompt { meta: false } => {
-                self.first_request.get_or_insert_with(|| Arc::clone(entry));
-                self.request = Some(Arc::clone(entry));
-            }
-            Kind::Assistant { piece: Piece::Call { id, name }, .. } if **name == *plan::EXIT => {
-                self.planning.insert(Arc::clone(id));
-            }
-            Kind::ToolResult { call, is_error } if self.planning.remove(call) && !is_error => {
-                let detail = entry.detail.as_ref().and_then(|detail| serde_json::from_slice(detail).ok());
-                let detail: serde_json::Value = detail.unwrap_or_default();
-                self.plan = detail["plan"].as_str().map(str::to_owned).or_else(|| self.plan.take());
-            }
-            _ => {}
         }
     }
 }

@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 
 use super::{Room, rounds, weight};
 use crate::history::{EntryId, PartFacts, Role};
-use crate::spill::Shown;
 
 /// What stays beside the summary, in percent of the room and of what was said.
 const KEPT_PERCENT: u8 = 20;
@@ -13,8 +12,6 @@ const KEPT_PERCENT_OF_SAID: u64 = 40;
 /// What stays when space is scarce.
 const KEPT_PERCENT_AGGRESSIVE: u8 = 5;
 const KEPT_PERCENT_OF_SAID_AGGRESSIVE: u64 = 20;
-/// Characters of a request that are told again word for word.
-const REQUEST_CHARS_MAX: usize = 20_000;
 
 /// How much is kept beside a summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +61,8 @@ pub struct Sources {
     pub request: Option<String>,
     /// The plan that was approved.
     pub plan: Option<String>,
+    /// The rules of the mode that is on, if it has any.
+    pub mode: Option<String>,
     /// What is to be done, a line each.
     pub todos: Vec<String>,
     /// Files that were read or changed last, and what they hold now.
@@ -83,9 +82,7 @@ impl Sources {
              comes after it here is as it is now.\n\n{}\n</conversation-summary>",
             summary.trim()
         ));
-        let asked = |what: &str, words: &str| {
-            format!("{what}, word for word:\n{}", Shown::of(words, REQUEST_CHARS_MAX).with_note(None))
-        };
+        let asked = |what: &str, words: &str| format!("{what}, word for word:\n{words}");
         match (&self.first_request, &self.request) {
             (Some(first), Some(now)) if first == now => texts.push(asked("The user's request", now)),
             (first, now) => {
@@ -96,6 +93,7 @@ impl Sources {
             }
         }
         texts.extend(self.plan.as_ref().map(|plan| format!("The plan the user approved:\n{}", plan.trim())));
+        texts.extend(self.mode.clone());
         if !self.todos.is_empty() {
             texts.push(format!("The list of what is to be done:\n{}", self.todos.join("\n")));
         }

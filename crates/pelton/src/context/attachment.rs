@@ -33,6 +33,8 @@ pub(crate) enum AttachmentKind {
     SkillListing,
     /// The text of a skill that the model called for.
     InvokedSkill,
+    /// A summary in the place of what was said.
+    CompactSummary,
 }
 
 /// What an entry of the transcript says about an attachment.

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::{Engine, room};
 use crate::command::{CommandError, Expansion};
-use crate::context::attachment::{Attachment, AttachmentFacts, AttachmentKind};
+use crate::context::attachment::Attachment;
 use crate::context::memory::Memory;
 use crate::context::{GitState, Notes, git_state};
 use crate::event::CommandInfo;
@@ -32,14 +32,14 @@ impl Engine {
     /// Finds out what is not known yet. Nothing of the engine is held while that takes place.
     pub(super) fn gather(&self) -> impl Future<Output = Gathered> + use<> {
         let memory = (!self.has_gathered).then(|| self.memory.clone());
-        let was_told = self.session.attachments().any(|told| told.r#type == AttachmentKind::Instructions);
-        let told: Vec<_> = self.session.attachments().flat_map(|told| told.files).collect();
+        let kept = &self.session.kept;
+        let was_told = kept.instructed;
+        let told = if memory.is_some() { kept.told.clone() } else { Vec::new() };
         let wants_git = self.options.git_state && self.session.history.entries().is_empty();
         let cwd = self.options.cwd.clone();
         let skills = self.skills.clone();
         if !self.has_gathered {
-            let listed = |told: &AttachmentFacts| told.r#type == AttachmentKind::SkillListing;
-            skills.recall(self.session.attachments().filter(listed).flat_map(|told| told.files));
+            skills.recall(kept.listed.iter().cloned(), kept.skills.clone());
         }
         async move {
             let git = async {
@@ -104,6 +104,9 @@ impl Engine {
         };
         let cx = self.tool_cx(cancel.child_token());
         let text = expand(skill, &expander, &cx).await.map_err(CommandError)?;
+        if skill.agent.is_none() {
+            self.skills.came_with_prompt(&skill.file, &text);
+        }
         let mut expansion = Expansion::prompt(match &skill.agent {
             // Agents are started by calls alone: there their stream has somebody who pulls it.
             Some(agent) => format!(

@@ -6,8 +6,6 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use pelton_model::stream::Sender;
-use serde::Deserialize;
-use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +17,7 @@ use crate::history::{Entry, History, Kind, Piece};
 use crate::limits::REPORTS_QUEUED_MAX;
 use crate::options::LateAnswer;
 use crate::permission::{Answer, Asker, Question, Questions};
+use crate::session::call_of;
 use crate::tools::Tool;
 use crate::tools::agent;
 use crate::tools::bench::{Ending, Finished};
@@ -195,17 +194,6 @@ impl Engine {
 pub(super) fn call_in(history: &History, id: &str) -> Option<Call> {
     let is_it = |entry: &&Arc<Entry>| matches!(&entry.kind, Kind::Assistant { piece: Piece::Call { id: call, .. }, .. } if &**call == id);
     call_of(history.entries().iter().rev().find(is_it)?)
-}
-
-/// The call that an entry is.
-pub(super) fn call_of(entry: &Entry) -> Option<Call> {
-    #[derive(Deserialize)]
-    struct Block {
-        input: Value,
-    }
-    let Kind::Assistant { piece: Piece::Call { id, name }, .. } = &entry.kind else { return None };
-    let [Block { input }] = serde_json::from_slice(&entry.json).ok()?;
-    Some(Call::meant(Arc::clone(id), Arc::clone(name), Ok(Arc::new(input))))
 }
 
 /// Somebody who has decided.

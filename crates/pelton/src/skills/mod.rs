@@ -126,9 +126,19 @@ impl Skills {
     }
 
     /// What a conversation that goes on has heard of already.
-    pub fn recall(&self, told: impl IntoIterator<Item = PathBuf>) {
+    pub fn recall(&self, told: impl IntoIterator<Item = PathBuf>, read: Vec<(PathBuf, String)>) {
         if let Some(shared) = &self.0 {
-            shared.state().told.extend(told);
+            let mut state = shared.state();
+            state.told.extend(told);
+            let unknown = read.into_iter().filter(|text| !state.read.contains(text)).collect::<Vec<_>>();
+            state.read.splice(..0, unknown);
+        }
+    }
+
+    /// The user called a skill: the model has read its text with the prompt.
+    pub fn came_with_prompt(&self, file: &Path, text: &str) {
+        if let Some(shared) = &self.0 {
+            shared.state().read.push((file.to_path_buf(), text.to_owned()));
         }
     }
 
@@ -177,7 +187,7 @@ impl Skills {
     }
 
     /// What was told is gone from what the model sees: the newest text of each skill is told again, as far as there is room.
-    pub fn told_again(&self) -> Vec<String> {
+    pub fn told_again(&self) -> Vec<(PathBuf, String)> {
         let Some(shared) = &self.0 else { return Vec::new() };
         let mut state = shared.state();
         let mut kept: Vec<(PathBuf, String)> = Vec::new();
@@ -192,7 +202,7 @@ impl Skills {
         }
         kept.reverse();
         state.read.clone_from(&kept);
-        kept.into_iter().map(|(_, text)| text).collect()
+        kept
     }
 }
 

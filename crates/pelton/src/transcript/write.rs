@@ -354,6 +354,7 @@ impl Transcript {
             .raw("message", &message::user(&summary.json))
             .field("isMeta", true)
             .field("isCompactSummary", true)
+            .raw_if("attachment", summary.detail.as_deref())
             .field("uuid", summary.id)
             .field("timestamp", format!("{at:.3}"))
             .field("entrypoint", &self.facts.entrypoint);

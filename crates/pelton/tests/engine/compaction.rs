@@ -4,6 +4,7 @@ mod by_hand; // what people ask for
 mod levels; // C0 to C5, each where it is needed
 mod limits; // C6, C7: when it cannot help
 mod long; // four hundred turns
+mod resumed; // in a session that goes on
 
 use pelton::event::{Boundary, ContextEvent};
 use pelton::{Event, Options};

@@ -23,6 +23,9 @@ use super::agent;
 use super::tool::{Output, Tool, ToolCx};
 use crate::skills;
 
+/// Tools that read or change one file, which their input names.
+pub(crate) const FILE_TOOLS: [&str; 4] = ["Read", "Write", "Edit", "NotebookEdit"];
+
 /// All built-in tools, by name: the order is part of what is cached, so it never depends on anything.
 ///
 /// ```

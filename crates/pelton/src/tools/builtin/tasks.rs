@@ -1,7 +1,7 @@
 //! TaskCreate, TaskGet, TaskList, TaskUpdate: what is to be done, task by task, with what waits for what.
 //!
 //! The list is part of the session: what calls did to it is in the conversation, and a session that goes on reads it there
-//! ([`Tasks::replay`]).
+//! ([`replay`]).
 
 mod list; // the tasks themselves: pure
 
@@ -71,14 +71,19 @@ pub(super) fn tools() -> [Arc<dyn Tool>; 4] {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tasks(Arc<Mutex<TaskList>>);
 
+/// Does again what a call did that succeeded; calls of other tools are passed over.
+pub(crate) fn replay(tasks: &mut TaskList, tool: &str, input: &Value) {
+    if let Some(verb) = Verb::of(tool)
+        && let Ok(wish) = verb.parse(input)
+    {
+        let _ = wish.apply(tasks);
+    }
+}
+
 impl Tasks {
-    /// Does again what a call did that succeeded; calls of other tools are passed over.
-    pub fn replay(&self, tool: &str, input: &Value) {
-        if let Some(verb) = Verb::of(tool)
-            && let Ok(wish) = verb.parse(input)
-        {
-            let _ = wish.apply(&mut self.lock());
-        }
+    /// A list that stands already.
+    pub fn of(tasks: TaskList) -> Self {
+        Self(Arc::new(Mutex::new(tasks)))
     }
 
     fn lock(&self) -> MutexGuard<'_, TaskList> {

@@ -55,23 +55,28 @@ pub(crate) enum TodoStatus {
     Completed,
 }
 
+impl Todo {
+    /// What the model reads.
+    pub fn line(&self) -> String {
+        let mark = match self.status {
+            TodoStatus::Pending => "[ ]",
+            TodoStatus::InProgress => "[in progress]",
+            TodoStatus::Completed => "[done]",
+        };
+        format!("- {mark} {}", self.content)
+    }
+}
+
 impl Todos {
-    /// The list as it stands.
-    pub fn list(&self) -> Vec<Todo> {
-        self.lock().todos.clone()
+    /// A list that stands already.
+    pub fn of(todos: Vec<Todo>) -> Self {
+        Self(Arc::new(Mutex::new(List { todos, turns: 0 })))
     }
 
-    /// The list as the model reads it, a line each.
-    pub fn lines(&self) -> Vec<String> {
-        let line = |todo: Todo| {
-            let mark = match todo.status {
-                TodoStatus::Pending => "[ ]",
-                TodoStatus::InProgress => "[in progress]",
-                TodoStatus::Completed => "[done]",
-            };
-            format!("- {mark} {}", todo.content)
-        };
-        self.list().into_iter().map(line).collect()
+    /// The list as it stands.
+    #[cfg(test)]
+    pub fn list(&self) -> Vec<Todo> {
+        self.lock().todos.clone()
     }
 
     fn replace(&self, todos: Vec<Todo>) -> Vec<Todo> {

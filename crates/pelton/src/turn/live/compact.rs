@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 use uuid::Uuid;
 
+use super::sources::ToldAgain;
 use super::{INTERRUPTED, Live};
 use crate::compact::auto::{Cut, Keep};
 use crate::compact::breaker::shrank;
@@ -167,8 +168,9 @@ impl Live<'_> {
         summary: &str,
         began: std::time::Duration,
     ) -> Result<Summed, TranscriptError> {
-        let texts = self.sources(cut).await.texts(summary);
-        let Some(summed_up) = self.session.summed_up(cut.from, cut.to, &texts) else {
+        let ToldAgain { sources, facts } = self.sources(cut).await;
+        let summed_up = self.session.summed_up(cut.from, cut.to, &sources.texts(summary), facts);
+        let Some(summed_up) = summed_up else {
             return Ok(Summed::Failed("what was summed up is not there any more".to_owned()));
         };
         let (before, after) = (summed_up.before_tokens, summed_up.after_tokens);

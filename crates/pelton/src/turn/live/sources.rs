@@ -1,7 +1,8 @@
 //! What is told again after a compaction, from where it comes: a summary is not trusted for it.
 
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
 
 use super::Live;
 use crate::compact::auto::{Cut, Sources};
@@ -10,35 +11,52 @@ use crate::history::EntryId;
 use crate::limits::{
     FILE_REATTACHED_CHARS_MAX, FILES_REATTACHED_MAX, FILES_REATTACHED_PERCENT_MAX, PLAN_REATTACHED_CHARS_MAX,
 };
+use crate::permission::Mode;
+use crate::session::Request;
 use crate::spill::{Shown, first_chars};
+use crate::tools::builtin::plan;
+use crate::tools::builtin::todo::Todo;
 
 /// Characters of a token, about.
 const CHARS_PER_TOKEN: usize = 4;
 
+/// What is told again, and what the record of the summary says beside it.
+pub(super) struct ToldAgain {
+    pub sources: Sources,
+    pub facts: Option<Bytes>,
+}
+
 impl Live<'_> {
     /// Everything that is told again when what stands before a cut goes.
-    pub(super) async fn sources(&mut self, cut: Cut) -> Sources {
+    pub(super) async fn sources(&mut self, cut: Cut) -> ToldAgain {
         let files = self.files().await;
-        let memory = self.memory.clone().reread().await.map(|told| told.text);
-        let cx = &self.bench.cx;
-        let landmarks = &self.session.landmarks;
+        let memory = self.memory.clone().reread().await;
+        let (memory, memory_files) = memory.map(|told| (told.text, told.files)).unzip();
+        let mut kept = self.session.kept.clone();
+        kept.skills = self.skills.told_again();
+        for (path, _) in self.bench.cx.files.newest(FILES_REATTACHED_MAX * 2).iter().rev() {
+            kept.touched(path);
+        }
         let view = self.session.history.view();
         let goes = view.entries_between(cut.from, cut.to);
         let stays = |id: EntryId| {
             view.entry_ids().any(|other| other == id) && goes.iter().all(|entry| entry.id != id)
         };
-        let request = landmarks.request.as_ref().filter(|request| !stays(request.id));
-        let first = landmarks.first_request.as_ref().filter(|first| !stays(first.id));
-        Sources {
+        let gone = |request: &Option<Request>| {
+            request.as_ref().filter(|request| !stays(request.id)).map(|request| request.words.clone())
+        };
+        let sources = Sources {
             instructions: self.surroundings().into_iter().chain(memory).collect(),
-            first_request: first.map(|first| first.words()),
-            request: request.map(|request| request.words()),
-            plan: landmarks.plan.as_ref().map(|plan| first_chars(plan, PLAN_REATTACHED_CHARS_MAX).to_owned()),
-            todos: cx.todos.lines(),
+            first_request: gone(&kept.first_request),
+            request: gone(&kept.request),
+            plan: kept.plan.as_ref().map(|plan| first_chars(plan, PLAN_REATTACHED_CHARS_MAX).to_owned()),
+            mode: (self.bench.permissions.mode() == Mode::Plan).then(|| plan::RULES.trim_end().to_owned()),
+            todos: kept.todos.iter().map(Todo::line).chain(kept.tasks.lines()).collect(),
             files,
-            skills: self.skills.told_again(),
+            skills: kept.skills.iter().map(|(_, text)| text.clone()).collect(),
             background: self.in_background(),
-        }
+        };
+        ToldAgain { sources, facts: kept.facts(memory_files.unwrap_or_default()) }
     }
 
     fn surroundings(&self) -> Vec<String> {
@@ -53,17 +71,12 @@ impl Live<'_> {
 
     /// The files that were read or written last, as they are now. What cannot be read as text is left out.
     async fn files(&mut self) -> Vec<(String, String)> {
-        let cx = Arc::clone(&self.bench);
-        let cx = &cx.cx;
         let room = usize::try_from(self.room.percent(FILES_REATTACHED_PERCENT_MAX)).unwrap_or(usize::MAX);
         let mut chars_left = room.saturating_mul(CHARS_PER_TOKEN);
         let mut files = Vec::new();
-        for (path, _) in cx.files.newest(FILES_REATTACHED_MAX * 2) {
+        for path in self.files_used_last() {
             if files.len() >= FILES_REATTACHED_MAX {
                 break;
-            }
-            if path.starts_with(&cx.spill_dir) {
-                continue;
             }
             let most = chars_left.min(FILE_REATTACHED_CHARS_MAX);
             let Some(text) = text_of(&path).await else { continue };
@@ -75,6 +88,22 @@ impl Live<'_> {
             files.push((path.display().to_string(), text));
         }
         files
+    }
+
+    /// Files that were read or written last, here or in an earlier process: then only those of the project, as nobody was
+    /// asked about others here. What rules keep from being read by now is left out.
+    fn files_used_last(&self) -> Vec<PathBuf> {
+        let cx = &self.bench.cx;
+        let mut paths: Vec<PathBuf> =
+            cx.files.newest(FILES_REATTACHED_MAX * 2).into_iter().map(|(path, _)| path).collect();
+        for path in self.session.kept.files.iter().rev() {
+            let real = cx.cwd.join(path).canonicalize().unwrap_or_default();
+            if !paths.contains(&real) && cx.roots.iter().any(|root| real.starts_with(root)) {
+                paths.push(real);
+            }
+        }
+        paths.retain(|path| !path.starts_with(&cx.spill_dir) && cx.readable.allows(path, path));
+        paths
     }
 
     fn in_background(&self) -> Vec<String> {

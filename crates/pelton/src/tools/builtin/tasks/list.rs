@@ -9,7 +9,7 @@ use super::missing;
 use crate::limits::{TASK_METADATA_KEYS_MAX, TASKS_MAX};
 
 /// One thing to do.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Task {
     /// Given in the order of making, from 1, and never again.
@@ -29,7 +29,7 @@ pub(crate) struct Task {
     pub blocks: Vec<String>,
     /// Tasks this one waits for.
     pub blocked_by: Vec<String>,
-    #[serde(skip_serializing_if = "Map::is_empty")]
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Change {
 }
 
 /// All tasks, in the order of making.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct TaskList {
     tasks: Vec<Task>,
     /// Tasks made so far.
@@ -113,6 +113,13 @@ impl Status {
 impl TaskList {
     pub fn iter(&self) -> impl Iterator<Item = &Task> {
         self.tasks.iter()
+    }
+
+    /// Each on a line, those that are done last.
+    pub fn lines(&self) -> Vec<String> {
+        let (done, open): (Vec<&Task>, Vec<&Task>) =
+            self.iter().partition(|task| task.status == Status::Completed);
+        open.into_iter().chain(done).map(|task| task.line(self)).collect()
     }
 
     pub fn get(&self, id: &str) -> Option<&Task> {

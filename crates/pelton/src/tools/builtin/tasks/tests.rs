@@ -80,11 +80,14 @@ async fn nothing_waits_for_itself_and_what_is_wrong_changes_nothing() {
 
 #[test]
 fn what_calls_did_can_be_done_again() {
-    let tasks = Tasks::default();
-    tasks.replay("TaskCreate", &json!({"subject": "a", "description": "x"}));
-    tasks.replay("Bash", &json!({"command": "x"}));
-    tasks.replay("TaskCreate", &json!({"nonsense": 1}));
-    tasks.replay("TaskUpdate", &json!({"taskId": "1", "status": "in_progress"}));
-    assert_eq!(tasks.lock().get("1").unwrap().status, Status::InProgress);
-    assert_eq!(tasks.lock().iter().count(), 1);
+    let mut tasks = TaskList::default();
+    for (tool, input) in [
+        ("TaskCreate", json!({"subject": "a", "description": "x"})),
+        ("Bash", json!({"command": "x"})),
+        ("TaskCreate", json!({"nonsense": 1})),
+        ("TaskUpdate", json!({"taskId": "1", "status": "in_progress"})),
+    ] {
+        replay(&mut tasks, tool, &input);
+    }
+    assert_eq!(tasks.lines(), ["#1 [in_progress] a"]);
 }

@@ -1,0 +1,177 @@
+//! What a session keeps beside what is said, and a summary of it is not trusted with. All of it follows from the record:
+//! entries are looked at once, in their order, while they come or when a session goes on. A summary carries what was kept
+//! until then, so that nobody has to look at what stands before it.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::context::attachment::{AttachmentFacts, AttachmentKind};
+use crate::history::{Entry, EntryId, Kind, Piece};
+use crate::limits::{FILES_KEPT_MAX, REQUEST_REATTACHED_CHARS_MAX, SKILLS_KEPT_MAX};
+use crate::spill::Shown;
+use crate::tools::builtin::tasks::{self, TaskList};
+use crate::tools::builtin::todo::{self, Todo};
+use crate::tools::builtin::{FILE_TOOLS, plan};
+use crate::tools::executor::Call;
+use crate::tools::tool_search;
+
+/// What is kept.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Kept {
+    /// The first thing the user asked for.
+    pub first_request: Option<Request>,
+    /// The newest.
+    pub request: Option<Request>,
+    /// The newest plan the user approved.
+    pub plan: Option<String>,
+    /// What is to be done, by either kind of list.
+    pub todos: Vec<Todo>,
+    pub tasks: TaskList,
+    /// Files that were read or written, the newest last.
+    pub files: Vec<PathBuf>,
+    /// Texts of skills that the model has read, by their files, the newest last.
+    pub skills: Vec<(PathBuf, String)>,
+    /// Files of skills that it knows of.
+    pub listed: Vec<PathBuf>,
+    /// Memory files that it was told.
+    pub told: Vec<PathBuf>,
+    /// It was told those of the start.
+    pub instructed: bool,
+    /// Calls that do something to this and have no result yet.
+    #[serde(skip)]
+    open: HashMap<Arc<str>, Call>,
+}
+
+/// Something the user asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Request {
+    pub id: EntryId,
+    pub words: String,
+}
+
+/// What the record of a summary says beside its words.
+#[derive(Serialize, Deserialize)]
+struct SummaryFacts<K> {
+    r#type: AttachmentKind,
+    kept: K,
+}
+
+impl Kept {
+    /// What a conversation has left.
+    pub fn of(entries: &[Arc<Entry>]) -> Self {
+        let mut kept = Self::default();
+        entries.iter().for_each(|entry| kept.saw(entry));
+        kept
+    }
+
+    /// Something was said.
+    pub fn saw(&mut self, entry: &Entry) {
+        match &entry.kind {
+            Kind::Prompt { meta: false } => {
+                let words = Shown::of(&entry.words(), REQUEST_REATTACHED_CHARS_MAX).with_note(None);
+                let request = Request { id: entry.id, words };
+                self.first_request.get_or_insert_with(|| request.clone());
+                self.request = Some(request);
+            }
+            Kind::Prompt { meta: true } => {
+                if let Some(facts) = entry.detail.as_deref().and_then(AttachmentFacts::read) {
+                    self.was_told(facts, entry);
+                }
+            }
+            Kind::Assistant { piece: Piece::Call { id, name }, .. } if matters(name) => {
+                self.open.extend(call_of(entry).map(|call| (Arc::clone(id), call)));
+            }
+            Kind::ToolResult { call, is_error } => {
+                if let Some(call) = self.open.remove(call).filter(|_| !is_error) {
+                    self.did(&call, entry.detail.as_deref());
+                }
+            }
+            Kind::Assistant { .. } => {}
+        }
+    }
+
+    /// What the record of a summary says: what was kept until then, and which memory files are told with it.
+    pub fn facts(mut self, memory: Vec<PathBuf>) -> Option<bytes::Bytes> {
+        // What was told because of files that were read is gone with what was said of them.
+        (self.instructed, self.told) = (!memory.is_empty(), memory);
+        let facts = SummaryFacts { r#type: AttachmentKind::CompactSummary, kept: self };
+        // A path that is no text cannot be kept as one; then a reader has to go further back.
+        serde_json::to_vec(&facts).ok().map(bytes::Bytes::from)
+    }
+
+    /// A file was read or written.
+    pub fn touched(&mut self, path: &Path) {
+        self.files.retain(|known| known != path);
+        self.files.push(path.to_path_buf());
+        let too_many = self.files.len().saturating_sub(FILES_KEPT_MAX);
+        self.files.drain(..too_many);
+    }
+
+    fn was_told(&mut self, AttachmentFacts { r#type, files }: AttachmentFacts, entry: &Entry) {
+        match r#type {
+            AttachmentKind::Instructions | AttachmentKind::NestedInstructions => {
+                self.instructed |= r#type == AttachmentKind::Instructions;
+                self.told.extend(files);
+            }
+            AttachmentKind::SkillListing => self.listed.extend(files),
+            AttachmentKind::InvokedSkill => {
+                self.skills.extend(files.into_iter().map(|file| (file, entry.words())));
+                let too_many = self.skills.len().saturating_sub(SKILLS_KEPT_MAX);
+                self.skills.drain(..too_many);
+            }
+            AttachmentKind::CompactSummary => {
+                let facts = entry.detail.as_deref().map(serde_json::from_slice::<SummaryFacts<Self>>);
+                if let Some(Ok(SummaryFacts { kept, .. })) = facts {
+                    *self = Self { open: std::mem::take(&mut self.open), ..kept };
+                }
+            }
+            AttachmentKind::ChangedFiles | AttachmentKind::Todos => {}
+        }
+    }
+
+    fn did(&mut self, call: &Call, detail: Option<&[u8]>) {
+        let Ok(input) = &call.input else { return };
+        let detail = || serde_json::from_slice::<Value>(detail.unwrap_or_default()).unwrap_or_default();
+        match &*call.tool {
+            // What was done may not be what was asked for: hooks and people change it on its way.
+            todo::NAME => {
+                if let Ok(todos) = Deserialize::deserialize(&detail()["newTodos"]) {
+                    self.todos = todos;
+                }
+            }
+            plan::EXIT => {
+                self.plan = detail()["plan"].as_str().map(str::to_owned).or_else(|| self.plan.take());
+            }
+            name if tasks::NAMES.contains(&name) => tasks::replay(&mut self.tasks, name, input),
+            _ => {
+                let path = ["file_path", "notebook_path"].iter().find_map(|name| input.get(name)?.as_str());
+                if let Some(path) = path {
+                    self.touched(Path::new(path));
+                }
+            }
+        }
+    }
+}
+
+/// A call that was made.
+pub(crate) fn call_of(entry: &Entry) -> Option<Call> {
+    #[derive(Deserialize)]
+    struct Block {
+        input: Value,
+    }
+    let Kind::Assistant { piece: Piece::Call { id, name }, .. } = &entry.kind else { return None };
+    let [Block { input }] = serde_json::from_slice(&entry.json).ok()?;
+    Some(Call::meant(Arc::clone(id), Arc::clone(name), Ok(Arc::new(input))))
+}
+
+/// Whether calls of a tool do something to what is kept.
+fn matters(tool: &str) -> bool {
+    [todo::NAME, plan::EXIT, tool_search::CALL].contains(&tool)
+        || tasks::NAMES.contains(&tool)
+        || FILE_TOOLS.contains(&tool)
+}

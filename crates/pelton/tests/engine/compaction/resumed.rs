@@ -1,0 +1,126 @@
+use pelton_testkit::{Part, Script, text, tool};
+use serde_json::{Value, json};
+
+use super::{heard, newest, small, summary};
+use crate::stage::{Stage, lines, resume_from, run};
+
+const TOOLS: [&str; 6] = ["Bash", "Read", "TaskCreate", "TaskUpdate", "TodoWrite", "Write"];
+
+fn todo(content: &str, status: &str) -> Value {
+    json!({"content": content, "status": status, "activeForm": "Doing"})
+}
+
+fn resumed(stage: &Stage, file: &std::path::Path) -> pelton::Engine {
+    stage.engine_with(|options| {
+        small(options, &TOOLS);
+        options.todo_tools = pelton::tools::TodoTools::AsGiven;
+        resume_from(options, file);
+    })
+}
+
+/// A session with lists and files of its own, as it was left.
+async fn left(stage: Stage, more: impl IntoIterator<Item = Part>) -> (Stage, std::path::PathBuf) {
+    let file = stage.path("notes.txt").display().to_string();
+    let parts = [
+        tool(
+            "TodoWrite",
+            json!({"todos": [todo("Count the beans", "in_progress"), todo("Weigh them", "pending")]}),
+        ),
+        tool("TaskCreate", json!({"subject": "Cook the beans", "description": "All of them."})),
+        tool("TaskCreate", json!({"subject": "Eat them", "description": "Slowly."})),
+        tool("TaskUpdate", json!({"taskId": "2", "addBlockedBy": ["1"]})),
+        tool("Write", json!({"file_path": file, "content": "A thousand beans.\n"})),
+    ];
+    let script =
+        Script::new().reply(parts.into_iter().chain(more)).reply([text("Begun.")]).reply([text("Going on.")]);
+    let stage = stage.playing(script).await;
+    let mut engine = stage.engine_with(|options| {
+        small(options, &TOOLS);
+        options.todo_tools = pelton::tools::TodoTools::AsGiven;
+    });
+    run(&mut engine, "Always speak of beans.").await.assert_completed();
+    run(&mut engine, "Go on with them.").await.assert_completed();
+    let file = engine.transcript_file().unwrap();
+    (stage, file)
+}
+
+const TOLD_AGAIN: [&str; 7] = [
+    "All is well so far.",
+    "first request, word for word:\nAlways speak of beans.",
+    "[in progress] Count the beans",
+    "- [ ] Weigh them",
+    "#1 [pending] Cook the beans",
+    "#2 [pending] Eat them [waits for #1]",
+    "A thousand beans.",
+];
+
+#[tokio::test]
+async fn pit_C4_a_session_that_goes_on_still_tells_again_what_matters() {
+    let (stage, file) = left(Stage::new(Script::new()).await, []).await;
+    // Nothing of it is known to this process but the file.
+    let script = Script::new()
+        .step(summary("All is well so far.").always())
+        .reply([text("Still at it.")])
+        .reply([tool("TodoWrite", json!({"todos": [todo("Rest", "pending")]}))])
+        .reply([text("Now.")])
+        .reply([text("Here.")]);
+    let stage = stage.playing(script).await;
+    let mut engine = resumed(&stage, &file);
+    run(&mut engine, "And?").await.assert_completed();
+    let summed = run(&mut engine, "/compact").await;
+    assert!(!summed.outcome().is_error, "{}", summed.outcome().text);
+    let told = run(&mut engine, "Take a rest.").await;
+    told.assert_completed();
+    let words = heard(&newest(&stage));
+    for told_again in TOLD_AGAIN {
+        assert!(words.contains(told_again), "{told_again:?} is missing: {words}");
+    }
+    let old = told.entries().iter().find_map(|entry| {
+        let detail: Value = serde_json::from_slice(entry.detail.as_deref()?).ok()?;
+        detail["oldTodos"][0]["content"].as_str().map(str::to_owned)
+    });
+    assert_eq!(old.as_deref(), Some("Count the beans"), "the tool knows the list, too");
+    drop(engine);
+
+    // Once more: the list is the newest one by now.
+    let mut engine = resumed(&stage, &file);
+    run(&mut engine, "Still there?").await.assert_completed();
+    let stage_of_last = stage
+        .playing(Script::new().step(summary("All is well so far.").always()).reply([text("Bye.")]))
+        .await;
+    drop(engine);
+    let mut engine = resumed(&stage_of_last, &file);
+    run(&mut engine, "/compact").await;
+    run(&mut engine, "And now?").await.assert_completed();
+    let words = heard(&newest(&stage_of_last));
+    assert!(words.contains("- [ ] Rest") && words.contains("Eat them [waits for #1]"), "{words}");
+    assert!(!words.contains("Weigh them"), "{words}");
+}
+
+#[tokio::test]
+async fn what_stands_before_a_summary_is_not_needed_to_go_on() {
+    let (stage, file) = left(Stage::new(Script::new()).await, []).await;
+    let helper = || Script::new().step(summary("All is well so far.").always());
+    let stage = stage.playing(helper()).await;
+    let mut engine = resumed(&stage, &file);
+    let summed = run(&mut engine, "/compact").await;
+    assert!(!summed.outcome().is_error, "{}", summed.outcome().text);
+    drop(engine);
+    // Somebody keeps the boundary and what stands behind it only.
+    let mut rest = lines(&file);
+    rest.drain(..rest.iter().position(|line| line["subtype"] == "compact_boundary").unwrap());
+    let boundary = rest[0].as_object_mut().unwrap();
+    boundary.remove("edit").unwrap();
+    let rest: String = rest.iter().map(|line| format!("{line}\n")).collect();
+    std::fs::write(&file, rest).unwrap();
+
+    let stage = stage.playing(helper().reply([text("Here.")]).reply([text("Again.")])).await;
+    let mut engine = resumed(&stage, &file);
+    run(&mut engine, "And?").await.assert_completed();
+    run(&mut engine, "/compact").await;
+    run(&mut engine, "And now?").await.assert_completed();
+    let words = heard(&newest(&stage));
+    for told_again in TOLD_AGAIN {
+        assert!(words.contains(told_again), "{told_again:?} is missing: {words}");
+    }
+}
