@@ -74,6 +74,14 @@ pub const MENTIONS_MAX: usize = 32;
 pub const DIRECTORY_NAMES_LISTED_MAX: usize = 1_000;
 /// One line of the transcript. A longer one is written by reference, never read whole.
 pub const TRANSCRIPT_LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Bytes read at either end of a session's file to say what it is about. The SDKs look as far.
+pub const SESSION_FACTS_BYTES_MAX: usize = 64 * 1024;
+/// Characters of a prompt that a list of sessions shows.
+pub const SESSION_WORDS_CHARS_MAX: usize = 200;
+/// Session files read at the same time to list them.
+pub const SESSIONS_READ_AT_ONCE_MAX: usize = 4;
+/// Faults of a transcript that are told one by one; all are counted.
+pub const TRANSCRIPT_FAULTS_LISTED_MAX: usize = 1_000;
 
 /// Permission rules added during a session.
 pub const RULES_ADDED_MAX: usize = 1_000;

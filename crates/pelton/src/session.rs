@@ -23,7 +23,7 @@ use crate::prompt::Prompt;
 use crate::tools::mentions::Attached;
 use crate::tools::{Output, ResultBlock};
 use crate::transcript::{
-    CompactLines, Disk, Durability, EditLine, Facts, Loaded, Transcript, TranscriptError, session_file,
+    CompactLines, Disk, Durability, EditLine, End, Facts, Loaded, Transcript, TranscriptError, session_file,
 };
 
 pub(crate) use kept::{Kept, Request, call_of};
@@ -355,8 +355,8 @@ struct Opening {
     path: PathBuf,
     durability: Durability,
     facts: Facts,
-    /// The newest line of a conversation that goes on.
-    newest: Option<Uuid>,
+    /// Where the conversation ends that goes on.
+    end: End,
 }
 
 impl Opening {
@@ -377,8 +377,8 @@ impl Opening {
             entrypoint: options.entrypoint.clone(),
             agent_id: None,
         };
-        let newest = options.resume.as_ref().and_then(|resumed| resumed.conversation.newest);
-        Some(Self { disk: Arc::clone(&options.disk), path, durability: *durability, facts, newest })
+        let end = options.resume.as_ref().map_or(End::default(), |resumed| resumed.conversation.end());
+        Some(Self { disk: Arc::clone(&options.disk), path, durability: *durability, facts, end })
     }
 }
 
@@ -391,9 +391,9 @@ impl Record {
     pub fn open(&self, git_branch: Option<String>) -> Result<(), TranscriptError> {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         let (Some(opening), None) = (&self.opening, &*opened) else { return Ok(()) };
-        let Opening { disk, path, durability, facts, newest } = opening;
+        let Opening { disk, path, durability, facts, end } = opening;
         let facts = Facts { git_branch, ..facts.clone() };
-        *opened = Some(Arc::new(Transcript::open(disk.as_ref(), path, facts, *durability, *newest)?));
+        *opened = Some(Arc::new(Transcript::open(disk.as_ref(), path, facts, *durability, *end)?));
         Ok(())
     }
 

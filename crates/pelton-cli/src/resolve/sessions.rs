@@ -103,6 +103,8 @@ fn forked(
         copy_as(from, &file, session).map_err(|error| {
             Fail::at_start(format!("cannot copy the session file to {}: {error}", file.display()))
         })?;
+        // What the copy holds is what was read, whoever wrote to the other file in the meantime.
+        conversation.read_to = file.metadata().map_or(conversation.read_to, |copy| copy.len());
     }
     conversation.session_id = Some(session);
     Ok(Resumed { file, conversation })

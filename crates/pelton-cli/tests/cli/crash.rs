@@ -251,18 +251,44 @@ fn pit_S7_a_session_is_found_by_its_id_from_anywhere() {
 }
 
 #[test]
-fn a_session_in_use_is_not_written_by_two() {
+fn pit_S3_a_session_in_use_is_not_written_by_two() {
     let place = Place::new();
-    let model = model(Script::new().reply([text("hello")]).reply([gate("busy"), text("at last")]));
+    let model = model(
+        Script::new().reply([text("hello")]).reply([gate("busy"), text("at last")]).reply([text("forked")]),
+    );
     place.task(&model, ["hi"]).run().well();
+    let file = place.transcripts().remove(0);
+    let id = file.file_stem().unwrap().to_str().unwrap().to_owned();
     let first = place.task(&model, ["first", "--continue"]).start();
     wait(model.wait_for_requests(2));
     let second = place.task(&model, ["second", "--continue"]).run();
-    second.failed(1, &["in use by another process"]);
+    let pid = format!("pid {}", first.pid());
+    second.failed(1, &["in use by another process", &pid, "--fork-session"]);
+    // The way out that it names.
+    let forked = place.task(&model, ["second", "--resume", &id, "--fork-session"]).run();
+    assert_eq!(forked.well(), "forked\n");
     model.open("busy");
     assert_eq!(first.end().well(), "at last\n");
     model.assert_clean();
-    assert!(!std::fs::read_to_string(&place.transcripts()[0]).unwrap().contains("second"));
+    assert!(!std::fs::read_to_string(&file).unwrap().contains("second"));
+    assert!(!file.with_extension("").join("lease.json").exists(), "nothing is left of the lease");
+}
+
+#[test]
+fn pit_S3_the_session_of_a_dead_process_is_taken_over_at_once() {
+    let place = Place::new();
+    let model = model(Script::new().reply([gate("never"), text("never")]).reply([text("gone on")]));
+    let first = place.task(&model, ["first"]).start();
+    wait(model.wait_for_requests(1));
+    first.signal(Signal::SIGKILL);
+    first.end();
+    let lease = place.transcripts()[0].with_extension("").join("lease.json");
+    assert!(lease.is_file(), "nobody could take it back");
+    let second = place.task(&model, ["second", "--continue"]).run();
+    assert_eq!(second.well(), "gone on\n");
+    assert!(second.took < Duration::from_secs(2), "{:?}", second.took);
+    assert!(!lease.exists());
+    model.assert_clean();
 }
 
 #[test]

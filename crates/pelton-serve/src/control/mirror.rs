@@ -69,8 +69,12 @@ struct MirroredFile {
 }
 
 impl DiskFile for MirroredFile {
-    fn last_byte(&self) -> io::Result<Option<u8>> {
-        self.file.last_byte()
+    fn bytes(&self) -> io::Result<u64> {
+        self.file.bytes()
+    }
+
+    fn read_at(&self, place: u64, bytes: usize) -> io::Result<Vec<u8>> {
+        self.file.read_at(place, bytes)
     }
 
     fn write(&self, bytes: &[u8]) -> io::Result<usize> {

@@ -2,10 +2,13 @@
 
 mod place; // which file
 mod disk; // what it asks of a disk
+mod lease; // who writes to it
 mod write; // appending, and when it is safe
 mod queued; // prompts that were not consumed
 mod read; // reading it back, whatever happened to it
 mod part; // going on from elsewhere than its end
+mod list; // which sessions there are, by the ends of their files
+mod examine; // what is wrong with a file
 
 /// Marks the lines that name what is not sent any more.
 const MEDIA_LEFT_OUT_LINE: &str = "media_left_out";
@@ -26,10 +29,13 @@ const DECIDED: &str = "decided";
 const DEFERRED: &str = "deferred";
 
 pub use disk::{Disk, DiskFile, RealDisk};
+pub use examine::{Examined, Fault, FaultKind, examine};
+pub use lease::{Holder, holder};
+pub use list::{Listed, SessionFacts, SessionFile, list_sessions, session_files};
 pub use part::copy_as;
 pub use place::{find_session, newest_session, project_key, session_file};
 pub use queued::QueuedPrompt;
 pub use read::{Loaded, ReadError, read, read_from};
 pub use write::{Durability, TranscriptError};
 
-pub(crate) use write::{CompactLines, EditLine, Facts, QuestionState, Transcript};
+pub(crate) use write::{CompactLines, EditLine, End, Facts, QuestionState, Transcript};

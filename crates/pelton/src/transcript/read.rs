@@ -17,6 +17,7 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::queued::{QueuedPrompt, Waiting};
+use super::write::End;
 use super::{
     ASKED, COMPACT_BOUNDARY, CONTEXT_EDIT_LINE, DEFERRED, MEDIA_LEFT_OUT_LINE, QUESTION_LINE, SNIP_BOUNDARY,
 };
@@ -50,6 +51,15 @@ pub struct Loaded {
     pub queued: Vec<QueuedPrompt>,
     /// Lines that could not be read.
     pub lines_skipped: usize,
+    /// Where its last whole line ends.
+    pub read_to: u64,
+}
+
+impl Loaded {
+    /// Where new lines join it.
+    pub(crate) fn end(&self) -> End {
+        End { newest: self.newest, read_to: self.read_to }
+    }
 }
 
 /// The file cannot be read at all.
@@ -96,16 +106,24 @@ pub fn read_from(mut reader: impl BufRead) -> std::io::Result<Loaded> {
         if count == 0 {
             return Ok(lines.loaded());
         }
-        if count as u64 == limit && !line.ends_with(b"\n") {
-            lines.skipped += 1;
-            skip_line(&mut reader)?;
+        let mut bytes = count as u64;
+        if line.ends_with(b"\n") {
+            lines.add(&line);
+        } else if bytes < limit {
+            // The last one, torn or not ended yet.
+            lines.add(&line);
             continue;
+        } else {
+            lines.skipped += 1;
+            bytes += skip_line(&mut reader)?;
         }
-        lines.add(&line);
+        lines.read_to += bytes;
     }
 }
 
-fn skip_line(reader: &mut impl BufRead) -> std::io::Result<()> {
+/// Passes over the rest of a line, and tells how long that was.
+fn skip_line(reader: &mut impl BufRead) -> std::io::Result<u64> {
+    let mut skipped = 0;
     loop {
         let buffer = reader.fill_buf()?;
         let (used, done) = match buffer.iter().position(|byte| *byte == b'\n') {
@@ -113,8 +131,9 @@ fn skip_line(reader: &mut impl BufRead) -> std::io::Result<()> {
             None => (buffer.len(), buffer.is_empty()),
         };
         reader.consume(used);
+        skipped += used as u64;
         if done {
-            return Ok(());
+            return Ok(skipped);
         }
     }
 }
@@ -178,7 +197,7 @@ struct Block<'a> {
 }
 
 /// The kinds of lines a conversation can begin with.
-const LINKS: [&str; 5] = ["user", "assistant", "system", "attachment", "progress"];
+pub(super) const LINKS: [&str; 5] = ["user", "assistant", "system", "attachment", "progress"];
 
 /// One line that is part of the conversation's chain.
 struct Link {
@@ -203,6 +222,7 @@ struct Lines {
     undecided: Vec<String>,
     deferred: Option<String>,
     skipped: usize,
+    read_to: u64,
 }
 
 impl Lines {
@@ -352,6 +372,7 @@ impl Lines {
             undecided: self.undecided,
             deferred: self.deferred,
             lines_skipped: self.skipped,
+            read_to: self.read_to,
         }
     }
 }

@@ -10,12 +10,15 @@ use pelton_wire::message;
 use uuid::Uuid;
 
 use super::disk::{Disk, DiskFile};
+use super::lease::{Held, Holder};
 use super::queued::QueuedPrompt;
+use super::read::read_from;
 use super::{
     ASKED, COMPACT_BOUNDARY, CONTEXT_EDIT_LINE, DECIDED, DEFERRED, MEDIA_LEFT_OUT_LINE, QUESTION_LINE,
 };
 use crate::event::Synthetic;
 use crate::history::{Edit, EditId, Entry, Kind, MediaPlace};
+use crate::limits::TRANSCRIPT_LINE_BYTES_MAX;
 use jiff::Timestamp;
 
 /// How much a crash of the machine may cost.
@@ -100,9 +103,20 @@ pub enum TranscriptError {
     },
     /// Somebody else writes to it.
     #[error(
-        "the session file {path} is in use by another process: end that one, or start a session of your own"
+        "the session file {path} is in use by another process{}: end that one, or fork the session (--fork-session) and go on in a copy",
+        .holder.as_ref().map(|holder| format!(" ({holder})")).unwrap_or_default()
     )]
     Busy {
+        /// The file.
+        path: PathBuf,
+        /// Who it is, if that is known.
+        holder: Option<Holder>,
+    },
+    /// Somebody else went on with the conversation since it was read: new lines would leave theirs out.
+    #[error(
+        "the session file {path} was written to by another process since it was read: resume the session again, or fork it (--fork-session) and go on in a copy"
+    )]
+    Changed {
         /// The file.
         path: PathBuf,
     },
@@ -120,6 +134,15 @@ pub enum TranscriptError {
         /// The system's words.
         reason: String,
     },
+}
+
+/// Where a conversation ends that goes on.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct End {
+    /// Its newest line.
+    pub newest: Option<Uuid>,
+    /// How far its file was read.
+    pub read_to: u64,
 }
 
 /// The file of one session, open for appending by this process alone.
@@ -150,16 +173,25 @@ impl Transcript {
         path: &Path,
         facts: Facts,
         durability: Durability,
-        newest: Option<Uuid>,
+        end: End,
     ) -> Result<Self, TranscriptError> {
+        let path = path.to_path_buf();
         let fail = |error: io::Error| match error.kind() {
-            io::ErrorKind::WouldBlock => TranscriptError::Busy { path: path.to_path_buf() },
-            _ => TranscriptError::Open { path: path.to_path_buf(), reason: error.to_string() },
+            io::ErrorKind::WouldBlock => {
+                let held = error.into_inner().and_then(|inner| inner.downcast::<Held>().ok());
+                TranscriptError::Busy { path: path.clone(), holder: held.and_then(|held| held.0) }
+            }
+            _ => TranscriptError::Open { path: path.clone(), reason: error.to_string() },
         };
-        let file = disk.open(path).map_err(fail)?;
-        let torn = file.last_byte().map_err(fail)?.is_some_and(|last| last != b'\n');
-        let tail = Mutex::new(Tail { newest, torn, writes: 0, synced: 0 });
-        Ok(Self { path: path.to_path_buf(), facts, durability, file, tail })
+        let file = disk.open(&path).map_err(fail)?;
+        let bytes = file.bytes().map_err(fail)?;
+        let last = file.read_at(bytes.saturating_sub(1), 1).map_err(fail)?;
+        if grew_since(file.as_ref(), end.read_to, bytes).map_err(fail)? {
+            return Err(TranscriptError::Changed { path });
+        }
+        let torn = last.last().is_some_and(|last| *last != b'\n');
+        let tail = Mutex::new(Tail { newest: end.newest, torn, writes: 0, synced: 0 });
+        Ok(Self { path, facts, durability, file, tail })
     }
 
     /// Records an entry. `queued` are the prompts that waited and are part of it: consumed with the same write.
@@ -450,6 +482,20 @@ impl Transcript {
     }
 }
 
+/// Whether somebody went on with the conversation behind a place. Titles, tags and the like are nobody's parents, and may
+/// be added by anybody at any time.
+fn grew_since(file: &dyn DiskFile, place: u64, bytes: u64) -> io::Result<bool> {
+    // Nobody adds as much beside a conversation as would be worth reading in parts.
+    match usize::try_from(bytes.saturating_sub(place)) {
+        Ok(0) => Ok(false),
+        Ok(added) if added <= TRANSCRIPT_LINE_BYTES_MAX => {
+            let added = file.read_at(place, added)?;
+            Ok(read_from(&added[..])?.newest.is_some())
+        }
+        _ => Ok(true),
+    }
+}
+
 // Files have no words of their own.
 impl std::fmt::Debug for Transcript {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -477,7 +523,13 @@ mod tests {
                 entrypoint: String::new(),
                 agent_id: None,
             };
-            Transcript::open(&RealDisk, &dir.path().join("a.jsonl"), facts, Durability::Synced, None)
+            Transcript::open(
+                &RealDisk,
+                &dir.path().join("a.jsonl"),
+                facts,
+                Durability::Synced,
+                End::default(),
+            )
         };
         let first = open().unwrap();
         assert!(matches!(open(), Err(TranscriptError::Busy { .. })));

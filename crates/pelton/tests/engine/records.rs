@@ -34,7 +34,9 @@ impl Transport for Watching {
 
 fn the_only_session(config_dir: &Path) -> Option<PathBuf> {
     let below = |dir: &Path| std::fs::read_dir(dir).into_iter().flatten().map(|entry| entry.unwrap().path());
-    below(&config_dir.join("projects")).flat_map(|project| below(&project).collect::<Vec<_>>()).next()
+    let mut files =
+        below(&config_dir.join("projects")).flat_map(|project| below(&project).collect::<Vec<_>>());
+    files.find(|file| file.extension().is_some_and(|extension| extension == "jsonl"))
 }
 
 fn words(line: &Value) -> String {
@@ -183,6 +185,33 @@ async fn a_session_that_is_open_elsewhere_is_not_written_to() {
     // Whoever holds it lets go of it by ending.
     drop(first);
     run(&mut second, "Hi again.").await.assert_completed();
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn what_another_went_on_with_is_not_left_out() {
+    let script = Script::new().reply([text("Hello.")]).reply([text("Again.")]).reply([text("All of it.")]);
+    let stage = Stage::new(script).await;
+    let mut first = stage.engine();
+    run(&mut first, "Hi.").await.assert_completed();
+    let file = first.transcript_file().unwrap();
+    drop(first);
+
+    // Both read the same conversation; one goes on with it and ends.
+    let mut late = stage.resume(&file);
+    run(&mut stage.resume(&file), "Hi again.").await.assert_completed();
+    let before = std::fs::read(&file).unwrap();
+    check_unrecorded(&stage, &mut late, "written to by another process since").await;
+    assert_eq!(std::fs::read(&file).unwrap(), before);
+
+    // Titles that the SDK's own functions add are nobody's conversation.
+    let mut last = stage.resume(&file);
+    let title = format!("{}\n", json!({"type": "custom-title", "customTitle": "x"}));
+    std::fs::write(&file, [before, title.into_bytes()].concat()).unwrap();
+    run(&mut last, "And now?").await.assert_completed();
+    for words in ["Hi.", "Hi again.", "And now?"] {
+        assert!(stage.request(3).to_string().contains(words), "{words}");
+    }
     stage.assert_all_played();
 }
 

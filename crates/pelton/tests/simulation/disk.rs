@@ -138,8 +138,13 @@ impl SimFile {
 }
 
 impl DiskFile for SimFile {
-    fn last_byte(&self) -> io::Result<Option<u8>> {
-        Ok(self.with(|content| content.bytes.last().copied()))
+    fn bytes(&self) -> io::Result<u64> {
+        Ok(self.with(|content| content.bytes.len() as u64))
+    }
+
+    fn read_at(&self, place: u64, bytes: usize) -> io::Result<Vec<u8>> {
+        let from = usize::try_from(place).unwrap();
+        Ok(self.with(|content| content.bytes.iter().skip(from).take(bytes).copied().collect()))
     }
 
     fn write(&self, bytes: &[u8]) -> io::Result<usize> {

@@ -1,0 +1,342 @@
+//! Which sessions there are. Of each file only its first and last bytes are read, whatever its size: thousands of them are
+//! listed at once.
+
+use std::borrow::Cow;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use crate::limits::{SESSION_FACTS_BYTES_MAX, SESSION_WORDS_CHARS_MAX, SESSIONS_READ_AT_ONCE_MAX};
+use crate::spill::first_chars;
+
+/// Bytes read first at either end: most files have all that is looked for there.
+const FIRST_BYTES: usize = 8 * 1024;
+
+/// The file of a session, not opened.
+///
+/// See [`list_sessions`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SessionFile {
+    /// The session.
+    pub id: Uuid,
+    /// Where it is.
+    pub file: PathBuf,
+    /// The folder it is in, below `projects`.
+    pub project: String,
+    /// Its size.
+    pub bytes: u64,
+    /// When something was last added.
+    pub modified: SystemTime,
+}
+
+/// What the ends of a session's file say about it.
+///
+/// See [`list_sessions`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SessionFacts {
+    /// Where it works.
+    pub cwd: Option<PathBuf>,
+    /// The branch it worked on last.
+    pub git_branch: Option<String>,
+    /// When it began.
+    pub created: Option<Timestamp>,
+    /// What it is called: by its user, or else by a program.
+    pub title: Option<String>,
+    /// What it is tagged with.
+    pub tag: Option<String>,
+    /// The first thing that was asked, or the beginning of it.
+    pub first_prompt: Option<String>,
+    /// The last thing that was asked, if that is near the end.
+    pub last_prompt: Option<String>,
+    /// It is the record of a sub-agent.
+    pub is_sidechain: bool,
+}
+
+/// A session as it is listed.
+///
+/// See [`list_sessions`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Listed {
+    /// Its file.
+    pub file: SessionFile,
+    /// What that says about it.
+    pub facts: SessionFacts,
+}
+
+/// The sessions of all projects, newest first.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let (config, id) = (dir.path(), "00000000-0000-4000-8000-000000000001");
+/// let folder = config.join("projects/-srv-shop");
+/// std::fs::create_dir_all(&folder)?;
+/// let line = r#"{"type":"user","cwd":"/srv/shop","message":{"role":"user","content":"Count the jars"}}"#;
+/// std::fs::write(folder.join(format!("{id}.jsonl")), line)?;
+///
+/// let listed = pelton::transcript::list_sessions(config);
+/// assert_eq!(listed[0].file.id.to_string(), id);
+/// assert_eq!(listed[0].facts.first_prompt.as_deref(), Some("Count the jars"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn list_sessions(config_dir: &Path) -> Vec<Listed> {
+    let files = session_files(config_dir);
+    let (next, listed) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(files.len())));
+    // Nearly all of it is waiting for the disk, one file at a time.
+    let work = || {
+        let mut read = Vec::new();
+        while let Some((at, file)) =
+            Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, files.get(at)?)))
+        {
+            read.push((at, Listed { facts: file.facts(), file: file.clone() }));
+        }
+        listed.lock().unwrap_or_else(PoisonError::into_inner).extend(read);
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..SESSIONS_READ_AT_ONCE_MAX.min(files.len()) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    let mut listed = listed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    listed.sort_unstable_by_key(|(at, _)| *at);
+    listed.into_iter().map(|(_, listed)| listed).collect()
+}
+
+/// The files of the sessions of all projects, newest first. None is opened.
+///
+/// See [`list_sessions`].
+pub fn session_files(config_dir: &Path) -> Vec<SessionFile> {
+    let projects = fs::read_dir(config_dir.join("projects")).into_iter().flatten().flatten();
+    let mut files: Vec<SessionFile> = projects.flat_map(|folder| files_in(&folder.path())).collect();
+    files.sort_unstable_by(|a, b| b.modified.cmp(&a.modified).then_with(|| a.file.cmp(&b.file)));
+    files
+}
+
+/// The sessions of one project's folder, in no order.
+pub(super) fn files_in(folder: &Path) -> Vec<SessionFile> {
+    let project = folder.file_name().unwrap_or_default().to_string_lossy();
+    let session = |entry: fs::DirEntry| {
+        let file = entry.path();
+        let id = entry.file_name().to_str()?.strip_suffix(".jsonl")?.parse().ok()?;
+        let meta = fs::metadata(&file).ok().filter(fs::Metadata::is_file)?;
+        Some(SessionFile {
+            id,
+            project: project.to_string(),
+            bytes: meta.len(),
+            modified: meta.modified().ok()?,
+            file,
+        })
+    };
+    fs::read_dir(folder).into_iter().flatten().flatten().filter_map(session).collect()
+}
+
+impl SessionFile {
+    /// What its ends say about it. A file that cannot be read says nothing.
+    pub fn facts(&self) -> SessionFacts {
+        let mut facts = SessionFacts::default();
+        let Ok(file) = File::open(&self.file) else { return facts };
+        for bytes in [FIRST_BYTES, SESSION_FACTS_BYTES_MAX] {
+            facts.begin(&read_at(&file, 0, bytes));
+            if facts.first_prompt.is_some() || self.bytes <= bytes as u64 {
+                break;
+            }
+        }
+        for bytes in [FIRST_BYTES, SESSION_FACTS_BYTES_MAX] {
+            let from = self.bytes.saturating_sub(bytes as u64);
+            let read = read_at(&file, from, bytes);
+            // Where it does not begin with a line, it begins inside of one.
+            let whole = match from {
+                0 => &read[..],
+                _ => read.iter().position(|byte| *byte == b'\n').map_or(&[][..], |at| &read[at + 1..]),
+            };
+            facts.end(whole);
+            if facts.last_prompt.is_some() || from == 0 {
+                break;
+            }
+        }
+        facts
+    }
+}
+
+fn read_at(file: &File, place: u64, bytes: usize) -> Vec<u8> {
+    let mut read = vec![0; bytes];
+    let mut filled = 0;
+    while let Ok(count @ 1..) = file.read_at(&mut read[filled..], place + filled as u64) {
+        filled += count;
+    }
+    read.truncate(filled);
+    read
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Line<'a> {
+    #[serde(borrow, default)]
+    r#type: Option<Cow<'a, str>>,
+    cwd: Option<PathBuf>,
+    git_branch: Option<String>,
+    timestamp: Option<Cow<'a, str>>,
+    custom_title: Option<String>,
+    ai_title: Option<String>,
+    summary: Option<String>,
+    tag: Option<String>,
+    last_prompt: Option<String>,
+    #[serde(default)]
+    is_sidechain: bool,
+    #[serde(default)]
+    is_meta: bool,
+    #[serde(default)]
+    is_compact_summary: bool,
+    #[serde(borrow)]
+    message: Option<Message<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Words {
+    text: Option<String>,
+}
+
+impl Line<'_> {
+    /// What a person asked in it.
+    fn prompt(&self) -> Option<String> {
+        if self.r#type.as_deref() != Some("user") || self.is_meta || self.is_compact_summary {
+            return None;
+        }
+        let content = self.message.as_ref()?.content?.get();
+        let text = match serde_json::from_str::<String>(content) {
+            Ok(text) => text,
+            Err(_) => {
+                let blocks: Vec<Words> = serde_json::from_str(content).ok()?;
+                blocks.into_iter().find_map(|block| block.text)?
+            }
+        };
+        let text = text.trim();
+        (!text.is_empty()).then(|| first_chars(text, SESSION_WORDS_CHARS_MAX).to_owned())
+    }
+}
+
+fn lines(bytes: &[u8]) -> impl DoubleEndedIterator<Item = Line<'_>> {
+    bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok())
+}
+
+impl SessionFacts {
+    /// Reads the beginning of a file.
+    fn begin(&mut self, bytes: &[u8]) {
+        for line in lines(bytes) {
+            self.is_sidechain |= line.is_sidechain;
+            self.first_prompt = line.prompt();
+            self.cwd = self.cwd.take().or(line.cwd);
+            self.created = self.created.or_else(|| line.timestamp?.parse().ok());
+            self.title = line.custom_title.or(self.title.take());
+            self.tag = line.tag.or(self.tag.take());
+            if self.first_prompt.is_some() {
+                return;
+            }
+        }
+    }
+
+    /// Reads the end of a file: what was said last counts.
+    fn end(&mut self, bytes: &[u8]) {
+        let (mut custom, mut given, mut tag) = (None, None, None);
+        for line in lines(bytes).rev() {
+            self.last_prompt = self.last_prompt.take().or_else(|| line.prompt()).or(line.last_prompt);
+            self.git_branch = self.git_branch.take().or(line.git_branch.filter(|name| !name.is_empty()));
+            self.cwd = self.cwd.take().or(line.cwd);
+            custom = custom.or(line.custom_title);
+            given = given.or(line.ai_title).or(line.summary);
+            tag = tag.or(line.tag);
+        }
+        self.title = custom.or(self.title.take()).or(given).filter(|title| !title.is_empty());
+        self.tag = tag.or(self.tag.take()).filter(|tag| !tag.is_empty());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn put(config: &Path, project: &str, number: u128, lines: &[String]) -> PathBuf {
+        let folder = config.join("projects").join(project);
+        fs::create_dir_all(&folder).unwrap();
+        let file = folder.join(format!("{}.jsonl", Uuid::from_u128(number)));
+        fs::write(&file, lines.concat()).unwrap();
+        file
+    }
+
+    fn prompt(text: &str) -> String {
+        let message = json!({"role": "user", "content": [{"type": "text", "text": text}]});
+        json!({"type": "user", "cwd": "/srv/shop", "gitBranch": "main", "timestamp": "2026-01-02T03:04:05.678Z", "message": message})
+            .to_string()
+            + "\n"
+    }
+
+    fn meta(bytes: usize) -> String {
+        json!({"type": "user", "isMeta": true, "cwd": "/srv/shop", "message": {"role": "user", "content": "x".repeat(bytes)}})
+            .to_string()
+            + "\n"
+    }
+
+    #[test]
+    fn the_ends_of_a_file_say_what_it_is_about() {
+        let dir = tempfile::tempdir().unwrap();
+        let title = |title: &str| json!({"type": "custom-title", "customTitle": title}).to_string() + "\n";
+        let lines =
+            [meta(20_000), prompt("first"), meta(1_000_000), title("old"), prompt("last"), title("new")];
+        put(dir.path(), "-srv-shop", 1, &lines);
+        let [listed] = &list_sessions(dir.path())[..] else { panic!() };
+        let facts = &listed.facts;
+        assert_eq!(facts.first_prompt.as_deref(), Some("first"));
+        assert_eq!(facts.last_prompt.as_deref(), Some("last"));
+        assert_eq!(facts.title.as_deref(), Some("new"));
+        assert_eq!(facts.cwd.as_deref(), Some(Path::new("/srv/shop")));
+        assert_eq!(facts.git_branch.as_deref(), Some("main"));
+        assert_eq!(facts.created.unwrap().to_string(), "2026-01-02T03:04:05.678Z");
+        assert_eq!(listed.file.project, "-srv-shop");
+    }
+
+    #[test]
+    fn whatever_else_is_there_is_no_session() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(list_sessions(dir.path()).is_empty());
+        let file = put(dir.path(), "-p", 1, &["\0\0{\"type\":\n\u{fffd}".to_owned()]);
+        fs::write(file.with_file_name("notes.jsonl"), "{}").unwrap();
+        fs::create_dir(file.with_extension("")).unwrap();
+        fs::create_dir(file.with_file_name(format!("{}.jsonl", Uuid::from_u128(2)))).unwrap();
+        fs::write(dir.path().join("projects/file"), "").unwrap();
+        let listed = list_sessions(dir.path());
+        assert_eq!(listed.len(), 1);
+        assert_eq!(listed[0].facts, SessionFacts::default());
+    }
+
+    #[test]
+    fn the_newest_is_first() {
+        let dir = tempfile::tempdir().unwrap();
+        for number in 0..100 {
+            let file = put(dir.path(), &format!("-p{}", number % 7), number, &[prompt("hi")]);
+            let time = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(number as u64 * 37 % 100);
+            File::options().append(true).open(file).unwrap().set_modified(time).unwrap();
+        }
+        let listed = list_sessions(dir.path());
+        assert_eq!(listed.len(), 100);
+        assert!(listed.is_sorted_by_key(|listed| std::cmp::Reverse(listed.file.modified)));
+    }
+}
