@@ -1,6 +1,7 @@
 //! stream-json: events as the messages the SDKs read, one JSON object per line.
 
 mod agents; // what sub-agents tell
+mod calls; // what takes long
 mod context; // what was done to the context
 mod fit; // lines that readers can take
 mod session; // what is told of the session itself
@@ -10,6 +11,7 @@ use std::sync::Arc;
 
 use pelton::event::{AgentFacts, Event, Init, LoopKind, Synthetic};
 use pelton::history::{Entry, Kind};
+use pelton::hooks::HookEvent;
 use pelton::tools::ServerState;
 use pelton::tools::{AGENT_TOOL, AGENT_TOOL_ALIAS};
 use pelton::{CLI_VERSION, SYNTHETIC_MODEL, fresh_id};
@@ -21,6 +23,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::outcome;
+use calls::Calls;
 
 /// Readers take lines of a mebibyte at most. A frame that would be longer goes without the tool's own account of its
 /// result, which is a courtesy, and if that is not enough, with its longest texts cut; the transcript has all of it.
@@ -49,6 +52,8 @@ pub(crate) struct Frames {
     compacting: bool,
     /// The server's newest guess of the tokens thought, to tell the difference.
     thought: u64,
+    /// The calls that run.
+    calls: Calls,
 }
 
 impl Frames {
@@ -68,6 +73,7 @@ impl Frames {
             turn: 0,
             compacting: false,
             thought: 0,
+            calls: Calls::default(),
         }
     }
 
@@ -106,6 +112,7 @@ impl Frames {
 
     /// The frames of one event; most have one, some none.
     pub fn of(&mut self, event: &Event) -> Vec<u8> {
+        self.calls.heed(event, self.world.monotonic());
         let mut frames = self.frame(event);
         if self.loop_events {
             frames.extend(self.loop_event(event));
@@ -115,7 +122,16 @@ impl Frames {
 
     fn frame(&mut self, event: &Event) -> Vec<u8> {
         match event {
-            Event::Init(init) => self.init(init),
+            Event::Init(init) => {
+                self.session = init.session_id;
+                self.init(init)
+            }
+            Event::Cleared { from, to } => Line::new("conversation_reset")
+                .field("new_conversation_id", to)
+                .field("trigger", "clear")
+                .field("session_id", from)
+                .field("uuid", self.id())
+                .finish_line(),
             // A client is told of the summary that is being made, not of the request for it.
             Event::Requesting if self.partial && !self.compacting => {
                 self.system("status").field("status", "requesting").finish_line()
@@ -157,7 +173,7 @@ impl Frames {
             }
             Event::Context(told) => self.context(told),
             Event::Synthetic(synthetic) => self.synthetic(synthetic, None),
-            Event::Hook(run) if self.hook_events => self.hook(run),
+            Event::Hook(run) if self.hook_events || run.event == HookEvent::SessionStart => self.hook(run),
             Event::Agent(told) => self.agent(told),
             Event::Background(news) => self.background(news),
             Event::ToolUseSummary { summary, calls } => {

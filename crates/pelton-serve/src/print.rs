@@ -133,7 +133,8 @@ pub async fn print(
     }
 }
 
-async fn after(time: Option<Duration>) {
+/// Waits so long; for ever, if there is nothing to wait for.
+pub(crate) async fn after(time: Option<Duration>) {
     match time {
         Some(time) => tokio::time::sleep(time).await,
         None => std::future::pending().await,
@@ -172,14 +173,16 @@ impl Shown {
     fn announces_in(&self) -> Option<Duration> {
         match self {
             Self::Text(text) => text.announces_in(),
-            Self::Json(_) | Self::Lines(_) => None,
+            Self::Json(_) => None,
+            Self::Lines(frames) => frames.announces_in(),
         }
     }
 
     fn announce(&mut self) -> Pieces {
         match self {
             Self::Text(text) => text.announce(),
-            Self::Json(_) | Self::Lines(_) => Pieces::default(),
+            Self::Json(_) => Pieces::default(),
+            Self::Lines(frames) => Pieces { to_out: frames.announce(), to_err: Vec::new() },
         }
     }
 }

@@ -3,6 +3,7 @@
 mod asides; // questions of tools beside the conversation
 mod beside; // what happens between submissions
 mod children; // sub-agents
+mod clear; // another conversation in the place of this one
 mod gather; // what is found out about the place before the first prompt
 mod input; // from what was typed to what the model is told
 mod late; // a permission that was answered after its process was gone
@@ -24,11 +25,10 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::account::Tally;
-use crate::command::{Command, CommandSpec};
 use crate::context::memory::Memory;
 use crate::context::tools_json;
 use crate::dials::Dials;
-use crate::event::{CommandInfo, Event, Init, LoopKind};
+use crate::event::{Event, Init, LoopKind};
 use crate::file_history::{Beside, FileHistory};
 use crate::history::Entry;
 use crate::hooks::{Base, HookCx, HookEvent, SessionHooks};
@@ -250,7 +250,7 @@ impl Engine {
         if options.tool_limits.web_searches_max == 0 {
             options.tools.retain(|tool| tool.spec().name != web_search::NAME);
         }
-        for bound in plan::of(&kin.permissions) {
+        for bound in plan::of(&kin.permissions, options.plan_instructions.as_deref()) {
             let same = |tool: &&mut Arc<dyn Tool>| tool.spec().name == bound.spec().name;
             if let Some(tool) = options.tools.iter_mut().find(same) {
                 *tool = bound;
@@ -444,7 +444,7 @@ impl Engine {
         };
         let taken = match taken {
             Ok(Taken::Reshape(wanted)) => {
-                self.reshape_by_command(wanted, &events, &cancel, started_at, &mut told).await
+                self.reshape_by_command(wanted, &queued, &events, &cancel, started_at, &mut told).await
             }
             taken => taken,
         };
@@ -558,6 +558,7 @@ impl Engine {
         Bench {
             tools: self.offer.callable(),
             shelf: self.offer.shelf().clone(),
+            aliases: self.options.tool_aliases.clone(),
             permissions: self.kin.permissions.clone(),
             questions: self.options.questions.clone(),
             submission: submission.clone(),
@@ -699,28 +700,13 @@ impl Engine {
     }
 
     fn init(&self, model: String) -> Init {
-        let command = |command: &Arc<dyn Command>| {
-            let CommandSpec { name, description, argument_hint } = command.spec();
-            CommandInfo {
-                name: name.to_owned(),
-                description: description.to_owned(),
-                argument_hint: argument_hint.to_owned(),
-            }
-        };
         Init {
             session_id: self.session.id,
             cwd: self.cwd(),
             model,
             mode: self.kin.permissions.mode(),
             tools: self.offer.names(),
-            commands: self
-                .options
-                .commands
-                .iter()
-                .map(command)
-                .chain(self.skill_commands())
-                .chain(reshape::commands())
-                .collect(),
+            commands: self.all_commands(),
             skills: self.skills.all().iter().map(|skill| skill.name.clone()).collect(),
             servers: self.offer.servers(),
             agents: self.agents_offered(),

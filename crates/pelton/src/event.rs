@@ -114,6 +114,13 @@ pub enum Event {
         /// The run ends because of it.
         prevents_continuation: bool,
     },
+    /// The conversation was cleared: what follows belongs to another one, with a record of its own.
+    Cleared {
+        /// The session that was left.
+        from: Uuid,
+        /// The one that begins.
+        to: Uuid,
+    },
     /// What a slash command answered. No part of the conversation.
     CommandOutput {
         /// What it says.

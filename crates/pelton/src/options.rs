@@ -1,5 +1,6 @@
 //! What an engine is told at its start: complete, resolved, and never changed afterwards.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -100,6 +101,10 @@ pub struct Options {
     pub git_state: bool,
     /// What it may call.
     pub tools: Vec<Arc<dyn Tool>>,
+    /// Tools by names the model may call them by besides: a call of the first name is one of the second.
+    pub tool_aliases: BTreeMap<String, String>,
+    /// What the model is told to do in plan mode, in the place of Pelton's own words; the rules of that mode stay.
+    pub plan_instructions: Option<String>,
     /// E4: who serves further tools; the model calls them `mcp__<server>__<tool>`.
     pub servers: Vec<Arc<dyn ToolServer>>,
     /// When those are told of by name only, and searched for by a tool.
@@ -294,6 +299,8 @@ impl Options {
             git_state: false,
             skills: None,
             tools: builtin::all(),
+            tool_aliases: BTreeMap::new(),
+            plan_instructions: None,
             servers: Vec::new(),
             tool_search: ToolSearch::default(),
             todo_tools: TodoTools::default(),

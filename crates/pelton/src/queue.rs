@@ -214,6 +214,25 @@ impl Queue {
         Some(Held { queue: self.clone(), prompts })
     }
 
+    /// Does something that changes where prompts are written down. Those that wait are written there too; they and those
+    /// of `done` are not left behind as if somebody still had to read them.
+    pub(crate) async fn moved_by(&self, done: &[Uuid], change: impl FnOnce()) -> Result<(), TranscriptError> {
+        let _turn = self.0.adding.lock().await;
+        let waiting: Vec<(Uuid, Prompt, Priority)> = {
+            let waiting = self.lock();
+            waiting.iter().map(|queued| (queued.id, queued.prompt.clone(), queued.priority)).collect()
+        };
+        let ids: Vec<Uuid> = waiting.iter().map(|(id, ..)| *id).chain(done.iter().copied()).collect();
+        if !ids.is_empty() {
+            self.note("remove", &ids);
+        }
+        change();
+        for (id, prompt, priority) in waiting {
+            self.write_down(id, &prompt, priority).await?;
+        }
+        Ok(())
+    }
+
     async fn write_down(&self, id: Uuid, prompt: &Prompt, priority: Priority) -> Result<(), TranscriptError> {
         if !self.0.record.is_open() {
             self.0.record.open(git_branch(&self.0.cwd))?;

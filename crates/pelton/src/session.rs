@@ -5,7 +5,7 @@ mod kept; // what follows from what was said
 
 use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use pelton_model::World;
@@ -66,6 +66,13 @@ impl Session {
         }
     }
 
+    /// Another conversation in the place of this one. Whoever writes to its record writes to the other's from now on.
+    pub fn succeeded(&self, options: &Options) -> Self {
+        let next = Self::new(options);
+        self.record.go_on_in(Opening::of(options, next.id));
+        Self { record: Arc::clone(&self.record), ..next }
+    }
+
     /// The conversation of a sub-agent: a part of its session, in a file of its own.
     pub fn of_agent(options: &Options, agent_id: String, file: Option<PathBuf>) -> Self {
         let session = Self::new(options);
@@ -79,7 +86,7 @@ impl Session {
 
     /// Where the session is recorded, if it is.
     pub fn file(&self) -> Option<PathBuf> {
-        self.record.opening.as_ref().map(|opening| opening.path.clone())
+        self.record.path()
     }
 
     /// Writes an entry down and adds it to the history, in this order.
@@ -279,9 +286,8 @@ impl Session {
     /// Undoes an edit. If what it took away is on the disk only, it is read from there.
     pub async fn undo(&mut self, edit: EditId) -> Result<Option<(EditId, Change)>, UndoError> {
         if self.history.is_released()
-            && let Some(opening) = &self.record.opening
+            && let Some(path) = self.record.path()
         {
-            let path = opening.path.clone();
             let read = tokio::task::spawn_blocking(move || crate::transcript::read(&path)).await;
             let conversation = read.map_err(|error| UndoError::Read(error.to_string()))?;
             let conversation = conversation.map_err(|error| UndoError::Read(error.to_string()))?;
@@ -344,10 +350,12 @@ pub(crate) enum UndoError {
 
 /// The file of a session. Opened when something is said, not at the start of the engine: a session in which nothing is
 /// said leaves no trace.
-pub(crate) struct Record {
+pub(crate) struct Record(Mutex<Recording>);
+
+struct Recording {
     /// How; `None` if the session is not recorded.
     opening: Option<Opening>,
-    opened: Mutex<Option<Arc<Transcript>>>,
+    opened: Option<Arc<Transcript>>,
 }
 
 struct Opening {
@@ -384,27 +392,44 @@ impl Opening {
 
 impl Record {
     fn new(opening: Option<Opening>) -> Arc<Self> {
-        Arc::new(Self { opening, opened: Mutex::default() })
+        Arc::new(Self(Mutex::new(Recording { opening, opened: None })))
+    }
+
+    /// Leaves the file for another one, which is opened when something is said.
+    fn go_on_in(&self, opening: Option<Opening>) {
+        *self.lock() = Recording { opening, opened: None };
     }
 
     /// Opens the file, once.
     pub fn open(&self, git_branch: Option<String>) -> Result<(), TranscriptError> {
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        let (Some(opening), None) = (&self.opening, &*opened) else { return Ok(()) };
+        let mut recording = self.lock();
+        let (Some(opening), None) = (&recording.opening, &recording.opened) else { return Ok(()) };
         let Opening { disk, path, durability, facts, end } = opening;
         let facts = Facts { git_branch, ..facts.clone() };
-        *opened = Some(Arc::new(Transcript::open(disk.as_ref(), path, facts, *durability, *end)?));
+        recording.opened =
+            Some(Arc::new(Transcript::open(disk.as_ref(), path, facts, *durability, *end)?));
         Ok(())
+    }
+
+    /// Where it is, if the session is recorded.
+    fn path(&self) -> Option<PathBuf> {
+        self.lock().opening.as_ref().map(|opening| opening.path.clone())
     }
 
     /// The file, once it is open.
     pub fn transcript(&self) -> Option<Arc<Transcript>> {
-        self.opened.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lock().opened.clone()
     }
 
     /// Whether there is nothing left to open.
     pub fn is_open(&self) -> bool {
-        self.opening.is_none() || self.transcript().is_some()
+        let recording = self.lock();
+        recording.opening.is_none() || recording.opened.is_some()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Recording> {
+        // Every change is one assignment: a panic elsewhere cannot leave it half done.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

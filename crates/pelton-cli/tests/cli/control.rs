@@ -504,3 +504,49 @@ fn background_commands_are_listed_and_stopped() {
     talk.result();
     talk.end().well();
 }
+
+#[test]
+fn names_plans_and_skills_are_what_the_client_says() {
+    let script =
+        Script::new().reply([tool("Bash", json!({"a": 1}))]).reply([text("done")]).reply([text("planned")]);
+    let (place, model) = (Place::new(), model(script));
+    for name in ["wanted", "other"] {
+        place.put(
+            &format!(".claude/skills/{name}/SKILL.md"),
+            &format!("---\ndescription: the {name} one\n---\nDo."),
+        );
+    }
+    let mut talk = Talk::start(&place, &model, &["--allowedTools", "mcp__calc__look"]);
+    let about = talk.asked(&json!({"subtype": "initialize", "sdkMcpServers": ["calc"],
+        "toolAliases": {"Bash": "mcp__calc__look", "Read": "Nobody"}, "skills": ["wanted"],
+        "planModeInstructions": "Draw a map first.", "excludeDynamicSections": true}));
+    let commands = about["response"]["commands"].to_string();
+    assert!(commands.contains("\"compact\"") && commands.contains("\"wanted\""), "{commands}");
+    assert!(!commands.contains("\"other\""), "{commands}");
+    talk.prompt("go");
+    let listed = json!({"tools": [{"name": "look", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}}]});
+    let started = json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "calc", "version": "1"}});
+    for result in [started, json!({}), listed] {
+        let asked = talk.question("mcp_message");
+        let id = &asked["request"]["message"]["id"];
+        talk.answer(&asked, &json!({"mcp_response": {"jsonrpc": "2.0", "id": id, "result": result}}));
+    }
+    let called = talk.question("mcp_message");
+    let message = &called["request"]["message"];
+    assert_eq!(
+        (&message["params"]["name"], &message["params"]["arguments"]),
+        (&json!("look"), &json!({"a": 1}))
+    );
+    talk.answer(&called, &json!({"mcp_response": {"jsonrpc": "2.0", "id": message["id"], "result": {"content": [{"type": "text", "text": "seen"}]}}}));
+    assert_eq!(talk.result()["result"], "done");
+    talk.asked(&json!({"subtype": "set_permission_mode", "mode": "plan"}));
+    talk.prompt("plan");
+    assert_eq!(talk.result()["result"], "planned");
+    talk.end().well();
+    let body = &model.requests()[2].body;
+    let (sent, system) = (body["messages"].to_string(), body["system"].to_string());
+    assert!(sent.contains("Draw a map first.") && sent.contains("Plan mode is on"), "{sent}");
+    assert!(sent.contains("the wanted one") && !sent.contains("the other one"), "{sent}");
+    let home = place.home().display().to_string();
+    assert!(!system.contains(&home) && !system.contains(&place.work().display().to_string()), "{system}");
+}

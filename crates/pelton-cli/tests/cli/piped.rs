@@ -7,7 +7,7 @@ use nix::unistd::Pid;
 use pelton_testkit::{Script, Step, gate, text, tool};
 use serde_json::{Value, json};
 
-use crate::place::{Commanded, Place, model, of_type, until};
+use crate::place::{Commanded, Place, lines_of, model, of_type, until};
 use crate::talk::{TALK, Talk, until_queued};
 
 fn user(content: impl Into<Value>) -> Value {
@@ -449,4 +449,78 @@ fn now_ends_what_runs_and_next_is_read_with_the_results() {
     assert_eq!(talk.result()["subtype"], "error_during_execution");
     assert_eq!(talk.result()["result"], "as you like");
     talk.end().well();
+}
+
+#[test]
+fn a_conversation_is_cleared_and_another_begins_in_its_place() {
+    let script = Script::new().reply([text("one")]).reply([text("two")]).reply([text("three")]);
+    let (place, model) = (Place::new(), model(script));
+    place.put("CLAUDE.md", "Speak of turnips.");
+    let mut talk = Talk::start(&place, &model, &[]);
+    talk.prompt("the first secret");
+    let first = talk.result()["session_id"].clone();
+    talk.prompt("/clear");
+    let reset = talk.until(|line| line["type"] == "conversation_reset");
+    let second = reset["new_conversation_id"].clone();
+    assert!(reset["session_id"] == first && second != first, "{reset}");
+    assert_eq!(talk.system("init")["session_id"], second);
+    let cleared = talk.result();
+    assert_eq!(
+        (&cleared["session_id"], &cleared["num_turns"], &cleared["result"], &cleared["is_error"]),
+        (&second, &json!(0), &json!(""), &json!(false))
+    );
+    talk.prompt("the second");
+    assert_eq!(talk.result()["session_id"], second);
+    talk.end().well();
+    let requests = model.requests();
+    let sent = requests[1].body["messages"].to_string();
+    assert!(sent.contains("the second") && !sent.contains("the first secret"), "{sent}");
+    assert!(sent.contains("Speak of turnips."), "memory files are told anew: {sent}");
+    assert_eq!(requests[0].body["system"], requests[1].body["system"]);
+    // Both are kept, each for itself.
+    assert_eq!(place.transcripts().len(), 2);
+    let first = first.as_str().unwrap();
+    place.pelton(["-p", "go on", "--resume", first]).asks(&model).run().well();
+    let sent = model.requests()[2].body["messages"].to_string();
+    assert!(sent.contains("the first secret") && !sent.contains("the second"), "{sent}");
+}
+
+#[test]
+fn a_prompt_that_waits_moves_to_the_conversation_that_begins() {
+    let script = Script::new().reply([gate("go"), text("one")]).reply([text("two")]);
+    let (place, model) = (Place::new(), model(script));
+    let mut talk = Talk::start(&place, &model, &[]);
+    talk.prompt("first");
+    talk.system("init");
+    talk.prompt("/clear");
+    talk.prompt("second");
+    until_queued(&place, 2);
+    model.open("go");
+    let first = talk.result()["session_id"].clone();
+    assert_eq!(talk.result()["num_turns"], 0);
+    let last = talk.result();
+    assert_eq!(last["result"], "two");
+    assert_ne!(last["session_id"], first);
+    talk.end().well();
+    // Nothing of it is left for whoever goes on with the first one.
+    let left: Vec<Value> = place.transcripts().iter().flat_map(|file| lines_of(file)).collect();
+    let of_first = left.iter().filter(|line| line["sessionId"] == first && line["operation"] == "remove");
+    assert_eq!(of_first.count(), 1, "{left:#?}");
+    let sent = model.requests()[1].body["messages"].to_string();
+    assert!(sent.contains("second") && !sent.contains("first"), "{sent}");
+}
+
+#[test]
+fn what_takes_long_is_told_of() {
+    let script = Script::new().reply([tool("Bash", json!({"command": "sleep 6"}))]).reply([text("done")]);
+    let (place, model) = (Place::new(), model(script));
+    let mut talk = Talk::start(&place, &model, &["--allowedTools", "Bash"]);
+    talk.prompt("go");
+    let told = talk.until(|line| line["type"] == "tool_progress");
+    assert_eq!((&told["tool_name"], &told["parent_tool_use_id"]), (&json!("Bash"), &Value::Null));
+    let elapsed = told["elapsed_time_seconds"].as_u64().unwrap();
+    assert!((5..=7).contains(&elapsed) && told["tool_use_id"].is_string(), "{told}");
+    assert_eq!(talk.result()["result"], "done");
+    let over = talk.end();
+    assert_eq!(of_type(over.well(), "tool_progress").len(), 1);
 }

@@ -28,6 +28,7 @@ use super::permission::{AskClient, AskTool};
 use super::requests::Handles;
 use super::said::{Request, UserLine};
 use crate::out::Streams;
+use crate::print::after;
 
 /// How a conversation ended.
 ///
@@ -93,7 +94,8 @@ pub async fn converse(
             return Ok(Ended { outcome: None, fault, session: None, transcript: None });
         }
     };
-    let Some(mut conversation) = Conversation::begin(options, shown, first, desk, questions, streams)? else {
+    let Some(mut conversation) = Conversation::begin(options, shown, first, desk, questions, streams).await?
+    else {
         return Ok(Ended { outcome: None, fault: None, session: None, transcript: None });
     };
     conversation.last_until_the_end().await;
@@ -158,7 +160,7 @@ enum Work {
 
 impl<'a> Conversation<'a> {
     /// Sets up the session. `None` if the client's first words could not be used, and were answered with that.
-    fn begin(
+    async fn begin(
         mut options: Options,
         shown: &ConverseOptions,
         first: First,
@@ -204,7 +206,7 @@ impl<'a> Conversation<'a> {
         {
             brought.problems.push(format!("there is no agent '{agent}' to work as"));
         }
-        let about = initialize::reply(&options, shown.pid);
+        let mut about = initialize::about(&options, shown.pid);
         let (cwd, cancel) = (options.cwd.clone(), options.cancel.clone());
         let agents = options.agents.iter().map(|agent| agent.name.clone()).collect();
         let world = Arc::clone(&options.world);
@@ -217,6 +219,7 @@ impl<'a> Conversation<'a> {
                 return Err(error);
             }
         };
+        about["commands"] = initialize::commands(&engine.commands().await);
         desk.frames = frames(shown, brought.agent_text, engine.session_id(), world);
         let mut handles = Handles::of(&engine, cwd, shown.may_rewind);
         (handles.may_bypass, handles.agents) = (shown.may_bypass, agents);
@@ -330,6 +333,9 @@ impl<'a> Conversation<'a> {
         self.desk.frames.set_by_task(by_task);
         self.pull(work, interrupted).await;
         self.desk.frames.set_by_task(false);
+        // Files are taken back to messages of this conversation, which may be another one now.
+        let may_rewind = self.handles.file_history.is_some();
+        self.handles.file_history = self.engine.file_history().filter(|_| may_rewind);
         for prompt in std::mem::take(&mut self.desk.notes) {
             self.note(prompt).await;
         }
@@ -349,6 +355,7 @@ impl<'a> Conversation<'a> {
         }
         let mut is_read = true;
         loop {
+            let announces_in = desk.frames.announces_in();
             let event = tokio::select! {
                 biased;
                 () = streams.closed(), if is_read => {
@@ -369,6 +376,11 @@ impl<'a> Conversation<'a> {
                     continue;
                 }
                 event = events.next(), if desk.out.has_room() || !is_read => event,
+                () = after(announces_in), if is_read && desk.out.has_room() => {
+                    let frames = desk.frames.announce();
+                    desk.out.push(frames);
+                    continue;
+                }
                 Some(question) = questions.recv() => {
                     desk.out.push(question);
                     desk.tell_waits(handles);

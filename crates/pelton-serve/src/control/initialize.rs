@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pelton::event::CommandInfo;
 use pelton::tools::{AgentDefinition, ToolServer};
 use pelton::{CLI_VERSION, Options};
 use pelton_model::catalogue;
@@ -26,8 +27,7 @@ pub(crate) struct Brought {
 }
 
 /// Fields that have no effect in this version. Those whose absence nobody would notice are not named.
-const WITHOUT_EFFECT: [&str; 5] =
-    ["plugins", "toolAliases", "planModeInstructions", "promptSuggestions", "agentProgressSummaries"];
+const WITHOUT_EFFECT: [&str; 3] = ["plugins", "promptSuggestions", "agentProgressSummaries"];
 
 /// Puts into the options what the client brings. An error is the client's to correct.
 pub(crate) fn apply(request: &Value, options: &mut Options, client: &Client) -> Result<Brought, String> {
@@ -50,6 +50,17 @@ pub(crate) fn apply(request: &Value, options: &mut Options, client: &Client) -> 
     }
     if let Some(appended) = field("appendSystemPrompt").and_then(text_of) {
         options.system_prompt.appended = Some(appended);
+    }
+    options.system_prompt.shared |=
+        field("excludeDynamicSections").and_then(Value::as_bool).unwrap_or_default();
+    if let Some(work) = field("planModeInstructions").and_then(Value::as_str) {
+        options.plan_instructions = Some(work.to_owned());
+    }
+    for (name, tool) in field("toolAliases").and_then(Value::as_object).into_iter().flatten() {
+        options.tool_aliases.extend(tool.as_str().map(|tool| (name.clone(), tool.to_owned())));
+    }
+    if let (Some(skills), Some(only)) = (&mut options.skills, field("skills").and_then(Value::as_array)) {
+        skills.only = Some(only.iter().filter_map(Value::as_str).map(str::to_owned).collect());
     }
     brought.agent_text = field("forwardSubagentText").and_then(Value::as_bool).unwrap_or_default();
     brought.title = field("title").and_then(Value::as_str).map(str::to_owned);
@@ -87,16 +98,8 @@ fn text_of(value: &Value) -> Option<String> {
     }
 }
 
-/// What the client is told about the session.
-pub(crate) fn reply(options: &Options, pid: u32) -> Value {
-    let commands: Vec<Value> = options
-        .commands
-        .iter()
-        .map(|command| {
-            let spec = command.spec();
-            json!({"name": spec.name, "description": spec.description, "argumentHint": spec.argument_hint})
-        })
-        .collect();
+/// What the client is told about the session, besides its commands.
+pub(crate) fn about(options: &Options, pid: u32) -> Value {
     let agents: Vec<Value> = options
         .agents
         .iter()
@@ -119,7 +122,6 @@ pub(crate) fn reply(options: &Options, pid: u32) -> Value {
     });
     let models: Vec<Value> = std::iter::once(default).chain(models).collect();
     json!({
-        "commands": commands,
         "agents": agents,
         "output_style": "default",
         "available_output_styles": ["default"],
@@ -131,6 +133,12 @@ pub(crate) fn reply(options: &Options, pid: u32) -> Value {
         "claude_code_version": CLI_VERSION,
         "capabilities": [],
     })
+}
+
+/// The commands of a session, as clients are told of them.
+pub(crate) fn commands(commands: &[CommandInfo]) -> Value {
+    let one = |CommandInfo { name, description, argument_hint, .. }: &CommandInfo| json!({"name": name, "description": description, "argumentHint": argument_hint});
+    commands.iter().map(one).collect()
 }
 
 /// Adds the servers inside the client to the options. One that is named twice is one.
@@ -181,9 +189,11 @@ mod tests {
             "agents": {"general-purpose": {"description": "d", "prompt": "p"}, "other": {"description": "d", "prompt": "p"}},
             "sdkMcpServers": ["calc"], "sdkMcpServerConfigs": {"calc": {"timeout": 1500}},
             "hooks": {"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["hook_0"]}], "Tomorrow": []},
-            "plugins": [], "toolAliases": {"a": "b"}, "title": "mine"}));
+            "plugins": ["one"], "toolAliases": {"a": "b", "c": 3}, "planModeInstructions": "Think.", "title": "mine"}));
         let brought = brought.unwrap();
         assert_eq!(options.system_prompt.custom.as_deref(), Some(""));
+        assert_eq!(options.tool_aliases, [("a".to_owned(), "b".to_owned())].into());
+        assert_eq!(options.plan_instructions.as_deref(), Some("Think."));
         assert_eq!(options.agents.iter().filter(|agent| agent.name == "general-purpose").count(), 1);
         assert_eq!(brought.servers, [("calc".to_owned(), Some(Duration::from_millis(1500)))]);
         assert_eq!(brought.problems.len(), 2, "{:?}", brought.problems);

@@ -28,6 +28,9 @@ pub struct SystemPrompt {
     pub custom: Option<String>,
     /// Comes after them.
     pub appended: Option<String>,
+    /// Nothing of this machine and its user is in it: what depends on them is told with the first prompt. Then sessions of
+    /// many users share what the model's cache holds.
+    pub shared: bool,
 }
 
 /// Where the model keeps notes of its own, and who must know of it.
@@ -42,12 +45,21 @@ impl SystemPrompt {
     /// Pelton's own words.
     pub const BASE: &'static str = include_str!("system.md");
 
+    /// What is said about notes, if it has to be told with the first prompt.
+    pub(crate) fn told_later(&self, notes: Option<Notes<'_>>) -> Option<String> {
+        self.notes(notes).filter(|_| self.shared)
+    }
+
+    fn notes(&self, notes: Option<Notes<'_>>) -> Option<String> {
+        let notes = notes.filter(|notes| notes.with_custom_prompt || self.custom.is_none())?;
+        Some(NOTES.replace("{dir}", &notes.dir.to_string_lossy()))
+    }
+
     /// The request's `system` array, with a cache mark on its last block: who the model is, how it keeps notes, what tool
     /// servers say of themselves, and what the host adds.
     pub(crate) fn json(&self, notes: Option<Notes<'_>>, instructions: &[String]) -> Bytes {
         let base = self.custom.as_deref().unwrap_or(Self::BASE);
-        let notes = notes.filter(|notes| notes.with_custom_prompt || self.custom.is_none());
-        let notes = notes.map(|notes| NOTES.replace("{dir}", &notes.dir.to_string_lossy()));
+        let notes = self.notes(notes).filter(|_| !self.shared);
         let texts: Vec<&str> = std::iter::once(base)
             .chain(notes.as_deref())
             .chain(instructions.iter().map(String::as_str))
@@ -131,8 +143,8 @@ mod tests {
     #[test]
     fn loop_S2_the_parts_come_in_their_order() {
         let check = |custom: Option<&str>, with_custom_prompt: bool, expected: &[&str]| {
-            let prompt =
-                SystemPrompt { custom: custom.map(str::to_owned), appended: Some("At last.".to_owned()) };
+            let (custom, appended) = (custom.map(str::to_owned), Some("At last.".to_owned()));
+            let mut prompt = SystemPrompt { custom, appended, shared: false };
             let notes = Notes { dir: Path::new("/notes/here"), with_custom_prompt };
             let json = prompt.json(Some(notes), &["Of a server.".to_owned()]);
             let blocks: Vec<Value> = serde_json::from_slice(&json).unwrap();
@@ -146,6 +158,11 @@ mod tests {
                 prompt.json(Some(notes), &["Of a server.".to_owned()]),
                 "the same inputs, the same bytes"
             );
+            prompt.shared = true;
+            let is_here = |text: &str| text.contains("/notes/here");
+            assert_eq!(prompt.told_later(Some(notes)).is_some(), expected.iter().any(|part| is_here(part)));
+            let shared = String::from_utf8(prompt.json(Some(notes), &[]).to_vec()).unwrap();
+            assert!(!is_here(&shared), "of this user, in front of all: {shared}");
         };
         check(None, false, &["You are Pelton", "/notes/here", "Of a server.", "At last."]);
         check(Some("Mine."), false, &["Mine.", "Of a server.", "At last."]);

@@ -105,7 +105,8 @@ impl Children {
             let wanted = wanted.join(", ");
             return Err(format!("The agent '{}' has no tools: nothing here is {wanted}.", definition.name));
         }
-        options.system_prompt = SystemPrompt { custom: Some(definition.prompt.clone()), appended: None };
+        options.system_prompt =
+            SystemPrompt { custom: Some(definition.prompt.clone()), appended: None, ..options.system_prompt };
         let inherited = |model: &&String| *model != "inherit";
         let wanted = [&self.options.agent_model, &order.model, &definition.model];
         if let Some(model) = wanted.into_iter().find_map(|model| model.as_ref().filter(inherited)) {

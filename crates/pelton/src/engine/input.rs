@@ -9,11 +9,11 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::Engine;
-use super::gather::Gathered;
-use super::reshape::Reshaping;
-use crate::command::{Called, Command, CommandCx, Expansion};
+use super::gather::{self, Gathered};
+use super::reshape::{self, Reshaping};
+use crate::command::{Called, Command, CommandCx, CommandSpec, Expansion};
 use crate::context::{Surroundings, git_branch, news_of_the_day, reminder};
-use crate::event::{Event, Synthetic};
+use crate::event::{CommandInfo, Event, Synthetic};
 use crate::history::Entry;
 use crate::hooks::{Arrived, Fired, SessionHooks};
 use crate::permission::{Mode, Rule};
@@ -86,7 +86,8 @@ impl Engine {
         // A file or two of a few bytes: a thread for them would cost more, and a session played from a seed has none.
         let branch = git_branch(&self.options.cwd);
         let gathering = self.gather();
-        let (gathered, ()) = tokio::join!(gathering, self.begin_session(&hooks, told));
+        let source = if self.options.resume.is_some() { "resume" } else { "startup" };
+        let (gathered, ()) = tokio::join!(gathering, self.begin_session(source, &hooks, told));
         let notices = self.memory.take_notices().into_iter();
         told.extend(notices.map(|content| Event::Informational { content, prevents_continuation: false }));
         self.hear_background(&hooks, told);
@@ -151,6 +152,9 @@ impl Engine {
             let git = gathered.git.as_ref();
             let text = Surroundings { roots: &roots, git_branch: branch.as_deref(), git, now }.text();
             self.session.record_prompt(&text, true)?;
+            if let Some(notes) = self.options.system_prompt.told_later(gather::notes(&self.options)) {
+                self.session.record_prompt(&reminder(&[notes]), true)?;
+            }
             // What servers have from the beginning is no news, unless it is known by name only.
             if let Some(shelved) = self.offer.shelved() {
                 self.session.record_prompt(&reminder(&[shelved]), true)?;
@@ -190,19 +194,18 @@ impl Engine {
         let is_on = self.kin.permissions.mode() == Mode::Plan;
         let was_on = std::mem::replace(&mut self.plan_told, is_on);
         match (was_on, is_on) {
-            (false, true) => Some(plan::RULES.trim_end().to_owned()),
+            (false, true) => Some(plan::rules(self.options.plan_instructions.as_deref())),
             (true, false) => Some("Plan mode is over: you may change things again.".to_owned()),
             _ => None,
         }
     }
 
-    /// The hooks of the session's start, once in the engine's life. Their words wait for the first prompt that is
+    /// The hooks of the session's start, once in its life. Their words wait for the first prompt that is
     /// recorded.
-    async fn begin_session(&mut self, hooks: &SessionHooks, told: &mut Vec<Event>) {
+    pub(super) async fn begin_session(&mut self, source: &str, hooks: &SessionHooks, told: &mut Vec<Event>) {
         if std::mem::replace(&mut self.has_begun, true) {
             return;
         }
-        let source = if self.options.resume.is_some() { "resume" } else { "startup" };
         let Some(fired) = hooks.session_start(source, &self.options.model).await else { return };
         self.start_contexts = fired.verdict.contexts.clone();
         tell(fired, told);
@@ -294,6 +297,40 @@ impl Engine {
         );
         prompt.blocks.splice(..1, [PromptBlock::Text(typed), PromptBlock::Text(body)]);
         None
+    }
+
+    /// What prompts may call by `/name`, skills included.
+    ///
+    /// ```
+    /// # use pelton_model::{Auth, Endpoint, Secret};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let endpoint = Endpoint::new("http://127.0.0.1:9", Auth::ApiKey(Secret::new("any")));
+    /// use pelton::{Engine, Options};
+    ///
+    /// let engine = Engine::new(Options::new(dir.path(), endpoint))?;
+    /// assert!(engine.commands().await.iter().any(|command| command.name == "compact"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn commands(&self) -> Vec<CommandInfo> {
+        self.skills.discover().await;
+        self.all_commands()
+    }
+
+    /// The same, as far as skills were looked for.
+    pub(super) fn all_commands(&self) -> Vec<CommandInfo> {
+        let command = |command: &Arc<dyn Command>| {
+            let CommandSpec { name, description, argument_hint } = command.spec();
+            CommandInfo {
+                name: name.to_owned(),
+                description: description.to_owned(),
+                argument_hint: argument_hint.to_owned(),
+            }
+        };
+        let brought = self.options.commands.iter().map(command);
+        brought.chain(self.skill_commands()).chain(reshape::commands()).collect()
     }
 
     fn command(&self, name: &str) -> Option<&dyn Command> {

@@ -1,11 +1,12 @@
-//! What people do to the context by hand: `/compact`, `/uncompact`, `/context`, and the same from a program. What was said
-//! stays as it is; everything done here can be undone.
+//! What people do to the context by hand: `/compact`, `/uncompact`, `/context`, `/clear`, and the same from a program. What
+//! was said stays as it is; everything done here can be undone, and a conversation that was cleared can be gone on with.
 
 use std::time::Duration;
 
 use pelton_model::catalogue;
 use pelton_model::stream::Sender;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use super::input::{Answered, Taken};
 use super::{Engine, room};
@@ -32,6 +33,8 @@ pub(super) enum Reshaping {
     Report,
     /// Something without a model.
     Surgery(Surgery),
+    /// Begin another conversation.
+    Clear,
     /// Nothing that could be understood, and why.
     Unclear(String),
 }
@@ -74,6 +77,7 @@ impl Reshaping {
         match called.name {
             "compact" => Some(Self::Compact(arguments.map(str::to_owned))),
             "uncompact" => Some(Self::Uncompact),
+            "clear" | "reset" | "new" => Some(Self::Clear),
             "context" => Some(match arguments.map(str::parse) {
                 None => Self::Report,
                 Some(Ok(surgery)) => Self::Surgery(surgery),
@@ -88,6 +92,7 @@ impl Reshaping {
 pub(super) fn commands() -> impl Iterator<Item = CommandInfo> {
     let all = [
         ("compact", "Sums up the conversation to make room", "[what to look after]"),
+        ("clear", "Begins another conversation; this one is kept", ""),
         ("uncompact", "Undoes the newest summary", ""),
         (
             "context",
@@ -203,6 +208,7 @@ impl Engine {
     pub(super) async fn reshape_by_command(
         &mut self,
         wanted: Reshaping,
+        queued: &[Uuid],
         events: &Sender<Event>,
         cancel: &CancellationToken,
         started_at: Duration,
@@ -232,6 +238,14 @@ impl Engine {
                     }
                     Summed::Refused(why) => Err(format!("A hook refused it: {why}")),
                 }
+            }
+            Reshaping::Clear => {
+                let left = self.session.id;
+                self.clear(queued, cancel, events, told).await?;
+                told.push(
+                    self.synthetic(format!("This is another conversation. The last one is kept as {left}.")),
+                );
+                return Ok(Taken::Local(Answered { text: String::new(), is_error: false }));
             }
             Reshaping::Report => Ok(self.context_usage().to_string()),
             Reshaping::Unclear(why) => Err(why),

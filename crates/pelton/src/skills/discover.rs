@@ -28,6 +28,8 @@ pub struct SkillSources {
     /// Whether `.claude/skills` and `.claude/commands` count, from the working directory up to the root of its repository,
     /// in the additional directories, and below where files are touched.
     pub project: bool,
+    /// Only those of these names, or whose names end in `:` and one of them; all if absent.
+    pub only: Option<Vec<String>>,
     /// Whether commands in the texts of skills are run, where permissions allow them.
     pub run_commands: bool,
     /// The share of the context window that may be spent on telling what skills there are.
@@ -44,6 +46,7 @@ impl Default for SkillSources {
             managed_dir: None,
             user_dir: None,
             project: false,
+            only: None,
             run_commands: true,
             listing_permille: 10,
             listing_chars_max: None,
@@ -56,6 +59,18 @@ impl SkillSources {
     /// Those of the project.
     pub fn project() -> Self {
         Self { project: true, ..Self::default() }
+    }
+
+    /// Whether a skill is wanted. Commands are their user's, and always are.
+    pub(super) fn wants(&self, skill: &Skill) -> bool {
+        let Some(only) = &self.only else { return true };
+        let is_it = |name: &String| {
+            skill
+                .name
+                .strip_suffix(name.as_str())
+                .is_some_and(|front| front.is_empty() || front.ends_with(':'))
+        };
+        skill.dir.is_none() || only.iter().any(is_it)
     }
 }
 

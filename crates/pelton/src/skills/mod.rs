@@ -84,7 +84,8 @@ impl Skills {
         let Some(shared) = self.0.clone() else { return };
         let looking = tokio::task::spawn_blocking(move || {
             let skills = discover::all(&shared.sources, &shared.cwd, &shared.additional_dirs);
-            shared.state().skills = skills.into_iter().map(Arc::new).collect();
+            let wanted = skills.into_iter().filter(|skill| shared.sources.wants(skill));
+            shared.state().skills = wanted.map(Arc::new).collect();
         });
         // What could not be looked at stays as it was.
         let _ = looking.await;
@@ -101,7 +102,7 @@ impl Skills {
             for dir in new {
                 let found = discover::nested(&dir, &shared.cwd);
                 let mut state = shared.state();
-                for mut skill in found {
+                for mut skill in found.into_iter().filter(|skill| shared.sources.wants(skill)) {
                     if state.all().any(|known| known.name == skill.name) {
                         skill.name = discover::qualified(&dir, &shared.cwd, &skill.name);
                     }
@@ -139,6 +140,14 @@ impl Skills {
     pub fn came_with_prompt(&self, file: &Path, text: &str) {
         if let Some(shared) = &self.0 {
             shared.state().read.push((file.to_path_buf(), text.to_owned()));
+        }
+    }
+
+    /// Another conversation begins, which has heard of nothing.
+    pub fn forget(&self) {
+        if let Some(shared) = &self.0 {
+            let mut state = shared.state();
+            *state = State { skills: std::mem::take(&mut state.skills), ..State::default() };
         }
     }
 

@@ -4,6 +4,7 @@ mod permit; // whether it may run: rules, hooks, people
 mod foresee; // calls made before the model asks for them
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -97,6 +98,8 @@ pub struct Bench {
     pub tools: Vec<Arc<dyn Tool>>,
     /// Those that come while calls are made.
     pub(crate) shelf: Shelf,
+    /// Tools by other names.
+    pub aliases: BTreeMap<String, String>,
     /// What may run.
     pub permissions: Permissions,
     /// Who is asked about the rest.
@@ -194,8 +197,10 @@ impl Bench {
         let input =
             call.input.as_ref().map_err(|bad| Ended(Ending::Unusable, unreadable(&call.tool, bad)))?;
         let mut cx = self.cx(call);
+        // Rules and hooks are about the tool that is called, by whatever name.
+        let name = self.aliases.get(&*call.tool).map_or(&*call.tool, String::as_str);
         let mut told =
-            ToolCall { name: call.tool.to_string(), input: Value::clone(input), id: call.id.to_string() };
+            ToolCall { name: name.to_owned(), input: Value::clone(input), id: call.id.to_string() };
         access(tool.as_ref(), &told.input, &cx).map_err(Ended::unusable)?;
         let before = self.ask_hooks(&mut told, &cx, hooks, &place).await?;
         // A hook may have changed the input: everything that depends on it is judged anew.
@@ -359,7 +364,8 @@ impl Bench {
     }
 
     fn tool(&self, name: &str) -> Option<Arc<dyn Tool>> {
-        let name = present_name(name);
+        // One step: an alias of an alias is no tool.
+        let name = self.aliases.get(name).map_or_else(|| present_name(name), String::as_str);
         self.tools.iter().find(|tool| tool.spec().name == name).cloned().or_else(|| self.shelf.get(name))
     }
 

@@ -226,6 +226,11 @@ impl FileMemory {
         Moment(self.lock().uses)
     }
 
+    /// Forgets everything: nothing of it is part of the conversation any more.
+    pub(crate) fn forget(&self) {
+        self.lock().files.clear();
+    }
+
     /// Forgets what was read since then, because the model never gets to see it. A file that was known before and
     /// read again since is forgotten too: it only has to be read once more.
     pub fn forget_since(&self, Moment(uses): Moment) {

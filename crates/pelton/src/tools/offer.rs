@@ -171,6 +171,14 @@ impl Offer {
         }
     }
 
+    /// Another conversation begins, which has heard of nothing: what is sent in front of it may be put together anew.
+    pub fn forget(&mut self) {
+        self.is_fixed = false;
+        for server in &mut self.servers {
+            (server.told, server.instructed) = (Vec::new(), false);
+        }
+    }
+
     /// What the model must know from the beginning: the names of what is on the shelf.
     pub fn shelved(&self) -> Option<String> {
         let names: Vec<String> = self.shelf.all().iter().map(|tool| tool.spec().name.to_owned()).collect();

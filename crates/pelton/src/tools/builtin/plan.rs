@@ -15,21 +15,31 @@ use crate::tools::tool::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolC
 pub(crate) const ENTER: &str = "EnterPlanMode";
 pub(crate) const EXIT: &str = "ExitPlanMode";
 
-/// What the model is told when plan mode begins.
-pub(crate) const RULES: &str = include_str!("plan.md");
+/// What the model is told when plan mode begins: what holds in it, what to do, and how to leave it.
+const PAGE: &str = include_str!("plan.md");
+
+/// The same; a host may have words of its own for what to do.
+pub(crate) fn rules(work: Option<&str>) -> String {
+    let mut parts: Vec<&str> = PAGE.trim().split("\n\n").collect();
+    if let (Some(own), Some(part)) = (work, parts.get_mut(1)) {
+        *part = own.trim();
+    }
+    parts.join("\n\n")
+}
 
 /// The tools, which need to know whose permissions they change before they can run.
 pub(super) fn tools() -> [Arc<dyn Tool>; 2] {
-    both(None)
+    both(None, None)
 }
 
 /// The same two for a session.
-pub(crate) fn of(permissions: &Permissions) -> [Arc<dyn Tool>; 2] {
-    both(Some(permissions))
+pub(crate) fn of(permissions: &Permissions, work: Option<&str>) -> [Arc<dyn Tool>; 2] {
+    both(Some(permissions), work)
 }
 
-fn both(permissions: Option<&Permissions>) -> [Arc<dyn Tool>; 2] {
-    let mode = Arc::new(PlanMode { permissions: permissions.cloned(), before: Mutex::new(Mode::Default) });
+fn both(permissions: Option<&Permissions>, work: Option<&str>) -> [Arc<dyn Tool>; 2] {
+    let (permissions, before) = (permissions.cloned(), Mutex::new(Mode::Default));
+    let mode = Arc::new(PlanMode { permissions, before, rules: rules(work) });
     [Arc::new(Enter(Arc::clone(&mode))), Arc::new(Exit(mode))]
 }
 
@@ -37,6 +47,8 @@ struct PlanMode {
     permissions: Option<Permissions>,
     /// What to go back to.
     before: Mutex<Mode>,
+    /// What the model is told when it begins.
+    rules: String,
 }
 
 struct Enter(Arc<PlanMode>);
@@ -51,7 +63,7 @@ impl PlanMode {
         }
         *self.before.lock().unwrap_or_else(PoisonError::into_inner) = now;
         match permissions.apply(&Update::session(Change::SetMode(Mode::Plan))) {
-            Ok(()) => Output::text(RULES.trim_end()),
+            Ok(()) => Output::text(self.rules.clone()),
             Err(error) => Output::error(error.to_string()),
         }
     }
