@@ -406,8 +406,7 @@ impl Record {
         let (Some(opening), None) = (&recording.opening, &recording.opened) else { return Ok(()) };
         let Opening { disk, path, durability, facts, end } = opening;
         let facts = Facts { git_branch, ..facts.clone() };
-        recording.opened =
-            Some(Arc::new(Transcript::open(disk.as_ref(), path, facts, *durability, *end)?));
+        recording.opened = Some(Arc::new(Transcript::open(disk.as_ref(), path, facts, *durability, *end)?));
         Ok(())
     }
 

@@ -77,6 +77,7 @@ impl Engine {
             fallbacks: fallbacks_of(&self.options, &question.model),
             question,
             compact: &self.options.compact,
+            plan_instructions: self.options.plan_instructions.as_deref(),
             folding: Folding::by(folder),
             breaker: Breaker::default(),
             breaker_told: false,

@@ -71,6 +71,8 @@ pub(crate) struct Live<'a> {
     pub client: &'a Client,
     pub limits: &'a Limits,
     pub compact: &'a CompactOptions,
+    /// What the host wants done in plan mode.
+    pub plan_instructions: Option<&'a str>,
     pub spending: Arc<Spending>,
     pub world: Arc<dyn World>,
     /// The question without its messages. A model that is given up is given up for this submission only.
