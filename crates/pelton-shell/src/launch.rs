@@ -124,6 +124,31 @@ fn directly(command: &Command) -> Further {
         {
             Further { commands: vec![inner(command, Vec::new(), &arguments[1..])], unknown: false }
         }
+        "at" | "batch" => shell::input(command),
+        "tar" | "gtar" | "bsdtar" => {
+            const PROGRAMS: &[&str] = &[
+                "-F",
+                "-I",
+                "--checkpoint-action=exec",
+                "--info-script",
+                "--new-volume-script",
+                "--rsh-command",
+                "--to-command",
+                "--use-compress-program",
+            ];
+            shell::option_texts(command, arguments, PROGRAMS)
+        }
+        "rsync" => shell::option_texts(command, arguments, &["-e", "--rsh"]),
+        "man" => shell::option_texts(command, arguments, &["-P", "--pager"]),
+        "zip" => shell::option_texts(command, arguments, &["-TT", "--unzip-command"]),
+        // The loader of programs runs the one that is named behind its options.
+        _ if name == "ld.so" || name.starts_with("ld-linux") || name.starts_with("ld-musl") => {
+            let options = arguments.iter().take_while(|word| word.literal_prefix().starts_with('-')).count();
+            Further {
+                commands: vec![inner(command, Vec::new(), &arguments[options..])],
+                unknown: options > 0,
+            }
+        }
         _ => match table::launcher(name, arguments) {
             Some(launcher) => behind(command, launcher, name),
             None => Further::default(),

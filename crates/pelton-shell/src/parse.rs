@@ -65,6 +65,8 @@ struct Findings {
     doubts: Vec<Doubt>,
     /// How many pipelines were begun.
     pipelines: usize,
+    /// How many lists of `&&` and `||` were begun.
+    chains: usize,
 }
 
 /// A command whose here-documents may still have to be read.

@@ -146,6 +146,8 @@ pub struct Place {
     pub piped: bool,
     /// Which stage of which pipeline it is by itself, if what a stage writes is all that the next one reads.
     pub stage: Option<Stage>,
+    /// Which list of `&&` it stands in, if it runs only when everything before it in that list has succeeded.
+    pub chain: Option<usize>,
     /// In something that `&` or `coproc` sends to the background.
     pub in_background: bool,
     /// In the body of a function: it runs when the function is called.

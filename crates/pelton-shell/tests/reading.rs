@@ -361,3 +361,25 @@ fn commands_in_a_here_document_stand_where_their_reader_stands() {
     let script = script("a || b <<E\n$(c)\nE");
     assert!(script.commands[2].place.conditional && script.commands[2].place.in_substitution);
 }
+
+#[test]
+fn what_runs_only_after_success_is_told() {
+    let chains = |text: &str| -> Vec<Option<usize>> {
+        read(text).unwrap().commands.iter().map(|command| command.place.chain).collect()
+    };
+    assert_eq!(chains("cd a && ls | wc"), [Some(0); 3]);
+    assert_eq!(chains("cd a && b || c && d"), [Some(0), Some(0), None, None]);
+    assert_eq!(chains("! cd a && b"), [None, Some(0)]);
+    assert_eq!(chains("cd a && b; c && d"), [Some(0), Some(0), Some(1), Some(1)]);
+    assert_eq!(chains("cd a && { cd b; } && c"), [Some(0), Some(1), Some(0)]);
+}
+
+#[test]
+fn numbers_are_no_names() {
+    for (text, certain) in
+        [("0x1f + 2", true), ("07*3", true), ("0xfg", false), ("16#ff", false), ("1a", false)]
+    {
+        let script = read(&format!("(( {text} ))")).unwrap();
+        assert_eq!(script.doubts.is_empty(), certain, "{text}");
+    }
+}

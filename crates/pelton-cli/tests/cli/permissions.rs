@@ -10,7 +10,23 @@ use crate::place::{Commanded, Place, model};
 /// A directory with what the cases name.
 fn place() -> Place {
     let place = Place::new();
-    for file in ["a.txt", "b.txt", ".env", "package.json", "src/main.rs", "tests/x", "secret/k"] {
+    let files = [
+        "a.txt",
+        "b.txt",
+        ".env",
+        "package.json",
+        "src/main.rs",
+        "src/lib/mod.rs",
+        "tests/x",
+        "secret/k",
+        "README.md",
+        "Cargo.toml",
+        "tsconfig.json",
+        "data.csv",
+        "app.log",
+        "docs/guide.md",
+    ];
+    for file in files {
         place.put(file, "{}\n");
     }
     std::os::unix::fs::symlink(".env", place.work().join("link")).unwrap();
@@ -42,6 +58,21 @@ fn harmless_inspection_is_never_asked_about() {
 #[test]
 fn attempts_to_get_around_the_rules_are_never_allowed() {
     check("bypass.jsonl", 200);
+}
+
+#[test]
+fn everyday_commands_run_under_everyday_rules() {
+    check("everyday.jsonl", 300);
+}
+
+#[test]
+fn nothing_gets_around_the_rules_by_way_of_other_programs() {
+    check("getting_around.jsonl", 1_000);
+}
+
+#[test]
+fn what_nobody_recovers_from_is_asked_about_in_every_mode() {
+    check("irrecoverable.jsonl", 100);
 }
 
 #[test]

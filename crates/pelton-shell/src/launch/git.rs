@@ -125,26 +125,9 @@ fn subcommand(command: &Command, words: &[Word]) -> Further {
             let options = rest.iter().take_while(|word| word.literal_prefix().starts_with('-')).count();
             shell::joined(command, &rest[options..])
         }
-        Some("rebase") => texts(command, arguments, &["-x", "--exec"]),
-        Some("difftool" | "mergetool") => texts(command, arguments, &["-x", "--extcmd"]),
+        Some("rebase") => shell::option_texts(command, arguments, &["-x", "--exec"]),
+        Some("difftool" | "mergetool") => shell::option_texts(command, arguments, &["-x", "--extcmd"]),
         Some("filter-branch") => Further::unknown(),
         _ => Further::default(),
     }
-}
-
-/// Values of options that a shell runs.
-fn texts(command: &Command, arguments: &[Word], options: &[&str]) -> Further {
-    let mut further = Further::default();
-    for (at, word) in arguments.iter().enumerate() {
-        let Some(text) = word.literal() else { continue };
-        if options.contains(&text) {
-            match arguments.get(at + 1) {
-                Some(next) => further.add(shell::text(command, next)),
-                None => further.unknown = true,
-            }
-        } else if let Some(value) = options.iter().find_map(|option| text.strip_prefix(option)) {
-            further.add(shell::text(command, &Word::of_literal(value.strip_prefix('=').unwrap_or(value))));
-        }
-    }
-    further
 }

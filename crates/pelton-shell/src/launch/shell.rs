@@ -37,6 +37,23 @@ pub(super) fn text(command: &Command, word: &Word) -> Further {
     joined(command, std::slice::from_ref(word))
 }
 
+/// Values of options that a shell runs.
+pub(super) fn option_texts(command: &Command, arguments: &[Word], options: &[&str]) -> Further {
+    let mut further = Further::default();
+    for (at, word) in arguments.iter().enumerate() {
+        let Some(option) = word.literal() else { continue };
+        if options.contains(&option) {
+            match arguments.get(at + 1) {
+                Some(next) => further.add(text(command, next)),
+                None => further.unknown = true,
+            }
+        } else if let Some(value) = options.iter().find_map(|known| option.strip_prefix(known)) {
+            further.add(text(command, &Word::of_literal(value.strip_prefix('=').unwrap_or(value))));
+        }
+    }
+    further
+}
+
 /// `trap text signals…`
 pub(super) fn trap(command: &Command, arguments: &[Word]) -> Further {
     let rest = match arguments {
@@ -131,7 +148,7 @@ pub(super) fn shell(command: &Command, arguments: &[Word]) -> Further {
 }
 
 /// What a shell reads from its input.
-fn input(command: &Command) -> Further {
+pub(super) fn input(command: &Command) -> Further {
     let from = command.redirections.iter().rev().find(|redirection| {
         redirection.descriptor.as_deref().is_none_or(|descriptor| descriptor == "0")
             && (redirection.kind.reads()

@@ -42,6 +42,21 @@ impl Parser<'_, '_> {
         Ok(!self.expression(b'[', b']')?)
     }
 
+    /// Takes what begins with a digit. Tells whether it is a number, in digits or hexadecimal.
+    fn is_number(&mut self) -> bool {
+        let start = self.at;
+        while self
+            .peek()
+            .is_some_and(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'#' | b'@'))
+        {
+            self.take_char();
+        }
+        let word = self.since(start);
+        let digits = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")).unwrap_or(word);
+        let is_hexadecimal = digits.len() < word.len();
+        digits.bytes().all(|byte| byte.is_ascii_digit() || is_hexadecimal && byte.is_ascii_hexdigit())
+    }
+
     /// With anything between the parentheses bash reads `((` as two subshells.
     fn second_parenthesis(&mut self) -> Read<()> {
         if self.rest().first() != Some(&b')') {
@@ -85,6 +100,7 @@ impl Parser<'_, '_> {
                 b'\n' if !self.pending.is_empty() || self.held > 0 => {
                     return Err(Unclear::Syntax("a here-document that begins inside something else"));
                 }
+                b'0'..=b'9' => plain &= self.is_number(),
                 _ => {
                     plain &= is_plain(byte);
                     self.take_char();
@@ -96,5 +112,5 @@ impl Parser<'_, '_> {
 
 /// Whether a character can do nothing but calculate.
 fn is_plain(byte: u8) -> bool {
-    byte.is_ascii_digit() || b" \t\n+-*/%<>=!&|^~?:,;()".contains(&byte)
+    b" \t\n+-*/%<>=!&|^~?:,;()".contains(&byte)
 }

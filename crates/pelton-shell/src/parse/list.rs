@@ -51,14 +51,20 @@ impl Parser<'_, '_> {
     }
 
     fn and_or(&mut self) -> Read<()> {
-        self.pipeline()?;
+        let mut place = Place { chain: Some(self.found.chains), ..self.place };
+        self.found.chains += 1;
+        self.placed(place, Self::pipeline)?;
         loop {
             self.blanks();
-            if !self.eat("&&") && !self.eat("||") {
+            if self.eat("||") {
+                // From here on nobody knows which of those before has succeeded.
+                place.chain = None;
+            } else if !self.eat("&&") {
                 return Ok(());
             }
+            place.conditional = true;
             self.blank_lines()?;
-            self.placed(Place { conditional: true, ..self.place }, Self::pipeline)?;
+            self.placed(place, Self::pipeline)?;
         }
     }
 
@@ -69,6 +75,8 @@ impl Parser<'_, '_> {
             self.blanks();
             if self.eat_reserved("!") {
                 prefixed = true;
+                // What follows runs if this one fails.
+                self.place.chain = None;
             } else if self.eat_reserved("time") {
                 prefixed = true;
                 self.time_options();

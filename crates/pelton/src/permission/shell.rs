@@ -8,6 +8,8 @@ mod arg; // a word, and what is certain about it
 mod launch; // programs that run whatever their words say
 mod programs; // the table of programs that only look
 mod look; // what a command looks at
+mod forms; // programs that follow no table
+mod versions; // what is asked for its version
 mod feed; // names that one command finds and another looks at
 mod find; // programs with a grammar of their own
 mod git;
@@ -15,6 +17,7 @@ mod sed;
 mod awk;
 mod deeds; // what programs do to files
 mod removal; // what is taken away
+mod carried; // the same, when its names are written elsewhere in the line
 
 use pelton_shell::{
     Assignment, AssignmentKind, Command, Doubt, DoubtKind, Redirection, RedirectionKind, Script, Unclear,
@@ -23,6 +26,7 @@ use pelton_shell::{
 
 pub(super) use self::arg::Files;
 use self::arg::{Arg, Loops};
+use self::carried::{Carried, removed_by_feeding};
 pub(super) use self::deeds::Deed;
 use self::deeds::deeds;
 use self::feed::Feed;
@@ -76,6 +80,10 @@ pub(super) struct Step {
     /// It changes the directory.
     pub moves: Option<Move>,
     pub runs_git: bool,
+    /// Which list of `&&` it stands in: it runs only if everything before it there has succeeded.
+    pub chain: Option<usize>,
+    /// It stands by itself, not in a pipeline: where it goes, what follows is.
+    pub stands_alone: bool,
     /// Other commands say what its words are.
     has_commands: bool,
 }
@@ -115,7 +123,10 @@ pub(super) fn survey(command: &str) -> Result<Survey, Unclear> {
 /// Whether a redirection touches no file.
 pub(super) fn is_harmless(deed: &Deed) -> bool {
     match deed {
-        Deed::Write(Files::Named(path)) => path == "/dev/null",
+        // The streams are there already: who opens them by name opens nothing new.
+        Deed::Write(Files::Named(path)) => {
+            matches!(path.as_str(), "/dev/null" | "/dev/stdout" | "/dev/stderr" | "/dev/fd/1" | "/dev/fd/2")
+        }
         Deed::Read(_) => true,
         _ => false,
     }
@@ -124,6 +135,7 @@ pub(super) fn is_harmless(deed: &Deed) -> bool {
 impl Survey {
     fn add(&mut self, script: &Script) {
         let loops = Loops::of(script);
+        let carried = Carried::of(script);
         // What runs for a word must be looking and nothing else, and of a form that is known: then the word is no more than text.
         let mut all_inner_look = true;
         for command in &script.commands {
@@ -132,7 +144,10 @@ impl Survey {
                 if self.steps.len() > COMMANDS_JUDGED_MAX {
                     return;
                 }
-                let step = step(command, &args, &targets, feed.as_ref());
+                let mut step = step(command, &args, &targets, feed.as_ref());
+                step.carries(command, script, &carried);
+                step.chain = command.place.chain;
+                step.stands_alone = !command.place.piped && !is_read_by_next(command, script);
                 let is_known = || step.look.is_some() && (is_read_by_next(command, script) || tells(&args));
                 all_inner_look &= !command.place.in_substitution || is_known();
                 self.steps.push(step);
@@ -143,7 +158,10 @@ impl Survey {
                 step.look = None;
             }
         }
-        self.doubts = script.doubts.iter().map(|doubt| (doubt.text.clone(), reason(doubt))).collect();
+        // What such commands say is only compared there.
+        let is_settled = |doubt: &&Doubt| doubt.kind == DoubtKind::Substitution && all_inner_look;
+        let open = script.doubts.iter().filter(|doubt| !is_settled(doubt));
+        self.doubts = open.map(|doubt| (doubt.text.clone(), reason(doubt))).collect();
     }
 }
 
@@ -161,6 +179,20 @@ impl Step {
         }
         self.removals.extend(removals(args));
         self.deeds.extend(deeds(args).deeds);
+    }
+
+    /// Adds what it takes away by names that are written elsewhere in the line.
+    fn carries(&mut self, command: &Command, script: &Script, carried: &Carried<'_>) {
+        // Almost every line takes nothing away.
+        if !self.seen.iter().any(|seen| seen.contains("rm") || seen.contains("-delete")) {
+            return;
+        }
+        let further = further_commands(command).commands;
+        for command in std::iter::once(command).chain(&further) {
+            let words: Vec<Arg> = command.words.iter().map(Arg::of).collect();
+            self.removals.extend(carried.removed_by(&words));
+        }
+        self.removals.extend(removed_by_feeding(command, &further, script));
     }
 
     fn see_as(&mut self, args: &[Arg], gets_more: bool) {
@@ -197,7 +229,8 @@ fn is_read_by_next(command: &Command, script: &Script) -> bool {
 fn tells(args: &[Arg]) -> bool {
     const TELLING: &[&str] = &[
         "git", "date", "pwd", "basename", "dirname", "realpath", "readlink", "wc", "seq", "find", "stat",
-        "du", "grep", "sort", "uniq", "cut", "tr", "head", "tail", "sed", "awk", "jq", "nproc",
+        "du", "grep", "sort", "uniq", "cut", "tr", "head", "tail", "sed", "awk", "jq", "nproc", "uname",
+        "true", "false", ":",
     ];
     args.first().is_none_or(|name| name.literal().is_some_and(|name| TELLING.contains(&name)))
 }
@@ -352,6 +385,14 @@ fn assigned(command: &Command) -> (String, Option<String>) {
         if name == "IFS" && command.name() == Some("read") && value.literal().is_some() {
             continue;
         }
+        // Many write this so that nothing waits for a key: it shows what it gets.
+        if matches!(name.as_str(), "PAGER" | "GIT_PAGER" | "MANPAGER")
+            && *kind == AssignmentKind::Plain
+            && !command.words.is_empty()
+            && matches!(value.literal(), Some("cat" | ""))
+        {
+            continue;
+        }
         let becomes = Arg::of(value);
         // A variable that is set by itself is judged where it is used.
         if !(becomes.has_only_values() || alone && becomes.is_data()) {
@@ -454,6 +495,12 @@ fn redirect(redirection: &Redirection, target: &Arg, step: &mut Step) {
         }
         // Looked at like any other file.
         None if !writes && target.is_pipe() => {}
+        // One of those that match, or none if they are several.
+        None if redirection.kind == RedirectionKind::Read
+            && matches!(target.files(), Some(Files::Matching(_))) =>
+        {
+            step.redirected.extend(target.files().map(Deed::Read));
+        }
         _ => {
             let text = redirection.target.text();
             step.redirected_somewhere = Some(format!("only running it would tell which file {text} is"));

@@ -2,6 +2,59 @@
 
 use super::{Launcher, NONE};
 
+/// What programs that run others out of packages have in common.
+const PACKAGES: Launcher = Launcher {
+    flags: "yq",
+    valued_long: &["package", "workspace", "prefix", "filter", "dir"],
+    flags_long: &[
+        "yes",
+        "no",
+        "no-install",
+        "quiet",
+        "ignore-existing",
+        "workspaces",
+        "offline",
+        "recursive",
+    ],
+    ..NONE
+};
+
+/// A command in a container, behind the name of an image or a container.
+const CONTAINERS: Launcher = Launcher {
+    valued: "aceghlmpuvw",
+    flags: "diPtq",
+    valued_long: &[
+        "add-host",
+        "cap-add",
+        "cap-drop",
+        "cpus",
+        "device",
+        "entrypoint",
+        "env",
+        "env-file",
+        "gpus",
+        "hostname",
+        "label",
+        "memory",
+        "mount",
+        "name",
+        "net",
+        "network",
+        "platform",
+        "publish",
+        "pull",
+        "restart",
+        "security-opt",
+        "tmpfs",
+        "user",
+        "volume",
+        "workdir",
+    ],
+    flags_long: &["detach", "init", "interactive", "privileged", "read-only", "rm", "tty"],
+    operands: 1,
+    ..NONE
+};
+
 pub(super) const LAUNCHERS: &[Launcher] = &[
     Launcher {
         name: "time",
@@ -504,6 +557,111 @@ pub(super) const LAUNCHERS: &[Launcher] = &[
         operands: usize::MAX,
         ..NONE
     },
+    Launcher { name: "npx", valued: "p", text: "c", text_long: &["call"], ..PACKAGES },
+    Launcher { name: "bunx", flags_long: &["bun", "silent", "verbose"], ..NONE },
+    Launcher { name: "npm", after: Some("exec"), text: "c", text_long: &["call"], ..PACKAGES },
+    Launcher { name: "npm", after: Some("x"), text: "c", text_long: &["call"], ..PACKAGES },
+    Launcher { name: "yarn", after: Some("exec"), ..NONE },
+    Launcher { name: "yarn", after: Some("dlx"), valued: "p", flags: "q", ..PACKAGES },
+    Launcher { name: "pnpm", after: Some("exec"), flags: "cr", ..PACKAGES },
+    Launcher { name: "pnpm", after: Some("dlx"), flags: "c", ..PACKAGES },
+    Launcher { name: "asdf", after: Some("exec"), ..NONE },
+    Launcher { name: "rye", after: Some("run"), ..NONE },
+    Launcher { name: "hatch", after: Some("run"), ..NONE },
+    Launcher { name: "pdm", after: Some("run"), ..NONE },
+    Launcher { name: "pixi", after: Some("run"), ..NONE },
+    Launcher { name: "dotenv", valued: "efpcvqt", flags: "o", ..NONE },
+    Launcher {
+        name: "nodemon",
+        valued: "wie",
+        text: "x",
+        text_long: &["exec"],
+        operands: usize::MAX,
+        ..NONE
+    },
+    Launcher {
+        name: "watchexec",
+        valued: "wfeiods",
+        flags: "crnpN",
+        valued_long: &["watch", "exts", "filter", "ignore", "signal", "debounce", "shell"],
+        flags_long: &["clear", "restart", "postpone", "no-shell"],
+        joins: true,
+        ..NONE
+    },
+    Launcher { name: "faketime", flags: "fm", flags_long: &["exclude-monotonic"], operands: 1, ..NONE },
+    Launcher { name: "proot", valued: "rbqwvkiS", flags: "0", ..NONE },
+    Launcher { name: "catchsegv", ..NONE },
+    Launcher { name: "logsave", flags: "asv", operands: 1, ..NONE },
+    Launcher {
+        name: "cpulimit",
+        valued: "lcepP",
+        flags: "bfiqrzmv",
+        valued_long: &["limit", "pid", "exe", "path", "cpu"],
+        flags_long: &["background", "foreground", "include-children", "lazy", "quiet", "verbose"],
+        ..NONE
+    },
+    Launcher { name: "daemonize", valued: "ceEoplu", flags: "av", ..NONE },
+    Launcher {
+        name: "start-stop-daemon",
+        valued: "xanpugrcRsd",
+        flags: "SKTbmCoqtv",
+        valued_long: &[
+            "exec", "startas", "name", "pidfile", "user", "group", "chuid", "chdir", "signal", "retry",
+        ],
+        flags_long: &["start", "stop", "background", "make-pidfile", "oknodo", "quiet", "test", "no-close"],
+        ..NONE
+    },
+    Launcher { name: "sg", text: "c", operands: 1, ..NONE },
+    Launcher { name: "capsh", text: "c", flags_long: &["print", "drop", "caps", "user", "uid"], ..NONE },
+    Launcher {
+        name: "fish",
+        text: "cC",
+        text_long: &["command", "init-command"],
+        operands: usize::MAX,
+        ..NONE
+    },
+    Launcher { name: "pwsh", text: "c", text_long: &["Command"], operands: usize::MAX, ..NONE },
+    Launcher {
+        name: "gdb",
+        valued: "xpdsc",
+        flags: "nqb",
+        flags_long: &["args", "batch", "quiet", "nx", "silent"],
+        valued_long: &["ex", "command", "eval-command", "pid"],
+        ..NONE
+    },
+    Launcher { name: "lldb", after: Some("--"), ..NONE },
+    Launcher { name: "nix", after: Some("-c"), ..NONE },
+    Launcher { name: "nix", after: Some("--command"), ..NONE },
+    Launcher { name: "screen", valued: "chestSTp", flags: "adDfilmnOqrRUvxXwL", ..NONE },
+    Launcher {
+        name: "tmux",
+        after: Some("new-session"),
+        valued: "cefFnstxy",
+        flags: "AdDEPX",
+        joins: true,
+        ..NONE
+    },
+    Launcher { name: "tmux", after: Some("new"), valued: "cefFnstxy", flags: "AdDEPX", joins: true, ..NONE },
+    Launcher {
+        name: "tmux",
+        after: Some("new-window"),
+        valued: "ceFnt",
+        flags: "abdkPS",
+        joins: true,
+        ..NONE
+    },
+    Launcher {
+        name: "tmux",
+        after: Some("split-window"),
+        valued: "ceFlpt",
+        flags: "bdfhIvPZ",
+        joins: true,
+        ..NONE
+    },
+    Launcher { name: "tmux", after: Some("run-shell"), valued: "cdt", flags: "bC", joins: true, ..NONE },
+    Launcher { name: "docker", after: Some("run"), ..CONTAINERS },
+    Launcher { name: "podman", after: Some("run"), ..CONTAINERS },
+    Launcher { name: "podman", after: Some("exec"), ..CONTAINERS },
     Launcher {
         name: "docker",
         after: Some("exec"),

@@ -12,9 +12,12 @@ use crate::limits::DIRECTORIES_JUDGED_MAX;
 use crate::places::{Follower, normalised};
 
 /// The directories a command may be run in: the one the line starts in, and those that commands before it change to. Which
-/// of them it is depends on what succeeds, so all of them count.
+/// of them it is depends on what succeeds, so all of them count; behind `cd … &&` it is known.
 struct Dirs {
+    start: PathBuf,
     all: Vec<PathBuf>,
+    /// Where those are that run only after the last change has succeeded, and in which list of `&&` they stand.
+    sure: Option<(usize, Vec<PathBuf>)>,
     is_lost: bool,
     follower: Follower,
 }
@@ -22,13 +25,20 @@ struct Dirs {
 impl Gate {
     /// What each of the commands touches.
     pub(super) fn touched(&self, survey: &Survey, cwd: &Path, here: &Here) -> Vec<Touched> {
-        let mut dirs = Dirs { all: vec![cwd.to_path_buf()], is_lost: false, follower: Follower::default() };
+        let start = cwd.to_path_buf();
+        let all = vec![start.clone()];
+        let mut dirs = Dirs { start, all, sure: None, is_lost: false, follower: Follower::default() };
         survey
             .steps
             .iter()
             .map(|step| {
+                let known = dirs.known_to(step).map(|known| std::mem::replace(&mut dirs.all, known));
                 let touched = self.touched_by(step, &dirs, here);
-                self.go(step, &mut dirs);
+                let gone_to = self.goes(step, &dirs);
+                if let Some(all) = known {
+                    dirs.all = all;
+                }
+                dirs.go(step, gone_to);
                 touched
             })
             .collect()
@@ -154,27 +164,19 @@ impl Gate {
         }
     }
 
-    fn go(&self, step: &Step, dirs: &mut Dirs) {
-        match &step.moves {
-            Some(Move::To(files)) => {
-                for path in self.paths(files, dirs).unwrap_or_default() {
-                    // The shell takes `..` away by letters before it goes.
-                    for dir in
-                        [normalised(&path)].into_iter().chain(dirs.place(&path).map(|place| place.real))
-                    {
-                        if !dirs.all.contains(&dir) {
-                            dirs.all.push(dir);
-                        }
-                    }
-                }
-                if dirs.all.len() > DIRECTORIES_JUDGED_MAX {
-                    dirs.all.truncate(DIRECTORIES_JUDGED_MAX);
-                    dirs.is_lost = true;
+    /// The directories a command may have gone to when it has succeeded.
+    fn goes(&self, step: &Step, dirs: &Dirs) -> Vec<PathBuf> {
+        let Some(Move::To(files)) = &step.moves else { return Vec::new() };
+        let mut gone_to = Vec::new();
+        for path in self.paths(files, dirs).unwrap_or_default() {
+            // The shell takes `..` away by letters before it goes.
+            for dir in [normalised(&path)].into_iter().chain(dirs.place(&path).map(|place| place.real)) {
+                if !gone_to.contains(&dir) {
+                    gone_to.push(dir);
                 }
             }
-            Some(Move::Somewhere) => dirs.is_lost = true,
-            None => {}
         }
+        gone_to
     }
 
     /// What would be lost for good, in words.
@@ -185,7 +187,9 @@ impl Gate {
             }
             Removal::IfUnset(path) => {
                 let path = normalised(Path::new(path));
-                let is_top = path.parent() == Some(Path::new("/")) && path.is_dir();
+                let takes_all = path.file_name().is_some_and(|name| name == "*");
+                let of = if takes_all { path.parent().unwrap_or(&path) } else { &path };
+                let is_top = of.parent() == Some(Path::new("/")) && of.is_dir();
                 is_top.then(|| format!("{}, if the variable is empty", path.display()))
             }
             Removal::Of(files) => self.critical_file(files, dirs),
@@ -233,7 +237,9 @@ impl Gate {
     fn is_critical(&self, path: &Path, dirs: &Dirs) -> bool {
         let real = dirs.place(path).map_or_else(|| path.to_path_buf(), |place| place.real);
         [path, real.as_path()].into_iter().any(|path| {
-            let is_top = path.parent().is_none_or(|parent| parent == Path::new("/"));
+            // Links in there lead to directories of processes, this one's too.
+            let is_top =
+                path.parent().is_none_or(|parent| parent == Path::new("/")) || path.starts_with("/proc");
             let holds = |dir: &PathBuf| dir.starts_with(path);
             is_top
                 || self.base.home.iter().any(holds)
@@ -259,9 +265,41 @@ impl Dirs {
         }
     }
 
+    /// The directories that are left for a command which runs only after others have succeeded.
+    fn known_to(&self, step: &Step) -> Option<Vec<PathBuf>> {
+        let (chain, dirs) = self.sure.as_ref()?;
+        (step.chain == Some(*chain)).then(|| dirs.clone())
+    }
+
+    /// Notes where a command has gone, if it has succeeded.
+    fn go(&mut self, step: &Step, gone_to: Vec<PathBuf>) {
+        match &step.moves {
+            Some(Move::To(_)) => {
+                // Who goes in a pipeline goes alone, and a loop or a group inside a list has a list of its own.
+                let chain = step.chain.filter(|_| step.stands_alone && !gone_to.is_empty());
+                self.sure = chain.map(|chain| (chain, gone_to.clone()));
+                for dir in gone_to {
+                    if !self.all.contains(&dir) {
+                        self.all.push(dir);
+                    }
+                }
+                if self.all.len() > DIRECTORIES_JUDGED_MAX {
+                    self.all.truncate(DIRECTORIES_JUDGED_MAX);
+                    self.is_lost = true;
+                    self.sure = None;
+                }
+            }
+            Some(Move::Somewhere) => {
+                self.is_lost = true;
+                self.sure = None;
+            }
+            None => {}
+        }
+    }
+
     /// Whether it may be in another directory than the current one.
     fn changed(&self, here: &Here) -> bool {
-        self.is_lost || self.all.iter().skip(1).any(|dir| !is_current(dir, here))
+        self.is_lost || self.all.iter().any(|dir| *dir != self.start && !is_current(dir, here))
     }
 }
 

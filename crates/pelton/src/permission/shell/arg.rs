@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use pelton_shell::{AssignmentKind, Command, Part, Redirection, Script, Word};
 
 use super::super::rule::HOLE;
+use super::carried::is_value_of;
 use crate::limits::{LOOP_ROUNDS_JUDGED_MAX, LOOP_WORDS_JUDGED_MAX};
 
 /// A word of a command.
@@ -125,6 +126,20 @@ impl Arg {
         }
     }
 
+    /// The pattern it begins with, if everything up to the last of its stars and the like is certain.
+    pub fn pattern_before_doubt(&self) -> Option<Files> {
+        let end = self.parts.iter().rposition(|part| matches!(part, Part::Glob(_)))? + 1;
+        let (start, rest) = match self.parts.first() {
+            Some(Part::Tilde(_)) => return None,
+            _ => (&self.parts[..end], &self.parts[end..]),
+        };
+        let path = match rest {
+            [Part::Literal(_)] => &self.parts,
+            _ => start,
+        };
+        pattern(path).map(Files::Matching)
+    }
+
     /// The last name of a path whose beginning is not certain.
     pub fn last_name(&self) -> Option<&str> {
         match self.parts.as_slice() {
@@ -175,6 +190,25 @@ impl Arg {
             [Part::Literal(rest)] if is_here && rest.starts_with('/') => Some(rest.trim_start_matches('/')),
             _ => None,
         }
+    }
+
+    /// The same word with a value in the place of a variable, as if it stayed one word.
+    pub fn with_value(&self, variable: &str, value: &[Part]) -> Self {
+        self.filled(value, |part| is_value_of(part, variable))
+    }
+
+    fn filled(&self, value: &[Part], stands_in: impl Fn(&Part) -> bool) -> Self {
+        let mut parts: Vec<Part> = Vec::new();
+        for part in &self.parts {
+            let new = if stands_in(part) { value } else { std::slice::from_ref(part) };
+            for part in new {
+                match (parts.last_mut(), part) {
+                    (Some(Part::Literal(before)), Part::Literal(more)) => before.push_str(more),
+                    (_, part) => parts.push(part.clone()),
+                }
+            }
+        }
+        Self { one_word: self.one_word, ..Self::new(self.written.clone(), parts) }
     }
 
     /// Whether nothing but patterns and homes is uncertain about it.
@@ -340,10 +374,6 @@ const SETTERS: &[&str] = &[
     "trap",
 ];
 
-fn is_value_of(part: &Part, variable: &str) -> bool {
-    matches!(part, Part::Parameter { name, plain: true, .. } if name == variable)
-}
-
 /// The same words with a value in the place of a variable.
 fn filled(args: &[Arg], variable: &str, value: &[Part]) -> Vec<Arg> {
     // Outside of quotes a value is split and matched again.
@@ -352,19 +382,9 @@ fn filled(args: &[Arg], variable: &str, value: &[Part]) -> Vec<Arg> {
         _ => false,
     });
     let fill = |arg: &Arg| {
-        let mut parts: Vec<Part> = Vec::new();
-        for part in &arg.parts {
-            let stands_in = is_value_of(part, variable)
-                && (stays_one || matches!(part, Part::Parameter { quoted: true, .. }));
-            let new = if stands_in { value } else { std::slice::from_ref(part) };
-            for part in new {
-                match (parts.last_mut(), part) {
-                    (Some(Part::Literal(before)), Part::Literal(more)) => before.push_str(more),
-                    (_, part) => parts.push(part.clone()),
-                }
-            }
-        }
-        Arg { one_word: arg.one_word, ..Arg::new(arg.written.clone(), parts) }
+        arg.filled(value, |part| {
+            is_value_of(part, variable) && (stays_one || matches!(part, Part::Parameter { quoted: true, .. }))
+        })
     };
     args.iter().map(|arg| if arg.literal.is_some() { arg.clone() } else { fill(arg) }).collect()
 }

@@ -194,6 +194,32 @@ const KNOWN: &[Known] = &[
     Known { names: &["unzip"], takes: "dPx", writes: &["-d"], shape: Shape::Reads, ..PLAIN },
 ];
 
+/// Long options of programs that edits cover, which name no files.
+const EDIT_FLAGS: &[&str] = &[
+    "archive",
+    "backup",
+    "debug",
+    "dir",
+    "force",
+    "ignore-fail-on-non-empty",
+    "interactive",
+    "no-clobber",
+    "no-create",
+    "no-dereference",
+    "no-preserve-root",
+    "no-target-directory",
+    "one-file-system",
+    "parents",
+    "preserve",
+    "preserve-root",
+    "recursive",
+    "reflink",
+    "remove-destination",
+    "strip-trailing-slashes",
+    "update",
+    "verbose",
+];
+
 impl Known {
     fn deeds(&self, args: &[Arg], by_name: bool) -> Deeds {
         let mut known = by_name;
@@ -225,7 +251,9 @@ impl Known {
                     None if self.takes_long.contains(&name) => args.next().cloned(),
                     None => None,
                 };
-                known &= arg.literal().is_some();
+                // The beginning of a name is as good as all of it, and may be one that takes a directory.
+                known &= arg.literal().is_some()
+                    && (!self.plain_edit || self.takes_long.contains(&name) || EDIT_FLAGS.contains(&name));
                 if let Some(value) = value {
                     write(&format!("--{name}"), &value, &mut deeds, &mut known);
                 }
@@ -233,6 +261,8 @@ impl Known {
                 known &= arg.literal().is_some();
                 let mut letters = cluster.chars();
                 while let Some(letter) = letters.next() {
+                    // Copies of what links lead to are copies from anywhere.
+                    known &= self.shape != Shape::Copies || !matches!(letter, 'L' | 'H');
                     if !self.takes.contains(letter) {
                         continue;
                     }

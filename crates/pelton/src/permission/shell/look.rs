@@ -1,8 +1,11 @@
 //! What a command looks at, if looking is all that it does: its program and every option are in the table.
 
+use pelton_shell::Part;
+
 use super::arg::{Arg, Files};
 use super::programs::{self, Operands, Program, Reach, Takes};
-use super::{awk, find, git, is_private, sed};
+use super::versions::{is_help, is_version};
+use super::{awk, find, forms, git, is_private, sed};
 
 /// What a command that only looks looks at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,8 +43,8 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
         "test" => test(rest),
         "[" => test(rest.split_last().filter(|(last, _)| last.literal() == Some("]"))?.1),
         "set" => set(rest),
-        "ps" => ps(rest),
-        "tar" => tar(rest),
+        "ps" => forms::ps(rest),
+        "tar" => forms::tar(rest),
         "ulimit" => match rest {
             [] => Some(Look::nothing()),
             [all] if all.literal() == Some("-a") => Some(Look::nothing()),
@@ -49,18 +52,17 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
         },
         "man" => man(rest),
         "jq" => jq(rest),
-        "gzip" | "xz" | "zstd" | "bzip2" | "gunzip" | "unxz" => compressed(rest),
-        "unzip" => match rest {
-            [list, file] if list.literal() == Some("-l") => Some(Look::at(vec![file.files()?])),
-            _ => None,
-        },
+        "gzip" | "xz" | "zstd" | "bzip2" | "gunzip" | "unxz" => forms::compressed(rest),
+        "unzip" => forms::unzip(rest),
+        "getent" => forms::database(rest),
+        "ip" => forms::addresses(rest),
         "command" => match rest {
             [option, names @ ..] if matches!(option.literal(), Some("-v" | "-V")) => {
                 names.iter().all(|name| name.literal().is_some()).then(Look::nothing)
             }
             _ => None,
         },
-        name if is_version(name, rest) => Some(Look::nothing()),
+        name if is_version(name, rest) || is_help(name, rest) => Some(Look::nothing()),
         name => understand(programs::program(name)?, rest),
     }
 }
@@ -68,7 +70,7 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
 /// Goes through the arguments as the usual option parsers do. `None` as soon as one is not in the table.
 pub(super) fn understand(program: &Program, args: &[Arg]) -> Option<Look> {
     if program.operands == Operands::Anything {
-        return args.iter().all(Arg::is_data).then(Look::nothing);
+        return args.iter().all(Arg::is_data).then(|| named_by_patterns(args)).flatten();
     }
     let mut operands: Vec<&Arg> = Vec::new();
     let mut files = Vec::new();
@@ -80,6 +82,7 @@ pub(super) fn understand(program: &Program, args: &[Arg]) -> Option<Look> {
             // A pattern may become an option, if there is a file of such a name.
             // A program of which no option matters, and that opens no files, may get any text.
             if program.harmless && program.operands == Operands::Words && arg.is_data() {
+                files.extend(named_by_patterns(std::slice::from_ref(arg))?.files);
                 continue;
             }
             arg.names_surely().then_some(())?;
@@ -146,6 +149,8 @@ pub(super) fn understand(program: &Program, args: &[Arg]) -> Option<Look> {
         Operands::None => operands.is_empty().then_some(())?,
         Operands::Words => {
             operands.iter().all(|operand| operand.is_sure()).then_some(())?;
+            let operands: Vec<Arg> = operands.iter().map(|operand| (*operand).clone()).collect();
+            files.extend(named_by_patterns(&operands)?.files);
             paths = &[];
         }
         Operands::Numbers => {
@@ -200,6 +205,13 @@ pub(super) fn understand(program: &Program, args: &[Arg]) -> Option<Look> {
     Some(Look { files, reach, ..Look::nothing() })
 }
 
+/// What words show that are only text: names, where patterns find them. What a pattern behind a variable finds, nobody knows.
+fn named_by_patterns(args: &[Arg]) -> Option<Look> {
+    let is_pattern = |arg: &&Arg| arg.parts().iter().any(|part| matches!(part, Part::Glob(_)));
+    let found: Option<Vec<Files>> = args.iter().filter(is_pattern).map(Arg::pattern_before_doubt).collect();
+    found.map(Look::at)
+}
+
 /// `--include=*.rs`: a long option that takes any text.
 fn option_with_pattern(program: &Program, arg: &Arg) -> Option<()> {
     let (name, _) = arg.prefix().strip_prefix("--")?.split_once('=')?;
@@ -226,116 +238,6 @@ pub(super) fn is_number(value: &str) -> bool {
     unit.len() < digits.len() && unit.chars().all(|c| c.is_ascii_alphabetic())
 }
 
-/// Programs that say which version they are without looking at the directory they are run in.
-const VERSIONED: &[&str] = &[
-    "node",
-    "npm",
-    "npx",
-    "python",
-    "python3",
-    "pip",
-    "pip3",
-    "ruby",
-    "gem",
-    "go",
-    "rustc",
-    "cargo",
-    "rustup",
-    "rustfmt",
-    "java",
-    "javac",
-    "gcc",
-    "g++",
-    "cc",
-    "c++",
-    "clang",
-    "clang++",
-    "ld",
-    "make",
-    "cmake",
-    "ninja",
-    "docker",
-    "podman",
-    "kubectl",
-    "helm",
-    "terraform",
-    "deno",
-    "bun",
-    "php",
-    "perl",
-    "lua",
-    "git",
-    "gh",
-    "bash",
-    "sh",
-    "zsh",
-    "jq",
-    "yq",
-    "rg",
-    "fd",
-    "fdfind",
-    "grep",
-    "sed",
-    "awk",
-    "gawk",
-    "tar",
-    "curl",
-    "wget",
-    "ssh",
-    "openssl",
-    "sqlite3",
-    "psql",
-    "mysql",
-    "ffmpeg",
-    "uv",
-    "poetry",
-    "dotnet",
-    "swift",
-    "zig",
-    "ghc",
-    "ocaml",
-    "elixir",
-    "erl",
-    "scala",
-    "kotlin",
-    "julia",
-    "R",
-    "nvim",
-    "vim",
-    "emacs",
-    "nano",
-    "tmux",
-    "ls",
-    "cat",
-    "find",
-    "sort",
-    "bat",
-    "tree",
-    "rsync",
-    "zip",
-    "unzip",
-    "strace",
-    "gdb",
-    "lldb",
-    "valgrind",
-    "protoc",
-];
-
-fn is_version(name: &str, args: &[Arg]) -> bool {
-    let [arg] = args else { return false };
-    VERSIONED.contains(&name)
-        && match (name, arg.literal()) {
-            (_, Some("--version")) => true,
-            ("go" | "docker" | "kubectl" | "helm" | "terraform", Some("version")) => name == "go",
-            ("openssl", Some("version")) => true,
-            ("rustc", Some("-vV")) => true,
-            ("java" | "javac" | "scala", Some("-version")) => true,
-            ("node" | "npm" | "ruby" | "perl" | "php", Some("-v")) => true,
-            ("python" | "python3" | "pip" | "pip3" | "cargo" | "rustc", Some("-V")) => true,
-            _ => false,
-        }
-}
-
 /// The format decides whether a variable is set.
 fn printf(args: &[Arg]) -> Option<Look> {
     let args = match args.first()?.literal() {
@@ -348,7 +250,7 @@ fn printf(args: &[Arg]) -> Option<Look> {
         behind.trim_start_matches(|c: char| c.is_ascii_digit() || "-+ #.*hlLqjzt'".contains(c))
     });
     let is_safe = !format.starts_with('-') && conversions.all(|behind| !behind.starts_with('n'));
-    (is_safe && values.iter().all(Arg::is_data)).then(Look::nothing)
+    (is_safe && values.iter().all(Arg::is_data)).then(|| named_by_patterns(values)).flatten()
 }
 
 /// Questions about texts, numbers and whether files are there. One about variables may run commands.
@@ -428,52 +330,4 @@ fn set(args: &[Arg]) -> Option<Look> {
         count += 1;
     }
     (count > 0).then(Look::nothing)
-}
-
-/// Which processes there are; not what is in their environment.
-fn ps(args: &[Arg]) -> Option<Look> {
-    let mut args = args.iter();
-    while let Some(arg) = args.next() {
-        let text = arg.literal()?;
-        match text {
-            "-o" | "-O" | "-p" | "-u" | "-U" | "-C" | "-g" | "-t" | "--ppid" | "--pid" | "--user"
-            | "--sort" => {
-                args.next()?.literal()?;
-            }
-            text if text.starts_with("--sort=") || text == "--no-headers" || text == "--forest" => {}
-            text if text.starts_with("--") => return None,
-            text if text.starts_with("-o") => {}
-            text => {
-                let letters = text.strip_prefix('-');
-                let allowed = if letters.is_some() { "AaefFlyjHwLMT" } else { "auxfwlhjsT" };
-                let letters = letters.unwrap_or(text);
-                letters.chars().all(|c| allowed.contains(c) || c.is_ascii_digit()).then_some(())?;
-            }
-        }
-    }
-    Some(Look::nothing())
-}
-
-/// What is in compressed files, shown or listed.
-fn compressed(args: &[Arg]) -> Option<Look> {
-    let (options, files): (Vec<&Arg>, Vec<&Arg>) = args.iter().partition(|arg| arg.prefix().starts_with('-'));
-    let shows =
-        |text: &str| matches!(text, "-l" | "-lv" | "-c" | "-dc" | "-cd" | "--list" | "--stdout" | "-t");
-    let only_shows = options.iter().all(|option| option.literal().is_some_and(shows)) && !options.is_empty();
-    let literal = files.iter().all(|file| file.literal().is_some());
-    let files: Option<Vec<Files>> = files.iter().map(|file| file.files()).collect();
-    (only_shows && literal).then(|| files.map(Look::at)).flatten()
-}
-
-/// What is in an archive.
-fn tar(args: &[Arg]) -> Option<Look> {
-    let [options, archive, members @ ..] = args else { return None };
-    let letters = options.literal()?;
-    let letters = letters.strip_prefix('-').unwrap_or(letters);
-    let lists = letters.contains('t') && letters.ends_with('f');
-    let plain = lists && letters.chars().all(|c| "tvzjJf".contains(c));
-    let no_options = members.iter().all(|member| member.literal().is_some_and(|text| !text.starts_with('-')));
-    // `host:file` is fetched.
-    let local = archive.literal().is_some_and(|archive| !archive.contains(':') && !archive.starts_with('-'));
-    (plain && no_options && local).then(|| archive.files().map(|file| Look::at(vec![file]))).flatten()
 }

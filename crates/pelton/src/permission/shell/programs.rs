@@ -192,7 +192,27 @@ const PROGRAMS: &[Program] = &[
     Program { names: &["umask"], short: &["Sp"], operands: Operands::None, ..PLAIN },
     Program { names: &["jobs"], short: &["lnprs"], operands: Operands::None, ..PLAIN },
     Program { names: &["yes"], operands: Operands::Words, ..PLAIN },
-    Program { names: &["getent"], operands: Operands::Words, ..PLAIN },
+    Program {
+        names: &["uuidgen"],
+        short: &["rt"],
+        long: &["random time"],
+        operands: Operands::None,
+        ..PLAIN
+    },
+    // Sums of what it is told; it has no way to run or open anything but the files that are named.
+    Program { names: &["bc"], short: &["lqs"], long: &["mathlib quiet standard"], ..PLAIN },
+    Program {
+        names: &["numfmt"],
+        short: &["z d:"],
+        long: &[
+            "from: to: from-unit: to-unit: suffix: padding# round: field: format: grouping header? invalid: delimiter: zero-terminated",
+        ],
+        operands: Operands::Words,
+        ..PLAIN
+    },
+    Program { names: &["apropos", "whatis"], short: &["adelrw"], operands: Operands::Words, ..PLAIN },
+    Program { names: &["clear"], operands: Operands::None, ..PLAIN },
+    Program { names: &["vmstat"], short: &["asdwtm"], operands: Operands::Numbers, ..PLAIN },
     Program { names: &["tput"], operands: Operands::Words, ..PLAIN },
     Program { names: &["lsmod", "lsusb", "lspci"], operands: Operands::None, ..PLAIN },
     Program {
@@ -492,7 +512,9 @@ const PROGRAMS: &[Program] = &[
     Program {
         names: &["realpath", "readlink"],
         short: &["efmnqsz"],
-        long: &["canonicalize canonicalize-existing canonicalize-missing no-newline quiet no-symlinks zero"],
+        long: &[
+            "canonicalize canonicalize-existing canonicalize-missing no-newline quiet no-symlinks zero relative-to@ relative-base@",
+        ],
         harmless: true,
         ..PLAIN
     },
@@ -552,11 +574,11 @@ const PROGRAMS: &[Program] = &[
     },
     Program {
         names: &["grep", "egrep", "fgrep"],
-        short: &["abcEFGhHiIlLnoPqsTUvwxyZ !rR mABC# e:", DIGITS],
+        short: &["abcEFGhHiIlLnoPqsTUvwxyzZ !rR mABC# e:", DIGITS],
         long: &["extended-regexp fixed-strings basic-regexp perl-regexp regexp: ignore-case no-ignore-case \
                  invert-match word-regexp line-regexp count color? colour? files-with-matches \
                  files-without-match max-count# only-matching quiet silent no-messages byte-offset \
-                 with-filename no-filename label: line-number initial-tab null after-context# \
+                 with-filename no-filename label: line-number initial-tab null null-data after-context# \
                  before-context# context# text binary-files: include: exclude: exclude-dir: !recursive !dereference-recursive \
                  line-buffered"],
         operands: Operands::PatternThenPaths { unless: &["-e", "--regexp"] },

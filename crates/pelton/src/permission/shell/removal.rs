@@ -109,6 +109,12 @@ fn removal(arg: &Arg) -> Option<Removal> {
     if matches!(arg.written.trim_matches('"'), "$(pwd)" | "`pwd`") {
         return Some(Removal::Of(Files::Named(".".to_owned())));
     }
+    // The home of somebody, or where the shell has been.
+    if matches!(arg.parts(), [Part::Tilde(_)] | [Part::Tilde(_), Part::Brace, ..] | [Part::Brace, ..])
+        && arg.written.starts_with('~')
+    {
+        return Some(Removal::UnderVariable(arg.written.clone()));
+    }
     let is_hole = |part: &Part| !matches!(part, Part::Literal(_) | Part::Glob(_));
     let last_hole = arg.parts().iter().rposition(is_hole)?;
     let behind = &arg.parts()[last_hole + 1..];

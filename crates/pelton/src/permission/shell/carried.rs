@@ -1,0 +1,116 @@
+//! Removals whose targets are written elsewhere in the line: in a variable, before a pipe to `xargs`, behind `:::`. What is
+//! found here is only asked about, so everything that might be meant counts.
+
+use std::collections::BTreeMap;
+
+use pelton_shell::{AssignmentKind, Command, Part, RedirectionKind, Script};
+
+use super::arg::Arg;
+use super::launch::base_name;
+use super::removal::{Removal, removals};
+use crate::limits::LOOP_ROUNDS_JUDGED_MAX;
+
+/// The values that variables get anywhere in a script, as far as they are written there.
+#[derive(Debug, Default)]
+pub(super) struct Carried<'s> {
+    values: BTreeMap<&'s str, Vec<&'s [Part]>>,
+}
+
+impl<'s> Carried<'s> {
+    pub fn of(script: &'s Script) -> Self {
+        let mut values: BTreeMap<&str, Vec<&[Part]>> = BTreeMap::new();
+        for assignment in script.commands.iter().flat_map(|command| &command.assignments) {
+            let is_written = |part: &Part| match part {
+                Part::Literal(_) | Part::Glob(_) | Part::Tilde(_) => true,
+                Part::Parameter { name, plain, .. } => *plain && matches!(name.as_str(), "HOME" | "PWD"),
+                _ => false,
+            };
+            let is_value = matches!(assignment.kind, AssignmentKind::Plain | AssignmentKind::Loop);
+            if is_value && assignment.value.parts().iter().all(is_written) {
+                values.entry(&assignment.name).or_default().push(assignment.value.parts());
+            }
+        }
+        Self { values }
+    }
+
+    /// What a command takes away by way of variables.
+    pub fn removed_by(&self, args: &[Arg]) -> Vec<Removal> {
+        let is_removal = args.first().and_then(Arg::literal).map(base_name);
+        if self.values.is_empty() || !matches!(is_removal, Some("rm" | "rmdir" | "find")) {
+            return Vec::new();
+        }
+        let used = |arg: &Arg, name: &str| arg.parts().iter().any(|part| is_value_of(part, name));
+        let mut removed = Vec::new();
+        for (name, values) in &self.values {
+            if !args.iter().any(|arg| used(arg, name)) {
+                continue;
+            }
+            for value in values.iter().take(LOOP_ROUNDS_JUDGED_MAX) {
+                let filled: Vec<Arg> = args.iter().map(|arg| arg.with_value(name, value)).collect();
+                removed.extend(removals(&filled));
+            }
+        }
+        removed
+    }
+}
+
+pub(super) fn is_value_of(part: &Part, variable: &str) -> bool {
+    matches!(part, Part::Parameter { name, plain: true, .. } if name == variable)
+}
+
+/// What `xargs` and `parallel` take away because another command, or a text, hands them the names.
+pub(super) fn removed_by_feeding(command: &Command, inner: &[Command], script: &Script) -> Vec<Removal> {
+    let is_fed = command.name().map(base_name).is_some_and(|name| matches!(name, "xargs" | "parallel"));
+    if !is_fed {
+        return Vec::new();
+    }
+    let mut removed = Vec::new();
+    for removal in inner.iter().filter(|inner| inner.name().map(base_name).is_some_and(is_removal)) {
+        let words: Vec<Arg> = removal.words.iter().map(Arg::of).collect();
+        let fed = fed_words(command, script);
+        removed.extend(removals(&words.into_iter().chain(fed).collect::<Vec<_>>()));
+        // Whatever is found there goes.
+        if let Some(mut search) = stage_before(command, script).filter(|args| is_named(args, &["find"])) {
+            search.push(Arg::certain("-delete"));
+            removed.extend(removals(&search));
+        }
+    }
+    removed
+}
+
+fn is_removal(name: &str) -> bool {
+    matches!(name, "rm" | "rmdir")
+}
+
+/// The words that are handed over, where they are written.
+fn fed_words(command: &Command, script: &Script) -> Vec<Arg> {
+    let said = stage_before(command, script).filter(|args| is_named(args, &["echo", "printf"]));
+    let mut words: Vec<Arg> = said.into_iter().flat_map(|args| args.into_iter().skip(1)).collect();
+    let texts = command.redirections.iter().filter(|redirection| {
+        matches!(redirection.kind, RedirectionKind::HereString | RedirectionKind::HereDocument { .. })
+    });
+    for text in texts {
+        match text.target.literal() {
+            Some(text) => words.extend(text.split_whitespace().map(Arg::certain)),
+            None => words.push(Arg::of(&text.target)),
+        }
+    }
+    // `parallel rm ::: names`.
+    let behind = command.words.iter().skip_while(|word| word.literal() != Some(":::")).skip(1);
+    words.extend(behind.map(Arg::of));
+    words
+}
+
+fn is_named(args: &[Arg], names: &[&str]) -> bool {
+    args.first().and_then(Arg::literal).map(base_name).is_some_and(|name| names.contains(&name))
+}
+
+fn stage_before(command: &Command, script: &Script) -> Option<Vec<Arg>> {
+    let stage = command.place.stage?;
+    let number = stage.number.checked_sub(1)?;
+    let is_it = |other: &&Command| {
+        other.place.stage.is_some_and(|it| it.pipeline == stage.pipeline && it.number == number)
+    };
+    let before = script.commands.iter().find(is_it)?;
+    Some(before.words.iter().map(Arg::of).collect())
+}

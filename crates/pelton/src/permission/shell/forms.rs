@@ -1,0 +1,116 @@
+//! Programs whose words follow no table: each has a form of its own in which it only looks.
+
+use super::arg::{Arg, Files};
+use super::look::Look;
+
+/// Which processes there are; not what is in their environment.
+pub(super) fn ps(args: &[Arg]) -> Option<Look> {
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        let text = arg.literal()?;
+        match text {
+            "-o" | "-O" | "-eo" | "-Ao" | "-axo" => {
+                shows_no_environment(args.next()?.literal()?).then_some(())?;
+            }
+            "-p" | "-u" | "-U" | "-C" | "-g" | "-t" | "--ppid" | "--pid" | "--user" | "--sort" => {
+                args.next()?.literal()?;
+            }
+            text if text.starts_with("--sort=") || text == "--no-headers" || text == "--forest" => {}
+            text if text.starts_with("--") => return None,
+            text if text.starts_with("-o") => shows_no_environment(text).then_some(())?,
+            text => {
+                let letters = text.strip_prefix('-');
+                let allowed = if letters.is_some() { "AaefFlyjHwLMT" } else { "auxfwlhjsT" };
+                let letters = letters.unwrap_or(text);
+                letters.chars().all(|c| allowed.contains(c) || c.is_ascii_digit()).then_some(())?;
+            }
+        }
+    }
+    Some(Look::nothing())
+}
+
+fn shows_no_environment(columns: &str) -> bool {
+    !columns.to_ascii_lowercase().contains("env")
+}
+
+/// Names that everybody on the machine may know; not passwords, and nobody is asked over the network.
+pub(super) fn database(args: &[Arg]) -> Option<Look> {
+    let (database, keys) = args.split_first()?;
+    let is_open = matches!(
+        database.literal()?,
+        "passwd" | "group" | "services" | "protocols" | "rpc" | "ethers" | "aliases" | "initgroups"
+    );
+    let is_key = |key: &Arg| key.literal().is_some_and(|text| !text.starts_with('-'));
+    (is_open && keys.iter().all(is_key)).then(Look::nothing)
+}
+
+/// The addresses and routes of the machine, as they are.
+pub(super) fn addresses(args: &[Arg]) -> Option<Look> {
+    let words: Option<Vec<&str>> = args.iter().map(Arg::literal).collect();
+    let words = words?;
+    let shown = words.iter().position(|word| !word.starts_with('-'))?;
+    let (options, words) = words.split_at(shown);
+    let is_option =
+        |option: &&str| matches!(*option, "-4" | "-6" | "-br" | "-brief" | "-c" | "-s" | "-o" | "-j" | "-p");
+    let is_shown = match words {
+        [object] | [object, "show" | "list" | "ls"] => {
+            matches!(
+                *object,
+                "a" | "addr" | "address" | "l" | "link" | "r" | "route" | "n" | "neigh" | "rule"
+            )
+        }
+        [object, "show", ..] => matches!(*object, "a" | "addr" | "address" | "link") && words.len() <= 4,
+        _ => false,
+    };
+    (is_shown && options.iter().all(is_option)).then(Look::nothing)
+}
+
+/// What is in compressed files, shown or listed.
+pub(super) fn compressed(args: &[Arg]) -> Option<Look> {
+    let (options, files): (Vec<&Arg>, Vec<&Arg>) = args.iter().partition(|arg| arg.prefix().starts_with('-'));
+    let shows =
+        |text: &str| matches!(text, "-l" | "-lv" | "-c" | "-dc" | "-cd" | "--list" | "--stdout" | "-t");
+    let only_shows = options.iter().all(|option| option.literal().is_some_and(shows)) && !options.is_empty();
+    let literal = files.iter().all(|file| file.literal().is_some());
+    let files: Option<Vec<Files>> = files.iter().map(|file| file.files()).collect();
+    (only_shows && literal).then(|| files.map(Look::at)).flatten()
+}
+
+/// What is in an archive.
+pub(super) fn tar(args: &[Arg]) -> Option<Look> {
+    let [options, archive, members @ ..] = args else { return None };
+    let letters = options.literal()?;
+    let letters = letters.strip_prefix('-').unwrap_or(letters);
+    let lists = letters.contains('t') && letters.ends_with('f');
+    if letters == "-list"
+        && archive.literal().is_some_and(|option| option == "-f" || option.starts_with("--file="))
+    {
+        let file = match (archive.literal(), members) {
+            (Some("-f"), [file]) => file.literal()?.to_owned(),
+            (Some(option), []) => option.strip_prefix("--file=")?.to_owned(),
+            _ => return None,
+        };
+        return (!file.contains(':') && !file.starts_with('-')).then(|| Look::at(vec![Files::Named(file)]));
+    }
+    let plain = lists && letters.chars().all(|c| "tvzjJf".contains(c));
+    let no_options = members.iter().all(|member| member.literal().is_some_and(|text| !text.starts_with('-')));
+    // `host:file` is fetched.
+    let local = archive.literal().is_some_and(|archive| !archive.contains(':') && !archive.starts_with('-'));
+    (plain && no_options && local).then(|| archive.files().map(|file| Look::at(vec![file]))).flatten()
+}
+
+/// What is in an archive, listed, tried or shown.
+pub(super) fn unzip(args: &[Arg]) -> Option<Look> {
+    match args {
+        [list, file] if matches!(list.literal(), Some("-l" | "-t" | "-v" | "-Z1")) => {
+            Some(Look::at(vec![file.files()?]))
+        }
+        // What it shows of the archive is named by patterns of its own.
+        [show, file, members @ ..] if show.literal() == Some("-p") => {
+            let is_name = |arg: &Arg| arg.literal().is_some_and(|text| !text.starts_with('-'));
+            (is_name(file) && members.iter().all(is_name))
+                .then(|| file.files().map(|file| Look::at(vec![file])))?
+        }
+        _ => None,
+    }
+}
