@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
-import { readFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 
@@ -110,6 +110,47 @@ test("the agent SDK", concurrently, async (t) => {
       const messages = await here.ask("Go.", { mcpServers, allowedTools: ["mcp__x__fail"] });
       assert.equal(results(messages)[0].is_error, true);
       assert.match(plain(results(messages)[0].content), /exploded/);
+    }),
+
+    t.test("a tool of the program takes the place of one of ours", async (t) => {
+      const here = await stage(t, call("Bash", { a: 20 }), text("Done."));
+      const double = tool("double", "Doubles.", { a: z.number() }, async ({ a }) => ({ content: [{ type: "text", text: String(2 * a) }] }));
+      const mcpServers = { calc: createSdkMcpServer({ name: "calc", version: "1.0.0", tools: [double] }) };
+      const messages = await here.ask("Go.", {
+        mcpServers,
+        allowedTools: ["mcp__calc__double"],
+        toolAliases: { Bash: "mcp__calc__double" },
+      });
+      assert.equal(plain(results(messages)[0].content), "40");
+      assert.ok(JSON.stringify((await here.bodies())[1].messages).includes("40"));
+    }),
+
+    t.test("planning follows the program's own way", async (t) => {
+      const here = await stage(t, text("Planned."));
+      await here.ask("Go.", { permissionMode: "plan", planModeInstructions: "Draw a map first.", canUseTool: async () => ({ behavior: "deny", message: "no" }) });
+      const said = JSON.stringify((await here.bodies())[0].messages);
+      assert.ok(said.includes("Draw a map first.") && said.includes("ExitPlanMode"));
+    }),
+
+    t.test("only the skills that are named are there", async (t) => {
+      const here = await stage(t, text("Hi."));
+      for (const name of ["wanted", "other"]) {
+        await mkdir(join(here.config, "skills", name), { recursive: true });
+        await writeFile(join(here.config, "skills", name, "SKILL.md"), `---\ndescription: the ${name} one\n---\nDo.`);
+      }
+      const messages = await here.ask("Go.", { skills: ["wanted"] });
+      assert.deepEqual(system(messages, "init")[0].skills, ["wanted"]);
+      const said = JSON.stringify((await here.bodies())[0].messages);
+      assert.ok(said.includes("the wanted one") && !said.includes("the other one"));
+    }),
+
+    t.test("the prompt in front is the same for every user", async (t) => {
+      const here = await stage(t, text("Hi."));
+      const systemPrompt = { type: "preset", preset: "claude_code", excludeDynamicSections: true };
+      await here.ask("Go.", { systemPrompt });
+      const body = (await here.bodies())[0];
+      assert.ok(!JSON.stringify(body.system).includes(here.work) && !JSON.stringify(body.system).includes(here.config));
+      assert.ok(JSON.stringify(body.messages).includes(here.work));
     }),
 
     t.test("turns share a session, and it changes in between", async (t) => {

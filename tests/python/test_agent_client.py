@@ -62,6 +62,19 @@ def test_an_interrupt_ends_a_turn_and_the_next_one_works(stage):
     assert result(second).result == "Better."
 
 
+def test_a_conversation_is_cleared(stage):
+    async def program(here: Stage):
+        async with here.client() as client:
+            return [await turn(client, prompt) for prompt in ("The word is turnip.", "/clear", "What was it?")]
+
+    here = stage(text("Good."), text("I cannot know."))
+    before, cleared, after = run(program(here))
+    assert result(cleared).num_turns == 0 and not result(cleared).is_error
+    assert result(before).session_id != result(cleared).session_id == result(after).session_id
+    assert system(cleared, "init")[0]["session_id"] == result(after).session_id
+    assert "turnip" not in json.dumps(here.bodies()[1]["messages"])
+
+
 def test_an_interrupt_while_the_model_speaks(stage):
     async def program(here: Stage):
         async with here.client(include_partial_messages=True) as client:
