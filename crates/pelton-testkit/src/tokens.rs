@@ -1,7 +1,8 @@
 //! Token estimates: cheap, deterministic, and additive over the parts of a request.
 //!
 //! Additive means that the count of a request is the sum over its parts, so cached and uncached stretches always add up
-//! to the whole. Text counts about four bytes a token (fewer with the newer tokenizer), images count by their pixels.
+//! to the whole. Text counts about four bytes a token (fewer with the newer tokenizer), a character of three bytes and
+//! more for itself and a bit; images count by their pixels.
 
 use crate::base64;
 use crate::catalogue::{self, ModelFacts};
@@ -37,7 +38,7 @@ pub(crate) fn of_parts<'a>(facts: &'a ModelFacts, parts: &'a [Part<'_>]) -> impl
         before = part.role;
         framing
             + match part.body {
-                Body::Text(text) => of_bytes(facts, text.len()),
+                Body::Text(text) => of_bytes(facts, of_text(text)),
                 Body::Block(block) => of_block(facts, block),
             }
     })
@@ -49,6 +50,8 @@ pub(crate) fn facts_of(request: &Value) -> &'static ModelFacts {
 }
 
 const TURN_TOKENS: u64 = 4;
+/// What such a character counts for beside its three bytes: together that is one token and a quarter.
+const WIDE_BYTES_MORE: usize = 2;
 /// An image whose size is unknown (a URL or a file) counts as one of full size.
 const IMAGE_TOKENS_DEFAULT: u64 = 1600;
 const PIXELS_PER_TOKEN: u64 = 750;
@@ -111,13 +114,19 @@ fn of_image(facts: &ModelFacts, source: &Value) -> u64 {
     pixels.div_ceil(PIXELS_PER_TOKEN).clamp(1, whole_image.max(1))
 }
 
+/// The bytes of a text, where characters that take tokens of their own count for as many bytes as those do.
+fn of_text(text: &str) -> usize {
+    let wide = text.bytes().filter(|byte| *byte >= 0xe0).count();
+    text.len() + wide * WIDE_BYTES_MORE
+}
+
 /// About the length of the JSON text, without building it. Cache marks and signatures cost nothing.
 fn text_bytes(value: &Value) -> usize {
     match value {
         Value::Null => 4,
         Value::Bool(_) => 5,
         Value::Number(_) => 6,
-        Value::String(text) => text.len(),
+        Value::String(text) => of_text(text),
         Value::Array(items) => items.iter().map(|item| text_bytes(item) + 1).sum(),
         Value::Object(members) => members
             .iter()
@@ -143,6 +152,12 @@ mod tests {
         assert_eq!(old, REQUEST_TOKENS + TURN_TOKENS + 1000);
         let new = count(&text_request("claude-opus-5-5", &"x".repeat(4000)));
         assert_eq!(new, REQUEST_TOKENS + TURN_TOKENS + 1300, "the newer tokenizer counts about 30 % more");
+    }
+
+    #[test]
+    fn characters_of_three_bytes_are_tokens_of_their_own() {
+        let count = count(&text_request("claude-sonnet-4-5", &"豆".repeat(800)));
+        assert_eq!(count, REQUEST_TOKENS + TURN_TOKENS + 1000);
     }
 
     #[test]

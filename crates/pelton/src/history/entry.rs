@@ -8,7 +8,7 @@ use pelton_wire::usage::Usage;
 use uuid::Uuid;
 
 use super::media;
-use super::tokens::estimate;
+use super::tokens::Weight;
 
 /// Names an entry in the transcript and on the wire.
 pub type EntryId = Uuid;
@@ -54,6 +54,8 @@ pub struct Entry {
     pub detail: Option<Bytes>,
     /// What it will cost of the context window, estimated.
     pub tokens: u32,
+    /// The same by what it is made of.
+    pub(crate) weight: Weight,
     /// How many images and documents it holds.
     pub media: usize,
     /// One of them is an image that is too large to be sent among many.
@@ -137,9 +139,10 @@ impl Entry {
             Kind::Assistant { .. } => Vec::new(),
             Kind::Prompt { .. } | Kind::ToolResult { .. } => media::find(&json),
         };
-        let tokens = estimate(json.len(), &media);
+        let weight = Weight::of(&json, &media);
+        let tokens = u32::try_from(weight.tokens()).unwrap_or(u32::MAX);
         let has_large_image = media.iter().any(media::Medium::is_large);
-        Ok(Self { id, at, kind, json, detail: None, tokens, media: media.len(), has_large_image })
+        Ok(Self { id, at, kind, json, detail: None, tokens, weight, media: media.len(), has_large_image })
     }
 
     /// Adds the structured twin of a tool's result, or what words of the harness are about.

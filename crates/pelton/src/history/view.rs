@@ -15,6 +15,7 @@ use bytes::Bytes;
 
 use super::entry::{CallId, Entry, EntryId, Kind, Piece};
 use super::repair::{stand_in, unanswered_of_server};
+use super::tokens::Weight;
 
 pub use media::MediaLeftOut;
 pub use outline::{PartFacts, Role};
@@ -138,16 +139,16 @@ impl View {
 
     fn leave_out_thinking_from(&mut self, first: usize) -> usize {
         let before = self.parts.len();
-        let (mut index, mut lost) = (0, 0);
+        let (mut index, mut lost) = (0, Weight::default());
         self.parts.retain(|part| {
             index += 1;
             let stays = index <= first || !part.entry.is_thinking();
             if !stays {
-                lost += u64::from(part.entry.tokens);
+                lost += part.entry.weight;
             }
             stays
         });
-        self.size.lost_in_all(lost);
+        self.size.lost(lost);
         self.after_edit();
         before - self.parts.len()
     }
@@ -197,7 +198,7 @@ impl View {
         while self.parts.last().is_some_and(|part| part.entry.is_assistant() && ids.contains(&part.entry.id))
         {
             if let Some(Part { entry, .. }) = self.parts.pop() {
-                self.size.lost(entry.tokens);
+                self.size.lost(entry.weight);
                 if let Kind::Assistant { piece: Piece::Call { id, .. }, .. } = &entry.kind {
                     self.known.remove(id);
                     self.open.retain(|open| open != id);
@@ -288,8 +289,8 @@ impl View {
         };
         match self.parts.iter().rposition(late) {
             Some(index) => {
-                self.size.lost(self.parts[index].entry.tokens);
-                self.size.grew(entry.tokens);
+                self.size.lost(self.parts[index].entry.weight);
+                self.size.grew(entry.weight);
                 self.parts[index] = Part { entry, stand_in: false };
                 self.weighed = self.weighed.min(index);
                 Pushed::Seen
@@ -304,7 +305,7 @@ impl View {
         debug_assert!(!next.is_assistant());
         self.leave_out_unanswered_of_server();
         while let Some(part) = self.parts.pop_if(|part| part.entry.is_thinking()) {
-            self.size.lost(part.entry.tokens);
+            self.size.lost(part.entry.weight);
         }
         self.marked = self.marked.filter(|index| *index < self.parts.len());
         if !self.ends_with_user() {
@@ -339,7 +340,7 @@ impl View {
 
     /// Results go before anything else in their message.
     fn insert_result(&mut self, part: Part) {
-        self.size.grew(part.entry.tokens);
+        self.size.grew(part.entry.weight);
         let index = self.results_end;
         self.weighed = self.weighed.min(index);
         self.parts.insert(index, part);
@@ -348,7 +349,7 @@ impl View {
     }
 
     fn append(&mut self, entry: Arc<Entry>) {
-        self.size.grew(entry.tokens);
+        self.size.grew(entry.weight);
         self.parts.push(Part { entry, stand_in: false });
     }
 
@@ -357,7 +358,7 @@ impl View {
     }
 }
 
-/// About how many tokens these cost.
-fn weight(parts: &[Part]) -> u64 {
-    parts.iter().map(|part| u64::from(part.entry.tokens)).sum()
+/// What these cost.
+fn weight(parts: &[Part]) -> Weight {
+    parts.iter().map(|part| part.entry.weight).sum()
 }

@@ -1,6 +1,7 @@
 //! The cascade: the context is made smaller level by level, and nothing that matters is lost.
 
 mod by_hand; // what people ask for
+mod figures; // how full it is, as everybody knows it
 mod levels; // C0 to C5, each where it is needed
 mod limits; // C6, C7: when it cannot help
 mod long; // four hundred turns

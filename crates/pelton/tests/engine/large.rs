@@ -17,7 +17,7 @@ const PIXEL: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 /// Says as much as it is asked for.
-struct Talker;
+pub struct Talker;
 
 impl Tool for Talker {
     fn spec(&self) -> Spec<'_> {

@@ -8,6 +8,7 @@ use super::super::edit::Edit;
 use super::super::entry::{CallId, Entry, EntryId, Kind, Piece};
 use super::super::repair::{folded, left_out};
 use super::super::result::with_words;
+use super::super::tokens::Weight;
 use super::{Part, View, weight};
 
 impl View {
@@ -32,7 +33,7 @@ impl View {
     /// The same conversation with nothing said yet: what is known of the model's way of counting stays.
     pub(crate) fn emptied(&self) -> Self {
         let mut size = self.size;
-        size.changed(0);
+        size.changed(Weight::default());
         Self { size, ..Self::default() }
     }
 

@@ -106,7 +106,7 @@ impl View {
         let with_media = self.parts.iter().filter(|part| part.entry.media > 0);
         let tokens =
             with_media.flat_map(|part| find(&part.entry.json)).map(|medium| u64::from(medium.tokens));
-        self.scaled(tokens.sum())
+        tokens.sum()
     }
 
     /// Where they are, oldest first.

@@ -67,7 +67,7 @@ impl View {
                     Piece::Text | Piece::Other => Role::Said,
                 },
             },
-            tokens: self.scaled(u64::from(part.entry.tokens)),
+            tokens: self.size.of(part.entry.weight),
             media: part.entry.media,
             stand_in: part.stand_in,
         };

@@ -3,89 +3,94 @@
 
 use pelton_wire::usage::Usage;
 
-use super::super::tokens::BYTES_PER_TOKEN;
+use super::super::tokens::{BYTES_PER_TOKEN, Rates, Weight};
 use super::View;
 
-/// What is known of the size of a view. All but `counted` are our own estimates.
-#[derive(Debug, Clone, Copy)]
+/// What is known of the size of a view.
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Size {
-    /// System prompt and tools.
+    /// System prompt and tools, by our own estimate like all weights.
     overhead: u64,
     /// All entries.
-    weight: u64,
-    /// What the model has counted; 0 if nobody has, or something has changed since.
-    counted: u64,
-    /// Entries that came since.
+    weight: Weight,
+    /// What the model has counted last, and the weight that had.
+    counted: Option<(u64, Weight)>,
+    /// Something in the middle is not what was counted.
+    is_changed: bool,
+    /// Entries that came since the last count.
     uncounted: u64,
-    /// The model's tokens for a thousand of ours.
-    scale_permille: u64,
-}
-
-impl Default for Size {
-    fn default() -> Self {
-        Self { overhead: 0, weight: 0, counted: 0, uncounted: 0, scale_permille: 1_000 }
-    }
+    /// The model's way of counting.
+    rates: Rates,
 }
 
 impl Size {
-    /// However the model counts, not beyond these.
-    const SCALE_PERMILLE: std::ops::RangeInclusive<u64> = 100..=20_000;
     /// A count of so many times what is expected, in percent, was added up twice by somebody …
     const DOUBLED_PERCENT: std::ops::RangeInclusive<u64> = 185..=215;
     /// … unless so much of what is expected is new, in percent, that the expectation may be wrong.
     const NEWS_PERCENT_MIN: u64 = 40;
 
     /// An entry came.
-    pub fn grew(&mut self, tokens: u32) {
-        self.weight += u64::from(tokens);
-        self.uncounted += u64::from(tokens);
+    pub fn grew(&mut self, weight: Weight) {
+        self.weight += weight;
+        self.uncounted += weight.tokens();
     }
 
-    /// An entry went that was last to come, or costs little: the model's count stays as it is, a bit too high.
-    pub fn lost(&mut self, tokens: u32) {
-        self.lost_in_all(u64::from(tokens));
-    }
-
-    /// Entries of so many tokens went.
-    pub fn lost_in_all(&mut self, tokens: u64) {
-        self.weight = self.weight.saturating_sub(tokens);
-        self.uncounted = self.uncounted.saturating_sub(tokens);
+    /// Entries went that were last to come, or cost little: what was counted stays counted.
+    pub fn lost(&mut self, weight: Weight) {
+        self.weight = self.weight.less(weight);
+        self.uncounted = self.uncounted.saturating_sub(weight.tokens());
     }
 
     /// The entries have this weight.
-    pub fn weighs(&mut self, weight: u64) {
-        self.lost_in_all(self.weight.saturating_sub(weight));
+    pub fn weighs(&mut self, weight: Weight) {
+        self.lost(self.weight.less(weight));
     }
 
     /// Something in the middle is not what the model has counted.
-    pub fn changed(&mut self, weight: u64) {
-        (self.weight, self.counted, self.uncounted) = (weight, 0, 0);
+    pub fn changed(&mut self, weight: Weight) {
+        (self.weight, self.uncounted, self.is_changed) = (weight, 0, true);
     }
 
     /// In tokens of the model.
-    pub fn scaled(&self, tokens: u64) -> u64 {
-        tokens.saturating_mul(self.scale_permille) / 1_000
+    pub fn of(&self, weight: Weight) -> u64 {
+        self.rates.tokens(weight)
+    }
+
+    fn all(&self) -> Weight {
+        self.weight + Weight { narrow: self.overhead, ..Weight::default() }
     }
 
     fn tokens(&self) -> u64 {
-        match self.counted {
-            0 => self.scaled(self.overhead + self.weight),
-            counted => counted + self.scaled(self.uncounted),
+        let now = self.of(self.all());
+        let Some((total, weight)) = self.counted else { return now };
+        let then = self.of(weight).max(1);
+        // What came is added to what was counted. Of what went nobody knows how much of the count it was: a share.
+        if now >= then {
+            total + (now - then)
+        } else {
+            u64::try_from(u128::from(total) * u128::from(now) / u128::from(then)).unwrap_or(total)
         }
     }
 
     fn count(&mut self, total: u64) {
         let expected = self.tokens();
-        let is_expected = self.counted > 0 && expected > 0;
         let percent = total.saturating_mul(100) / expected.max(1);
-        let news_percent = self.scaled(self.uncounted) * 100 / expected.max(1);
+        let is_expected = self.counted.is_some() && !self.is_changed && expected > 0;
+        let news_percent = self.uncounted.saturating_mul(100) / expected.max(1);
         if is_expected && Self::DOUBLED_PERCENT.contains(&percent) && news_percent < Self::NEWS_PERCENT_MIN {
             return;
         }
-        let own = (self.overhead + self.weight).max(1);
-        let scale = total.saturating_mul(1_000) / own;
-        self.scale_permille = scale.clamp(*Self::SCALE_PERMILLE.start(), *Self::SCALE_PERMILLE.end());
-        (self.counted, self.uncounted) = (total, 0);
+        let now = self.all();
+        match self.counted.filter(|_| !self.is_changed) {
+            // What came since tells how words of this kind are counted; all of it together says little about them.
+            Some((before, then)) => {
+                if let Some(more) = total.checked_sub(before).filter(|_| now.tokens() > then.tokens()) {
+                    self.rates.learn(now.less(then), more);
+                }
+            }
+            None => self.rates.learn(now, total),
+        }
+        (self.counted, self.uncounted, self.is_changed) = (Some((total, now)), 0, false);
     }
 }
 
@@ -106,8 +111,8 @@ impl View {
 
     /// What is known of the model's way of counting holds here too.
     pub(crate) fn counts_like(&mut self, other: &Self) {
-        let Size { overhead, scale_permille, .. } = other.size;
-        self.size = Size { overhead, scale_permille, ..self.size };
+        let Size { overhead, rates, .. } = other.size;
+        self.size = Size { overhead, rates, ..self.size };
     }
 
     /// About how many tokens a request costs, system prompt and tools included.
@@ -117,7 +122,7 @@ impl View {
 
     /// About how many of these are system prompt and tools.
     pub fn overhead_tokens(&self) -> u64 {
-        self.size.scaled(self.size.overhead)
+        self.size.of(Weight { narrow: self.size.overhead, ..Weight::default() })
     }
 
     /// The most tokens of it that no model has counted: no token is shorter than a byte.
@@ -127,11 +132,11 @@ impl View {
 
     /// Tokens the model has counted itself; 0 before its first answer, and after something was changed.
     pub fn counted_tokens(&self) -> u64 {
-        self.size.counted
+        self.size.counted.filter(|_| !self.size.is_changed).map_or(0, |(total, _)| total)
     }
 
-    /// About how many tokens an estimate of ours is to the model.
-    pub(crate) fn scaled(&self, tokens: u64) -> u64 {
-        self.size.scaled(tokens)
+    /// About how many tokens words are to the model.
+    pub(crate) fn tokens_of(&self, words: &str) -> u64 {
+        self.size.of(Weight::of(words.as_bytes(), &[]))
     }
 }

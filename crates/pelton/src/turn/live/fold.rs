@@ -106,7 +106,7 @@ impl Live<'_> {
             return self.note(LoopKind::Compaction, "a fold could not be made".to_owned()).await;
         };
         let fold = Fold::new(stretch, &said, &entries);
-        let tokens = self.session.history.view().scaled((fold.words.len() / 4) as u64);
+        let tokens = self.session.history.view().tokens_of(&fold.words);
         if !is_gain(tokens, stretch) {
             self.breaker.fold_failed();
             let why = format!("a fold was thrown away: {tokens} tokens for {}", stretch.tokens);

@@ -38,8 +38,8 @@ impl Live<'_> {
                 let dir = &bench.cx.spill_dir;
                 let Kind::ToolResult { call, .. } = &message[*index].kind else { continue };
                 if let Some(text) = in_part(dir, call, &words[*index], shown_chars).await {
-                    self.session
-                        .edit(Level::ResultBudget, &Edit::Shorten { call: call.to_string(), text })?;
+                    let edit = Edit::Shorten { call: call.to_string(), text };
+                    self.edit(Level::ResultBudget, edit, "a result went to a file").await?;
                     kept += 1;
                 }
             }
