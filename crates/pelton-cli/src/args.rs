@@ -72,6 +72,11 @@ pub(crate) enum Command {
     Rewind(RewindArgs),
     /// Tell what fills the context of a session, and what could be freed
     Context(ContextArgs),
+    /// Look at past sessions, search them, take them along or away
+    #[command(subcommand)]
+    Sessions(SessionsCommand),
+    /// Say what is wrong with the record of a session, and make it anew without that
+    Doctor(DoctorArgs),
     /// Serve a scripted model over HTTP, to test setups offline
     Mock(MockArgs),
     /// Say what would be decided about calls, and why, without running anything
@@ -122,6 +127,131 @@ pub(crate) struct ContextArgs {
     /// The session
     #[arg(value_parser = session_id)]
     pub session: Uuid,
+    /// As one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionsCommand {
+    /// The sessions of this directory, newest first
+    List(ListArgs),
+    /// What a session is about, and what was said in it
+    Show(ShowArgs),
+    /// Words that were said
+    Search(SearchArgs),
+    /// A session as a document
+    Export(ExportArgs),
+    /// Take sessions away, with all that belongs to them
+    Delete(DeleteArgs),
+    /// Take old sessions away
+    Prune(PruneArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ListArgs {
+    /// Those of all directories
+    #[arg(long)]
+    pub all: bool,
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub limit: usize,
+    /// As a JSON array
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ShowArgs {
+    /// The session
+    #[arg(value_parser = session_id)]
+    pub session: Uuid,
+    /// As one JSON object, without what was said
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct SearchArgs {
+    /// The words, in capitals or not
+    pub words: String,
+    /// In sessions of all directories
+    #[arg(long)]
+    pub all: bool,
+    /// In calls of tools and their results, too
+    #[arg(long)]
+    pub tools: bool,
+    /// At most so many places
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub limit: usize,
+    /// One JSON object per line
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ExportArgs {
+    /// The session
+    #[arg(value_parser = session_id)]
+    pub session: Uuid,
+    /// The form of the document
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ExportFormat::Markdown)]
+    pub format: ExportFormat,
+    /// The file to write, which must not be there yet; standard output if not said
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// For people
+    Markdown,
+    /// For programs: an array of messages
+    Json,
+    /// For browsers: one page that needs nothing else
+    Html,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct DeleteArgs {
+    /// The sessions
+    #[arg(value_parser = session_id, required = true)]
+    pub sessions: Vec<Uuid>,
+    /// Do it: without this it is only said what would be taken away
+    #[arg(long)]
+    pub yes: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct PruneArgs {
+    /// Those in which nothing was said for so many days
+    #[arg(long, value_name = "DAYS", default_value_t = 30)]
+    pub older_than: u64,
+    /// The newest so many of each directory stay whatever their age
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub keep: usize,
+    /// Of all directories
+    #[arg(long)]
+    pub all: bool,
+    /// Do it: without this it is only said what would be taken away
+    #[arg(long)]
+    pub yes: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct DoctorArgs {
+    /// The session
+    #[arg(value_parser = session_id)]
+    pub session: Uuid,
+    /// Say of each fault what it means and what is done about it
+    #[arg(long)]
+    pub explain: bool,
+    /// Write a new session without what is wrong; this one stays as it is
+    #[arg(long)]
+    pub repair: bool,
+    /// The same, without large accounts of results that only people would look at
+    #[arg(long, conflicts_with = "repair")]
+    pub shrink: bool,
     /// As one JSON object
     #[arg(long)]
     pub json: bool,

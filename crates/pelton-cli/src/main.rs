@@ -11,6 +11,8 @@ mod stdin; // a prompt from a pipe
 
 mod trust; // what a directory would add, and whether it may
 mod context; // what fills the context of a session
+mod sessions; // past sessions
+mod doctor; // what is wrong with one
 mod rewind; // files as they were
 mod demo; // a real task, without a key
 mod mock; // the scripted model as a server
@@ -59,6 +61,8 @@ fn run(args: Args) -> Result<ExitCode, Fail> {
         Some(Command::Trust(trust)) => trust::run(&trust),
         Some(Command::Rewind(rewind)) => rewind::run(&rewind),
         Some(Command::Context(context)) => context::run(&context),
+        Some(Command::Sessions(command)) => sessions::run(&command),
+        Some(Command::Doctor(doctor)) => doctor::run(&doctor),
         Some(Command::Permissions(command)) => permissions::run(&command),
         Some(Command::Mock(mock)) => finish(mock::serve(&mock)),
         Some(Command::Demo(demo)) => finish(demo::run(&demo, &args.run)),

@@ -13,7 +13,7 @@ mod crash; // killed in the middle, and gone on with
 mod credentials; // who pays, and what happens when that runs out
 mod demo; // `pelton demo`
 mod frames; // stream-json and json, field by field
-mod hardship;
+mod hardship; // full disks, foreign users, odd files
 mod hooks; // hooks from settings
 mod loop_scenarios; // what the loop does about trouble, as flags and frames show it
 mod memory; // what files tell the model
@@ -27,9 +27,10 @@ mod rewind; // files as they were
 mod screen; // what people see on a terminal
 mod secure; // certificates: read when needed, and no sooner
 mod settings; // settings files: which count, and what wins
+mod shelf; // past sessions, listed, exported, mended and taken away
 mod signals; // interrupt, terminate, hang up
 mod summaries; // lines about what calls came to
-mod task;
-mod trust; // one task, from the prompt to the answer
+mod task; // one task, from the prompt to the answer
+mod trust; // what a directory may add
 mod trouble; // what goes wrong outside, told in one line
 mod words; // the command line itself

@@ -125,23 +125,26 @@ pub fn session_files(config_dir: &Path) -> Vec<SessionFile> {
 
 /// The sessions of one project's folder, in no order.
 pub(super) fn files_in(folder: &Path) -> Vec<SessionFile> {
-    let project = folder.file_name().unwrap_or_default().to_string_lossy();
-    let session = |entry: fs::DirEntry| {
-        let file = entry.path();
-        let id = entry.file_name().to_str()?.strip_suffix(".jsonl")?.parse().ok()?;
-        let meta = fs::metadata(&file).ok().filter(fs::Metadata::is_file)?;
-        Some(SessionFile {
-            id,
-            project: project.to_string(),
-            bytes: meta.len(),
-            modified: meta.modified().ok()?,
-            file,
-        })
-    };
-    fs::read_dir(folder).into_iter().flatten().flatten().filter_map(session).collect()
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| SessionFile::at(entry.path())).collect()
+}
+
+/// The session that a file is of; `None` if it is of none.
+///
+/// See [`list_sessions`].
+pub fn listed(file: &Path) -> Option<Listed> {
+    let file = SessionFile::at(file.to_path_buf())?;
+    Some(Listed { facts: file.facts(), file })
 }
 
 impl SessionFile {
+    fn at(file: PathBuf) -> Option<Self> {
+        let id = file.file_name()?.to_str()?.strip_suffix(".jsonl")?.parse().ok()?;
+        let project = file.parent()?.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let meta = fs::metadata(&file).ok().filter(fs::Metadata::is_file)?;
+        Some(Self { id, project, bytes: meta.len(), modified: meta.modified().ok()?, file })
+    }
+
     /// What its ends say about it. A file that cannot be read says nothing.
     pub fn facts(&self) -> SessionFacts {
         let mut facts = SessionFacts::default();

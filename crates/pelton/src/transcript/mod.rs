@@ -9,6 +9,7 @@ mod read; // reading it back, whatever happened to it
 mod part; // going on from elsewhere than its end
 mod list; // which sessions there are, by the ends of their files
 mod examine; // what is wrong with a file
+mod mend; // the same made anew, without that
 
 /// Marks the lines that name what is not sent any more.
 const MEDIA_LEFT_OUT_LINE: &str = "media_left_out";
@@ -31,7 +32,8 @@ const DEFERRED: &str = "deferred";
 pub use disk::{Disk, DiskFile, RealDisk};
 pub use examine::{Examined, Fault, FaultKind, examine};
 pub use lease::{Holder, holder};
-pub use list::{Listed, SessionFacts, SessionFile, list_sessions, session_files};
+pub use list::{Listed, SessionFacts, SessionFile, list_sessions, listed, session_files};
+pub use mend::{Mended, Mending, mend};
 pub use part::copy_as;
 pub use place::{find_session, newest_session, project_key, session_file};
 pub use queued::QueuedPrompt;

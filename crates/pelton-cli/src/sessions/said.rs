@@ -1,0 +1,114 @@
+//! What was said in a session, line by line, whatever happened to its file. One line is in memory at a time.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read as _};
+use std::path::Path;
+
+use pelton_serve::plain;
+use serde_json::Value;
+
+/// Longer lines are none of a session.
+const LINE_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// A message, or a part of one.
+pub(super) struct Said {
+    /// `user` or `assistant`.
+    pub role: String,
+    pub id: Option<String>,
+    pub at: Option<String>,
+    /// The words are not the user's own, though they stand in the user's place.
+    pub is_meta: bool,
+    pub content: Value,
+}
+
+/// What a message is made of.
+pub(super) enum Part {
+    Text(String),
+    Thinking(String),
+    Call {
+        name: String,
+        input: Value,
+    },
+    Result {
+        text: String,
+        is_error: bool,
+    },
+    /// A picture or a document.
+    Media(String),
+}
+
+/// The messages of a file, in the order in which they were written.
+pub(super) fn messages(file: &Path) -> io::Result<impl Iterator<Item = io::Result<Said>>> {
+    let mut lines = BufReader::new(File::open(file)?);
+    let mut line = Vec::new();
+    Ok(std::iter::from_fn(move || {
+        loop {
+            line.clear();
+            match lines.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line) {
+                Ok(0) => return None,
+                Ok(_) => {}
+                Err(error) => return Some(Err(error)),
+            }
+            if let Some(said) = message(&line) {
+                return Some(Ok(said));
+            }
+        }
+    }))
+}
+
+/// The message of a line; others are about something else.
+fn message(line: &[u8]) -> Option<Said> {
+    let mut line: Value = serde_json::from_slice(line.trim_ascii()).ok()?;
+    let role = line["type"].as_str().filter(|kind| matches!(*kind, "user" | "assistant"))?.to_owned();
+    let content = line["message"]["content"].take();
+    let text = |name: &str| line[name].as_str().map(str::to_owned);
+    let is_meta = ["isMeta", "isCompactSummary"].iter().any(|name| line[*name] == true);
+    Some(Said { role, id: text("uuid"), at: text("timestamp"), is_meta, content })
+}
+
+impl Said {
+    pub fn parts(&self) -> Vec<Part> {
+        match &self.content {
+            Value::String(text) => vec![Part::Text(text.clone())],
+            Value::Array(blocks) => blocks.iter().filter_map(part).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn part(block: &Value) -> Option<Part> {
+    let text = |name: &str| block[name].as_str().unwrap_or_default().to_owned();
+    Some(match block["type"].as_str()? {
+        "text" => Part::Text(text("text")),
+        "thinking" => Part::Thinking(text("thinking")),
+        "tool_use" | "server_tool_use" => Part::Call { name: text("name"), input: block["input"].clone() },
+        "tool_result" => Part::Result { text: words(&block["content"]), is_error: block["is_error"] == true },
+        kind @ ("image" | "document") => Part::Media(kind.to_owned()),
+        _ => return None,
+    })
+}
+
+/// The words of a result.
+fn words(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => {
+            let words = blocks.iter().map(|block| match block["type"].as_str() {
+                Some("text") => block["text"].as_str().unwrap_or_default().to_owned(),
+                Some(other) => format!("[{other}]"),
+                None => String::new(),
+            });
+            words.collect::<Vec<_>>().join("\n")
+        }
+        _ => String::new(),
+    }
+}
+
+/// What a call is about, in one line.
+pub(super) fn call_line(name: &str, input: &Value) -> String {
+    const SUBJECTS: [&str; 8] =
+        ["command", "file_path", "notebook_path", "pattern", "url", "query", "description", "path"];
+    let subject = SUBJECTS.iter().find_map(|field| input[*field].as_str());
+    let subject = subject.map(|subject| format!(" {}", plain(subject).lines().next().unwrap_or_default()));
+    format!("{}{}", plain(name), subject.unwrap_or_default())
+}

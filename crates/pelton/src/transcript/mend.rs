@@ -1,0 +1,215 @@
+//! A damaged or overgrown session file made anew, in another file and under another id. The old one stays as it is.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read as _, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use super::read::LINKS;
+use crate::limits::TRANSCRIPT_LINE_BYTES_MAX;
+
+/// A tool's own account of its result is kept up to this size when a file is shrunk. The model never reads it.
+const ACCOUNT_BYTES_KEPT_MAX: usize = 16 * 1024;
+
+/// What is left out of the new file.
+///
+/// See [`mend`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mending {
+    /// What cannot be read, or is there twice.
+    Repair,
+    /// That, and large accounts of results that only people would look at.
+    Shrink,
+}
+
+/// What became of a file.
+///
+/// See [`mend`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Mended {
+    /// Lines that are in the new file.
+    pub lines_kept: u64,
+    /// Lines that are not.
+    pub lines_left_out: u64,
+    /// Lines that follow another line than they said, because that one is not there.
+    pub lines_joined: u64,
+    /// Accounts of results that were left out.
+    pub accounts_left_out: u64,
+    /// The size of the old file.
+    pub bytes_before: u64,
+    /// The size of the new one.
+    pub bytes_after: u64,
+}
+
+/// Writes a session's file anew, under another id. What is there already is not overwritten.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let (from, to) = (dir.path().join("a.jsonl"), dir.path().join("b.jsonl"));
+/// # let session = uuid::Uuid::from_u128(2);
+/// use pelton::transcript::{Mending, examine, mend};
+///
+/// std::fs::write(&from, "{\"type\":\"summary\",\"summary\":\"Jars\"}\n\0\0{\"type\":\"us")?;
+/// let mended = mend(&from, &to, session, Mending::Repair)?;
+/// assert_eq!((mended.lines_kept, mended.lines_left_out), (1, 1));
+/// assert!(examine(&to).is_ok_and(|examined| examined.is_sound()));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn mend(from: &Path, to: &Path, session: Uuid, how: Mending) -> io::Result<Mended> {
+    let mut lines = BufReader::new(fs::File::open(from)?);
+    if let Some(dir) = to.parent() {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    }
+    let file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?;
+    let mut new = io::BufWriter::new(file);
+    let mut mender = Mender { session, how, seen: HashSet::new(), last: None, calls: HashSet::new() };
+    let (mut mended, mut line) = (Mended::default(), Vec::new());
+    loop {
+        line.clear();
+        let limit = TRANSCRIPT_LINE_BYTES_MAX as u64;
+        let count = lines.by_ref().take(limit).read_until(b'\n', &mut line)? as u64;
+        if count == 0 {
+            break;
+        }
+        mended.bytes_before += count;
+        let text = line.trim_ascii();
+        let start = text.iter().position(|byte| *byte != 0).unwrap_or(text.len());
+        let is_blank = text.is_empty();
+        match serde_json::from_slice::<Map<String, Value>>(&text[start..]) {
+            _ if is_blank => {}
+            Ok(said) => match mender.line(said, &mut mended) {
+                Some(kept) => {
+                    let mut kept = serde_json::to_vec(&kept)?;
+                    kept.push(b'\n');
+                    new.write_all(&kept)?;
+                    mended.lines_kept += 1;
+                    mended.bytes_after += kept.len() as u64;
+                }
+                None => mended.lines_left_out += 1,
+            },
+            Err(_) => mended.lines_left_out += 1,
+        }
+    }
+    new.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
+    Ok(mended)
+}
+
+struct Mender {
+    session: Uuid,
+    how: Mending,
+    /// Lines that are in the new file.
+    seen: HashSet<String>,
+    /// The newest of them that others can follow.
+    last: Option<String>,
+    /// Calls that have no result yet.
+    calls: HashSet<String>,
+}
+
+impl Mender {
+    fn line(&mut self, mut said: Map<String, Value>, mended: &mut Mended) -> Option<Map<String, Value>> {
+        if said.contains_key("sessionId") {
+            said.insert("sessionId".to_owned(), self.session.to_string().into());
+        }
+        let kind = said.get("type").and_then(Value::as_str).unwrap_or_default();
+        let Some(id) = said.get("uuid").and_then(Value::as_str).map(str::to_owned) else { return Some(said) };
+        if !LINKS.contains(&kind) {
+            return Some(said);
+        }
+        if self.seen.contains(&id) || !self.pair(&mut said) {
+            return None;
+        }
+        for field in ["parentUuid", "logicalParentUuid"] {
+            let parent = said.get(field).and_then(Value::as_str);
+            if parent.is_some_and(|parent| !self.seen.contains(parent)) {
+                said.insert(field.to_owned(), self.last.clone().into());
+                mended.lines_joined += 1;
+            }
+        }
+        let account = said.get("toolUseResult").map_or(0, |account| account.to_string().len());
+        if self.how == Mending::Shrink && account > ACCOUNT_BYTES_KEPT_MAX {
+            said.remove("toolUseResult");
+            mended.accounts_left_out += 1;
+        }
+        self.seen.insert(id.clone());
+        if said.get("isSidechain").and_then(Value::as_bool) != Some(true) {
+            self.last = Some(id);
+        }
+        Some(said)
+    }
+
+    /// Takes out results that belong to no call, or whose call has one. Tells whether anything is left of the line.
+    fn pair(&mut self, said: &mut Map<String, Value>) -> bool {
+        let content = said.get_mut("message").and_then(|message| message.get_mut("content"));
+        let Some(blocks) = content.and_then(Value::as_array_mut) else { return true };
+        let was_empty = blocks.is_empty();
+        blocks.retain(|block| {
+            let text = |field: &str| block.get(field).and_then(Value::as_str);
+            match (text("type"), text("id"), text("tool_use_id")) {
+                (Some("tool_use"), Some(call), _) => _ = self.calls.insert(call.to_owned()),
+                (Some("tool_result"), _, Some(call)) => return self.calls.remove(call),
+                _ => {}
+            }
+            true
+        });
+        was_empty || !blocks.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::examine;
+    use super::*;
+
+    fn line(kind: &str, id: u128, parent: Option<u128>, content: &Value) -> String {
+        let id_of = |id: u128| Uuid::from_u128(id).to_string();
+        json!({"type": kind, "uuid": id_of(id), "parentUuid": parent.map(id_of), "sessionId": id_of(99),
+            "message": {"role": kind, "content": content}, "toolUseResult": "x".repeat(20_000)})
+        .to_string()
+            + "\n"
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_left_out_and_what_follows_is_joined() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (dir.path().join("a.jsonl"), dir.path().join("b.jsonl"));
+        let call = json!([{"type": "tool_use", "id": "c1", "name": "Bash", "input": {}}]);
+        let result = |call: &str| json!([{"type": "tool_result", "tool_use_id": call, "content": "ok"}]);
+        let damaged = [
+            line("user", 1, None, &json!("hi")),
+            line("user", 1, None, &json!("hi")),
+            "{\"type\":\"assistant\",\"uuid\":\"00000000-0000-0000-0000-00000000\n".to_owned(),
+            "\0\0\0".to_owned() + &line("assistant", 3, Some(2), &call),
+            line("user", 4, Some(3), &result("c1")),
+            line("user", 5, Some(4), &result("c1")),
+            line("user", 6, Some(5), &result("nobody's")),
+            line("assistant", 7, Some(8), &json!([{"type": "text", "text": "done"}])),
+            line("user", 8, Some(7), &json!("more")),
+            "{\"type\":\"custom-title\",\"customTitle\":\"Jars\"}\n\n".to_owned(),
+            line("user", 9, Some(8), &json!("torn"))[..40].to_owned(),
+        ];
+        fs::write(&from, damaged.concat()).unwrap();
+        let before = fs::read(&from).unwrap();
+        assert!(!examine(&from).unwrap().is_sound());
+        let mended = mend(&from, &to, Uuid::from_u128(50), Mending::Repair).unwrap();
+        assert_eq!((mended.lines_kept, mended.lines_left_out, mended.lines_joined), (6, 5, 2));
+        let examined = examine(&to).unwrap();
+        assert!(examined.is_sound() && examined.calls_open == 0, "{examined:?}");
+        let text = fs::read_to_string(&to).unwrap();
+        assert_eq!(text.matches(&Uuid::from_u128(50).to_string()).count(), 5);
+        assert!(!text.contains(&Uuid::from_u128(99).to_string()) && text.contains("Jars"));
+        assert_eq!(fs::read(&from).unwrap(), before, "the old one is as it was");
+        assert!(mend(&from, &to, Uuid::from_u128(50), Mending::Repair).is_err(), "nothing is overwritten");
+
+        let small = dir.path().join("c.jsonl");
+        let shrunk = mend(&from, &small, Uuid::from_u128(51), Mending::Shrink).unwrap();
+        assert_eq!(shrunk.accounts_left_out, 5);
+        assert!(shrunk.bytes_after < 3_000 && fs::metadata(&small).unwrap().len() == shrunk.bytes_after);
+    }
+}
