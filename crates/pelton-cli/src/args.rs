@@ -603,7 +603,8 @@ pub(crate) fn nearest_command(word: &str) -> Option<String> {
     let error =
         clap::Command::new("pelton").subcommands(commands).try_get_matches_from(["pelton", word]).err()?;
     text_of(&error, ContextKind::SuggestedSubcommand)
-        .and_then(|near| near.split(", ").next().map(str::to_owned))
+        // The nearest stands last.
+        .and_then(|near| near.rsplit(", ").next().map(str::to_owned))
 }
 
 fn read(words: &[OsString]) -> Result<Args, clap::Error> {
