@@ -102,7 +102,7 @@ pub(crate) fn would_add(env: &Env, dir: &Path) -> Vec<String> {
 /// Whether a client may switch all permissions off while the session runs.
 pub(crate) fn may_bypass(args: &RunArgs, env: &Env, options: &Options) -> bool {
     let said = args.client.allow_dangerously_skip_permissions || options.mode == Mode::BypassPermissions;
-    said && permission::may_bypass_here(env)
+    said && !options.rules.never_bypass && permission::may_bypass_here(env)
 }
 
 pub(crate) fn working_directory() -> Result<PathBuf, Fail> {
@@ -163,14 +163,13 @@ fn resolved(
     options.limits.output_tokens_wanted = args.token_budget;
     limits(&mut options, env, &settings.retry)?;
     calls(&mut options, args, settings.turns);
+    options.hooks = settings.hooks;
     if bare(args, env) {
         // Nothing but the model and what works on files.
         options.agents.clear();
         if args.tools.is_none() {
             options.tools.retain(|tool| BARE_TOOLS.contains(&tool.spec().name));
         }
-    } else if settings.disable_all_hooks != Some(true) {
-        options.hooks = settings.hooks;
     }
     // Every run here is one of a single prompt: whoever puts a call off resumes it with another.
     options.may_defer = true;

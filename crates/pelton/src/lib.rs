@@ -29,6 +29,7 @@ mod limits; // every number that bounds something
 mod status; // what it is doing right now
 mod interrupt; // ending a submission from outside
 mod places; // where a path leads
+mod secrets; // what is kept from programs, and out of what is written down
 mod addresses; // where a name of a host must not lead: pure
 mod spill; // texts too long to be told
 mod account; // what it costs

@@ -476,3 +476,6 @@ pub const CACHE_KEPT: Duration = Duration::from_secs(300);
 /// Characters of a skill, and of all of them, that are told again after a compaction: 5,000 and 25,000 tokens, about.
 pub const SKILL_TOLD_AGAIN_CHARS_MAX: usize = 20_000;
 pub const SKILLS_TOLD_AGAIN_CHARS_MAX: usize = 100_000;
+
+/// The fewest characters of a secret that is looked for in what is written down.
+pub const SECRET_CHARS_MIN: usize = 16;

@@ -132,10 +132,6 @@ impl ClientArgs {
     pub fn without_effect(&self) -> Vec<&'static str> {
         let said = [
             ("--plugin-dir", !self.plugin_dir.is_empty()),
-            (
-                "--managed-settings",
-                self.managed_settings.as_ref().is_some_and(|text| !text.trim().is_empty()),
-            ),
             ("--debug", self.debug.is_some()),
             ("--debug-file", self.debug_file.is_some()),
         ];

@@ -11,6 +11,7 @@ use pelton::hooks::{Severity, Source};
 use pelton::settings::{self, Brought, Origin, Settings, Treatment, Watched, untrusted};
 
 use super::env::Env;
+use super::memory::MANAGED_DIR;
 use super::repository::{Repository, is_tracked};
 use super::sessions::config_dir;
 use super::trust::Trust;
@@ -20,9 +21,48 @@ use crate::fail::{Fail, tell};
 /// The most bytes of a settings file.
 pub(super) const SETTINGS_BYTES_MAX: u64 = 2 * 1024 * 1024;
 
-/// Everything that was set, the command line over the files. Of a directory that nobody has trusted less counts when
+/// Everything that was set: the administrator's word over the command line over the files. Of a directory that nobody has trusted less counts when
 /// somebody watches, who can be asked.
 pub(super) fn settings(args: &RunArgs, env: &Env, cwd: &Path, watched: Watched) -> Result<Settings, Fail> {
+    let managed = managed(Path::new(MANAGED_DIR), args.client.managed_settings.as_deref())?;
+    let mut all = managed.over(said(args, env, cwd, watched)?);
+    if super::bare(args, env) {
+        all.disable_all_hooks = Some(true);
+    }
+    let left_out = all.obey();
+    if !left_out.is_empty() {
+        tell(&format!(
+            "warning: managed settings do not let anybody else say this, so it is not used: {}",
+            left_out.join(", ")
+        ));
+    }
+    Ok(all)
+}
+
+/// What the administrator of the machine says: one file, then the others by their names, then what whoever started this
+/// hands over. Nothing that can be switched off.
+fn managed(dir: &Path, handed_over: Option<&str>) -> Result<Settings, Fail> {
+    let mut all = Settings::default();
+    if let Some(text) = handed_over.filter(|text| !text.trim().is_empty()) {
+        let origin = Origin { source: &Source::Policy, file: "--managed-settings", anchor: None };
+        let (settings, problems) =
+            settings::read(text, origin).map_err(|error| Fail::at_start(error.to_string()))?;
+        problems.iter().for_each(|problem| tell(&format!("warning: {problem}")));
+        all = settings;
+    }
+    let mut parts: Vec<PathBuf> = fs::read_dir(dir.join("managed-settings.d"))
+        .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
+        .unwrap_or_default();
+    parts.retain(|path| path.extension().is_some_and(|kind| kind == "json"));
+    parts.sort();
+    for file in std::iter::once(dir.join("managed-settings.json")).chain(parts) {
+        all = layer(&file, &Source::Policy, None).over(all);
+    }
+    Ok(all)
+}
+
+/// Everything else that was set.
+fn said(args: &RunArgs, env: &Env, cwd: &Path, watched: Watched) -> Result<Settings, Fail> {
     let sources = Sources::said(args.setting_sources.as_deref())?;
     let bare = super::bare(args, env);
     let mut all = Settings::default();
@@ -281,6 +321,33 @@ mod tests {
         assert!(!Trust::in_dir(&env, &inner).is_given());
         Trust::in_dir(&env, &work).say(&env, false).unwrap();
         assert!(!counts(&env, &work, watched, &[])[1]);
+    }
+
+    #[test]
+    fn the_administrators_word_is_above_all_others() {
+        let (dir, env, work) = place();
+        let managed_dir = dir.path().join("etc");
+        fs::create_dir_all(managed_dir.join("managed-settings.d")).unwrap();
+        let put = |name: &str, text: &str| fs::write(managed_dir.join(name), text).unwrap();
+        put(
+            "managed-settings.json",
+            r#"{"model": "first", "permissions": {"deny": ["WebFetch"]}, "env": {"A": "m"}}"#,
+        );
+        put("managed-settings.d/20-b.json", r#"{"model": "last"}"#);
+        put("managed-settings.d/10-a.json", r#"{"model": "middle", "permissions": {"defaultMode": "plan"}}"#);
+        put("managed-settings.d/30.txt", r#"{"model": "no"}"#);
+        let words =
+            ["pelton", "--settings", r#"{"model": "mine", "env": {"A": "mine"}}"#, "--setting-sources", ""];
+        let args = Args::parse_from(words).run;
+        let managed = managed(&managed_dir, None).unwrap();
+        let all = managed.over(said(&args, &env, &work, Watched::Unattended).unwrap());
+        assert_eq!(all.model.as_deref(), Some("last"));
+        assert_eq!(all.policy.mode, Some(pelton::permission::Mode::Plan));
+        assert_eq!(all.env["A"], "m");
+        assert_eq!(all.rules.deny.len(), 1);
+        // What cannot be read may have forbidden anything.
+        put("managed-settings.d/40.json", "{");
+        assert!(super::managed(&managed_dir, None).unwrap().restrictions_unknown);
     }
 
     #[test]

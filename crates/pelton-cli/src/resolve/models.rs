@@ -11,7 +11,9 @@ use crate::fail::Fail;
 /// The model to ask, if anybody named one.
 pub(super) fn model(args: &RunArgs, env: &Env, settings: &Settings) -> Option<String> {
     let said = args.model.as_deref().filter(|model| !model.is_empty());
-    let model = said
+    let managed = settings.policy.model.as_deref();
+    let model = managed
+        .or(said)
         .or(env.get("ANTHROPIC_MODEL"))
         .or(settings.model.as_deref())
         .or(env.get("ANTHROPIC_DEFAULT_MODEL"))

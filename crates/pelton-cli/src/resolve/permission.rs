@@ -27,6 +27,10 @@ pub(super) fn permissions(
         tell(&format!("warning: {warning}"));
     }
     options.rules.extend(said);
+    if options.rules.managed_only && !args.allowed_tools.is_empty() {
+        tell("warning: managed settings let no other rule allow anything: --allowedTools is not used");
+        options.rules.allow.retain(|rule| rule.source().layer == Layer::Managed);
+    }
     let from_home = |dir: &str| match (dir.strip_prefix("~/"), &options.home) {
         (Some(rest), Some(home)) => home.join(rest),
         _ => options.cwd.join(dir),
@@ -69,6 +73,13 @@ fn mode(args: &RunArgs, env: &Env, settings: &Settings) -> Result<Mode, Fail> {
             Mode::Default
         }
     };
+    let mode = settings.policy.mode.unwrap_or(mode);
+    if mode == Mode::BypassPermissions && settings.policy.never_bypass {
+        return Err(Fail::at_start(
+            "bypassing permissions is switched off by `permissions.disableBypassPermissionsMode`: choose another \
+             --permission-mode",
+        ));
+    }
     if mode == Mode::BypassPermissions && !may_bypass_here(env) {
         return Err(Fail::new(
             "bypassing permissions as root is refused outside a sandbox: run as another user, choose \

@@ -310,3 +310,42 @@ fn a_helper_of_a_project_is_used_but_its_variables_send_no_key_elsewhere() {
     assert!(ran.err.contains("env.ANTHROPIC_BASE_URL"), "{ran:?}");
     assert_eq!(elsewhere.requests().len(), 0);
 }
+
+#[test]
+fn a_key_is_not_written_down_whoever_says_it() {
+    const KEY: &str = "sk-test-0123456789-abcdefghij";
+    let place = Place::new();
+    place.put(".env", &format!("ANTHROPIC_API_KEY={KEY}\n"));
+    let hook = json!({"type": "command", "command": "cat >> heard.json"});
+    let hooks =
+        json!({"hooks": {"PostToolUse": [{"hooks": [hook]}], "UserPromptSubmit": [{"hooks": [hook]}]}});
+    let calls = [
+        tool("Read", json!({"file_path": place.work().join(".env")})),
+        tool("Bash", json!({"command": "env; cat .env"})),
+    ];
+    let model = model(Script::new().reply(calls).reply([text(format!("The key is {KEY}."))]));
+    let asked = format!("is {KEY} right?");
+    let words = [asked.as_str(), "--settings", &hooks.to_string(), "--allowedTools", "Bash"];
+    let ran = place.task(&model, words).env("ANTHROPIC_API_KEY", KEY).run();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    // What was read can be used: the model is told, and so is whoever asked.
+    assert!(model.requests()[1].body.to_string().contains(KEY) && ran.out.contains(KEY));
+    assert!(model.requests()[1].body.to_string().matches(KEY).count() < 6, "commands do not inherit it");
+    assert!(place.has("heard.json") && !place.read("heard.json").contains(KEY), "hooks");
+    let mut folders = vec![place.config().to_path_buf()];
+    let mut redacted = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|kind| kind == "jsonl") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                assert!(!text.contains(KEY), "{}", path.display());
+                redacted += text.matches("[redacted]").count();
+                assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+            }
+        }
+    }
+    assert!(redacted >= 3, "the prompt, the results, the answer: {redacted}");
+}

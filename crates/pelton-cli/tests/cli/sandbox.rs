@@ -335,3 +335,20 @@ fn hosts_on_the_list_are_reached_through_the_proxy_and_no_others() {
     );
     assert!(words.contains("169.254.169.254 (it is not"), "{words}");
 }
+
+#[test]
+fn a_command_in_the_box_whose_time_is_up_goes_on_beside() {
+    let place = Place::new();
+    let slow = "sleep 1; echo late > late.txt; echo x > .mcp.json; echo end";
+    let call = tool("Bash", json!({"command": slow, "timeout": 300})).id("toolu_it");
+    let wait = tool("Bash", json!({"command": "sleep 3"}));
+    let model = model(Script::new().reply([call]).reply([wait]).reply([text("done")]));
+    let mut settings: Value = serde_json::from_str(&settings(&json!({}))).unwrap();
+    settings["loop"] = json!({"backgroundOnTimeout": true});
+    let settings = settings.to_string();
+    place.task(&model, ["do it", "--settings", &settings]).run().well();
+    let (failed, words) = said(&model);
+    assert!(!failed && words.contains("it goes on in the background"), "{words}");
+    assert_eq!(place.read("late.txt"), "late\n");
+    assert!(!place.has(".mcp.json"), "its box held it to its end");
+}

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use pelton_testkit::strict::{Rule, Strictness};
-use pelton_testkit::{Script, Step, When, text, tool};
+use pelton_testkit::{Script, ScriptedModel, Step, When, text, tool};
 use serde_json::{Value, json};
 
 use crate::frames::STREAM;
@@ -305,4 +305,50 @@ fn a_budget_needs_a_price_and_settings_can_give_it() {
     let ran = place.task(&model, words.into_iter().chain(["--settings", prices]).chain(STREAM)).run();
     assert_eq!(ran.result()["subtype"], "error_max_budget_usd", "{ran:?}");
     assert!(ran.result()["total_cost_usd"].as_f64().unwrap() > 1.0);
+}
+
+/// A task under settings of the administrator.
+fn managed(place: &Place, model: &ScriptedModel, settings: &Value, more: &[&str]) -> Command {
+    let mut task = place.task(model, ["go"].into_iter().chain(more.iter().copied()));
+    task.arg("--managed-settings").arg(settings.to_string());
+    task
+}
+
+#[test]
+fn nobody_says_more_than_the_administrator() {
+    let place = Place::new();
+    let hook =
+        |file: &str| json!({"Stop": [{"hooks": [{"type": "command", "command": format!("touch {file}")}]}]});
+    place.user_settings(&json!({"permissions": {"allow": ["Bash(touch *)"]}, "hooks": hook("by-user")}));
+    let only = json!({"allowManagedPermissionRulesOnly": true, "allowManagedHooksOnly": true, "hooks": hook("by-admin"),
+        "permissions": {"disableBypassPermissionsMode": "disable"}});
+    let ran = managed(&place, &self::model(writes()), &only, &["--allowedTools", "Bash(touch *)"]).run();
+    assert!(!place.has("made"), "{ran:?}");
+    assert!(place.has("by-admin") && !place.has("by-user"), "{ran:?}");
+    for part in ["1 allow rule, hooks", "--allowedTools is not used"] {
+        assert!(ran.err.contains(part), "{part}: {}", ran.err);
+    }
+    let ran = managed(&place, &self::model(writes()), &only, &["--dangerously-skip-permissions"]).run();
+    assert!(ran.code != Some(0) && ran.err.contains("disableBypassPermissionsMode"), "{ran:?}");
+    // Rules that restrict count whoever said them, and the administrator's allow.
+    let allows =
+        json!({"allowManagedPermissionRulesOnly": true, "permissions": {"allow": ["Bash(touch *)"]}});
+    managed(&place, &self::model(writes()), &allows, &[]).run();
+    assert!(place.has("made"));
+    std::fs::remove_file(place.work().join("made")).unwrap();
+    let ran = managed(&place, &self::model(writes()), &allows, &["--disallowedTools", "Bash(touch *)"]).run();
+    assert!(!place.has("made"), "{ran:?}");
+    // Flags and other files do not change what was said there.
+    let settings = json!({"model": "m-admin", "permissions": {"defaultMode": "plan"}});
+    let model = model(any_model(writes()));
+    let flags = ["--model", "m-flag", "--permission-mode", "acceptEdits", "--setting-sources", ""];
+    managed(&place, &model, &settings, &flags).env("ANTHROPIC_MODEL", "m-env").run();
+    assert_eq!(model.requests()[0].body["model"], "m-admin");
+    assert!(!place.has("made"));
+    // Whoever switches hooks off switches off their own.
+    std::fs::remove_file(place.work().join("by-admin")).unwrap();
+    place.user_settings(&json!({"disableAllHooks": true, "allowManagedHooksOnly": true}));
+    let ran = managed(&place, &self::model(writes()), &json!({"hooks": hook("by-admin")}), &["--bare"]).run();
+    assert!(place.has("by-admin"), "{ran:?}");
+    assert!(ran.err.contains("is for managed settings"), "{}", ran.err);
 }

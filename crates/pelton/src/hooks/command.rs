@@ -7,7 +7,6 @@
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
@@ -24,15 +23,11 @@ use super::event::HookEvent;
 use super::limits::{GONE_TIME_MAX, KILL_GRACE, OUTPUT_BYTES_MAX, TIME_MAX};
 use super::outcome::goes_on_in_background;
 use crate::limits::{SHELL_DRAIN_QUIET, SHELL_KILL_GRACE_SHORT};
+use crate::secrets::{Secrets, is_withheld};
 use crate::tools::process::{Launch, Printed, ProcessTree};
 
 /// Bytes read at once.
 const CHUNK_BYTES: usize = 16 * 1024;
-
-/// Secrets of the engine that hooks have no business with.
-const WITHHELD: &[&str] = &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"];
-/// The engine's own telemetry, which is not the hooks'.
-const WITHHELD_PREFIX: &[u8] = b"OTEL_";
 
 /// Where commands run and what they find there.
 #[derive(Debug, Clone)]
@@ -87,7 +82,8 @@ pub(super) async fn run(
     drop(reader);
     let (stdout, stderr) = tree.take_output().ok_or_else(|| io::Error::other("the command has no pipes"))?;
     let (mut stdout, mut stderr) = (Head::new(stdout), Head::new(stderr));
-    let mut feeding = pin!(feed(stdin, input));
+    let input = Secrets::among(&surroundings.env).hidden(input);
+    let mut feeding = pin!(feed(stdin, &input));
     let mut time_is_up = pin!(sleep(terms.time));
     let (mut fed, mut attached) = (false, hook.waiting == Waiting::UntilDone);
 
@@ -194,11 +190,8 @@ impl Surroundings {
     }
 
     fn environment(&self, own: &[(&'static str, Option<&OsStr>)]) -> Vec<(OsString, OsString)> {
-        let kept = self.env.iter().filter(|(name, _)| {
-            !own.iter().any(|(own, _)| name == own)
-                && !WITHHELD.iter().any(|withheld| name == withheld)
-                && !name.as_bytes().starts_with(WITHHELD_PREFIX)
-        });
+        let kept =
+            self.env.iter().filter(|(name, _)| !own.iter().any(|(own, _)| name == own) && !is_withheld(name));
         let own = own.iter().filter_map(|(name, value)| Some((OsString::from(name), (*value)?.to_owned())));
         kept.cloned().chain(own).collect()
     }

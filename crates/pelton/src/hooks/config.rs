@@ -199,6 +199,13 @@ impl HookConfig {
         self.entries.extend(more.entries.into_iter().take(room));
     }
 
+    /// Leaves only hooks of the administrator and of the program around. Whether there were others.
+    pub(crate) fn keep_managed(&mut self) -> bool {
+        let before = self.entries.len();
+        self.entries.retain(|entry| matches!(entry.source, Source::Policy | Source::Host));
+        self.entries.len() < before
+    }
+
     /// Adds a function of the host.
     pub fn add_callback(
         &mut self,

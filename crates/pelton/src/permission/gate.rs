@@ -113,7 +113,7 @@ impl Gate {
             Access::Agent(kind) => target(Target::Agent(kind)),
             Access::Person(what_for) => target(Target::Person(what_for)),
             Access::Skill(name) => target(Target::Skill(name)),
-            Access::Url(url) => target(Target::Host(host_of(url))),
+            Access::Url(url) => target(Target::Host(host_of(url).as_deref())),
             Access::Read(path) => match found.place() {
                 Ok(place) => target(Target::Read(place)),
                 Err(error) => unfollowable(path, error),

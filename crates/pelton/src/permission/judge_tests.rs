@@ -44,7 +44,12 @@ impl Place {
 
     fn decide(&self, case: &Case<'_>, tool: &str, input: &Value, access: &Access) -> Decision {
         let rules = |texts: &[&str]| texts.iter().map(|text| text.parse().expect(text)).collect();
-        let set = RuleSet { allow: rules(case.allow), ask: rules(case.ask), deny: rules(case.deny) };
+        let set = RuleSet {
+            allow: rules(case.allow),
+            ask: rules(case.ask),
+            deny: rules(case.deny),
+            ..RuleSet::default()
+        };
         let gate = Gate::new(Arc::new(set), case.mode, &[self.path("work")], Some(self.path("home")));
         gate.judge(&Judged { tool, input, access, cwd: &self.path("work"), hook: case.hook })
     }

@@ -23,6 +23,10 @@ pub struct RuleSet {
     pub ask: Vec<Rule>,
     /// What never runs.
     pub deny: Vec<Rule>,
+    /// The administrator lets no rule of anybody else allow anything, during the session either.
+    pub managed_only: bool,
+    /// Nobody switches permissions off.
+    pub never_bypass: bool,
 }
 
 impl RuleSet {
@@ -76,6 +80,8 @@ impl RuleSet {
         self.allow.extend(more.allow);
         self.ask.extend(more.ask);
         self.deny.extend(more.deny);
+        self.managed_only |= more.managed_only;
+        self.never_bypass |= more.never_bypass;
     }
 
     /// The rules that restrict.

@@ -221,6 +221,7 @@ impl Standing {
                 self.added
                     .retain(|(at, what, rule)| (*at, *what) != (to, *behavior) || !rules.contains(rule));
             }
+            Change::SetMode(Mode::BypassPermissions) if self.rules.never_bypass => {}
             Change::SetMode(mode) => self.mode = *mode,
             Change::AddDirectories(directories) => {
                 let absolute = directories.iter().map(|directory| self.start.join(directory));
@@ -268,6 +269,9 @@ impl Standing {
             rules.of_mut(*behavior).push(rule.clone());
         }
         rules.allow.extend(self.lent.iter().cloned());
+        if rules.managed_only {
+            rules.allow.retain(|rule| rule.source().layer == Layer::Managed);
+        }
         rules
     }
 

@@ -49,7 +49,7 @@ fn suggestions_are_as_wide_as_they_say_and_settle_the_question() {
     assert_eq!(check("Read", &Access::Read("/x/y/a".into())), [below]);
     assert_eq!(
         check("WebFetch", &Access::Url("https://Example.com/a".into())),
-        [rules("WebFetch", &["domain:Example.com"])]
+        [rules("WebFetch", &["domain:example.com"])]
     );
     assert_eq!(check("Skill", &Access::Skill("pdf".into())), [rules("Skill", &["pdf"])]);
 }

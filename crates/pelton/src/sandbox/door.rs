@@ -41,7 +41,11 @@ impl Door {
 
     /// Whether a host may be reached.
     pub async fn lets_through(&self, host: &str, answered: &Answered) -> bool {
-        let access = Access::Url(format!("https://{host}/"));
+        let is_bare_address = host.contains(':') && !host.starts_with('[');
+        let access = match is_bare_address {
+            true => Access::Url(format!("https://[{host}]/")),
+            false => Access::Url(format!("https://{host}/")),
+        };
         let decision = self.judged(&access);
         match (decision.verdict, &decision.cause) {
             (Verdict::Deny, _) => return false,

@@ -28,9 +28,9 @@ impl Hosts {
     pub fn allow_address(&self, host: &str, address: IpAddr) -> bool {
         let same = |pattern: &String| {
             let pattern = plain(pattern);
-            pattern.parse() == Ok(address) || pattern == "localhost" && plain(host) == "localhost"
+            is_address(&pattern, address) || pattern == "localhost" && plain(host) == "localhost"
         };
-        let denied = self.denied.iter().any(|pattern| plain(pattern).parse() == Ok(address));
+        let denied = self.denied.iter().any(|pattern| is_address(&plain(pattern), address));
         !denied && (is_public(address) || self.allowed.iter().any(same))
     }
 }
@@ -40,8 +40,11 @@ fn matches(pattern: &str, host: &str) -> bool {
     if pattern == "*" || pattern == host {
         return true;
     }
-    // An address is not made of labels.
-    if host.parse::<IpAddr>().is_ok() || host.is_empty() {
+    // An address is not made of labels, and has many spellings.
+    if let Ok(address) = host.parse() {
+        return is_address(&pattern, address);
+    }
+    if host.is_empty() {
         return false;
     }
     let labels = |name: &str| name.split('.').map(str::to_owned).collect::<Vec<_>>();
@@ -72,6 +75,11 @@ fn label_matches(pattern: &str, label: &str) -> bool {
     left.ends_with(last)
 }
 
+/// Whether a text is that address, however it is written.
+fn is_address(text: &str, address: IpAddr) -> bool {
+    text.parse().is_ok_and(|named: IpAddr| named.to_canonical() == address.to_canonical())
+}
+
 /// In small letters, without the dot that ends a whole name and without the brackets of an address.
 fn plain(name: &str) -> String {
     let name = name.trim().trim_start_matches('[').trim_end_matches(']');
@@ -93,6 +101,9 @@ mod tests {
             ("*", "anything.at.all"),
             ("10.0.0.1", "10.0.0.1"),
             ("::1", "[::1]"),
+            ("[0:0::1]", "::1"),
+            ("2001:DB8::1", "[2001:db8:0:0::1]"),
+            ("::ffff:10.0.0.1", "10.0.0.1"),
         ] {
             assert!(matches(pattern, host), "{pattern} {host}");
         }

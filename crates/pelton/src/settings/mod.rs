@@ -1,7 +1,8 @@
 //! What settings files say, as one typed value. Pure: whoever finds the files reads them.
 //!
 //! [`read()`] makes [`Settings`] of one file and names what is wrong with it; [`Settings::over`] lays one file over
-//! another; [`Settings::give_up_grants`] takes out what a directory may not grant itself. Keys that are not known are
+//! another; [`Settings::give_up_grants`] takes out what a directory may not grant itself, [`Settings::obey`] what an
+//! administrator does not let others say. Keys that are not known are
 //! passed over: files are shared with other programs and other versions.
 
 mod relaxed; // JSON with comments and trailing commas
@@ -9,6 +10,7 @@ mod read; // from a file's text to settings, with the place of everything that i
 pub(crate) mod sandbox; // the object `sandbox`
 mod trust; // what counts before a directory is trusted
 mod grants; // what a repository may not grant itself
+mod policy; // what the administrator says above everybody
 mod edit; // changing a file by what has to be changed in it
 
 use std::collections::BTreeMap;
@@ -20,6 +22,7 @@ use pelton_model::catalogue::Prices;
 pub use sandbox::{SandboxSettings, Withheld};
 
 pub use edit::{Unwritable, edited, with_value};
+pub use policy::PolicySettings;
 pub use read::{BrokenSettings, Origin, Problem, read};
 pub use trust::{Brought, Treatment, Watched, untrusted};
 
@@ -54,6 +57,8 @@ pub struct Settings {
     pub additional_dirs: Vec<String>,
     /// Something in `permissions.ask` or `.deny` could not be read: what it would have kept from running is not known.
     pub restrictions_unknown: bool,
+    /// What the administrator of the machine says above everybody.
+    pub policy: PolicySettings,
     /// `hooks`.
     pub hooks: HookConfig,
     /// `disableAllHooks`.
@@ -188,6 +193,7 @@ impl Settings {
             rules: lower.rules,
             additional_dirs: lower.additional_dirs,
             restrictions_unknown: self.restrictions_unknown || lower.restrictions_unknown,
+            policy: self.policy.over(lower.policy),
             hooks: lower.hooks,
             disable_all_hooks: self.disable_all_hooks.or(lower.disable_all_hooks),
             prices: lower.prices,

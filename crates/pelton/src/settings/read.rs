@@ -118,6 +118,7 @@ impl Reader<'_> {
         self.permissions(all, &mut settings);
         self.file_history(all, &mut settings);
         self.compact(all, &mut settings);
+        self.policy(all, &mut settings);
         if let Some(hooks) = all.get("hooks") {
             for problem in settings.hooks.add_settings(hooks, self.origin.source) {
                 self.problems.push(Problem {
@@ -128,6 +129,30 @@ impl Reader<'_> {
             }
         }
         settings
+    }
+
+    fn policy(&mut self, all: &Map<String, Value>, settings: &mut Settings) {
+        let permissions = all.get("permissions").and_then(Value::as_object);
+        if let Some(said) = permissions {
+            let disable = |value: &Value| (value == "disable").then_some(());
+            let key = "disableBypassPermissionsMode";
+            let said = self.field(said, "permissions.", key, "\"disable\"", disable);
+            settings.policy.never_bypass = said.is_some();
+        }
+        let mut switch = |key| self.field(all, "", key, "true or false", Value::as_bool);
+        let only = [
+            switch("allowManagedPermissionRulesOnly"),
+            switch("allowManagedHooksOnly"),
+            switch("allowManagedMcpServersOnly"),
+        ];
+        if *self.origin.source == Source::Policy {
+            [settings.policy.rules_only, settings.policy.hooks_only, settings.policy.servers_only] = only;
+            settings.policy.hooks_off = settings.disable_all_hooks.take();
+            settings.policy.mode = settings.mode;
+            settings.policy.model.clone_from(&settings.model);
+        } else if only.contains(&Some(true)) {
+            self.warn("allowManaged…Only", "is for managed settings: it is not used here");
+        }
     }
 
     fn compact(&mut self, all: &Map<String, Value>, settings: &mut Settings) {

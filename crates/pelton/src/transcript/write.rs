@@ -19,6 +19,7 @@ use super::{
 use crate::event::Synthetic;
 use crate::history::{Edit, EditId, Entry, Kind, MediaPlace};
 use crate::limits::TRANSCRIPT_LINE_BYTES_MAX;
+use crate::secrets::Secrets;
 use jiff::Timestamp;
 
 /// How much a crash of the machine may cost.
@@ -48,6 +49,8 @@ pub struct Facts {
     pub entrypoint: String,
     /// The sub-agent whose record this is.
     pub agent_id: Option<String>,
+    /// What is not written down, whoever says it.
+    pub secrets: Secrets,
 }
 
 /// How far a question about a call is.
@@ -447,7 +450,7 @@ impl Transcript {
             line.insert(0, b'\n');
         }
         tail.writes += 1;
-        match self.write_all(&line) {
+        match self.write_all(&self.facts.secrets.hidden(&line)) {
             Ok(()) => {
                 tail.torn = false;
                 Ok(())
@@ -522,6 +525,7 @@ mod tests {
                 git_branch: None,
                 entrypoint: String::new(),
                 agent_id: None,
+                secrets: Secrets::default(),
             };
             Transcript::open(
                 &RealDisk,

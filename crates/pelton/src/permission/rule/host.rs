@@ -1,4 +1,8 @@
-//! Patterns over names of hosts, compared label by label.
+//! Patterns over names of hosts, compared label by label, and addresses, compared as numbers.
+
+use std::net::IpAddr;
+
+use url::Url;
 
 use super::command::glob;
 
@@ -9,19 +13,24 @@ pub(super) struct HostPattern {
     labels: Vec<String>,
     /// Any number of labels, but one, may stand before them.
     below: bool,
+    /// It is an address, however it is written.
+    address: Option<IpAddr>,
 }
 
 impl HostPattern {
     /// `None` if no host has such a name.
     pub fn new(pattern: &str) -> Option<Self> {
         let pattern = pattern.trim().to_ascii_lowercase();
+        if let Some(address) = address(&pattern) {
+            return Some(Self { labels: labels(&pattern), below: false, address: Some(address) });
+        }
         let (below, rest) = match pattern.strip_prefix("*.") {
             Some(rest) => (true, rest),
             None => (false, pattern.as_str()),
         };
         let labels = labels(rest);
         let sound = |label: &String| !label.is_empty() && !label.contains(['/', ':', '@', ' ']);
-        labels.iter().all(sound).then_some(Self { labels, below })
+        labels.iter().all(sound).then_some(Self { labels, below, address: None })
     }
 
     /// Whether it is every host.
@@ -35,6 +44,9 @@ impl HostPattern {
     }
 
     pub fn matches(&self, host: &str) -> bool {
+        if self.address.is_some() {
+            return self.address == address(host);
+        }
         let host = labels(&host.to_ascii_lowercase());
         let fits = match self.below {
             true => host.len() > self.labels.len(),
@@ -48,8 +60,24 @@ fn labels(host: &str) -> Vec<String> {
     host.strip_suffix('.').unwrap_or(host).rsplit('.').map(str::to_owned).collect()
 }
 
-/// The host of an address, if it has one.
-pub(in super::super) fn host_of(url: &str) -> Option<&str> {
+/// `::1`, `[::1]`, `10.0.0.1`: one number for all spellings of it.
+fn address(host: &str) -> Option<IpAddr> {
+    let host = host.trim();
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    bare.parse().ok().map(|address: IpAddr| address.to_canonical())
+}
+
+/// The host of an address, if it has one: as whoever fetches it will spell it.
+pub(in super::super) fn host_of(url: &str) -> Option<String> {
+    let spelled = spelled_host(url)?;
+    let whole = if url.contains("://") { Url::parse(url) } else { Url::parse(&format!("https://{url}")) };
+    let asked = whole.ok().and_then(|url| url.host_str().map(str::to_owned));
+    let host = asked.unwrap_or_else(|| spelled.to_owned());
+    Some(host.trim_matches(['[', ']']).to_owned())
+}
+
+/// The host as it is written.
+fn spelled_host(url: &str) -> Option<&str> {
     let rest = match url.split_once("://") {
         Some((scheme, rest)) if scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c)) => {
             rest
@@ -87,6 +115,13 @@ mod tests {
             ("api-*.example.com", "api-1.x.example.com", false),
             ("a.*.com", "a.b.com", true),
             ("*", "anything.at.all", true),
+            ("::1", "[::1]", true),
+            ("[::1]", "0:0:0:0:0:0:0:1", true),
+            ("[2001:DB8::1]", "2001:db8:0::1", true),
+            ("10.0.0.1", "::ffff:10.0.0.1", true),
+            ("::1", "::2", false),
+            ("*.example.com", "::1", false),
+            ("*", "::1", true),
         ] {
             assert_eq!(HostPattern::new(pattern).unwrap().matches(host), expected, "{pattern} {host}");
         }
@@ -103,8 +138,12 @@ mod tests {
             ("http://[::1]:80/", Some("::1")),
             ("example.com/x", Some("example.com")),
             ("https:///x", None),
+            ("https://ex%61mple.COM/", Some("example.com")),
+            ("http://16843009/", Some("1.1.1.1")),
+            ("http://0x7f.1/", Some("127.0.0.1")),
+            ("http://[0:0::1]/", Some("::1")),
         ] {
-            assert_eq!(host_of(url), host, "{url}");
+            assert_eq!(host_of(url).as_deref(), host, "{url}");
         }
     }
 }

@@ -149,14 +149,13 @@ async fn run(input: &Input, cx: &ToolCx) -> Result<Output, String> {
         .unwrap_or(Over::PrintedTooMuch);
     if over == Over::TimedOut
         && cx.limits.shell_goes_on_beside
-        // Nobody would look after its box.
-        && held.is_none()
         && cx.background.has_room().is_ok()
         && let Some(output) = pipes.put_aside().await
     {
-        // It says where it ended up, and would be surprised if nobody listened.
-        tree.outlive_with(directory);
-        return Ok(beside::go_on(input, cx, tree, pipes, &output, time));
+        let way_out = held.as_ref().and_then(Held::way_out);
+        // It says where it ended up, and would be surprised if nobody listened. Its box is looked after when it has ended.
+        tree.outlive_with((directory, held));
+        return Ok(beside::go_on(input, cx, tree, pipes, beside::Aside { output: &output, time, way_out }));
     }
     let ended = match over {
         Over::Exited => {

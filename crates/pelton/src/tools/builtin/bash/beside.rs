@@ -1,8 +1,10 @@
 //! A command in the background: started, and left to itself.
 
+use std::convert::Infallible;
 use std::path::Path;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use serde_json::json;
 
 use super::Input;
@@ -48,15 +50,25 @@ pub(super) async fn run(input: &Input, cx: &ToolCx) -> Result<Output, String> {
     Ok(started(input, &id, &output, time))
 }
 
-/// A command whose time is up goes on here. What it printed so far is in `output` already.
+/// A command whose time is up.
+pub(super) struct Aside<'a> {
+    /// Where what it printed so far is already.
+    pub output: &'a Path,
+    /// The time that is up.
+    pub time: Duration,
+    /// What it reaches others by.
+    pub way_out: Option<BoxFuture<'static, Infallible>>,
+}
+
+/// A command whose time is up goes on here.
 pub(super) fn go_on(
     input: &Input,
     cx: &ToolCx,
     tree: ProcessTree,
     pipes: Pipes<'_>,
-    output: &Path,
-    after: Duration,
+    aside: Aside<'_>,
 ) -> Output {
+    let Aside { output, time: after, way_out } = aside;
     let limits = &cx.limits;
     let id = format!("b{:08x}", cx.world.random() >> 32);
     let task = BackgroundTask {
@@ -69,7 +81,7 @@ pub(super) fn go_on(
     let time = limits.background_time_default.min(limits.background_time_max);
     let terms = Terms { time, output_bytes_max: limits.shell_spill_bytes_max, kill_grace: limits.kill_grace };
     let (shown, rest) = pipes.leave();
-    cx.background.keep_with(task, tree, terms, None, rest);
+    cx.background.keep_with(task, tree, terms, way_out, rest);
     let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
     let shown = shown.with_note(Some(output));
     let text = format!(

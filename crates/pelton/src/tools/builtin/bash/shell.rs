@@ -13,13 +13,9 @@ use std::process::ExitStatus;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
 use super::boxed::Held;
+use crate::secrets::is_withheld;
 use crate::tools::process::{Launch, Printed, ProcessTree};
 use crate::tools::tool::ToolCx;
-
-/// Secrets of the engine that commands have no business with.
-const WITHHELD: &[&str] = &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"];
-/// The engine's own telemetry, which is not the commands'.
-const WITHHELD_PREFIX: &str = "OTEL_";
 
 /// Descriptors below this belong to scripts: `exec 9>lock` is a common sight.
 const DIRECTORY_DESCRIPTOR_MIN: i32 = 200;
@@ -150,17 +146,13 @@ pub(super) fn signal_of(status: ExitStatus) -> Option<i32> {
 }
 
 fn environment(cx: &ToolCx) -> Vec<(OsString, OsString)> {
-    let withheld = |name: &OsStr| {
-        WITHHELD.iter().any(|withheld| name == *withheld)
-            || name.as_bytes().starts_with(WITHHELD_PREFIX.as_bytes())
-    };
     let own = [
         (OsString::from("CLAUDECODE"), OsString::from("1")),
         // Nobody is there to leave an editor or a pager.
         (OsString::from("GIT_EDITOR"), OsString::from("true")),
         (OsString::from("PWD"), cx.cwd.clone().into_os_string()),
     ];
-    cx.env.iter().filter(|(name, _)| !withheld(name)).cloned().chain(own).collect()
+    cx.env.iter().filter(|(name, _)| !is_withheld(name)).cloned().chain(own).collect()
 }
 
 /// The same pipe under a number scripts do not use; under its own where there is no such number.

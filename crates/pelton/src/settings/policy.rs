@@ -1,0 +1,89 @@
+//! What the administrator of a machine says above everybody else.
+
+use super::Settings;
+use crate::permission::{Layer, Mode};
+
+/// What only managed settings may say, and what of them is not to be changed by flags.
+///
+/// See [`read()`](super::read()).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PolicySettings {
+    /// `allowManagedPermissionRulesOnly`: no other rule allows anything.
+    pub rules_only: Option<bool>,
+    /// `allowManagedHooksOnly`: no other hooks run, but those of the program around.
+    pub hooks_only: Option<bool>,
+    /// `allowManagedMcpServersOnly`: no other servers are started.
+    pub servers_only: Option<bool>,
+    /// `disableAllHooks`, said there: not even its own hooks run.
+    pub hooks_off: Option<bool>,
+    /// `permissions.defaultMode`, said there: flags do not change it.
+    pub mode: Option<Mode>,
+    /// `model`, said there: flags and variables do not change it.
+    pub model: Option<String>,
+    /// `permissions.disableBypassPermissionsMode`, in any file.
+    pub never_bypass: bool,
+}
+
+impl PolicySettings {
+    pub(super) fn over(self, lower: Self) -> Self {
+        Self {
+            rules_only: self.rules_only.or(lower.rules_only),
+            hooks_only: self.hooks_only.or(lower.hooks_only),
+            servers_only: self.servers_only.or(lower.servers_only),
+            hooks_off: self.hooks_off.or(lower.hooks_off),
+            mode: self.mode.or(lower.mode),
+            model: self.model.or(lower.model),
+            never_bypass: self.never_bypass || lower.never_bypass,
+        }
+    }
+}
+
+impl Settings {
+    /// Takes out what the administrator does not let others say, and names it. Rules that restrict stay: nobody gains by
+    /// them.
+    ///
+    /// ```
+    /// use pelton::hooks::Source;
+    /// use pelton::settings::{Origin, read};
+    ///
+    /// let origin = |source| Origin { source, file: "settings.json", anchor: None };
+    /// let managed = r#"{"allowManagedPermissionRulesOnly": true, "permissions": {"allow": ["Bash(make)"]}}"#;
+    /// let users = r#"{"permissions": {"allow": ["Bash"], "deny": ["Bash(rm *)"]}}"#;
+    /// let (managed, _) = read(managed, origin(&Source::Policy))?;
+    /// let (users, _) = read(users, origin(&Source::User))?;
+    /// let mut settings = managed.over(users);
+    /// assert_eq!(settings.obey(), ["1 allow rule"]);
+    /// assert_eq!((settings.rules.allow.len(), settings.rules.deny.len()), (1, 1));
+    /// # Ok::<(), pelton::settings::BrokenSettings>(())
+    /// ```
+    pub fn obey(&mut self) -> Vec<String> {
+        let mut left_out = Vec::new();
+        self.rules.never_bypass |= self.policy.never_bypass;
+        if self.policy.rules_only == Some(true) {
+            self.rules.managed_only = true;
+            let before = self.rules.allow.len();
+            self.rules.allow.retain(|rule| rule.source().layer == Layer::Managed);
+            match before - self.rules.allow.len() {
+                0 => {}
+                1 => left_out.push("1 allow rule".to_owned()),
+                count => left_out.push(format!("{count} allow rules")),
+            }
+        }
+        if self.policy.hooks_off == Some(true) {
+            self.hooks = Default::default();
+        } else {
+            // Whoever switches hooks off switches off their own, not the administrator's.
+            let only_managed = self.policy.hooks_only == Some(true) || self.disable_all_hooks == Some(true);
+            if only_managed && self.hooks.keep_managed() && self.policy.hooks_only == Some(true) {
+                left_out.push("hooks".to_owned());
+            }
+        }
+        self.disable_all_hooks = None;
+        if self.policy.never_bypass && self.mode == Some(Mode::BypassPermissions) {
+            self.mode = None;
+            left_out.push(format!("the mode {}", Mode::BypassPermissions.name()));
+        }
+        left_out
+    }
+}
