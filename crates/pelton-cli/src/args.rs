@@ -512,9 +512,9 @@ pub(crate) struct RunArgs {
     /// Do not record the session
     #[arg(long)]
     pub no_session_persistence: bool,
-    /// How much a crash of the machine may cost: nothing, or the last seconds
-    #[arg(long, value_enum, value_name = "HOW", default_value_t = DurabilityArg::Synced)]
-    pub durability: DurabilityArg,
+    /// How much a crash of the machine may cost: nothing (the default), or the last seconds
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub durability: Option<DurabilityArg>,
     /// What programs say that drive a session
     #[command(flatten)]
     pub client: ClientArgs,

@@ -21,7 +21,7 @@ pub(crate) fn run(args: &ContextArgs) -> Result<ExitCode, Fail> {
     let real = cwd.canonicalize().unwrap_or_else(|_| cwd.clone());
     let file = find_session(&config_dir, &real, args.session)
         .ok_or_else(|| Fail::no_conversation(&args.session.to_string()))?;
-    let conversation = transcript::read(&file).map_err(|error| Fail::new(error.to_string()))?;
+    let conversation = transcript::read_window(&file).map_err(|error| Fail::new(error.to_string()))?;
     // Nobody is asked, and nothing is written.
     let mut options = Options::new(cwd, Endpoint::new("http://127.0.0.1", Auth::None));
     let model = conversation.entries.iter().rev().find_map(|entry| match &entry.kind {

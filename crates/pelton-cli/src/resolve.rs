@@ -177,7 +177,8 @@ fn resolved(
     options.temp_dir = env.path("TMPDIR").unwrap_or(options.temp_dir);
     options.session_id = args.session_id;
     options.entrypoint = env.get("CLAUDE_CODE_ENTRYPOINT").unwrap_or("cli").to_owned();
-    options.sessions = if args.no_session_persistence { None } else { sessions(args, env) };
+    options.sessions =
+        if args.no_session_persistence { None } else { sessions(args, env, settings.durability) };
     let checkpointing = settings.file_checkpointing.unwrap_or(true);
     if checkpointing && !env.is_on("CLAUDE_CODE_DISABLE_FILE_CHECKPOINTING") {
         options.file_history = Some(file_history_limits);

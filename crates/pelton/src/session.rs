@@ -24,7 +24,8 @@ use crate::secrets::Secrets;
 use crate::tools::mentions::Attached;
 use crate::tools::{Output, ResultBlock};
 use crate::transcript::{
-    CompactLines, Disk, Durability, EditLine, End, Facts, Loaded, Transcript, TranscriptError, session_file,
+    CompactLines, Disk, Durability, EditLine, End, Facts, Loaded, Transcript, TranscriptError, directory_id,
+    session_file,
 };
 
 pub(crate) use kept::{Kept, Request, call_of};
@@ -265,6 +266,7 @@ impl Session {
                 trigger: trigger.name(),
                 before_tokens: *before_tokens,
                 after_tokens: *after_tokens,
+                stays: tried.stays_behind(summary.id),
             };
             transcript.compacted(lines, self.world.now())?;
             // What is not sent any more is on the disk.
@@ -381,6 +383,7 @@ impl Opening {
         let facts = Facts {
             session_id,
             cwd: options.cwd.clone(),
+            directory: directory_id(&options.cwd),
             version: crate::CLI_VERSION.to_owned(),
             git_branch: None,
             entrypoint: options.entrypoint.clone(),
@@ -408,7 +411,7 @@ impl Record {
         let (Some(opening), None) = (&recording.opening, &recording.opened) else { return Ok(()) };
         let Opening { disk, path, durability, facts, end } = opening;
         let facts = Facts { git_branch, ..facts.clone() };
-        recording.opened = Some(Arc::new(Transcript::open(disk.as_ref(), path, facts, *durability, *end)?));
+        recording.opened = Some(Arc::new(Transcript::open(disk.as_ref(), path, facts, *durability, end)?));
         Ok(())
     }
 
@@ -455,6 +458,9 @@ fn replayed(options: &Options, conversation: &Loaded) -> History {
         History::replay(conversation.entries.clone(), conversation.edits.clone(), snipped);
     if conversation.reshaped || is_snipped || !is_whole {
         history.view_mut().leave_out_thinking();
+    }
+    if conversation.is_partial {
+        history.note_released();
     }
     history
 }

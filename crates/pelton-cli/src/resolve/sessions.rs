@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use pelton::file_history::FileHistoryLimits;
 use pelton::settings::Settings;
-use pelton::transcript::{self, Durability, Loaded, copy_as, find_session, newest_session, session_file};
+use pelton::transcript::{
+    self, Durability, Loaded, ReadError, copy_as, find_session, newest_session, session_file,
+};
 use pelton::{Options, Resumed, Sessions, fresh_id};
 
 use super::env::Env;
@@ -32,15 +34,16 @@ pub(crate) fn config_dir(env: &Env) -> Option<PathBuf> {
     env.path("CLAUDE_CONFIG_DIR").or_else(|| env.path("HOME").map(|home| home.join(".claude")))
 }
 
-pub(super) fn sessions(args: &RunArgs, env: &Env) -> Option<Sessions> {
+pub(super) fn sessions(args: &RunArgs, env: &Env, set: Option<Durability>) -> Option<Sessions> {
     let config_dir = config_dir(env);
     if config_dir.is_none() {
         tell("warning: neither CLAUDE_CONFIG_DIR nor HOME is set, so this session is not recorded");
     }
-    let durability = match args.durability {
+    let said = args.durability.map(|said| match said {
         DurabilityArg::Synced => Durability::Synced,
         DurabilityArg::Fast => Durability::Fast,
-    };
+    });
+    let durability = said.or(set).unwrap_or_default();
     Some(Sessions { config_dir: config_dir?, durability })
 }
 
@@ -62,7 +65,7 @@ pub(super) fn resumed(args: &RunArgs, env: &Env, options: &Options) -> Result<Op
             Fail::at_start("no session to continue in this directory: start one without --continue")
         })?,
     };
-    let conversation = transcript::read(&file).map_err(|error| Fail::at_start(error.to_string()))?;
+    let conversation = conversation(args, &file)?;
     let path = file.display();
     match conversation.lines_skipped {
         0 => {}
@@ -71,7 +74,6 @@ pub(super) fn resumed(args: &RunArgs, env: &Env, options: &Options) -> Result<Op
             tell(&format!("warning: {lines} damaged lines of {path} were left out; the file is unchanged"));
         }
     }
-    let conversation = part(args, conversation)?;
     if args.client.fork_session {
         return forked(args, options, &config_dir, &cwd, &file, conversation).map(Some);
     }
@@ -79,13 +81,25 @@ pub(super) fn resumed(args: &RunArgs, env: &Env, options: &Options) -> Result<Op
 }
 
 /// As much of a conversation as is gone on with.
-fn part(args: &RunArgs, conversation: Loaded) -> Result<Loaded, Fail> {
-    let (part, id) = match (args.client.resume_session_at, args.client.resume_drops_turn) {
-        (Some(at), _) => (conversation.until(at), at),
-        (None, Some(prompt)) => (conversation.without_turn_of(prompt), prompt),
-        (None, None) => return Ok(conversation),
+fn conversation(args: &RunArgs, file: &Path) -> Result<Loaded, Fail> {
+    let fail = |error: ReadError| Fail::at_start(error.to_string());
+    let window = transcript::read_window(file).map_err(fail)?;
+    let (at, drops) = (args.client.resume_session_at, args.client.resume_drops_turn);
+    let Some(id) = at.or(drops) else { return Ok(window) };
+    let part = |conversation: Loaded| match at {
+        Some(message) => conversation.until(message),
+        None => conversation.without_turn_of(id),
     };
-    part.ok_or_else(|| Fail::at_start(format!("No message found with message.uuid of: {id}")))
+    // What is not in the part that is still sent may have been said before.
+    let found = match window.is_partial {
+        true => None,
+        false => part(window),
+    };
+    let found = match found {
+        Some(found) => Some(found),
+        None => part(transcript::read(file).map_err(fail)?),
+    };
+    found.ok_or_else(|| Fail::at_start(format!("No message found with message.uuid of: {id}")))
 }
 
 /// The same conversation under another id, in a file of its own. The other one stays as it is.

@@ -10,9 +10,11 @@ mod calls; // how the loop goes about calls
 mod context; // what fills the context, and from where on it is made smaller
 mod control; // what a client and pelton ask of each other
 mod crash; // killed in the middle, and gone on with
+mod crash_points; // killed at every point that has a name
 mod credentials; // who pays, and what happens when that runs out
 mod demo; // `pelton demo`
 mod frames; // stream-json and json, field by field
+mod going_on; // where a session is looked for
 mod hardship; // full disks, foreign users, odd files
 mod hooks; // hooks from settings
 mod loop_scenarios; // what the loop does about trouble, as flags and frames show it

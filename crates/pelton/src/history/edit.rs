@@ -65,6 +65,29 @@ pub enum Edit {
     },
 }
 
+impl Edit {
+    /// Whether anything it names is among these entries, or was put there by these edits.
+    pub(crate) fn finds(&self, entries: &[Arc<Entry>], edits: &[Edited]) -> bool {
+        let is_call = |name: &str| {
+            entries
+                .iter()
+                .any(|entry| matches!(&entry.kind, Kind::ToolResult { call, .. } if **call == *name))
+        };
+        let is_entry = |id: EntryId| {
+            entries.iter().any(|entry| entry.id == id) || edits.iter().any(|edited| edited.id == id)
+        };
+        match self {
+            Self::Replace { from, to, .. } => is_entry(*from) && is_entry(*to),
+            Self::Clear { calls } => calls.iter().any(|call| is_call(call)),
+            Self::Shorten { call, .. } => is_call(call),
+            Self::Media { places } => {
+                places.iter().any(|place| is_call(&place.of) || place.of.parse().is_ok_and(is_entry))
+            }
+            Self::Undo { edit } => edits.iter().any(|edited| edited.id == *edit),
+        }
+    }
+}
+
 /// What takes the place of entries.
 ///
 /// See [`Edit`].
@@ -114,6 +137,18 @@ impl Edited {
             By::Entry(id) => {
                 entries.iter().rev().find(|entry| entry.id == *id).cloned().map(Some).ok_or(Missing)
             }
+        }
+    }
+
+    /// What is sent first after it, if that was this before.
+    pub(crate) fn first_after(&self, first: Option<EntryId>) -> Option<EntryId> {
+        match &self.edit {
+            Edit::Replace { from, by, .. } if Some(*from) == first => match by {
+                By::Entry(entry) => Some(*entry),
+                By::Words(_) | By::Note => Some(self.id),
+                By::Nothing => first,
+            },
+            _ => first,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::edit::{Edit, EditId, Edited, owned, undone};
+use super::edit::{By, Edit, EditId, Edited, owned, undone};
 use super::entry::{Entry, EntryId};
 use super::view::{Pushed, View};
 
@@ -27,6 +27,17 @@ pub struct Change {
     pub before_tokens: u64,
     /// What it is sent now.
     pub after_tokens: u64,
+}
+
+/// What is still sent behind a summary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stays {
+    /// Nothing.
+    Nothing,
+    /// What the record says from this entry on.
+    From(EntryId),
+    /// The summary is not the first thing that is sent, or something is sent whose place in the record is not known.
+    Unclear,
 }
 
 impl History {
@@ -114,6 +125,46 @@ impl History {
             at += 1;
             at > first || put_there.contains(&entry.id)
         });
+        self.is_released = true;
+    }
+
+    /// What is sent behind a summary, if that is the first thing that is sent.
+    pub fn stays_behind(&self, summary: EntryId) -> Stays {
+        let mut sent = self.view.entry_ids();
+        if sent.next() != Some(summary) {
+            return Stays::Unclear;
+        }
+        let mut first = self.entries.len();
+        for id in sent {
+            let Some(place) = self.place_of(id) else { return Stays::Unclear };
+            first = first.min(place);
+        }
+        self.entries.get(first).map_or(Stays::Nothing, |entry| Stays::From(entry.id))
+    }
+
+    /// Where the record of an entry begins: of one that an edit put there, where that begins what it took away.
+    fn place_of(&self, mut id: EntryId) -> Option<usize> {
+        let owned = owned(&self.edits);
+        // Every edit can stand for another one, once.
+        for _ in 0..=self.edits.len() {
+            if !owned.contains(&id)
+                && let Some(place) = self.entries.iter().position(|entry| entry.id == id)
+            {
+                return Some(place);
+            }
+            let puts = |edited: &&Edited| match &edited.edit {
+                Edit::Replace { by: By::Entry(entry), .. } => *entry == id,
+                Edit::Replace { .. } => edited.id == id,
+                _ => false,
+            };
+            let Edit::Replace { from, .. } = self.edits.iter().rev().find(puts)?.edit else { return None };
+            id = from;
+        }
+        None
+    }
+
+    /// What was said before the first entry is on the disk only.
+    pub fn note_released(&mut self) {
         self.is_released = true;
     }
 

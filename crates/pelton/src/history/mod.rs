@@ -19,7 +19,7 @@ pub use media::MediaPlace;
 pub use snip::{SnipBoundary, SnipReplay};
 pub use view::View;
 
-pub(crate) use log::{Change, History};
+pub(crate) use log::{Change, History, Stays};
 pub(crate) use view::{MediaLeftOut, PartFacts, Role};
 
 #[cfg(test)]

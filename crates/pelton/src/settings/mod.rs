@@ -30,6 +30,7 @@ use crate::context::AgentsMd;
 use crate::hooks::HookConfig;
 use crate::permission::{Mode, RuleSet};
 use crate::tools::Siblings;
+use crate::transcript::Durability;
 
 /// What one file says, or several together. `None` means that nothing was said.
 ///
@@ -85,6 +86,8 @@ pub struct Settings {
     pub cleanup_days: Option<u64>,
     /// `fileHistory.maxTotalBytes`: how much is kept in all.
     pub file_history_total_bytes_max: Option<u64>,
+    /// `durability`: how much of a session a crash of the machine may cost.
+    pub durability: Option<Durability>,
 }
 
 /// The object `loop`: how the loop goes about calls.
@@ -208,6 +211,7 @@ impl Settings {
                 window_tokens: self.compact.window_tokens.or(lower.compact.window_tokens),
                 folds: self.compact.folds.or(lower.compact.folds),
             },
+            durability: self.durability.or(lower.durability),
             file_checkpointing: self.file_checkpointing.or(lower.file_checkpointing),
             file_history_file_bytes_max: self
                 .file_history_file_bytes_max

@@ -17,6 +17,7 @@ use crate::context::AgentsMd;
 use crate::hooks::{Severity, Source};
 use crate::permission::{Behavior, Layer, Mode, Rule, RuleSource};
 use crate::tools::Siblings;
+use crate::transcript::Durability;
 
 /// A file of settings, before it is read.
 ///
@@ -113,6 +114,9 @@ impl Reader<'_> {
             memory: self.memory(all),
             skills: self.skills(all),
             sandbox: self.sandbox(all),
+            durability: self.field(all, "", "durability", "\"synced\" or \"fast\"", |value| {
+                Durability::from_name(value.as_str()?)
+            }),
             ..Settings::default()
         };
         self.permissions(all, &mut settings);

@@ -46,6 +46,8 @@ pub struct SessionFile {
 pub struct SessionFacts {
     /// Where it works.
     pub cwd: Option<PathBuf>,
+    /// Names that directory itself, wherever it was moved since.
+    pub directory: Option<String>,
     /// The branch it worked on last.
     pub git_branch: Option<String>,
     /// When it began.
@@ -118,7 +120,10 @@ pub fn list_sessions(config_dir: &Path) -> Vec<Listed> {
 /// See [`list_sessions`].
 pub fn session_files(config_dir: &Path) -> Vec<SessionFile> {
     let projects = fs::read_dir(config_dir.join("projects")).into_iter().flatten().flatten();
-    let mut files: Vec<SessionFile> = projects.flat_map(|folder| files_in(&folder.path())).collect();
+    newest_first(projects.flat_map(|folder| files_in(&folder.path())).collect())
+}
+
+fn newest_first(mut files: Vec<SessionFile>) -> Vec<SessionFile> {
     files.sort_unstable_by(|a, b| b.modified.cmp(&a.modified).then_with(|| a.file.cmp(&b.file)));
     files
 }
@@ -188,6 +193,7 @@ struct Line<'a> {
     #[serde(borrow, default)]
     r#type: Option<Cow<'a, str>>,
     cwd: Option<PathBuf>,
+    directory_id: Option<String>,
     git_branch: Option<String>,
     timestamp: Option<Cow<'a, str>>,
     custom_title: Option<String>,
@@ -246,6 +252,7 @@ impl SessionFacts {
             self.is_sidechain |= line.is_sidechain;
             self.first_prompt = line.prompt();
             self.cwd = self.cwd.take().or(line.cwd);
+            self.directory = self.directory.take().or(line.directory_id);
             self.created = self.created.or_else(|| line.timestamp?.parse().ok());
             self.title = line.custom_title.or(self.title.take());
             self.tag = line.tag.or(self.tag.take());

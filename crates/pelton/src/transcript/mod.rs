@@ -6,6 +6,7 @@ mod lease; // who writes to it
 mod write; // appending, and when it is safe
 mod queued; // prompts that were not consumed
 mod read; // reading it back, whatever happened to it
+mod window; // as much of it as is needed to go on
 mod part; // going on from elsewhere than its end
 mod list; // which sessions there are, by the ends of their files
 mod examine; // what is wrong with a file
@@ -38,6 +39,8 @@ pub use part::copy_as;
 pub use place::{find_session, newest_session, project_key, session_file};
 pub use queued::QueuedPrompt;
 pub use read::{Loaded, ReadError, read, read_from};
+pub use window::read_window;
 pub use write::{Durability, TranscriptError};
 
+pub(crate) use place::directory_id;
 pub(crate) use write::{CompactLines, EditLine, End, Facts, QuestionState, Transcript};

@@ -1,9 +1,13 @@
 //! Which file a session lives in: `<config>/projects/<key of the directory>/<session id>.jsonl`, where the
 //! official SDKs look for it.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use uuid::Uuid;
+
+use super::list::session_files;
 
 /// Longer keys are cut and told apart by a hash: file names have a limit.
 const KEY_CHARS_MAX: usize = 200;
@@ -43,15 +47,26 @@ pub fn find_session(config_dir: &Path, cwd: &Path, session: Uuid) -> Option<Path
     found.next().is_none().then_some(first)
 }
 
-/// The newest session of a directory.
+/// The newest session of a directory, under whatever name that was when the session was recorded.
 ///
 /// See [`session_file`].
 pub fn newest_session(config_dir: &Path, cwd: &Path) -> Option<PathBuf> {
-    let folder = config_dir.join("projects").join(project_key(cwd));
-    let files = std::fs::read_dir(folder).ok()?.flatten().map(|file| file.path());
-    let sessions = files.filter(|file| file.extension().is_some_and(|extension| extension == "jsonl"));
-    let dated = sessions.filter_map(|file| Some((file.metadata().ok()?.modified().ok()?, file)));
-    dated.max().map(|(_, file)| file)
+    let (key, directory) = (project_key(cwd), directory_id(cwd));
+    let is_here = |project: &str| project == key;
+    // It was moved here. If its old name is there again, that is another one.
+    let came_here = |directory_then: Option<String>| directory_then.is_some() && directory_then == directory;
+    let mut newest_first = session_files(config_dir).into_iter();
+    let found =
+        newest_first.find(|session| is_here(&session.project) || came_here(session.facts().directory));
+    found.map(|session| session.file)
+}
+
+/// Names a directory wherever it is moved: which one it is on its disk, and when it was made, because numbers are used
+/// again. `None` where the disk does not tell.
+pub(crate) fn directory_id(dir: &Path) -> Option<String> {
+    let meta = dir.metadata().ok()?;
+    let made = meta.created().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    Some(format!("{:x}-{}.{:09}", meta.ino(), made.as_secs(), made.subsec_nanos()))
 }
 
 /// The name of a directory's folder: every character outside `[A-Za-z0-9]` becomes a dash.

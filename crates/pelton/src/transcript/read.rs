@@ -1,6 +1,7 @@
 //! Reading a transcript back. Tolerant: a torn, foreign or damaged line is skipped and counted, never a reason to
 //! lose the others, and nothing in the file is changed.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _};
@@ -17,7 +18,7 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::queued::{QueuedPrompt, Waiting};
-use super::write::End;
+use super::write::{End, KeptBehind};
 use super::{
     ASKED, COMPACT_BOUNDARY, CONTEXT_EDIT_LINE, DEFERRED, MEDIA_LEFT_OUT_LINE, QUESTION_LINE, SNIP_BOUNDARY,
 };
@@ -53,12 +54,15 @@ pub struct Loaded {
     pub lines_skipped: usize,
     /// Where its last whole line ends.
     pub read_to: u64,
+    /// It is what is needed to go on: what was said before is on the disk only.
+    pub is_partial: bool,
 }
 
 impl Loaded {
     /// Where new lines join it.
     pub(crate) fn end(&self) -> End {
-        End { newest: self.newest, read_to: self.read_to }
+        let waiting = self.queued.iter().map(|queued| queued.id).collect();
+        End { newest: self.newest, read_to: self.read_to, waiting }
     }
 }
 
@@ -96,29 +100,10 @@ pub fn read(path: &Path) -> Result<Loaded, ReadError> {
 /// assert_eq!((loaded.entries.len(), loaded.lines_skipped), (1, 1));
 /// # Ok::<(), std::io::Error>(())
 /// ```
-pub fn read_from(mut reader: impl BufRead) -> std::io::Result<Loaded> {
+pub fn read_from(reader: impl BufRead) -> std::io::Result<Loaded> {
     let mut lines = Lines::default();
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        let limit = TRANSCRIPT_LINE_BYTES_MAX as u64;
-        let count = reader.by_ref().take(limit).read_until(b'\n', &mut line)?;
-        if count == 0 {
-            return Ok(lines.loaded());
-        }
-        let mut bytes = count as u64;
-        if line.ends_with(b"\n") {
-            lines.add(&line);
-        } else if bytes < limit {
-            // The last one, torn or not ended yet.
-            lines.add(&line);
-            continue;
-        } else {
-            lines.skipped += 1;
-            bytes += skip_line(&mut reader)?;
-        }
-        lines.read_to += bytes;
-    }
+    lines.read(reader)?;
+    Ok(lines.loaded())
 }
 
 /// Passes over the rest of a line, and tells how long that was.
@@ -141,11 +126,11 @@ fn skip_line(reader: &mut impl BufRead) -> std::io::Result<u64> {
 /// What is looked at in a line. Everything else is left alone.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Line<'a> {
+pub(super) struct Line<'a> {
     r#type: Option<String>,
-    subtype: Option<String>,
+    pub subtype: Option<String>,
     kind: Option<String>,
-    uuid: Option<Uuid>,
+    pub uuid: Option<Uuid>,
     #[serde(default)]
     uuids: Vec<Uuid>,
     #[serde(borrow)]
@@ -157,11 +142,12 @@ struct Line<'a> {
     edit_id: Option<EditId>,
     by: Option<String>,
     #[serde(borrow)]
-    edit: Option<&'a RawValue>,
+    pub edit: Option<&'a RawValue>,
+    pub kept: Option<KeptBehind>,
     session_id: Option<Uuid>,
     timestamp: Option<String>,
     #[serde(default)]
-    is_sidechain: bool,
+    pub is_sidechain: bool,
     #[serde(default)]
     is_meta: bool,
     #[serde(default)]
@@ -193,7 +179,19 @@ struct Block<'a> {
     name: Option<String>,
     tool_use_id: Option<String>,
     is_error: Option<bool>,
-    text: Option<std::borrow::Cow<'a, str>>,
+    #[serde(borrow)]
+    text: Option<&'a RawValue>,
+}
+
+/// Whether a text is nothing but blanks. Only a short one is looked at as what it means.
+fn is_blank(text: &RawValue) -> bool {
+    const LOOKED_AT_BYTES_MAX: usize = 4096;
+    match text.get() {
+        short if short.len() <= LOOKED_AT_BYTES_MAX => {
+            serde_json::from_str::<String>(short).is_ok_and(|text| text.trim().is_empty())
+        }
+        long => !long.trim_matches('"').contains(|c: char| !c.is_whitespace() && !"\\nrt".contains(c)),
+    }
 }
 
 /// The kinds of lines a conversation can begin with.
@@ -210,8 +208,27 @@ struct Link {
     ends_what_was_before: bool,
 }
 
+/// The conversation's chain of lines.
+pub(super) struct Chain {
+    /// Its lines, the first one first.
+    links: Vec<usize>,
+    /// Lines whose parents are not there, and the parents.
+    pub missing: Vec<(usize, Uuid)>,
+}
+
+/// What stands for what was said before the first line.
+struct Behind {
+    entry: Arc<Entry>,
+    /// The edit that puts a summary in its place.
+    edit: EditId,
+}
+
+/// Lines above this size are not copied: what they hold is shared with what was read.
+const LONG_LINE_BYTES: usize = 1024 * 1024;
+
 #[derive(Default)]
-struct Lines {
+pub(super) struct Lines {
+    behind: Option<Behind>,
     links: Vec<Link>,
     by_id: HashMap<Uuid, usize>,
     session_id: Option<Uuid>,
@@ -226,7 +243,83 @@ struct Lines {
 }
 
 impl Lines {
-    fn add(&mut self, bytes: &[u8]) {
+    /// Reads lines up to the end.
+    pub fn read(&mut self, mut reader: impl BufRead) -> std::io::Result<()> {
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let limit = TRANSCRIPT_LINE_BYTES_MAX as u64;
+            let count = reader.by_ref().take(limit).read_until(b'\n', &mut line)?;
+            if count == 0 {
+                return Ok(());
+            }
+            let mut bytes = count as u64;
+            let is_whole = line.ends_with(b"\n");
+            if !is_whole && bytes == limit {
+                self.skipped += 1;
+                bytes += skip_line(&mut reader)?;
+            } else if count > LONG_LINE_BYTES {
+                self.add_shared(&Bytes::from(std::mem::take(&mut line)));
+            } else {
+                self.add(&line, None);
+            }
+            // The last one may be torn, or not ended yet.
+            if is_whole || count as u64 == limit {
+                self.read_to += bytes;
+            }
+        }
+    }
+
+    /// What was said before the first line is not there: this stands for it, until this edit puts a summary there.
+    pub fn begin_behind(&mut self, stands_for: Option<Arc<Entry>>, edit: EditId) {
+        self.behind = stands_for.map(|entry| Behind { entry, edit });
+    }
+
+    /// A prompt waits, by a line that stands before all others.
+    pub fn add_queued(&mut self, line: &[u8]) {
+        self.queue.read(&String::from_utf8_lossy(line));
+    }
+
+    /// Whether an edit is undone that was made before this one, or this one itself.
+    pub fn undoes_what_is_not_there(&self, boundary: EditId) -> bool {
+        let made = self.edits.iter().position(|(_, edited)| edited.id == boundary);
+        let since = &self.edits[made.map_or(0, |made| made + 1)..];
+        let is_there = |id: EditId| since.iter().any(|(_, edited)| edited.id == id);
+        since.iter().any(|(_, edited)| matches!(edited.edit, Edit::Undo { edit } if !is_there(edit)))
+    }
+
+    /// Whether a line is part of the chain.
+    pub fn is_on(&self, chain: &Chain, id: Uuid) -> bool {
+        self.by_id.get(&id).is_some_and(|index| chain.links.contains(index))
+    }
+
+    /// The chain of parents from the newest line back to the first.
+    pub fn chain(&self) -> Chain {
+        let mut chain = Chain { links: Vec::new(), missing: Vec::new() };
+        let mut on_chain = HashSet::new();
+        let mut at = self.links.len().checked_sub(1);
+        while let Some(index) = at.filter(|index| on_chain.insert(*index)) {
+            chain.links.push(index);
+            let parent = self.links[index].parent;
+            at = parent.and_then(|parent| {
+                let known = self.by_id.get(&parent).copied();
+                known.or_else(|| {
+                    chain.missing.push((index, parent));
+                    // The parent's line is damaged: what was written before it is still the conversation.
+                    index.checked_sub(1)
+                })
+            });
+        }
+        chain.links.reverse();
+        chain
+    }
+
+    /// Reads a long line, whose parts are shared instead of copied unless it has to be repaired.
+    fn add_shared(&mut self, line: &Bytes) {
+        self.add(line, Some(line));
+    }
+
+    fn add(&mut self, bytes: &[u8], shared: Option<&Bytes>) {
         // A crash can leave runs of NUL where the file system had reserved room.
         let bytes = bytes.trim_ascii();
         let start = bytes.iter().position(|byte| *byte != 0).unwrap_or(bytes.len());
@@ -237,6 +330,7 @@ impl Lines {
         // Halves of characters, however they came here, would be refused by the next model.
         let bytes = without_halves(bytes);
         let text = String::from_utf8_lossy(&bytes);
+        let is_as_read = matches!((&bytes, &text), (Cow::Borrowed(_), Cow::Borrowed(_)));
         let Ok(line) = serde_json::from_str::<Line<'_>>(&text) else {
             self.skipped += 1;
             return;
@@ -301,7 +395,7 @@ impl Lines {
         self.session_id = self.session_id.or(line.session_id);
         self.queue.consumed(&line.queued_ids);
         self.queue.consumed(&[id]);
-        let entries = entries(&line, id).unwrap_or_else(|| {
+        let entries = entries(&line, id, &Source(shared.filter(|_| is_as_read))).unwrap_or_else(|| {
             self.skipped += 1;
             Vec::new()
         });
@@ -312,44 +406,43 @@ impl Lines {
         self.links.push(Link { id, parent, entries, snip, ends_what_was_before: is_foreign_boundary });
     }
 
-    fn edited(&mut self, id: EditId, by: &str, edit: Edit) {
+    fn edited(&mut self, id: EditId, by: &str, mut edit: Edit) {
+        if let (Edit::Replace { from, to, .. }, Some(behind)) = (&mut edit, &self.behind)
+            && behind.edit == id
+        {
+            // All that it takes away but the first is not there.
+            *to = *from;
+        }
         self.edits.push((self.links.len(), Edited::new(id, 0, by, edit)));
     }
 
-    /// The conversation: the chain of parents from the newest line back to the first.
-    fn loaded(self) -> Loaded {
-        let mut chain = Vec::new();
-        let mut on_chain = HashSet::new();
-        let mut at = self.links.len().checked_sub(1);
-        while let Some(index) = at {
-            if !on_chain.insert(index) {
-                break;
-            }
-            chain.push(index);
-            let link = &self.links[index];
-            at = match link.parent {
-                None => None,
-                Some(parent) => match self.by_id.get(&parent) {
-                    Some(parent) => Some(*parent),
-                    // The parent's line is damaged: what was written before it is still the conversation.
-                    None => index.checked_sub(1),
-                },
-            };
-        }
-        chain.reverse();
-        let mut entries: Vec<Arc<Entry>> = Vec::new();
+    /// The conversation.
+    pub fn loaded(self) -> Loaded {
+        let chain = self.chain().links;
+        let on_chain: HashSet<usize> = chain.iter().copied().collect();
+        let behind = self.behind.as_ref().map(|behind| behind.edit);
+        let mut is_behind = behind.is_some();
+        let mut entries: Vec<Arc<Entry>> = self.behind.into_iter().map(|behind| behind.entry).collect();
+        let mut first_sent = entries.first().map(|entry| entry.id);
         let mut snips = Vec::new();
         let mut edits = Vec::new();
         let mut made = self.edits.into_iter().peekable();
         for index in &chain {
             while let Some((_, edited)) = made.next_if(|(links, _)| links <= index) {
-                edits.push(Edited { at: entries.len(), ..edited });
+                is_behind &= behind != Some(edited.id);
+                // Before its summary, much is about what is not there.
+                if !is_behind || edited.edit.finds(&entries, &edits) {
+                    first_sent = edited.first_after(first_sent);
+                    edits.push(Edited { at: entries.len(), ..edited });
+                }
             }
             let link = &self.links[*index];
-            if let (true, [first, .., last] | [first @ last]) = (link.ends_what_was_before, &entries[..]) {
-                let edit = Edit::Replace { from: first.id, to: last.id, by: By::Nothing };
+            if let (true, Some(from), Some(last)) = (link.ends_what_was_before, first_sent, entries.last()) {
+                let edit = Edit::Replace { from, to: last.id, by: By::Nothing };
                 edits.push(Edited::new(link.id, entries.len(), COMPACT_BOUNDARY, edit));
+                first_sent = None;
             }
+            first_sent = first_sent.or(link.entries.first().map(|entry| entry.id));
             entries.extend(link.entries.iter().cloned());
             snips.extend(link.snip.clone().map(|line| SnipBoundary { at: entries.len(), line }));
         }
@@ -373,12 +466,44 @@ impl Lines {
             deferred: self.deferred,
             lines_skipped: self.skipped,
             read_to: self.read_to,
+            is_partial: false,
         }
     }
 }
 
+/// What a line was read from, if its parts may be shared.
+struct Source<'a>(Option<&'a Bytes>);
+
+impl Source<'_> {
+    fn bytes_of(&self, part: &str) -> Bytes {
+        match self.0 {
+            Some(line) if part.len() > LONG_LINE_BYTES => line.slice_ref(part.as_bytes()),
+            _ => Bytes::copy_from_slice(part.as_bytes()),
+        }
+    }
+
+    /// A content array of these blocks, which stand in this one.
+    fn array_of(&self, content: &str, all: usize, blocks: &[&str]) -> Bytes {
+        if self.0.is_some()
+            && content.starts_with('[')
+            && blocks.len() == all
+            && content.len() > LONG_LINE_BYTES
+        {
+            return self.bytes_of(content);
+        }
+        let bytes: usize = blocks.iter().map(|block| block.len() + 1).sum();
+        let mut array = Vec::with_capacity(bytes + 1);
+        for block in blocks {
+            array.push(if array.is_empty() { b'[' } else { b',' });
+            array.extend_from_slice(block.as_bytes());
+        }
+        array.push(b']');
+        Bytes::from(array)
+    }
+}
+
 /// The entries of one line; `None` if it is not what it says it is.
-fn entries(line: &Line<'_>, id: Uuid) -> Option<Vec<Arc<Entry>>> {
+fn entries(line: &Line<'_>, id: Uuid, source: &Source<'_>) -> Option<Vec<Arc<Entry>>> {
     let assistant = match line.r#type.as_deref() {
         Some("user") => false,
         Some("assistant") => true,
@@ -402,10 +527,6 @@ fn entries(line: &Line<'_>, id: Uuid) -> Option<Vec<Arc<Entry>>> {
     });
     let mut made = Vec::new();
     let mut words: Vec<&str> = Vec::new();
-    let entry = |kind: Kind, blocks: &[&str]| {
-        let json = Bytes::from(format!("[{}]", blocks.join(",")));
-        Entry::new(id, at, kind, json).ok()
-    };
     let quoted;
     let blocks: Vec<&str> = if message.content.get().starts_with('"') {
         quoted = format!(r#"{{"type":"text","text":{}}}"#, message.content.get());
@@ -414,9 +535,13 @@ fn entries(line: &Line<'_>, id: Uuid) -> Option<Vec<Arc<Entry>>> {
         let blocks: Vec<&RawValue> = serde_json::from_str(message.content.get()).ok()?;
         blocks.into_iter().map(RawValue::get).collect()
     };
+    let all = blocks.len();
+    let entry = |kind: Kind, blocks: &[&str]| {
+        Entry::new(id, at, kind, source.array_of(message.content.get(), all, blocks)).ok()
+    };
     for raw in blocks {
         let block: Block<'_> = serde_json::from_str(raw).ok()?;
-        if block.r#type == "text" && block.text.as_ref().is_none_or(|text| text.trim().is_empty()) {
+        if block.r#type == "text" && block.text.is_none_or(is_blank) {
             continue;
         }
         let made_here = match (assistant, block.r#type.as_str()) {
@@ -434,8 +559,7 @@ fn entries(line: &Line<'_>, id: Uuid) -> Option<Vec<Arc<Entry>>> {
                     call: block.tool_use_id?.into(),
                     is_error: block.is_error.unwrap_or_default(),
                 };
-                let detail =
-                    line.tool_use_result.map(|detail| Bytes::copy_from_slice(detail.get().as_bytes()));
+                let detail = line.tool_use_result.map(|detail| source.bytes_of(detail.get()));
                 entry(kind, &[raw])?.with_detail(detail)
             }
             (false, _) => {

@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use pelton_wire::line::Line;
 use pelton_wire::message;
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::disk::{Disk, DiskFile};
@@ -17,7 +18,7 @@ use super::{
     ASKED, COMPACT_BOUNDARY, CONTEXT_EDIT_LINE, DECIDED, DEFERRED, MEDIA_LEFT_OUT_LINE, QUESTION_LINE,
 };
 use crate::event::Synthetic;
-use crate::history::{Edit, EditId, Entry, Kind, MediaPlace};
+use crate::history::{Edit, EditId, Entry, Kind, MediaPlace, Stays};
 use crate::limits::TRANSCRIPT_LINE_BYTES_MAX;
 use crate::secrets::Secrets;
 use jiff::Timestamp;
@@ -34,6 +35,17 @@ pub enum Durability {
     Fast,
 }
 
+impl Durability {
+    /// By its name: `synced` or `fast`.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "synced" => Some(Self::Synced),
+            "fast" => Some(Self::Fast),
+            _ => None,
+        }
+    }
+}
+
 /// What every line says about its session.
 #[derive(Debug, Clone)]
 pub struct Facts {
@@ -41,6 +53,8 @@ pub struct Facts {
     pub session_id: Uuid,
     /// Where it works.
     pub cwd: PathBuf,
+    /// Names that directory, wherever it is moved.
+    pub directory: Option<String>,
     /// The program's version.
     pub version: String,
     /// The branch it works on.
@@ -88,6 +102,19 @@ pub struct CompactLines<'a> {
     pub before_tokens: u64,
     /// What it is sent now.
     pub after_tokens: u64,
+    /// What of the conversation is still sent behind the summary.
+    pub stays: Stays,
+}
+
+/// What a summary's boundary says about what stayed: where a reader may begin.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct KeptBehind {
+    /// The first line that is still needed; the boundary, if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<Uuid>,
+    /// Prompts that were waiting.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<Uuid>,
 }
 
 /// The transcript cannot be kept.
@@ -140,12 +167,14 @@ pub enum TranscriptError {
 }
 
 /// Where a conversation ends that goes on.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct End {
     /// Its newest line.
     pub newest: Option<Uuid>,
     /// How far its file was read.
     pub read_to: u64,
+    /// Prompts that wait.
+    pub waiting: Vec<Uuid>,
 }
 
 /// The file of one session, open for appending by this process alone.
@@ -161,6 +190,10 @@ pub struct Transcript {
 struct Tail {
     /// The newest line's id: the parent of the next.
     newest: Option<Uuid>,
+    /// Prompts that wait.
+    waiting: Vec<Uuid>,
+    /// A line of ours names the directory.
+    is_placed: bool,
     /// The file does not end in a line end: an earlier write was torn.
     torn: bool,
     /// Writes so far, and how many of them are known to be on the disk itself. Not a flag: a wait that is given up must
@@ -176,7 +209,7 @@ impl Transcript {
         path: &Path,
         facts: Facts,
         durability: Durability,
-        end: End,
+        end: &End,
     ) -> Result<Self, TranscriptError> {
         let path = path.to_path_buf();
         let fail = |error: io::Error| match error.kind() {
@@ -193,7 +226,14 @@ impl Transcript {
             return Err(TranscriptError::Changed { path });
         }
         let torn = last.last().is_some_and(|last| *last != b'\n');
-        let tail = Mutex::new(Tail { newest: end.newest, torn, writes: 0, synced: 0 });
+        let tail = Mutex::new(Tail {
+            newest: end.newest,
+            waiting: end.waiting.clone(),
+            is_placed: false,
+            torn,
+            writes: 0,
+            synced: 0,
+        });
         Ok(Self { path, facts, durability, file, tail })
     }
 
@@ -225,7 +265,9 @@ impl Transcript {
                 .field_if("requestId", request_id)
                 .field_if("queuedIds", (!queued.is_empty()).then_some(queued))
                 .raw_if(detail, entry.detail.as_deref())
-        })
+        })?;
+        self.tail().waiting.retain(|id| !queued.contains(id) && *id != entry.id);
+        Ok(())
     }
 
     /// Records an error shown in the assistant's role.
@@ -289,7 +331,10 @@ impl Transcript {
             .field_if("clientComposed", prompt.verbatim.then_some(true))
             .field("sessionId", self.facts.session_id)
             .field("timestamp", format!("{at:.3}"));
-        self.append(&mut self.tail(), line.finish_line())
+        let mut tail = self.tail();
+        self.append(&mut tail, line.finish_line())?;
+        tail.waiting.push(prompt.id);
+        Ok(())
     }
 
     /// Prompts wait no longer: consumed (`dequeue`), or taken back (`remove`).
@@ -304,7 +349,10 @@ impl Transcript {
             .field("promptIds", ids)
             .field("sessionId", self.facts.session_id)
             .field("timestamp", format!("{at:.3}"));
-        self.append(&mut self.tail(), line.finish_line())
+        let mut tail = self.tail();
+        self.append(&mut tail, line.finish_line())?;
+        tail.waiting.retain(|id| !ids.contains(id));
+        Ok(())
     }
 
     /// Notes what a slash command answered. Beside the conversation.
@@ -359,8 +407,14 @@ impl Transcript {
     /// Records a summary that stands for what was said before, with the boundary in front of it. Both lines are one
     /// write: a reader finds the two, or neither counts.
     pub fn compacted(&self, lines: CompactLines<'_>, at: Timestamp) -> Result<(), TranscriptError> {
-        let CompactLines { edit, summary, trigger, before_tokens, after_tokens } = lines;
+        let CompactLines { edit, summary, trigger, before_tokens, after_tokens, stays } = lines;
         let mut tail = self.tail();
+        let kept = match stays {
+            Stays::Nothing => Some(None),
+            Stays::From(first) => Some(Some(first)),
+            Stays::Unclear => None,
+        };
+        let kept = kept.map(|from| KeptBehind { from, waiting: tail.waiting.clone() });
         let metadata = serde_json::json!({
             "trigger": trigger,
             "preTokens": before_tokens,
@@ -368,7 +422,7 @@ impl Transcript {
         });
         // Readers that follow parents find nothing before a boundary; ours follows the other name.
         let mut bytes = self
-            .head(None)
+            .head(&tail, None)
             .field("logicalParentUuid", tail.newest)
             .field("type", "system")
             .field("subtype", COMPACT_BOUNDARY)
@@ -379,12 +433,13 @@ impl Transcript {
             .field("editId", edit.id)
             .field("by", edit.by)
             .field("edit", edit.edit)
+            .field_if("kept", kept)
             .field("uuid", edit.id)
             .field("timestamp", format!("{at:.3}"))
             .field("entrypoint", &self.facts.entrypoint)
             .finish_line();
         let line = self
-            .head(Some(edit.id))
+            .head(&tail, Some(edit.id))
             .field("type", "user")
             .raw("message", &message::user(&summary.json))
             .field("isMeta", true)
@@ -410,7 +465,10 @@ impl Transcript {
 
     /// Waits until everything written is on the disk. Costs nothing when nothing was.
     pub async fn sync(&self) -> Result<(), TranscriptError> {
-        let Tail { writes, synced, .. } = *self.tail();
+        let (writes, synced) = {
+            let tail = self.tail();
+            (tail.writes, tail.synced)
+        };
         if self.durability == Durability::Fast || writes == synced {
             return Ok(());
         }
@@ -422,24 +480,25 @@ impl Transcript {
 
     fn line(&self, id: Uuid, at: Timestamp, body: impl FnOnce(Line) -> Line) -> Result<(), TranscriptError> {
         let mut tail = self.tail();
-        let line = body(self.head(tail.newest))
+        let line = body(self.head(&tail, tail.newest))
             .field("uuid", id)
             .field("timestamp", format!("{at:.3}"))
             .field("entrypoint", &self.facts.entrypoint)
             .finish_line();
         self.append(&mut tail, line)?;
-        tail.newest = Some(id);
+        (tail.newest, tail.is_placed) = (Some(id), true);
         Ok(())
     }
 
     /// How a line of the conversation begins.
-    fn head(&self, parent: Option<Uuid>) -> Line {
+    fn head(&self, tail: &Tail, parent: Option<Uuid>) -> Line {
         Line::object()
             .field("parentUuid", parent)
             .field("isSidechain", self.facts.agent_id.is_some())
             .field_if("agentId", self.facts.agent_id.as_deref())
             .field("userType", "external")
             .field("cwd", self.facts.cwd.to_string_lossy())
+            .field_if("directoryId", self.facts.directory.as_ref().filter(|_| !tail.is_placed))
             .field("sessionId", self.facts.session_id)
             .field("version", &self.facts.version)
             .field("gitBranch", self.facts.git_branch.as_deref().unwrap_or_default())
@@ -521,6 +580,7 @@ mod tests {
             let facts = Facts {
                 session_id: Uuid::nil(),
                 cwd: PathBuf::new(),
+                directory: None,
                 version: String::new(),
                 git_branch: None,
                 entrypoint: String::new(),
@@ -532,7 +592,7 @@ mod tests {
                 &dir.path().join("a.jsonl"),
                 facts,
                 Durability::Synced,
-                End::default(),
+                &End::default(),
             )
         };
         let first = open().unwrap();

@@ -110,7 +110,7 @@ impl Stage {
 }
 
 pub fn resume_from(options: &mut Options, file: &Path) {
-    let conversation = transcript::read(file).unwrap();
+    let conversation = transcript::read_window(file).unwrap();
     options.resume = Some(Resumed { file: file.to_path_buf(), conversation });
 }
 

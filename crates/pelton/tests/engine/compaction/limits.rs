@@ -87,8 +87,9 @@ async fn loop_C7_pit_C1_a_conversation_too_long_to_be_summed_up_loses_its_oldest
     let mut engine = stage.engine_with(|options| {
         small(options, &["Bash"]);
         options.compact.folds = false;
-        crate::stage::resume_from(options, &file);
-        options.resume.as_mut().unwrap().conversation.edits.clear();
+        let mut conversation = pelton::transcript::read(&file).unwrap();
+        conversation.edits.clear();
+        options.resume = Some(pelton::Resumed { file: file.clone(), conversation });
     });
     let told = run(&mut engine, "And then?").await;
     told.assert_completed();

@@ -1,8 +1,8 @@
-use pelton_testkit::{Part, Script, text, tool};
+use pelton_testkit::{Part, Script, text, thinking, tool};
 use serde_json::{Value, json};
 
 use super::{heard, newest, small, summary};
-use crate::stage::{Stage, lines, resume_from, run};
+use crate::stage::{Stage, lines, resume_from, run, sh, unmarked};
 
 const TOOLS: [&str; 6] = ["Bash", "Read", "TaskCreate", "TaskUpdate", "TodoWrite", "Write"];
 
@@ -122,5 +122,70 @@ async fn what_stands_before_a_summary_is_not_needed_to_go_on() {
     let words = heard(&newest(&stage));
     for told_again in TOLD_AGAIN {
         assert!(words.contains(told_again), "{told_again:?} is missing: {words}");
+    }
+}
+
+/// What the model is sent next, by somebody who reads all of the file, and by somebody who reads what is needed.
+async fn next_request(stage: Stage, file: &std::path::Path, whole: bool) -> (Stage, Value) {
+    let copy = file.with_file_name("copy.jsonl");
+    std::fs::copy(file, &copy).unwrap();
+    let stage = stage.playing(Script::new().reply([text("Here.")])).await;
+    let mut engine = stage.engine_with(|options| {
+        small(options, &TOOLS);
+        resume_from(options, &copy);
+        let resumed = options.resume.as_mut().unwrap();
+        if whole {
+            resumed.conversation = pelton::transcript::read(&copy).unwrap();
+        }
+        assert_eq!(resumed.conversation.is_partial, !whole);
+    });
+    run(&mut engine, "And?").await.assert_completed();
+    let request = unmarked(&newest(&stage)["messages"]);
+    (stage, request)
+}
+
+#[tokio::test]
+async fn pit_B2_what_is_read_from_the_newest_summary_on_is_sent_like_the_whole() {
+    let mut stage = Stage::new(Script::new()).await;
+    let mut file: Option<std::path::PathBuf> = None;
+    for round in 0..3 {
+        let mut script = Script::new().step(summary(&format!("All is well in round {round}.")).always());
+        for turn in 0..4 {
+            script = script
+                .reply([
+                    thinking(format!("Thought {round}.{turn}.")),
+                    text("Looking."),
+                    tool("Bash", sh("seq 1 400")),
+                    tool("Bash", sh("echo b")),
+                ])
+                .reply([thinking("Seen."), text(format!("Done {round}.{turn}."))]);
+        }
+        stage = stage.playing(script).await;
+        let mut engine = stage.engine_with(|options| {
+            small(options, &TOOLS);
+            if let Some(file) = &file {
+                resume_from(options, file);
+            }
+        });
+        for turn in 0..4 {
+            run(&mut engine, &format!("Question {round}.{turn}.")).await.assert_completed();
+            if turn == 2 {
+                let summed = run(&mut engine, "/compact").await;
+                assert!(!summed.outcome().is_error, "{}", summed.outcome().text);
+            }
+        }
+        let path = engine.transcript_file().unwrap();
+        drop(engine);
+        let (whole, part);
+        (stage, whole) = next_request(stage, &path, true).await;
+        (stage, part) = next_request(stage, &path, false).await;
+        assert_eq!(part, whole, "round {round}");
+        let words = part.to_string();
+        assert!(words.contains(&format!("All is well in round {round}.")), "{words}");
+        assert!(
+            words.contains(&format!("Done {round}.3.")) && words.contains(&format!("Done {round}.2.")),
+            "{words}"
+        );
+        file = Some(path);
     }
 }

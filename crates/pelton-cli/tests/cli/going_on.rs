@@ -1,0 +1,133 @@
+//! Going on with a session: where it is looked for, and under which name.
+
+use std::io::Write;
+use std::path::Path;
+
+use pelton_testkit::{Script, Step, gate, text};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::place::{Commanded, Place, lines_of, model, wait};
+
+fn server() -> pelton_testkit::ScriptedModel {
+    model(Script::new().step(Step::reply([text("hello")]).always()))
+}
+
+fn said_last(model: &pelton_testkit::ScriptedModel) -> String {
+    model.reply_requests().last().unwrap().body["messages"].to_string()
+}
+
+#[test]
+fn the_session_of_a_renamed_project_is_gone_on_with() {
+    let (place, model) = (Place::new(), server());
+    let (old, new) = (place.work().join("shop/desk"), place.work().join("store"));
+    std::fs::create_dir_all(&old).unwrap();
+    place.task(&model, ["remember the jars"]).current_dir(&old).run().well();
+    // Above it, and then itself.
+    std::fs::rename(place.work().join("shop"), place.work().join("mall")).unwrap();
+    std::fs::rename(place.work().join("mall/desk"), &new).unwrap();
+    let ran = place.task(&model, ["what was it?", "--continue"]).current_dir(&new).run();
+    ran.well();
+    assert!(said_last(&model).contains("remember the jars"));
+    assert_eq!(place.transcripts().len(), 1, "it goes on where it was");
+    assert_eq!(lines_of(&place.transcripts()[0]).last().unwrap()["cwd"], new.display().to_string());
+
+    // One of its own is newer, and then the old one is again.
+    place.task(&model, ["remember the lids"]).current_dir(&new).run().well();
+    place.task(&model, ["and?", "-c"]).current_dir(&new).run().well();
+    let said = said_last(&model);
+    assert!(said.contains("the lids") && !said.contains("the jars"), "{said}");
+}
+
+#[test]
+fn another_directory_of_the_same_name_is_another_project() {
+    let (place, model) = (Place::new(), server());
+    let (old, new) = (place.work().join("shop"), place.work().join("store"));
+    std::fs::create_dir_all(&old).unwrap();
+    place.task(&model, ["remember the jars"]).current_dir(&old).run().well();
+    // A copy does not take the conversation with it.
+    std::fs::create_dir_all(&new).unwrap();
+    let ran = place.task(&model, ["what was it?", "--continue"]).current_dir(&new).run();
+    ran.failed(1, &["no session to continue in this directory"]);
+}
+
+#[test]
+fn durability_is_a_setting_and_a_flag() {
+    let (place, model) = (Place::new(), server());
+    for (settings, flag, is_fine) in [
+        (r#"{"durability": "fast"}"#, None, true),
+        (r#"{"durability": "fast"}"#, Some("synced"), true),
+        (r#"{"durability": "never"}"#, None, false),
+        ("{}", Some("fast"), true),
+    ] {
+        std::fs::write(place.config().join("settings.json"), settings).unwrap();
+        let flags = flag.map(|flag| ["--durability", flag]);
+        let ran = place.task(&model, ["hi"].into_iter().chain(flags.into_iter().flatten())).run();
+        assert_eq!((ran.code, ran.out.as_str()), (Some(0), "hello\n"), "{settings} {flag:?}: {ran:?}");
+        assert_eq!(ran.err.is_empty(), is_fine, "{settings} {flag:?}: {ran:?}");
+        assert!(
+            is_fine || ran.err.contains("durability") && ran.err.contains("\"synced\" or \"fast\""),
+            "{ran:?}"
+        );
+    }
+    place.task(&model, ["hi", "--durability", "never"]).run().failed(1, &["--durability", "never"]);
+}
+
+/// A transcript as long sessions leave it: many summaries, and one line that is longer than all others.
+fn write_long_transcript(
+    file: &Path,
+    session: &str,
+    boundaries: u128,
+    window_bytes: usize,
+    long_bytes: usize,
+) {
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let mut file = std::io::BufWriter::new(std::fs::File::create(file).unwrap());
+    let mut newest: Option<Uuid> = None;
+    let mut write = |id: u128, mut line: Value| {
+        let id = Uuid::from_u128(id);
+        let parent = if line["type"] == "system" { "logicalParentUuid" } else { "parentUuid" };
+        line["parentUuid"] = Value::Null;
+        (line["uuid"], line["sessionId"], line[parent]) = (json!(id), json!(session), json!(newest));
+        newest = Some(id);
+        writeln!(file, "{line}").unwrap();
+    };
+    let said = |words: String| json!({"type": "user", "message": {"role": "user", "content": words}});
+    for boundary in 1..=boundaries {
+        let id = boundary * 1_000;
+        write(
+            id,
+            json!({"type": "system", "subtype": "compact_boundary", "content": "Conversation compacted"}),
+        );
+        write(id + 1, said(format!("summary {boundary}")));
+        for line in 0..window_bytes / 10_000 {
+            write(id + 2 + line as u128, said("w".repeat(10_000)));
+        }
+        if boundary == boundaries / 2 {
+            write(id + 900, said("w".repeat(long_bytes)));
+        }
+    }
+}
+
+#[test]
+fn pit_S2_a_long_transcript_is_gone_on_with_in_little_memory() {
+    const MEMORY_KB_MAX: u64 = 80_000;
+    let place = Place::new();
+    let model = model(Script::new().reply([gate("looked"), text("hello")]));
+    let id = "77777777-2222-4333-8444-555555555555";
+    let file = place.config().join("projects/-somewhere").join(format!("{id}.jsonl"));
+    write_long_transcript(&file, id, 30, 1_500_000, 40_000_000);
+    let before = std::fs::metadata(&file).unwrap().len();
+    assert!(before > 80_000_000, "{before}");
+    let running = place.task(&model, ["and?", "--resume", id]).start();
+    wait(model.wait_at_gate("looked"));
+    let status = std::fs::read_to_string(format!("/proc/{}/status", running.pid())).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let peak: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    model.open("looked");
+    assert_eq!(running.end().well(), "hello\n");
+    assert!(peak < MEMORY_KB_MAX, "{peak} kB");
+    let said = said_last(&model);
+    assert!(said.contains("summary 30") && !said.contains("summary 29") && said.contains("and?"));
+    model.assert_clean();
+}

@@ -1,0 +1,159 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::transcript::read;
+
+fn id(number: u128) -> Uuid {
+    Uuid::from_u128(number)
+}
+
+fn line(number: u128, parent: Option<u128>, rest: &Value) -> Value {
+    let mut line = json!({"uuid": id(number), "parentUuid": parent.map(id), "sessionId": id(99)});
+    line.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+    line
+}
+
+fn said(number: u128, parent: Option<u128>, words: &str) -> Value {
+    line(number, parent, &json!({"type": "user", "message": {"role": "user", "content": words}}))
+}
+
+/// A boundary as other programs write it.
+fn boundary(number: u128, before: u128) -> Value {
+    let rest = json!({"type": "system", "subtype": "compact_boundary", "logicalParentUuid": id(before)});
+    line(number, None, &rest)
+}
+
+/// Three windows, and garbage between them that nobody needs to look at.
+fn three_windows() -> Vec<String> {
+    let lines = [
+        said(1, None, "one"),
+        said(2, Some(1), "two"),
+        boundary(10, 2),
+        said(11, Some(10), "summary of two"),
+        said(12, Some(11), "three"),
+        boundary(20, 12),
+        said(21, Some(20), "summary of three"),
+        said(22, Some(21), "four"),
+        said(23, Some(22), "five"),
+    ];
+    let mut lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+    lines.insert(5, "x".repeat(3 * BLOCK_BYTES));
+    lines
+}
+
+fn window(lines: &[String]) -> Loaded {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("a.jsonl");
+    std::fs::write(&file, lines.concat_lines()).unwrap();
+    let before = std::fs::read(&file).unwrap();
+    let window = read_window(&file).unwrap();
+    assert_eq!(std::fs::read(&file).unwrap(), before);
+    let whole = read(&file).unwrap();
+    assert_eq!((window.newest, window.read_to), (whole.newest, whole.read_to));
+    assert_eq!(window.session_id, whole.session_id);
+    assert_eq!(sent(&window), sent(&whole));
+    window
+}
+
+trait ConcatLines {
+    fn concat_lines(&self) -> String;
+}
+
+impl ConcatLines for [String] {
+    fn concat_lines(&self) -> String {
+        self.iter().map(|line| format!("{line}\n")).collect()
+    }
+}
+
+/// What the model would be sent.
+fn sent(loaded: &Loaded) -> String {
+    let (mut history, _) =
+        crate::history::History::replay(loaded.entries.clone(), loaded.edits.clone(), Default::default());
+    String::from_utf8(history.view_mut().request().concat()).unwrap()
+}
+
+#[test]
+fn only_what_stands_behind_the_newest_boundary_is_read() {
+    let window = window(&three_windows());
+    assert!(window.is_partial);
+    assert_eq!(window.lines_skipped, 0, "the garbage was not looked at");
+    let ids: Vec<Uuid> = window.entries.iter().map(|entry| entry.id).collect();
+    assert_eq!(ids, [21, 22, 23].map(id));
+}
+
+#[test]
+fn whoever_went_back_before_a_boundary_gets_what_stands_there() {
+    let mut lines = three_windows();
+    lines.push(said(30, Some(11), "somewhere else").to_string());
+    let back = window(&lines);
+    assert!(back.is_partial && sent(&back).contains("summary of two") && !sent(&back).contains("four"));
+    lines.push(said(31, Some(1), "even further back").to_string());
+    let back = window(&lines);
+    assert!(!back.is_partial && sent(&back).contains("one") && !sent(&back).contains("summary"));
+}
+
+#[test]
+fn damage_in_the_window_is_bridged_and_counted() {
+    let mut lines = three_windows();
+    let at = lines.len() - 2;
+    lines[at].truncate(40);
+    lines.push("\0\0\0".to_owned());
+    let window = window(&lines);
+    assert!(window.is_partial);
+    assert_eq!(window.lines_skipped, 1);
+    assert!(sent(&window).contains("summary of three") && sent(&window).contains("five"));
+}
+
+#[test]
+fn words_that_look_like_a_boundary_are_none() {
+    let mut lines = three_windows();
+    lines.push(said(24, Some(23), r#"{"subtype":"compact_boundary"}"#).to_string());
+    lines.push(r#"{"type":"x","data":"compact_boundary"}"#.to_owned());
+    let torn = boundary(40, 24).to_string();
+    lines.push(torn[..torn.len() - 3].to_owned());
+    let sidechain =
+        line(41, None, &json!({"type": "system", "subtype": "compact_boundary", "isSidechain": true}));
+    lines.push(sidechain.to_string());
+    assert_eq!(window(&lines).entries.len(), 4);
+}
+
+#[test]
+fn a_file_cut_at_any_byte_behind_its_boundary_reads_like_the_whole() {
+    let lines = three_windows();
+    let text = lines.concat_lines();
+    let from = text.rfind("\"compact_boundary\"").unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("a.jsonl");
+    for cut in from..text.len() {
+        std::fs::write(&file, &text[..cut]).unwrap();
+        let (window, whole) = (read_window(&file).unwrap(), read(&file).unwrap());
+        assert_eq!((window.newest, window.read_to), (whole.newest, whole.read_to), "cut at {cut}");
+        assert_eq!(sent(&window), sent(&whole), "cut at {cut}");
+    }
+}
+
+#[test]
+fn bytes_on_the_edge_of_two_blocks_are_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a");
+    for place in (BLOCK_BYTES - 20..BLOCK_BYTES + 20).chain([0, 1, 2 * BLOCK_BYTES]) {
+        let mut bytes = vec![b'.'; 2 * BLOCK_BYTES + 100];
+        bytes[place..place + 8].copy_from_slice(b"\"wanted\"");
+        std::fs::write(&path, &bytes).unwrap();
+        let file = Searched::open(&path).unwrap();
+        assert_eq!(file.last(b"\"wanted\"", file.bytes).unwrap(), Some(place as u64));
+        assert_eq!(file.last(b"\"wanted\"", place as u64 + 7).unwrap(), None);
+        assert_eq!(file.last(b"\"wanted\"", place as u64 + 8).unwrap(), Some(place as u64));
+    }
+}
+
+#[test]
+fn a_long_line_is_shared_and_not_copied() {
+    let words = "w".repeat(3 * 1024 * 1024);
+    let content = json!([{"type": "text", "text": words}]);
+    let long = line(24, Some(23), &json!({"type": "user", "message": {"role": "user", "content": content}}));
+    let mut lines = three_windows();
+    lines.push(long.to_string());
+    let window = window(&lines);
+    assert_eq!(window.entries.last().unwrap().json, content.to_string());
+}
