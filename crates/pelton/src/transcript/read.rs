@@ -255,6 +255,7 @@ impl Lines {
             }
             let mut bytes = count as u64;
             let is_whole = line.ends_with(b"\n");
+            let skipped_before = self.skipped;
             if !is_whole && bytes == limit {
                 self.skipped += 1;
                 bytes += skip_line(&mut reader)?;
@@ -263,8 +264,8 @@ impl Lines {
             } else {
                 self.add(&line, None);
             }
-            // The last one may be torn, or not ended yet.
-            if is_whole || count as u64 == limit {
+            // The last one may be torn, or not written to its end yet. If nothing but its end is missing, it was read.
+            if is_whole || count as u64 == limit || self.skipped == skipped_before {
                 self.read_to += bytes;
             }
         }

@@ -204,10 +204,13 @@ async fn what_another_went_on_with_is_not_left_out() {
     check_unrecorded(&stage, &mut late, "written to by another process since").await;
     assert_eq!(std::fs::read(&file).unwrap(), before);
 
+    // A line that lacks nothing but its end was read.
+    std::fs::write(&file, before.strip_suffix(b"\n").unwrap()).unwrap();
+    let before = std::fs::read(&file).unwrap();
     // Titles that the SDK's own functions add are nobody's conversation.
     let mut last = stage.resume(&file);
     let title = format!("{}\n", json!({"type": "custom-title", "customTitle": "x"}));
-    std::fs::write(&file, [before, title.into_bytes()].concat()).unwrap();
+    std::fs::write(&file, [before, b"\n".to_vec(), title.into_bytes()].concat()).unwrap();
     run(&mut last, "And now?").await.assert_completed();
     for words in ["Hi.", "Hi again.", "And now?"] {
         assert!(stage.request(3).to_string().contains(words), "{words}");
