@@ -319,7 +319,8 @@ impl Ran {
             outcome.terminal == Terminal::Unrecorded || too_large
         });
         match &self.transcript {
-            Some(_) if !dead_end && asker == Asker::Task => {
+            // A session that was stopped before anything was said left no record.
+            Some(file) if !dead_end && asker == Asker::Task && file.exists() => {
                 format!(" (go on with --resume {})", self.session)
             }
             _ => String::new(),

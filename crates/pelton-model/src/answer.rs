@@ -185,6 +185,7 @@ impl Answer {
             request_id: self.request_id,
             max_tokens,
             cut: cut.map(Box::new),
+            again: None,
         })
     }
 

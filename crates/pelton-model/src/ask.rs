@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::step::Again;
+
 /// One question to a model: the whole conversation, as bytes that are shared with whoever keeps it.
 #[derive(Clone, Debug)]
 pub struct Ask {
@@ -37,6 +39,8 @@ pub struct Ask {
     pub task_budget: Option<TaskBudget>,
     /// Beta features that the server will not have, however much they are wanted.
     pub refused_betas: RefusedBetas,
+    /// The answer before this question was cut, and this asks for the rest: not before the wait that follows a failure.
+    pub after: Option<Box<Again>>,
 }
 
 impl Ask {
@@ -57,6 +61,7 @@ impl Ask {
             speed: Speed::Standard,
             task_budget: None,
             refused_betas: RefusedBetas::default(),
+            after: None,
         }
     }
 }

@@ -16,8 +16,8 @@ use self::attempt::attempt;
 use crate::ask::Ask;
 use crate::client::Road;
 use crate::error::{ModelError, Tried};
-use crate::retry::{self, Caller, Progress, Retry};
-use crate::step::{Notice, Step};
+use crate::retry::{self, Advice, Caller, Progress, Retry};
+use crate::step::{Again, Notice, Reply, Step};
 use crate::stream::{Sender, stream};
 
 /// Steps that may wait to be taken; one chunk of bytes can bring many.
@@ -45,49 +45,106 @@ impl Stream for Call {
 
 /// Asks until there is an answer or no hope of one.
 async fn run(road: Arc<Road>, ask: Ask, steps: Sender<Step>) {
-    let began = road.world.monotonic();
     let caller = Caller { source: ask.source, fallback_ready: ask.fallback_ready };
-    let mut progress = Progress::default();
-    let mut tried = Vec::new();
     let mut approach = Approach::new(&road, &ask);
+    let mut row = Row::new(&road);
+    if let Some(again) = &ask.after {
+        row = Row { began: again.began, progress: again.progress, tried: again.tried.clone() };
+        approach.distrust(&again.notice.kind);
+        back_off(&road, again.notice.clone(), &steps).await;
+    }
     loop {
-        steps.send(Step::Requesting { attempt: progress.retries.saturating_add(1) }).await;
+        steps.send(Step::Requesting { attempt: row.progress.retries.saturating_add(1) }).await;
         let sent = approach.manner();
         let mut failure = match attempt(&approach, sent, &steps).await {
-            Ok(reply) => return steps.send(Step::Finished(reply)).await,
+            Ok(reply) => return steps.send(Step::Finished(row.ended(reply, &ask, caller, &road))).await,
             Err(failure) => failure,
         };
-        Tried::count(&mut tried, &ask.model, &failure.error);
-        progress.elapsed = road.world.monotonic().saturating_sub(began);
+        row.failed(&ask.model, &failure.error, &road);
         let next = if approach.renew(&mut failure).await {
             Retry::After(Duration::ZERO)
         } else {
-            let jitter = fraction(road.world.random());
-            let plan = retry::plan(&failure.error, failure.advice, progress, caller, jitter, &road.policy);
+            let plan = row.plan(&failure.error, failure.advice, caller, &road);
             approach.change(&failure, sent, plan)
         };
         let Retry::After(wait) = next else {
-            return steps.send(Step::Failed(ModelError { tried: Arc::new(tried), ..failure.error })).await;
+            let tried = Arc::new(row.tried);
+            return steps.send(Step::Failed(ModelError { tried, ..failure.error })).await;
         };
-        progress.count(&failure.error.kind);
         let manner = approach.manner();
         let notice = Notice {
-            attempt: progress.retries,
-            retries_max: road.policy.retries_max.max(progress.retries),
-            wait,
-            status: failure.error.status,
-            message: failure.error.to_string(),
-            kind: failure.error.kind,
             withdrawn: failure.withdrawn,
             max_tokens: Some(manner.max_tokens).filter(|next| *next < sent.max_tokens),
             non_streaming: ask.streaming && !manner.streaming,
-            request_id: failure.error.request_id,
+            ..row.goes_on(&failure.error, wait, caller, &road)
         };
-        steps.send(Step::Retry(notice)).await;
-        // Nothing is sent before that is read: whoever pays can still say no.
-        steps.taken().await;
-        sit_out(&road, wait, &steps).await;
+        back_off(&road, notice, &steps).await;
     }
+}
+
+/// Attempts that failed one after the other.
+struct Row {
+    /// When the first was made.
+    began: Duration,
+    progress: Progress,
+    tried: Vec<Tried>,
+}
+
+impl Row {
+    fn new(road: &Road) -> Self {
+        Self { began: road.world.monotonic(), progress: Progress::default(), tried: Vec::new() }
+    }
+
+    /// One more failed.
+    fn failed(&mut self, model: &str, error: &ModelError, road: &Road) {
+        Tried::count(&mut self.tried, model, error);
+        self.progress.elapsed = road.world.monotonic().saturating_sub(self.began);
+    }
+
+    fn plan(&self, error: &ModelError, advice: Advice, caller: Caller, road: &Road) -> Retry {
+        let jitter = fraction(road.world.random());
+        retry::plan(error, advice, self.progress, caller, jitter, &road.policy)
+    }
+
+    /// Another attempt follows after a wait.
+    fn goes_on(&mut self, error: &ModelError, wait: Duration, caller: Caller, road: &Road) -> Notice {
+        let retries_max = retry::retries_max(&error.kind, self.progress, caller, &road.policy);
+        self.progress.count(&error.kind);
+        Notice {
+            attempt: self.progress.retries,
+            retries_max,
+            wait,
+            status: error.status,
+            message: error.to_string(),
+            kind: error.kind.clone(),
+            withdrawn: false,
+            max_tokens: None,
+            non_streaming: false,
+            request_id: error.request_id.clone(),
+        }
+    }
+
+    /// There is an answer. One that was cut is a failure too: whoever asks for the rest has to wait for it.
+    fn ended(mut self, reply: Reply, ask: &Ask, caller: Caller, road: &Road) -> Reply {
+        let Some(error) = reply.cut.clone() else { return reply };
+        self.failed(&ask.model, &error, road);
+        let Retry::After(wait) = self.plan(&error, Advice::default(), caller, road) else {
+            let error = ModelError { tried: Arc::new(self.tried), ..*error };
+            return Reply { cut: Some(Box::new(error)), ..reply };
+        };
+        let notice = self.goes_on(&error, wait, caller, road);
+        let Self { began, progress, tried } = self;
+        Reply { again: Some(Box::new(Again { notice, progress, began, tried })), ..reply }
+    }
+}
+
+/// Tells that another attempt follows, and waits for it.
+async fn back_off(road: &Road, notice: Notice, steps: &Sender<Step>) {
+    let wait = notice.wait;
+    steps.send(Step::Retry(notice)).await;
+    // Nothing is sent before that is read: whoever pays can still say no.
+    steps.taken().await;
+    sit_out(road, wait, steps).await;
 }
 
 /// No sign of life comes sooner after another, whatever the policy says.
@@ -98,12 +155,12 @@ async fn sit_out(road: &Road, wait: Duration, steps: &Sender<Step>) {
     let mut left = wait;
     let pause = road.policy.heartbeat.max(HEARTBEAT_MIN);
     while left > pause {
-        road.world.sleep(pause).await;
+        road.world.back_off(pause).await;
         left -= pause;
         steps.send(Step::Waiting { left }).await;
     }
     if !left.is_zero() {
-        road.world.sleep(left).await;
+        road.world.back_off(left).await;
     }
 }
 

@@ -46,6 +46,6 @@ pub use fast::FastMode;
 pub use limits::{Limit, RateLimits};
 pub use retry::RetryPolicy;
 pub use sign::{Sign, Signing};
-pub use step::{BadInput, Block, BlockKind, Delta, DeltaKind, Notice, Opened, Reply, Started, Step};
+pub use step::{Again, BadInput, Block, BlockKind, Delta, DeltaKind, Notice, Opened, Reply, Started, Step};
 pub use transport::{Body, Get, Post, Response, Transport, TransportError, TransportErrorKind};
 pub use world::{RealWorld, World};

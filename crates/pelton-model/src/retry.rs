@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use http::HeaderMap;
 use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 
 use crate::ask::Source;
 use crate::error::{ErrorKind, ModelError};
@@ -39,8 +41,6 @@ pub struct RetryPolicy {
     pub unattended: bool,
     /// A server that asks for a longer wait than this is not waited for.
     pub retry_after_max: Duration,
-    /// How often a stream that fell silent is begun again.
-    pub stalls_max: u32,
     /// A stream without any event for so long is cut.
     pub idle: Duration,
     /// A stream with nothing but pings for so long is cut.
@@ -67,7 +67,6 @@ impl Default for RetryPolicy {
             horizon: None,
             unattended: false,
             retry_after_max: Duration::from_secs(3600),
-            stalls_max: 1,
             idle: Duration::from_secs(300),
             idle_pings_only: Duration::from_secs(900),
             notice: Duration::from_secs(15),
@@ -120,8 +119,6 @@ pub struct Progress {
     pub retries: u32,
     /// Of those, how many because of neither a rate limit nor an overload.
     pub other: u32,
-    /// How many because the stream fell silent.
-    pub stalls: u32,
     /// The latest ones in a row that were because of overload.
     pub overloads: u32,
     /// The latest ones in a row that reached nobody.
@@ -136,7 +133,6 @@ impl Progress {
         let in_a_row = |count: u32, again: bool| if again { count.saturating_add(1) } else { 0 };
         self.retries = self.retries.saturating_add(1);
         self.other = self.other.saturating_add(u32::from(!is_load(kind)));
-        self.stalls += u32::from(*kind == ErrorKind::Stalled);
         self.overloads = in_a_row(self.overloads, *kind == ErrorKind::Overloaded);
         self.unreached = in_a_row(self.unreached, is_unreached(kind));
     }
@@ -181,9 +177,6 @@ pub fn plan(
         // Money does not come by waiting, whatever the server says about repeating.
         return if patient && *kind != ErrorKind::Billing { Retry::After(wait) } else { Retry::GiveUp };
     }
-    if *kind == ErrorKind::Stalled && progress.stalls >= policy.stalls_max {
-        return Retry::GiveUp;
-    }
     let wait = match advice.retry_after {
         Some(asked) if asked > policy.retry_after_max => return Retry::GiveUp,
         Some(asked) => asked.max(RETRY_AFTER_MIN),
@@ -195,6 +188,27 @@ pub fn plan(
         None => progress.retries < policy.retries_max,
     };
     if patient { Retry::After(wait) } else { Retry::GiveUp }
+}
+
+/// How many retries there can be, this one included, as far as a failure of this kind decides. `progress` is what
+/// [`plan`] was told. Where time decides, or nothing: as many as there are with this one.
+pub fn retries_max(kind: &ErrorKind, progress: Progress, caller: Caller, policy: &RetryPolicy) -> u32 {
+    let Progress { retries, other, overloads, unreached, .. } = progress;
+    let left_of = |bound: u32, made: u32| retries.saturating_add(bound.saturating_sub(made));
+    let bound = if policy.unattended {
+        (!is_load(kind)).then(|| left_of(UNATTENDED_RETRIES_MAX, other))
+    } else if policy.horizon.is_some() {
+        None
+    } else if is_unreached(kind) {
+        Some(policy.retries_max.min(left_of(UNREACHED_RETRIES_MAX, unreached)))
+    } else {
+        Some(policy.retries_max)
+    };
+    let elsewhere = (*kind == ErrorKind::Overloaded && caller.fallback_ready)
+        .then(|| left_of(OVERLOADS_BEFORE_FALLBACK - 1, overloads));
+    let bound = bound.into_iter().chain(elsewhere).min();
+    let this_one = retries.saturating_add(1);
+    bound.map_or(this_one, |bound| bound.max(this_one))
 }
 
 fn unattended_wait(
@@ -274,7 +288,7 @@ pub fn advice(headers: &HeaderMap, now: Timestamp) -> Advice {
     let retry_after = text("retry-after-ms").and_then(number).map(|ms| ms / 1000.0).or_else(|| {
         let after = text("retry-after")?;
         number(after).or_else(|| {
-            let date = jiff::fmt::rfc2822::parse(after).ok()?.timestamp();
+            let date = http_date(after)?;
             Some(date.duration_since(now).as_secs_f64()).filter(|seconds| *seconds > 0.0)
         })
     });
@@ -283,6 +297,16 @@ pub fn advice(headers: &HeaderMap, now: Timestamp) -> Advice {
     let reset = RateLimits::read(headers).and_then(|limits| limits.lifted_at());
     let reset_after = reset.and_then(|at| Duration::try_from(at.duration_since(now)).ok());
     Advice { retry_after, should_retry, reset_after: reset_after.filter(|wait| !wait.is_zero()) }
+}
+
+/// A date in any of the three forms that HTTP knows: today's, and two that only old servers send.
+fn http_date(text: &str) -> Option<Timestamp> {
+    const OLD_FORMS: [&str; 2] = ["%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"];
+    if let Ok(date) = jiff::fmt::rfc2822::parse(text) {
+        return Some(date.timestamp());
+    }
+    let date = OLD_FORMS.iter().find_map(|form| DateTime::strptime(form, text).ok())?;
+    date.to_zoned(TimeZone::UTC).ok().map(|date| date.timestamp())
 }
 
 #[cfg(test)]

@@ -8,8 +8,9 @@ use pelton_wire::stop::StopReason;
 use pelton_wire::usage::Usage;
 use serde_json::Value;
 
-use crate::error::{ErrorKind, ModelError};
+use crate::error::{ErrorKind, ModelError, Tried};
 use crate::limits::RateLimits;
+use crate::retry::Progress;
 
 /// One thing that happened during a call.
 ///
@@ -158,7 +159,8 @@ pub struct BadInput {
 pub struct Notice {
     /// 1 for the first retry.
     pub attempt: u32,
-    /// How many there may be. Where time decides, or nothing: as many as there were.
+    /// How many there may be, as far as this kind of failure decides. Where time decides, or nothing: as many as there
+    /// were.
     pub retries_max: u32,
     /// The wait before it.
     pub wait: Duration,
@@ -202,6 +204,20 @@ pub struct Reply {
     pub max_tokens: u32,
     /// The stream broke after a text or a tool call was complete: the blocks that came are all there is.
     pub cut: Option<Box<ModelError>>,
+    /// Of an answer that was cut: what the question for the rest of it has to [wait for](crate::Ask::after). `None`: the
+    /// patience with such failures is used up.
+    pub again: Option<Box<Again>>,
+}
+
+/// How patient the question after a cut answer has to be: it is one more attempt in the row of those that failed.
+#[derive(Clone, Debug)]
+pub struct Again {
+    /// What is told before its wait.
+    pub(crate) notice: Notice,
+    pub(crate) progress: Progress,
+    /// When the first attempt of the row was made.
+    pub(crate) began: Duration,
+    pub(crate) tried: Vec<Tried>,
 }
 
 impl Reply {

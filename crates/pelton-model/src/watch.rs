@@ -28,10 +28,12 @@ pub(crate) enum Alarm {
 impl Watch {
     /// Begins to watch `now`. An answer that comes at once is silent until it is there: it gets the longer limit.
     pub(crate) fn new(now: Duration, streaming: bool, policy: &RetryPolicy) -> Self {
+        let idle = if streaming { policy.idle } else { policy.idle.max(policy.idle_pings_only) };
         Self {
-            idle: if streaming { policy.idle } else { policy.idle.max(policy.idle_pings_only) },
+            idle,
             idle_pings_only: policy.idle_pings_only,
-            notice: policy.notice,
+            // However short the patience is, it is told before it ends.
+            notice: policy.notice.min(idle / 2).min(policy.idle_pings_only / 2),
             last_event: now,
             last_progress: now,
             noticed: false,
@@ -126,11 +128,23 @@ mod tests {
 
     #[test]
     fn an_answer_in_one_piece_has_the_longer_limit() {
-        let watch = Watch::new(
-            Duration::ZERO,
-            false,
-            &RetryPolicy { notice: seconds(9999), ..RetryPolicy::default() },
-        );
+        let mut watch = Watch::new(Duration::ZERO, false, &RetryPolicy::default());
+        watch.alarm(seconds(15));
         assert_eq!(watch.due(), seconds(900));
+    }
+
+    #[test]
+    fn a_short_patience_is_told_before_it_ends() {
+        for (idle, idle_pings_only) in [(4, 900), (300, 4)] {
+            let policy = RetryPolicy {
+                idle: seconds(idle),
+                idle_pings_only: seconds(idle_pings_only),
+                ..RetryPolicy::default()
+            };
+            let mut watch = Watch::new(Duration::ZERO, true, &policy);
+            assert_eq!((watch.due(), watch.alarm(seconds(1))), (seconds(2), None));
+            assert_eq!(watch.alarm(seconds(2)), Some(Alarm::Notice(seconds(2))));
+            assert_eq!(watch.alarm(seconds(4)), Some(Alarm::Cut(seconds(4))));
+        }
     }
 }

@@ -36,6 +36,12 @@ pub trait World: Send + Sync + 'static {
 
     /// Waits.
     fn sleep(&self, wait: Duration) -> BoxFuture<'static, ()>;
+
+    /// Waits before a failed request is made again. Nothing of the call goes on meanwhile, so a world that stands in for
+    /// hours can let them pass at once; timers that run beside something else are [`sleep`](Self::sleep)s.
+    fn back_off(&self, wait: Duration) -> BoxFuture<'static, ()> {
+        self.sleep(wait)
+    }
 }
 
 /// The machine's own clock and randomness.

@@ -9,7 +9,7 @@ mod session; // what is told of the session itself
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use pelton::event::{AgentFacts, Event, Init, LoopKind, Synthetic};
+use pelton::event::{AgentFacts, Event, Init, Refusal, Synthetic};
 use pelton::history::{Entry, Kind};
 use pelton::hooks::HookEvent;
 use pelton::tools::ServerState;
@@ -46,8 +46,6 @@ pub(crate) struct Frames {
     withdrawn: Vec<Uuid>,
     /// The same for each sub-agent that runs, by its id.
     withdrawn_by_agents: HashMap<String, Vec<Uuid>>,
-    /// Trips to the model, for what the loop tells.
-    turn: u32,
     /// A summary of the conversation is being made.
     compacting: bool,
     /// The server's newest guess of the tokens thought, to tell the difference.
@@ -70,7 +68,6 @@ impl Frames {
             world,
             withdrawn: Vec::new(),
             withdrawn_by_agents: HashMap::new(),
-            turn: 0,
             compacting: false,
             thought: 0,
             calls: Calls::default(),
@@ -172,6 +169,7 @@ impl Frames {
                 self.system("local_command_output").field("content", content).finish_line()
             }
             Event::Context(told) => self.context(told),
+            Event::Refusal(refusal) => self.refusal(refusal),
             Event::Synthetic(synthetic) => self.synthetic(synthetic, None),
             Event::Hook(run) if self.hook_events || run.event == HookEvent::SessionStart => self.hook(run),
             Event::Agent(told) => self.agent(told),
@@ -187,7 +185,10 @@ impl Frames {
             }
             Event::Result(outcome) => {
                 let origin = self.by_task.then(|| json!({"kind": "task-notification"}));
-                outcome::line(outcome, self.session, self.id()).field_if("origin", origin).finish_line()
+                let mut frames = self.nothing_succeeds();
+                let result = outcome::line(outcome, self.session, self.id()).field_if("origin", origin);
+                frames.extend(result.finish_line());
+                frames
             }
             _ => Vec::new(),
         }
@@ -243,35 +244,50 @@ impl Frames {
     }
 
     /// What the loop did, for those who asked.
-    fn loop_event(&mut self, event: &Event) -> Vec<u8> {
-        let (kind, reason) = match event {
-            Event::Init(_) => {
-                self.turn = 1;
-                return Vec::new();
-            }
-            Event::Retry(notice) => (LoopKind::Retry, notice.message.as_str()),
-            Event::Transition(transition) => (LoopKind::Transition, transition.name()),
-            Event::Loop(told) => (told.kind, told.reason.as_str()),
-            Event::Cache(report) => match &report.reason {
-                Some(reason) => (LoopKind::Cache, reason.as_str()),
-                None => return Vec::new(),
-            },
-            _ => return Vec::new(),
+    fn loop_event(&self, event: &Event) -> Vec<u8> {
+        let Event::Loop(told) = event else { return Vec::new() };
+        let line = self.system("loop_event").field("kind", told.kind.name()).field("reason", &told.reason);
+        line.field("turn", told.turn).finish_line()
+    }
+
+    /// The messages that were taken back and whose successor this is.
+    fn superseded(&mut self, by: Option<&AgentFacts>) -> Option<Vec<Uuid>> {
+        match by {
+            Some(agent) => self.withdrawn_by_agents.remove(&agent.id),
+            None => Some(std::mem::take(&mut self.withdrawn)).filter(|ids| !ids.is_empty()),
+        }
+    }
+
+    /// Messages were taken back, and no other came in their place.
+    fn nothing_succeeds(&mut self) -> Vec<u8> {
+        let Some(withdrawn) = self.superseded(None) else { return Vec::new() };
+        self.system("informational")
+            .field("content", "An answer above was taken back, and none came in its place.")
+            .field("level", "warning")
+            .field("supersedes", withdrawn)
+            .finish_line()
+    }
+
+    fn refusal(&self, refusal: &Refusal) -> Vec<u8> {
+        let Refusal { model, request_id, category, explanation, prompt, .. } = refusal;
+        let why = explanation.as_deref().or(category.as_deref());
+        let content = match why {
+            Some(why) => format!("{model} declined to answer: {why}"),
+            None => format!("{model} declined to answer"),
         };
-        let line = self.system("loop_event").field("kind", kind.name()).field("reason", reason);
-        let line = line.field("turn", self.turn).finish_line();
-        // A reason to go on ends its turn.
-        self.turn += u32::from(kind == LoopKind::Transition);
-        line
+        self.system("model_refusal_no_fallback")
+            .field("original_model", model)
+            .field("request_id", request_id)
+            .field("api_refusal_category", category)
+            .field("refused_user_message_uuid", prompt)
+            .field("content", content)
+            .finish_line()
     }
 
     fn message(&mut self, entry: &Entry, by: Option<&AgentFacts>) -> Vec<u8> {
         match &entry.kind {
             Kind::Assistant { origin, .. } => {
-                let withdrawn = match by {
-                    Some(agent) => self.withdrawn_by_agents.remove(&agent.id),
-                    None => Some(std::mem::take(&mut self.withdrawn)).filter(|ids| !ids.is_empty()),
-                };
+                let withdrawn = self.superseded(by);
                 let head = message::Assistant {
                     id: &origin.message_id,
                     model: &origin.model,
@@ -303,15 +319,20 @@ impl Frames {
                 let whole = frame(entry.detail.as_deref());
                 if whole.len() <= FRAME_BYTES_MAX { whole } else { frame(None) }
             }
-            Kind::Prompt { meta } => self.ends(
-                Line::new("user").raw("message", &message::user(&entry.json)),
-                entry.id,
-                by,
-                |line| {
-                    line.field("timestamp", format!("{:.3}", entry.at))
-                        .field_if("isSynthetic", meta.then_some(true))
-                },
-            ),
+            Kind::Prompt { meta } => {
+                // Words of the harness: after them an answer may never come.
+                let withdrawn = self.superseded(by);
+                self.ends(
+                    Line::new("user").raw("message", &message::user(&entry.json)),
+                    entry.id,
+                    by,
+                    |line| {
+                        line.field("timestamp", format!("{:.3}", entry.at))
+                            .field_if("isSynthetic", meta.then_some(true))
+                            .field_if("supersedes", withdrawn)
+                    },
+                )
+            }
         }
     }
 
@@ -331,7 +352,8 @@ impl Frames {
             .finish_line()
     }
 
-    fn synthetic(&self, synthetic: &Synthetic, by: Option<&AgentFacts>) -> Vec<u8> {
+    fn synthetic(&mut self, synthetic: &Synthetic, by: Option<&AgentFacts>) -> Vec<u8> {
+        let withdrawn = self.superseded(by);
         let id = synthetic.id.to_string();
         let head = message::Assistant {
             id: &id,
@@ -343,7 +365,7 @@ impl Frames {
             Line::new("assistant").raw("message", &message::assistant(&head, &synthetic.json)),
             synthetic.id,
             by,
-            |line| line.field_if("error", synthetic.error),
+            |line| line.field_if("error", synthetic.error).field_if("supersedes", withdrawn),
         )
     }
 

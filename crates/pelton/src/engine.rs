@@ -440,7 +440,10 @@ impl Engine {
             Err(error) => Err(error),
             Ok(Settled::Ended(terminal)) => Ok(Taken::Ended(terminal)),
             Ok(Settled::GoOn) if cancel.is_cancelled() => Ok(Taken::Interrupted),
-            Ok(Settled::GoOn) => self.take_in(prompt, &queued, &cancel, &mut told).await,
+            Ok(Settled::GoOn) => match self.take_in(prompt, &queued, &cancel, &mut told).await {
+                Ok(Taken::Interrupted) => self.interrupted_on_its_way(&mut told),
+                taken => taken,
+            },
         };
         let taken = match taken {
             Ok(Taken::Reshape(wanted)) => {
@@ -483,7 +486,7 @@ impl Engine {
             Ok(Taken::Interrupted) => Ending::BeforeLoop(Terminal::AbortedStreaming),
             Err(error) => {
                 last.unrecorded = Some(error);
-                Ending::Loop(Terminal::Unrecorded)
+                Ending::Unrecorded
             }
         };
         let consumed = std::mem::take(&mut tally.consumed);

@@ -100,6 +100,8 @@ pub enum Event {
         /// What cut it.
         reason: String,
     },
+    /// The model declined to answer.
+    Refusal(Arc<Refusal>),
     /// The loop went on, and why.
     Transition(Transition),
     /// What may run was changed with the permission to run a call. It holds for the session; what is meant for a file is
@@ -128,7 +130,7 @@ pub enum Event {
     },
     /// An answer came, and this is what the server's cache had of the question.
     Cache(CacheReport),
-    /// Something the loop did that is neither a message nor a reason to go on, and why.
+    /// Something the loop did, and why. Reasons to go on and retries are told by events of their own, too.
     Loop(LoopEvent),
     /// Something was done to what the model is sent.
     Context(ContextEvent),
@@ -156,6 +158,24 @@ pub enum Event {
     Background(BackgroundNews),
     /// The submission is over. Always the last event, exactly once.
     Result(Arc<Outcome>),
+}
+
+/// A model that declined to answer.
+///
+/// See [`Event`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Refusal {
+    /// The model.
+    pub model: String,
+    /// The server's id of the request.
+    pub request_id: Option<String>,
+    /// What kind of thing it declines, in the server's words.
+    pub category: Option<String>,
+    /// Why, in the server's words.
+    pub explanation: Option<String>,
+    /// The prompt that was declined.
+    pub prompt: Option<Uuid>,
 }
 
 /// Something that was done to what the model is sent.
@@ -441,6 +461,8 @@ pub enum LoopKind {
     Transition,
     /// The model is asked again after a failure.
     Retry,
+    /// Nothing has come from the model for a while.
+    Stalled,
     /// An error is not shown while it may still be recovered from.
     Withheld,
     /// A step of a recovery was tried.
@@ -477,6 +499,7 @@ impl LoopKind {
         match self {
             Self::Transition => "transition",
             Self::Retry => "retry",
+            Self::Stalled => "stalled",
             Self::Withheld => "withheld",
             Self::Ladder => "ladder",
             Self::Budget => "budget",

@@ -107,6 +107,10 @@ fn check_frame(frame: &Value) {
                 ("content", Is::Text),
             ],
         ),
+        ("system", Some("model_refusal_no_fallback")) => check(
+            frame,
+            &[("original_model", Is::Text), ("refused_user_message_uuid", Is::Text), ("content", Is::Text)],
+        ),
         ("system", Some("task_started")) => check(
             frame,
             &[

@@ -1,10 +1,11 @@
 //! What the loop does about trouble, as the command's flags and frames show it.
 
-use pelton_testkit::{Script, Step, When, raw_block, text, thinking, tool};
+use nix::sys::signal::Signal;
+use pelton_testkit::{Fault, Script, Step, When, raw_block, text, thinking, tool};
 use serde_json::{Value, json};
 
 use crate::frames::{STREAM, check_stream};
-use crate::place::{Commanded, Place, Ran, model, of_type};
+use crate::place::{Commanded, Place, Ran, model, of_type, until};
 
 const SCHEMA: &str = r#"{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}"#;
 
@@ -346,4 +347,101 @@ fn pit_L11_models_that_fail_for_ever_are_listed_with_how_often_each_was_asked() 
 
     let (ran, _) = run(Script::new().step(overloaded().always()), &["--fallback-model", "opus,haiku"]);
     assert!(ran.result()["result"].as_str().unwrap().contains(list), "{}", ran.result());
+}
+
+/// The uuids that a frame takes the place of, and what kind of frame it is.
+fn superseding(frames: &[Value]) -> Vec<(&str, &Value)> {
+    let one = |frame: &'_ Value| frame.get("supersedes").is_some();
+    let found = frames.iter().filter(|frame| one(frame));
+    found.map(|frame| (frame["type"].as_str().unwrap(), &frame["supersedes"])).collect()
+}
+
+#[test]
+fn loop_T4_what_was_withdrawn_is_named_though_no_answer_comes_in_its_place() {
+    let cut = || Script::new().step(Step::reply([text("Half a")]).stop("max_tokens"));
+    let (place, failing) = (Place::new(), model(cut().step(Step::status(400).message("no"))));
+    let ran = place
+        .task(&failing, ["hi"].into_iter().chain(STREAM))
+        .env("CLAUDE_CODE_MAX_OUTPUT_TOKENS", "4000")
+        .run();
+    let frames = check_stream(&ran);
+    let shown = frames.iter().find(|frame| frame["message"]["content"][0]["text"] == "Half a").unwrap();
+    assert_eq!(superseding(&frames), [("assistant", &json!([shown["uuid"]]))], "{frames:#?}");
+
+    // The same if the user does not wait for the answer.
+    let stalling = model(cut().step(Step::reply([text("Never.")]).fault(Fault::headers_then_stall())));
+    let place = Place::new();
+    let running = place
+        .task(&stalling, ["hi"].into_iter().chain(STREAM))
+        .env("CLAUDE_CODE_MAX_OUTPUT_TOKENS", "4000")
+        .start();
+    until("the second question", || stalling.reply_requests().len() == 2);
+    running.signal(Signal::SIGINT);
+    let ran = running.end();
+    let frames = ran.frames();
+    let shown = frames.iter().find(|frame| frame["message"]["content"][0]["text"] == "Half a").unwrap();
+    let taken_back: Vec<&Value> = superseding(&frames).into_iter().map(|(_, ids)| ids).collect();
+    assert_eq!(taken_back, [&json!([shown["uuid"]])], "{frames:#?}");
+    assert_eq!(frames.last().unwrap()["type"], "result");
+}
+
+#[test]
+fn pit_L14_a_refusal_is_told_by_a_frame_before_the_result() {
+    let declined = Step::reply([text("I will"), tool("Bash", json!({"command": "sleep 60"}))])
+        .stop("refusal")
+        .stop_details(json!({"category": "cyber"}));
+    let (place, model) = (Place::new(), model(Script::new().step(declined)));
+    let words = ["hi", "--allowedTools=Bash"].into_iter().chain(STREAM);
+    let ran = place.task(&model, words).run();
+    let frames = check_stream(&ran);
+    let [refusal] = system(&frames, "model_refusal_no_fallback")[..] else { panic!("{frames:#?}") };
+    assert_eq!(refusal["original_model"], "claude-sonnet-5-5");
+    assert_eq!(refusal["api_refusal_category"], "cyber");
+    assert!(refusal["content"].as_str().unwrap().contains("declined"), "{refusal}");
+    let prompted = place.transcript().into_iter().find(|line| line["message"]["content"][0]["text"] == "hi");
+    assert_eq!(refusal["refused_user_message_uuid"], prompted.unwrap()["uuid"]);
+    let result = ran.result();
+    assert_eq!((&result["is_error"], &result["stop_reason"]), (&json!(true), &json!("refusal")));
+    assert_eq!(ran.code, Some(1));
+    model.assert_clean();
+}
+
+#[test]
+fn loop_M5_a_silence_is_told_before_it_is_cut_on_the_wire_and_in_the_transcript() {
+    let script = Script::new()
+        .step(Step::reply([text("Never.")]).fault(Fault::headers_then_stall()).times(2))
+        .reply([text("Here.")]);
+    let (place, model) = (Place::new(), model(script));
+    let words = ["hi", "--include-loop-events"].into_iter().chain(STREAM);
+    let ran = place.task(&model, words).env("CLAUDE_STREAM_IDLE_TIMEOUT_MS", "300").run();
+    let frames = check_stream(&ran);
+    assert_eq!(ran.result()["result"], "Here.");
+    let on_the_wire: Vec<(&Value, &Value)> =
+        system(&frames, "loop_event").iter().map(|frame| (&frame["kind"], &frame["turn"])).collect();
+    let at = |kind: &str| on_the_wire.iter().position(|(told, _)| **told == kind).unwrap();
+    assert!(at("stalled") < at("retry"), "{on_the_wire:?}");
+    assert!(system(&frames, "api_retry").iter().all(|frame| frame["max_retries"] == 10));
+    // Both tell the same, of the same trip.
+    let recorded = place.transcript();
+    let recorded: Vec<(&Value, &Value)> = recorded
+        .iter()
+        .filter(|line| line["subtype"] == "loop_event")
+        .map(|line| (&line["kind"], &line["turn"]))
+        .collect();
+    assert_eq!(on_the_wire, recorded);
+}
+
+#[test]
+fn loop_A3_an_interrupt_before_anything_was_said_promises_no_session() {
+    let place = Place::new();
+    let model = model(Script::new().reply([text("Never.")]));
+    let hooks = json!({"hooks": {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": "touch begun; sleep 30"}]}]}});
+    std::fs::create_dir_all(place.config()).unwrap();
+    std::fs::write(place.config().join("settings.json"), hooks.to_string()).unwrap();
+    let running = place.task(&model, ["hi"]).start();
+    until("the hook", || place.has("begun"));
+    running.signal(Signal::SIGINT);
+    let ran = running.end();
+    assert!(!ran.err.contains("--resume"), "{ran:?}");
+    assert!(place.transcripts().is_empty());
 }

@@ -121,10 +121,15 @@ impl<'a> Approach<'a> {
         }
     }
 
+    /// R6: whether the next request may use a connection that is there.
+    pub(super) fn distrust(&mut self, kind: &ErrorKind) {
+        self.fresh_connection = distrusts_connections(kind);
+    }
+
     /// Changes what the failure suggests to change. That is asked at once: it is not the same question again.
     pub(super) fn change(&mut self, failure: &Failure, sent: Manner, plan: Retry) -> Retry {
         let kind = &failure.error.kind;
-        self.fresh_connection = distrusts_connections(kind);
+        self.distrust(kind);
         if self.whole == Whole::Now {
             self.whole = Whole::Tried;
         }

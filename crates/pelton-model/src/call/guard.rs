@@ -64,7 +64,7 @@ impl<'a> Guard<'a> {
             }
             match self.watch.alarm(now) {
                 Some(Alarm::Cut(silent)) => {
-                    let message = format!("nothing came from the server for {} seconds", silent.as_secs());
+                    let message = format!("nothing came from the server for {}", in_words(silent));
                     return Err(ModelError::new(ErrorKind::Stalled, message));
                 }
                 Some(Alarm::Notice(silent_for)) => self.steps.send(Step::Stalled { silent_for }).await,
@@ -72,5 +72,13 @@ impl<'a> Guard<'a> {
             }
             self.wind(now);
         }
+    }
+}
+
+fn in_words(silence: Duration) -> String {
+    match silence.as_secs() {
+        0 => format!("{} milliseconds", silence.as_millis()),
+        1 => "1 second".to_owned(),
+        seconds => format!("{seconds} seconds"),
     }
 }

@@ -187,7 +187,7 @@ fn failures_are_counted_by_what_they_are() {
     for kind in [Overloaded, Overloaded, RateLimited, Stalled, refused.clone(), refused, Server] {
         progress.count(&kind);
     }
-    let expected = Progress { retries: 7, other: 4, stalls: 1, ..Progress::default() };
+    let expected = Progress { retries: 7, other: 4, ..Progress::default() };
     assert_eq!(progress, expected, "what is counted in a row starts over");
     progress.count(&Overloaded);
     progress.count(&Overloaded);
@@ -198,10 +198,40 @@ fn failures_are_counted_by_what_they_are() {
 }
 
 #[test]
-fn a_silent_stream_is_begun_again_once() {
-    let stalled = |stalls| Progress { retries: stalls, stalls, ..Progress::default() };
-    check(ErrorKind::Stalled, Advice::default(), stalled(0), Source::Foreground, after_ms(500));
-    check(ErrorKind::Stalled, Advice::default(), stalled(1), Source::Foreground, Retry::GiveUp);
+fn loop_R10_a_silent_server_is_asked_as_often_as_any_other() {
+    for (made, expected) in [(1, after_ms(1000)), (9, after_ms(32_000)), (10, Retry::GiveUp)] {
+        check(ErrorKind::Stalled, Advice::default(), retries(made), Source::Foreground, expected);
+    }
+}
+
+#[test]
+fn how_many_retries_there_can_be_is_told_as_it_is() {
+    use ErrorKind::*;
+    let refused = || Connection(TransportErrorKind::Refused);
+    let bound = |kind, progress, fallback_ready, policy: &RetryPolicy| {
+        retries_max(&kind, progress, Caller { source: Source::Foreground, fallback_ready }, policy)
+    };
+    let patient = &RetryPolicy::default();
+    assert_eq!(bound(Stalled, retries(0), false, patient), 10);
+    assert_eq!(bound(Overloaded, retries(9), false, patient), 10);
+    // A change of the question is one more than the policy knows of.
+    assert_eq!(bound(RequestTooLarge, retries(10), false, patient), 11);
+    // Nobody there: three in a row, whatever came before.
+    assert_eq!(bound(refused(), retries(0), true, patient), 3);
+    assert_eq!(bound(refused(), Progress { unreached: 1, ..retries(3) }, false, patient), 5);
+    assert_eq!(bound(refused(), retries(9), false, patient), 10);
+    // Another model is asked after the third overload.
+    assert_eq!(bound(Overloaded, retries(0), true, patient), 2);
+    assert_eq!(bound(Overloaded, Progress { overloads: 1, ..retries(4) }, true, patient), 5);
+    assert_eq!(bound(Server, retries(0), true, patient), 10);
+    // Time decides, or nothing.
+    let horizon = &RetryPolicy { horizon: Some(Duration::from_secs(60)), ..RetryPolicy::default() };
+    assert_eq!(bound(Server, retries(20), false, horizon), 21);
+    assert_eq!(bound(refused(), retries(7), false, horizon), 8);
+    let unattended = &RetryPolicy { unattended: true, ..RetryPolicy::default() };
+    assert_eq!(bound(RateLimited, retries(400), false, unattended), 401);
+    assert_eq!(bound(Overloaded, retries(0), true, unattended), 2);
+    assert_eq!(bound(Server, Progress { other: 100, ..retries(150) }, false, unattended), 350);
 }
 
 #[test]
@@ -254,6 +284,12 @@ fn headers_are_read_in_every_form() {
     check(&[("retry-after", "Sun, 15 Nov 2026 12:00:30 GMT")], Some(30_000), None);
     check(&[("retry-after", "Sun, 15 Nov 2026 11:59:30 GMT")], None, None);
     check(&[("retry-after", "Sun, 15 Nov 2026 12:00:00 GMT")], None, None);
+    // The two older forms of a date.
+    check(&[("retry-after", "Sunday, 15-Nov-26 12:00:30 GMT")], Some(30_000), None);
+    check(&[("retry-after", "Sun Nov 15 12:01:00 2026")], Some(60_000), None);
+    check(&[("retry-after", "Tue Dec  1 12:00:00 2026")], Some(16 * 86_400_000), None);
+    check(&[("retry-after", "Sunday, 15-Nov-26 11:59:30 GMT")], None, None);
+    check(&[("retry-after", "Monday, 15-Nov-26 12:00:30 GMT")], None, None);
     check(&[("retry-after", "0")], None, None);
     check(&[("retry-after", "-5")], None, None);
     check(&[("retry-after", "soon")], None, None);

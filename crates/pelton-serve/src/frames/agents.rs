@@ -1,7 +1,7 @@
 //! What sub-agents tell: their messages name the call that started them, and each is a task with a beginning and an
 //! end, like each command in the background.
 
-use pelton::event::{AgentEnd, AgentEvent, AgentFacts, AgentNews, AgentWork, Event, LoopKind};
+use pelton::event::{AgentEnd, AgentEvent, AgentFacts, AgentNews, AgentWork, Event, LoopEvent};
 use pelton::history::{Entry, Kind, Piece};
 use pelton::tools::{BackgroundEnd, BackgroundNews, BackgroundTask};
 use pelton_wire::line::Line;
@@ -93,21 +93,19 @@ impl Frames {
                 self.withdrawn_by_agents.entry(agent.id.clone()).or_default().extend(ids);
                 Vec::new()
             }
-            Event::Transition(transition) => {
-                self.agents_loop_event(agent, LoopKind::Transition, transition.name())
-            }
-            Event::Loop(told) => self.agents_loop_event(agent, told.kind, &told.reason),
+            Event::Loop(told) => self.agents_loop_event(agent, told),
             _ => Vec::new(),
         }
     }
 
-    fn agents_loop_event(&self, agent: &AgentFacts, kind: LoopKind, reason: &str) -> Vec<u8> {
+    fn agents_loop_event(&self, agent: &AgentFacts, told: &LoopEvent) -> Vec<u8> {
         if !self.loop_events {
             return Vec::new();
         }
         self.system("loop_event")
-            .field("kind", kind.name())
-            .field("reason", reason)
+            .field("kind", told.kind.name())
+            .field("reason", &told.reason)
+            .field("turn", told.turn)
             .field("parent_tool_use_id", &*agent.call)
             .finish_line()
     }

@@ -26,7 +26,7 @@ use crate::tools::mentions::{Attached, attachments};
 use crate::tools::offer::Callable;
 use crate::transcript::TranscriptError;
 use crate::turn::Terminal;
-use crate::turn::live::attachment_of;
+use crate::turn::live::{INTERRUPTED, attachment_of};
 
 /// What comes of a prompt.
 pub(super) enum Taken {
@@ -118,6 +118,17 @@ impl Engine {
         let prompt =
             self.record_input(&prompt, queued, Around { changed, ..around }, branch, gathered, told).await?;
         Ok(Taken::Ask(Order { prompt, choices }))
+    }
+
+    /// A3: the user interrupted before the prompt was recorded, in a hook for example. The prompt is not: nobody knows
+    /// what the hook would have said of it. That it was interrupted is, if there is a conversation to note it in.
+    pub(super) fn interrupted_on_its_way(&mut self, told: &mut Vec<Event>) -> Result<Taken, TranscriptError> {
+        // A prompt that takes this one's place says enough.
+        if !self.session.history.entries().is_empty() && !self.queue.is_urgent() {
+            self.session.record.open(git_branch(&self.options.cwd))?;
+            told.push(Event::Message(self.session.record_prompt(INTERRUPTED, true)?));
+        }
+        Ok(Taken::Interrupted)
     }
 
     /// A prompt that nobody answers yet.

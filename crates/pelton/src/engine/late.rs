@@ -21,7 +21,7 @@ use crate::session::call_of;
 use crate::tools::Tool;
 use crate::tools::agent;
 use crate::tools::bench::{Ending, Finished};
-use crate::tools::executor::{Call, Executor};
+use crate::tools::executor::{Call, EndedBy, Executor};
 use crate::tools::schedule::{Siblings, Terms};
 use crate::transcript::TranscriptError;
 use crate::turn::live::LastReply;
@@ -170,7 +170,7 @@ impl Engine {
             }
             tokio::select! {
                 biased;
-                () = cancel.cancelled() => executor.cancel().await,
+                () = cancel.cancelled() => executor.cancel(EndedBy::User).await,
                 () = executor.advance() => {}
             }
         }

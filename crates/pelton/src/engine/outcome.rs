@@ -8,14 +8,15 @@ use super::Engine;
 use super::input::Answered;
 use crate::account::Tally;
 use crate::event::{Event, Outcome};
-use crate::history::{Kind, Piece};
-use crate::turn::Terminal;
-use crate::turn::live::LastReply;
+use crate::turn::live::{CUT_BY_LIMIT, LastReply};
+use crate::turn::{End, Seen, Terminal, ends_at_once};
 
 /// How a submission ended, before it is put into words.
 pub(super) enum Ending {
-    /// The loop ended, or could not begin.
-    Loop(Terminal),
+    /// The loop ended.
+    Loop(End),
+    /// The loop could not begin: the prompt cannot be written down.
+    Unrecorded,
     /// The model was not to be asked any more.
     BeforeLoop(Terminal),
     /// The prompt was answered without a model.
@@ -30,12 +31,17 @@ impl Engine {
         ending: Ending,
         started_at: Duration,
         tally: Tally,
-        last: LastReply,
+        mut last: LastReply,
         events: &Sender<Event>,
     ) -> Outcome {
+        let mut unsaid_errors = Vec::new();
         let refused = last.stop_reason == Some(pelton_wire::stop::StopReason::Refusal);
         let (terminal, asked, local) = match ending {
-            Ending::Loop(terminal) => (terminal, true, None),
+            Ending::Loop(End { terminal, unsaid }) => {
+                unsaid_errors.extend(last.held_back.take().filter(|_| unsaid.is_some()));
+                (terminal, true, None)
+            }
+            Ending::Unrecorded => (Terminal::Unrecorded, true, None),
             Ending::BeforeLoop(terminal) => (terminal, false, None),
             Ending::Local(answered) => (Terminal::Completed, false, Some(answered)),
         };
@@ -48,14 +54,6 @@ impl Engine {
         if let Some(answered) = &local {
             text.clone_from(&answered.text);
         }
-        let terminal = match terminal {
-            Terminal::Completed | Terminal::CompletedOverHooks
-                if asked && !refused && structured_output.is_none() && !self.is_answered(&text) =>
-            {
-                Terminal::NoAnswer
-            }
-            terminal => terminal,
-        };
         match terminal {
             Terminal::Completed | Terminal::CompletedOverHooks if refused && text.is_empty() => {
                 text = "The model declined to answer.".to_owned();
@@ -109,10 +107,7 @@ impl Engine {
                     None if terminal == Terminal::Repetitive => {
                         (last.repetition.clone().unwrap_or_default(), "unknown")
                     }
-                    None => (
-                        "The model's answer was cut again and again by its output limit.".to_owned(),
-                        "max_output_tokens",
-                    ),
+                    None => (CUT_BY_LIMIT.to_owned(), "max_output_tokens"),
                 };
                 text.clone_from(&message);
                 match self.session.record_error(message, name) {
@@ -121,22 +116,12 @@ impl Engine {
                 }
             }
         }
-        // Everything said is on the disk before the result is: what was acknowledged cannot be lost. What may be lost is
-        // not called a success.
-        let mut terminal = terminal;
-        if let Err(error) = self.session.sync().await {
-            errors.push(error.to_string());
-            if matches!(
-                terminal,
-                Terminal::Completed
-                    | Terminal::CompletedOverHooks
-                    | Terminal::StopHookPrevented
-                    | Terminal::HookStopped
-                    | Terminal::ToolDeferred
-            ) {
-                terminal = Terminal::Unrecorded;
-            }
-        }
+        errors.append(&mut unsaid_errors);
+        // Everything said is on the disk before the result is: what was acknowledged cannot be lost.
+        let synced = self.session.sync().await;
+        let settled = Seen::Settled { terminal, kept: synced.is_ok() };
+        let terminal = ends_at_once(settled).unwrap_or(terminal);
+        errors.extend(synced.err().map(|error| error.to_string()));
         let is_error = match terminal {
             Terminal::Completed | Terminal::CompletedOverHooks => {
                 refused || local.is_some_and(|answered| answered.is_error)
@@ -152,7 +137,7 @@ impl Engine {
             structured_output,
             errors,
             stop_reason: last.stop_reason,
-            error: last.error,
+            error: last.error.filter(|_| !terminal.is_well()),
             num_turns: if asked { 1 + tally.user_messages } else { 0 },
             duration: self.options.world.monotonic().saturating_sub(started_at),
             duration_api: tally.duration_api,
@@ -169,12 +154,5 @@ impl Engine {
             speculation: tally.speculation,
             deferred: last.deferred.filter(|_| terminal == Terminal::ToolDeferred),
         }
-    }
-
-    /// S10: whether the last thing said really is an answer.
-    fn is_answered(&self, text: &str) -> bool {
-        let last = self.session.history.last().map(|entry| &entry.kind);
-        let speaks = matches!(last, Some(Kind::Assistant { piece: Piece::Text | Piece::Thinking, .. }));
-        speaks && !text.is_empty()
     }
 }

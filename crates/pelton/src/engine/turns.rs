@@ -18,7 +18,7 @@ use crate::limits::REPORTS_QUEUED_MAX;
 use crate::tools::executor::Executor;
 use crate::tools::schedule::Terms;
 use crate::turn::live::{Folding, Foresight, LastReply, Live, Summaries};
-use crate::turn::{Terminal, run};
+use crate::turn::{End, run};
 
 impl Engine {
     /// Asks the model and runs its tools until there is a reason to stop.
@@ -30,17 +30,17 @@ impl Engine {
         choices: Choices,
         tally: &mut Tally,
         last: &mut LastReply,
-    ) -> Terminal {
+    ) -> End {
         let _lent = self.kin.permissions.lend(choices.allowed);
         let mut live = self.live(choices.model, events, cancel, started_at);
         live.tally = std::mem::take(tally);
-        let terminal = run(&mut live).await;
-        live.end(terminal).await;
+        let end = run(&mut live).await;
+        live.end(end.terminal).await;
         *tally = std::mem::take(&mut live.tally);
         *last = std::mem::take(&mut live.last);
         let question = live.question.clone();
         self.keep_of(question);
-        terminal
+        end
     }
 
     /// The hands of one submission.
@@ -91,6 +91,7 @@ impl Engine {
             stop_feedback: None,
             stop_hook_active: false,
             tried: Arc::default(),
+            again: None,
             paid: None,
             summaries: Summaries::by(summariser),
             limits: &self.options.limits,

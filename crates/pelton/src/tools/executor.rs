@@ -44,6 +44,17 @@ impl Call {
     }
 }
 
+/// Who ends calls before they are done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndedBy {
+    /// The user interrupted.
+    User,
+    /// The money is spent.
+    Budget,
+    /// The model made the calls and then declined.
+    Refusal,
+}
+
 /// The calls of one answer.
 pub struct Executor {
     bench: Arc<Bench>,
@@ -157,7 +168,9 @@ impl Executor {
 
     /// Ends everything: running calls are told and have a moment to say what they have, the others never start.
     /// Afterwards every call has a result.
-    pub async fn cancel(&mut self) {
+    pub async fn cancel(&mut self, by: EndedBy) {
+        let open: Vec<usize> =
+            (self.next..self.calls.len()).filter(|slot| self.finished[*slot].is_none()).collect();
         self.bench.cx.cancel.cancel();
         let world = Arc::clone(&self.bench.cx.world);
         let grace = world.sleep(CANCEL_GRACE);
@@ -170,12 +183,24 @@ impl Executor {
             }
         }
         self.running.clear();
-        for finished in self.finished.iter_mut().skip(self.next) {
-            finished.get_or_insert_with(|| Finished {
-                output: Output::error("The user interrupted before this call had a result."),
+        for slot in open {
+            let words = match by {
+                EndedBy::User => "The user interrupted before this call had a result.",
+                EndedBy::Budget => {
+                    "This call was ended before it had a result: the budget of the run is used up."
+                }
+                EndedBy::Refusal => "This call was ended before it had a result: you declined to go on.",
+            };
+            let ended = || Finished {
+                output: Output::error(words),
                 ending: Ending::Interrupted,
                 hooks: HookWords::default(),
-            });
+            };
+            let finished = self.finished[slot].get_or_insert_with(ended);
+            // Tools know no reason to be ended but the user.
+            if by != EndedBy::User && finished.ending == Ending::Interrupted {
+                finished.output = Output::error(words);
+            }
         }
     }
 

@@ -1,6 +1,8 @@
 //! Everything the loop may touch. The real one is `live`; tests bring worlds of their own.
 
-use super::decide::{Blocked, Compaction, Gauges, Limits, Reply, Tools, Transition, Verdict};
+use super::decide::{Blocked, Compaction, Reply, Tools, Verdict};
+use super::memory::{Gauges, Limits};
+use super::reasons::Transition;
 
 /// What the loop does; [`decide`](super::decide()) says when.
 pub trait Hands: Send {

@@ -20,17 +20,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pelton_model::stream::Sender;
-use pelton_model::{Ask, Client, ModelError, Prefix, Tried, World};
+use pelton_model::{Again, Ask, Client, ModelError, Prefix, Tried, World};
 use pelton_wire::stop::StopReason;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::decide::{
-    Blocked, Compaction, Failure, Gauges, Limits, Reply, Terminal, Tools, Transition, Verdict,
-};
+use super::decide::{Blocked, Compaction, Failure, Reply, Tools, Verdict};
 use super::hands::{Fit, Hands};
+use super::memory::{Gauges, Limits};
+use super::reasons::{Terminal, Transition};
 use super::spending::{InFlight, Spending};
 use crate::account::Tally;
 use crate::compact::breaker::Breaker;
@@ -47,7 +47,7 @@ use crate::skills::Skills;
 use crate::status::{Board, Phase};
 use crate::tools::bench::{Bench, Ending, Finished, HookWords};
 use crate::tools::changed::ChangedFiles;
-use crate::tools::executor::{Call, Executor};
+use crate::tools::executor::{Call, EndedBy, Executor};
 use crate::tools::file_memory::Moment;
 use crate::tools::offer::Offer;
 use crate::tools::schedule::Terms;
@@ -55,6 +55,7 @@ use crate::tools::structured::StructuredOutput;
 use crate::tools::{Output, Report, Tool, agent};
 use crate::transcript::TranscriptError;
 pub(crate) use ahead::Foresight;
+pub(crate) use answer::CUT_BY_LIMIT;
 pub(crate) use attach::attachment_of;
 pub(crate) use cache::CacheAudit;
 pub(crate) use compact::{Attempt, Summed};
@@ -62,7 +63,7 @@ pub(crate) use fold::Folding;
 pub(crate) use summaries::Summaries;
 
 /// What clients look for after an interruption.
-const INTERRUPTED: &str = "[Request interrupted by user]";
+pub(crate) const INTERRUPTED: &str = "[Request interrupted by user]";
 const INTERRUPTED_IN_TOOLS: &str = "[Request interrupted by user for tool use]";
 
 /// A submission in progress. Borrows the lasting parts of the engine, owns what ends with it.
@@ -121,6 +122,8 @@ pub(crate) struct Live<'a> {
     pub stop_hook_active: bool,
     /// Requests in vain to models that were given up for another.
     pub tried: Arc<Vec<Tried>>,
+    /// The last answer was cut: what the question for its rest waits for.
+    pub again: Option<Box<Again>>,
     /// The money of the call that is being made.
     pub paid: Option<Box<InFlight>>,
     /// What calls came to, in a line each turn.
@@ -150,6 +153,10 @@ pub(crate) struct LastReply {
     /// The entries of the newest answer.
     pub entries: Vec<EntryId>,
     pub error: Option<ModelError>,
+    /// An error that is held back while it may be recovered from, in words. Outlasts the answer it is about.
+    pub held_back: Option<String>,
+    /// The newest answer has a call of a tool that the server runs itself: such an answer can be sent back as it is.
+    pub has_server_tool: bool,
     /// The tool whose call the output limit cut.
     pub cut_call: Option<Arc<str>>,
     pub unrecorded: Option<TranscriptError>,
@@ -200,7 +207,7 @@ impl Hands for Live<'_> {
     async fn ask(&mut self) -> Reply {
         self.turn += 1;
         self.executor = Executor::new(Arc::clone(&self.bench), self.terms);
-        self.last = LastReply::default();
+        self.last = LastReply { held_back: self.last.held_back.take(), ..LastReply::default() };
         self.board.asks(&self.question.model, self.turn, self.session.history.view().tokens());
         let asked_at = self.world.monotonic();
         self.look_ahead().await;
@@ -255,10 +262,7 @@ impl Hands for Live<'_> {
     }
 
     async fn prepare(&mut self, transition: Transition) {
-        self.tally.went_on(transition);
-        let turn = self.turn;
-        self.session.note(LoopKind::Transition, transition.name(), turn);
-        self.events.send(Event::Transition(transition)).await;
+        self.goes_on(transition).await;
         if let Err(error) = self.make_ready(transition).await {
             // The next question is not asked.
             self.last.unrecorded = Some(error);
@@ -352,14 +356,14 @@ impl Live<'_> {
 
     /// A3: ends what runs, answers every open call, and notes the interruption.
     async fn interrupted(&mut self, note: &str) -> Result<(), TranscriptError> {
-        self.close_calls().await?;
+        self.close_calls(EndedBy::User).await?;
         // A prompt that takes this one's place says enough.
         if self.queue.is_urgent() { Ok(()) } else { self.say_as_user(note).await }
     }
 
     /// Ends what runs and answers every open call.
-    async fn close_calls(&mut self) -> Result<(), TranscriptError> {
-        self.executor.cancel().await;
+    async fn close_calls(&mut self, by: EndedBy) -> Result<(), TranscriptError> {
+        self.executor.cancel(by).await;
         while let Some((call, finished)) = self.executor.take_next() {
             self.record_result(&call, finished).await?;
         }
@@ -484,9 +488,21 @@ impl Live<'_> {
         }
     }
 
+    /// Tells why the model is asked once more.
+    async fn goes_on(&mut self, transition: Transition) {
+        self.tally.went_on(transition);
+        self.events.send(Event::Transition(transition)).await;
+        self.tell(LoopKind::Transition, transition.name().to_owned()).await;
+    }
+
     /// Tells what the loop did, and why: to whoever watches, to the transcript, to the account.
     async fn note(&mut self, kind: LoopKind, reason: String) {
         *self.tally.loop_events.entry(kind.name()).or_default() += 1;
+        self.tell(kind, reason).await;
+    }
+
+    /// The same of what is counted elsewhere.
+    async fn tell(&mut self, kind: LoopKind, reason: String) {
         self.session.note(kind, &reason, self.turn);
         self.events.send(Event::Loop(LoopEvent { kind, reason, turn: self.turn })).await;
     }

@@ -2,6 +2,8 @@
 
 mod run; // the loop
 mod decide; // what to do next, and why: pure
+mod memory; // what it may do, and what it has done: pure
+mod reasons; // why it goes on, and why it ends
 pub(crate) mod budget; // the money of a run: pure
 pub(crate) mod side; // questions beside the conversation
 pub(crate) mod spending; // the same behind a lock, with prices and an account
@@ -9,8 +11,9 @@ mod hands; // everything the loop may touch
 pub(crate) mod live; // the hands of a real session
 
 pub(crate) use decide::{Blocked, Seen, Tools, ends_at_once};
-pub use decide::{Limits, Terminal, Transition};
-pub(crate) use run::run;
+pub use memory::Limits;
+pub use reasons::{Terminal, Transition};
+pub(crate) use run::{End, run};
 
 #[cfg(test)]
 mod tests;

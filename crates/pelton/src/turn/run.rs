@@ -1,10 +1,21 @@
 //! The loop.
 
-use super::decide::{Memory, Next, Seen, Terminal, decide};
+use super::decide::{Next, Seen, Withheld, decide};
 use super::hands::{Fit, Hands};
+use super::memory::Memory;
+use super::reasons::Terminal;
+
+/// How it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct End {
+    /// Why.
+    pub terminal: Terminal,
+    /// An error that was held back, and that nobody will hear of if it is not said now.
+    pub unsaid: Option<Withheld>,
+}
 
 /// Asks the model and runs its tools until there is a reason to stop.
-pub async fn run(hands: &mut impl Hands) -> Terminal {
+pub async fn run(hands: &mut impl Hands) -> End {
     let mut memory = Memory::default();
     loop {
         let mut seen = match hands.fit().await {
@@ -21,7 +32,7 @@ pub async fn run(hands: &mut impl Hands) -> Terminal {
                 Next::ReactiveCompact => Seen::Compacted(hands.reactive_compact().await),
                 Next::RunStopHooks => Seen::StopHooks(hands.stop_hooks().await),
                 Next::Continue(transition) => break transition,
-                Next::Stop(terminal) => return terminal,
+                Next::Stop(terminal) => return End { terminal, unsaid: memory.left_unsaid(terminal) },
             };
         };
         hands.prepare(transition).await;

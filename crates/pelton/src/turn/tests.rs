@@ -11,7 +11,9 @@ use proptest::prelude::*;
 
 use super::decide::*;
 use super::hands::{Fit, Hands};
-use super::run;
+use super::memory::{Gauges, Limits, Memory};
+use super::reasons::{Terminal, Transition};
+use super::{End, run};
 
 const TOO_LONG: Reply = Reply::Withheld(Withheld::PromptTooLong { can_shrink: true });
 const HOPELESS: Reply = Reply::Withheld(Withheld::PromptTooLong { can_shrink: false });
@@ -19,13 +21,33 @@ const MEDIA: Reply = Reply::Withheld(Withheld::MediaTooLarge);
 const CUT: Reply = Reply::Withheld(Withheld::OutputTruncated { cap_can_rise: false });
 const CUT_LOW: Reply = Reply::Withheld(Withheld::OutputTruncated { cap_can_rise: true });
 
-const REPLIES: [Reply; 21] = [
+const BROKEN: Reply = Reply::Withheld(Withheld::StreamCut { calls: false, rest: Rest::Same });
+const BROKEN_LAST: Reply = broken_for_good(false, Failure::Unreachable);
+const BROKEN_ELSEWHERE: Reply = Reply::Withheld(Withheld::StreamCut { calls: false, rest: Rest::Next });
+const BROKEN_CALLS: Reply = Reply::Withheld(Withheld::StreamCut { calls: true, rest: Rest::Same });
+const BROKEN_CALLS_LAST: Reply = broken_for_good(true, Failure::Api);
+const BROKEN_CALLS_ELSEWHERE: Reply = Reply::Withheld(Withheld::StreamCut { calls: true, rest: Rest::Next });
+const PAUSED: Reply = Reply::Paused { said_something: true };
+const PAUSED_SILENT: Reply = Reply::Paused { said_something: false };
+
+const fn broken_for_good(calls: bool, failure: Failure) -> Reply {
+    Reply::Withheld(Withheld::StreamCut { calls, rest: Rest::Nobody(failure) })
+}
+
+const REPLIES: [Reply; 28] = [
     Reply::ToolUse,
     Reply::EndTurn,
     Reply::Unstructured,
-    Reply::Paused,
+    PAUSED,
+    PAUSED_SILENT,
     Reply::Empty,
     Reply::Refused,
+    BROKEN,
+    BROKEN_LAST,
+    BROKEN_ELSEWHERE,
+    BROKEN_CALLS,
+    BROKEN_CALLS_LAST,
+    BROKEN_CALLS_ELSEWHERE,
     TOO_LONG,
     HOPELESS,
     MEDIA,
@@ -159,17 +181,29 @@ fn each_reason_to_go_on_has_its_bound() {
     check(limits, MEDIA, &[Seen::Compacted(Compaction::NoSmaller)], " → ImageError");
     // T4, T5, X7
     let recovered = "max_output_tokens_recovery max_output_tokens_recovery max_output_tokens_recovery";
-    check(limits, CUT, &[], &format!("{recovered} → ModelError"));
-    check(limits, CUT_LOW, &[], &format!("max_output_tokens_escalate {recovered} → ModelError"));
+    let many = &Limits { turns_max: None, ..limits.clone() };
+    check(many, CUT, &[], &format!("{recovered} → ModelError"));
+    check(many, CUT_LOW, &[], &format!("max_output_tokens_escalate {recovered} → ModelError"));
+    // M4, X7: a broken stream has a bound of its own, beside that of the retries.
+    let twice = &Limits { stream_cuts_max: 2, ..limits.clone() };
+    check(twice, BROKEN, &[], "stream_cut_retry stream_cut_retry → ModelError");
+    check(limits, BROKEN_LAST, &[], " → ModelUnreachable");
+    check(limits, BROKEN_ELSEWHERE, &[], "fallback_retry fallback_retry → ModelError");
+    let done = [Seen::Tools(Tools::Done)];
+    check(limits, BROKEN_CALLS, &done, "next_turn next_turn → MaxTurns");
+    check(limits, BROKEN_CALLS_LAST, &done, " → ModelError");
+    check(limits, BROKEN_CALLS_ELSEWHERE, &done, "fallback_retry fallback_retry → ModelError");
     // T6, X9
     let block = [Seen::StopHooks(Verdict::Block)];
-    check(limits, Reply::EndTurn, &block, "stop_hook_blocking stop_hook_blocking → CompletedOverHooks");
+    check(many, Reply::EndTurn, &block, "stop_hook_blocking stop_hook_blocking → CompletedOverHooks");
     check(limits, Reply::EndTurn, &[Seen::StopHooks(Verdict::Prevent)], " → StopHookPrevented");
     check(limits, Reply::EndTurn, &[Seen::StopHooks(Verdict::Pass)], " → Completed");
     // T8, X7
     check(limits, Reply::Fallback, &[], "fallback_retry fallback_retry → ModelError");
     // T9, T10, T11
-    check(limits, Reply::Paused, &[], "pause_turn pause_turn → Completed");
+    check(many, PAUSED, &[Seen::StopHooks(Verdict::Pass)], "pause_turn pause_turn → Completed");
+    check(many, PAUSED, &[Seen::StopHooks(Verdict::Prevent)], "pause_turn pause_turn → StopHookPrevented");
+    check(many, PAUSED_SILENT, &[], "pause_turn pause_turn → NoAnswer");
     check(limits, Reply::Empty, &[], "empty_reply_nudge → NoAnswer");
     check(limits, thinking, &[], "request_repair → ModelError");
     check(limits, beta, &[], "request_repair → ModelError");
@@ -262,13 +296,14 @@ fn progress(memory: &Memory) -> u64 {
 }
 
 /// Counters that nothing may reset within a submission.
-fn lasting(memory: &Memory) -> [u64; 12] {
+fn lasting(memory: &Memory) -> [u64; 13] {
     [
         memory.turns.into(),
         memory.drains.into(),
         memory.compacted.into(),
         memory.escalated.into(),
         memory.output_recoveries.into(),
+        memory.stream_cuts.into(),
         memory.stop_hook_blocks.into(),
         memory.budget_continuations.into(),
         memory.fallbacks.into(),
@@ -279,20 +314,83 @@ fn lasting(memory: &Memory) -> [u64; 12] {
     ]
 }
 
+/// What became of errors that were held back, kept apart from what the loop itself remembers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+struct HeldBack {
+    /// The newest, as long as nothing has answered.
+    open: Option<Withheld>,
+}
+
+impl HeldBack {
+    fn saw(&mut self, seen: Seen) {
+        match seen {
+            Seen::Reply(Reply::Withheld(withheld)) => self.open = Some(withheld),
+            // The last is said at once, but it is about the same.
+            Seen::Reply(
+                Reply::Repairable { otherwise: Failure::Media, .. } | Reply::Failed(Failure::Media),
+            ) => self.open = Some(Withheld::MediaTooLarge),
+            Seen::Reply(
+                Reply::ToolUse
+                | Reply::EndTurn
+                | Reply::Unstructured
+                | Reply::Paused { .. }
+                | Reply::Empty
+                | Reply::Refused,
+            ) => self.open = None,
+            _ => {}
+        }
+    }
+
+    /// What somebody reads at the end is what was not recovered from, and that once.
+    fn check_end(self, end: End) {
+        use Terminal::{BlockingLimit, ImageError, ModelError, ModelUnreachable, PromptTooLong, RapidRefill};
+        let End { terminal, unsaid } = end;
+        // A broken stream is told when it breaks. It is an error only if the run ends because of it.
+        let cut = matches!(self.open, Some(Withheld::StreamCut { .. }));
+        match self.open {
+            None => {
+                assert_eq!(unsaid, None, "{terminal:?}: an error is shown that was recovered from");
+                assert!(!matches!(terminal, PromptTooLong | ImageError), "{terminal:?} without an error");
+            }
+            Some(_) if cut => assert_eq!(unsaid, None, "{terminal:?}: it was told before"),
+            Some(open) => {
+                assert!(!terminal.is_well(), "{terminal:?}: {open:?} is neither recovered from nor shown");
+                let by_the_end = matches!(
+                    terminal,
+                    PromptTooLong | ImageError | ModelError | ModelUnreachable | BlockingLimit | RapidRefill
+                ) || terminal == Terminal::ToolDeferredUnavailable;
+                let shown = usize::from(by_the_end) + usize::from(unsaid.is_some());
+                assert_eq!(shown, 1, "{open:?} at {terminal:?}");
+                assert!(unsaid.is_none() || unsaid == Some(open), "{unsaid:?} is not {open:?}");
+            }
+        }
+    }
+}
+
 /// Every state there is under small bounds, from each everything that can be seen there.
 struct Walk {
     states: usize,
     edges: BTreeSet<(Phase, String)>,
     terminals: HashSet<Terminal>,
     transitions: HashSet<Transition>,
+    /// Ends with an error that was held back until then.
+    shown: usize,
+    /// Ends without one, though there was one on the way.
+    recovered: usize,
 }
 
 fn walk(limits: &Limits, trips_max: u64, output_steps: &[u64]) -> Walk {
-    let mut walk =
-        Walk { states: 0, edges: BTreeSet::new(), terminals: HashSet::new(), transitions: HashSet::new() };
+    let mut walk = Walk {
+        states: 0,
+        edges: BTreeSet::new(),
+        terminals: HashSet::new(),
+        transitions: HashSet::new(),
+        shown: 0,
+        recovered: 0,
+    };
     let mut visited = HashSet::new();
-    let mut open = vec![(Memory::default(), Phase::Ask, Gauges::default())];
-    while let Some((memory, phase, gauges)) = open.pop() {
+    let mut open = vec![(Memory::default(), Phase::Ask, Gauges::default(), HeldBack::default())];
+    while let Some((memory, phase, gauges, held)) = open.pop() {
         walk.states += 1;
         for seen in phase.sights() {
             for brought in if phase == Phase::Ask { output_steps } else { &[0] } {
@@ -300,6 +398,8 @@ fn walk(limits: &Limits, trips_max: u64, output_steps: &[u64]) -> Walk {
                 let next = decide(&memory, limits, gauges, seen);
                 let mut after = memory;
                 after.note(gauges, seen, next);
+                let mut held = held;
+                held.saw(seen);
                 let kept =
                     lasting(&after).iter().zip(lasting(&memory)).all(|(after, before)| *after >= before);
                 assert!(kept, "a counter was reset: {memory:?} {seen:?}");
@@ -307,26 +407,27 @@ fn walk(limits: &Limits, trips_max: u64, output_steps: &[u64]) -> Walk {
                     Next::Stop(terminal) => {
                         walk.terminals.insert(terminal);
                         walk.edges.insert((phase, format!("{terminal:?}")));
-                        let failed_recovery =
-                            after.withheld.is_some() && matches!(seen, Seen::Reply(Reply::EndTurn));
-                        assert!(!failed_recovery, "a recovered error is forgotten: {after:?}");
-                        if terminal == Terminal::Completed {
-                            assert!(
-                                after.withheld.is_none() || seen == Seen::Reply(Reply::Refused),
-                                "{after:?} {seen:?}"
-                            );
-                        }
+                        held.check_end(End { terminal, unsaid: after.left_unsaid(terminal) });
+                        let had_one = after.drains > 0 || after.compacted || after.escalated;
+                        walk.shown += usize::from(held.open.is_some());
+                        walk.recovered += usize::from(held.open.is_none() && had_one);
                     }
                     Next::Continue(transition) => {
                         walk.transitions.insert(transition);
                         walk.edges.insert((phase, format!("Ask: {}", transition.name())));
+                        assert!(progress(&after) > progress(&memory) || transition_is_free(transition));
                         assert!(progress(&after) <= trips_max, "no end: {after:?}");
                     }
                     _ => _ = walk.edges.insert((phase, format!("{next:?}"))),
                 }
                 if let Some(phase) = Phase::after(next) {
                     // Why it last went on is told, never asked for.
-                    let state = (Memory { last: None, ..after }, phase, gauges);
+                    let mut after = Memory { last: None, ..after };
+                    if phase == Phase::Ask {
+                        after.withheld = after.withheld.map(in_short);
+                        held.open = held.open.map(in_short);
+                    }
+                    let state = (after, phase, gauges, held);
                     if visited.insert(state) {
                         open.push(state);
                     }
@@ -337,11 +438,27 @@ fn walk(limits: &Limits, trips_max: u64, output_steps: &[u64]) -> Walk {
     walk
 }
 
+/// What of an error still matters once another question is asked: what it was about.
+fn in_short(withheld: Withheld) -> Withheld {
+    match withheld {
+        Withheld::PromptTooLong { .. } => Withheld::PromptTooLong { can_shrink: true },
+        Withheld::MediaTooLarge => withheld,
+        Withheld::OutputTruncated { .. } => Withheld::OutputTruncated { cap_can_rise: false },
+        Withheld::StreamCut { .. } => Withheld::StreamCut { calls: false, rest: Rest::Same },
+    }
+}
+
+/// Whether its bound was counted before it was chosen: compacting is, and that it was tried.
+fn transition_is_free(transition: Transition) -> bool {
+    transition == Transition::ReactiveCompactRetry
+}
+
 fn small() -> Limits {
     Limits {
-        turns_max: Some(2),
+        turns_max: Some(3),
         drains_max: 1,
         output_recoveries_max: 1,
+        stream_cuts_max: 1,
         stop_hook_blocks_max: 1,
         output_tokens_wanted: Some(1),
         fallbacks_max: 1,
@@ -353,10 +470,9 @@ fn small() -> Limits {
     }
 }
 
-/// The walk of all runs with small bounds. Their sum bounds every run: 2 turns, 1 each of drains, compactions,
-/// escalations, recoveries, blocks, fallbacks, pauses, nudges, repairs and structured retries, and the 4 times that
-/// more output is asked for when none comes.
-static ALL_RUNS: LazyLock<Walk> = LazyLock::new(|| walk(&small(), 16, &[0]));
+/// The walk of all runs with small bounds. Their sum bounds every run: 2 turns and what they are spent on, and 1 each of
+/// drains, compactions, escalations, broken streams, fallbacks and repairs.
+static ALL_RUNS: LazyLock<Walk> = LazyLock::new(|| walk(&small(), 10, &[0]));
 
 #[test]
 fn every_run_ends_every_bound_holds_and_nothing_resets_it() {
@@ -376,10 +492,102 @@ fn every_run_ends_every_bound_holds_and_nothing_resets_it() {
 }
 
 #[test]
+fn loop_W1_loop_W2_loop_W3_an_error_is_shown_once_if_it_stays_and_never_if_it_does_not() {
+    // The walk looks at the end of every run; this many had something to look at.
+    assert!(ALL_RUNS.shown > 1_000, "{}", ALL_RUNS.shown);
+    assert!(ALL_RUNS.recovered > 1_000, "{}", ALL_RUNS.recovered);
+}
+
+#[test]
+fn loop_B2_loop_X4_whatever_would_be_asked_the_last_answer_is_the_last() {
+    let last = Limits { turns_max: Some(1), output_tokens_wanted: Some(1_000), ..Limits::default() };
+    let blocks = [Seen::StopHooks(Verdict::Block)];
+    let passes = [Seen::StopHooks(Verdict::Pass)];
+    let anew: [(Reply, &[Seen]); 8] = [
+        (Reply::ToolUse, &[Seen::Tools(Tools::Done)]),
+        (Reply::EndTurn, &blocks),
+        (Reply::EndTurn, &passes),
+        (CUT, &[]),
+        (PAUSED, &[]),
+        (Reply::Empty, &[]),
+        (Reply::Unstructured, &[]),
+        (BROKEN_CALLS_ELSEWHERE, &[Seen::Tools(Tools::Done)]),
+    ];
+    for (reply, below) in anew {
+        let last = Limits { fallbacks_max: 1, ..last.clone() };
+        check(&last, reply, below, " → MaxTurns");
+        // One more, and one more is asked.
+        let two = Limits { turns_max: Some(2), ..last };
+        let path = again_and_again(&two, reply, below);
+        assert_eq!(path.split(' ').count(), 3, "{reply:?}: {path}");
+    }
+    // The same once more because it failed is no answer more.
+    let failing: [(Reply, &[Seen], &str); 6] = [
+        (TOO_LONG, &[Seen::Drained { freed: true }, Seen::Compacted(Compaction::Smaller)], "PromptTooLong"),
+        (MEDIA, &[Seen::Compacted(Compaction::Smaller)], "ImageError"),
+        (Reply::Repairable { rung: Rung::Beta, otherwise: Failure::Api }, &[], "ModelError"),
+        (Reply::Fallback, &[], "ModelError"),
+        (BROKEN_ELSEWHERE, &[], "ModelError"),
+        (BROKEN, &[], "ModelError"),
+    ];
+    for (reply, below, end) in failing {
+        let last = Limits { fallbacks_max: 1, stream_cuts_max: 1, ..last.clone() };
+        let path = again_and_again(&last, reply, below);
+        assert!(path.ends_with(end) && !path.starts_with(' '), "{reply:?}: {path}");
+    }
+    let raised = again_and_again(&last, CUT_LOW, &[]);
+    assert_eq!(raised, "max_output_tokens_escalate → MaxTurns");
+}
+
+#[test]
+fn what_may_be_lost_is_no_success() {
+    for terminal in Terminal::ALL {
+        assert_eq!(ends_at_once(Seen::Settled { terminal, kept: true }), Some(terminal));
+        let lost = if terminal.is_well() { Terminal::Unrecorded } else { terminal };
+        assert_eq!(ends_at_once(Seen::Settled { terminal, kept: false }), Some(lost));
+    }
+    let well: Vec<_> = Terminal::ALL.into_iter().filter(|terminal| terminal.is_well()).collect();
+    use Terminal::*;
+    assert_eq!(well, [Completed, CompletedOverHooks, StopHookPrevented, HookStopped, ToolDeferred]);
+    let said: Vec<_> = Terminal::ALL.into_iter().filter(|terminal| terminal.is_said()).collect();
+    assert_eq!(
+        said,
+        [
+            PromptTooLong,
+            ImageError,
+            ModelError,
+            ModelUnreachable,
+            MalformedToolUse,
+            Repetitive,
+            BlockingLimit,
+            RapidRefill,
+            ToolDeferredUnavailable
+        ]
+    );
+}
+
+#[test]
+fn a_broken_answer_with_calls_is_settled_by_them_first() {
+    let after = |reply, tools| again_and_again(&Limits::default(), reply, &[Seen::Tools(tools)]);
+    for reply in [BROKEN_CALLS, BROKEN_CALLS_LAST, BROKEN_CALLS_ELSEWHERE] {
+        assert_eq!(after(reply, Tools::Structured), " → Completed");
+        assert_eq!(after(reply, Tools::HookStopped), " → HookStopped");
+        assert_eq!(after(reply, Tools::Deferred), " → ToolDeferred");
+        assert_eq!(after(reply, Tools::Aborted), " → AbortedToolExecution");
+        assert_eq!(after(reply, Tools::Unrecorded), " → Unrecorded");
+    }
+    let five = ["structured_output_retry"; 5].join(" ");
+    assert_eq!(after(BROKEN_CALLS, Tools::Misstructured), format!("{five} → StructuredOutputRetries"));
+    for tools in [Tools::Done, Tools::Unusable, Tools::Repeating, Tools::Misstructured] {
+        assert_eq!(after(BROKEN_CALLS_LAST, tools), " → ModelError");
+    }
+}
+
+#[test]
 fn every_run_with_an_output_target_ends() {
     let limits = Limits {
-        output_tokens_wanted: Some(2_000),
-        turns_max: Some(1),
+        output_tokens_wanted: Some(1_000),
+        turns_max: Some(6),
         drains_max: 0,
         output_recoveries_max: 0,
         stop_hook_blocks_max: 1,
@@ -387,10 +595,11 @@ fn every_run_with_an_output_target_ends() {
         pauses_max: 0,
         repairs_max: 0,
         structured_retries_max: 0,
+        stream_cuts_max: 0,
         ..small()
     };
-    // At most 4 large continuations reach the target, with at most 2 small ones around each, and the other bounds.
-    let walk = walk(&limits, 24, &[0, 400, 600]);
+    // 5 turns and what they are spent on, and 1 each of compactions and escalations.
+    let walk = walk(&limits, 12, &[0, 400, 600]);
     assert!(walk.transitions.contains(&Transition::TokenBudgetContinuation));
 }
 
@@ -439,6 +648,7 @@ struct RandomWorld {
     limits: Limits,
     picks: std::vec::IntoIter<usize>,
     done: Vec<String>,
+    held: HeldBack,
 }
 
 impl RandomWorld {
@@ -463,7 +673,9 @@ impl Hands for RandomWorld {
 
     async fn ask(&mut self) -> Reply {
         self.done.push("ask".into());
-        self.pick(&REPLIES)
+        let reply = self.pick(&REPLIES);
+        self.held.saw(Seen::Reply(reply));
+        reply
     }
 
     async fn finish_tools(&mut self) -> Tools {
@@ -499,10 +711,16 @@ proptest! {
         wanted in prop::option::of(0u64..20_000),
     ) {
         let limits = Limits { turns_max: Some(turns_max), fallbacks_max: 3, output_tokens_wanted: wanted, ..Limits::default() };
-        let mut world = RandomWorld { limits, picks: picks.into_iter(), done: Vec::new() };
-        futures::executor::block_on(run(&mut world));
+        let held = HeldBack::default();
+        let mut world = RandomWorld { limits, picks: picks.into_iter(), done: Vec::new(), held };
+        let end = futures::executor::block_on(run(&mut world));
+        world.held.check_end(end);
         let count = |what: &str| world.done.iter().filter(|done| *done == what).count();
         prop_assert!(count("tools") as u32 <= turns_max);
+        let named_anew = ["next_turn", "max_output_tokens_recovery", "stop_hook_blocking", "token_budget_continuation",
+            "pause_turn", "empty_reply_nudge", "structured_output_retry"];
+        let anew: usize = named_anew.iter().map(|name| count(name)).sum();
+        prop_assert!((anew as u32) < turns_max, "no more answers than there may be");
         prop_assert!(count("compact") <= 1);
         prop_assert!(count("stop_hook_blocking") <= 8);
         prop_assert!(count("pause_turn") <= 10);

@@ -20,10 +20,10 @@ fn synthetics(told: &Told) -> usize {
     told.0.iter().filter(|event| matches!(event, Event::Synthetic(_))).count()
 }
 
-/// The kinds of what the loop noted in the transcript, beside its transitions.
+/// The kinds of what the loop noted in the transcript, beside its transitions and what became of the cache.
 fn kinds(engine: &Engine) -> Vec<String> {
     let noted = notes(&engine.transcript_file().unwrap());
-    noted.into_iter().map(|(kind, _)| kind).filter(|kind| kind != "transition").collect()
+    noted.into_iter().map(|(kind, _)| kind).filter(|kind| kind != "transition" && kind != "cache").collect()
 }
 
 /// How many thinking blocks a request brings. Their text is not sent by default, so it cannot be looked for.

@@ -3,9 +3,11 @@
 
 mod stage; // where a test takes place: directories, options, a scripted model, ways to look at what happened
 mod probe; // tools whose running can be observed
+mod clock; // a machine on which nobody waits
 
 mod agents; // tasks for others
 mod asking; // calls that somebody is asked about
+mod broken; // streams that break after something was complete
 mod calls; // what happens to tool calls
 mod circles; // models that repeat themselves
 mod compaction; // making room in the context
@@ -44,5 +46,6 @@ mod task_budget; // the tokens a task may take, as the model is told
 mod summaries; // what calls came to, in a line
 mod tasks; // things to do
 mod turns; // why the loop goes on
+mod waits; // how long another attempt is waited for
 mod weather; // all of it at random
 mod web; // pages and searches

@@ -6,14 +6,17 @@ use bytes::Bytes;
 use pelton::{Event, Terminal};
 use pelton_model::{DeltaKind, ErrorKind, RealWorld, RetryPolicy, World};
 use pelton_testkit::{
-    Fault, Fragments, LineEnd, Pace, Part, Script, Step, comment, error, event, pause, ping, raw_block, text,
-    thinking, tool,
+    Fault, Fragments, LineEnd, Pace, Part, Script, Step, comment, error, event, gate, pause, ping, raw_block,
+    text, thinking, tool,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, blocks, marks, results_in, run, sh, unmarked};
+use crate::probe::{Note, Notes};
+use crate::stage::{
+    Stage, Told, blocks, holds, marks, notes, prompt, pulling, rest, results_in, run, sh, unmarked,
+};
 
 /// What stands before the messages, byte for byte.
 fn prefix(raw: &Bytes) -> (String, String) {
@@ -263,7 +266,8 @@ async fn loop_M4_a_stream_cut_after_a_complete_call_keeps_it_and_runs_it_once() 
     let told = run(&mut engine, "Append a line.").await;
 
     told.assert_completed();
-    assert!(told.retries().is_empty());
+    let withdrawn: Vec<bool> = told.retries().iter().map(|notice| notice.withdrawn).collect();
+    assert_eq!(withdrawn, [false], "the rest is waited for, and nothing is taken back");
     assert!(
         told.0.iter().any(|event| matches!(event, Event::Cut { reason } if !reason.is_empty())),
         "a notice"
@@ -361,6 +365,32 @@ async fn loop_M5_a_silent_stream_is_reported_cut_and_asked_for_again() {
         told.position(|event| matches!(event, Event::Retry(notice) if notice.kind == ErrorKind::Stalled));
     assert!(noticed < retried);
     assert!(told.retries()[0].withdrawn);
+    // To whoever watches, in the transcript, and in the account.
+    let noted = told.position(|event| matches!(event, Event::Loop(noted) if noted.kind.name() == "stalled"));
+    assert!(noted < retried);
+    let kinds: Vec<String> =
+        notes(&engine.transcript_file().unwrap()).into_iter().map(|(kind, _)| kind).collect();
+    assert_eq!(kinds, ["stalled", "retry"]);
+    assert_eq!(told.outcome().loop_events["stalled"], 1);
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn loop_M5_a_patience_shorter_than_the_notice_is_told_too() {
+    let script = Script::new()
+        .step(Step::reply([text("Half a")]).fault(Fault::stall_after_events(4)).times(2))
+        .reply([text("A whole one.")]);
+    let stage = Stage::new(script).await;
+    let mut engine = stage.engine_with(|options| {
+        options.retry.idle = Duration::from_millis(300);
+        options.retry.non_streaming_fallback = false;
+    });
+    let told = run(&mut engine, "Go.").await;
+    assert_eq!(told.assert_completed().text, "A whole one.", "a second silence is no end either");
+    let noticed = told.position(|event| matches!(event, Event::Stalled { .. }));
+    assert!(noticed < told.position(|event| matches!(event, Event::Retry(_))));
+    assert!(told.retries().iter().all(|notice| notice.retries_max == 10));
+    assert!(told.retries()[0].message.contains("milliseconds"), "{}", told.retries()[0].message);
     stage.assert_all_played();
 }
 
@@ -418,5 +448,71 @@ async fn a_refusal_is_an_error_and_the_session_goes_on() {
     assert!(told.outcome().is_error);
     assert!(told.outcome().text.contains("declined"), "{}", told.outcome().text);
     run(&mut engine, "Do something good.").await.assert_completed();
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn loop_P9_a_refusal_answers_the_calls_it_made_and_is_told() {
+    let script = Script::new()
+        .step(
+            Step::reply([
+                text("I will."),
+                tool("Change", json!({"name": "slow", "ms": 60_000})).id("toolu_slow"),
+                tool("Change", json!({"name": "next"})).id("toolu_next"),
+                gate("declines"),
+            ])
+            .stop("refusal")
+            .stop_details(json!({"category": "cyber", "explanation": "Too risky."})),
+        )
+        .reply([text("That, gladly.")]);
+    let stage = Stage::new(script).await;
+    let calls = Notes::default();
+    let mut engine = stage.engine_with(|options| options.tools.extend(calls.tools()));
+    let mut events = engine.submit(prompt("Do something bad."));
+    let slow = Note::Begun("slow".to_owned());
+    let (mut told, ()) = pulling(&mut events, holds(|| calls.has(&slow))).await;
+    stage.model.open("declines");
+    told.extend(rest(&mut events).await);
+    drop(events);
+    let told = Told(told);
+
+    let outcome = told.outcome();
+    assert_eq!((outcome.terminal, outcome.is_error), (Terminal::Completed, true));
+    assert_eq!(outcome.text, "I will.");
+    assert_eq!(calls.begun(), ["slow"], "what had not begun never does");
+    assert_eq!(told.results(), ["toolu_slow", "toolu_next"]);
+    assert_eq!(stage.request_count(), 1, "nobody is asked again");
+    let prompted = told.0.iter().find_map(|event| match event {
+        Event::Prompt(entry) => Some(entry.id),
+        _ => None,
+    });
+    let refusals: Vec<_> = told
+        .0
+        .iter()
+        .filter_map(|event| match event {
+            Event::Refusal(refusal) => Some(refusal),
+            _ => None,
+        })
+        .collect();
+    let [refusal] = refusals[..] else { panic!("one refusal: {refusals:?}") };
+    assert_eq!(refusal.category.as_deref(), Some("cyber"));
+    assert_eq!(refusal.explanation.as_deref(), Some("Too risky."));
+    assert_eq!((refusal.prompt, refusal.prompt.is_some()), (prompted, true));
+
+    run(&mut engine, "Do something good.").await.assert_completed();
+    let results = results_in(&stage.request(2));
+    assert!(
+        results.iter().all(|(_, is_error, words)| *is_error && words.contains("declined")),
+        "{results:?}"
+    );
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn loop_S10_a_text_with_something_unknown_behind_it_is_an_answer() {
+    let unknown = json!({"type": "hologram", "of": "a cat"});
+    let stage = Stage::new(Script::new().reply([text("The answer."), raw_block(unknown)])).await;
+    let told = run(&mut stage.engine(), "Go.").await;
+    assert_eq!(told.assert_completed().text, "The answer.");
     stage.assert_all_played();
 }

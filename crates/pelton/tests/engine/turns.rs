@@ -1,7 +1,7 @@
 //! Why the loop goes on.
 
+use pelton::hooks::Source;
 use pelton::{Event, Terminal};
-use pelton_testkit::strict::{Rule, Strictness};
 use pelton_testkit::{Part, Script, Step, gate, raw_block, text, thinking, tool};
 use serde_json::{Value, json};
 
@@ -125,11 +125,66 @@ async fn loop_T9_an_answer_that_is_paused_for_ever_goes_back_ten_times() {
 
     let told = run(&mut engine, "What is a Pelton?").await;
 
-    told.outcome();
+    assert_eq!(told.assert_completed().text, "Searching.", "there is an answer, such as it is");
     assert_eq!(told.transitions(), ["pause_turn"; 10]);
     assert_eq!(stage.request_count(), 11);
     run(&mut engine, "Then do not search.").await.assert_completed();
     stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn loop_T9_a_paused_answer_of_words_alone_is_asked_to_go_on() {
+    let script = Script::new()
+        .step(Step::reply([text("First part.")]).stop("pause_turn"))
+        .reply([text("Second part.")]);
+    let stage = Stage::new(script).await;
+    let told = run(&mut stage.engine(), "Go.").await;
+    assert_eq!(told.assert_completed().text, "Second part.");
+    assert_eq!(told.transitions(), ["pause_turn"]);
+    assert!(text_of(&json!(last_user_blocks(&stage.request(2)))).contains("Go on"));
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn loop_B2_loop_X4_the_last_answer_is_the_last_whatever_there_would_be_to_ask() {
+    let blocking = json!({"Stop": [{"hooks": [{"type": "command", "command": "echo no >&2; exit 2"}]}]});
+    let answer = || Step::reply([text("An answer.")]).usage("output_tokens", 600);
+    let rows: [(&str, Step, &str); 6] = [
+        ("a stop hook", answer(), "stop_hook_blocking"),
+        ("more output", answer(), "token_budget_continuation"),
+        ("the output limit", answer().stop("max_tokens"), "max_output_tokens_recovery"),
+        ("a pause", answer().stop("pause_turn"), "pause_turn"),
+        ("a tool", Step::reply([tool("Glob", json!({"pattern": "*"}))]), "next_turn"),
+        ("a reminder", answer(), "structured_output_retry"),
+    ];
+    for (what, step, transition) in rows {
+        // A failure in between is no answer.
+        let script = Script::new().step(step.clone()).step(Step::status(529)).step(step);
+        let stage = Stage::new(script).await;
+        let mut engine = stage.engine_with(|options| {
+            options.limits.turns_max = Some(2);
+            match what {
+                "a stop hook" => assert!(options.hooks.add_settings(&blocking, &Source::User).is_empty()),
+                "more output" => options.limits.output_tokens_wanted = Some(6_000),
+                "a reminder" => options.json_schema = Some(json!({"type": "object"})),
+                _ => {}
+            }
+        });
+        let told = run(&mut engine, "Go.").await;
+        let outcome = told.outcome();
+        assert_eq!((outcome.terminal, outcome.is_error), (Terminal::MaxTurns, true), "{what}");
+        assert_eq!(told.transitions(), [transition], "{what}");
+        assert_eq!(outcome.errors[0], "Reached maximum number of turns (2)", "{what}");
+        // What was held back and could not be recovered from is said, too.
+        let unsaid = &outcome.errors[1..];
+        match what {
+            "the output limit" => {
+                assert!(unsaid.len() == 1 && unsaid[0].contains("output limit"), "{unsaid:?}")
+            }
+            _ => assert!(unsaid.is_empty(), "{what}: {unsaid:?}"),
+        }
+        stage.assert_all_played();
+    }
 }
 
 #[tokio::test]
@@ -198,11 +253,6 @@ async fn pit_L14_no_stop_reason_and_no_empty_answer_spoils_the_next_prompt() {
             let script = Script::new()
                 .step(Step::reply(parts).stop(reason))
                 .step(Step::reply([text("And an end.")]).times(2));
-            // Only a server that runs tools of its own pauses; the real one would not refuse what it sent itself.
-            let script = match reason {
-                "pause_turn" => script.strict(Strictness::default().relax(Rule::Prefill)),
-                _ => script,
-            };
             let stage = Stage::new(script).await;
             let mut engine = stage.engine();
 

@@ -183,3 +183,51 @@ async fn a_certificate_is_not_asked_about_twice() {
         assert!(matches!(&outcome.last, Step::Failed(error) if error.kind == ErrorKind::Connection(kind)));
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn loop_M4_the_question_after_a_cut_answer_waits_like_any_other_attempt() {
+    let kept = || events([START, TEXT_START, HEL, TEXT_STOP]);
+    let server = scripted((0..4).map(|_| kept()));
+    let endpoint = Endpoint::new("http://in.memory/", Auth::ApiKey(Secret::new("key")));
+    let client = client(endpoint, &server, RetryPolicy { retries_max: 3, ..RetryPolicy::default() });
+    let mut after = None;
+    for (attempt, wait) in [(0, 0), (1, 500), (2, 1000), (3, 2000)] {
+        let began = Instant::now();
+        let steps: Vec<_> = client.call(Ask { after: after.take(), ..an_ask() }).collect().await;
+        assert_eq!(began.elapsed(), Duration::from_millis(wait));
+        match &steps[0] {
+            Step::Retry(notice) => {
+                assert_eq!((notice.attempt, notice.retries_max), (attempt, 3));
+                assert_eq!((notice.wait, notice.withdrawn), (Duration::from_millis(wait), false));
+                assert_eq!(notice.kind, ErrorKind::StreamCut);
+            }
+            other => assert!(matches!(other, Step::Requesting { attempt: 1 }), "{other:?}"),
+        }
+        let Some(Step::Finished(reply)) = steps.into_iter().last() else { panic!("no answer") };
+        // That nobody waits any more is known with the last of them, and so is how often it was tried.
+        assert_eq!(reply.again.is_none(), attempt == 3);
+        let cut = reply.cut.unwrap();
+        assert!(attempt < 3 || cut.attempts() == 4, "{cut}");
+        after = reply.again;
+    }
+    assert_eq!(server.posts.lock().unwrap().len(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn loop_R6_after_an_answer_that_a_reset_cut_the_next_connection_is_a_fresh_one() {
+    let reset = acts(vec![
+        event(START),
+        event(TEXT_START),
+        event(HEL),
+        event(TEXT_STOP),
+        Act::Break(TransportErrorKind::Reset),
+    ]);
+    let server = scripted([reset, events(HELLO)]);
+    let endpoint = Endpoint::new("http://in.memory/", Auth::ApiKey(Secret::new("key")));
+    let client = client(endpoint, &server, RetryPolicy::default());
+    let steps: Vec<_> = client.call(an_ask()).collect().await;
+    let Some(Step::Finished(reply)) = steps.into_iter().last() else { panic!("no answer") };
+    let _: Vec<_> = client.call(Ask { after: reply.again, ..an_ask() }).collect().await;
+    let fresh: Vec<bool> = server.posts.lock().unwrap().iter().map(|post| post.fresh_connection).collect();
+    assert_eq!(fresh, [false, true]);
+}

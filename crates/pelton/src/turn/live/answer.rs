@@ -1,27 +1,32 @@
 //! One answer while it streams.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use futures::StreamExt;
 use pelton_model::catalogue::ThinkingKinds;
 use pelton_model::{
-    Ask, Block, BlockKind, DeltaKind, ErrorKind, ModelError, Notice, Started, Step, Thinking, Tried,
+    Again, Ask, Block, BlockKind, DeltaKind, ErrorKind, ModelError, Notice, Started, Step, Thinking, Tried,
     catalogue,
 };
 use pelton_wire::stop::StopReason;
 
 use super::{INTERRUPTED, Live};
-use crate::event::{Event, LoopKind};
+use crate::event::{Event, LoopKind, Refusal};
 use crate::history::{Kind, Origin, Piece, View};
 use crate::status::{Wait, Waiting};
-use crate::tools::executor::{Call, Executor};
+use crate::tools::executor::{Call, EndedBy, Executor};
 use crate::tools::file_memory::Moment;
 use crate::transcript::TranscriptError;
-use crate::turn::decide::{Failure, Reply, Rung, Withheld};
+use crate::turn::decide::{Failure, Reply, Rest, Rung, Withheld};
+use crate::turn::reasons::Transition;
 
 /// T4: an output limit above this is not raised.
 const LOW_OUTPUT_TOKENS_MAX: u32 = 8_192;
+
+/// What is said of an answer that stays cut.
+pub(crate) const CUT_BY_LIMIT: &str = "The model's answer was cut again and again by its output limit.";
 
 /// One answer while it streams.
 struct Answer {
@@ -37,21 +42,26 @@ impl Live<'_> {
         let messages = self.session.history.view_mut().request();
         let files_known = self.bench.cx.files.now();
         let max_tokens = self.max_tokens();
-        let ask = Ask { messages, max_tokens, thinking, ..self.question.clone() };
+        let ask = Ask { messages, max_tokens, thinking, after: self.again.take(), ..self.question.clone() };
         self.cache.sent(&ask, self.world.monotonic());
         let mut call = self.client.call(ask);
         let mut answer = None;
         let mut wait: Option<Waiting> = None;
+        let mut is_sent = false;
         loop {
             self.start_tools().await;
             let step = tokio::select! {
                 biased;
                 () = self.cancel.cancelled() => {
                     drop(call);
-                    self.pay_for_what_was_given_up();
+                    if is_sent {
+                        self.pay_for_what_was_given_up();
+                    } else {
+                        self.pay_nothing();
+                    }
                     if self.bench.refused.is_cancelled() {
                         // A call was refused, and the run with it: the calls are over, not the answer.
-                        return self.close_calls().await.map(|()| Reply::ToolUse);
+                        return self.close_calls(EndedBy::User).await.map(|()| Reply::ToolUse);
                     }
                     return self.interrupted(INTERRUPTED).await.map(|()| Reply::Aborted);
                 }
@@ -68,6 +78,7 @@ impl Live<'_> {
             match step {
                 Some(Step::Requesting { .. }) => {
                     drop(wait.take());
+                    is_sent = true;
                     self.events.send(Event::Requesting).await;
                 }
                 Some(Step::Started(started)) => {
@@ -90,18 +101,17 @@ impl Live<'_> {
                 Some(Step::Retry(notice)) => {
                     // What the failed attempt consumed was consumed, though nothing of it is kept.
                     answer = None;
-                    if !self.pay_again(&notice).await {
+                    // What the answer before this question cost, if that was cut, is paid.
+                    if is_sent && !self.pay_again(&notice).await {
                         drop(call);
-                        if let Some(paid) = self.paid.take() {
-                            paid.unsent();
-                        }
+                        self.pay_nothing();
                         return Ok(Reply::OverBudget);
                     }
                     wait = self.waits_for_retry(&notice);
                     self.retry(notice).await;
                 }
                 Some(Step::Waiting { left }) => self.events.send(Event::Waiting { left }).await,
-                Some(Step::Stalled { silent_for }) => self.events.send(Event::Stalled { silent_for }).await,
+                Some(Step::Stalled { silent_for }) => self.stalled(silent_for).await,
                 Some(Step::Finished(reply)) => {
                     if let Some(answer) = &mut answer {
                         self.drop_cut_call(answer, &reply);
@@ -136,7 +146,8 @@ impl Live<'_> {
                 self.record_held(answer).await?;
                 self.call_made(answer, &block).await
             }
-            _ => {
+            kind => {
+                self.last.has_server_tool |= *kind == BlockKind::ServerTool;
                 answer.held.push(block);
                 Ok(())
             }
@@ -219,13 +230,20 @@ impl Live<'_> {
     async fn retry(&mut self, notice: Notice) {
         self.tally.retries += 1;
         self.last.text.clear();
-        self.session.note(LoopKind::Retry, &notice.message, self.turn);
-        let non_streaming = notice.non_streaming;
+        let (reason, non_streaming) = (notice.message.clone(), notice.non_streaming);
         self.events.send(Event::Retry(notice)).await;
+        self.tell(LoopKind::Retry, reason).await;
         if non_streaming {
+            // T8: the model is the same, but not the way to it.
+            self.goes_on(Transition::FallbackRetry).await;
             self.note(LoopKind::Fallback, "streams break; asking for the answer in one piece".to_owned())
                 .await;
         }
+    }
+
+    async fn stalled(&mut self, silent_for: Duration) {
+        self.events.send(Event::Stalled { silent_for }).await;
+        self.note(LoopKind::Stalled, format!("nothing has come from the model for {silent_for:.1?}")).await;
     }
 
     async fn answered(
@@ -240,7 +258,11 @@ impl Live<'_> {
             paid.answered(reply);
         }
         let report = self.cache.answered(&reply.usage);
+        let missed = report.reason.clone();
         self.events.send(Event::Cache(report)).await;
+        if let Some(reason) = missed {
+            self.tell(LoopKind::Cache, reason).await;
+        }
         self.session.history.view_mut().counted(reply.context_usage());
         self.last.stop_reason = Some(reply.stop_reason.clone());
         if let Some(error) = &reply.cut {
@@ -254,31 +276,33 @@ impl Live<'_> {
                 return Ok(Reply::Fallback);
             }
             self.events.send(Event::Cut { reason: error.to_string() }).await;
-            // What is complete is kept, but the rest is asked of somebody else.
-            if somebody_else {
-                self.ask_next_model().await;
-            }
         }
         if self.spending.is_spent() {
             self.note(LoopKind::Budget, "the money is spent".to_owned()).await;
-            self.close_calls().await?;
+            self.close_calls(EndedBy::Budget).await?;
             return Ok(Reply::OverBudget);
         }
+        if reply.stop_reason == StopReason::Refusal {
+            self.refused(reply).await?;
+            return Ok(Reply::Refused);
+        }
+        if let Some(error) = &reply.cut {
+            return Ok(self.stream_cut(error, reply.again.clone()).await);
+        }
+        self.last.held_back = None;
         if !self.executor.is_empty() {
             // The calls count, whatever the stop reason says.
             return Ok(Reply::ToolUse);
         }
         let said_something = !self.last.text.is_empty();
         Ok(match &reply.stop_reason {
-            _ if reply.cut.is_some() => self.truncated(false).await,
             StopReason::MaxTokens => {
                 let caps = catalogue::caps(&self.question.model);
                 let more = caps.is_some_and(|caps| caps.output_max > reply.max_tokens);
                 self.truncated(more && !cut_by_money && reply.max_tokens <= LOW_OUTPUT_TOKENS_MAX).await
             }
             StopReason::ContextWindowExceeded => self.truncated(false).await,
-            StopReason::PauseTurn => Reply::Paused,
-            StopReason::Refusal => Reply::Refused,
+            StopReason::PauseTurn => Reply::Paused { said_something },
             _ if self.structured.is_some() => Reply::Unstructured,
             _ if said_something => Reply::EndTurn,
             _ => Reply::Empty,
@@ -295,8 +319,41 @@ impl Live<'_> {
     }
 
     async fn truncated(&mut self, cap_can_rise: bool) -> Reply {
-        self.note(LoopKind::Withheld, "the answer was cut".to_owned()).await;
+        self.note(LoopKind::Withheld, "the output limit cut the answer".to_owned()).await;
+        self.last.held_back = Some(CUT_BY_LIMIT.to_owned());
         Reply::Withheld(Withheld::OutputTruncated { cap_can_rise })
+    }
+
+    /// M4: what is complete is kept, and somebody is asked for the rest if anybody is left.
+    async fn stream_cut(&mut self, error: &ModelError, again: Option<Box<Again>>) -> Reply {
+        let rest = match self.meaning(error) {
+            Reply::Fallback if error.kind == ErrorKind::Overloaded || again.is_none() => Rest::Next,
+            _ if again.is_some() => Rest::Same,
+            Reply::Failed(failure) => Rest::Nobody(failure),
+            _ => Rest::Nobody(Failure::Api),
+        };
+        self.again = again.filter(|_| rest == Rest::Same);
+        self.note(LoopKind::Withheld, format!("the answer was cut: {error}")).await;
+        self.last.error = Some(error.clone());
+        Reply::Withheld(Withheld::StreamCut { calls: !self.executor.is_empty(), rest })
+    }
+
+    /// What it called before it declined is not done.
+    async fn refused(&mut self, reply: &pelton_model::Reply) -> Result<(), TranscriptError> {
+        self.close_calls(EndedBy::Refusal).await?;
+        let detail = |name: &str| {
+            let value = reply.stop_details.as_ref().and_then(|details| details.get(name));
+            value.and_then(|value| value.as_str()).map(str::to_owned)
+        };
+        let refusal = Refusal {
+            model: self.question.model.clone(),
+            request_id: reply.request_id.as_deref().map(str::to_owned),
+            category: detail("category"),
+            explanation: detail("explanation"),
+            prompt: self.session.landmarks.request.as_ref().map(|entry| entry.id),
+        };
+        self.events.send(Event::Refusal(Arc::new(refusal))).await;
+        Ok(())
     }
 
     async fn failed(&mut self, mut error: ModelError) -> Reply {
@@ -304,6 +361,7 @@ impl Live<'_> {
         let reply = self.meaning(&error);
         if let Reply::Withheld(_) | Reply::Repairable { .. } | Reply::Fallback = reply {
             self.note(LoopKind::Withheld, error.to_string()).await;
+            self.last.held_back = Some(format!("API Error: {error}"));
         }
         // Whoever reads why nobody answers wants to know who was asked.
         if !self.tried.is_empty() {

@@ -71,6 +71,13 @@ impl Live<'_> {
         may
     }
 
+    /// The call is not made.
+    pub(super) fn pay_nothing(&mut self) {
+        if let Some(paid) = self.paid.take() {
+            paid.unsent();
+        }
+    }
+
     pub(super) fn pay_for_failure(&mut self, error: &ModelError) {
         let usage = self.paid.take().and_then(|paid| paid.failed(error));
         self.consumed(usage);

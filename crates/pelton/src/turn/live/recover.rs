@@ -13,7 +13,8 @@ use crate::history::{MediaLeftOut, View};
 use crate::limits::{IMAGES_LARGE_MAX, REQUEST_BYTES_KEPT, REQUEST_BYTES_MAX};
 use crate::tools::structured::REMINDER;
 use crate::transcript::TranscriptError;
-use crate::turn::decide::{Failure, Rung, Transition};
+use crate::turn::decide::{Failure, Rung};
+use crate::turn::reasons::Transition;
 
 /// What the model reads when its answer was cut.
 const GO_ON: &str = "Your answer was cut off. Go on exactly where it stopped, without repeating or summarising what \
@@ -43,7 +44,19 @@ impl Live<'_> {
             Transition::FallbackRetry => {
                 self.tried = self.last.error.take().map(|error| error.tried).unwrap_or_default();
                 self.ask_next_model().await;
-                Ok(())
+                // If something of the last answer was complete, the rest of it is wanted.
+                if !self.executor.is_empty() {
+                    self.attach_changes().await
+                } else if !self.last.text.is_empty() {
+                    self.say_as_user(GO_ON).await
+                } else {
+                    Ok(())
+                }
+            }
+            Transition::StreamCutRetry => self.say_as_user(GO_ON).await,
+            // A message of the assistant's at the end is refused, unless the server itself has something to do in it.
+            Transition::PauseTurn if !self.last.has_server_tool && !self.last.text.is_empty() => {
+                self.say_as_user(GO_ON).await
             }
             Transition::RequestRepair => {
                 self.repair().await;

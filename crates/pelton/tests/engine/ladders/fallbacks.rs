@@ -169,6 +169,9 @@ async fn loop_M6_after_two_broken_streams_the_answer_comes_in_one_piece() {
     let said = told.entries().into_iter().filter(|entry| entry.is_assistant()).count();
     assert_eq!((said, told.retries().len()), (1, 2));
     assert!(told.retries()[1].non_streaming && told.retries()[1].withdrawn);
+    // T8: another way to the same model is a fallback, too.
+    assert_eq!(told.transitions(), ["fallback_retry"]);
+    assert_eq!(told.outcome().transitions["fallback_retry"], 1);
     assert!(stage.request(3)["max_tokens"].as_u64().unwrap() <= 21_333);
     // The next question is streamed again.
     assert_eq!(run(&mut engine, "And?").await.assert_completed().text, "Two.");
