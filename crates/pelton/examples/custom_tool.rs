@@ -6,34 +6,26 @@
 //! cargo run -p pelton --example custom_tool
 //! ```
 
+mod scripted; // stands in for the model, and submits the prompt
+
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use futures::StreamExt;
 use futures::future::BoxFuture;
+use pelton::Options;
 use pelton::tools::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx, parse_input};
-use pelton::{Engine, Event, Options, Prompt};
-use pelton_model::{Auth, Endpoint, Secret};
 use pelton_testkit::{Script, text, tool};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// Counts the words of a file.
 struct CountWords;
 
-#[derive(Deserialize)]
-struct Input {
-    file_path: PathBuf,
-}
-
 impl Tool for CountWords {
     fn spec(&self) -> Spec<'_> {
-        Spec {
-            name: "CountWords",
-            description: "Counts the words of a text file.",
-            input_schema: r#"{"type":"object","properties":{"file_path":{"type":"string"}},"required":["file_path"]}"#,
-        }
+        let input_schema =
+            r#"{"type":"object","properties":{"file_path":{"type":"string"}},"required":["file_path"]}"#;
+        Spec { name: "CountWords", description: "Counts the words of a text file.", input_schema }
     }
 
     fn safety(&self, _input: &Value) -> Safety {
@@ -41,20 +33,22 @@ impl Tool for CountWords {
     }
 
     fn access(&self, input: &Value, cx: &ToolCx) -> Result<Access, InvalidInput> {
-        parse_input::<Input>(input).map(|input| Access::Read(cx.absolute(&input.file_path)))
+        path(input, cx).map(Access::Read)
     }
 
     fn run<'a>(&'a self, input: Value, cx: &'a ToolCx) -> BoxFuture<'a, Output> {
         Box::pin(async move {
-            let Ok(input) = parse_input::<Input>(&input) else {
-                return Output::error("`file_path` is missing");
-            };
-            match tokio::fs::read_to_string(cx.absolute(&input.file_path)).await {
+            let Ok(path) = path(&input, cx) else { return Output::error("`file_path` is missing") };
+            match tokio::fs::read_to_string(&path).await {
                 Ok(content) => Output::text(format!("{} words", content.split_whitespace().count())),
-                Err(error) => Output::error(format!("cannot read {}: {error}", input.file_path.display())),
+                Err(error) => Output::error(format!("cannot read {}: {error}", path.display())),
             }
         })
     }
+}
+
+fn path(input: &Value, cx: &ToolCx) -> Result<PathBuf, InvalidInput> {
+    parse_input::<PathBuf>(&input["file_path"]).map(|path| cx.absolute(&path))
 }
 
 #[tokio::main]
@@ -64,18 +58,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 pub async fn count(dir: &Path, file: &str) -> Result<String, Box<dyn Error>> {
-    let model = Script::new()
+    let script = Script::new()
         .reply([tool("CountWords", json!({"file_path": file}))])
-        .reply([text("${last_tool_result}, says the tool.")])
-        .start()
-        .await?;
-    let mut options = Options::new(dir, Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any"))));
+        .reply([text("${last_tool_result}, says the tool.")]);
+    let (_model, endpoint) = scripted::model(script).await?;
+    let mut options = Options::new(dir, endpoint);
     options.tools.push(Arc::new(CountWords));
-
-    let mut engine = Engine::new(options)?;
-    let last = engine.submit(Prompt::text("How many words?")?).fold(None, async |_, event| Some(event)).await;
-    match last {
-        Some(Event::Result(outcome)) if !outcome.is_error => Ok(outcome.text.clone()),
-        other => Err(format!("{other:?}").into()),
-    }
+    scripted::answer(options, "How many words?").await
 }

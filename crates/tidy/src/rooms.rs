@@ -21,6 +21,8 @@ struct Wall {
 /// Rooms of pure data and pure choices. Each may look at its siblings in the same room, less those that wait.
 const PURE: &[(&str, &str)] = &[
     ("pelton", "turn::decide"),
+    ("pelton", "turn::memory"),
+    ("pelton", "turn::reasons"),
     ("pelton", "turn::budget"),
     ("pelton", "history"),
     ("pelton", "tools::schedule"),
@@ -256,6 +258,8 @@ mod tests {
     fn pure_rooms_name_only_words_numbers_and_themselves() {
         for room in [
             "turn/decide.rs",
+            "turn/memory.rs",
+            "turn/reasons.rs",
             "history/view.rs",
             "tools/schedule.rs",
             "compact/plan.rs",

@@ -19,8 +19,8 @@ pub struct Limits {
     pub drains_max: u8,
     /// How often an answer that the output limit cut is continued.
     pub output_recoveries_max: u8,
-    /// How often the rest of an answer is asked for whose stream broke. How often in a row is for the
-    /// [`RetryPolicy`](pelton_model::RetryPolicy) to say.
+    /// How often the rest of an answer is asked for whose stream broke. How often in a row is for the policy of retries
+    /// to say.
     pub stream_cuts_max: u16,
     /// How often stop hooks may block.
     pub stop_hook_blocks_max: u8,

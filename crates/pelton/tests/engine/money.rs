@@ -70,7 +70,10 @@ async fn loop_B1_loop_E17_the_call_that_passes_the_cap_is_the_last_and_its_tools
     drop(engine);
     let mut engine = stage.resume(&file);
     run(&mut engine, "And now?").await.assert_completed();
-    assert_eq!(results_in(&stage.request(3)).len(), 3);
+    let results = results_in(&stage.request(3));
+    assert_eq!(results.len(), 3);
+    // The model reads what ended its calls: it was not the user.
+    assert!(results[1..].iter().all(|(_, _, words)| words.contains("budget")), "{results:?}");
     stage.assert_all_played();
 }
 

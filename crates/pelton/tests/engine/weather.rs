@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use futures::StreamExt;
 use pelton::hooks::Source;
 use pelton::transcript::Durability;
-use pelton::{Engine, Sessions};
+use pelton::{Engine, Event, Sessions};
 use pelton_testkit::{
     Fault, Part, Script, Step, error, event, ping, raw_block, redacted_thinking, text, thinking, tool,
     tool_with_json,
@@ -18,8 +18,8 @@ use crate::probe::Notes;
 use crate::stage::{Stage, lines, prompt, rest, resume_from, run};
 
 /// Enough for [`STOPS`].
-const SEEDS: u64 = 140;
-/// At least so many submissions are stopped somewhere in the middle.
+const SEEDS: u64 = 260;
+/// At least so many submissions are stopped somewhere in the middle: after their first event, before their result.
 const STOPS: usize = 500;
 const ANSWERS: usize = 8;
 const SUBMISSIONS: usize = 5;
@@ -80,13 +80,18 @@ fn part(dice: &mut Dice, name: &str) -> Part {
 }
 
 fn answer(dice: &mut Dice, n: usize) -> Step {
-    if dice.one_in(8) {
+    if n > 0 && dice.one_in(8) {
         // Three in a row, and another model is asked if there is one.
         let times = [1, 3, 4][dice.below(3)];
         return Step::status([529, 529, 500, 503, 400][dice.below(5)]).times(times);
     }
     let count = dice.below(7);
     let mut parts: Vec<Part> = (0..count).map(|at| part(dice, &format!("{n}.{at}"))).collect();
+    if n == 0 {
+        // Whatever else a session has, it has these: thinking, and calls that run side by side.
+        parts.insert(0, thinking("Thinking of all of it."));
+        parts.extend(["left", "right"].map(|name| tool("Look", json!({"name": name, "ms": 3}))));
+    }
     if dice.one_in(8) {
         parts.push(error("overloaded_error", ""));
     }
@@ -113,24 +118,20 @@ async fn storm(seed: u64) -> usize {
     let stage = Stage::new(script.step(Step::reply([thinking("Hm."), text("Fine.")]).always())).await;
     let notes = Notes::default();
     let durability = if dice.one_in(2) { Durability::Synced } else { Durability::Fast };
-    let hooks = dice.one_in(3).then(|| {
-        // Blocks now and then, and has something to say about some calls.
-        let stop = "test -e blocked && rm blocked || { touch blocked; echo 'go on' >&2; exit 2; }";
-        let looked =
-            r#"echo '{"hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"well"}}'"#;
-        json!({
-            "Stop": [{"hooks": [{"type": "command", "command": stop}]}],
-            "PostToolUse": [{"matcher": "Look", "hooks": [{"type": "command", "command": looked}]}],
-        })
+    // Blocks now and then, and has something to say about some calls.
+    let stop = "test -e blocked && rm blocked || { touch blocked; echo 'go on' >&2; exit 2; }";
+    let looked =
+        r#"echo '{"hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"well"}}'"#;
+    let hooks = json!({
+        "Stop": [{"hooks": [{"type": "command", "command": stop}]}],
+        "PostToolUse": [{"matcher": "Look", "hooks": [{"type": "command", "command": looked}]}],
     });
     let fallbacks = ["claude-opus-5-5", "claude-haiku-5-5"].map(str::to_owned)[..dice.below(3)].to_vec();
     let open = |resumed: bool| {
         stage.engine_with(|options| {
             options.tools.extend(notes.tools());
             options.fallback_models.clone_from(&fallbacks);
-            if let Some(hooks) = &hooks {
-                assert!(options.hooks.add_settings(hooks, &Source::User).is_empty());
-            }
+            assert!(options.hooks.add_settings(&hooks, &Source::User).is_empty());
             options.session_id = Some(uuid::Uuid::from_u128(u128::from(seed)));
             options.sessions = Some(Sessions { config_dir: stage.config_dir(), durability });
             let file = Engine::new(options.clone()).unwrap().transcript_file().unwrap();
@@ -141,16 +142,20 @@ async fn storm(seed: u64) -> usize {
     };
     let mut engine = open(false);
     let mut fates = Vec::new();
+    let mut stops = 0;
     for n in 0..SUBMISSIONS {
-        let (fate, after) = (fate(dice), dice.below(40));
+        let (fate, after) = (fate(dice), 1 + dice.below(30));
         fates.push((fate, after));
         let interrupter = engine.interrupter();
         let mut events = engine.submit(prompt(&format!("Prompt {n}.")));
         if !matches!(fate, Fate::Ends) {
             let mut pulled = 0;
-            while pulled < after && events.next().await.is_some() {
+            let mut is_over = false;
+            while pulled < after && !is_over {
+                is_over = matches!(events.next().await, None | Some(Event::Result(_)));
                 pulled += 1;
             }
+            stops += usize::from(!is_over);
         }
         match fate {
             Fate::Ends => _ = rest(&mut events).await,
@@ -199,7 +204,7 @@ async fn storm(seed: u64) -> usize {
         assert_eq!(line["parentUuid"], parent, "{case}");
         parent = line["uuid"].clone();
     }
-    fates.iter().filter(|(fate, _)| !matches!(fate, Fate::Ends)).count()
+    stops
 }
 
 #[tokio::test]
