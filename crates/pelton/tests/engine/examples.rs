@@ -3,10 +3,18 @@
 use pelton_model::{Auth, Endpoint, Secret};
 
 #[path = "../../examples/custom_tool.rs"]
-#[allow(dead_code, reason = "the test calls what its main calls")]
+#[allow(
+    dead_code,
+    clippy::duplicate_mod,
+    reason = "each stands alone, and the test calls what its main calls"
+)]
 mod custom_tool;
 #[path = "../../examples/engine.rs"]
-#[allow(dead_code, reason = "the test calls what its main calls")]
+#[allow(
+    dead_code,
+    clippy::duplicate_mod,
+    reason = "each stands alone, and the test calls what its main calls"
+)]
 mod engine;
 
 #[path = "../../examples/event_consumer.rs"]

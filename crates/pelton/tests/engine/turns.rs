@@ -179,7 +179,7 @@ async fn loop_B2_loop_X4_the_last_answer_is_the_last_whatever_there_would_be_to_
         let unsaid = &outcome.errors[1..];
         match what {
             "the output limit" => {
-                assert!(unsaid.len() == 1 && unsaid[0].contains("output limit"), "{unsaid:?}")
+                assert!(unsaid.len() == 1 && unsaid[0].contains("output limit"), "{unsaid:?}");
             }
             _ => assert!(unsaid.is_empty(), "{what}: {unsaid:?}"),
         }

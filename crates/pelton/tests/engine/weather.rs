@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 use crate::probe::Notes;
 use crate::stage::{Stage, lines, prompt, rest, resume_from, run};
 
-/// Enough for [`STOPS`].
-const SEEDS: u64 = 260;
+/// More than enough for [`STOPS`].
+const SEEDS_MAX: u64 = 400;
 /// At least so many submissions are stopped somewhere in the middle: after their first event, before their result.
 const STOPS: usize = 500;
 const ANSWERS: usize = 8;
@@ -144,7 +144,7 @@ async fn storm(seed: u64) -> usize {
     let mut fates = Vec::new();
     let mut stops = 0;
     for n in 0..SUBMISSIONS {
-        let (fate, after) = (fate(dice), 1 + dice.below(30));
+        let (fate, after) = (fate(dice), 1 + dice.below(20));
         fates.push((fate, after));
         let interrupter = engine.interrupter();
         let mut events = engine.submit(prompt(&format!("Prompt {n}.")));
@@ -210,8 +210,11 @@ async fn storm(seed: u64) -> usize {
 #[tokio::test]
 async fn loop_P9_pit_L1_whatever_happened_the_next_request_is_legal_and_nothing_runs_twice() {
     let mut stops = 0;
-    for seed in 0..SEEDS {
+    for seed in 0..SEEDS_MAX {
         stops += storm(seed).await;
+        if stops >= STOPS {
+            return;
+        }
     }
-    assert!(stops >= STOPS, "only {stops} were stopped");
+    panic!("only {stops} were stopped");
 }

@@ -350,7 +350,7 @@ impl Live<'_> {
             request_id: reply.request_id.as_deref().map(str::to_owned),
             category: detail("category"),
             explanation: detail("explanation"),
-            prompt: self.session.landmarks.request.as_ref().map(|entry| entry.id),
+            prompt: self.session.kept.request.as_ref().map(|request| request.id),
         };
         self.events.send(Event::Refusal(Arc::new(refusal))).await;
         Ok(())
