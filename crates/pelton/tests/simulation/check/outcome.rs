@@ -63,10 +63,21 @@ impl Checker {
     fn deltas_and_texts_agree(&mut self, heard: &Heard) {
         let mut shown: BTreeMap<u32, String> = BTreeMap::new();
         let mut recorded = 0;
-        let mut streams = false;
+        let (mut streams, mut is_cut, mut is_behind) = (false, false, false);
         for event in &heard.events {
             match event {
-                Event::Requesting => (shown, recorded, streams) = (BTreeMap::new(), 0, false),
+                Event::Requesting => {
+                    (shown, recorded, streams) = (BTreeMap::new(), 0, false);
+                    (is_cut, is_behind) = (false, false);
+                }
+                Event::Cut { .. } => is_cut = true,
+                Event::Transition(_) => is_behind = true,
+                // The rest of an answer that was kept: it is another question, which waits before it is put.
+                Event::Retry(notice) if is_behind => {
+                    self.expect(is_cut && !notice.withdrawn, || {
+                        "a question waits though the answer before it was not cut".to_owned()
+                    });
+                }
                 Event::Delta(delta) => {
                     streams = true;
                     if let (DeltaKind::Text(text), Some(index)) = (&delta.kind, delta.index) {
@@ -168,6 +179,11 @@ impl Checker {
             format!("the loop went on {went_on:?}, the result says {:?}", outcome.transitions)
         });
         let limits = Limits::default();
+        let in_one_piece = heard
+            .events
+            .iter()
+            .filter(|event| matches!(event, Event::Retry(notice) if notice.non_streaming))
+            .count();
         for transition in Transition::ALL {
             let most = match transition {
                 Transition::NextTurn => self.setup.turns_max.unwrap_or(u32::MAX),
@@ -177,7 +193,8 @@ impl Checker {
                 | Transition::EmptyReplyNudge => 1,
                 Transition::MaxOutputTokensRecovery => limits.output_recoveries_max.into(),
                 Transition::StopHookBlocking => limits.stop_hook_blocks_max.into(),
-                Transition::FallbackRetry => self.setup.fallback_models.len() as u32,
+                Transition::FallbackRetry => (self.setup.fallback_models.len() + in_one_piece) as u32,
+                Transition::StreamCutRetry => limits.stream_cuts_max.into(),
                 Transition::PauseTurn => limits.pauses_max.into(),
                 Transition::RequestRepair => limits.repairs_max.into(),
                 Transition::StructuredOutputRetry => limits.structured_retries_max.into(),
