@@ -74,6 +74,8 @@ pub const MENTIONS_MAX: usize = 32;
 pub const DIRECTORY_NAMES_LISTED_MAX: usize = 1_000;
 /// One line of the transcript. A longer one is written by reference, never read whole.
 pub const TRANSCRIPT_LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// A text of a transcript line that is at least so long is kept beside it, in bytes.
+pub const BLOB_BYTES_MIN: usize = 64 * 1024;
 /// Bytes read at either end of a session's file to say what it is about. The SDKs look as far.
 pub const SESSION_FACTS_BYTES_MAX: usize = 64 * 1024;
 /// Characters of a prompt that a list of sessions shows.

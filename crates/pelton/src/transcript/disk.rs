@@ -5,12 +5,13 @@ use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
+use super::blobs::Blobs;
 use super::lease::{Held, Lease, holder};
 
 /// Holds files that grow at their end.
@@ -44,6 +45,13 @@ pub trait DiskFile: Send + Sync {
     /// of this process.
     fn write(&self, bytes: &[u8]) -> io::Result<usize>;
 
+    /// Keeps something long beside the file, under this name, before a line names it. `false` if nothing is ever kept
+    /// there: then it stands in the line.
+    fn keep(&self, name: &str, bytes: &[u8]) -> io::Result<bool> {
+        let _ = (name, bytes);
+        Ok(false)
+    }
+
     /// Waits until everything written survives the end of this machine. The wait may be given up.
     fn sync(&self) -> BoxFuture<'static, io::Result<()>>;
 }
@@ -73,7 +81,8 @@ impl Disk for RealDisk {
         let lease = Lease::take(path)?;
         let new =
             Arc::new(NewNames { folders: made, unsynced: AtomicBool::new(file.metadata()?.len() == 0) });
-        Ok(Box::new(RealFile { file: Arc::new(file), new, lease: Some(lease) }))
+        let kept = Arc::new(Kept { blobs: Blobs::beside(path), unsynced: Mutex::default() });
+        Ok(Box::new(RealFile { file: Arc::new(file), new, kept, lease: Some(lease) }))
     }
 }
 
@@ -87,7 +96,33 @@ fn make_folders(dir: &Path) -> io::Result<Vec<PathBuf>> {
 struct RealFile {
     file: Arc<File>,
     new: Arc<NewNames>,
+    kept: Arc<Kept>,
     lease: Option<Lease>,
+}
+
+/// What is kept beside the file.
+struct Kept {
+    blobs: Blobs,
+    unsynced: Mutex<Vec<File>>,
+}
+
+impl Kept {
+    fn sync(&self) -> io::Result<()> {
+        let unsynced = std::mem::take(&mut *self.unsynced());
+        if unsynced.is_empty() {
+            return Ok(());
+        }
+        let done = unsynced.iter().try_for_each(File::sync_data);
+        let done = done.and_then(|()| File::open(self.blobs.dir())?.sync_all());
+        if done.is_err() {
+            self.unsynced().extend(unsynced);
+        }
+        done
+    }
+
+    fn unsynced(&self) -> MutexGuard<'_, Vec<File>> {
+        self.unsynced.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Folders in which a new file's name, or a new folder's, may not be on the disk yet.
@@ -143,9 +178,17 @@ impl DiskFile for RealFile {
         (&*self.file).write(bytes)
     }
 
+    fn keep(&self, name: &str, bytes: &[u8]) -> io::Result<bool> {
+        let file = self.kept.blobs.keep(name, bytes)?;
+        self.kept.unsynced().extend(file);
+        Ok(true)
+    }
+
     fn sync(&self) -> BoxFuture<'static, io::Result<()>> {
-        let (file, new) = (Arc::clone(&self.file), Arc::clone(&self.new));
+        let (file, new, kept) = (Arc::clone(&self.file), Arc::clone(&self.new), Arc::clone(&self.kept));
         let wait = move || {
+            // What a line names is there before the line is.
+            kept.sync()?;
             file.sync_data()?;
             new.sync()
         };

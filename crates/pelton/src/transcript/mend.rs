@@ -9,6 +9,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use super::blobs::Blobs;
 use super::read::LINKS;
 use crate::limits::TRANSCRIPT_LINE_BYTES_MAX;
 
@@ -95,6 +96,7 @@ pub fn mend(from: &Path, to: &Path, session: Uuid, how: Mending) -> io::Result<M
             Err(_) => mended.lines_left_out += 1,
         }
     }
+    Blobs::beside(from).share(&Blobs::beside(to))?;
     new.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
     Ok(mended)
 }

@@ -3,6 +3,7 @@
 mod place; // which file
 mod disk; // what it asks of a disk
 mod lease; // who writes to it
+mod blobs; // long texts beside it
 mod write; // appending, and when it is safe
 mod queued; // prompts that were not consumed
 mod read; // reading it back, whatever happened to it

@@ -8,6 +8,7 @@ use std::path::Path;
 use uuid::Uuid;
 
 use super::Loaded;
+use super::blobs::Blobs;
 use crate::history::Kind;
 use crate::limits::TRANSCRIPT_LINE_BYTES_MAX;
 
@@ -52,7 +53,7 @@ impl Loaded {
     }
 }
 
-/// Copies a session's file under another id, line by line. What is there already is not overwritten.
+/// Copies a session's file under another id, line by line, with what is kept beside it. What is there already is not overwritten.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -78,6 +79,7 @@ pub fn copy_as(from: &Path, to: &Path, session: Uuid) -> io::Result<()> {
         }
         line.clear();
     }
+    Blobs::beside(from).share(&Blobs::beside(to))?;
     copy.into_inner().map_err(io::IntoInnerError::into_error)?.sync_data()
 }
 

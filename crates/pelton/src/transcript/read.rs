@@ -17,6 +17,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use super::blobs::Blobs;
 use super::queued::{QueuedPrompt, Waiting};
 use super::write::{End, KeptBehind};
 use super::{
@@ -88,7 +89,9 @@ pub struct ReadError {
 /// See [`read_from`].
 pub fn read(path: &Path) -> Result<Loaded, ReadError> {
     let fail = |error: std::io::Error| ReadError { path: path.to_path_buf(), reason: error.to_string() };
-    read_from(BufReader::new(File::open(path).map_err(fail)?)).map_err(fail)
+    let mut lines = Lines::beside(Blobs::beside(path));
+    lines.read(BufReader::new(File::open(path).map_err(fail)?)).map_err(fail)?;
+    Ok(lines.loaded())
 }
 
 /// Reads what a session's file holds, wherever it is kept.
@@ -228,6 +231,8 @@ const LONG_LINE_BYTES: usize = 1024 * 1024;
 
 #[derive(Default)]
 pub(super) struct Lines {
+    /// What is kept beside the file.
+    blobs: Option<Blobs>,
     behind: Option<Behind>,
     links: Vec<Link>,
     by_id: HashMap<Uuid, usize>,
@@ -243,6 +248,11 @@ pub(super) struct Lines {
 }
 
 impl Lines {
+    /// Lines of a file beside which something is kept.
+    pub fn beside(blobs: Blobs) -> Self {
+        Self { blobs: Some(blobs), ..Self::default() }
+    }
+
     /// Reads lines up to the end.
     pub fn read(&mut self, mut reader: impl BufRead) -> std::io::Result<()> {
         let mut line = Vec::new();
@@ -328,10 +338,17 @@ impl Lines {
         if bytes.is_empty() {
             return;
         }
+        let (whole, is_lost) = match &self.blobs {
+            Some(blobs) => blobs.whole(bytes),
+            None => (Cow::Borrowed(bytes), false),
+        };
+        self.skipped += usize::from(is_lost);
+        let is_short = matches!(whole, Cow::Borrowed(_));
+        let bytes = &whole[..];
         // Halves of characters, however they came here, would be refused by the next model.
         let bytes = without_halves(bytes);
         let text = String::from_utf8_lossy(&bytes);
-        let is_as_read = matches!((&bytes, &text), (Cow::Borrowed(_), Cow::Borrowed(_)));
+        let is_as_read = is_short && matches!((&bytes, &text), (Cow::Borrowed(_), Cow::Borrowed(_)));
         let Ok(line) = serde_json::from_str::<Line<'_>>(&text) else {
             self.skipped += 1;
             return;

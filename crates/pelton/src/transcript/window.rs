@@ -14,6 +14,7 @@ use memchr::memmem;
 use uuid::Uuid;
 
 use super::COMPACT_BOUNDARY;
+use super::blobs::Blobs;
 use super::read::{Line, Lines, Loaded, ReadError, read};
 use crate::history::{Edit, Entry, EntryId, Kind};
 use crate::limits::TRANSCRIPT_LINE_BYTES_MAX;
@@ -67,6 +68,7 @@ struct Start {
 
 struct Searched {
     file: File,
+    blobs: Blobs,
     bytes: u64,
 }
 
@@ -74,7 +76,7 @@ impl Searched {
     fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
         let bytes = file.metadata()?.len();
-        Ok(Self { file, bytes })
+        Ok(Self { file, bytes, blobs: Blobs::beside(path) })
     }
 
     fn window(&self) -> io::Result<Option<Loaded>> {
@@ -119,7 +121,7 @@ impl Searched {
     }
 
     fn read_from(&self, start: &Start) -> io::Result<Outcome> {
-        let mut lines = Lines::default();
+        let mut lines = Lines::beside(self.blobs.clone());
         if let Some(took) = start.took {
             lines.begin_behind(stands_for(took), start.id);
         }

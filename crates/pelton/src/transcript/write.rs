@@ -10,6 +10,7 @@ use pelton_wire::message;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::blobs::{SetAside, shortened};
 use super::disk::{Disk, DiskFile};
 use super::lease::{Held, Holder};
 use super::queued::QueuedPrompt;
@@ -258,7 +259,13 @@ impl Transcript {
         let meta = matches!(entry.kind, Kind::Prompt { meta: true }).then_some(true);
         // The facts of words of the harness, or the structured twin of a result.
         let detail = if meta.is_some() { "attachment" } else { "toolUseResult" };
-        self.line(entry.id, entry.at, |line| {
+        // What the user wrote stays in its line: lists of sessions show it.
+        let aside = match &entry.kind {
+            Kind::Prompt { .. } => Some(SetAside::Media),
+            Kind::ToolResult { .. } => Some(SetAside::All),
+            Kind::Assistant { .. } => None,
+        };
+        self.line(entry.id, entry.at, aside, |line| {
             line.field("type", kind)
                 .raw("message", &message)
                 .field_if("isMeta", meta)
@@ -281,7 +288,7 @@ impl Transcript {
             usage: &usage,
         };
         let message = message::assistant(&head, &synthetic.json);
-        self.line(synthetic.id, at, |line| {
+        self.line(synthetic.id, at, None, |line| {
             line.field("type", "assistant")
                 .raw("message", &message)
                 .field("isApiErrorMessage", true)
@@ -478,14 +485,25 @@ impl Transcript {
         Ok(())
     }
 
-    fn line(&self, id: Uuid, at: Timestamp, body: impl FnOnce(Line) -> Line) -> Result<(), TranscriptError> {
+    fn line(
+        &self,
+        id: Uuid,
+        at: Timestamp,
+        aside: Option<SetAside>,
+        body: impl FnOnce(Line) -> Line,
+    ) -> Result<(), TranscriptError> {
         let mut tail = self.tail();
         let line = body(self.head(&tail, tail.newest))
             .field("uuid", id)
             .field("timestamp", format!("{at:.3}"))
             .field("entrypoint", &self.facts.entrypoint)
             .finish_line();
-        self.append(&mut tail, line)?;
+        let short = match aside {
+            Some(what) => shortened(&line, what, |name, bytes| self.file.keep(name, bytes)),
+            None => Ok(None),
+        };
+        let short = short.map_err(|error| self.failed(&error))?;
+        self.append(&mut tail, short.unwrap_or(line))?;
         (tail.newest, tail.is_placed) = (Some(id), true);
         Ok(())
     }

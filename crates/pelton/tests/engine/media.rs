@@ -1,6 +1,7 @@
 //! Pictures that fit, and what happens to those that do not.
 
 mod entering; // every picture is brought down on its way in
+mod kept; // where they are on the disk
 mod leaving; // what is left out when there is too much of it
 
 use std::io::Cursor;

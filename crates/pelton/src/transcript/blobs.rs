@@ -1,0 +1,330 @@
+//! Long texts beside the transcript: what a picture or a long result holds is kept once, in a file named by its hash, and the
+//! line names it. Lines stay short, so that whoever lists or reads sessions by their lines has little to read.
+//!
+//! A line is made whole again before it is looked at, byte for byte. Files are in `<session>/blobs/`, so that they go when the
+//! session is deleted.
+
+use std::borrow::Cow;
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use memchr::memmem;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::limits::{BLOB_BYTES_MIN, TRANSCRIPT_LINE_BYTES_MAX};
+
+/// Stands in a line for a text that is kept elsewhere; the hash follows.
+const MARK: &str = "pelton-blob:sha256:";
+/// Letters of a hash.
+const HASH_CHARS: usize = 64;
+/// What the model reads where a text is lost.
+const LOST: &str = "[What was here was kept in a file beside the transcript, and that file is gone.]";
+
+/// What of a line may be kept elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SetAside {
+    /// Pictures and documents.
+    Media,
+    /// Any long text.
+    All,
+}
+
+/// A line whose long texts stand elsewhere, if it has any. `keep` is given each of them and its name; it says whether it
+/// keeps such things at all.
+pub(super) fn shortened(
+    line: &[u8],
+    what: SetAside,
+    mut keep: impl FnMut(&str, &[u8]) -> io::Result<bool>,
+) -> io::Result<Option<Vec<u8>>> {
+    if line.len() < BLOB_BYTES_MIN {
+        return Ok(None);
+    }
+    let mut short = Vec::new();
+    let mut names = Vec::new();
+    let mut copied = 0;
+    for text in long_texts(line, what) {
+        let name = name_of(&line[text.clone()]);
+        if !keep(&name, &line[text.clone()])? {
+            return Ok(None);
+        }
+        short.extend_from_slice(&line[copied..text.start]);
+        short.extend_from_slice(MARK.as_bytes());
+        short.extend_from_slice(name.as_bytes());
+        copied = text.end;
+        names.push(name);
+    }
+    let Some(end) = line.iter().rposition(|byte| *byte == b'}').filter(|_| !names.is_empty()) else {
+        return Ok(None);
+    };
+    short.extend_from_slice(&line[copied..end]);
+    write!(short, ",\"blobs\":{}", json!(names))?;
+    short.extend_from_slice(&line[end..]);
+    Ok(Some(short))
+}
+
+/// The insides of long strings that are values.
+fn long_texts(line: &[u8], what: SetAside) -> Vec<std::ops::Range<usize>> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(open) = memchr::memchr(b'"', &line[at..]).map(|open| at + open) {
+        let Some(close) = string_end(line, open + 1) else { break };
+        let inside = open + 1..close;
+        let is_wanted = what == SetAside::All || line[..open].ends_with(b"\"data\":");
+        if inside.len() >= BLOB_BYTES_MIN && line.get(close + 1) != Some(&b':') && is_wanted {
+            found.push(inside);
+        }
+        at = close + 1;
+    }
+    found
+}
+
+/// Where a string ends that begins here.
+fn string_end(line: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        at += memchr::memchr2(b'"', b'\\', &line[at..])?;
+        match line[at] {
+            b'"' => return Some(at),
+            _ => at += 2,
+        }
+        if at >= line.len() {
+            return None;
+        }
+    }
+}
+
+fn name_of(bytes: &[u8]) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
+    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The files beside one transcript.
+#[derive(Debug, Clone)]
+pub(super) struct Blobs {
+    dir: PathBuf,
+    /// The folder of the project: a session that another program forked has its files with the one it came from.
+    project: Option<PathBuf>,
+}
+
+impl Blobs {
+    pub fn beside(session_file: &Path) -> Self {
+        // Records of sub-agents are part of their session.
+        let of_agent = session_file.parent().filter(|folder| folder.ends_with("subagents"));
+        let session = match of_agent.and_then(Path::parent) {
+            Some(session) => session.to_path_buf(),
+            None => session_file.with_extension(""),
+        };
+        Self { dir: session.join("blobs"), project: session.parent().map(Path::to_path_buf) }
+    }
+
+    /// Keeps a text, once. The answer is its file if that is new, and has to be synced.
+    pub fn keep(&self, name: &str, bytes: &[u8]) -> io::Result<Option<fs::File>> {
+        let path = self.dir.join(name);
+        if fs::metadata(&path).is_ok_and(|there| there.len() == bytes.len() as u64) {
+            return Ok(None);
+        }
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.dir)?;
+        // Whoever reads it finds all of it or nothing, and two that keep the same do no harm to each other.
+        let unfinished = self.dir.join(format!(".{name}.{}", std::process::id()));
+        let mut options = fs::OpenOptions::new();
+        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
+        if let Err(error) = file.write_all(bytes).and_then(|()| fs::rename(&unfinished, &path)) {
+            // Half of it only takes room.
+            let _ = fs::remove_file(&unfinished);
+            return Err(error);
+        }
+        Ok(Some(file))
+    }
+
+    /// The folder they are in.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Gives all of them to another session, too.
+    pub fn share(&self, other: &Self) -> io::Result<()> {
+        let Ok(files) = fs::read_dir(&self.dir) else { return Ok(()) };
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&other.dir)?;
+        for file in files.flatten().filter(|file| is_name(&file.file_name().to_string_lossy())) {
+            let to = other.dir.join(file.file_name());
+            // They never change, so that one file will do for both; other disks need a copy.
+            if fs::hard_link(file.path(), &to).is_err() && !to.exists() {
+                fs::copy(file.path(), &to)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A line as it was before its long texts were kept elsewhere. Tells whether one of them is lost.
+    pub fn whole<'a>(&self, line: &'a [u8]) -> (Cow<'a, [u8]>, bool) {
+        #[derive(Deserialize)]
+        struct Names {
+            blobs: Vec<String>,
+        }
+        if memmem::find(line, MARK.as_bytes()).is_none() || memmem::find(line, b"\"blobs\":[").is_none() {
+            return (Cow::Borrowed(line), false);
+        }
+        let Ok(Names { blobs }) = serde_json::from_slice(line) else { return (Cow::Borrowed(line), false) };
+        let (mut whole, mut lost) = (line.to_vec(), Vec::new());
+        for name in blobs.iter().filter(|name| is_name(name)) {
+            let mark = format!("{MARK}{name}");
+            let Some(at) = memmem::find(&whole, format!("\"{mark}\"").as_bytes()).map(|at| at + 1) else {
+                continue;
+            };
+            match self.read(name).filter(|bytes| whole.len() + bytes.len() <= TRANSCRIPT_LINE_BYTES_MAX) {
+                Some(bytes) => _ = whole.splice(at..at + mark.len(), bytes),
+                None => lost.push(mark),
+            }
+        }
+        if lost.is_empty() {
+            return (Cow::Owned(whole), false);
+        }
+        let without = serde_json::from_slice(&whole).map(|mut line| {
+            leave_out(&mut line, &lost);
+            line.to_string().into_bytes()
+        });
+        (Cow::Owned(without.unwrap_or(whole)), true)
+    }
+
+    /// What is kept under a name, if it is what it was.
+    fn read(&self, name: &str) -> Option<Vec<u8>> {
+        let read = |path: &Path| {
+            let is_small =
+                fs::metadata(path).is_ok_and(|meta| meta.len() <= TRANSCRIPT_LINE_BYTES_MAX as u64);
+            let bytes = fs::read(path).ok().filter(|_| is_small)?;
+            (name_of(&bytes) == name).then_some(bytes)
+        };
+        read(&self.dir.join(name)).or_else(|| {
+            let sessions = fs::read_dir(self.project.as_ref()?).ok()?.flatten();
+            sessions.map(|session| session.path().join("blobs").join(name)).find_map(|path| read(&path))
+        })
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    name.len() == HASH_CHARS && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// Puts a note where something is lost: in place of a text, or of the whole picture.
+fn leave_out(value: &mut Value, lost: &[String]) {
+    let is_lost = |value: &Value| value.as_str().is_some_and(|text| lost.iter().any(|mark| mark == text));
+    if is_lost(&value["source"]["data"]) {
+        *value = json!({"type": "text", "text": LOST});
+    }
+    if is_lost(value) {
+        *value = json!(LOST);
+    }
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| leave_out(item, lost)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| leave_out(field, lost)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stored(line: &str, what: SetAside) -> (tempfile::TempDir, PathBuf, Vec<u8>) {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("session.jsonl");
+        let blobs = Blobs::beside(&file);
+        let keep = |name: &str, bytes: &[u8]| blobs.keep(name, bytes).map(|_| true);
+        let short = shortened(line.as_bytes(), what, keep).unwrap();
+        (dir, file, short.unwrap_or_else(|| line.as_bytes().to_vec()))
+    }
+
+    /// The line without the field that names what was kept.
+    fn without_names(line: &[u8]) -> Value {
+        let mut line: Value = serde_json::from_slice(line).unwrap();
+        line.as_object_mut().unwrap().remove("blobs");
+        line
+    }
+
+    fn long(letter: char) -> String {
+        format!("{}\"\\\n\u{e9}", letter.to_string().repeat(BLOB_BYTES_MIN))
+    }
+
+    #[test]
+    fn a_line_comes_back_as_it_was() {
+        let picture =
+            json!({"type": "image", "source": {"type": "base64", "data": "A".repeat(BLOB_BYTES_MIN)}});
+        let line = json!({"message": {"content": [{"type": "text", "text": long('x')}, picture, picture]}, "other": long('y')});
+        for (what, kept) in [(SetAside::All, 3), (SetAside::Media, 1)] {
+            let (_dir, file, short) = stored(&line.to_string(), what);
+            assert_eq!(
+                fs::read_dir(Blobs::beside(&file).dir()).unwrap().count(),
+                kept,
+                "the same is kept once"
+            );
+            assert!(short.len() < line.to_string().len());
+            let (whole, lost) = Blobs::beside(&file).whole(&short);
+            assert!(!lost);
+            assert_eq!(without_names(&whole), line, "{what:?}");
+        }
+    }
+
+    #[test]
+    fn bytes_stay_the_same_bytes() {
+        let text = format!(r#"{{"b":"{}\u00e9\/","a": [1 ,2]}}"#, "x".repeat(BLOB_BYTES_MIN));
+        let (_dir, file, short) = stored(&text, SetAside::All);
+        let whole = String::from_utf8(Blobs::beside(&file).whole(&short).0.into_owned()).unwrap();
+        assert!(whole.starts_with(text.strip_suffix('}').unwrap()), "{}", &whole[whole.len() - 200..]);
+    }
+
+    #[test]
+    fn short_lines_and_keys_stay_where_they_are() {
+        for line in [json!({"a": "b"}), json!({long('k'): 1}), json!({"a": long('x').split_at(100).0})] {
+            let keep = |_: &str, _: &[u8]| panic!("nothing is long");
+            assert_eq!(shortened(line.to_string().as_bytes(), SetAside::All, keep).unwrap(), None);
+        }
+        let nobody =
+            shortened(json!({"a": long('x')}).to_string().as_bytes(), SetAside::All, |_, _| Ok(false));
+        assert_eq!(nobody.unwrap(), None);
+    }
+
+    #[test]
+    fn what_is_lost_or_damaged_is_said_and_the_rest_is_kept() {
+        let picture =
+            json!({"type": "image", "source": {"type": "base64", "data": "A".repeat(BLOB_BYTES_MIN)}});
+        let line = json!({"content": [picture, {"text": long('x')}]});
+        let (_dir, file, short) = stored(&line.to_string(), SetAside::All);
+        let mut names: Vec<PathBuf> =
+            fs::read_dir(Blobs::beside(&file).dir()).unwrap().map(|file| file.unwrap().path()).collect();
+        names.sort_by_key(|path| fs::read(path).unwrap());
+        fs::write(&names[0], "A".repeat(BLOB_BYTES_MIN - 1) + "B").unwrap();
+        let (whole, lost) = Blobs::beside(&file).whole(&short);
+        assert!(lost);
+        let whole = without_names(&whole);
+        assert_eq!(whole["content"][0], json!({"type": "text", "text": LOST}));
+        assert_eq!(whole["content"][1], line["content"][1]);
+        fs::remove_dir_all(Blobs::beside(&file).dir()).unwrap();
+        let whole = without_names(&Blobs::beside(&file).whole(&short).0);
+        assert_eq!(whole["content"][1]["text"], LOST);
+    }
+
+    #[test]
+    fn words_that_look_like_a_reference_are_words() {
+        let text = format!("{MARK}{}", "0".repeat(HASH_CHARS));
+        for line in [json!({"text": text}), json!({"text": text, "blobs": ["../../etc/passwd", "0"]})] {
+            let line = line.to_string();
+            let (whole, lost) = Blobs::beside(Path::new("/no/such/session.jsonl")).whole(line.as_bytes());
+            assert_eq!((&*whole, lost), (line.as_bytes(), false));
+        }
+    }
+
+    #[test]
+    fn a_fork_has_them_too() {
+        let line = json!({"a": long('x')}).to_string();
+        let (dir, file, short) = stored(&line, SetAside::All);
+        // Ours gets them; one by another program finds them with its origin.
+        let (ours, theirs) = (dir.path().join("ours.jsonl"), dir.path().join("theirs.jsonl"));
+        Blobs::beside(&file).share(&Blobs::beside(&ours)).unwrap();
+        assert_eq!(without_names(&Blobs::beside(&theirs).whole(&short).0).to_string(), line);
+        fs::remove_dir_all(Blobs::beside(&file).dir()).unwrap();
+        assert_eq!(without_names(&Blobs::beside(&ours).whole(&short).0).to_string(), line);
+        assert_eq!(Blobs::beside(Path::new("/p/s/subagents/agent-1.jsonl")).dir(), Path::new("/p/s/blobs"));
+    }
+}
