@@ -96,7 +96,7 @@ pub(crate) fn rights(args: &RunArgs, env: &Env) -> Result<(Permissions, PathBuf)
 
 /// What a directory would add to a session once it is trusted, in words.
 pub(crate) fn would_add(env: &Env, dir: &Path) -> Vec<String> {
-    trust::would_add(&layers::Files::around(env, dir).brought(), dir)
+    trust::would_add(&layers::Files::around(env, dir).brought(), env, dir)
 }
 
 /// Whether a client may switch all permissions off while the session runs.

@@ -3,6 +3,7 @@
 use std::io::{BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 
+use pelton::settings::Approval;
 use pelton_serve::plain;
 
 use crate::args::TrustArgs;
@@ -29,7 +30,8 @@ pub(crate) fn run(args: &TrustArgs) -> Result<ExitCode, Fail> {
         false => told.push_str("What it adds to a session once it is trusted:\n"),
     }
     told.extend(adds.iter().map(|line| format!("  {line}\n")));
-    if trust.is_given() {
+    let all_approved = trust.servers(&env).iter().all(|(_, approval)| *approval == Approval::Given);
+    if trust.is_given() && all_approved {
         return say(&told);
     }
     let is_wanted = args.yes || {

@@ -324,6 +324,37 @@ mod tests {
     }
 
     #[test]
+    fn pit_P6_nothing_of_a_fresh_clone_runs_before_trust_and_a_changed_server_is_asked_about_again() {
+        use pelton::settings::Approval;
+        let (_dir, env, work) = place();
+        let serve = |port: &str| {
+            let server =
+                format!(r#"{{"mcpServers": {{"tickets": {{"command": "serve", "args": ["{port}"]}}}}}}"#);
+            fs::write(work.join(".mcp.json"), server).unwrap();
+        };
+        let servers = || Trust::in_dir(&env, &work).servers(&env);
+        serve("1");
+        // Somebody watches and was not asked: no hook, no variable, no key program, no server.
+        assert_eq!(counts(&env, &work, Watched::Interactive, &[])[3..], [false; 3]);
+        assert_eq!(servers(), [("tickets".to_owned(), Approval::Missing)]);
+        Trust::in_dir(&env, &work).say(&env, true).unwrap();
+        assert_eq!(counts(&env, &work, Watched::Interactive, &[])[3..], [true; 3]);
+        assert_eq!(servers(), [("tickets".to_owned(), Approval::Given)]);
+        // One argument is another: that one server is asked about again.
+        serve("2");
+        assert_eq!(servers(), [("tickets".to_owned(), Approval::Changed)]);
+        assert!(Trust::in_dir(&env, &work).is_given());
+        Trust::in_dir(&env, &work).say(&env, true).unwrap();
+        assert_eq!(servers(), [("tickets".to_owned(), Approval::Given)]);
+        Trust::in_dir(&env, &work).say(&env, false).unwrap();
+        assert_eq!(servers(), [("tickets".to_owned(), Approval::Missing)]);
+        // The switches for CI take nothing of it, whoever watches.
+        for switch in [&["--bare"][..], &["--setting-sources", "user"]] {
+            assert_eq!(counts(&env, &work, Watched::Unattended, switch)[3..], [false; 3], "{switch:?}");
+        }
+    }
+
+    #[test]
     fn the_administrators_word_is_above_all_others() {
         let (dir, env, work) = place();
         let managed_dir = dir.path().join("etc");

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use pelton::settings::{Settings, with_value};
+use pelton::settings::{Approval, Settings, approval, fingerprint, with_value};
+use serde_json::{Map, Value};
 
 use super::env::Env;
 use super::layers::text_of;
@@ -17,10 +18,13 @@ pub(super) const STATE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// How many older versions of that file are kept.
 const BACKUPS_MAX: usize = 5;
 const ACCEPTED: &str = "hasTrustDialogAccepted";
+/// By the names of servers, what of them was approved.
+const APPROVED_SERVERS: &str = "approvedMcpServers";
 
 /// Trust in a directory: in all of its repository, or in itself if there is none around.
 #[derive(Debug)]
 pub(crate) struct Trust {
+    dir: PathBuf,
     root: PathBuf,
     is_home: bool,
     given: bool,
@@ -33,7 +37,7 @@ impl Trust {
         let is_home = env.path("HOME").is_some_and(|home| real(&home) == real(&root));
         // Everything is below the home: who trusts it trusts too much to be remembered.
         let given = !is_home && has_said_yes(env, &root, ACCEPTED);
-        Self { root, is_home, given }
+        Self { dir: dir.to_owned(), root, is_home, given }
     }
 
     /// What it covers.
@@ -45,6 +49,32 @@ impl Trust {
         self.given
     }
 
+    /// The servers that the directory brings, and whether each was approved as it is now.
+    pub(crate) fn servers(&self, env: &Env) -> Vec<(String, Approval)> {
+        let approved = state_of(env, &self.root)[APPROVED_SERVERS].take();
+        let servers = self.brought_servers().into_iter();
+        let judged = |(name, definition): (String, Value)| {
+            let judged = approval(&definition, approved[&name].as_str());
+            (name, judged)
+        };
+        servers.map(judged).collect()
+    }
+
+    fn brought_servers(&self) -> Map<String, Value> {
+        let text = text_of(&self.dir.join(".mcp.json"), STATE_BYTES_MAX).ok().flatten();
+        let mut brought: Value = text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+        match brought["mcpServers"].take() {
+            Value::Object(servers) => servers,
+            _ => Map::new(),
+        }
+    }
+
+    /// What is remembered of the servers that somebody saw.
+    fn shown_servers(&self, trusted: bool) -> Value {
+        let servers = self.brought_servers().into_iter().filter(|_| trusted);
+        servers.map(|(name, definition)| (name, Value::from(fingerprint(&definition)))).collect()
+    }
+
     /// Remembers the answer. About the home it is never remembered.
     pub(crate) fn say(&self, env: &Env, trusted: bool) -> Result<(), String> {
         if self.is_home && trusted {
@@ -53,8 +83,13 @@ impl Trust {
         let root = self.root.to_str().ok_or("its path is no text")?;
         let file = state_file(env).ok_or("set CLAUDE_CONFIG_DIR or HOME")?;
         change(&file, STATE_BYTES_MAX, Seen::ByOwner, |text| {
-            let new = with_value(text, &["projects", root, ACCEPTED], &trusted.into());
-            let new = new.map_err(|error| error.to_string())?;
+            let said = [(ACCEPTED, trusted.into()), (APPROVED_SERVERS, self.shown_servers(trusted))];
+            let mut new = None;
+            for (key, value) in said {
+                let before = new.as_deref().unwrap_or(text);
+                let after = with_value(before, &["projects", root, key], &value);
+                new = after.map_err(|error| error.to_string())?.or(new);
+            }
             if new.is_some() && !text.is_empty() {
                 back_up(env, text)?;
             }
@@ -64,7 +99,7 @@ impl Trust {
 }
 
 /// What a directory would add to a session once it is trusted, in words.
-pub(crate) fn would_add(settings: &Settings, dir: &Path) -> Vec<String> {
+pub(crate) fn would_add(settings: &Settings, env: &Env, dir: &Path) -> Vec<String> {
     let mut adds: Vec<String> =
         settings.rules.allow.iter().map(|rule| format!("allow rule {rule}")).collect();
     adds.extend(settings.additional_dirs.iter().map(|dir| format!("directory {dir}")));
@@ -73,22 +108,27 @@ pub(crate) fn would_add(settings: &Settings, dir: &Path) -> Vec<String> {
     adds.extend(settings.env.keys().map(|name| format!("variable {name}")));
     let hooks = settings.hooks.commands();
     adds.extend(hooks.map(|(event, what)| format!("hook at {event}: {what}")));
-    let servers = text_of(&dir.join(".mcp.json"), STATE_BYTES_MAX).ok().flatten();
-    let servers: serde_json::Value =
-        servers.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
-    let named = servers["mcpServers"].as_object().into_iter().flatten();
-    adds.extend(named.map(|(name, _)| format!("server {name}")));
+    let servers = Trust::in_dir(env, dir).servers(env).into_iter();
+    adds.extend(servers.map(|(name, approval)| match approval {
+        Approval::Changed => format!("server {name}, which has changed since it was approved"),
+        _ => format!("server {name}"),
+    }));
     adds
 }
 
 /// Whether the user has once said yes to a question about this directory.
 pub(super) fn has_said_yes(env: &Env, root: &Path, question: &str) -> bool {
+    state_of(env, root)[question] == true
+}
+
+/// What is remembered about a directory.
+fn state_of(env: &Env, root: &Path) -> Value {
     let Some(Ok(Some(text))) = state_file(env).map(|file| text_of(&file, STATE_BYTES_MAX)) else {
-        return false;
+        return Value::Null;
     };
-    let state: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
-    let Some(root) = root.to_str() else { return false };
-    state["projects"][root][question] == true
+    let mut state: Value = serde_json::from_str(&text).unwrap_or_default();
+    let project = root.to_str().and_then(|root| state.get_mut("projects")?.get_mut(root));
+    project.map_or(Value::Null, Value::take)
 }
 
 fn state_file(env: &Env) -> Option<PathBuf> {

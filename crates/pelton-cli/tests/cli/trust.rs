@@ -44,6 +44,10 @@ fn a_directory_is_trusted_once_somebody_saw_what_it_adds() {
         "the rest stays"
     );
     assert!(place.config().join("backups").read_dir().unwrap().count() == 1);
+    place.put(".mcp.json", r#"{"mcpServers": {"tickets": {"command": "x", "args": ["--all"]}}}"#);
+    assert!(place.pelton(["trust"]).run().well().contains("server tickets, which has changed since"));
+    place.pelton(["trust", "--yes"]).run().well();
+    assert!(!place.pelton(["trust"]).run().well().contains("changed since"));
     place.pelton(["trust", "--revoke"]).run().well();
     assert!(place.pelton(["trust"]).run().well().contains("not trusted"));
 }

@@ -8,6 +8,7 @@
 mod relaxed; // JSON with comments and trailing commas
 mod read; // from a file's text to settings, with the place of everything that is wrong
 pub(crate) mod sandbox; // the object `sandbox`
+mod approval; // what an approval of a server is bound to
 mod trust; // what counts before a directory is trusted
 mod grants; // what a repository may not grant itself
 mod policy; // what the administrator says above everybody
@@ -21,6 +22,7 @@ use pelton_model::catalogue::Prices;
 
 pub use sandbox::{SandboxSettings, Withheld};
 
+pub use approval::{Approval, approval, fingerprint};
 pub use edit::{Unwritable, edited, with_value};
 pub use policy::PolicySettings;
 pub use read::{BrokenSettings, Origin, Problem, read};
