@@ -298,3 +298,39 @@ async fn whatever_is_going_on_an_interrupt_ends_it_with_one_result() {
         stage.model.assert_clean();
     }
 }
+
+#[tokio::test]
+async fn loop_A3_an_interrupt_in_a_hook_of_the_prompt_is_noted_where_something_was_said_before() {
+    let stage = Stage::new(Script::new().reply([text("One.")]).reply([text("Three.")])).await;
+    let hooks = json!({"UserPromptSubmit": [{"hooks": [{
+        "type": "command", "command": "grep -q Slow && { touch begun; sleep 30; }; exit 0",
+    }]}]});
+    let mut engine = stage.engine_with(|options| {
+        assert!(options.hooks.add_settings(&hooks, &pelton::hooks::Source::User).is_empty());
+    });
+    // Nothing was said yet: nothing is noted, and there is no record.
+    let file = engine.transcript_file().unwrap();
+    for said_before in [false, true] {
+        let interrupter = engine.interrupter();
+        let mut events = engine.submit(prompt("Slow."));
+        let begun = stage.path("begun");
+        let (mut told, ()) = pulling(&mut events, holds(|| begun.exists())).await;
+        interrupter.interrupt();
+        told.extend(rest(&mut events).await);
+        drop(events);
+        let told = Told(told);
+        assert_eq!(told.outcome().terminal, Terminal::AbortedStreaming);
+        let noted = told.entries().len();
+        assert_eq!((noted, file.exists()), (usize::from(said_before), said_before));
+        std::fs::remove_file(stage.path("begun")).unwrap();
+        if !said_before {
+            run(&mut engine, "One?").await.assert_completed();
+        }
+    }
+    drop(engine);
+    // The next process reads it, and the prompt that a hook may have had something against is not sent.
+    run(&mut stage.resume(&file), "Three?").await.assert_completed();
+    let sent = stage.request(2).to_string();
+    assert!(sent.contains("[Request interrupted by user]") && !sent.contains("Slow."), "{sent}");
+    stage.assert_all_played();
+}
