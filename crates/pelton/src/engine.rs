@@ -30,6 +30,7 @@ use crate::context::tools_json;
 use crate::dials::Dials;
 use crate::event::{Event, Init, LoopKind};
 use crate::file_history::{Beside, FileHistory};
+use crate::gauge::Gauge;
 use crate::history::Entry;
 use crate::hooks::{Base, HookCx, HookEvent, SessionHooks};
 use crate::interrupt::Interrupter;
@@ -112,6 +113,7 @@ pub struct Engine {
     interrupter: Interrupter,
     queue: Queue,
     board: Board,
+    gauge: Gauge,
     background: Background,
     todos: Todos,
     cache: CacheAudit,
@@ -316,6 +318,7 @@ impl Engine {
             notice: None,
             interrupter,
             board: Board::new(&options.model),
+            gauge: Gauge::default(),
             background: Background::default(),
             cache: CacheAudit::default(),
             memory,
@@ -492,6 +495,9 @@ impl Engine {
         let consumed = std::mem::take(&mut tally.consumed);
         let outcome = self.outcome(ending, started_at, tally, last, &events).await;
         drop(submitted);
+        if self.gauge.is_held() {
+            self.gauge.tell(self.usage_of(&self.question.prefix, self.session.history.view()));
+        }
         if !consumed.is_empty() {
             events.send(Event::PromptsCompleted(consumed)).await;
         }
@@ -524,7 +530,6 @@ impl Engine {
             self.question.prefix.system.clone()
         };
         let tools = tools_json(self.offer.tools());
-        self.board.prefix(system.len(), tools.len());
         self.question.prefix = Arc::new(Prefix { system, tools });
     }
 

@@ -34,6 +34,7 @@ mod addresses; // where a name of a host must not lead: pure
 mod spill; // texts too long to be told
 mod account; // what it costs
 mod session; // history and transcript, always in step
+mod gauge; // how full the context is, seen from outside
 
 /// Programs that leave nothing behind, for front ends that start helpers of their own.
 pub mod process {
@@ -44,6 +45,7 @@ pub use context::{AgentsMd, MemorySources, SystemPrompt};
 pub use dials::{Dials, UnknownPrice};
 pub use engine::{EndReason, Engine, ReshapeError, Reshaped, StartError, Tasks, Title};
 pub use event::{Event, Outcome};
+pub use gauge::ContextWatch;
 pub use interrupt::Interrupter;
 pub use limits::{
     AgentLimits, FALLBACK_MODELS_MAX, OUTPUT_TOKENS_UNKNOWN_MODEL, QUEUED_BYTES_MAX, QUEUED_PROMPTS_MAX,

@@ -462,6 +462,13 @@ fn replayed(options: &Options, conversation: &Loaded) -> History {
     if conversation.is_partial {
         history.note_released();
     }
+    // What was counted before something was changed tells nothing about now.
+    let answered =
+        conversation.entries.iter().rposition(|entry| matches!(entry.kind, Kind::Assistant { .. }));
+    let is_newer = |edited: &Edited| answered.is_none_or(|newest| edited.at > newest);
+    if !is_snipped && is_whole && !conversation.edits.iter().any(is_newer) {
+        history.view_mut().recall_count();
+    }
     history
 }
 

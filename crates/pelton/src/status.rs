@@ -41,9 +41,6 @@ pub struct Status {
     pub turn: u32,
     /// About how many tokens of the context window are in use.
     pub context_tokens: u64,
-    /// About how many of them the system prompt takes, and how many the descriptions of tools; 0 before the first
-    /// submission.
-    pub prefix_tokens: (u64, u64),
     /// Tokens the model has written in this submission: counted by its server, and estimated for the answer that is
     /// still coming.
     pub output_tokens: u64,
@@ -156,20 +153,8 @@ impl Board {
 
     /// A submission begins. However it ends, the board says so.
     pub fn begin(&self, model: &str, context_tokens: u64) -> Submitted {
-        let prefix_tokens = self.0.borrow().prefix_tokens;
-        self.0.send_replace(Status {
-            model: model.into(),
-            context_tokens,
-            prefix_tokens,
-            ..Status::default()
-        });
+        self.0.send_replace(Status { model: model.into(), context_tokens, ..Status::default() });
         Submitted(self.clone())
-    }
-
-    /// What stands in front of every question has so many bytes.
-    pub fn prefix(&self, system_bytes: usize, tools_bytes: usize) {
-        let tokens = |bytes: usize| (bytes as u64).div_ceil(BYTES_PER_TOKEN);
-        self.0.send_modify(|status| status.prefix_tokens = (tokens(system_bytes), tokens(tools_bytes)));
     }
 
     pub fn enter(&self, phase: Phase) {

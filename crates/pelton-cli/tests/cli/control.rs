@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use pelton_testkit::{Script, gate, text, tool};
 use serde_json::{Value, json};
 
-use crate::place::{Place, model, of_type};
+use crate::place::{Commanded, Place, model, of_type, wait};
 use crate::talk::{Talk, until_queued};
 
 const ASKS: [&str; 2] = ["--permission-prompt-tool", "stdio"];
@@ -427,12 +427,8 @@ fn what_is_known_is_told() {
     talk.prompt("hi");
     talk.result();
     let usage = talk.asked(&json!({"subtype": "get_context_usage"}))["response"].clone();
-    let total: u64 = usage["categories"].as_array().unwrap()[..3]
-        .iter()
-        .map(|part| part["tokens"].as_u64().unwrap())
-        .sum();
-    assert_eq!(usage["totalTokens"], total);
-    assert!(total > 100 && usage["maxTokens"].as_u64().unwrap() >= 200_000);
+    assert_eq!(usage["totalTokens"], taken(&usage));
+    assert!(taken(&usage) > 100 && usage["maxTokens"].as_u64().unwrap() >= 200_000);
     let settings = talk.asked(&json!({"subtype": "get_settings"}));
     assert_eq!(settings["response"]["effective"]["permissions"]["deny"], json!(["Read(./secret)"]));
     assert!(
@@ -549,4 +545,63 @@ fn names_plans_and_skills_are_what_the_client_says() {
     assert!(sent.contains("the wanted one") && !sent.contains("the other one"), "{sent}");
     let home = place.home().display().to_string();
     assert!(!system.contains(&home) && !system.contains(&place.work().display().to_string()), "{system}");
+}
+
+/// What everything takes together, free space aside.
+fn taken(usage: &Value) -> u64 {
+    let categories = usage["categories"].as_array().unwrap();
+    let used = categories.iter().filter(|part| part["kind"] != "free");
+    used.map(|part| part["tokens"].as_u64().unwrap()).sum()
+}
+
+#[test]
+fn what_fills_the_context_is_told_before_during_and_after_a_turn() {
+    let script = Script::new()
+        .reply([text("Let me see."), tool("Read", json!({"file_path": "long.txt"}))])
+        .reply([text("Seen.").after(1, gate("middle"))]);
+    let (place, model) = (Place::new(), model(script));
+    place.put("CLAUDE.md", "Always speak of beans.");
+    place.put("long.txt", &"A bean.\n".repeat(1_000));
+    let mut talk = Talk::start(&place, &model, &["--model", "claude-sonnet-4-5", "--allowedTools", "Read"]);
+    let asked = |talk: &mut Talk| talk.asked(&json!({"subtype": "get_context_usage"}))["response"].clone();
+
+    let before = asked(&mut talk);
+    assert!(before["totalTokens"].as_u64().unwrap() > 1_000, "system prompt and tools are known: {before}");
+    talk.prompt("look at it");
+    wait(model.wait_at_gate("middle"));
+    let during = asked(&mut talk);
+    assert_eq!(during["totalTokens"], taken(&during), "{during}");
+    let grown = during["totalTokens"].as_u64().unwrap() - before["totalTokens"].as_u64().unwrap();
+    assert!(grown > 2_000, "the file counts while the turn runs: {grown}");
+    model.open("middle");
+    talk.result();
+    let after = asked(&mut talk);
+    assert_eq!(after["totalTokens"], taken(&after));
+    // The server's own count, to the token.
+    let usage = &after["apiUsage"];
+    assert!(usage.is_object(), "{after}");
+    let last = model.reply_requests().last().unwrap().reply.usage.clone().unwrap();
+    let figure = |name: &str| last[name].as_u64().unwrap_or_default();
+    let counted = figure("input_tokens")
+        + figure("cache_read_input_tokens")
+        + figure("cache_creation_input_tokens")
+        + figure("output_tokens");
+    assert_eq!(after["totalTokens"], counted, "{last}");
+    let memory = after["memoryFiles"].as_array().unwrap();
+    assert_eq!(memory.len(), 1, "{after}");
+    assert!(
+        memory[0]["path"].as_str().unwrap().ends_with("CLAUDE.md")
+            && memory[0]["tokens"].as_u64().unwrap() > 5
+    );
+    let levels: Vec<&str> =
+        after["levels"].as_array().unwrap().iter().filter_map(|level| level["level"].as_str()).collect();
+    assert_eq!(levels, ["microcompact", "collapse", "autocompact", "local"]);
+    let price = |name: &str| after[name].as_f64().unwrap();
+    assert!(price("nextTurnUncachedUsd") > price("nextTurnCachedUsd") && price("nextTurnCachedUsd") > 0.0);
+    talk.end().well();
+    // Another process that knows the record only says the same, but for what stands in front of it there.
+    let id = place.transcripts()[0].file_stem().unwrap().to_str().unwrap().to_owned();
+    let told: Value = serde_json::from_str(place.pelton(["context", &id, "--json"]).run().well()).unwrap();
+    let (there, here) = (told["usedTokens"].as_u64().unwrap(), counted);
+    assert!(there.abs_diff(here) * 100 <= here * 5, "{there} instead of {here}");
 }

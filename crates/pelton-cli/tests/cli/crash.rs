@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
-use pelton_testkit::{Pace, Script, ScriptedModel, Seen, Step, gate, text, thinking, tool};
+use pelton_testkit::{Pace, Part, Script, ScriptedModel, Seen, Step, When, gate, text, thinking, tool};
 use serde_json::{Value, json};
 
 use crate::place::{Commanded, Place, lines_of, model, processes_with, until, wait};
@@ -315,4 +315,80 @@ fn a_session_may_go_without_a_record() {
     let ran = place.task(&model, ["hi"]).env_remove("CLAUDE_CONFIG_DIR").env_remove("HOME").run();
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "hello\n"));
     assert!(ran.err.starts_with("warning: neither CLAUDE_CONFIG_DIR nor HOME is set"), "{}", ran.err);
+}
+
+/// Killed while the conversation is being summed up: before a word of the summary came, in the middle of it, and when the
+/// summary stood in the place of what was said.
+#[test]
+fn loop_C10_a_kill_inside_a_compaction_loses_nothing_and_leaves_one_boundary() {
+    let summary =
+        |parts: Vec<Part>| Step::reply(parts).when(When::any().last_user_text("call no tools")).always();
+    let words = "Everything is going well so far, and the beans are being counted one by one.";
+    let never = || gate("never");
+    // More than it takes to fill the share of the window that is left to it.
+    const ROUNDS: usize = 12;
+    for (moment, summing, behind, boundaries) in [
+        ("asked", vec![never(), text(words)], vec![], 0),
+        ("half", vec![text(words).after(3, never())], vec![], 0),
+        ("done", vec![text(words)], vec![never()], 1),
+    ] {
+        let round = |n: usize| {
+            let said = format!("Round {n}. {}", "word ".repeat(1_000));
+            [thinking("Hm."), text(said), tool("Glob", json!({"pattern": format!("{n}*")}))]
+        };
+        let place = Place::new();
+        place.put("CLAUDE.md", "Always speak of beans.");
+        let script =
+            (0..ROUNDS).fold(Script::new().step(summary(summing)), |script, n| script.reply(round(n)));
+        let first = model(script.reply(behind.into_iter().chain([text("Done.")])));
+        let small = |command: &mut std::process::Command| {
+            command.envs([
+                ("CLAUDE_CODE_MAX_CONTEXT_TOKENS", "60000"),
+                ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+                ("CLAUDE_AUTOCOMPACT_PCT_OVERRIDE", "40"),
+            ]);
+        };
+        let mut command = place.task(&first, ["count the beans"].into_iter().chain(STREAM));
+        small(&mut command);
+        let running = command.start();
+        wait(first.wait_at_gate("never"));
+        running.signal(Signal::SIGKILL);
+        assert_eq!(running.end().signal, Some(9), "{moment}");
+        first.assert_clean();
+        let count = |kind: &str| {
+            let lines = place.transcript();
+            lines.iter().filter(|line| line["subtype"] == kind || line[kind] == true).count()
+        };
+        assert_eq!(count("compact_boundary"), boundaries, "{moment}");
+        let file = place.transcripts().remove(0);
+        let before = std::fs::read(&file).unwrap();
+
+        let second = model(
+            Script::new()
+                .step(summary(vec![text("In short, all is well.")]))
+                .reply([text("Gone on.")])
+                .reply([text("Still there.")]),
+        );
+        for (asked, said) in [("go on", "Gone on.\n"), ("and?", "Still there.\n")] {
+            let mut command = place.task(&second, ["--continue", asked]);
+            small(&mut command);
+            assert_eq!(command.run().well(), said, "{moment}");
+        }
+
+        // What is sent is legal, and what matters is there: after the kill as before it.
+        second.assert_clean();
+        let sent = said(second.reply_requests().last().unwrap());
+        for kept in ["count the beans", "Always speak of beans.", "all is well", "Gone on."]
+            .iter()
+            .filter(|kept| moment != "done" || **kept != "all is well")
+        {
+            assert!(sent.contains(kept), "{moment}: {kept:?} is missing");
+        }
+        // Summed up once, whole, and nothing that was said is gone.
+        assert_eq!((count("compact_boundary"), count("isCompactSummary")), (1, 1), "{moment}");
+        let after = std::fs::read(&file).unwrap();
+        assert!(after.starts_with(&before), "{moment}: old bytes stay as they are");
+        let all = String::from_utf8(after).unwrap();
+        assert!((0..4).all(|n| all.contains(&format!("Round {n}. "))), "{moment}");
+    }
 }

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use pelton::compact::ContextUsage;
 use pelton::file_history::{Conflicts, FileHistory, HistoryError, Rewound};
 use pelton::permission::{Behavior, Change, Mode, Permissions, Rule, Update};
-use pelton::tools::{FileMemory, ToolServer};
-use pelton::{CLI_VERSION, Dials, Engine, Interrupter, Outcome, Queue, Status, Tasks, Title};
+use pelton::tools::{FileMemory, Tool, ToolServer};
+use pelton::{CLI_VERSION, ContextWatch, Dials, Engine, Interrupter, Outcome, Queue, Status, Tasks, Title};
 use pelton_model::{Thinking, ThinkingDisplay, catalogue};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -35,8 +36,8 @@ pub(crate) struct Handles {
     pub out_of_reach: Vec<Arc<OutOfReach>>,
     pub may_bypass: bool,
     pub agents: Vec<String>,
-    /// From how many tokens on the conversation is summed up by itself.
-    auto_compact_threshold: Option<u64>,
+    /// What fills the context.
+    context: ContextWatch,
     /// The newest result.
     pub last: Option<Arc<Outcome>>,
 }
@@ -56,7 +57,7 @@ pub(crate) enum Served {
 impl Handles {
     pub fn of(engine: &Engine, cwd: PathBuf, may_rewind: bool) -> Self {
         Self {
-            auto_compact_threshold: engine.auto_compact_threshold(),
+            context: engine.context_watch(),
             interrupter: engine.interrupter(),
             queue: engine.queue(),
             permissions: engine.permissions(),
@@ -355,46 +356,69 @@ impl Handles {
         Ok(json!({}))
     }
 
-    /// What is known about how full the context is.
+    /// What fills the context: the figures everybody goes by.
     fn context_usage(&self) -> Value {
-        let status = self.status.borrow().clone();
-        let model = self.dials.model();
-        let window = catalogue::caps(&model).map_or(pelton::WINDOW_TOKENS_UNKNOWN_MODEL, |caps| caps.window);
-        let (system, tools) = status.prefix_tokens;
-        // Before the first question nothing was put together yet.
-        let total = status.context_tokens.max(system + tools);
-        let messages = total.saturating_sub(system + tools);
+        let usage = self.context.usage();
+        let window = usage.window_tokens;
         let category = |name: &str, tokens: u64, kind: &str| json!({"name": name, "tokens": tokens, "color": "inactive", "kind": kind});
-        let mcp_tools = self.servers.iter().flat_map(|server| {
-            let name = server.name().to_owned();
-            server.tools().into_iter().map(move |tool| {
-                let spec = tool.spec();
-                let bytes = spec.description.len() + spec.input_schema.len();
-                json!({"name": spec.name, "serverName": name, "tokens": bytes.div_ceil(4), "isLoaded": true})
-            })
-        });
-        let percentage = (total as f64 / window as f64 * 100.0).round();
-        let usage = self.last.as_ref().map(|outcome| json!(outcome.usage));
+        let sum = |kind: &str| -> u64 {
+            usage.shares.iter().filter(|share| share.kind == kind).map(|share| share.tokens).sum()
+        };
+        let mut categories = vec![category("System prompt", sum("system"), "system")];
+        let tools = usage.shares.iter().filter(|share| share.kind == "tools");
+        categories.extend(tools.enumerate().map(|(nth, share)| match nth {
+            0 => category("System tools", share.tokens, "tools"),
+            _ => category(&format!("MCP tools: {}", share.name), share.tokens, "mcp_tools"),
+        }));
+        categories.extend([
+            category("Memory files", sum("memory"), "memory"),
+            category("Images and documents", sum("media"), "media"),
+            category("Messages", sum("messages"), "messages"),
+            category("Free space", window.saturating_sub(usage.used_tokens), "free"),
+        ]);
+        let memory = usage.shares.iter().filter(|share| share.kind == "memory");
+        let raw = catalogue::caps(&usage.model).map_or(window, |caps| caps.window);
         json!({
-            "categories": [
-                category("System prompt", system, "system"),
-                category("System tools", tools, "tools"),
-                category("Messages", messages, "messages"),
-                category("Free space", window.saturating_sub(total), "free"),
-            ],
-            "totalTokens": total,
+            "categories": categories,
+            "totalTokens": usage.used_tokens,
             "maxTokens": window,
-            "rawMaxTokens": window,
-            "percentage": percentage,
-            "model": model,
-            "memoryFiles": [],
-            "mcpTools": mcp_tools.collect::<Vec<_>>(),
+            "rawMaxTokens": raw,
+            "percentage": (usage.used_tokens as f64 / window.max(1) as f64 * 100.0).round(),
+            "model": usage.model,
+            "memoryFiles": memory.map(|share| json!({"path": share.name, "type": "Memory", "tokens": share.tokens})).collect::<Vec<_>>(),
+            "mcpTools": self.mcp_tools(&usage),
             "agents": self.agents.iter().map(|name| json!({"agentType": name, "source": "session", "tokens": 0})).collect::<Vec<_>>(),
             "gridRows": [],
-            "isAutoCompactEnabled": self.auto_compact_threshold.is_some(),
-            "autoCompactThreshold": self.auto_compact_threshold,
-            "apiUsage": usage,
+            "isAutoCompactEnabled": usage.is_auto_compact_enabled,
+            "autoCompactThreshold": usage.is_auto_compact_enabled.then_some(usage.auto_compact_threshold),
+            "apiUsage": self.last.as_ref().map(|outcome| json!(outcome.usage)),
+            "usableTokens": usage.usable_tokens,
+            "rounds": usage.rounds,
+            "levels": usage.levels,
+            "nextTurnCachedUsd": usage.next_turn_cached_usd,
+            "nextTurnUncachedUsd": usage.next_turn_uncached_usd,
         })
+    }
+
+    /// The tools of the client's servers. Those that are sent share what their server takes; of the others the model knows
+    /// the names only.
+    fn mcp_tools(&self, usage: &ContextUsage) -> Vec<Value> {
+        let mut told = Vec::new();
+        for server in &self.servers {
+            let tools = server.tools();
+            let bytes = |tool: &Arc<dyn Tool>| {
+                let spec = tool.spec();
+                (spec.name.len() + spec.description.len() + spec.input_schema.len()) as u64
+            };
+            let all = tools.iter().map(bytes).sum::<u64>().max(1);
+            let share =
+                usage.shares.iter().find(|share| share.kind == "tools" && share.name == server.name());
+            told.extend(tools.iter().map(|tool| {
+                let tokens = share.map_or(0, |share| share.tokens * bytes(tool) / all);
+                json!({"name": tool.spec().name, "serverName": server.name(), "tokens": tokens, "isLoaded": share.is_some()})
+            }));
+        }
+        told
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{CompactOptions, Level, Room, auto, collapse, local, micro, rounds, weight};
-use crate::history::{PartFacts, Role};
+use crate::history::PartFacts;
 
 /// What fills the context, and what could be done about it.
 ///
@@ -20,7 +20,7 @@ use crate::history::{PartFacts, Role};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ContextUsage {
@@ -56,7 +56,7 @@ pub struct ContextUsage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Share {
-    /// What it is.
+    /// What it is: a server for tools, a path for memory.
     pub name: String,
     /// `system`, `tools`, `memory`, `messages` or `media`.
     pub kind: &'static str,
@@ -104,6 +104,36 @@ impl std::fmt::Display for ContextUsage {
     }
 }
 
+impl ContextUsage {
+    /// What of it was not said in the conversation.
+    pub(crate) fn fixed_tokens(&self) -> u64 {
+        let said = |share: &&Share| matches!(share.kind, "system" | "tools");
+        self.shares.iter().filter(said).map(|share| share.tokens).sum()
+    }
+
+    /// The same when so much is in use by now: what came since is messages.
+    #[must_use]
+    pub(crate) fn with_used(mut self, used: u64) -> Self {
+        let before = self.used_tokens.max(1);
+        for usd in [&mut self.next_turn_cached_usd, &mut self.next_turn_uncached_usd] {
+            *usd = usd.map(|usd| usd * used as f64 / before as f64);
+        }
+        self.used_tokens = used;
+        self.used_percent = used.saturating_mul(100) / self.usable_tokens.max(1);
+        // What went since may be more than messages: then the others give way, the last of them first.
+        let all: u64 = self.shares.iter().map(|share| share.tokens).sum();
+        let mut gone = all.saturating_sub(used);
+        for share in self.shares.iter_mut().rev() {
+            let less = gone.min(share.tokens);
+            (share.tokens, gone) = (share.tokens - less, gone - less);
+        }
+        if let Some(messages) = self.shares.last_mut() {
+            messages.tokens += used.saturating_sub(all);
+        }
+        self
+    }
+}
+
 /// What the figures are made of.
 pub(crate) struct Facts<'a> {
     pub model: &'a str,
@@ -116,9 +146,9 @@ pub(crate) struct Facts<'a> {
     pub system_bytes: usize,
     pub tools_bytes: &'a [(String, usize)],
     pub outline: &'a [PartFacts],
-    /// Tokens of images and documents, and of instruction files, among those of the messages.
+    /// Tokens of images and documents, and of each memory file, among those of the messages.
     pub media: u64,
-    pub memory: u64,
+    pub memory: &'a [(String, u64)],
     /// The price of a token read from the cache, and of one that is written to it.
     pub usd_per_token: Option<(f64, f64)>,
 }
@@ -158,10 +188,14 @@ fn shares(facts: &Facts<'_>) -> Vec<Share> {
     shares.insert(0, share("System prompt", "system", facts.overhead.saturating_sub(of_tools)));
     let messages = facts.used.saturating_sub(facts.overhead);
     let media = facts.media.min(messages);
-    let memory = facts.memory.min(messages - media);
-    shares.push(share("Memory files", "memory", memory));
+    let mut left = messages - media;
+    for (file, tokens) in facts.memory {
+        let tokens = (*tokens).min(left);
+        left -= tokens;
+        shares.push(share(file, "memory", tokens));
+    }
     shares.push(share("Images and documents", "media", media));
-    shares.push(share("Messages", "messages", messages - media - memory));
+    shares.push(share("Messages", "messages", left));
     shares
 }
 
@@ -191,11 +225,9 @@ fn levels(facts: &Facts<'_>) -> Vec<LevelPlan> {
 
 /// The figures in a line, for notices about a window that stays full.
 pub(crate) fn breakdown(shares: &[Share]) -> String {
-    let share = |share: &Share| format!("{} {}", share.name.to_lowercase(), share.tokens);
+    let share = |share: &Share| match share.kind {
+        "memory" => format!("{} {}", share.name, share.tokens),
+        _ => format!("{} {}", share.name.to_lowercase(), share.tokens),
+    };
     shares.iter().filter(|share| share.tokens > 0).map(share).collect::<Vec<_>>().join(", ")
-}
-
-/// The tokens of prompts of the harness, which is where instruction files are told.
-pub(crate) fn meta_tokens_at_front(outline: &[PartFacts]) -> u64 {
-    outline.iter().take_while(|part| part.role == Role::Prompt { meta: true }).map(|part| part.tokens).sum()
 }

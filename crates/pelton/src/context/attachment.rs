@@ -37,6 +37,13 @@ pub(crate) enum AttachmentKind {
     CompactSummary,
 }
 
+impl AttachmentKind {
+    /// Whether memory files are told in it.
+    pub fn is_memory(self) -> bool {
+        matches!(self, Self::Instructions | Self::NestedInstructions | Self::CompactSummary)
+    }
+}
+
 /// What an entry of the transcript says about an attachment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AttachmentFacts {

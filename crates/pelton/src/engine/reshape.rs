@@ -1,26 +1,27 @@
 //! What people do to the context by hand: `/compact`, `/uncompact`, `/context`, `/clear`, and the same from a program. What
 //! was said stays as it is; everything done here can be undone, and a conversation that was cleared can be gone on with.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use pelton_model::catalogue;
+use pelton_model::Prefix;
 use pelton_model::stream::Sender;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::input::{Answered, Taken};
-use super::{Engine, room};
+use super::{Engine, gather, room};
 use crate::command::Called;
 use crate::compact::auto::Keep;
 use crate::compact::surgery::Situation;
-use crate::compact::usage::{self, meta_tokens_at_front};
 use crate::compact::{ContextUsage, Level, Surgery};
-use crate::context::{git_branch, tools_by_server};
+use crate::context::{git_branch, tools_json};
 use crate::event::{Boundary, CommandInfo, ContextEvent, Event, Trigger};
-use crate::history::{Edit, EditId};
+use crate::gauge::ContextWatch;
+use crate::history::{Edit, EditId, View};
 use crate::session::UndoError;
 use crate::transcript::TranscriptError;
-use crate::turn::live::{Attempt, Summed};
+use crate::turn::live::{Around, Attempt, Summed, context_usage};
 
 /// What a command wants to be done to the context.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,46 +109,42 @@ pub(super) fn commands() -> impl Iterator<Item = CommandInfo> {
 }
 
 impl Engine {
-    /// From how many tokens on the conversation is summed up by itself; `None`: only when it is asked for.
-    ///
-    /// ```
-    /// # use pelton_model::{Auth, Endpoint, Secret};
-    /// # let dir = tempfile::tempdir()?;
-    /// # let endpoint = Endpoint::new("http://127.0.0.1:9", Auth::ApiKey(Secret::new("any")));
-    /// use pelton::{Engine, Options};
-    ///
-    /// let engine = Engine::new(Options::new(dir.path(), endpoint))?;
-    /// assert!(engine.auto_compact_threshold().is_some());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn auto_compact_threshold(&self) -> Option<u64> {
-        let options = &self.options;
-        let threshold = || room(options, &options.model).percent(options.compact.auto_percent);
-        (options.compact.enabled && options.compact.auto).then(threshold)
-    }
-
     /// What fills the context, what each level of the cascade would free, and what the next turn costs.
     pub fn context_usage(&mut self) -> ContextUsage {
         self.renew_prefix();
-        let prefix = &self.question.prefix;
+        let prefix = Arc::clone(&self.question.prefix);
         self.session.history.view_mut().set_overhead(prefix.system.len() + prefix.tools.len());
-        let model = &self.options.model;
-        let view = self.session.history.view();
-        let outline = view.outline();
-        let used = view.tokens();
-        usage::usage(&usage::Facts {
-            model,
-            room: room(&self.options, model),
-            options: &self.options.compact,
-            used,
-            overhead: view.overhead_tokens().min(used),
-            system_bytes: prefix.system.len(),
-            tools_bytes: &tools_by_server(self.offer.tools()),
-            media: view.media_tokens(),
-            memory: meta_tokens_at_front(&outline),
-            outline: &outline,
-            usd_per_token: self.usd_per_token(used),
-        })
+        self.usage_of(&prefix, self.session.history.view())
+    }
+
+    /// A handle to see the same from outside, also while a submission runs. Until the first prompt it tells of what is
+    /// known by then: what stands in front of the messages is settled by the prompt, not by whoever looks.
+    pub fn context_watch(&self) -> ContextWatch {
+        if !self.gauge.is_held() {
+            let mut view = self.session.history.view().clone();
+            let prefix = match self.question.prefix.system.is_empty() {
+                false => Arc::clone(&self.question.prefix),
+                true => {
+                    let system = self.options.system_prompt.json(gather::notes(&self.options), &[]);
+                    Arc::new(Prefix { system, tools: tools_json(self.offer.tools()) })
+                }
+            };
+            view.set_overhead(prefix.system.len() + prefix.tools.len());
+            self.gauge.tell(self.usage_of(&prefix, &view));
+        }
+        ContextWatch::new(self.gauge.clone(), self.board.watch())
+    }
+
+    pub(super) fn usage_of(&self, prefix: &Prefix, view: &View) -> ContextUsage {
+        let around = Around {
+            model: &self.options.model,
+            room: room(&self.options, &self.options.model),
+            compact: &self.options.compact,
+            prefix,
+            tools: self.offer.tools(),
+            prices: &self.options.prices,
+        };
+        context_usage(view, &around)
     }
 
     /// Changes what the model is sent, without a model. Calls and their results stay together whatever is asked for, and
@@ -294,17 +291,5 @@ impl Engine {
             "The context takes about {after_tokens} tokens now; it were {before_tokens}. (edit {})",
             names.join(", ")
         ))
-    }
-
-    /// What a token of the prompt costs that is read from the cache, and one that is not.
-    fn usd_per_token(&self, prompt_tokens: u64) -> Option<(f64, f64)> {
-        let model = &self.options.model;
-        let told = self.options.prices.iter().find(|(name, _)| name == model).map(|(_, prices)| *prices);
-        let prices = told.or_else(|| catalogue::caps(model).map(|caps| caps.prices))?;
-        let rates = match prices.long_prompt {
-            Some((from, rates)) if prompt_tokens > from => rates,
-            _ => prices.rates,
-        };
-        Some((rates.cache_read / 1e6, rates.input / 1e6))
     }
 }

@@ -77,6 +77,8 @@ impl Engine {
             fallbacks: fallbacks_of(&self.options, &question.model),
             question,
             compact: &self.options.compact,
+            prices: &self.options.prices,
+            gauge: self.gauge.clone(),
             plan_instructions: self.options.plan_instructions.as_deref(),
             folding: Folding::by(folder),
             breaker: Breaker::default(),

@@ -58,6 +58,9 @@ pub(crate) struct Request {
 #[derive(Serialize, Deserialize)]
 struct SummaryFacts<K> {
     r#type: AttachmentKind,
+    /// Memory files that are told with it.
+    #[serde(default)]
+    files: Vec<PathBuf>,
     kept: K,
 }
 
@@ -98,8 +101,8 @@ impl Kept {
     /// What the record of a summary says: what was kept until then, and which memory files are told with it.
     pub fn facts(mut self, memory: Vec<PathBuf>) -> Option<bytes::Bytes> {
         // What was told because of files that were read is gone with what was said of them.
-        (self.instructed, self.told) = (!memory.is_empty(), memory);
-        let facts = SummaryFacts { r#type: AttachmentKind::CompactSummary, kept: self };
+        (self.instructed, self.told) = (!memory.is_empty(), memory.clone());
+        let facts = SummaryFacts { r#type: AttachmentKind::CompactSummary, files: memory, kept: self };
         // A path that is no text cannot be kept as one; then a reader has to go further back.
         serde_json::to_vec(&facts).ok().map(bytes::Bytes::from)
     }

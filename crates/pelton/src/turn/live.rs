@@ -13,12 +13,14 @@ mod cascade; // the levels before every call
 mod compact; // a summary in the place of what was said
 mod fold; // summaries of finished stretches, made beforehand
 mod sources; // what is told again after a summary
+mod usage; // where the tokens are
 
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use pelton_model::catalogue::Prices;
 use pelton_model::stream::Sender;
 use pelton_model::{Again, Ask, Client, ModelError, Prefix, Tried, World};
 use pelton_wire::stop::StopReason;
@@ -39,6 +41,7 @@ use crate::context::memory::Memory;
 use crate::context::reminder;
 use crate::dials::Dials;
 use crate::event::{DeferredCall, Denial, Event, LoopEvent, LoopKind, ToolStarted};
+use crate::gauge::Gauge;
 use crate::history::{Entry, EntryId};
 use crate::limits::{REPETITION_STUCK_AT, REPETITION_TOLD_AT};
 use crate::queue::Queue;
@@ -61,6 +64,7 @@ pub(crate) use cache::CacheAudit;
 pub(crate) use compact::{Attempt, Summed};
 pub(crate) use fold::Folding;
 pub(crate) use summaries::Summaries;
+pub(crate) use usage::{Around, context_usage};
 
 /// What clients look for after an interruption.
 pub(crate) const INTERRUPTED: &str = "[Request interrupted by user]";
@@ -72,6 +76,10 @@ pub(crate) struct Live<'a> {
     pub client: &'a Client,
     pub limits: &'a Limits,
     pub compact: &'a CompactOptions,
+    /// Prices of models that nobody else knows.
+    pub prices: &'a [(String, Prices)],
+    /// Who wants to know what fills the context.
+    pub gauge: Gauge,
     /// What the host wants done in plan mode.
     pub plan_instructions: Option<&'a str>,
     pub spending: Arc<Spending>,
@@ -209,6 +217,9 @@ impl Hands for Live<'_> {
         self.executor = Executor::new(Arc::clone(&self.bench), self.terms);
         self.last = LastReply { held_back: self.last.held_back.take(), ..LastReply::default() };
         self.board.asks(&self.question.model, self.turn, self.session.history.view().tokens());
+        if self.gauge.is_watched() {
+            self.gauge.tell(self.usage());
+        }
         let asked_at = self.world.monotonic();
         self.look_ahead().await;
         let reply = self.stream_answer().await;

@@ -184,6 +184,23 @@ fn attachment(kind: AttachmentKind, found: &[MemoryFile]) -> Option<Attachment> 
     Some(Attachment { kind, files, text: text(kind, found) })
 }
 
+/// What was told of each of these files in words that [`Memory`] has made.
+pub(crate) fn told_in<'a>(words: &'a str, files: &[PathBuf]) -> Vec<(PathBuf, &'a str)> {
+    let heading = |path: &PathBuf| words.find(&format!("Contents of {} (", path.display()));
+    let mut begins: Vec<(usize, &PathBuf)> =
+        files.iter().filter_map(|path| Some((heading(path)?, path))).collect();
+    begins.sort_unstable_by_key(|(at, _)| *at);
+    let ends = begins.iter().skip(1).map(|(at, _)| *at).chain([words.len()]);
+    let told = begins.iter().zip(ends);
+    told.map(|((at, path), end)| {
+        let text = &words[*at..end];
+        // What a summary tells behind them is none of theirs.
+        let end = text.find("</system-reminder>").unwrap_or(text.len());
+        ((*path).clone(), &text[..end])
+    })
+    .collect()
+}
+
 fn text(kind: AttachmentKind, found: &[MemoryFile]) -> String {
     let lead = match kind {
         AttachmentKind::NestedInstructions => {

@@ -79,6 +79,14 @@ impl View {
         self.parts.iter().filter(|part| !part.stand_in).map(|part| part.entry.id)
     }
 
+    /// The entries that say something about themselves.
+    pub(crate) fn entries_with_detail(&self) -> impl Iterator<Item = &Arc<Entry>> {
+        self.parts
+            .iter()
+            .map(|part| &part.entry)
+            .filter(|entry| entry.detail.is_some() && !entry.is_assistant())
+    }
+
     /// The result of a call, as it is sent.
     pub(crate) fn result_of(&self, call: &str) -> Option<&Arc<Entry>> {
         let is_it = |part: &&Part| matches!(&part.entry.kind, Kind::ToolResult { call: answered, .. } if **answered == *call);

@@ -1,10 +1,16 @@
 //! How much of the context window a view takes: one figure, for everybody who shows it or acts on it. It is an estimate,
 //! and the model's own count corrects it after every answer.
 
+use std::sync::Arc;
+
 use pelton_wire::usage::Usage;
 
+use super::super::entry::Kind;
 use super::super::tokens::{BYTES_PER_TOKEN, Rates, Weight};
-use super::View;
+use super::{Part, View, weight};
+
+/// A recorded count of less than this part of our own estimate is not believed.
+const RECALLED_TIMES_MIN: u64 = 4;
 
 /// What is known of the size of a view.
 #[derive(Debug, Clone, Copy, Default)]
@@ -13,14 +19,24 @@ pub(super) struct Size {
     overhead: u64,
     /// All entries.
     weight: Weight,
-    /// What the model has counted last, and the weight that had.
-    counted: Option<(u64, Weight)>,
+    /// What the model has counted last.
+    counted: Option<Counted>,
     /// Something in the middle is not what was counted.
     is_changed: bool,
     /// Entries that came since the last count.
     uncounted: u64,
     /// The model's way of counting.
     rates: Rates,
+}
+
+/// A count of the model's.
+#[derive(Debug, Clone, Copy)]
+struct Counted {
+    total: u64,
+    /// The weight of the entries it counted.
+    weight: Weight,
+    /// And of system prompt and tools; `None` if nobody knows any more: then they are taken for the same as now.
+    overhead: Option<u64>,
 }
 
 impl Size {
@@ -60,10 +76,16 @@ impl Size {
         self.weight + Weight { narrow: self.overhead, ..Weight::default() }
     }
 
+    /// All that was counted.
+    fn then(&self, Counted { weight, overhead, .. }: Counted) -> Weight {
+        weight + Weight { narrow: overhead.unwrap_or(self.overhead), ..Weight::default() }
+    }
+
     fn tokens(&self) -> u64 {
         let now = self.of(self.all());
-        let Some((total, weight)) = self.counted else { return now };
-        let then = self.of(weight).max(1);
+        let Some(counted) = self.counted else { return now };
+        let total = counted.total;
+        let then = self.of(self.then(counted)).max(1);
         // What came is added to what was counted. Of what went nobody knows how much of the count it was: a share.
         if now >= then {
             total + (now - then)
@@ -83,14 +105,17 @@ impl Size {
         let now = self.all();
         match self.counted.filter(|_| !self.is_changed) {
             // What came since tells how words of this kind are counted; all of it together says little about them.
-            Some((before, then)) => {
-                if let Some(more) = total.checked_sub(before).filter(|_| now.tokens() > then.tokens()) {
+            Some(counted) => {
+                let then = self.then(counted);
+                if let Some(more) = total.checked_sub(counted.total).filter(|_| now.tokens() > then.tokens())
+                {
                     self.rates.learn(now.less(then), more);
                 }
             }
             None => self.rates.learn(now, total),
         }
-        (self.counted, self.uncounted, self.is_changed) = (Some((total, now)), 0, false);
+        let counted = Counted { total, weight: self.weight, overhead: Some(self.overhead) };
+        (self.counted, self.uncounted, self.is_changed) = (Some(counted), 0, false);
     }
 }
 
@@ -107,6 +132,29 @@ impl View {
         if total > 0 {
             self.size.count(total);
         }
+    }
+
+    /// What the model counted in an earlier process, when it gave its newest answer: everything before that. Of use for
+    /// an estimate only, because nobody knows what stood in front of it all.
+    pub(crate) fn recall_count(&mut self) {
+        let newest = self.parts.iter().enumerate().rev().find_map(|(index, part)| match &part.entry.kind {
+            Kind::Assistant { origin, .. } if origin.usage.prompt_tokens() > 0 => {
+                Some((index, Arc::clone(origin)))
+            }
+            _ => None,
+        });
+        let Some((last, origin)) = newest else { return };
+        let is_of_it = |part: &Part| matches!(&part.entry.kind, Kind::Assistant { origin: other, .. } if other.message_id == origin.message_id);
+        let first =
+            self.parts[..last].iter().rposition(|part| !is_of_it(part)).map_or(0, |before| before + 1);
+        let before = weight(&self.parts[..first]);
+        let total = origin.usage.prompt_tokens();
+        // It counted the messages and more; what is far beside that was counted by somebody else's rules.
+        if total.saturating_mul(RECALLED_TIMES_MIN) < before.tokens() {
+            return;
+        }
+        self.size.counted = Some(Counted { total, weight: before, overhead: None });
+        self.size.is_changed = true;
     }
 
     /// What is known of the model's way of counting holds here too.
@@ -132,7 +180,7 @@ impl View {
 
     /// Tokens the model has counted itself; 0 before its first answer, and after something was changed.
     pub fn counted_tokens(&self) -> u64 {
-        self.size.counted.filter(|_| !self.size.is_changed).map_or(0, |(total, _)| total)
+        self.size.counted.filter(|_| !self.size.is_changed).map_or(0, |counted| counted.total)
     }
 
     /// About how many tokens words are to the model.

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use super::Live;
 use super::compact::{Attempt, Summed};
+use super::usage::{Around, context_usage};
 use crate::compact::auto::Keep;
-use crate::compact::usage::{self, breakdown, meta_tokens_at_front};
-use crate::compact::{Level, auto, local, micro};
+use crate::compact::usage::breakdown;
+use crate::compact::{ContextUsage, Level, auto, local, micro};
 use crate::event::{Boundary, ContextEvent, Event, LoopKind, Trigger};
 use crate::history::{By, Change, Edit, EditId, Entry, result};
 use crate::limits::RESULT_CUT_CHARS;
@@ -207,23 +208,22 @@ impl Live<'_> {
         self.session.history.view().tokens()
     }
 
-    /// Where the tokens are, in a line.
-    pub(super) fn breakdown(&self) -> String {
-        let view = self.session.history.view();
-        let outline = view.outline();
-        let usage = usage::usage(&usage::Facts {
+    /// Where the tokens are.
+    pub(super) fn usage(&self) -> ContextUsage {
+        let around = Around {
             model: &self.question.model,
             room: self.room,
-            options: self.compact,
-            used: view.tokens(),
-            overhead: view.overhead_tokens().min(view.tokens()),
-            system_bytes: self.question.prefix.system.len(),
-            tools_bytes: &crate::context::tools_by_server(&self.tools),
-            media: view.media_tokens(),
-            memory: meta_tokens_at_front(&outline),
-            outline: &outline,
-            usd_per_token: None,
-        });
+            compact: self.compact,
+            prefix: &self.question.prefix,
+            tools: &self.tools,
+            prices: self.prices,
+        };
+        context_usage(self.session.history.view(), &around)
+    }
+
+    /// Where the tokens are, in a line.
+    pub(super) fn breakdown(&self) -> String {
+        let usage = self.usage();
         format!(
             "In use are {} of {} tokens: {}",
             usage.used_tokens,

@@ -5,7 +5,7 @@ use pelton::{Engine, Event};
 use pelton_testkit::{Part, Script, Step, text, tool};
 
 use super::{small, with_helpers};
-use crate::stage::{Stage, prompt, run, sh};
+use crate::stage::{Stage, prompt, resume_from, run, sh};
 
 /// What is known of a request before it is answered: the figure that was shown when it was sent, and what the server
 /// counted.
@@ -88,6 +88,17 @@ async fn pit_C5_words_of_any_language_are_known_within_fifteen_percent_after_the
                 (usage.used_tokens, usage.shares.iter().map(|share| share.tokens).sum()),
                 (shown, shown)
             );
+            // And to another process, which knows the record only.
+            let file = engine.transcript_file().unwrap();
+            drop(engine);
+            let mut engine = stage.engine_with(|options| {
+                small(options, &["Bash", "Read", "Write"]);
+                options.model = model.to_owned();
+                options.window_tokens = None;
+                resume_from(options, &file);
+            });
+            let again = engine.context_usage().used_tokens;
+            assert!(again.abs_diff(shown) * 100 <= shown * 5, "{model}, {name}: {again} instead of {shown}");
         }
     }
 }

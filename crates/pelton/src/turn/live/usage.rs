@@ -1,0 +1,68 @@
+//! Where the tokens are, put together from all who know a part of it.
+
+use std::sync::Arc;
+
+use pelton_model::Prefix;
+use pelton_model::catalogue::{self, Prices};
+
+use crate::compact::usage::{self, Facts};
+use crate::compact::{CompactOptions, ContextUsage, Room};
+use crate::context::attachment::AttachmentFacts;
+use crate::context::memory::told_in;
+use crate::context::tools_by_server;
+use crate::history::View;
+use crate::tools::Tool;
+
+/// What stands around a view.
+pub(crate) struct Around<'a> {
+    pub model: &'a str,
+    pub room: Room,
+    pub compact: &'a CompactOptions,
+    pub prefix: &'a Prefix,
+    pub tools: &'a [Arc<dyn Tool>],
+    /// Prices of models that nobody else knows.
+    pub prices: &'a [(String, Prices)],
+}
+
+/// What fills the context.
+pub(crate) fn context_usage(view: &View, around: &Around<'_>) -> ContextUsage {
+    let used = view.tokens();
+    usage::usage(&Facts {
+        model: around.model,
+        room: around.room,
+        options: around.compact,
+        used,
+        overhead: view.overhead_tokens().min(used),
+        system_bytes: around.prefix.system.len(),
+        tools_bytes: &tools_by_server(around.tools),
+        media: view.media_tokens(),
+        memory: &memory(view),
+        outline: &view.outline(),
+        usd_per_token: usd_per_token(around.model, around.prices, used),
+    })
+}
+
+/// Memory files that the model sees, and about how many tokens each takes.
+fn memory(view: &View) -> Vec<(String, u64)> {
+    let mut files = Vec::new();
+    for entry in view.entries_with_detail() {
+        let facts = entry.detail.as_deref().and_then(AttachmentFacts::read);
+        if let Some(facts) = facts.filter(|facts| facts.r#type.is_memory()) {
+            for (path, text) in told_in(&entry.words(), &facts.files) {
+                files.push((path.display().to_string(), view.tokens_of(text)));
+            }
+        }
+    }
+    files
+}
+
+/// What a token of the prompt costs that is read from the cache, and one that is not.
+fn usd_per_token(model: &str, known: &[(String, Prices)], prompt_tokens: u64) -> Option<(f64, f64)> {
+    let told = known.iter().find(|(name, _)| name == model).map(|(_, prices)| *prices);
+    let prices = told.or_else(|| catalogue::caps(model).map(|caps| caps.prices))?;
+    let rates = match prices.long_prompt {
+        Some((from, rates)) if prompt_tokens > from => rates,
+        _ => prices.rates,
+    };
+    Some((rates.cache_read / 1e6, rates.input / 1e6))
+}
