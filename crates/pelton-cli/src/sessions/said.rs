@@ -1,14 +1,11 @@
 //! What was said in a session, line by line, whatever happened to its file. One line is in memory at a time.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read as _};
+use std::io;
 use std::path::Path;
 
+use pelton::transcript::whole_lines;
 use pelton_serve::plain;
 use serde_json::Value;
-
-/// Longer lines are none of a session.
-const LINE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 /// A message, or a part of one.
 pub(super) struct Said {
@@ -39,21 +36,7 @@ pub(super) enum Part {
 
 /// The messages of a file, in the order in which they were written.
 pub(super) fn messages(file: &Path) -> io::Result<impl Iterator<Item = io::Result<Said>>> {
-    let mut lines = BufReader::new(File::open(file)?);
-    let mut line = Vec::new();
-    Ok(std::iter::from_fn(move || {
-        loop {
-            line.clear();
-            match lines.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line) {
-                Ok(0) => return None,
-                Ok(_) => {}
-                Err(error) => return Some(Err(error)),
-            }
-            if let Some(said) = message(&line) {
-                return Some(Ok(said));
-            }
-        }
-    }))
+    Ok(whole_lines(file)?.filter_map(|line| line.map(|line| message(&line)).transpose()))
 }
 
 /// The message of a line; others are about something else.

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, BufRead as _, Read as _, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -98,6 +98,37 @@ fn string_end(line: &[u8], mut at: usize) -> Option<usize> {
 fn name_of(bytes: &[u8]) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
     digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The lines of a session's file as they were said: what is kept beside it is back in its place. A line that is too long to be
+/// one is passed over.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let file = dir.path().join("session.jsonl");
+/// std::fs::write(&file, "{\"type\":\"summary\"}\n{\"type\":\"tag\"}")?;
+/// let lines: Vec<Vec<u8>> = pelton::transcript::whole_lines(&file)?.collect::<Result<_, _>>()?;
+/// assert_eq!(lines, [b"{\"type\":\"summary\"}".to_vec(), b"{\"type\":\"tag\"}".to_vec()]);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn whole_lines(session_file: &Path) -> io::Result<impl Iterator<Item = io::Result<Vec<u8>>> + use<>> {
+    let mut file = io::BufReader::new(fs::File::open(session_file)?);
+    let (blobs, mut line, mut is_rest) = (Blobs::beside(session_file), Vec::new(), false);
+    Ok(std::iter::from_fn(move || {
+        loop {
+            line.clear();
+            match file.by_ref().take(TRANSCRIPT_LINE_BYTES_MAX as u64).read_until(b'\n', &mut line) {
+                Ok(0) => return None,
+                Ok(_) => {}
+                Err(error) => return Some(Err(error)),
+            }
+            let is_long = line.len() == TRANSCRIPT_LINE_BYTES_MAX && !line.ends_with(b"\n");
+            if std::mem::replace(&mut is_rest, is_long) || is_long {
+                continue;
+            }
+            return Some(Ok(blobs.whole(line.trim_ascii_end()).0.into_owned()));
+        }
+    }))
 }
 
 /// The files beside one transcript.
@@ -263,6 +294,10 @@ mod tests {
             let (whole, lost) = Blobs::beside(&file).whole(&short);
             assert!(!lost);
             assert_eq!(without_names(&whole), line, "{what:?}");
+            fs::write(&file, [b"{}\n", &short[..], b"\n{\"torn"].concat()).unwrap();
+            let lines: Vec<Vec<u8>> = whole_lines(&file).unwrap().map(Result::unwrap).collect();
+            assert_eq!((&lines[0][..], &lines[2][..]), (&b"{}"[..], &b"{\"torn"[..]));
+            assert_eq!(without_names(&lines[1]), line, "{what:?}");
         }
     }
 
