@@ -439,8 +439,9 @@ fn a_frame_longer_than_clients_read_goes_without_its_detail() {
     assert!(results[0]["tool_use_result"].is_object() && results[1].get("tool_use_result").is_none());
     assert_eq!(results[1]["message"]["content"][0]["type"], "tool_result");
     // Nothing is left out on disk.
-    let lines = place.transcript();
-    let line = lines.iter().find(|line| line["uuid"] == results[1]["uuid"]).unwrap();
+    let lines = pelton::transcript::whole_lines(&place.transcripts()[0]).unwrap();
+    let mut lines = lines.map(|line| serde_json::from_slice::<Value>(&line.unwrap()).unwrap());
+    let line = lines.find(|line| line["uuid"] == results[1]["uuid"]).unwrap();
     assert!(line["toolUseResult"].to_string().len() > 1024 * 1024);
 }
 
