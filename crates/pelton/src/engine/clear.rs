@@ -32,8 +32,12 @@ impl Engine {
         let from = self.session.id;
         (self.options.resume, self.options.session_id) = (None, None);
         let queue = self.queue.clone();
-        queue.moved_by(queued, || self.session = self.session.succeeded(&self.options)).await?;
-        self.forget();
+        // At one stroke: whatever fails or is cancelled, nothing is left of a conversation that is not there any more.
+        let change = || {
+            self.session = self.session.succeeded(&self.options);
+            self.forget();
+        };
+        queue.moved_by(queued, change).await?;
         events.send(Event::Cleared { from, to: self.session.id }).await;
         let hooks = self.session_hooks(cancel);
         self.begin_session("clear", &hooks, told).await;
