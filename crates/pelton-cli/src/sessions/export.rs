@@ -24,7 +24,12 @@ pub(super) fn run(args: &ExportArgs, shelf: &Shelf) -> Result<ExitCode, Fail> {
             let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
             let file =
                 file.map_err(|error| Fail::new(format!("cannot write {}: {error}", path.display())))?;
-            write(args.format, &one, said, &mut BufWriter::new(file))
+            let written = write(args.format, &one, said, &mut BufWriter::new(file));
+            if written.is_err() {
+                // Half of a document would be taken for all of it.
+                let _ = std::fs::remove_file(path);
+            }
+            written
         }
         None => write(args.format, &one, said, &mut BufWriter::new(io::stdout().lock())),
     };

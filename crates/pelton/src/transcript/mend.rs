@@ -62,12 +62,26 @@ pub struct Mended {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn mend(from: &Path, to: &Path, session: Uuid, how: Mending) -> io::Result<Mended> {
-    let mut lines = BufReader::new(fs::File::open(from)?);
+    let lines = BufReader::new(fs::File::open(from)?);
     if let Some(dir) = to.parent() {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     }
-    let file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?;
-    let mut new = io::BufWriter::new(file);
+    let new = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?;
+    let written = written(lines, io::BufWriter::new(new), session, how)
+        .and_then(|mended| Blobs::beside(from).share(&Blobs::beside(to)).map(|()| mended));
+    if written.is_err() {
+        // Half of it would be taken for a session.
+        let _ = fs::remove_file(to);
+    }
+    written
+}
+
+fn written(
+    mut lines: impl BufRead,
+    mut new: io::BufWriter<fs::File>,
+    session: Uuid,
+    how: Mending,
+) -> io::Result<Mended> {
     let mut mender = Mender { session, how, seen: HashSet::new(), last: None, calls: HashSet::new() };
     let (mut mended, mut line) = (Mended::default(), Vec::new());
     loop {
@@ -96,7 +110,6 @@ pub fn mend(from: &Path, to: &Path, session: Uuid, how: Mending) -> io::Result<M
             Err(_) => mended.lines_left_out += 1,
         }
     }
-    Blobs::beside(from).share(&Blobs::beside(to))?;
     new.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
     Ok(mended)
 }
@@ -208,6 +221,10 @@ mod tests {
         assert!(!text.contains(&Uuid::from_u128(99).to_string()) && text.contains("Jars"));
         assert_eq!(fs::read(&from).unwrap(), before, "the old one is as it was");
         assert!(mend(&from, &to, Uuid::from_u128(50), Mending::Repair).is_err(), "nothing is overwritten");
+
+        let unread = dir.path().join("unread.jsonl");
+        assert!(mend(dir.path(), &unread, Uuid::from_u128(52), Mending::Repair).is_err());
+        assert!(!unread.exists(), "half of a session is none");
 
         let small = dir.path().join("c.jsonl");
         let shrunk = mend(&from, &small, Uuid::from_u128(51), Mending::Shrink).unwrap();
