@@ -27,6 +27,8 @@ pub struct Orders {
     pub env: Vec<(OsString, OsString)>,
     /// Descriptors the command gets besides the first three.
     pub keep: Vec<RawFd>,
+    /// Where the first process inside bubblewrap tells how the command has ended: a descriptor.
+    pub report: Option<RawFd>,
     /// The command's program.
     pub program: PathBuf,
     /// What it is told.
@@ -38,7 +40,9 @@ pub struct Orders {
 pub enum Stage {
     /// Namespaces, mounts, Landlock, seccomp.
     Namespaces,
-    /// The same from Landlock on: the rest was done by bubblewrap.
+    /// Starts bubblewrap and waits for what is told from inside. Its program and words are those of the orders.
+    AroundBubblewrap,
+    /// The same as `Namespaces` from Landlock on: the rest was done by bubblewrap.
     InBubblewrap,
     /// Landlock and seccomp alone.
     LandlockOnly,
@@ -60,6 +64,7 @@ impl Orders {
             old_proc: false,
             env: Vec::new(),
             keep: Vec::new(),
+            report: None,
             program: program.to_path_buf(),
             args: args.iter().map(|arg| (*arg).to_owned()).collect(),
         }
@@ -69,6 +74,7 @@ impl Orders {
     pub fn to_args(&self) -> Vec<OsString> {
         let stage = match self.stage {
             Stage::Namespaces => "namespaces",
+            Stage::AroundBubblewrap => "around-bubblewrap",
             Stage::InBubblewrap => "in-bubblewrap",
             Stage::LandlockOnly => "landlock",
         };
@@ -102,6 +108,9 @@ impl Orders {
         for number in &self.keep {
             words.extend(["--keep".into(), number.to_string().into()]);
         }
+        if let Some(number) = self.report {
+            words.extend(["--report".into(), number.to_string().into()]);
+        }
         words.extend(["--".into(), self.program.clone().into()]);
         words.extend(self.args.iter().cloned());
         words
@@ -113,6 +122,7 @@ impl Orders {
         let mut next = |what: &str| words.next().ok_or_else(|| BadOrders(format!("{what} is missing")));
         let stage = match next("the stage")?.to_str() {
             Some("namespaces") => Stage::Namespaces,
+            Some("around-bubblewrap") => Stage::AroundBubblewrap,
             Some("in-bubblewrap") => Stage::InBubblewrap,
             Some("landlock") => Stage::LandlockOnly,
             _ => return Err(BadOrders("there is no such stage".to_owned())),
@@ -142,10 +152,8 @@ impl Orders {
                     let part = |bytes: &[u8]| OsStr::from_bytes(bytes).to_owned();
                     orders.env.push((part(&both[..at]), part(&both[at + 1..])));
                 }
-                "--keep" => {
-                    let number = next(flag)?.to_str().and_then(|number| number.parse().ok());
-                    orders.keep.push(number.ok_or_else(|| BadOrders("--keep is no number".to_owned()))?);
-                }
+                "--keep" => orders.keep.push(descriptor(flag, &next(flag)?)?),
+                "--report" => orders.report = Some(descriptor(flag, &next(flag)?)?),
                 other => return Err(BadOrders(format!("{other} is not known"))),
             }
         }
@@ -153,6 +161,11 @@ impl Orders {
         orders.args = words.collect();
         Ok(orders)
     }
+}
+
+fn descriptor(flag: &str, word: &OsStr) -> Result<RawFd, BadOrders> {
+    let number = word.to_str().and_then(|number| number.parse().ok()).filter(|number| *number > 2);
+    number.ok_or_else(|| BadOrders(format!("{flag} names no descriptor")))
 }
 
 #[cfg(test)]
@@ -193,6 +206,7 @@ mod tests {
                 old_proc,
                 env: values.into_iter().map(|value| (OsString::from("LD_X"), value)).collect(),
                 keep: vec![200, 7],
+                report: bridged.then_some(3),
                 program: program.into(),
                 args,
             };
@@ -209,6 +223,8 @@ mod tests {
             &["landlock", "--cwd"],
             &["landlock", "--no", "--", "a"],
             &["landlock", "--env", "a", "--", "b"],
+            &["landlock", "--keep", "2", "--", "b"],
+            &["in-bubblewrap", "--report", "x", "--", "b"],
         ] {
             assert!(Orders::from_args(words.iter().map(OsString::from)).is_err(), "{words:?}");
         }

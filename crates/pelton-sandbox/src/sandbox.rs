@@ -135,10 +135,17 @@ pub(crate) fn command(form: &Form, helper: &Helper, mut orders: Orders) -> (Path
     match form {
         Form::Bubblewrap(program) => {
             orders.stage = Stage::InBubblewrap;
+            // Not one that the command has.
+            orders.report = (3..).find(|number| !orders.keep.contains(number));
             let mut words = bubblewrap::words(&orders);
             words.push(helper.program.clone().into());
             words.extend(by_helper(&orders));
-            (program.clone(), words)
+            let mut around =
+                Orders::new(Stage::AroundBubblewrap, &Plan::default(), Path::new("/"), program, &[]);
+            around.args = words;
+            around.keep.clone_from(&orders.keep);
+            around.report = orders.report;
+            (helper.program.clone(), by_helper(&around))
         }
         Form::Namespaces { old_proc } => {
             orders.stage = Stage::Namespaces;

@@ -161,11 +161,48 @@ fn what_steers_other_programs_stays_as_it_is() {
     assert_eq!(place.read("undone.envrc"), "evil\n", "nothing is thrown away");
 }
 
+/// The same in one form of box: the one with bubblewrap, or the one with namespaces of our own.
+fn run_in(form: Form, place: &Place, part: Part) -> (bool, String) {
+    let (model, settings) = (caller(part), settings(&json!({})));
+    let mut task = place.task(&model, ["do it", "--settings", &settings].into_iter().chain(STREAM));
+    if form == Form::Namespaces {
+        task.env("PATH", path_without_bubblewrap(place));
+    }
+    task.run().well();
+    said(&model)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Bubblewrap,
+    Namespaces,
+}
+
+/// Those that this machine can build.
+fn forms() -> Vec<Form> {
+    let has_bubblewrap = std::process::Command::new("bwrap").arg("--version").output().is_ok();
+    let forms = [Form::Bubblewrap, Form::Namespaces].into_iter();
+    forms.filter(|form| *form == Form::Namespaces || has_bubblewrap).collect()
+}
+
+/// Every program of the system but one.
+fn path_without_bubblewrap(place: &Place) -> std::path::PathBuf {
+    let programs = place.home().join("programs");
+    if std::fs::create_dir(&programs).is_ok() {
+        for entry in ["/usr/bin", "/bin"].iter().flat_map(|dir| std::fs::read_dir(dir).unwrap()).flatten() {
+            if entry.file_name() != "bwrap" {
+                // Where both are one directory, the name is there already.
+                let _ = std::os::unix::fs::symlink(entry.path(), programs.join(entry.file_name()));
+            }
+        }
+    }
+    programs
+}
+
 #[test]
 fn commands_end_as_they_do_without_a_box() {
     let place = Place::new();
     place.put("sub/x", "");
-    let by_bubblewrap = std::process::Command::new("bwrap").arg("--version").output().is_ok();
     for (command, expected) in [
         ("exit 3", "Exit code 3"),
         ("kill -KILL $$", "[Killed by signal 9.]"),
@@ -177,15 +214,10 @@ fn commands_end_as_they_do_without_a_box() {
         ("ps ax | wc -l", ""),
         ("cat < /dev/null; echo x | tee /dev/stderr >/dev/null", "x"),
     ] {
-        let (_, words) = run(&place, command);
-        // bubblewrap ends as a shell does whose command was killed, and takes what is left with it without a word.
-        let expected = match expected {
-            "[Killed by signal 9.]" if by_bubblewrap => "Exit code 137",
-            "[Killed by signal 15.]" if by_bubblewrap => "Exit code 143",
-            stopped if by_bubblewrap && stopped.contains("were stopped") => "",
-            expected => expected,
-        };
-        assert!(words.contains(expected), "{command}: {words}");
+        for form in forms() {
+            let (_, words) = run_in(form, &place, bash(command));
+            assert!(words.contains(expected), "{form:?}, {command}: {words}");
+        }
     }
     assert_eq!(processes_with("sleep 31.25"), [""; 0]);
     let script = Script::new().reply([bash("cd sub")]).reply([bash("pwd")]).reply([text("done")]);
@@ -204,6 +236,12 @@ fn time_runs_out_inside_too_and_nothing_is_left() {
     let (failed, words) = run_with(&place, part, &json!({}), &[]);
     assert!(failed && words.contains("Timed out after 300 ms"), "{words}");
     assert_eq!(processes_with("sleep 4711.5"), [""; 0]);
+    for form in forms() {
+        let command = "trap 'echo tidied; exit' TERM; while :; do sleep 0.05; done";
+        let part = tool("Bash", json!({"command": command, "timeout": 500})).id("toolu_it");
+        let (_, words) = run_in(form, &place, part);
+        assert!(words.contains("tidied"), "{form:?}: it is asked before it is killed: {words}");
+    }
 }
 
 #[test]

@@ -36,7 +36,7 @@ pub(super) fn enforce(orders: &Orders) -> Result<(), Failure> {
     let mut ruleset = ruleset.create().map_err(cannot())?;
     let read = AccessFs::ReadFile | AccessFs::Execute;
     match orders.stage {
-        Stage::Namespaces | Stage::InBubblewrap => {
+        Stage::Namespaces | Stage::AroundBubblewrap | Stage::InBubblewrap => {
             ruleset = allow(ruleset, Path::new("/"), read | AccessFs::ReadDir)?;
         }
         Stage::LandlockOnly => {

@@ -53,6 +53,7 @@ pub fn helper(words: impl IntoIterator<Item = OsString>) -> Failure {
     close_at_exec(&orders.keep);
     let done = match orders.stage {
         Stage::Namespaces => namespaces::run(&orders),
+        Stage::AroundBubblewrap => namespaces::run_around(&orders),
         Stage::InBubblewrap => namespaces::run_inside(&orders),
         Stage::LandlockOnly => confine(&orders).and_then(|()| Err(become_command(&orders))),
     };

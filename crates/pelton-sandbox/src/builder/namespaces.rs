@@ -6,14 +6,18 @@
 //!                          └─ bridge
 //! ```
 //!
+//! With bubblewrap there is one more process, and it makes the namespaces: `outer ── bubblewrap ── init`. Words still go from
+//! `init` to the outer process, through a descriptor that bubblewrap only hands on.
+//!
 //! When the command ends and has left something running, the outer process ends at once with the command's status, and
 //! `init` stays with what is left, for the engine to end: as it is without a box.
 
 use std::convert::Infallible;
 use std::fs::{self, File};
 use std::io::{Read, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::process::exit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, exit};
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
@@ -39,8 +43,7 @@ const HANDED_IN: [Signal; 6] =
 /// Builds the namespaces and runs the command in them. Ends the process with the command's status.
 pub(super) fn run(orders: &Orders) -> Result<Infallible, Failure> {
     let (uid, gid) = (geteuid(), getegid());
-    let signals: SigSet = HANDED_IN.into_iter().collect();
-    signals.thread_block().map_err(failed("signals cannot be held back"))?;
+    let signals = hold_signals()?;
     let spaces = CloneFlags::CLONE_NEWUSER
         | CloneFlags::CLONE_NEWNS
         | CloneFlags::CLONE_NEWPID
@@ -68,17 +71,59 @@ pub(super) fn run(orders: &Orders) -> Result<Infallible, Failure> {
     }
 }
 
-/// Runs the command as the only child, where bubblewrap has made the namespaces and this process `init`. Whatever is left
-/// then ends with it.
+/// Starts bubblewrap, which makes the namespaces. Ends the process with the command's status, as `init` tells it.
+pub(super) fn run_around(orders: &Orders) -> Result<Infallible, Failure> {
+    let signals = hold_signals()?;
+    let (reader, writer) = pipe2(OFlag::O_CLOEXEC).map_err(failed("no pipe"))?;
+    // SAFETY: there is one thread.
+    match unsafe { fork() }.map_err(failed("no process"))? {
+        ForkResult::Child => {
+            drop(reader);
+            let Failure(why) = become_bubblewrap(orders, &writer);
+            Word::Failed(why).write(&mut File::from(writer));
+            exit(FAILED_CODE.into())
+        }
+        ForkResult::Parent { child } => {
+            drop(writer);
+            watch(child, reader, &signals)
+        }
+    }
+}
+
+/// Only comes back when it fails. Signals stay held back: what is handed in is for the command.
+fn become_bubblewrap(orders: &Orders, writer: &OwnedFd) -> Failure {
+    let Some(report) = orders.report else { return Failure::new("the orders name nobody to report to") };
+    // If the outer process goes, everything goes.
+    if let Err(error) = set_pdeathsig(Signal::SIGKILL).and_then(|()| setsid()) {
+        return failed("no session")(error);
+    }
+    // SAFETY: puts an open descriptor under a number that nothing here uses, and lets it through to the next program.
+    let handed_on = unsafe {
+        if writer.as_raw_fd() == report {
+            libc::fcntl(report, libc::F_SETFD, 0)
+        } else {
+            libc::dup2(writer.as_raw_fd(), report)
+        }
+    };
+    if handed_on == -1 {
+        return failed("the end cannot be told")(Errno::last());
+    }
+    let mut bubblewrap = Command::new(&orders.program);
+    failed("bubblewrap cannot be started")(bubblewrap.args(&orders.args).exec())
+}
+
+/// Runs the command as the first process inside, where bubblewrap has made the namespaces.
 pub(super) fn run_inside(orders: &Orders) -> Result<Infallible, Failure> {
-    let bridge = prepare(orders)?;
-    let command = start(orders)?;
-    let_go_but(&keys(bridge.as_ref()));
-    exit(match reap(command) {
-        Ended::Code(code) => code,
-        // Nothing kills `init` from inside, itself included.
-        Ended::Signal(signal) => 128 + signal as i32,
-    })
+    let report = orders.report.ok_or_else(|| Failure::new("the orders name nobody to report to"))?;
+    // SAFETY: the orders name the descriptor that was made for this, and nothing else here has it.
+    init(orders, unsafe { OwnedFd::from_raw_fd(report) })
+}
+
+/// Signals for the command wait until they are handed on.
+fn hold_signals() -> Result<SigSet, Failure> {
+    let signals: SigSet = HANDED_IN.into_iter().collect();
+    signals.thread_block().map_err(failed("signals cannot be held back"))?;
+    Ok(signals)
 }
 
 /// How the command ended.
@@ -133,6 +178,7 @@ fn watch(init: Pid, reader: OwnedFd, signals: &SigSet) -> Result<Infallible, Fai
         // Somebody has killed it.
         None => match waitpid(init, None) {
             Ok(WaitStatus::Signaled(_, signal, _)) => end_as(Ended::Signal(signal)),
+            Ok(WaitStatus::Exited(_, code)) => Err(Failure::new(format!("the box broke, with code {code}"))),
             _ => Err(Failure::new("the box broke")),
         },
     }
@@ -167,10 +213,13 @@ fn init(orders: &Orders, writer: OwnedFd) -> ! {
 }
 
 fn live(orders: &Orders, out: &mut File) -> Result<(), Failure> {
-    // If the outer process goes, everything goes.
-    set_pdeathsig(Signal::SIGKILL).map_err(failed("no end can be agreed on"))?;
-    setsid().map_err(failed("no session"))?;
-    mounts::build(orders)?;
+    // Bubblewrap has done all this already.
+    if orders.stage == Stage::Namespaces {
+        // If the outer process goes, everything goes.
+        set_pdeathsig(Signal::SIGKILL).map_err(failed("no end can be agreed on"))?;
+        setsid().map_err(failed("no session"))?;
+        mounts::build(orders)?;
+    }
     let bridge = prepare(orders)?;
     let command = start(orders)?;
     let mut kept = keys(bridge.as_ref());
