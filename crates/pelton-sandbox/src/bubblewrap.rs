@@ -33,7 +33,7 @@ pub(crate) fn words(orders: &Orders) -> Vec<OsString> {
         "--unshare-net",
         "--die-with-parent",
         "--as-pid-1",
-        "--ro-bind",
+        if orders.open_disk { "--bind" } else { "--ro-bind" },
         "/",
         "/",
         "--dev",

@@ -22,6 +22,11 @@ pub const KEPT_ENTRIES_MAX: usize = 4_000;
 /// How many names are tried for something that is moved out of the way.
 pub const ASIDE_NAMES_MAX: usize = 1_000;
 
+/// The longest path that is read from a process that wants to make a name: the kernel takes no longer one.
+pub const PATH_BYTES_MAX: usize = 4096;
+/// How many links are followed to the name that would be made; the kernel follows no more.
+pub const LINKS_FOLLOWED_MAX: usize = 40;
+
 /// Where the bridge listens inside the box.
 pub const BRIDGE_PORT: u16 = 3128;
 /// Connections over the bridge at one time.

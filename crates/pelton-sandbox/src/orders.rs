@@ -5,7 +5,7 @@ use std::os::fd::RawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use crate::plan::{Hides, How, Mount, Plan};
+use crate::plan::{Hides, How, Mount, Names, Place, Plan};
 use crate::policy::Network;
 
 /// Everything the helper has to know about one command.
@@ -17,6 +17,10 @@ pub struct Orders {
     pub cwd: PathBuf,
     /// What differs from the rest of the disk.
     pub mounts: Vec<Mount>,
+    /// The whole disk may be written.
+    pub open_disk: bool,
+    /// Directories in which no protected name may be made.
+    pub places: Vec<Place>,
     /// What can be reached.
     pub network: Network,
     /// Whether sockets on the file system may be used.
@@ -59,6 +63,8 @@ impl Orders {
             stage,
             cwd: cwd.to_path_buf(),
             mounts: plan.mounts.clone(),
+            open_disk: plan.open_disk,
+            places: plan.places.clone(),
             network: plan.network.clone(),
             unix_sockets: plan.unix_sockets,
             old_proc: false,
@@ -87,6 +93,16 @@ impl Orders {
                 How::Hidden(Hides::File) => "--hide-file",
             };
             words.extend([flag.into(), path.clone().into()]);
+        }
+        if self.open_disk {
+            words.push("--open-disk".into());
+        }
+        for Place { dir, names } in &self.places {
+            let flag = match names {
+                Names::Project => "--project",
+                Names::Repository => "--repository",
+            };
+            words.extend([flag.into(), dir.clone().into()]);
         }
         match &self.network {
             Network::Off => {}
@@ -141,6 +157,11 @@ impl Orders {
                 "--read" => mount(How::ReadOnly, next(flag)?),
                 "--hide-dir" => mount(How::Hidden(Hides::Directory), next(flag)?),
                 "--hide-file" => mount(How::Hidden(Hides::File), next(flag)?),
+                "--open-disk" => orders.open_disk = true,
+                "--project" => orders.places.push(Place { dir: next(flag)?.into(), names: Names::Project }),
+                "--repository" => {
+                    orders.places.push(Place { dir: next(flag)?.into(), names: Names::Repository });
+                }
                 "--loopback" => orders.network = Network::Loopback,
                 "--bridge" => orders.network = Network::Bridge(next(flag)?.into()),
                 "--unix-sockets" => orders.unix_sockets = true,
@@ -193,6 +214,7 @@ mod tests {
         fn what_is_said_is_what_is_read(
             mounts in prop::collection::vec(mount(), 0..6),
             args in prop::collection::vec(word(), 0..4),
+            dirs in prop::collection::vec(word(), 0..3),
             values in prop::collection::vec(word(), 0..3),
             (program, cwd, socket) in (word(), word(), word()),
             (unix_sockets, old_proc, bridged) in any::<(bool, bool, bool)>(),
@@ -201,6 +223,15 @@ mod tests {
                 stage: Stage::Namespaces,
                 cwd: cwd.into(),
                 mounts,
+                open_disk: old_proc != bridged,
+                places: dirs
+                    .into_iter()
+                    .enumerate()
+                    .map(|(at, dir)| Place {
+                        dir: dir.into(),
+                        names: if at == 0 { Names::Project } else { Names::Repository },
+                    })
+                    .collect(),
                 network: if bridged { Network::Bridge(socket.into()) } else { Network::Loopback },
                 unix_sockets,
                 old_proc,

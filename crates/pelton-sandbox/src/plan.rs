@@ -20,6 +20,8 @@ pub struct Plan {
     pub places: Vec<Place>,
     /// What is protected and there: held by mounts, or compared afterwards where there are none.
     pub kept: Vec<PathBuf>,
+    /// The whole disk may be written, and nothing on it is looked after.
+    pub open_disk: bool,
     /// What can be reached.
     pub network: Network,
     /// Whether sockets on the file system may be used.
@@ -99,6 +101,10 @@ pub struct TooMuch;
 impl Plan {
     /// `cwd` is where the command starts: names are protected there as at the top of what may be written.
     pub fn new(policy: &Policy, cwd: &Path, look: &impl Look) -> Result<Self, TooMuch> {
+        if policy.open_disk {
+            let Policy { network, unix_sockets, .. } = policy.clone();
+            return Ok(Self { open_disk: true, network, unix_sockets, ..Self::default() });
+        }
         let mut planner = Planner {
             look,
             home: policy.home.as_deref().and_then(|home| look.real(home)),

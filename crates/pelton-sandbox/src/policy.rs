@@ -23,6 +23,8 @@ pub struct Policy {
     pub nested: Vec<PathBuf>,
     /// The user's home: start-up files mean something there.
     pub home: Option<PathBuf>,
+    /// Files are not held at all: only what can be reached is. Nothing above counts then.
+    pub open_disk: bool,
     /// What can be reached.
     pub network: Network,
     /// Whether sockets on the file system may be used: those of other programs too.

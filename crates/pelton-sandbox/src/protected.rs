@@ -29,8 +29,8 @@ pub enum Kind {
 pub enum Absent {
     /// Something empty stands in its place while a command runs.
     Masked,
-    /// It is looked for when the command has ended. Ordinary programs read these names in passing, and something empty
-    /// in their place would be a configuration.
+    /// Making it is refused where the kernel asks, and it is looked for when the command has ended. Ordinary programs read
+    /// these names in passing, and something empty in their place would be a configuration.
     Watched,
     /// Like `Masked` in the user's home, like `Watched` elsewhere: start-up files mean nothing in a project.
     MaskedAtHome,

@@ -51,6 +51,8 @@ pub struct SandboxOptions {
     pub weaker_nested: bool,
     /// bubblewrap, if it should be used. It must not be somewhere that commands can write.
     pub bubblewrap: Option<PathBuf>,
+    /// Files are not held, only what can be reached: whatever is said about paths does not count, and commands need approval.
+    pub open_disk: bool,
     /// Further paths that may be written; absolute.
     pub allow_write: Vec<PathBuf>,
     /// Paths that may not be written all the same.
@@ -101,6 +103,7 @@ impl SandboxOptions {
             excluded: Vec::new(),
             weaker_nested: false,
             bubblewrap: None,
+            open_disk: false,
             allow_write: Vec::new(),
             deny_write: Vec::new(),
             deny_read: Vec::new(),
@@ -187,7 +190,7 @@ impl Sandbox {
 
     /// Whether commands in the box need no approval.
     pub fn vouches(&self) -> bool {
-        self.options.auto_allow
+        self.options.auto_allow && !self.options.open_disk
     }
 
     /// A box for one command. Looks at the disk.
@@ -207,6 +210,7 @@ impl Sandbox {
             allow_read: options.allow_read.clone(),
             nested: roots.iter().flat_map(|root| self.nested(root)).collect(),
             home: self.home.clone(),
+            open_disk: options.open_disk,
             network,
             unix_sockets: options.network.unix_sockets,
         };

@@ -24,9 +24,6 @@ pub(super) fn sandbox(
     if said.enabled != Some(true) {
         return Ok(None);
     }
-    if said.open_disk == Some(true) {
-        tell("warning: `sandbox.filesystem.disabled` is not known here: files are held as ever");
-    }
     for name in &said.not_honoured {
         let instead = match *name {
             "sandbox.network.allowUnixSockets" => {
@@ -51,6 +48,7 @@ pub(super) fn sandbox(
     options.weaker_nested = said.weaker_nested.unwrap_or(false);
     options.excluded.clone_from(&said.excluded);
     options.ignored.clone_from(&said.ignored);
+    options.open_disk = said.open_disk.unwrap_or(false);
     options.allow_write = paths(&said.allow_write);
     options.deny_write = paths(&said.deny_write);
     options.deny_read = paths(&said.deny_read);

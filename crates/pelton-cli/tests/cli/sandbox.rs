@@ -158,7 +158,7 @@ fn what_steers_other_programs_stays_as_it_is() {
     for name in [".git/hooks/pre-commit", ".git/config", ".vscode/tasks.json", ".mcp.json", ".envrc"] {
         assert!(words.contains(place.work().join(name).to_str().unwrap()), "{name}: {words}");
     }
-    assert_eq!(place.read("undone.envrc"), "evil\n", "nothing is thrown away");
+    assert!(!place.has("undone.envrc"), "it was not even made: {words}");
 }
 
 /// The same in one form of box: the one with bubblewrap, or the one with namespaces of our own.
@@ -270,6 +270,23 @@ fn nobody_can_be_reached_and_denied_files_cannot_be_read() {
     let (_, words) = said(&model);
     assert!(!words.contains("reached") && !words.contains("hush"), "{words}");
     assert!(words.contains("[]") && words.contains("[Sandbox: refused network: "), "{words}");
+}
+
+#[test]
+fn a_box_without_its_disk_holds_the_network_alone_and_vouches_for_nothing() {
+    let place = Place::new();
+    let outside = place.home().join("outside.txt");
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let command =
+        format!("echo out > {}; (exec 3<>/dev/tcp/127.0.0.1/{port}) && echo reached", outside.display());
+    let more = json!({"filesystem": {"disabled": true}});
+    let (failed, words) = run_with(&place, bash(&command), &more, &[]);
+    assert!(failed && words.contains("approval"), "{words}");
+    assert!(!outside.exists());
+    let (_, words) = run_with(&place, bash(&command), &more, &["--allowedTools", "Bash"]);
+    assert!(outside.exists() && !words.contains("reached"), "{words}");
+    assert!(words.contains("[Sandbox: refused network: "), "{words}");
 }
 
 #[test]

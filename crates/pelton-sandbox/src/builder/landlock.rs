@@ -58,6 +58,9 @@ pub(super) fn enforce(orders: &Orders) -> Result<(), Failure> {
             ruleset = allow(ruleset, &Path::new("/dev").join(dir), everything)?;
         }
     }
+    if orders.open_disk {
+        ruleset = allow(ruleset, Path::new("/"), everything)?;
+    }
     let devices = AccessFs::IoctlDev | AccessFs::MakeChar | AccessFs::MakeBlock;
     for mount in orders.mounts.iter().filter(|mount| mount.how == How::Writable) {
         ruleset = allow(ruleset, &mount.path, everything & !devices)?;

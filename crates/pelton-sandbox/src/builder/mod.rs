@@ -9,6 +9,7 @@ mod mounts; // the disk as the box sees it
 mod caps; // privileges, given up
 mod landlock; // files, signals, sockets
 mod seccomp; // system calls
+mod names; // protected names that must not be made
 mod bridge; // the one way out of a network with nobody in it
 
 use std::ffi::OsString;

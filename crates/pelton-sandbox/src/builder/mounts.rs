@@ -42,8 +42,10 @@ pub(super) fn build(orders: &Orders) -> Result<(), Failure> {
     let devices: Vec<(&str, OwnedFd)> =
         DEVICES.iter().filter_map(|name| Some((*name, take(&Path::new("/dev").join(name)).ok()?))).collect();
 
-    set_read_only(&open(Path::new("/")).map_err(at(Path::new("/"), "cannot be opened"))?, Below::All)
-        .map_err(failed("the disk cannot be made read-only"))?;
+    if !orders.open_disk {
+        set_read_only(&open(Path::new("/")).map_err(at(Path::new("/"), "cannot be opened"))?, Below::All)
+            .map_err(failed("the disk cannot be made read-only"))?;
+    }
     dev(devices).map_err(failed("/dev cannot be made"))?;
     proc(orders.old_proc)?;
 

@@ -31,7 +31,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, getegid, geteuid, pipe2, setsid};
 
 use super::bridge::{self, Bridge};
-use super::{Failure, become_command, caps, confine, failed, mounts};
+use super::{Failure, become_command, caps, confine, failed, mounts, names};
 use crate::orders::{Orders, Stage};
 use crate::policy::Network;
 use crate::sandbox::FAILED_CODE;
@@ -220,11 +220,14 @@ fn live(orders: &Orders, out: &mut File) -> Result<(), Failure> {
         setsid().map_err(failed("no session"))?;
         mounts::build(orders)?;
     }
-    let bridge = prepare(orders)?;
+    let (bridge, names) = prepare(orders)?;
     let command = start(orders)?;
-    let mut kept = keys(bridge.as_ref());
+    let mut kept: Vec<BorrowedFd<'_>> = bridge.as_ref().map(Bridge::key).into_iter().collect();
+    kept.extend(names.as_ref().map(|names| names.key().as_fd()));
     kept.push(out.as_fd());
     let_go_but(&kept);
+    // A thread, so after the last fork.
+    names.map_or(Ok(()), names::Listener::serve)?;
     let ended = reap(command);
     if let Some(bridge) = bridge {
         bridge.end();
@@ -247,8 +250,8 @@ fn live(orders: &Orders, out: &mut File) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The network, and everything that is held from here on. The bridge, if there is one.
-fn prepare(orders: &Orders) -> Result<Option<Bridge>, Failure> {
+/// The network, and everything that is held from here on. The bridge and who is asked about names, if there are any.
+fn prepare(orders: &Orders) -> Result<(Option<Bridge>, Option<names::Listener>), Failure> {
     // Bubblewrap has done this already, and given up the privilege for it.
     if orders.network != Network::Off && orders.stage == Stage::Namespaces {
         bridge::loopback_up().map_err(failed("the network of the box cannot be started"))?;
@@ -259,12 +262,7 @@ fn prepare(orders: &Orders) -> Result<Option<Bridge>, Failure> {
     };
     confine(orders)?;
     caps::close_memory();
-    Ok(bridge)
-}
-
-/// What holds the bridge.
-fn keys(bridge: Option<&Bridge>) -> Vec<BorrowedFd<'_>> {
-    bridge.map(Bridge::key).into_iter().collect()
+    Ok((bridge, names::listen(orders)))
 }
 
 /// Starts the command. In the new process it returns only if that fails.

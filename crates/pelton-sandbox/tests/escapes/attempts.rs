@@ -87,6 +87,13 @@ const fn missing(
     Attempt { before: gone, ..protected(name, path, script) }
 }
 
+/// A protected name that is not there is made, if only while the command runs.
+const fn for_a_moment(name: &'static str, script: &'static str) -> Attempt {
+    Attempt { weakly: MOMENT, ..shell(name, Sign::ExitsZero, script) }
+}
+
+const MOMENT: Weakly = Weakly::Not("names that are made are found when the command has ended");
+
 /// What Landlock has no word for.
 const METADATA: Weakly =
     Weakly::Not("Landlock does not know permissions, owners, times and attributes of files");
@@ -214,6 +221,32 @@ pub const ATTEMPTS: &[Attempt] = &[
     protected("servers after removal", ".mcp.json", "rm -rf .mcp.json; echo evil > .mcp.json"),
     protected("start-up file that is missing", ".bashrc", "echo evil > .bashrc"),
     protected("environment that is missing", ".envrc", "echo evil > .envrc"),
+    for_a_moment("a name for a moment", "echo evil > .envrc; test -s .envrc"),
+    for_a_moment("a name of many, for a moment", "echo evil > .yarnrc.yml; test -s .yarnrc.yml"),
+    for_a_moment("a plain name for a moment", "echo evil > lefthook.yml; test -s lefthook.yml"),
+    for_a_moment("by its whole path", "echo evil > $PWD/src/../.envrc; test -s .envrc"),
+    for_a_moment("from below", "cd src; echo evil > ../.envrc; test -s ../.envrc"),
+    for_a_moment("through /proc", "echo evil > /proc/self/cwd/.envrc; test -s .envrc"),
+    for_a_moment("through a descriptor", "exec 3<.; echo evil > /proc/self/fd/3/.envrc; test -s .envrc"),
+    for_a_moment(
+        "through a link in a directory that is open",
+        "exec 3<.; ln -s .envrc x; cd /; echo evil > /dev/fd/3/x; test -s /dev/fd/3/.envrc",
+    ),
+    for_a_moment("by renaming", "echo evil > x; mv x .envrc; test -s .envrc"),
+    for_a_moment("by linking", "ln src/main.c .envrc; test -s .envrc"),
+    for_a_moment("by a symbolic link", "ln -s src/main.c .envrc; test -s .envrc"),
+    for_a_moment("through a dangling link", "ln -s .envrc x; echo evil > x; test -s .envrc"),
+    for_a_moment(
+        "through a chain of links",
+        "ln -s ../.envrc src/y; ln -s src/y x; echo evil > x; test -s .envrc",
+    ),
+    for_a_moment("through a link to the directory", "ln -s . d; echo evil > d/.envrc; test -s .envrc"),
+    for_a_moment("by a directory", "mkdir .envrc; test -d .envrc"),
+    for_a_moment("by a fifo", "mkfifo .envrc; test -p .envrc"),
+    for_a_moment("somewhere else than git thinks", "echo ../x > .git/commondir; test -s .git/commondir"),
+    Attempt { weakly: MOMENT, ..raw("protected-openat2") },
+    Attempt { weakly: MOMENT, ..raw("protected-tmpfile") },
+    Attempt { weakly: MOMENT, ..raw("protected-thread") },
     protected(
         "tools' directory that is missing",
         ".cargo/config.toml",

@@ -71,6 +71,29 @@ unsafe fn call(name: &str) -> bool {
                 libc::syscall(libc::SYS_openat2, libc::AT_FDCWD, at("new").as_ptr(), &raw const how, size)
                     >= 0
             }
+            // Protected names.
+            "protected-openat2" => {
+                let mut how: libc::open_how = std::mem::zeroed();
+                how.flags = (libc::O_CREAT | libc::O_WRONLY) as u64;
+                how.mode = 0o600;
+                let size = size_of::<libc::open_how>();
+                let name = c".envrc".as_ptr();
+                libc::syscall(libc::SYS_openat2, libc::AT_FDCWD, name, &raw const how, size) >= 0
+            }
+            "protected-tmpfile" => {
+                let fd = libc::open(c".".as_ptr(), libc::O_TMPFILE | libc::O_WRONLY, 0o600);
+                let own = text(&format!("/proc/self/fd/{fd}"));
+                let (here, flags) = (libc::AT_FDCWD, libc::AT_SYMLINK_FOLLOW);
+                fd >= 0 && libc::linkat(here, own.as_ptr(), here, c".envrc".as_ptr(), flags) == 0
+            }
+            "protected-thread" => {
+                // Relative to a descriptor, and from a thread that is not the first.
+                let made = std::thread::spawn(|| {
+                    let dir = libc::open(c".".as_ptr(), libc::O_PATH | libc::O_DIRECTORY);
+                    libc::openat(dir, c".envrc".as_ptr(), libc::O_CREAT | libc::O_WRONLY, 0o600) >= 0
+                });
+                made.join().expect("no panic")
+            }
             "renameat2" => {
                 let own = text("src/main.c");
                 let call = libc::SYS_renameat2;

@@ -5,7 +5,8 @@
 use std::path::{Path, PathBuf};
 
 use pelton_sandbox::limits::VIOLATIONS_MAX;
-use pelton_sandbox::plan::How;
+use pelton_sandbox::plan::{How, Place};
+use pelton_sandbox::protected;
 use pelton_sandbox::{Change, Plan, Tampering};
 
 use super::Sandbox;
@@ -109,7 +110,11 @@ fn told(tampering: &Tampering) -> String {
 /// What the box has against a path.
 fn why(plan: &Plan, path: &Path) -> Option<(PathBuf, &'static str)> {
     let mut around = plan.mounts.iter().filter(|mount| path.starts_with(&mount.path));
+    let is_name = |place: &Place| {
+        path.parent() == Some(&place.dir) && path.file_name().is_some_and(|name| place.names.hold(name))
+    };
     let what = match around.next_back().map(|mount| mount.how) {
+        Some(How::Writable) if plan.places.iter().any(is_name) => "writing (protected)",
         Some(How::Writable) => return None,
         Some(How::ReadOnly) => "writing (protected)",
         Some(How::Hidden(_)) => "reading",
@@ -125,7 +130,10 @@ fn paths_in(line: &str, cwd: &Path) -> Vec<PathBuf> {
         line.split(between).map(|word| word.trim_end_matches([':', '.'])).filter(|word| !word.is_empty());
     let is_path = |word: &&str| {
         // What stands before a colon is most often the program that complains: it counts only if nothing else does.
-        word.contains('/') || word.starts_with('.') || cwd.join(word).symlink_metadata().is_ok()
+        word.contains('/')
+            || word.starts_with('.')
+            || protected::find(word.as_ref()).is_some()
+            || cwd.join(word).symlink_metadata().is_ok()
     };
     let mut found: Vec<PathBuf> = words.filter(is_path).map(|word| normal(&cwd.join(word))).collect();
     // The program itself comes first in its line, and what it could not have last.
@@ -139,7 +147,7 @@ fn normal(path: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use pelton_sandbox::plan::{Hides, Mount};
+    use pelton_sandbox::plan::{Hides, Mount, Names};
 
     use super::*;
 
@@ -151,6 +159,7 @@ mod tests {
                 mount("/secret", How::Hidden(Hides::Directory)),
                 mount("/w/.git/config", How::ReadOnly),
             ],
+            places: vec![Place { dir: "/w".into(), names: Names::Project }],
             ..Plan::default()
         };
         paths_in(line, Path::new("/w"))
@@ -178,6 +187,10 @@ mod tests {
             (
                 "error: could not lock config file .git/config: Read-only file system",
                 "writing (protected): /w/.git/config",
+            ),
+            (
+                "/bin/bash: line 1: lefthook.yml: Read-only file system",
+                "writing (protected): /w/lefthook.yml",
             ),
             (
                 "Error: EROFS: read-only file system, open '/usr/x'",

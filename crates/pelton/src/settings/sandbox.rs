@@ -30,7 +30,7 @@ pub struct SandboxSettings {
     pub deny_read: Vec<String>,
     /// `filesystem.allowRead`.
     pub allow_read: Vec<String>,
-    /// `filesystem.disabled`: files are not held. Nothing acts on it but a warning.
+    /// `filesystem.disabled`: files are not held, only what can be reached.
     pub open_disk: Option<bool>,
     /// `network.allowedDomains`.
     pub allowed_domains: Vec<String>,
