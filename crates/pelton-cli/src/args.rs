@@ -249,7 +249,7 @@ pub(crate) struct DoctorArgs {
     /// Write a new session without what is wrong; this one stays as it is
     #[arg(long)]
     pub repair: bool,
-    /// The same, without large accounts of results that only people would look at
+    /// The same, without what a summary stands for and without large accounts of results: the model is sent the same
     #[arg(long, conflicts_with = "repair")]
     pub shrink: bool,
     /// As one JSON object

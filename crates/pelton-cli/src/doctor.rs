@@ -37,16 +37,25 @@ fn made_anew(file: &Path, how: Mending, is_json: bool) -> Result<ExitCode, Fail>
     let mended = mend(file, &new, session, how)
         .map_err(|error| Fail::new(format!("cannot write {}: {error}", new.display())))?;
     let Mended {
-        lines_kept, lines_left_out, lines_joined, accounts_left_out, bytes_before, bytes_after, ..
+        lines_kept,
+        lines_left_out,
+        lines_joined,
+        lines_summed_up,
+        accounts_left_out,
+        bytes_before,
+        bytes_after,
+        ..
     } = mended;
     if is_json {
         let told = json!({"session_id": session, "file": new, "lines_kept": lines_kept, "lines_left_out": lines_left_out,
-            "lines_joined": lines_joined, "accounts_left_out": accounts_left_out, "bytes_before": bytes_before, "bytes_after": bytes_after});
+            "lines_joined": lines_joined, "lines_summed_up": lines_summed_up, "accounts_left_out": accounts_left_out, "bytes_before": bytes_before, "bytes_after": bytes_after});
         return say(&format!("{told}\n"));
     }
     let accounts = match how {
         Mending::Repair => String::new(),
-        Mending::Shrink => format!(", {accounts_left_out} large accounts of results left out"),
+        Mending::Shrink => format!(
+            ", {lines_summed_up} that a summary stands for and {accounts_left_out} large accounts of results left out"
+        ),
     };
     say(&format!(
         "A new session was written: {session}\n  {lines_kept} lines kept, {lines_left_out} left out, {lines_joined} joined to \

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use jiff::Timestamp;
-use pelton::transcript::{Listed, SessionFile, find_session, list_sessions, project_key};
+use pelton::transcript::{Listed, SessionFile, find_session, project_key, session_files, with_facts};
 use pelton_serve::plain;
 use uuid::Uuid;
 
@@ -55,8 +55,10 @@ impl Shelf {
     fn listed(&self, all: bool) -> Vec<Listed> {
         let here = project_key(&self.cwd);
         let is_here = |file: &SessionFile| all || file.project == here;
-        let listed = list_sessions(&self.config_dir).into_iter();
-        listed.filter(|one| is_here(&one.file) && !one.facts.is_sidechain).collect()
+        let files: Vec<SessionFile> = session_files(&self.config_dir).into_iter().filter(is_here).collect();
+        let mut listed = with_facts(&files);
+        listed.retain(|one| !one.facts.is_sidechain);
+        listed
     }
 }
 

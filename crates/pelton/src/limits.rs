@@ -80,6 +80,8 @@ pub const BLOB_BYTES_MIN: usize = 64 * 1024;
 pub const SESSION_FACTS_BYTES_MAX: usize = 64 * 1024;
 /// Characters of a prompt that a list of sessions shows.
 pub const SESSION_WORDS_CHARS_MAX: usize = 200;
+/// Times a session's file is opened anew because it was taken away in the same moment.
+pub const SESSION_OPENED_TIMES_MAX: usize = 3;
 /// Session files read at the same time to list them.
 pub const SESSIONS_READ_AT_ONCE_MAX: usize = 4;
 /// Faults of a transcript that are told one by one; all are counted.

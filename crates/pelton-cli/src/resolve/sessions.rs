@@ -83,23 +83,14 @@ pub(super) fn resumed(args: &RunArgs, env: &Env, options: &Options) -> Result<Op
 /// As much of a conversation as is gone on with.
 fn conversation(args: &RunArgs, file: &Path) -> Result<Loaded, Fail> {
     let fail = |error: ReadError| Fail::at_start(error.to_string());
-    let window = transcript::read_window(file).map_err(fail)?;
     let (at, drops) = (args.client.resume_session_at, args.client.resume_drops_turn);
-    let Some(id) = at.or(drops) else { return Ok(window) };
-    let part = |conversation: Loaded| match at {
-        Some(message) => conversation.until(message),
-        None => conversation.without_turn_of(id),
+    let Some(id) = at.or(drops) else { return transcript::read_window(file).map_err(fail) };
+    let until = transcript::read_window_until(file, id).map_err(fail)?;
+    let part = match at {
+        Some(_) => until,
+        None => until.and_then(|until| until.without_turn_of(id)),
     };
-    // What is not in the part that is still sent may have been said before.
-    let found = match window.is_partial {
-        true => None,
-        false => part(window),
-    };
-    let found = match found {
-        Some(found) => Some(found),
-        None => part(transcript::read(file).map_err(fail)?),
-    };
-    found.ok_or_else(|| Fail::at_start(format!("No message found with message.uuid of: {id}")))
+    part.ok_or_else(|| Fail::at_start(format!("No message found with message.uuid of: {id}")))
 }
 
 /// The same conversation under another id, in a file of its own. The other one stays as it is.

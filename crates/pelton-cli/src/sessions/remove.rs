@@ -1,12 +1,11 @@
 //! Taking sessions away, with all that belongs to them. Without a `--yes` it is only said.
 
 use std::collections::HashMap;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::io::ErrorKind;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
-use pelton::transcript::{Listed, holder};
+use pelton::transcript::{Listed, holder, remove_session};
 
 use super::show::listed;
 use super::{Shelf, cut, name_of, say, size};
@@ -43,8 +42,15 @@ fn remove(sessions: &[Listed], shelf: &Shelf, is_meant: bool) -> Result<ExitCode
     let mut is_done = true;
     for one in sessions {
         let (id, name) = (one.file.id, cut(&name_of(one), NAME_CHARS_MAX));
-        if let Some(holder) = holder(&one.file.file) {
-            tell(&format!("{id} is open ({holder}) and stays"));
+        let holder = holder(&one.file.file);
+        let open = || {
+            format!(
+                "{id} is open{} and stays",
+                holder.as_ref().map(|by| format!(" ({by})")).unwrap_or_default()
+            )
+        };
+        if holder.is_some() {
+            tell(&open());
             is_done = false;
             continue;
         }
@@ -52,9 +58,12 @@ fn remove(sessions: &[Listed], shelf: &Shelf, is_meant: bool) -> Result<ExitCode
             say(&format!("would take away {id}  {}  {name}\n", size(one.file.bytes)))?;
             continue;
         }
-        let gone = belongings(one, &shelf.config_dir).iter().try_for_each(|path| take_away(path));
-        match gone {
+        match remove_session(&shelf.config_dir, &one.file) {
             Ok(()) => _ = say(&format!("took away {id}  {name}\n"))?,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                tell(&open());
+                is_done = false;
+            }
             Err(error) => {
                 tell(&format!("{id} could not be taken away: {error}"));
                 is_done = false;
@@ -65,19 +74,4 @@ fn remove(sessions: &[Listed], shelf: &Shelf, is_meant: bool) -> Result<ExitCode
         say("Nothing was changed. With --yes they are taken away.\n")?;
     }
     Ok(if is_done { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// What belongs to a session; its record comes last, so that what could not be taken away is found again.
-fn belongings(one: &Listed, config_dir: &Path) -> [PathBuf; 3] {
-    let file = &one.file.file;
-    [config_dir.join("file-history").join(one.file.id.to_string()), file.with_extension(""), file.clone()]
-}
-
-fn take_away(path: &Path) -> std::io::Result<()> {
-    let gone = match fs::symlink_metadata(path) {
-        Ok(meta) if meta.is_dir() => fs::remove_dir_all(path),
-        Ok(_) => fs::remove_file(path),
-        Err(error) => Err(error),
-    };
-    gone.or_else(|error| if error.kind() == std::io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
 }

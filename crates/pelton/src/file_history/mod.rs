@@ -160,6 +160,11 @@ pub enum HistoryError {
     Io(#[from] io::Error),
 }
 
+/// Where the history of a session is kept.
+pub(crate) fn folder_of(config_dir: &Path, session: Uuid) -> PathBuf {
+    config_dir.join("file-history").join(session.to_string())
+}
+
 /// Whether commands go on in the background.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Beside {
@@ -191,7 +196,7 @@ impl FileHistory {
         world: Arc<dyn World>,
     ) -> Self {
         Self(Arc::new(Shared {
-            dir: config_dir.join("file-history").join(session.to_string()),
+            dir: folder_of(config_dir, session),
             config_dir: config_dir.to_path_buf(),
             limits,
             world,

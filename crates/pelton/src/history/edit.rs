@@ -140,6 +140,11 @@ impl Edited {
         }
     }
 
+    /// Whether it puts this entry in the place of others.
+    pub(crate) fn puts(&self, entry: EntryId) -> bool {
+        matches!(&self.edit, Edit::Replace { by: By::Entry(id), .. } if *id == entry)
+    }
+
     /// What is sent first after it, if that was this before.
     pub(crate) fn first_after(&self, first: Option<EntryId>) -> Option<EntryId> {
         match &self.edit {

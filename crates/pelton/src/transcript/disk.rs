@@ -1,9 +1,9 @@
 //! What a transcript asks of a disk: a handful of operations, so that one in memory that fails on purpose will do as
 //! well as a real one.
 
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,6 +13,7 @@ use futures::future::BoxFuture;
 
 use super::blobs::Blobs;
 use super::lease::{Held, Lease, holder};
+use crate::limits::SESSION_OPENED_TIMES_MAX;
 
 /// Holds files that grow at their end.
 ///
@@ -70,6 +71,17 @@ impl Disk for RealDisk {
         };
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true).mode(0o600);
+        let (file, lease) = open_alone(&options, path)?;
+        let new =
+            Arc::new(NewNames { folders: made, unsynced: AtomicBool::new(file.metadata()?.len() == 0) });
+        let kept = Arc::new(Kept { blobs: Blobs::beside(path), unsynced: Mutex::default() });
+        Ok(Box::new(RealFile { file: Arc::new(file), new, kept, lease: Some(lease) }))
+    }
+}
+
+/// Opens a session's file and keeps everybody else out of it.
+pub(super) fn open_alone(options: &OpenOptions, path: &Path) -> io::Result<(File, Lease)> {
+    for _ in 0..SESSION_OPENED_TIMES_MAX {
         let file = options.open(path)?;
         match file.try_lock() {
             Ok(()) => {}
@@ -78,12 +90,13 @@ impl Disk for RealDisk {
             Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        let lease = Lease::take(path)?;
-        let new =
-            Arc::new(NewNames { folders: made, unsynced: AtomicBool::new(file.metadata()?.len() == 0) });
-        let kept = Arc::new(Kept { blobs: Blobs::beside(path), unsynced: Mutex::default() });
-        Ok(Box::new(RealFile { file: Arc::new(file), new, kept, lease: Some(lease) }))
+        // Between the two it may have been taken away: what is written to a file without a name is lost.
+        let opened = file.metadata()?;
+        if fs::metadata(path).is_ok_and(|now| (now.dev(), now.ino()) == (opened.dev(), opened.ino())) {
+            return Ok((file, Lease::take(path)?));
+        }
     }
+    Err(Held::by(None))
 }
 
 /// Makes a folder and those above it. The answer has all that hold a new name: a file whose name is lost is lost.

@@ -1,5 +1,5 @@
-//! Which sessions there are. Of each file only its first and last bytes are read, whatever its size: thousands of them are
-//! listed at once.
+//! Which sessions there are. Of each file only its first and last bytes are read, whatever its size, and of those only the
+//! lines that say something: thousands of sessions are listed at once.
 
 use std::borrow::Cow;
 use std::fs::{self, File};
@@ -10,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use jiff::Timestamp;
+use memchr::{memchr, memmem, memrchr};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
@@ -17,7 +18,7 @@ use uuid::Uuid;
 use crate::limits::{SESSION_FACTS_BYTES_MAX, SESSION_WORDS_CHARS_MAX, SESSIONS_READ_AT_ONCE_MAX};
 use crate::spill::first_chars;
 
-/// Bytes read first at either end: most files have all that is looked for there.
+/// Bytes read first of a longer file: most begin with all that is looked for there.
 const FIRST_BYTES: usize = 8 * 1024;
 
 /// The file of a session, not opened.
@@ -92,15 +93,21 @@ pub struct Listed {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn list_sessions(config_dir: &Path) -> Vec<Listed> {
-    let files = session_files(config_dir);
+    with_facts(&session_files(config_dir))
+}
+
+/// What files say about their sessions, in their order.
+///
+/// See [`list_sessions`].
+pub fn with_facts(files: &[SessionFile]) -> Vec<Listed> {
     let (next, listed) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(files.len())));
-    // Nearly all of it is waiting for the disk, one file at a time.
+    // Most of it is waiting for the disk, one file at a time.
     let work = || {
-        let mut read = Vec::new();
+        let (mut read, mut room) = (Vec::new(), Vec::new());
         while let Some((at, file)) =
             Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, files.get(at)?)))
         {
-            read.push((at, Listed { facts: file.facts(), file: file.clone() }));
+            read.push((at, Listed { facts: file.facts_in(&mut room), file: file.clone() }));
         }
         listed.lock().unwrap_or_else(PoisonError::into_inner).extend(read);
     };
@@ -152,39 +159,45 @@ impl SessionFile {
 
     /// What its ends say about it. A file that cannot be read says nothing.
     pub fn facts(&self) -> SessionFacts {
+        self.facts_in(&mut Vec::new())
+    }
+
+    /// The same, read into room that is used again for the next file.
+    fn facts_in(&self, room: &mut Vec<u8>) -> SessionFacts {
         let mut facts = SessionFacts::default();
         let Ok(file) = File::open(&self.file) else { return facts };
-        for bytes in [FIRST_BYTES, SESSION_FACTS_BYTES_MAX] {
-            facts.begin(&read_at(&file, 0, bytes));
-            if facts.first_prompt.is_some() || self.bytes <= bytes as u64 {
-                break;
-            }
+        let from = self.bytes.saturating_sub(SESSION_FACTS_BYTES_MAX as u64);
+        if from > 0 {
+            facts.begin(&file, room);
         }
-        for bytes in [FIRST_BYTES, SESSION_FACTS_BYTES_MAX] {
-            let from = self.bytes.saturating_sub(bytes as u64);
-            let read = read_at(&file, from, bytes);
-            // Where it does not begin with a line, it begins inside of one.
-            let whole = match from {
-                0 => &read[..],
-                _ => read.iter().position(|byte| *byte == b'\n').map_or(&[][..], |at| &read[at + 1..]),
-            };
-            facts.end(whole);
-            if facts.last_prompt.is_some() || from == 0 {
-                break;
-            }
+        let end = read_at(&file, from, SESSION_FACTS_BYTES_MAX, room);
+        if from == 0 {
+            facts.read_beginning(end);
         }
+        // Where it does not begin with a line, it begins inside of one.
+        let whole = match from {
+            0 => end,
+            _ => memchr(b'\n', end).map_or(&[][..], |at| &end[at + 1..]),
+        };
+        facts.read_end(whole);
         facts
+    }
+
+    /// Which directory it worked in, by [`directory_id`](super::directory_id): its beginning says so.
+    pub(super) fn directory(&self) -> Option<String> {
+        let mut facts = SessionFacts::default();
+        facts.begin(&File::open(&self.file).ok()?, &mut Vec::new());
+        facts.directory
     }
 }
 
-fn read_at(file: &File, place: u64, bytes: usize) -> Vec<u8> {
-    let mut read = vec![0; bytes];
+fn read_at<'a>(file: &File, place: u64, bytes: usize, room: &'a mut Vec<u8>) -> &'a [u8] {
+    room.resize(room.len().max(bytes), 0);
     let mut filled = 0;
-    while let Ok(count @ 1..) = file.read_at(&mut read[filled..], place + filled as u64) {
+    while let Ok(count @ 1..) = file.read_at(&mut room[filled..bytes], place + filled as u64) {
         filled += count;
     }
-    read.truncate(filled);
-    read
+    &room[..filled]
 }
 
 #[derive(Deserialize)]
@@ -241,14 +254,43 @@ impl Line<'_> {
     }
 }
 
-fn lines(bytes: &[u8]) -> impl DoubleEndedIterator<Item = Line<'_>> {
-    bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok())
+fn parsed(line: &[u8]) -> Option<Line<'_>> {
+    serde_json::from_slice(line).ok()
+}
+
+/// The lines that hold some bytes, the last one first. The others are not looked at.
+fn lines_with<'a>(bytes: &'a [u8], mark: &str) -> impl Iterator<Item = &'a [u8]> {
+    let finder = memmem::FinderRev::new(mark).into_owned();
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let place = finder.rfind(rest)?;
+        let start = memrchr(b'\n', &rest[..place]).map_or(0, |end| end + 1);
+        let end = memchr(b'\n', &rest[place..]).map_or(rest.len(), |end| place + end);
+        let line = &rest[start..end];
+        rest = &rest[..start];
+        Some(line)
+    })
+}
+
+/// What the last line says that says anything about it.
+fn newest<T>(bytes: &[u8], mark: &str, said: impl Fn(Line<'_>) -> Option<T>) -> Option<T> {
+    lines_with(bytes, mark).find_map(|line| said(parsed(line)?))
 }
 
 impl SessionFacts {
-    /// Reads the beginning of a file.
-    fn begin(&mut self, bytes: &[u8]) {
-        for line in lines(bytes) {
+    /// Reads as much of the beginning of a file as it takes to meet its first prompt.
+    fn begin(&mut self, file: &File, room: &mut Vec<u8>) {
+        for bytes in [FIRST_BYTES, SESSION_FACTS_BYTES_MAX] {
+            let read = read_at(file, 0, bytes, room);
+            self.read_beginning(read);
+            if self.first_prompt.is_some() || read.len() < bytes {
+                return;
+            }
+        }
+    }
+
+    fn read_beginning(&mut self, bytes: &[u8]) {
+        for line in bytes.split_inclusive(|byte| *byte == b'\n').filter_map(parsed) {
             self.is_sidechain |= line.is_sidechain;
             self.first_prompt = line.prompt();
             self.cwd = self.cwd.take().or(line.cwd);
@@ -263,19 +305,36 @@ impl SessionFacts {
     }
 
     /// Reads the end of a file: what was said last counts.
-    fn end(&mut self, bytes: &[u8]) {
-        let (mut custom, mut given, mut tag) = (None, None, None);
-        for line in lines(bytes).rev() {
-            self.last_prompt = self.last_prompt.take().or_else(|| line.prompt()).or(line.last_prompt);
-            self.git_branch = self.git_branch.take().or(line.git_branch.filter(|name| !name.is_empty()));
-            self.cwd = self.cwd.take().or(line.cwd);
-            custom = custom.or(line.custom_title);
-            given = given.or(line.ai_title).or(line.summary);
-            tag = tag.or(line.tag);
-        }
-        self.title = custom.or(self.title.take()).or(given).filter(|title| !title.is_empty());
+    fn read_end(&mut self, bytes: &[u8]) {
+        let custom = newest(bytes, "\"customTitle\":", |line| line.custom_title);
+        let given = || newest(bytes, "\"aiTitle\":", |line| line.ai_title);
+        let summary = || newest(bytes, "\"summary\":", |line| line.summary);
+        let named = custom.or(self.title.take()).or_else(given).or_else(summary);
+        self.title = named.filter(|title| !title.is_empty());
+        let tag = newest(bytes, "\"tag\":", |line| line.tag);
         self.tag = tag.or(self.tag.take()).filter(|tag| !tag.is_empty());
+        self.git_branch =
+            newest(bytes, "\"gitBranch\":", |line| line.git_branch.filter(|name| !name.is_empty()));
+        if self.cwd.is_none() {
+            self.cwd = newest(bytes, "\"cwd\":", |line| line.cwd);
+        }
+        self.last_prompt = last_prompt(bytes);
     }
+}
+
+/// The last prompt, by the line it is in or by a note of it, whichever stands last.
+fn last_prompt(bytes: &[u8]) -> Option<String> {
+    // Results of tools are users' lines, too, and most of what a file holds.
+    let is_result = |line: &[u8]| memmem::find(line, b"\"type\":\"tool_result\"").is_some();
+    let asked = lines_with(bytes, "\"type\":\"user\"").filter(|line| !is_result(line)).filter_map(|line| {
+        let words = parsed(line)?.prompt()?;
+        Some((line.as_ptr(), words))
+    });
+    let noted = lines_with(bytes, "\"lastPrompt\":").filter_map(|line| {
+        let words = parsed(line)?.last_prompt?;
+        Some((line.as_ptr(), words))
+    });
+    asked.take(1).chain(noted.take(1)).max_by_key(|(place, _)| *place).map(|(_, words)| words)
 }
 
 #[cfg(test)]

@@ -10,7 +10,10 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::blobs::Blobs;
-use super::read::LINKS;
+use super::read::{LINKS, Loaded};
+use super::window::{read_window, window_start};
+use super::{DIRECTORY_FIELD, QUESTION_LINE, TOMBSTONE_LINE};
+use crate::history::History;
 use crate::limits::TRANSCRIPT_LINE_BYTES_MAX;
 
 /// A tool's own account of its result is kept up to this size when a file is shrunk. The model never reads it.
@@ -23,7 +26,8 @@ const ACCOUNT_BYTES_KEPT_MAX: usize = 16 * 1024;
 pub enum Mending {
     /// What cannot be read, or is there twice.
     Repair,
-    /// That, and large accounts of results that only people would look at.
+    /// That, and what nobody needs to go on: what a summary stands for, and large accounts of results that only people would
+    /// look at. What the model is sent stays the same.
     Shrink,
 }
 
@@ -39,6 +43,8 @@ pub struct Mended {
     pub lines_left_out: u64,
     /// Lines that follow another line than they said, because that one is not there.
     pub lines_joined: u64,
+    /// Lines that a summary stands for, which are not in the new file either.
+    pub lines_summed_up: u64,
     /// Accounts of results that were left out.
     pub accounts_left_out: u64,
     /// The size of the old file.
@@ -62,12 +68,42 @@ pub struct Mended {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn mend(from: &Path, to: &Path, session: Uuid, how: Mending) -> io::Result<Mended> {
+    if how == Mending::Repair {
+        return made(from, to, session, Leaves::WhatIsDamaged);
+    }
+    let (needed_from, window) = window_start(from).map_err(io::Error::other)?;
+    let mended = made(from, to, session, Leaves::WhatIsNotNeeded { needed_from })?;
+    // What is gone on with is the same, or more of it is kept.
+    if read_window(to).is_ok_and(|made| sent(&made) == sent(&window)) {
+        return Ok(mended);
+    }
+    fs::remove_file(to)?;
+    made(from, to, session, Leaves::WhatIsNotNeeded { needed_from: 0 })
+}
+
+/// What the model is sent of a conversation.
+fn sent(loaded: &Loaded) -> Vec<u8> {
+    let (mut history, _) = History::replay(loaded.entries.clone(), loaded.edits.clone(), HashSet::new());
+    history.view_mut().request().concat()
+}
+
+/// What of a file is not in the new one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Leaves {
+    WhatIsDamaged,
+    /// That, what was said before a place, and large accounts.
+    WhatIsNotNeeded {
+        needed_from: u64,
+    },
+}
+
+fn made(from: &Path, to: &Path, session: Uuid, leaves: Leaves) -> io::Result<Mended> {
     let lines = BufReader::new(fs::File::open(from)?);
     if let Some(dir) = to.parent() {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     }
     let new = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?;
-    let written = written(lines, io::BufWriter::new(new), session, how)
+    let written = written(lines, io::BufWriter::new(new), session, leaves)
         .and_then(|mended| Blobs::beside(from).share(&Blobs::beside(to)).map(|()| mended));
     if written.is_err() {
         // Half of it would be taken for a session.
@@ -80,9 +116,10 @@ fn written(
     mut lines: impl BufRead,
     mut new: io::BufWriter<fs::File>,
     session: Uuid,
-    how: Mending,
+    leaves: Leaves,
 ) -> io::Result<Mended> {
-    let mut mender = Mender { session, how, seen: HashSet::new(), last: None, calls: HashSet::new() };
+    let mut mender =
+        Mender { session, leaves, seen: HashSet::new(), last: None, calls: HashSet::new(), directory: None };
     let (mut mended, mut line) = (Mended::default(), Vec::new());
     loop {
         line.clear();
@@ -91,12 +128,17 @@ fn written(
         if count == 0 {
             break;
         }
+        let place = mended.bytes_before;
         mended.bytes_before += count;
         let text = line.trim_ascii();
         let start = text.iter().position(|byte| *byte != 0).unwrap_or(text.len());
         let is_blank = text.is_empty();
         match serde_json::from_slice::<Map<String, Value>>(&text[start..]) {
             _ if is_blank => {}
+            Ok(said) if mender.is_summed_up(&said, place) => {
+                mender.pass(said);
+                mended.lines_summed_up += 1;
+            }
             Ok(said) => match mender.line(said, &mut mended) {
                 Some(kept) => {
                     let mut kept = serde_json::to_vec(&kept)?;
@@ -116,16 +158,29 @@ fn written(
 
 struct Mender {
     session: Uuid,
-    how: Mending,
+    leaves: Leaves,
     /// Lines that are in the new file.
     seen: HashSet<String>,
     /// The newest of them that others can follow.
     last: Option<String>,
     /// Calls that have no result yet.
     calls: HashSet<String>,
+    /// What a line that is left out says of the directory: the next one says it instead.
+    directory: Option<Value>,
 }
 
 impl Mender {
+    /// Whether a line is part of what was said before all that is needed. Titles, tags and prompts that wait are not.
+    fn is_summed_up(&self, said: &Map<String, Value>, place: u64) -> bool {
+        let Leaves::WhatIsNotNeeded { needed_from } = self.leaves else { return false };
+        let kind = said.get("type").and_then(Value::as_str).unwrap_or_default();
+        place < needed_from && (LINKS.contains(&kind) || kind == TOMBSTONE_LINE || kind == QUESTION_LINE)
+    }
+
+    fn pass(&mut self, mut said: Map<String, Value>) {
+        self.directory = said.remove(DIRECTORY_FIELD).or(self.directory.take());
+    }
+
     fn line(&mut self, mut said: Map<String, Value>, mended: &mut Mended) -> Option<Map<String, Value>> {
         if said.contains_key("sessionId") {
             said.insert("sessionId".to_owned(), self.session.to_string().into());
@@ -146,9 +201,12 @@ impl Mender {
             }
         }
         let account = said.get("toolUseResult").map_or(0, |account| account.to_string().len());
-        if self.how == Mending::Shrink && account > ACCOUNT_BYTES_KEPT_MAX {
+        if self.leaves != Leaves::WhatIsDamaged && account > ACCOUNT_BYTES_KEPT_MAX {
             said.remove("toolUseResult");
             mended.accounts_left_out += 1;
+        }
+        if let Some(directory) = self.directory.take() {
+            said.entry(DIRECTORY_FIELD).or_insert(directory);
         }
         self.seen.insert(id.clone());
         if said.get("isSidechain").and_then(Value::as_bool) != Some(true) {
@@ -230,5 +288,46 @@ mod tests {
         let shrunk = mend(&from, &small, Uuid::from_u128(51), Mending::Shrink).unwrap();
         assert_eq!(shrunk.accounts_left_out, 5);
         assert!(shrunk.bytes_after < 3_000 && fs::metadata(&small).unwrap().len() == shrunk.bytes_after);
+    }
+
+    #[test]
+    fn what_a_summary_stands_for_is_left_behind_and_the_same_is_sent() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (dir.path().join("a.jsonl"), dir.path().join("b.jsonl"));
+        let id = |number: u128| Uuid::from_u128(number).to_string();
+        let mut first: Value = serde_json::from_str(&line("user", 1, None, &json!("hi"))).unwrap();
+        first[DIRECTORY_FIELD] = json!("d-1");
+        let replace = json!({"op": "replace", "from": id(1), "to": id(2), "by": {"entry": id(11)}});
+        let boundary = json!({"type": "system", "subtype": "compact_boundary", "uuid": id(10), "parentUuid": null, "sessionId": id(99),
+            "logicalParentUuid": id(4), "editId": id(10), "edit": replace, "kept": {"from": id(3)}});
+        let summary = json!({"type": "user", "uuid": id(11), "parentUuid": id(10), "isMeta": true, "isCompactSummary": true,
+            "message": {"role": "user", "content": "We greeted each other."}});
+        let text = |text: &str| json!([{"type": "text", "text": text}]);
+        let lines = [
+            format!("{first}\n"),
+            "{\"type\":\"custom-title\",\"customTitle\":\"Jars\"}\n".to_owned(),
+            line("assistant", 2, Some(1), &text("hello")),
+            line("user", 3, Some(2), &json!("count them")),
+            line("assistant", 4, Some(3), &text("four")),
+            format!("{boundary}\n{summary}\n"),
+            line("user", 12, Some(11), &json!("again")),
+        ];
+        fs::write(&from, lines.concat()).unwrap();
+        let before = sent(&read_window(&from).unwrap());
+        let in_words = String::from_utf8(before.clone()).unwrap();
+        assert!(
+            in_words.contains("We greeted") && in_words.contains("four") && !in_words.contains("hello"),
+            "{in_words}"
+        );
+        let mended = mend(&from, &to, Uuid::from_u128(50), Mending::Shrink).unwrap();
+        assert_eq!(
+            (mended.lines_summed_up, mended.lines_kept, mended.lines_left_out),
+            (2, 6, 0),
+            "{mended:?}"
+        );
+        assert_eq!(sent(&read_window(&to).unwrap()), before);
+        let text = fs::read_to_string(&to).unwrap();
+        assert!(!text.contains("hello") && text.contains("Jars") && text.contains("d-1"), "{text}");
+        assert!(examine(&to).unwrap().is_sound());
     }
 }

@@ -10,6 +10,7 @@ mod read; // reading it back, whatever happened to it
 mod window; // as much of it as is needed to go on
 mod part; // going on from elsewhere than its end
 mod list; // which sessions there are, by the ends of their files
+mod remove; // taking one away
 mod examine; // what is wrong with a file
 mod mend; // the same made anew, without that
 
@@ -25,6 +26,12 @@ const COMPACT_BOUNDARY: &str = "compact_boundary";
 /// Marks the lines from which on parts of what was said before are not sent.
 const SNIP_BOUNDARY: &str = "snip_boundary";
 
+/// Marks the lines that take entries back.
+const TOMBSTONE_LINE: &str = "tombstone";
+
+/// In the first line that a process writes: names the directory it works in.
+const DIRECTORY_FIELD: &str = "directoryId";
+
 /// Marks the lines about questions to people, and what they say.
 const QUESTION_LINE: &str = "permission-question";
 const ASKED: &str = "asked";
@@ -35,13 +42,14 @@ pub use blobs::whole_lines;
 pub use disk::{Disk, DiskFile, RealDisk};
 pub use examine::{Examined, Fault, FaultKind, examine};
 pub use lease::{Holder, holder};
-pub use list::{Listed, SessionFacts, SessionFile, list_sessions, listed, session_files};
+pub use list::{Listed, SessionFacts, SessionFile, list_sessions, listed, session_files, with_facts};
 pub use mend::{Mended, Mending, mend};
 pub use part::copy_as;
 pub use place::{find_session, newest_session, project_key, session_file};
 pub use queued::QueuedPrompt;
 pub use read::{Loaded, ReadError, read, read_from};
-pub use window::read_window;
+pub use remove::remove_session;
+pub use window::{read_window, read_window_until};
 pub use write::{Durability, TranscriptError};
 
 pub(crate) use place::directory_id;

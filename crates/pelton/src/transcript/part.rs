@@ -9,11 +9,11 @@ use uuid::Uuid;
 
 use super::Loaded;
 use super::blobs::Blobs;
-use crate::history::Kind;
+use crate::history::{Entry, Kind};
 use crate::limits::TRANSCRIPT_LINE_BYTES_MAX;
 
 impl Loaded {
-    /// The conversation up to a message, that one included. `None` if it has no such message.
+    /// The conversation as it was before a prompt was sent. `None` if it has no such prompt.
     ///
     /// ```
     /// let line = |id: u32, parent: &str, words: &str| {
@@ -21,24 +21,19 @@ impl Loaded {
     /// };
     /// let file = [line(1, "null", "Hi"), line(2, "\"00000000-0000-4000-8000-000000000001\"", "Ho")].join("\n");
     /// let loaded = pelton::transcript::read_from(file.as_bytes())?;
-    /// let first = loaded.entries[0].id;
-    /// assert_eq!(loaded.clone().until(first).map(|part| part.entries.len()), Some(1));
-    /// assert_eq!(loaded.without_turn_of(first).map(|part| part.entries.len()), Some(0));
+    /// let second = loaded.entries[1].id;
+    /// assert_eq!(loaded.without_turn_of(second).map(|part| part.entries.len()), Some(1));
     /// # Ok::<(), std::io::Error>(())
     /// ```
     #[must_use]
-    pub fn until(mut self, message: Uuid) -> Option<Self> {
-        let last = self.entries.iter().rposition(|entry| entry.id == message)?;
-        self.keep(last + 1);
-        Some(self)
-    }
-
-    /// The conversation as it was before a prompt was sent. `None` if it has no such prompt.
-    #[must_use]
     pub fn without_turn_of(mut self, prompt: Uuid) -> Option<Self> {
         let mut first = self.entries.iter().position(|entry| entry.id == prompt)?;
-        // What was said around it was said because of it.
-        while first > 0 && matches!(self.entries[first - 1].kind, Kind::Prompt { meta: true }) {
+        // What was said around it was said because of it. A summary was not.
+        let is_around = |entry: &Entry| {
+            matches!(entry.kind, Kind::Prompt { meta: true })
+                && !self.edits.iter().any(|edit| edit.puts(entry.id))
+        };
+        while first > 0 && is_around(&self.entries[first - 1]) {
             first -= 1;
         }
         self.keep(first);
@@ -49,6 +44,7 @@ impl Loaded {
         self.entries.truncate(entries);
         self.newest = self.entries.last().map(|entry| entry.id);
         self.snips.retain(|snip| snip.at <= entries);
+        self.edits.retain(|edited| edited.at <= entries);
         (self.undecided, self.deferred) = (Vec::new(), None);
     }
 }

@@ -56,8 +56,7 @@ pub fn newest_session(config_dir: &Path, cwd: &Path) -> Option<PathBuf> {
     // It was moved here. If its old name is there again, that is another one.
     let came_here = |directory_then: Option<String>| directory_then.is_some() && directory_then == directory;
     let mut newest_first = session_files(config_dir).into_iter();
-    let found =
-        newest_first.find(|session| is_here(&session.project) || came_here(session.facts().directory));
+    let found = newest_first.find(|session| is_here(&session.project) || came_here(session.directory()));
     found.map(|session| session.file)
 }
 

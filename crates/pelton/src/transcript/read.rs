@@ -22,6 +22,7 @@ use super::queued::{QueuedPrompt, Waiting};
 use super::write::{End, KeptBehind};
 use super::{
     ASKED, COMPACT_BOUNDARY, CONTEXT_EDIT_LINE, DEFERRED, MEDIA_LEFT_OUT_LINE, QUESTION_LINE, SNIP_BOUNDARY,
+    TOMBSTONE_LINE,
 };
 use crate::event::LoopKind;
 use crate::history::{By, Edit, EditId, Edited, Entry, Kind, MediaPlace, Origin, Piece, SnipBoundary};
@@ -353,7 +354,7 @@ impl Lines {
             self.skipped += 1;
             return;
         };
-        if line.r#type.as_deref() == Some("tombstone") {
+        if line.r#type.as_deref() == Some(TOMBSTONE_LINE) {
             for id in line.uuids {
                 if let Some(index) = self.by_id.get(&id) {
                     self.links[*index].entries.clear();
@@ -444,7 +445,9 @@ impl Lines {
         let mut first_sent = entries.first().map(|entry| entry.id);
         let mut snips = Vec::new();
         let mut edits = Vec::new();
-        let mut made = self.edits.into_iter().peekable();
+        // What was done on the way to something else was not done to this.
+        let is_of_chain = |links: usize| links.checked_sub(1).is_none_or(|last| on_chain.contains(&last));
+        let mut made = self.edits.into_iter().filter(|(links, _)| is_of_chain(*links)).peekable();
         for index in &chain {
             while let Some((_, edited)) = made.next_if(|(links, _)| links <= index) {
                 is_behind &= behind != Some(edited.id);

@@ -47,11 +47,47 @@ const BOUNDARIES_TRIED_MAX: usize = 8;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn read_window(path: &Path) -> Result<Loaded, ReadError> {
+    Ok(window_start(path)?.1)
+}
+
+/// Where the first line stands that is needed to go on, and what is gone on with.
+pub(super) fn window_start(path: &Path) -> Result<(u64, Loaded), ReadError> {
     let fail = |error: io::Error| ReadError { path: path.to_path_buf(), reason: error.to_string() };
     match Searched::open(path).and_then(|file| file.window()).map_err(fail)? {
-        Some(window) => Ok(window),
-        None => read(path),
+        Some(found) => Ok(found),
+        None => Ok((0, read(path)?)),
     }
+}
+
+/// Reads what is needed to go on from a message, as if nothing had been said since: the file is searched for it from its end,
+/// and from there like one that ends with it. Prompts that wait are those that wait now. `None` if no line of the
+/// conversation has this id.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let file = dir.path().join("session.jsonl");
+/// let line = |id: u32, parent: &str| {
+///     format!(r#"{{"type":"user","uuid":"00000000-0000-4000-8000-00000000000{id}","parentUuid":{parent},"message":{{"role":"user","content":"Hi"}}}}"#)
+/// };
+/// std::fs::write(&file, [line(1, "null"), line(2, "\"00000000-0000-4000-8000-000000000001\"")].join("\n"))?;
+///
+/// let first = "00000000-0000-4000-8000-000000000001".parse()?;
+/// let part = pelton::transcript::read_window_until(&file, first)?;
+/// assert_eq!(part.map(|part| part.entries.len()), Some(1));
+/// assert!(pelton::transcript::read_window_until(&file, uuid::Uuid::nil())?.is_none());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn read_window_until(path: &Path, message: Uuid) -> Result<Option<Loaded>, ReadError> {
+    let fail = |error: io::Error| ReadError { path: path.to_path_buf(), reason: error.to_string() };
+    let end = read_window(path)?;
+    let part = Searched::open(path).and_then(|file| file.until(message)).map_err(fail)?;
+    Ok(part.map(|part| Loaded {
+        queued: end.queued,
+        read_to: end.read_to,
+        undecided: Vec::new(),
+        deferred: None,
+        ..part
+    }))
 }
 
 /// A boundary from which a file can be read.
@@ -80,7 +116,7 @@ impl Searched {
         Ok(Self { file, bytes, blobs: Blobs::beside(path) })
     }
 
-    fn window(&self) -> io::Result<Option<Loaded>> {
+    fn window(&self) -> io::Result<Option<(u64, Loaded)>> {
         let quoted = format!("\"{COMPACT_BOUNDARY}\"");
         let mut before = self.bytes;
         for _ in 0..BOUNDARIES_TRIED_MAX {
@@ -89,11 +125,38 @@ impl Searched {
             before = line_at;
             let Some(start) = self.start(line_at, &line)? else { continue };
             match self.read_from(&start)? {
-                Outcome::All(window) => return Ok(Some(*window)),
+                Outcome::All(window) => return Ok(Some((start.from, *window))),
                 Outcome::NeedsEarlier(place) => before = before.min(place),
             }
         }
         Ok(None)
+    }
+
+    /// What is needed to go on behind the line of a message.
+    fn until(mut self, message: Uuid) -> io::Result<Option<Loaded>> {
+        let mut before = self.bytes;
+        while let Some(start) = self.line_of(message, before)? {
+            let (_, line) = self.line_around(start)?;
+            // Other lines may name it, too.
+            if serde_json::from_slice::<Line<'_>>(&line).is_ok_and(|line| line.uuid == Some(message)) {
+                self.bytes = self.bytes.min(start + line.len() as u64 + 1);
+                let part = match self.window()? {
+                    Some((_, part)) => part,
+                    None => self.whole()?,
+                };
+                return Ok(part.entries.iter().any(|entry| entry.id == message).then_some(part));
+            }
+            before = start;
+        }
+        Ok(None)
+    }
+
+    fn whole(&self) -> io::Result<Loaded> {
+        let mut lines = Lines::beside(self.blobs.clone());
+        let mut file = &self.file;
+        file.rewind()?;
+        lines.read(BufReader::with_capacity(BLOCK_BYTES, file.take(self.bytes)))?;
+        Ok(lines.loaded())
     }
 
     /// What a line says if it is a boundary from which can be read.

@@ -157,3 +157,78 @@ fn a_long_line_is_shared_and_not_copied() {
     let window = window(&lines);
     assert_eq!(window.entries.last().unwrap().json, content.to_string());
 }
+
+fn until(lines: &[String], message: u128) -> Option<Loaded> {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("a.jsonl");
+    std::fs::write(&file, lines.concat_lines()).unwrap();
+    let end = read(&file).unwrap();
+    let part = read_window_until(&file, id(message)).unwrap();
+    if let Some(part) = &part {
+        assert_eq!((part.newest, part.read_to), (Some(id(message)), end.read_to));
+    }
+    part
+}
+
+#[test]
+fn whoever_goes_back_to_a_message_reads_what_stood_before_it() {
+    let lines = three_windows();
+    let part = until(&lines, 22).unwrap();
+    assert!(part.is_partial && part.lines_skipped == 0, "no more than the window was looked at");
+    assert!(sent(&part).contains("four") && !sent(&part).contains("five"));
+    let part = until(&lines, 12).unwrap();
+    assert!(
+        part.is_partial
+            && sent(&part).contains("summary of two")
+            && !sent(&part).contains("summary of three")
+    );
+    let part = until(&lines, 2).unwrap();
+    assert!(!part.is_partial && sent(&part).contains("one") && !sent(&part).contains("summary"));
+    assert!(until(&lines, 10).is_none(), "a boundary was not said");
+    assert!(until(&lines, 77).is_none());
+}
+
+#[test]
+fn what_names_a_message_is_not_taken_for_it() {
+    let mut lines = three_windows();
+    let named = json!({"type": "x", "about": {"uuid": id(22)}});
+    lines.push(named.to_string());
+    lines.push(r#"{"torn":{"uuid":"00000000-0000-0000-0000-000000000016"#.to_owned());
+    let part = until(&lines, 22).unwrap();
+    assert!(sent(&part).contains("four") && !sent(&part).contains("five"));
+}
+
+#[test]
+fn what_was_done_to_what_is_not_said_any_more_does_not_count() {
+    let clear = json!({"type": "system", "subtype": "context_edit", "editId": id(60), "by": "x",
+        "edit": {"op": "replace", "from": id(1), "to": id(1), "by": "nothing"}});
+    let mut lines: Vec<String> =
+        [said(1, None, "one"), said(2, Some(1), "two"), said(3, Some(2), "three"), clear]
+            .iter()
+            .map(Value::to_string)
+            .collect();
+    assert!(!sent(&window(&lines)).contains("one"));
+    let part = until(&lines, 2).unwrap();
+    assert!(sent(&part).contains("one") && !sent(&part).contains("three"), "it was made later");
+    lines.push(said(4, Some(2), "other").to_string());
+    assert!(sent(&window(&lines)).contains("one"), "it was made elsewhere");
+}
+
+#[test]
+fn prompts_that_wait_still_wait_after_going_back() {
+    let queued = |number: u128| {
+        json!({"type": "queue-operation", "operation": "enqueue", "promptId": id(number), "priority": "later",
+            "content": [{"type": "text", "text": "wait"}], "sessionId": id(99)})
+    };
+    let mut consumed = said(5, Some(2), "used");
+    consumed["queuedIds"] = json!([id(70)]);
+    let lines: Vec<String> =
+        [said(1, None, "one"), queued(70), said(2, Some(1), "two"), consumed, queued(71)]
+            .iter()
+            .map(Value::to_string)
+            .collect();
+    let whole = window(&lines);
+    let part = until(&lines, 2).unwrap();
+    let ids = |loaded: &Loaded| loaded.queued.iter().map(|queued| queued.id).collect::<Vec<_>>();
+    assert_eq!((ids(&whole), ids(&part)), (vec![id(71)], vec![id(71)]));
+}

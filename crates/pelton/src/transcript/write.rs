@@ -16,7 +16,8 @@ use super::lease::{Held, Holder};
 use super::queued::QueuedPrompt;
 use super::read::read_from;
 use super::{
-    ASKED, COMPACT_BOUNDARY, CONTEXT_EDIT_LINE, DECIDED, DEFERRED, MEDIA_LEFT_OUT_LINE, QUESTION_LINE,
+    ASKED, COMPACT_BOUNDARY, CONTEXT_EDIT_LINE, DECIDED, DEFERRED, DIRECTORY_FIELD, MEDIA_LEFT_OUT_LINE,
+    QUESTION_LINE, TOMBSTONE_LINE,
 };
 use crate::event::Synthetic;
 use crate::history::{Edit, EditId, Entry, Kind, MediaPlace, Stays};
@@ -223,7 +224,7 @@ impl Transcript {
         let file = disk.open(&path).map_err(fail)?;
         let bytes = file.bytes().map_err(fail)?;
         let last = file.read_at(bytes.saturating_sub(1), 1).map_err(fail)?;
-        if grew_since(file.as_ref(), end.read_to, bytes).map_err(fail)? {
+        if changed_since(file.as_ref(), end.read_to, bytes).map_err(fail)? {
             return Err(TranscriptError::Changed { path });
         }
         let torn = last.last().is_some_and(|last| *last != b'\n');
@@ -463,7 +464,7 @@ impl Transcript {
 
     /// Takes entries back: they stay where they are, but a reader leaves them out.
     pub fn tombstone(&self, ids: &[Uuid], at: Timestamp) -> Result<(), TranscriptError> {
-        let line = Line::new("tombstone")
+        let line = Line::new(TOMBSTONE_LINE)
             .field("uuids", ids)
             .field("sessionId", self.facts.session_id)
             .field("timestamp", format!("{at:.3}"));
@@ -516,7 +517,7 @@ impl Transcript {
             .field_if("agentId", self.facts.agent_id.as_deref())
             .field("userType", "external")
             .field("cwd", self.facts.cwd.to_string_lossy())
-            .field_if("directoryId", self.facts.directory.as_ref().filter(|_| !tail.is_placed))
+            .field_if(DIRECTORY_FIELD, self.facts.directory.as_ref().filter(|_| !tail.is_placed))
             .field("sessionId", self.facts.session_id)
             .field("version", &self.facts.version)
             .field("gitBranch", self.facts.git_branch.as_deref().unwrap_or_default())
@@ -564,9 +565,11 @@ impl Transcript {
 
 /// Whether somebody went on with the conversation behind a place. Titles, tags and the like are nobody's parents, and may
 /// be added by anybody at any time.
-fn grew_since(file: &dyn DiskFile, place: u64, bytes: u64) -> io::Result<bool> {
+fn changed_since(file: &dyn DiskFile, place: u64, bytes: u64) -> io::Result<bool> {
     // Nobody adds as much beside a conversation as would be worth reading in parts.
-    match usize::try_from(bytes.saturating_sub(place)) {
+    // One that is shorter than what was read of it is another one: the session was taken away.
+    let Some(added) = bytes.checked_sub(place) else { return Ok(true) };
+    match usize::try_from(added) {
         Ok(0) => Ok(false),
         Ok(added) if added <= TRANSCRIPT_LINE_BYTES_MAX => {
             let added = file.read_at(place, added)?;
