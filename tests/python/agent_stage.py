@@ -56,6 +56,7 @@ class Stage:
         assert first.startswith(LISTENING), f"first line of `pelton mock`: {first!r}"
         self.address = first.removeprefix(LISTENING)
         self.stderr: list[str] = []
+        self.was_compared = False
 
     def close(self) -> None:
         self._model.terminate()
@@ -84,6 +85,7 @@ class Stage:
 
     def requests(self) -> list[dict]:
         """What the model was asked, oldest first."""
+        self.was_compared = True
         lines = self._record.read_text().splitlines() if self._record.exists() else []
         records = [json.loads(line) for line in lines]
         return [entry for entry in records if entry["kind"] == "request" and entry["path"] == "/v1/messages"]
@@ -128,6 +130,11 @@ def last_texts(body: dict) -> list[str]:
     content = body["messages"][-1]["content"]
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     return [block["text"] for block in blocks if block["type"] == "text"]
+
+
+def answers(body: dict) -> list[dict]:
+    """The results of tools in the newest message the model was sent."""
+    return [block for block in body["messages"][-1]["content"] if block["type"] == "tool_result"]
 
 
 def plain(content: object) -> str:

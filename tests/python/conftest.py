@@ -65,3 +65,5 @@ def stage(tmp_path: Path) -> Iterator[Callable[..., Stage]]:
     yield start
     for each in stages:
         each.close()
+    # What the SDK delivers is one half of a scenario.
+    assert any(each.was_compared for each in stages), "nobody looked at what the model was asked"

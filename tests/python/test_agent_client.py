@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 
-from agent_stage import Stage, call, calls, plain, result, results, system, text
+from agent_stage import Stage, answers, call, calls, last_texts, plain, result, results, system, text
 from claude_agent_sdk import (
     AssistantMessage,
     PermissionResultAllow,
@@ -60,6 +60,8 @@ def test_an_interrupt_ends_a_turn_and_the_next_one_works(stage):
     assert result(first).subtype == "error_during_execution" and took < 4
     assert results(first)[0].is_error
     assert result(second).result == "Better."
+    spoken = json.dumps(here.bodies()[1]["messages"])
+    assert calls(first)[0].id in spoken and "[Request interrupted by user for tool use]" in spoken
 
 
 def test_a_conversation_is_cleared(stage):
@@ -89,6 +91,7 @@ def test_an_interrupt_while_the_model_speaks(stage):
     here = stage({"reply": [{"text": "one two three four five six", "fragments": 6, "after": {1: {"pause_ms": 20000}}}]})
     end = result(run(program(here)))
     assert (end.subtype, end.terminal_reason) == ("error_during_execution", "aborted_streaming")
+    assert len(here.bodies()) == 1
 
 
 def test_an_interrupt_while_a_permission_is_asked_for(stage):
@@ -116,7 +119,7 @@ def test_an_interrupt_while_a_permission_is_asked_for(stage):
     here = stage(call("Bash", {"command": "touch made"}), text("never"))
     end = result(run(program(here)))
     assert end.subtype == "error_during_execution" and not (here.work / "made").exists()
-    assert cancelled == ["Bash"]
+    assert cancelled == ["Bash"] and len(here.bodies()) == 1
 
 
 def test_the_mode_changes_between_turns(stage):
@@ -131,6 +134,7 @@ def test_the_mode_changes_between_turns(stage):
     first, second = run(program(here))
     assert results(first)[0].is_error and not results(second)[0].is_error
     assert system(second, "init")[0]["permissionMode"] == "acceptEdits"
+    assert [answers(body)[0].get("is_error", False) for body in here.bodies()[1::2]] == [True, False]
 
 
 def test_the_model_changes_between_turns(stage):
@@ -143,7 +147,7 @@ def test_the_model_changes_between_turns(stage):
             return await turn(client)
 
     here = stage(text("1"), text("2"), text("3"))
-    run(program(here))
+    assert result(run(program(here))).result == "3"
     assert [body["model"] for body in here.bodies()] == ["claude-sonnet-5-5", "claude-opus-5-5", "claude-sonnet-5-5"]
 
 
@@ -152,7 +156,9 @@ def test_what_the_client_is_told_at_the_start(stage):
         async with here.client() as client:
             return await client.get_server_info()
 
-    info = run(program(stage()))
+    here = stage()
+    info = run(program(here))
+    assert here.bodies() == [], "nobody was asked for that"
     assert info["output_style"] == "default" and any(model["value"] == "default" for model in info["models"])
     assert info["account"]["apiKeySource"] == "ANTHROPIC_API_KEY"
 
@@ -173,7 +179,9 @@ def test_servers_are_listed_put_aside_and_met_again(stage):
             await client.reconnect_mcp_server("calc")
             return first, second, await client.get_mcp_status()
 
-    first, second, third = run(program(stage(text("Hi."))))
+    here = stage(text("Hi."))
+    first, second, third = run(program(here))
+    assert "mcp__calc__add" in [tool["name"] for tool in here.bodies()[0]["tools"]]
     server = first["mcpServers"][0]
     assert (server["status"], server["tools"][0]["name"]) == ("connected", "add")
     assert server["serverInfo"]["version"] == "2.0"
@@ -186,7 +194,9 @@ def test_how_full_the_context_is(stage):
             await turn(client)
             return await client.get_context_usage()
 
-    usage = run(program(stage(text("Hi."))))
+    here = stage(text("Hi."))
+    usage = run(program(here))
+    assert len(here.bodies()) == 1 and here.bodies()[0]["model"] == usage["model"]
     assert 0 < usage["totalTokens"] < usage["maxTokens"]
     names = [category["name"] for category in usage["categories"]]
     assert "Messages" in names and usage["model"] == "claude-sonnet-4-5"
@@ -209,6 +219,7 @@ def test_files_go_back_to_what_they_were(stage):
     here = stage(call("Write", {"file_path": "a.txt", "content": "new"}), text("Done."))
     assert run(program(here)) == "new"
     assert not (here.work / "a.txt").exists()
+    assert not answers(here.bodies()[1])[0].get("is_error")
 
 
 def test_a_task_in_the_background_is_stopped(stage):
@@ -223,6 +234,7 @@ def test_a_task_in_the_background_is_stopped(stage):
     told = run(program(here))
     assert system(told, "task_notification")[0]["status"] == "stopped"
     assert result(told).result == "Stopped."
+    assert "stopped" in " ".join(last_texts(here.bodies()[2]))
 
 
 def test_prompts_sent_together_are_all_answered(stage):
@@ -261,6 +273,7 @@ def test_many_slow_tools_and_a_slow_permission(stage):
     messages = run(program(here))
     assert [plain(each.content) for each in results(messages)] == [str(n) for n in range(20)]
     assert len(calls(messages)) == 20 and result(messages).num_turns == 21
+    assert [answer["tool_use_id"] for answer in answers(here.bodies()[1])] == [each.id for each in calls(messages)]
 
 
 def test_leaving_in_the_middle_leaves_nothing_running(stage):
@@ -277,6 +290,7 @@ def test_leaving_in_the_middle_leaves_nothing_running(stage):
     assert time.monotonic() - began < 20
     pid = (here.work / "pid").read_text().strip() if (here.work / "pid").exists() else None
     assert pid is None or not alive(int(pid))
+    assert len(here.bodies()) == 1
 
 
 def alive(pid: int) -> bool:

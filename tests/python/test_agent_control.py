@@ -7,7 +7,7 @@ import json
 import time
 
 import pytest
-from agent_stage import Stage, call, plain, result, results, system, text
+from agent_stage import Stage, answers, call, plain, result, results, system, text
 from claude_agent_sdk import (
     HookMatcher,
     PermissionResultAllow,
@@ -75,9 +75,10 @@ def test_a_permission_is_asked_for_and_given(stage):
         return PermissionResultAllow()
 
     here = stage(call("Bash", TOUCH), text("Done."))
-    ask(here, can_use_tool=decide)
-    assert (here.work / "made").exists()
+    end = result(ask(here, can_use_tool=decide))
+    assert (here.work / "made").exists() and end.permission_denials == []
     name, given, context = seen[0]
+    assert context.tool_use_id == answers(here.bodies()[1])[0]["tool_use_id"]
     assert (name, given) == ("Bash", TOUCH)
     assert context.tool_use_id and context.decision_reason and context.title and context.display_name == "Bash"
     assert context.suggestions[0].rules[0].tool_name == "Bash"
@@ -88,8 +89,9 @@ def test_a_permission_with_another_input(stage):
         return PermissionResultAllow(updated_input={"command": "touch other"})
 
     here = stage(call("Bash", TOUCH), text("Done."))
-    ask(here, can_use_tool=decide)
+    assert result(ask(here, can_use_tool=decide)).result == "Done."
     assert (here.work / "other").exists() and not (here.work / "made").exists()
+    assert not answers(here.bodies()[1])[0].get("is_error")
 
 
 def test_a_refusal_is_read_by_the_model(stage):
@@ -121,6 +123,7 @@ def test_a_broken_callback_is_a_refusal(stage):
     messages = ask(here, can_use_tool=decide)
     assert "the callback broke" in plain(results(messages)[0].content)
     assert not (here.work / "made").exists()
+    assert "the callback broke" in json.dumps(answers(here.bodies()[1]))
 
 
 def test_rules_that_come_with_a_permission(stage):
@@ -133,8 +136,10 @@ def test_rules_that_come_with_a_permission(stage):
         return PermissionResultAllow(updated_permissions=[update])
 
     here = stage(call("Bash", {"command": "touch a"}), call("Bash", {"command": "touch b"}), text("Done."))
-    ask(here, can_use_tool=decide)
+    messages = ask(here, can_use_tool=decide)
     assert asked == ["touch a"] and (here.work / "b").exists()
+    assert [each.is_error for each in results(messages)] == [False, False]
+    assert len(here.bodies()) == 3
 
 
 def test_rules_that_are_kept_for_later_sessions(stage):
@@ -144,11 +149,11 @@ def test_rules_that_are_kept_for_later_sessions(stage):
         return PermissionResultAllow(updated_permissions=[update])
 
     here = stage(call("Bash", {"command": "touch a"}), text("Done."), call("Bash", {"command": "touch b"}), text("Done."))
-    ask(here, can_use_tool=decide)
+    assert result(ask(here, can_use_tool=decide)).result == "Done."
     kept = json.loads((here.work / ".claude" / "settings.local.json").read_text())
     assert kept["permissions"]["allow"] == ["Bash(touch:*)"]
     ask(here, setting_sources=["local"])
-    assert (here.work / "b").exists()
+    assert (here.work / "b").exists() and not answers(here.bodies()[3])[0].get("is_error")
 
 
 def test_a_mode_that_comes_with_a_permission(stage):
@@ -164,6 +169,7 @@ def test_a_mode_that_comes_with_a_permission(stage):
     messages = ask(here, can_use_tool=decide)
     assert asked == ["Write"] and (here.work / "b.txt").exists()
     assert any(status.get("permissionMode") == "acceptEdits" for status in system(messages, "status"))
+    assert [answers(body)[0].get("is_error", False) for body in here.bodies()[1:]] == [False, False]
 
 
 def test_a_path_outside_is_named(stage, tmp_path):
@@ -177,6 +183,7 @@ def test_a_path_outside_is_named(stage, tmp_path):
     here = stage(call("Read", {"file_path": str(tmp_path / "a.txt")}), text("Done."))
     messages = ask(here, can_use_tool=decide)
     assert seen == [str((tmp_path / "a.txt").resolve())] and "outside" in plain(results(messages)[0].content)
+    assert "outside" in json.dumps(answers(here.bodies()[1]))
 
 
 def test_several_permissions_are_asked_for_at_once(stage, tmp_path):
@@ -196,6 +203,7 @@ def test_several_permissions_are_asked_for_at_once(stage, tmp_path):
     messages = ask(here, can_use_tool=decide)
     assert most == [3]
     assert [file.name in plain(each.content) for file, each in zip(files, results(messages))] == [True] * 3
+    assert [each["tool_use_id"] for each in answers(here.bodies()[1])] == [each.tool_use_id for each in results(messages)]
 
 
 def test_questions_to_the_user_are_answered_through_the_permission(stage):
@@ -209,6 +217,8 @@ def test_questions_to_the_user_are_answered_through_the_permission(stage):
     here = stage(call("AskUserQuestion", {"questions": [question]}), text("Blue it is."))
     messages = ask(here, can_use_tool=decide)
     assert "Blue" in plain(results(messages)[0].content)
+    assert "AskUserQuestion" in [each["name"] for each in here.bodies()[0]["tools"]]
+    assert "Blue" in json.dumps(answers(here.bodies()[1]))
 
 
 def test_an_mcp_tool_that_decides(stage):
@@ -220,12 +230,13 @@ def test_an_mcp_tool_that_decides(stage):
         return {"content": [{"type": "text", "text": json.dumps({"behavior": "allow", "updatedInput": given["input"]})}]}
 
     here = stage(call("Bash", TOUCH), text("Done."))
-    ask(
+    messages = ask(
         here,
         mcp_servers={"guard": create_sdk_mcp_server("guard", tools=[decide])},
         permission_prompt_tool_name="mcp__guard__decide",
     )
-    assert seen == ["Bash"] and (here.work / "made").exists()
+    assert seen == ["Bash"] and (here.work / "made").exists() and results(messages)[0].is_error is False
+    assert not answers(here.bodies()[1])[0].get("is_error")
 
 
 # Hooks
@@ -237,13 +248,15 @@ def test_a_hook_before_a_tool_refuses_it(stage):
     messages = ask(here, allowed_tools=["Bash"], hooks=on("PreToolUse", hook(answer), matcher="Bash"))
     assert plain(results(messages)[0].content) == "Not with me."
     assert result(messages).permission_denials[0]["tool_name"] == "Bash"
+    assert plain(answers(here.bodies()[1])[0]["content"]) == "Not with me."
 
 
 def test_a_hook_before_a_tool_allows_and_changes_it(stage):
     answer = specific("PreToolUse", permissionDecision="allow", updatedInput={"command": "touch other"})
     here = stage(call("Bash", TOUCH), text("Done."))
-    ask(here, hooks=on("PreToolUse", hook(answer)))
-    assert (here.work / "other").exists()
+    messages = ask(here, hooks=on("PreToolUse", hook(answer)))
+    assert (here.work / "other").exists() and results(messages)[0].is_error is False
+    assert not answers(here.bodies()[1])[0].get("is_error")
 
 
 def test_a_hook_that_wants_somebody_to_be_asked(stage):
@@ -255,15 +268,17 @@ def test_a_hook_that_wants_somebody_to_be_asked(stage):
 
     answer = specific("PreToolUse", permissionDecision="ask", permissionDecisionReason="Better ask.")
     here = stage(call("Bash", TOUCH), text("Done."))
-    ask(here, allowed_tools=["Bash"], can_use_tool=decide, hooks=on("PreToolUse", hook(answer)))
-    assert len(asked) == 1 and "Better ask." in asked[0]
+    end = result(ask(here, allowed_tools=["Bash"], can_use_tool=decide, hooks=on("PreToolUse", hook(answer))))
+    assert len(asked) == 1 and "Better ask." in asked[0] and end.permission_denials == []
+    assert not answers(here.bodies()[1])[0].get("is_error")
 
 
 def test_a_hook_after_a_tool_adds_words(stage):
     seen = []
     answer = specific("PostToolUse", additionalContext="The file is new.")
     here = stage(call("Bash", TOUCH), text("Done."))
-    ask(here, allowed_tools=["Bash"], hooks=on("PostToolUse", hook(answer, seen)))
+    messages = ask(here, allowed_tools=["Bash"], hooks=on("PostToolUse", hook(answer, seen)))
+    assert results(messages)[0].tool_use_id == seen[0]["tool_use_id"]
     assert seen[0]["tool_response"]["interrupted"] is False and seen[0]["tool_use_id"]
     assert "The file is new." in json.dumps(here.bodies()[1]["messages"][-1])
 
@@ -271,15 +286,16 @@ def test_a_hook_after_a_tool_adds_words(stage):
 def test_a_hook_after_a_failure(stage):
     seen = []
     here = stage(call("Bash", {"command": "exit 3"}), text("Done."))
-    ask(here, allowed_tools=["Bash"], hooks=on("PostToolUseFailure", hook(None, seen)))
-    assert seen[0]["tool_name"] == "Bash" and "3" in seen[0]["error"]
+    messages = ask(here, allowed_tools=["Bash"], hooks=on("PostToolUseFailure", hook(None, seen)))
+    assert seen[0]["tool_name"] == "Bash" and "3" in seen[0]["error"] and results(messages)[0].is_error
+    assert "Exit code 3" in json.dumps(answers(here.bodies()[1]))
 
 
 def test_a_hook_on_a_prompt_adds_words(stage):
     seen = []
     answer = specific("UserPromptSubmit", additionalContext="It is Monday.")
     here = stage(text("Hi."))
-    ask(here, hooks=on("UserPromptSubmit", hook(answer, seen)))
+    assert result(ask(here, hooks=on("UserPromptSubmit", hook(answer, seen)))).result == "Hi."
     assert seen[0]["prompt"] == "Go." and seen[0]["session_id"] and seen[0]["cwd"] == str(here.work.resolve())
     assert "It is Monday." in json.dumps(here.bodies()[0]["messages"])
 
@@ -314,14 +330,16 @@ def test_a_hook_ends_the_run(stage):
 def test_hooks_run_side_by_side(stage):
     here = stage(call("Glob", {"pattern": "*"}), text("Done."))
     began = time.monotonic()
-    ask(here, hooks=on("PreToolUse", *[hook(wait=1) for _ in range(5)]))
+    assert result(ask(here, hooks=on("PreToolUse", *[hook(wait=1) for _ in range(5)]))).result == "Done."
     assert time.monotonic() - began < 4.5
+    assert len(answers(here.bodies()[1])) == 1
 
 
 def test_a_hook_that_takes_too_long_is_no_permission(stage):
     here = stage(call("Bash", TOUCH), text("Done."))
-    ask(here, allowed_tools=["Bash"], hooks=on("PreToolUse", hook(wait=30), timeout=0.3))
-    assert not (here.work / "made").exists()
+    messages = ask(here, allowed_tools=["Bash"], hooks=on("PreToolUse", hook(wait=30), timeout=0.3))
+    assert not (here.work / "made").exists() and results(messages)[0].is_error
+    assert answers(here.bodies()[1])[0]["is_error"] is True
 
 
 def test_a_hook_that_breaks_is_told_and_the_run_goes_on(stage):
@@ -332,6 +350,7 @@ def test_a_hook_that_breaks_is_told_and_the_run_goes_on(stage):
     messages = ask(here, allowed_tools=["Bash"], hooks=on("PreToolUse", broken))
     assert (here.work / "made").exists()
     assert any("broken hook" in told["content"] for told in system(messages, "informational"))
+    assert "broken hook" not in json.dumps(here.bodies()[1]["messages"])
 
 
 def test_a_hook_whose_failure_blocks(stage):
@@ -339,21 +358,24 @@ def test_a_hook_whose_failure_blocks(stage):
         raise RuntimeError("broken hook")
 
     here = stage(call("Bash", TOUCH), text("Done."))
-    ask(here, allowed_tools=["Bash"], hooks=on("PreToolUse", broken, on_failure="block"))
-    assert not (here.work / "made").exists()
+    messages = ask(here, allowed_tools=["Bash"], hooks=on("PreToolUse", broken, on_failure="block"))
+    assert not (here.work / "made").exists() and results(messages)[0].is_error
+    assert answers(here.bodies()[1])[0]["is_error"] is True
 
 
 def test_a_hook_that_answers_later(stage):
     here = stage(call("Bash", TOUCH), text("Done."))
     end = result(ask(here, allowed_tools=["Bash"], hooks=on("PostToolUse", hook({"async_": True}))))
     assert end.result == "Done." and (here.work / "made").exists()
+    assert len(here.bodies()) == 2
 
 
 def test_matchers_choose_tools(stage):
     seen = []
     here = stage(call("Glob", {"pattern": "*"}), call("Bash", TOUCH), text("Done."))
-    ask(here, allowed_tools=["Bash"], hooks=on("PreToolUse", hook(None, seen), matcher="Write|Bash"))
+    messages = ask(here, allowed_tools=["Bash"], hooks=on("PreToolUse", hook(None, seen), matcher="Write|Bash"))
     assert [given["tool_name"] for given in seen] == ["Bash"]
+    assert seen[0]["tool_use_id"] == results(messages)[1].tool_use_id == answers(here.bodies()[2])[0]["tool_use_id"]
 
 
 def test_hooks_hear_of_agents(stage):
@@ -363,7 +385,9 @@ def test_hooks_hear_of_agents(stage):
         {"reply": [{"text": "Inner."}], "when": {"last_user_text": "Say it"}}, call("Agent", order), text("Done.")
     )
     hooks = {**on("SubagentStart", hook(None, started)), **on("SubagentStop", hook(None, stopped))}
-    ask(here, allowed_tools=["Agent"], hooks=hooks)
+    messages = ask(here, allowed_tools=["Agent"], hooks=hooks)
+    assert system(messages, "task_started")[0]["subagent_type"] == "general-purpose"
+    assert "Inner." in json.dumps(answers(here.bodies()[-1]))
     assert started[0]["agent_type"] == stopped[0]["agent_type"] == "general-purpose"
     assert stopped[0]["last_assistant_message"] == "Inner."
 
@@ -371,8 +395,8 @@ def test_hooks_hear_of_agents(stage):
 def test_a_permission_request_hook_decides(stage):
     answer = specific("PermissionRequest", decision={"behavior": "allow"})
     here = stage(call("Bash", TOUCH), text("Done."))
-    ask(here, hooks=on("PermissionRequest", hook(answer)))
-    assert (here.work / "made").exists()
+    assert result(ask(here, hooks=on("PermissionRequest", hook(answer)))).permission_denials == []
+    assert (here.work / "made").exists() and not answers(here.bodies()[1])[0].get("is_error")
 
 
 # Tools of the program
@@ -402,6 +426,7 @@ def test_a_tool_that_says_it_failed(stage):
     here = stage(call("mcp__x__fail", {}), text("Oh."))
     messages = ask(here, mcp_servers={"x": create_sdk_mcp_server("x", tools=[fail])}, allowed_tools=["mcp__x__fail"])
     assert results(messages)[0].is_error and "no luck" in plain(results(messages)[0].content)
+    assert answers(here.bodies()[1])[0]["is_error"] is True
 
 
 def test_a_tool_that_raises(stage):
@@ -412,6 +437,7 @@ def test_a_tool_that_raises(stage):
     here = stage(call("mcp__x__fail", {}), text("Oh."))
     messages = ask(here, mcp_servers={"x": create_sdk_mcp_server("x", tools=[fail])}, allowed_tools=["mcp__x__fail"])
     assert results(messages)[0].is_error and "exploded" in plain(results(messages)[0].content)
+    assert "exploded" in json.dumps(answers(here.bodies()[1]))
 
 
 def test_a_tool_that_brings_a_picture(stage):
@@ -420,7 +446,8 @@ def test_a_tool_that_brings_a_picture(stage):
         return {"content": [{"type": "image", "data": ONE_PIXEL, "mimeType": "image/png"}]}
 
     here = stage(call("mcp__x__draw", {}), text("Nice."))
-    ask(here, mcp_servers={"x": create_sdk_mcp_server("x", tools=[draw])}, allowed_tools=["mcp__x"])
+    messages = ask(here, mcp_servers={"x": create_sdk_mcp_server("x", tools=[draw])}, allowed_tools=["mcp__x"])
+    assert results(messages)[0].content[0]["type"] == "image"
     block = here.bodies()[1]["messages"][-1]["content"][0]
     assert block["content"][0]["type"] == "image"
 
@@ -438,6 +465,7 @@ def test_readers_among_the_tools_run_together(stage):
     messages = ask(here, mcp_servers={"x": create_sdk_mcp_server("x", tools=[look])}, allowed_tools=["mcp__x__look"])
     assert time.monotonic() - began < 6
     assert [plain(each.content) for each in results(messages)] == [f"seen {n}" for n in range(8)]
+    assert [plain(each["content"]) for each in answers(here.bodies()[1])] == [f"seen {n}" for n in range(8)]
 
 
 def test_two_servers_with_tools_of_one_name(stage):
@@ -455,6 +483,7 @@ def test_two_servers_with_tools_of_one_name(stage):
     allowed = ["mcp__numbers__add", "mcp__words__add"]
     messages = ask(here, mcp_servers=servers, allowed_tools=allowed)
     assert [plain(each.content) for each in results(messages)] == ["3", "12"]
+    assert set(allowed) <= {each["name"] for each in here.bodies()[0]["tools"]}
 
 
 def test_tools_of_the_program_are_asked_about(stage):
@@ -465,5 +494,6 @@ def test_tools_of_the_program_are_asked_about(stage):
         return PermissionResultAllow()
 
     here = stage(call("mcp__calc__add", {"a": 1, "b": 2}), text("Three."))
-    ask(here, mcp_servers={"calc": create_sdk_mcp_server("calc", tools=[add])}, can_use_tool=decide)
-    assert seen == ["mcp__calc__add"]
+    messages = ask(here, mcp_servers={"calc": create_sdk_mcp_server("calc", tools=[add])}, can_use_tool=decide)
+    assert seen == ["mcp__calc__add"] and plain(results(messages)[0].content) == "3"
+    assert plain(answers(here.bodies()[1])[0]["content"]) == "3"

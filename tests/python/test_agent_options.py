@@ -8,7 +8,7 @@ import json
 import uuid
 
 import pytest
-from agent_stage import Stage, call, calls, last_texts, of, plain, result, results, system, text, words
+from agent_stage import Stage, answers, call, calls, last_texts, of, plain, result, results, system, text, words
 from claude_agent_sdk import (
     AgentDefinition,
     AssistantMessage,
@@ -28,6 +28,13 @@ ONE_PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwA
 
 def ask(stage: Stage, prompt: object = "Go.", **options: object) -> list:
     return asyncio.run(stage.query(prompt, **options))
+
+
+def hi(stage: Stage, prompt: object = "Go.", **options: object) -> list:
+    """The same where the model says no more than this."""
+    messages = ask(stage, prompt, **options)
+    assert words(messages) == ["Hi."] and result(messages).result == "Hi."
+    return messages
 
 
 def sent(*messages: dict):
@@ -56,7 +63,10 @@ def test_a_question_is_answered(stage):
 
 def test_init_tells_what_there_is(stage):
     here = stage(text("Hi."))
-    init = system(ask(here), "init")[0]
+    init = system(hi(here), "init")[0]
+    # The tool that starts agents has another name for the model.
+    offered = {tool["name"] for tool in here.bodies()[0]["tools"]}
+    assert {"Bash", "Read", "Edit", "Agent"} <= offered and "Task" not in offered
     assert init["cwd"] == str(here.work.resolve())
     assert {"Bash", "Read", "Edit", "Task"} <= set(init["tools"])
     assert init["permissionMode"] == "default" and init["apiKeySource"] == "ANTHROPIC_API_KEY"
@@ -66,19 +76,19 @@ def test_init_tells_what_there_is(stage):
 
 def test_unset_system_prompt_is_empty(stage):
     here = stage(text("Hi."))
-    ask(here)
+    hi(here)
     assert here.bodies()[0].get("system", []) == []
 
 
 def test_system_prompt_as_text(stage):
     here = stage(text("Hi."))
-    ask(here, system_prompt="You are a pirate.")
+    hi(here, system_prompt="You are a pirate.")
     assert [block["text"] for block in here.bodies()[0]["system"]] == ["You are a pirate."]
 
 
 def test_system_prompt_preset_with_append(stage):
     here = stage(text("Hi."))
-    ask(here, system_prompt={"type": "preset", "preset": "claude_code", "append": "Be brief."})
+    hi(here, system_prompt={"type": "preset", "preset": "claude_code", "append": "Be brief."})
     blocks = [block["text"] for block in here.bodies()[0]["system"]]
     assert len(blocks) > 1 and blocks[-1] == "Be brief."
 
@@ -86,7 +96,7 @@ def test_system_prompt_preset_with_append(stage):
 def test_system_prompt_from_a_file(stage):
     here = stage(text("Hi."))
     (here.work / "prompt.txt").write_text("From a file.")
-    ask(here, system_prompt={"type": "file", "path": str(here.work / "prompt.txt")})
+    hi(here, system_prompt={"type": "file", "path": str(here.work / "prompt.txt")})
     assert "From a file." in json.dumps(here.bodies()[0]["system"])
 
 
@@ -99,13 +109,13 @@ def test_tools_are_chosen(stage):
 
 def test_no_tools_at_all(stage):
     here = stage(text("Hi."))
-    ask(here, tools=[])
+    assert system(hi(here, tools=[]), "init")[0]["tools"] == []
     assert here.bodies()[0].get("tools", []) == []
 
 
 def test_the_preset_of_tools(stage):
     here = stage(text("Hi."))
-    ask(here, tools={"type": "preset", "preset": "claude_code"})
+    assert "Bash" in system(hi(here, tools={"type": "preset", "preset": "claude_code"}), "init")[0]["tools"]
     assert "Bash" in [tool["name"] for tool in here.bodies()[0]["tools"]]
 
 
@@ -115,6 +125,7 @@ def test_allowed_tools_run_unasked(stage):
     assert (here.work / "made").exists()
     assert calls(messages)[0].name == "Bash" and results(messages)[0].is_error is False
     assert result(messages).num_turns == 2
+    assert answers(here.bodies()[1])[0]["tool_use_id"] == calls(messages)[0].id
 
 
 def test_without_anybody_to_ask_a_call_is_denied(stage):
@@ -123,11 +134,12 @@ def test_without_anybody_to_ask_a_call_is_denied(stage):
     assert not (here.work / "made").exists()
     assert [denied["tool_name"] for denied in end.permission_denials] == ["Bash"]
     assert end.is_error is False
+    assert answers(here.bodies()[1])[0]["is_error"] is True
 
 
 def test_disallowed_tools_vanish(stage):
     here = stage(text("Hi."))
-    ask(here, disallowed_tools=["Bash", "Write"])
+    assert not {"Bash", "Write"} & set(system(hi(here, disallowed_tools=["Bash", "Write"]), "init")[0]["tools"])
     names = [tool["name"] for tool in here.bodies()[0]["tools"]]
     assert "Bash" not in names and "Write" not in names and "Read" in names
 
@@ -137,6 +149,7 @@ def test_permission_mode_accept_edits(stage):
     messages = ask(here, permission_mode="acceptEdits")
     assert (here.work / "a.txt").read_text() == "hi"
     assert system(messages, "init")[0]["permissionMode"] == "acceptEdits"
+    assert not answers(here.bodies()[1])[0].get("is_error")
 
 
 def test_max_turns_end_a_run(stage):
@@ -166,6 +179,7 @@ def test_max_budget_ends_a_run(stage):
     with pytest.raises(ResultError):
         asyncio.run(run())
     assert result(messages).subtype == "error_max_budget_usd"
+    assert len(here.bodies()) <= 1
 
 
 def test_the_model_is_chosen(stage):
@@ -182,11 +196,12 @@ def test_a_fallback_takes_over(stage):
     assert result(messages).result == "From the other."
     assert system(messages, "model_fallback")[0]["fallback_model"] == "claude-sonnet-5-5"
     assert system(messages, "api_retry")[0]["error_status"] == 529
+    assert here.bodies()[-1]["model"] == "claude-sonnet-5-5"
 
 
 def test_betas_go_into_a_header(stage):
     here = stage(text("Hi."))
-    ask(here, betas=["context-1m-2025-08-07"])
+    hi(here, betas=["context-1m-2025-08-07"])
     assert "context-1m-2025-08-07" in here.requests()[0]["headers"]["anthropic-beta"]
 
 
@@ -199,26 +214,26 @@ def test_thinking_with_a_budget(stage):
 
 def test_thinking_is_switched_off(stage):
     here = stage(text("Hi."))
-    ask(here, model="claude-sonnet-4-5", thinking={"type": "disabled"})
+    hi(here, model="claude-sonnet-4-5", thinking={"type": "disabled"})
     assert here.bodies()[0].get("thinking", {"type": "disabled"})["type"] == "disabled"
 
 
 def test_thinking_as_the_model_likes(stage):
     here = stage(text("Hi."))
-    ask(here, thinking={"type": "adaptive", "display": "summarized"})
+    hi(here, thinking={"type": "adaptive", "display": "summarized"})
     assert here.bodies()[0]["thinking"]["type"] == "adaptive"
     assert here.bodies()[0]["thinking"]["display"] == "summarized"
 
 
 def test_effort(stage):
     here = stage(text("Hi."))
-    ask(here, effort="low")
+    hi(here, effort="low")
     assert here.bodies()[0]["output_config"]["effort"] == "low"
 
 
 def test_a_task_budget_is_told_to_the_model(stage):
     here = stage(text("Hi."))
-    ask(here, task_budget={"total": 20000})
+    hi(here, task_budget={"total": 20000})
     assert here.bodies()[0]["output_config"]["task_budget"]["total"] == 20000
 
 
@@ -238,14 +253,16 @@ def test_partial_messages(stage):
     deltas = [event["delta"]["text"] for event in events if event["type"] == "content_block_delta"]
     assert deltas == ["Hello", ", ", "world"]
     assert events[0]["type"] == "message_start" and events[-1]["type"] == "message_stop"
+    assert here.bodies()[0]["stream"] is True
     order = [type(message).__name__ for message in messages]
     assert order.index("AssistantMessage") < len(order) - order[::-1].index("StreamEvent")
 
 
 def test_settings_as_json(stage):
     here = stage(call("Bash", {"command": "touch made"}), text("Done."))
-    ask(here, settings=json.dumps({"permissions": {"allow": ["Bash(touch made)"]}}))
-    assert (here.work / "made").exists()
+    messages = ask(here, settings=json.dumps({"permissions": {"allow": ["Bash(touch made)"]}}))
+    assert (here.work / "made").exists() and result(messages).permission_denials == []
+    assert not answers(here.bodies()[1])[0].get("is_error")
 
 
 def test_setting_sources_decide_which_files_count(stage):
@@ -253,8 +270,9 @@ def test_setting_sources_decide_which_files_count(stage):
     for sources, runs in ([], False), (["user"], True):
         here = stage(call("Bash", {"command": "touch made"}), text("Done."))
         (here.config / "settings.json").write_text(json.dumps(rules))
-        ask(here, setting_sources=sources)
-        assert (here.work / "made").exists() is runs
+        denials = result(ask(here, setting_sources=sources)).permission_denials
+        assert (here.work / "made").exists() is runs and (denials == []) is runs
+        assert answers(here.bodies()[1])[0].get("is_error", False) is not runs
 
 
 def test_further_directories(stage, tmp_path):
@@ -264,12 +282,14 @@ def test_further_directories(stage, tmp_path):
     here = stage(call("Read", {"file_path": str(other / "a.txt")}), text("Done."))
     messages = ask(here, add_dirs=[str(other)])
     assert "from elsewhere" in plain(results(messages)[0].content)
+    assert str(other) in json.dumps(here.bodies()[0]) and "from elsewhere" in json.dumps(answers(here.bodies()[1]))
 
 
 def test_variables_reach_commands(stage):
     here = stage(call("Bash", {"command": "echo $COLOUR"}), text("Done."))
     messages = ask(here, env={"COLOUR": "blue"}, allowed_tools=["Bash"])
     assert "blue" in plain(results(messages)[0].content)
+    assert "blue" in json.dumps(answers(here.bodies()[1]))
 
 
 def test_extra_arguments(stage):
@@ -277,6 +297,7 @@ def test_extra_arguments(stage):
     messages = ask(here, extra_args={"replay-user-messages": None})
     echoed = of(messages, UserMessage)[0].content
     assert [block.text for block in echoed] == ["Go."]
+    assert last_texts(here.bodies()[0])[-1] == "Go."
 
 
 def test_an_unknown_extra_argument_fails(stage):
@@ -284,6 +305,7 @@ def test_an_unknown_extra_argument_fails(stage):
     with pytest.raises((ProcessError, CLIConnectionError)):
         ask(here, extra_args={"no-such-flag": None})
     assert any("unknown option '--no-such-flag'" in line for line in here.stderr)
+    assert here.bodies() == []
 
 
 def test_a_program_that_is_not_there(stage):
@@ -297,12 +319,14 @@ def test_a_program_that_is_not_there(stage):
 
     with pytest.raises(CLINotFoundError):
         asyncio.run(run())
+    assert here.bodies() == []
 
 
 def test_prompts_as_a_stream(stage):
     here = stage(text("One."), text("Two."))
     messages = ask(here, sent(said("first")))
     assert result(messages).result == "One."
+    assert [last_texts(body)[-1] for body in here.bodies()] == ["first"]
 
 
 def test_a_picture_in_a_prompt(stage):
@@ -328,19 +352,20 @@ def test_an_api_error_is_a_result(stage):
     end = result(messages)
     assert (end.subtype, end.is_error, end.api_error_status) == ("success", True, 400)
     assert of(messages, AssistantMessage)[0].error == "invalid_request"
+    assert len(here.bodies()) == 1, "it is not asked again"
 
 
 def test_mentioned_files_are_attached(stage):
     here = stage(text("Hi."))
     (here.work / "notes.txt").write_text("buy milk")
-    ask(here, "What is in @notes.txt?")
+    hi(here, "What is in @notes.txt?")
     assert "buy milk" in json.dumps(here.bodies()[0]["messages"])
 
 
 def test_verbatim_prompts_mean_what_they_say(stage):
     here = stage(text("Hi."))
     (here.work / "notes.txt").write_text("buy milk")
-    ask(here, "/look @notes.txt", verbatim_prompts=True)
+    hi(here, "/look @notes.txt", verbatim_prompts=True)
     assert "buy milk" not in json.dumps(here.bodies()[0]["messages"])
     assert last_texts(here.bodies()[0])[-1] == "/look @notes.txt"
 
@@ -386,12 +411,15 @@ def test_words_of_agents_are_forwarded_when_wanted(stage):
         )
         messages = ask(here, forward_subagent_text=wanted, allowed_tools=["Agent"])
         assert ("Inner words." in words(messages)) is wanted
+        assert "Inner words." in json.dumps(answers(here.bodies()[-1])), "the model reads them anyway"
 
 
 def test_stderr_reaches_the_caller(stage):
     here = stage(text("Hi."))
-    ask(here, mcp_servers={"files": {"command": "serve"}})
+    messages = hi(here, mcp_servers={"files": {"command": "serve"}})
     assert any("files" in line for line in here.stderr)
+    assert system(messages, "init")[0]["mcp_servers"][0]["status"] == "failed"
+    assert not any(tool["name"].startswith("mcp__") for tool in here.bodies()[0]["tools"])
 
 
 def test_hook_events_of_programs(stage):
@@ -400,12 +428,15 @@ def test_hook_events_of_programs(stage):
     messages = ask(here, include_hook_events=True, settings=json.dumps(hooks))
     told = of(messages, HookEventMessage)
     assert [event.subtype for event in told] == ["hook_started", "hook_response"]
+    assert told[0].data["hook_id"] == told[1].data["hook_id"] and told[1].data["stdout"] == "seen\n"
+    assert "seen" not in json.dumps(here.bodies()[1]["messages"]), "it said nothing to the model"
 
 
 def test_large_results_stay_below_the_line_limit(stage):
     here = stage(call("Bash", {"command": "head -c 3000000 /dev/zero | tr '\\0' x"}), text("y" * 1_500_000))
     end = result(ask(here, allowed_tools=["Bash"]))
     assert end.is_error is False and end.result.startswith("yyy")
+    assert len(json.dumps(answers(here.bodies()[1]))) < 40_000, "the model is sent a part"
 
 
 def test_a_command_in_the_background_starts_a_turn_of_its_own(stage):
@@ -416,6 +447,7 @@ def test_a_command_in_the_background_starts_a_turn_of_its_own(stage):
     ends = [message for message in messages if type(message).__name__ == "ResultMessage"]
     assert [end.result for end in ends] == ["Started.", "It ended."]
     assert (ends[1].origin or {}).get("kind") == "task-notification"
+    assert len(here.bodies()) == 3 and "completed" in " ".join(last_texts(here.bodies()[2]))
 
 
 def test_a_session_id_of_ones_own(stage):
@@ -423,10 +455,132 @@ def test_a_session_id_of_ones_own(stage):
     mine = str(uuid.uuid4())
     assert result(ask(here, session_id=mine)).session_id == mine
     assert list(here.config.glob(f"projects/*/{mine}.jsonl"))
+    assert len(here.bodies()) == 1
 
 
 def test_servers_are_told_who_asks(stage):
     here = stage(text("Hi."))
-    ask(here, client_app="my-app/1.2")
+    hi(here, client_app="my-app/1.2")
     agent = here.requests()[0]["headers"]["user-agent"]
     assert "sdk-py" in agent and "agent-sdk/" in agent and "client-app/my-app/1.2" in agent
+
+
+def test_a_custom_prompt_that_is_not_kept(stage):
+    here = stage(text("Hi."))
+    hi(here, system_prompt={"type": "custom", "prompt": "You are a release bot.", "snapshot": False})
+    assert [block["text"] for block in here.bodies()[0]["system"]] == ["You are a release bot."]
+
+
+def test_a_prompt_without_what_differs_between_users(stage):
+    here = stage(text("Hi."))
+    hi(here, system_prompt={"type": "preset", "preset": "claude_code", "exclude_dynamic_sections": True})
+    body = here.bodies()[0]
+    assert str(here.work) not in json.dumps(body["system"]) and str(here.work) in json.dumps(body["messages"])
+
+
+def test_where_it_works(stage, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    here = stage(call("Bash", {"command": "pwd"}), text("Hi."))
+    messages = hi(here, cwd=tmp_path / "elsewhere", allowed_tools=["Bash"])
+    place = str((tmp_path / "elsewhere").resolve())
+    assert system(messages, "init")[0]["cwd"] == place and plain(results(messages)[0].content).strip() == place
+    assert place in json.dumps(answers(here.bodies()[1]))
+
+
+def test_settings_from_a_file(stage):
+    here = stage(call("Bash", {"command": "touch made"}), text("Hi."))
+    (here.home / "mine.json").write_text(json.dumps({"permissions": {"deny": ["Bash(touch:*)"]}}))
+    messages = hi(here, settings=str(here.home / "mine.json"), allowed_tools=["Bash"])
+    assert result(messages).permission_denials[0]["tool_name"] == "Bash" and not (here.work / "made").exists()
+    assert answers(here.bodies()[1])[0]["is_error"] is True
+
+
+def test_a_box_around_commands(stage, tmp_path):
+    command = f"touch inside; touch {tmp_path}/outside; echo done"
+    here = stage(call("Bash", {"command": command}), text("Hi."))
+    messages = hi(here, sandbox={"enabled": True, "autoAllowBashIfSandboxed": True})
+    if "sandbox" in " ".join(here.stderr):
+        pytest.skip("no sandbox on this machine")
+    # Nobody had to be asked, and nothing outside was touched.
+    assert result(messages).permission_denials == [] and (here.work / "inside").exists()
+    assert not (tmp_path / "outside").exists()
+    assert "done" in json.dumps(answers(here.bodies()[1]))
+
+
+def test_skills_that_are_named(stage):
+    here = stage(text("Hi."))
+    for name in "wanted", "other":
+        (here.config / "skills" / name).mkdir(parents=True)
+        (here.config / "skills" / name / "SKILL.md").write_text(f"---\ndescription: the {name} one\n---\nDo.")
+    messages = hi(here, skills=["wanted"])
+    assert system(messages, "init")[0]["skills"] == ["wanted"]
+    said = json.dumps(here.bodies()[0]["messages"])
+    assert "the wanted one" in said and "the other one" not in said
+
+
+def test_plugins_are_told_to_have_no_effect(stage, tmp_path):
+    here = stage(text("Hi."))
+    messages = hi(here, plugins=[{"type": "local", "path": str(tmp_path)}])
+    assert system(messages, "init")[0]["plugins"] == []
+    assert any("--plugin-dir has no effect" in line for line in here.stderr)
+    assert len(here.bodies()) == 1
+
+
+def test_only_the_servers_that_are_named(stage):
+    here = stage(text("Hi."))
+    (here.work / ".mcp.json").write_text(json.dumps({"mcpServers": {"of-the-project": {"command": "serve"}}}))
+    messages = hi(here, strict_mcp_config=True)
+    assert system(messages, "init")[0]["mcp_servers"] == [] and here.stderr == []
+    assert not any(tool["name"].startswith("mcp__") for tool in here.bodies()[0]["tools"])
+
+
+def test_servers_from_a_file(stage):
+    here = stage(text("Hi."))
+    (here.home / "servers.json").write_text(json.dumps({"mcpServers": {"far": {"type": "http", "url": "http://127.0.0.1:9"}}}))
+    messages = hi(here, mcp_servers=here.home / "servers.json")
+    assert [server["name"] for server in system(messages, "init")[0]["mcp_servers"]] == ["far"]
+    assert len(here.bodies()) == 1
+
+
+def test_a_small_buffer_of_the_reader(stage):
+    here = stage(text("Hi."))
+    hi(here, max_buffer_size=200_000)
+    assert len(here.bodies()) == 1
+
+
+def test_planning_changes_nothing(stage):
+    here = stage(call("Write", {"file_path": "a.txt", "content": "hi"}), text("Hi."))
+    messages = hi(here, permission_mode="plan")
+    assert not (here.work / "a.txt").exists() and results(messages)[0].is_error
+    assert answers(here.bodies()[1])[0]["is_error"] is True and "plan" in json.dumps(here.bodies()[0]["messages"]).lower()
+
+
+def test_nobody_is_asked_when_that_is_said(stage):
+    here = stage(call("Bash", {"command": "touch made"}), text("Hi."))
+    messages = hi(here, permission_mode="dontAsk")
+    assert result(messages).permission_denials[0]["tool_name"] == "Bash"
+    assert system(messages, "init")[0]["permissionMode"] == "dontAsk"
+    assert answers(here.bodies()[1])[0]["is_error"] is True
+
+
+def test_permissions_are_done_without_in_a_box(stage):
+    here = stage(call("Bash", {"command": "touch made"}), text("Hi."))
+    messages = hi(here, permission_mode="bypassPermissions", env={"IS_SANDBOX": "1"})
+    assert (here.work / "made").exists() and result(messages).permission_denials == []
+    assert system(messages, "init")[0]["permissionMode"] == "bypassPermissions"
+    assert not answers(here.bodies()[1])[0].get("is_error")
+
+
+def test_an_agent_with_a_model_and_an_end(stage):
+    order = {"description": "look", "prompt": "Look.", "subagent_type": "looker"}
+    glob = {"reply": [{"tool": "Glob", "input": {"pattern": "*"}}], "when": {"system": "You look"}, "times": 3}
+    here = stage(glob, call("Agent", order), text("Hi."))
+    agents = {
+        "looker": AgentDefinition(
+            description="Looks.", prompt="You look.", tools=["Glob"], model="claude-opus-5-5", maxTurns=2, effort="low"
+        )
+    }
+    messages = ask(here, agents=agents, allowed_tools=["Agent"])
+    inner = [body for body in here.bodies() if "You look" in json.dumps(body.get("system"))]
+    assert len(inner) == 2 and inner[0]["model"] == "claude-opus-5-5" and inner[0]["output_config"]["effort"] == "low"
+    assert result(messages).result == "Hi." and "claude-opus-5-5" in result(messages).model_usage

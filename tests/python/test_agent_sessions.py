@@ -7,7 +7,7 @@ import json
 
 import claude_agent_sdk as sdk
 import pytest
-from agent_stage import Stage, call, result, text
+from agent_stage import Stage, answers, call, result, text
 from claude_agent_sdk import InMemorySessionStore, ProcessError, ResultError
 
 
@@ -38,6 +38,7 @@ def test_sessions_are_listed(at):
     assert set(listed) == {first.session_id, second.session_id}
     assert listed[first.session_id].first_prompt == "The first one."
     assert listed[first.session_id].cwd == str(here.work.resolve())
+    assert "The first one." not in spoken(here.bodies()[1]), "they know nothing of each other"
 
 
 def test_messages_of_a_session_are_read(at):
@@ -47,6 +48,10 @@ def test_messages_of_a_session_are_read(at):
     kinds = [message.type for message in messages]
     assert kinds[0] == "user" and kinds[-1] == "assistant" and "Nothing." in json.dumps(messages[-1].message)
     assert "What is here?" in json.dumps([message.message for message in messages])
+    # What is read is what the model was sent.
+    sent = [block for message in here.bodies()[1]["messages"] for block in message["content"]]
+    call_sent = next(block for block in sent if block["type"] == "tool_use")
+    assert call_sent["id"] in json.dumps([message.message for message in messages])
 
 
 def test_a_session_is_renamed_and_tagged(at):
@@ -66,6 +71,9 @@ def test_a_session_is_deleted(at):
     session = ask(here).session_id
     sdk.delete_session(session, directory=str(here.work))
     assert sdk.list_sessions(directory=str(here.work)) == []
+    with pytest.raises((ResultError, ProcessError)):
+        ask(here, resume=session)
+    assert len(here.bodies()) == 1, "what is gone is not gone on with"
 
 
 def test_a_session_that_the_sdk_forked_goes_on(at):
@@ -119,7 +127,7 @@ def test_resume_from_the_middle(at):
     ask(here, "The second.", resume=session)
     messages = sdk.get_session_messages(session, directory=str(here.work))
     first_answer = next(message for message in messages if message.type == "assistant")
-    ask(here, "Otherwise.", resume=session, resume_session_at=first_answer.uuid)
+    assert ask(here, "Otherwise.", resume=session, resume_session_at=first_answer.uuid).session_id == session
     assert "One." in spoken(here.bodies()[2]) and "The second." not in spoken(here.bodies()[2])
 
 
@@ -129,7 +137,7 @@ def test_resume_without_a_turn(at):
     ask(here, "The second.", resume=session)
     messages = sdk.get_session_messages(session, directory=str(here.work))
     second = next(m for m in messages if m.type == "user" and "The second." in json.dumps(m.message))
-    ask(here, "Otherwise.", resume=session, resume_drops_turn=second.uuid)
+    assert ask(here, "Otherwise.", resume=session, resume_drops_turn=second.uuid).result == "Three."
     sent = spoken(here.bodies()[2])
     assert "The first." in sent and "One." in sent and "The second." not in sent and "Two." not in sent
 
@@ -140,12 +148,14 @@ def test_an_unknown_session_is_an_error(at):
     with pytest.raises((ResultError, ProcessError)) as raised:
         ask(here, resume=unknown)
     assert f"No conversation found with session ID: {unknown}" in str(raised.value) + "".join(here.stderr)
+    assert here.bodies() == []
 
 
 def test_nothing_is_kept_when_it_should_not_be(at):
     here = at(text("One."))
-    ask(here, extra_args={"no-session-persistence": None})
+    assert ask(here, extra_args={"no-session-persistence": None}).result == "One."
     assert list(here.config.glob("projects/*/*.jsonl")) == []
+    assert len(here.bodies()) == 1
 
 
 def test_a_store_gets_every_line_and_gives_them_back(at):
@@ -161,3 +171,140 @@ def test_a_store_gets_every_line_and_gives_them_back(at):
         file.unlink()
     assert ask(here, "Again.", resume=session, session_store=store).session_id == session
     assert "Remember me." in spoken(here.bodies()[1])
+
+
+def records(here: Stage) -> list:
+    return list(here.config.glob("projects/*/*.jsonl"))
+
+
+def test_sub_agents_of_a_session_are_read(at):
+    order = {"description": "say", "prompt": "Say it.", "subagent_type": "general-purpose"}
+    inner = {"reply": [{"text": "Inner words."}], "when": {"last_user_text": "Say it"}}
+    here = at(inner, call("Agent", order), text("Done."))
+    session = ask(here, allowed_tools=["Agent"]).session_id
+    agents = sdk.list_subagents(session, directory=str(here.work))
+    assert len(agents) == 1
+    said = [message.message for message in sdk.get_subagent_messages(session, agents[0], directory=str(here.work))]
+    assert "Say it." in json.dumps(said) and "Inner words." in json.dumps(said)
+    assert "Inner words." in json.dumps(answers(here.bodies()[-1]))
+    # The list of sessions has no sub-agents.
+    assert [info.session_id for info in sdk.list_sessions(directory=str(here.work))] == [session]
+
+
+def test_a_session_with_large_results_is_read_forked_and_deleted(at):
+    here = at(call("Read", {"file_path": "big.png"}), text("One."), text("Two."), text("Three."))
+    (here.work / "big.png").write_bytes(picture(300, 300))
+    session = ask(here, "Look at the picture.").session_id
+    beside = list(here.config.glob(f"projects/*/{session}/blobs/*"))
+    assert beside, "the picture is kept beside the record"
+    messages = sdk.get_session_messages(session, directory=str(here.work))
+    assert "Look at the picture." in json.dumps([message.message for message in messages])
+    forked = sdk.fork_session(session, directory=str(here.work), title="Another").session_id
+    assert sdk.get_session_info(forked, directory=str(here.work)).custom_title == "Another"
+    assert ask(here, "And?", resume=forked).result == "Two."
+    pictures = lambda body: json.dumps(body["messages"]).count('"type": "image"')  # noqa: E731
+    assert pictures(here.bodies()[1]) == pictures(here.bodies()[2]) == 1, "the model is sent it again, whole"
+    assert ask(here, "And here?", resume=session).result == "Three."
+    sdk.delete_session(forked, directory=str(here.work))
+    assert [file.stem for file in records(here)] == [session]
+    sdk.delete_session(session, directory=str(here.work))
+    assert records(here) == [] and list(here.config.glob(f"projects/*/{session}")) == []
+
+
+def test_a_session_that_was_summed_up_is_read_and_gone_on_with(at):
+    here = at(text("One."), text("Still one."), text("They counted jars."), text("Two."))
+    session = ask(here, "Count the jars.").session_id
+    ask(here, "Count again.", resume=session)
+    summed_up = ask(here, "/compact", resume=session)
+    assert summed_up.num_turns == 0 and not summed_up.is_error
+    # Readers of the SDK find nothing before a boundary.
+    read = json.dumps([message.message for message in sdk.get_session_messages(session, directory=str(here.work))])
+    assert "They counted jars." in read
+    forked = sdk.fork_session(session, directory=str(here.work)).session_id
+    assert ask(here, "Go on.", resume=forked).result == "Two."
+    assert "They counted jars." in spoken(here.bodies()[-1])
+
+
+def test_a_session_is_forked_up_to_a_message(at):
+    here = at(text("One."), text("Two."), text("Three."))
+    session = ask(here, "The first.").session_id
+    ask(here, "The second.", resume=session)
+    messages = sdk.get_session_messages(session, directory=str(here.work))
+    first_answer = next(message for message in messages if message.type == "assistant")
+    forked = sdk.fork_session(session, directory=str(here.work), up_to_message_id=first_answer.uuid).session_id
+    assert ask(here, "Otherwise.", resume=forked).result == "Three."
+    assert "The first." in spoken(here.bodies()[2]) and "The second." not in spoken(here.bodies()[2])
+
+
+def test_a_session_is_named_and_tagged_anew(at):
+    here = at(text("One."))
+    session = ask(here).session_id
+    for title in "First title", "Second title":
+        sdk.rename_session(session, title, directory=str(here.work))
+    sdk.tag_session(session, "mine", directory=str(here.work))
+    sdk.tag_session(session, None, directory=str(here.work))
+    info = sdk.get_session_info(session)
+    assert (info.custom_title, info.tag) == ("Second title", None)
+    assert len(here.bodies()) == 1, "no model is asked for a title"
+
+
+def test_a_record_is_brought_into_a_store_and_changed_there(at):
+    here = at(text("One."), text("Two."))
+    session = ask(here, "Remember me.").session_id
+    store, place = InMemorySessionStore(), str(here.work)
+
+    async def program():
+        await sdk.import_session_to_store(session, store, directory=place)
+        await sdk.rename_session_via_store(store, session, "In the store", directory=place)
+        await sdk.tag_session_via_store(store, session, "kept", directory=place)
+        forked = await sdk.fork_session_via_store(store, session, directory=place)
+        info = await sdk.get_session_info_from_store(store, session, directory=place)
+        await sdk.delete_session_via_store(store, session, directory=place)
+        return forked.session_id, info, await sdk.list_sessions_from_store(store, directory=place)
+
+    forked, info, left = asyncio.run(program())
+    assert (info.custom_title, info.tag) == ("In the store", "kept")
+    assert [each.session_id for each in left] == [forked]
+    for file in records(here):
+        file.unlink()
+    assert ask(here, "Again.", resume=forked, session_store=store).result == "Two."
+    assert "Remember me." in spoken(here.bodies()[1])
+
+
+def test_a_store_that_is_told_at_once(at):
+    here = at(call("Bash", {"command": "true"}), text("One."))
+    store = InMemorySessionStore()
+    session = ask(here, session_store=store, session_store_flush="eager", allowed_tools=["Bash"]).session_id
+    stored = asyncio.run(sdk.get_session_messages_from_store(store, session, directory=str(here.work)))
+    on_disk = sdk.get_session_messages(session, directory=str(here.work))
+    assert [message.uuid for message in stored] == [message.uuid for message in on_disk]
+    assert answers(here.bodies()[1])[0]["tool_use_id"] in json.dumps([message.message for message in stored])
+
+
+def test_a_long_result_in_a_store_is_whole(at):
+    here = at(call("Read", {"file_path": "big.png"}), text("One."), text("Two."))
+    (here.work / "big.png").write_bytes(picture(300, 300))
+    store = InMemorySessionStore()
+    session = ask(here, session_store=store, load_timeout_ms=20_000).session_id
+    # Another machine has the store alone.
+    for file in here.config.glob("projects/**/*"):
+        if file.is_file():
+            file.unlink()
+    assert ask(here, "Again.", resume=session, session_store=store).result == "Two."
+    assert '"type": "image"' in spoken(here.bodies()[2])
+
+
+def picture(width: int, height: int) -> bytes:
+    """A picture that does not get small by packing."""
+    import random
+    import struct
+    import zlib
+
+    chance = random.Random(1)
+    rows = b"".join(b"\0" + chance.randbytes(3 * width) for _ in range(height))
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")

@@ -589,6 +589,13 @@ pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> Result<Args, ExitC
     })
 }
 
+/// Whether a client is at the other end, by words that may be wrong otherwise.
+pub(crate) fn are_of_a_client(words: impl Iterator<Item = OsString>) -> bool {
+    let words: Vec<OsString> = words.collect();
+    let said = |pair: &[OsString]| pair[0] == "--input-format" && pair[1] == "stream-json";
+    words.iter().any(|word| word == "--input-format=stream-json") || words.windows(2).any(said)
+}
+
 /// The definition, for completions and the manual.
 pub(crate) fn definition() -> clap::Command {
     Args::command()

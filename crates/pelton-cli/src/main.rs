@@ -46,7 +46,12 @@ fn main() -> ExitCode {
     }
     let args = match args::parse(std::env::args_os()) {
         Ok(args) => args,
-        Err(code) => return code,
+        Err(code) => {
+            if code != ExitCode::SUCCESS && args::are_of_a_client(std::env::args_os()) {
+                piped::let_client_speak();
+            }
+            return code;
+        }
     };
     match run(args) {
         Ok(code) => code,

@@ -1,6 +1,8 @@
 //! A whole session, driven by another program through standard input and standard output.
 
+use std::io::Read as _;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use pelton::{Options, StartError};
 use pelton_serve::{ConverseOptions, Ended, StateFrames, Streams, WhoDecides, converse};
@@ -14,21 +16,16 @@ use crate::signals::{Ending, Signals};
 /// 128 + SIGPIPE, as elsewhere.
 const OUTPUT_CLOSED: u8 = 141;
 
+/// How long a client that is told why nothing begins has to say its first words: writing to a program that is gone is a
+/// failure of its own, and hides the reason.
+const FIRST_WORDS_WAIT: Duration = Duration::from_secs(1);
+
 /// `pelton --input-format stream-json`.
 pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
-    if args.output_format != OutputFormat::StreamJson {
-        return Err(Fail::new("--input-format stream-json needs --output-format stream-json"));
-    }
-    if args.print && !args.verbose {
-        return Err(Fail::new("--output-format stream-json needs --verbose"));
-    }
-    for option in args.client.without_effect() {
-        tell(&format!("notice: {option} has no effect in this version"));
-    }
-    let env = Env::of_process();
-    let set_up = set_up(args, &env);
+    let set_up = ready(args);
     if let Err(fail) = &set_up {
         tell_clients(fail, args);
+        let_client_speak();
     }
     let (options, shown) = set_up?;
     let streams = Streams::apart(std::io::stdout(), std::io::stderr());
@@ -66,6 +63,16 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
+/// Waits until the client has written something, or will write no more.
+pub(crate) fn let_client_speak() {
+    let (heard, hears) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let _ = std::io::stdin().read(&mut [0]);
+        let _ = heard.send(());
+    });
+    let _ = hears.recv_timeout(FIRST_WORDS_WAIT);
+}
+
 /// What came of a conversation.
 struct Talked {
     /// `None`: it was not waited for.
@@ -101,6 +108,19 @@ async fn talk(options: Options, shown: &ConverseOptions, streams: &Streams, sign
         }
     };
     Talked { ended, ending, nobody_reads }
+}
+
+fn ready(args: &RunArgs) -> Result<(Options, ConverseOptions), Fail> {
+    if args.output_format != OutputFormat::StreamJson {
+        return Err(Fail::new("--input-format stream-json needs --output-format stream-json"));
+    }
+    if args.print && !args.verbose {
+        return Err(Fail::new("--output-format stream-json needs --verbose"));
+    }
+    for option in args.client.without_effect() {
+        tell(&format!("notice: {option} has no effect in this version"));
+    }
+    set_up(args, &Env::of_process())
 }
 
 fn set_up(args: &RunArgs, env: &Env) -> Result<(Options, ConverseOptions), Fail> {
