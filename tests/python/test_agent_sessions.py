@@ -212,7 +212,7 @@ def test_a_session_with_large_results_is_read_forked_and_deleted(at):
 
 
 def test_a_session_that_was_summed_up_is_read_and_gone_on_with(at):
-    here = at(text("One."), text("Still one."), text("They counted jars."), text("Two."))
+    here = at(text("One. " * 2000), text("Still one. " * 2000), text("They counted jars."), text("Two."))
     session = ask(here, "Count the jars.").session_id
     ask(here, "Count again.", resume=session)
     summed_up = ask(here, "/compact", resume=session)
