@@ -27,10 +27,13 @@ export async function stage(t, ...steps) {
     stdio: ["ignore", "pipe", "ignore"],
   });
   const ended = new Promise((resolve) => server.once("close", resolve));
+  let wasCompared = false;
   t.after(async () => {
     server.kill();
     await ended;
     await rm(folder, { recursive: true, force: true });
+    // What the SDK delivers is one half of a scenario.
+    if (!wasCompared) throw new Error("nobody looked at what the model was asked");
   });
   const lines = createInterface({ input: server.stdout });
   const first = await new Promise((resolve) => lines.once("line", resolve));
@@ -71,9 +74,13 @@ export async function stage(t, ...steps) {
       return messages;
     },
     /** What the model was asked, oldest first. */
-    async bodies() {
+    async requests() {
+      wasCompared = true;
       const records = (await readFile(record, "utf8").catch(() => "")).split("\n").filter(Boolean).map((line) => JSON.parse(line));
-      return records.filter((entry) => entry.kind === "request" && entry.path === "/v1/messages").map((entry) => entry.body);
+      return records.filter((entry) => entry.kind === "request" && entry.path === "/v1/messages");
+    },
+    async bodies() {
+      return (await this.requests()).map((entry) => entry.body);
     },
   };
 }
@@ -92,6 +99,9 @@ export const results = (messages) =>
   messages
     .filter((message) => message.type === "user" && Array.isArray(message.message.content))
     .flatMap((message) => message.message.content.filter((block) => block.type === "tool_result"));
+
+/** The results of tools in the newest message the model was sent. */
+export const answers = (body) => body.messages.at(-1).content.filter((block) => block.type === "tool_result");
 
 export const plain = (content) => (typeof content === "string" ? content : content.map((block) => block.text ?? "").join("\n"));
 

@@ -9,7 +9,7 @@ import { test } from "node:test";
 import { createSdkMcpServer, tool } from "@anthropic-ai/claude-agent-sdk";
 import { z } from "zod";
 
-import { call, plain, prompts, result, results, stage, system, text } from "./agent.js";
+import { answers, call, plain, prompts, result, results, stage, system, text } from "./agent.js";
 
 const TOUCH = { command: "touch made" };
 const concurrently = { concurrency: 3 };
@@ -29,8 +29,8 @@ test("the agent SDK", concurrently, async (t) => {
 
     t.test("the system prompt comes with the first words", async (t) => {
       const here = await stage(t, text("Hi."), text("Hi."));
-      await here.ask("Go.", { systemPrompt: "You are a pirate." });
-      await here.ask("Go.", { systemPrompt: { type: "preset", preset: "claude_code", append: "Be brief." } });
+      const systemPrompts = ["You are a pirate.", { type: "preset", preset: "claude_code", append: "Be brief." }];
+      for (const systemPrompt of systemPrompts) assert.equal(result(await here.ask("Go.", { systemPrompt })).result, "Hi.");
       const [custom, preset] = await here.bodies();
       assert.deepEqual(custom.system.map((block) => block.text), ["You are a pirate."]);
       assert.equal(preset.system.at(-1).text, "Be brief.");
@@ -39,7 +39,8 @@ test("the agent SDK", concurrently, async (t) => {
 
     t.test("tools, model and effort are chosen", async (t) => {
       const here = await stage(t, text("Hi."));
-      await here.ask("Go.", { tools: ["Read", "Glob"], model: "claude-opus-5-5", effort: "low" });
+      const init = system(await here.ask("Go.", { tools: ["Read", "Glob"], model: "claude-opus-5-5", effort: "low" }), "init")[0];
+      assert.deepEqual([init.tools.toSorted(), init.model], [["Glob", "Read"], "claude-opus-5-5"]);
       const body = (await here.bodies())[0];
       assert.deepEqual(body.tools.map((each) => each.name).sort(), ["Glob", "Read"]);
       assert.equal(body.model, "claude-opus-5-5");
@@ -57,6 +58,7 @@ test("the agent SDK", concurrently, async (t) => {
       assert.deepEqual(seen, [["Bash", TOUCH, true, "string"]]);
       assert.ok(existsSync(join(here.work, "other")) && !existsSync(join(here.work, "made")));
       assert.equal(result(messages).is_error, false);
+      assert.ok(!answers((await here.bodies())[1])[0].is_error);
     }),
 
     t.test("a refusal is read by the model", async (t) => {
@@ -65,6 +67,7 @@ test("the agent SDK", concurrently, async (t) => {
       const messages = await here.ask("Go.", { canUseTool });
       assert.equal(plain(results(messages)[0].content), "Not today.");
       assert.equal(result(messages).permission_denials[0].tool_name, "Bash");
+      assert.equal(plain(answers((await here.bodies())[1])[0].content), "Not today.");
     }),
 
     t.test("hooks are called before and after", async (t) => {
@@ -77,7 +80,8 @@ test("the agent SDK", concurrently, async (t) => {
       const hooks = Object.fromEntries(
         ["UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"].map((event) => [event, [{ hooks: [note] }]]),
       );
-      await here.ask("Go.", { hooks, allowedTools: ["Bash"] });
+      assert.equal(result(await here.ask("Go.", { hooks, allowedTools: ["Bash"] })).result, "Done.");
+      assert.equal((await here.bodies()).length, 2);
       assert.deepEqual(seen, ["UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"]);
     }),
 
@@ -88,6 +92,7 @@ test("the agent SDK", concurrently, async (t) => {
       });
       const messages = await here.ask("Go.", { hooks: { PreToolUse: [{ matcher: "Bash", hooks: [refuse] }] }, allowedTools: ["Bash"] });
       assert.equal(plain(results(messages)[0].content), "Not with me.");
+      assert.equal(answers((await here.bodies())[1])[0].is_error, true);
     }),
 
     t.test("tools of the program are called", async (t) => {
@@ -99,6 +104,9 @@ test("the agent SDK", concurrently, async (t) => {
       const messages = await here.ask("Go.", { mcpServers, allowedTools: ["mcp__calc__add"] });
       assert.equal(plain(results(messages)[0].content), "3");
       assert.deepEqual(system(messages, "init")[0].mcp_servers, [{ name: "calc", status: "connected" }]);
+      const [first, second] = await here.bodies();
+      assert.ok(first.tools.some((each) => each.name === "mcp__calc__add"));
+      assert.equal(plain(answers(second)[0].content), "3");
     }),
 
     t.test("a tool of the program that throws is an error", async (t) => {
@@ -110,6 +118,7 @@ test("the agent SDK", concurrently, async (t) => {
       const messages = await here.ask("Go.", { mcpServers, allowedTools: ["mcp__x__fail"] });
       assert.equal(results(messages)[0].is_error, true);
       assert.match(plain(results(messages)[0].content), /exploded/);
+      assert.equal(answers((await here.bodies())[1])[0].is_error, true);
     }),
 
     t.test("a tool of the program takes the place of one of ours", async (t) => {
@@ -127,9 +136,10 @@ test("the agent SDK", concurrently, async (t) => {
 
     t.test("planning follows the program's own way", async (t) => {
       const here = await stage(t, text("Planned."));
-      await here.ask("Go.", { permissionMode: "plan", planModeInstructions: "Draw a map first.", canUseTool: async () => ({ behavior: "deny", message: "no" }) });
+      const messages = await here.ask("Go.", { permissionMode: "plan", planModeInstructions: "Draw a map first.", canUseTool: async () => ({ behavior: "deny", message: "no" }) });
       const said = JSON.stringify((await here.bodies())[0].messages);
       assert.ok(said.includes("Draw a map first.") && said.includes("ExitPlanMode"));
+      assert.equal(system(messages, "init")[0].permissionMode, "plan");
     }),
 
     t.test("only the skills that are named are there", async (t) => {
@@ -147,7 +157,7 @@ test("the agent SDK", concurrently, async (t) => {
     t.test("the prompt in front is the same for every user", async (t) => {
       const here = await stage(t, text("Hi."));
       const systemPrompt = { type: "preset", preset: "claude_code", excludeDynamicSections: true };
-      await here.ask("Go.", { systemPrompt });
+      assert.equal(result(await here.ask("Go.", { systemPrompt })).result, "Hi.");
       const body = (await here.bodies())[0];
       assert.ok(!JSON.stringify(body.system).includes(here.work) && !JSON.stringify(body.system).includes(here.config));
       assert.ok(JSON.stringify(body.messages).includes(here.work));
@@ -189,6 +199,7 @@ test("the agent SDK", concurrently, async (t) => {
       }
       assert.equal(ends[0].subtype, "error_during_execution");
       assert.equal(ends[1].result, "Better.");
+      assert.ok(JSON.stringify((await here.bodies())[1].messages).includes("[Request interrupted by user"));
     }),
 
     t.test("what there is can be asked for", async (t) => {
@@ -204,6 +215,7 @@ test("the agent SDK", concurrently, async (t) => {
           models: await running.supportedModels(),
           servers: await running.mcpServerStatus(),
           account: await running.accountInfo(),
+          agents: await running.supportedAgents(),
         };
         said.close();
       }
@@ -211,6 +223,9 @@ test("the agent SDK", concurrently, async (t) => {
       assert.ok(asked.models.some((model) => model.value === "default"));
       assert.deepEqual(asked.servers, []);
       assert.equal(asked.account.apiKeySource, "ANTHROPIC_API_KEY");
+      assert.ok(asked.agents.some((agent) => agent.name === "helper"));
+      const bodies = await here.bodies();
+      assert.ok(bodies.length === 1 && JSON.stringify(bodies[0]).includes("helper"));
     }),
 
     t.test("answers take the form of a schema", async (t) => {
@@ -218,6 +233,7 @@ test("the agent SDK", concurrently, async (t) => {
       const schema = { type: "object", properties: { n: { type: "number" } }, required: ["n"] };
       const messages = await here.ask("Go.", { outputFormat: { type: "json_schema", schema } });
       assert.deepEqual(result(messages).structured_output, { n: 4 });
+      assert.deepEqual((await here.bodies())[0].tools.find((each) => each.name === "StructuredOutput").input_schema.required, ["n"]);
     }),
 
     t.test("pieces come as they are said", async (t) => {
@@ -227,6 +243,7 @@ test("the agent SDK", concurrently, async (t) => {
         .filter((message) => message.type === "stream_event" && message.event.type === "content_block_delta")
         .map((message) => message.event.delta.text);
       assert.deepEqual(deltas, ["Hello", ", ", "world"]);
+      assert.equal((await here.bodies())[0].stream, true);
     }),
 
     t.test("turns and money have an end", async (t) => {
@@ -235,6 +252,7 @@ test("the agent SDK", concurrently, async (t) => {
       assert.equal(end.subtype, "error_max_turns");
       const poor = result(await here.ask("Go.", { maxBudgetUsd: 0.00001 }));
       assert.equal(poor.subtype, "error_max_budget_usd");
+      assert.ok((await here.bodies()).length <= 2);
     }),
 
     t.test("sessions go on, fork, and are not kept when they should not be", async (t) => {
@@ -267,6 +285,7 @@ test("the agent SDK", concurrently, async (t) => {
         said.close();
       }
       assert.equal(after, "new");
+      assert.ok(!answers((await here.bodies())[1])[0].is_error);
       assert.ok(!existsSync(join(here.work, "a.txt")));
     }),
 
@@ -282,6 +301,7 @@ test("the agent SDK", concurrently, async (t) => {
         }
       });
       assert.ok(kinds.includes("assistant"));
+      assert.equal((await here.bodies()).length, 1);
     }),
   ]);
 });

@@ -1,18 +1,20 @@
-//! `pelton rewind`: files as they were when a message was sent.
+//! `pelton rewind`: files as they were when a message was sent, and how the conversation goes on from there.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use pelton::file_history::{Conflicts, FileHistory, FileHistoryLimits, HistoryError, Rewound, RewoundKind};
+use pelton::transcript::{find_session, read_window};
 use pelton_model::RealWorld;
 use pelton_serve::plain;
 use uuid::Uuid;
 
 use crate::args::{RewindArgs, RunArgs};
 use crate::fail::Fail;
-use crate::resolve::{Env, sessions};
+use crate::resolve::{Env, sessions, working_directory};
 
 /// `--resume SESSION --rewind-files MESSAGE` means the same.
 pub(crate) fn asked_for(args: &RunArgs) -> Result<Option<RewindArgs>, Fail> {
@@ -34,7 +36,10 @@ pub(crate) fn run(args: &RewindArgs) -> Result<ExitCode, Fail> {
         (false, false) => message(args, &history).and_then(|to| history.rewind(to, conflicts)),
     };
     let rewound = rewound.map_err(|error| Fail::new(error.to_string()))?;
-    let told = words(&rewound, args.dry_run);
+    let mut told = words(&rewound, args.dry_run);
+    if let (false, Ok(to)) = (args.undo, message(args, &history)) {
+        told.push_str(&conversation(&config_dir, args.session, to).unwrap_or_default());
+    }
     let written = std::io::stdout().write_all(plain(&told).as_bytes());
     written.map_err(|error| Fail::new(format!("cannot write to standard output: {error}")))?;
     let all_done = args.dry_run || rewound.files.iter().all(|file| file.left.is_none());
@@ -46,6 +51,17 @@ fn message(args: &RewindArgs, history: &FileHistory) -> Result<Uuid, HistoryErro
         Some(to) => Ok(to),
         None => history.messages()?.last().copied().ok_or(HistoryError::NoSuchMessage),
     }
+}
+
+/// What was said since, and how to go on without it: the record itself is never taken back.
+fn conversation(config_dir: &Path, session: Uuid, to: Uuid) -> Option<String> {
+    let file = find_session(config_dir, &working_directory().ok()?, session)?;
+    let said = read_window(&file).ok()?.entries;
+    let since = said.len() - said.iter().position(|entry| entry.id == to)?;
+    Some(format!(
+        "The conversation has {since} messages from there on. To go on without them: pelton -p \"...\" --resume {session} \
+         --resume-drops-turn {to}\n"
+    ))
 }
 
 fn words(rewound: &Rewound, dry_run: bool) -> String {

@@ -49,7 +49,17 @@ pub(super) fn sessions(args: &RunArgs, env: &Env, set: Option<Durability>) -> Op
 
 pub(super) fn resumed(args: &RunArgs, env: &Env, options: &Options) -> Result<Option<Resumed>, Fail> {
     if args.resume.is_none() && !args.continue_newest {
-        return Ok(None);
+        let client = &args.client;
+        return match client
+            .resume_session_at
+            .map(|_| "--resume-session-at")
+            .or(client.resume_drops_turn.map(|_| "--resume-drops-turn"))
+        {
+            Some(option) => {
+                Err(Fail::at_start(format!("{option} needs --resume or --continue: it says from where on")))
+            }
+            None => Ok(None),
+        };
     }
     let cwd = options.cwd.canonicalize().unwrap_or_else(|_| options.cwd.clone());
     let config_dir = config_dir(env)

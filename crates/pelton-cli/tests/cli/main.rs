@@ -5,8 +5,10 @@ mod place; // where a process under test runs, and what it leaves behind
 mod talk; // a client at the other end of two pipes
 
 mod agents; // sub-agents, as clients see them
+mod bad_input; // what cannot be meant, told in one line
 mod background; // commands that run beside the conversation
 mod calls; // how the loop goes about calls
+mod contract; // what clients build on, whatever happens
 mod context; // what fills the context, and from where on it is made smaller
 mod control; // what a client and pelton ask of each other
 mod crash; // killed in the middle, and gone on with

@@ -19,7 +19,8 @@ fn a_session_is_rewound_and_that_is_undone() {
     place.put("ignored.log", "x\n");
     place.put(".gitignore", "*.log\n");
     let command = json!({"command": "echo three >> a.txt; echo new > b.txt", "description": "Change"});
-    let model = model(Script::new().reply([tool("Bash", command)]).reply([text("done")]));
+    let model =
+        model(Script::new().reply([tool("Bash", command)]).reply([text("done")]).reply([text("otherwise")]));
     place.task(&model, ["change it", "--allowedTools", "Bash(*)"]).run().well();
     let session = session_of(&place);
 
@@ -51,6 +52,13 @@ fn a_session_is_rewound_and_that_is_undone() {
     let message = prompt["uuid"].as_str().unwrap();
     let ran = place.pelton(["-p", "--resume", &session, "--rewind-files", message]).run();
     assert!(ran.out.contains("a.txt"), "{ran:?}");
+    // The conversation goes back, too: by what it says itself.
+    assert!(ran.out.contains(&format!("--resume {session} --resume-drops-turn {message}")), "{}", ran.out);
+    assert!(preview.contains("The conversation has 4 messages from there on"), "{preview}");
+    let words = ["do it otherwise", "--resume", &session, "--resume-drops-turn", message];
+    assert_eq!(place.task(&model, words).run().well(), "otherwise\n");
+    let sent = model.requests().last().unwrap().body["messages"].to_string();
+    assert!(sent.contains("do it otherwise") && !sent.contains("change it"), "{sent}");
     let alone = place.pelton(["-p", "--rewind-files", message]).run();
     assert_eq!(alone.code, Some(1), "{alone:?}");
     let unknown = place.pelton(["rewind", "00000000-0000-4000-8000-000000000000"]).run();

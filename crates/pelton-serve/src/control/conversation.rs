@@ -210,6 +210,8 @@ impl<'a> Conversation<'a> {
         let (cwd, cancel) = (options.cwd.clone(), options.cancel.clone());
         let agents = options.agents.iter().map(|agent| agent.name.clone()).collect();
         let world = Arc::clone(&options.world);
+        // One that goes on keeps the name it has.
+        let name = brought.title.filter(|_| options.resume.is_none());
         let engine = match Engine::new(options) {
             Ok(engine) => engine,
             Err(error) => {
@@ -247,7 +249,7 @@ impl<'a> Conversation<'a> {
             streams,
             cancel,
             about,
-            title: shown.title.clone().or(brought.title),
+            title: shown.title.clone().or(name),
             first: first_prompt,
             is_asked: false,
             fault: None,
@@ -400,9 +402,10 @@ impl<'a> Conversation<'a> {
                 desk.tell(&event);
                 tell_changed_mode(&event, desk);
             }
-            if let (Event::Prompt(_), Some(title)) = (&event, self.title.take_if(|_| true)) {
+            if let (true, Some(title)) = (matches!(event, Event::Prompt(_)), &self.title) {
                 // A name is a courtesy: without one the session is found by its first words.
-                let _ = handles.title.set(&title);
+                let _ = handles.title.set(title);
+                self.title = None;
             }
         }
     }

@@ -300,7 +300,7 @@ mod tests {
         let replace = json!({"op": "replace", "from": id(1), "to": id(2), "by": {"entry": id(11)}});
         let boundary = json!({"type": "system", "subtype": "compact_boundary", "uuid": id(10), "parentUuid": null, "sessionId": id(99),
             "logicalParentUuid": id(4), "editId": id(10), "edit": replace, "kept": {"from": id(3)}});
-        let summary = json!({"type": "user", "uuid": id(11), "parentUuid": id(10), "isMeta": true, "isCompactSummary": true,
+        let summary = json!({"type": "user", "uuid": id(11), "parentUuid": id(10), "isCompactSummary": true,
             "message": {"role": "user", "content": "We greeted each other."}});
         let text = |text: &str| json!([{"type": "text", "text": text}]);
         let lines = [

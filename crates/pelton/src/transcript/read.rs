@@ -155,6 +155,8 @@ pub(super) struct Line<'a> {
     #[serde(default)]
     is_meta: bool,
     #[serde(default)]
+    is_compact_summary: bool,
+    #[serde(default)]
     is_api_error_message: bool,
     request_id: Option<String>,
     #[serde(rename = "toolUseID")]
@@ -591,11 +593,11 @@ fn entries(line: &Line<'_>, id: Uuid, source: &Source<'_>) -> Option<Vec<Arc<Ent
         made.push(Arc::new(made_here));
     }
     if !words.is_empty() {
-        let about = line
-            .attachment
-            .filter(|_| line.is_meta)
-            .map(|facts| Bytes::copy_from_slice(facts.get().as_bytes()));
-        made.push(Arc::new(entry(Kind::Prompt { meta: line.is_meta }, &words)?.with_detail(about)));
+        // Nobody asked for a summary in these words, whoever wrote it.
+        let meta = line.is_meta || line.is_compact_summary;
+        let about =
+            line.attachment.filter(|_| meta).map(|facts| Bytes::copy_from_slice(facts.get().as_bytes()));
+        made.push(Arc::new(entry(Kind::Prompt { meta }, &words)?.with_detail(about)));
     }
     Some(made)
 }

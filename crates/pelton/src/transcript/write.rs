@@ -450,7 +450,7 @@ impl Transcript {
             .head(&tail, Some(edit.id))
             .field("type", "user")
             .raw("message", &message::user(&summary.json))
-            .field("isMeta", true)
+            // Readers pass over what is meta; to them, this is all that is left of what was said before.
             .field("isCompactSummary", true)
             .raw_if("attachment", summary.detail.as_deref())
             .field("uuid", summary.id)

@@ -1,0 +1,199 @@
+// What a program may say when it starts, with the official agent SDK for TypeScript: each option reaches the model or the run.
+
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { test } from "node:test";
+
+import { createSdkMcpServer, tool } from "@anthropic-ai/claude-agent-sdk";
+import { z } from "zod";
+
+import { answers, call, plain, result, results, stage, system, text } from "./agent.js";
+
+const TOUCH = { command: "touch made" };
+const concurrently = { concurrency: 3 };
+
+/** Asks where the model says no more than this. */
+async function hi(here, options) {
+  const messages = await here.ask("Go.", options);
+  assert.equal(result(messages).result, "Hi.");
+  return messages;
+}
+
+test("options of the agent SDK", concurrently, async (t) => {
+  await Promise.all([
+    t.test("a session works as an agent", async (t) => {
+      const here = await stage(t, text("Hi."));
+      const agents = { reviewer: { description: "Reviews.", prompt: "You review.", tools: ["Read"] } };
+      assert.deepEqual(system(await hi(here, { agent: "reviewer", agents }), "init")[0].tools, ["Read"]);
+      const body = (await here.bodies())[0];
+      assert.ok(JSON.stringify(body.system).includes("You review."));
+      assert.deepEqual(body.tools.map((each) => each.name), ["Read"]);
+    }),
+
+    t.test("tools that are not wanted vanish", async (t) => {
+      const here = await stage(t, text("Hi."));
+      assert.ok(!system(await hi(here, { disallowedTools: ["Bash"] }), "init")[0].tools.includes("Bash"));
+      assert.ok(!(await here.bodies())[0].tools.some((each) => each.name === "Bash"));
+    }),
+
+    t.test("further directories", async (t) => {
+      const other = await stage(t, text("unused"));
+      await writeFile(join(other.work, "a.txt"), "from elsewhere");
+      const here = await stage(t, call("Read", { file_path: join(other.work, "a.txt") }), text("Hi."));
+      const messages = await hi(here, { additionalDirectories: [other.work] });
+      assert.match(plain(results(messages)[0].content), /from elsewhere/);
+      assert.match(JSON.stringify(answers((await here.bodies())[1])), /from elsewhere/);
+      assert.equal((await other.bodies()).length, 0);
+    }),
+
+    t.test("another model takes over", async (t) => {
+      const here = await stage(t, { status: 529, times: 3, when: { model: "opus" } }, text("Hi."));
+      const options = { model: "claude-opus-5-5", fallbackModel: "claude-sonnet-5-5", env: { CLAUDE_CODE_MAX_RETRIES: "3" } };
+      assert.equal(system(await hi(here, options), "model_fallback")[0].fallback_model, "claude-sonnet-5-5");
+      assert.equal((await here.bodies()).at(-1).model, "claude-sonnet-5-5");
+    }),
+
+    t.test("betas and the name of the caller go into headers", async (t) => {
+      const here = await stage(t, text("Hi."));
+      await hi(here, { betas: ["context-1m-2025-08-07"] });
+      const { headers } = (await here.requests())[0];
+      assert.ok(headers["anthropic-beta"].includes("context-1m-2025-08-07"));
+      assert.match(headers["user-agent"], /sdk-ts.*agent-sdk\//);
+    }),
+
+    t.test("thinking, and how much of it", async (t) => {
+      const here = await stage(t, { reply: [{ thinking: "Hm." }, { text: "Hi." }] }, text("Hi."), text("Hi."));
+      const model = "claude-sonnet-4-5";
+      const messages = await hi(here, { model, thinking: { type: "enabled", budgetTokens: 3000 } });
+      assert.ok(messages.some((message) => message.type === "assistant" && message.message.content[0].type === "thinking"));
+      await hi(here, { model, maxThinkingTokens: 4000 });
+      await hi(here, { model, thinking: { type: "disabled" } });
+      const budgets = (await here.bodies()).map((body) => body.thinking?.budget_tokens);
+      assert.deepEqual(budgets, [3000, 4000, undefined]);
+    }),
+
+    t.test("a budget that the model knows of", async (t) => {
+      const here = await stage(t, text("Hi."));
+      await hi(here, { taskBudget: { total: 20000 } });
+      assert.equal((await here.bodies())[0].output_config.task_budget.total, 20000);
+    }),
+
+    t.test("settings of the caller, of nobody, and of an administrator", async (t) => {
+      const here = await stage(t, ...Array(3).fill([call("Bash", TOUCH), text("Hi.")]).flat());
+      await writeFile(join(here.config, "settings.json"), JSON.stringify({ permissions: { allow: ["Bash(touch:*)"] } }));
+      const denied = async (options) => result(await hi(here, options)).permission_denials.length;
+      const allow = { permissions: { allow: ["Bash(touch made)"] } };
+      assert.equal(await denied({ settingSources: [], settings: allow }), 0);
+      assert.equal(await denied({ settingSources: [] }), 1);
+      assert.equal(await denied({ settingSources: ["user"], managedSettings: { permissions: { deny: ["Bash(touch:*)"] } } }), 1);
+      const bodies = await here.bodies();
+      assert.deepEqual([1, 3, 5].map((at) => Boolean(answers(bodies[at])[0].is_error)), [false, true, true]);
+    }),
+
+    t.test("nobody answers questions", async (t) => {
+      const here = await stage(t, call("Bash", TOUCH), text("Hi."));
+      const messages = await hi(here, { permissionPrompts: "none" });
+      assert.equal(result(messages).permission_denials[0].tool_name, "Bash");
+      assert.ok(!(await here.bodies())[0].tools.some((each) => each.name === "AskUserQuestion"));
+    }),
+
+    t.test("a tool of the program answers questions", async (t) => {
+      const here = await stage(t, call("Bash", TOUCH), text("Hi."));
+      const seen = [];
+      const decide = tool("decide", "Decides.", { tool_name: z.string(), input: z.any() }, async (given) => {
+        seen.push(given.tool_name);
+        return { content: [{ type: "text", text: JSON.stringify({ behavior: "allow", updatedInput: given.input }) }] };
+      });
+      const mcpServers = { guard: createSdkMcpServer({ name: "guard", tools: [decide] }) };
+      const messages = await hi(here, { mcpServers, permissionPromptToolName: "mcp__guard__decide" });
+      assert.ok(existsSync(join(here.work, "made")) && seen[0] === "Bash");
+      assert.equal(result(messages).permission_denials.length, 0);
+      assert.ok(!answers((await here.bodies())[1])[0].is_error);
+    }),
+
+    t.test("without permissions, where that is allowed", async (t) => {
+      const here = await stage(t, call("Bash", TOUCH), text("Hi."));
+      const options = { permissionMode: "bypassPermissions", allowDangerouslySkipPermissions: true, env: { IS_SANDBOX: "1" } };
+      assert.equal(system(await hi(here, options), "init")[0].permissionMode, "bypassPermissions");
+      assert.ok(existsSync(join(here.work, "made")) && !answers((await here.bodies())[1])[0].is_error);
+    }),
+
+    t.test("what agents say is forwarded", async (t) => {
+      const order = { description: "say", prompt: "Say it.", subagent_type: "general-purpose" };
+      const here = await stage(t, { reply: [{ text: "Inner words." }], when: { last_user_text: "Say it" } }, call("Agent", order), text("Hi."));
+      const messages = await hi(here, { forwardSubagentText: true, allowedTools: ["Agent"] });
+      const inner = messages.filter((message) => message.type === "assistant" && message.parent_tool_use_id);
+      assert.ok(inner.some((message) => message.message.content.some((block) => block.text === "Inner words.")));
+      assert.ok(JSON.stringify(answers((await here.bodies()).at(-1))).includes("Inner words."));
+    }),
+
+    t.test("what hooks of programs do is told in pairs", async (t) => {
+      const here = await stage(t, call("Glob", { pattern: "*" }), text("Hi."));
+      const command = { type: "command", command: "echo seen" };
+      const settings = { hooks: { PreToolUse: [{ matcher: "Glob", hooks: [command] }] } };
+      const messages = await hi(here, { includeHookEvents: true, settings });
+      const [started] = system(messages, "hook_started");
+      const [response] = system(messages, "hook_response");
+      assert.equal(started.hook_id, response.hook_id);
+      assert.deepEqual([started.hook_event, response.outcome, response.stdout], ["PreToolUse", "success", "seen\n"]);
+      assert.ok(!JSON.stringify((await here.bodies())[1].messages).includes("seen"));
+    }),
+
+    t.test("prompts that mean what they say", async (t) => {
+      const here = await stage(t, text("Hi."));
+      await writeFile(join(here.work, "notes.txt"), "buy milk");
+      const messages = await here.ask("/look @notes.txt", { verbatimPrompts: true });
+      assert.equal(result(messages).result, "Hi.");
+      const body = (await here.bodies())[0];
+      assert.equal(body.messages.at(-1).content.at(-1).text, "/look @notes.txt");
+      assert.ok(!JSON.stringify(body.messages).includes("buy milk"));
+    }),
+
+    t.test("a box around commands", async (t) => {
+      const here = await stage(t, call("Bash", { command: "touch inside ../outside; echo done" }), text("Hi."));
+      const messages = await hi(here, { sandbox: { enabled: true, autoAllowBashIfSandboxed: true } });
+      if (here.stderr.join("").includes("sandbox")) return t.skip("no sandbox on this machine");
+      assert.equal(result(messages).permission_denials.length, 0);
+      assert.ok(existsSync(join(here.work, "inside")) && !existsSync(join(here.work, "..", "outside")));
+      assert.match(JSON.stringify(answers((await here.bodies())[1])), /done/);
+    }),
+
+    t.test("what would change whom to trust is refused rather than passed over", async (t) => {
+      const here = await stage(t, text("never"));
+      const messages = await here.ask("Go.", { projectConfigRoot: here.config });
+      assert.match(String(messages.error) + here.stderr.join(""), /unknown option '--project-config-root'/);
+      assert.deepEqual(await here.bodies(), []);
+    }),
+
+    t.test("a title, and the id of one's own", async (t) => {
+      const here = await stage(t, text("Hi."));
+      const sessionId = "0f0e0d0c-0b0a-4908-8706-050403020100";
+      assert.equal(result(await hi(here, { sessionId, title: "My work" })).session_id, sessionId);
+      const { getSessionInfo } = await import("@anthropic-ai/claude-agent-sdk");
+      process.env.CLAUDE_CONFIG_DIR = here.config;
+      assert.equal((await getSessionInfo(sessionId, { dir: here.work })).customTitle, "My work");
+      assert.equal((await here.bodies()).length, 1);
+    }),
+
+    t.test("what is not offered is told and hinders nothing", async (t) => {
+      const here = await stage(t, text("Hi."));
+      const messages = await hi(here, {
+        plugins: [{ type: "local", path: here.work }],
+        pluginDelivery: "initialize",
+        agentProgressSummaries: true,
+        perTaskStopAffordance: true,
+        onUserDialog: async () => ({ behavior: "cancelled" }),
+        supportedDialogKinds: ["refusal_fallback_prompt"],
+        onElicitation: async () => ({ action: "decline" }),
+        toolConfig: { askUserQuestion: { previewFormat: "html" } },
+        debugFile: join(here.work, "debug.txt"),
+      });
+      assert.deepEqual(system(messages, "init")[0].plugins, []);
+      const told = system(messages, "informational").map((message) => message.content).join("\n");
+      assert.match(told, /plugins has no effect/);
+      assert.equal((await here.bodies()).length, 1);
+    }),
+  ]);
+});

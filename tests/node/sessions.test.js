@@ -1,0 +1,149 @@
+// Sessions on disk, as the official agent SDK for TypeScript finds, reads, changes and goes on with them. One after the other: its
+// functions look where one variable of the process says.
+
+import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { test } from "node:test";
+
+import * as sdk from "@anthropic-ai/claude-agent-sdk";
+
+import { call, prompts, result, stage, text } from "./agent.js";
+
+const spoken = (body) => JSON.stringify(body.messages);
+
+/** A stage whose sessions the SDK's own functions find. */
+async function at(t, ...steps) {
+  const here = await stage(t, ...steps);
+  process.env.CLAUDE_CONFIG_DIR = here.config;
+  return here;
+}
+
+const idOf = async (here, prompt, options) => result(await here.ask(prompt, options)).session_id;
+
+test("sessions are listed, read, named, tagged, put away and deleted", async (t) => {
+  const here = await at(t, text("One."), text("Two."));
+  const session = await idOf(here, "Remember me.");
+  const dir = here.work;
+  await sdk.renameSession(session, "My title", { dir });
+  await sdk.tagSession(session, "mine", { dir });
+  const [info] = await sdk.listSessions({ dir });
+  assert.deepEqual([info.sessionId, info.customTitle, info.tag, info.firstPrompt], [session, "My title", "mine", "Remember me."]);
+  assert.equal(info.cwd, here.work);
+  const messages = await sdk.getSessionMessages(session, { dir });
+  assert.deepEqual(messages.map((message) => message.type), ["user", "assistant"]);
+  // What the SDK writes beside the record does not disturb us.
+  await sdk.archiveSession(session, { dir });
+  assert.equal(await idOf(here, "Again.", { resume: session }), session);
+  await sdk.unarchiveSession(session, { dir });
+  assert.ok(spoken((await here.bodies())[1]).includes("Remember me."));
+  await sdk.deleteSession(session, { dir });
+  assert.deepEqual(await sdk.listSessions({ dir }), []);
+});
+
+test("a fork of the SDK goes on, also from the middle", async (t) => {
+  const here = await at(t, text("One."), text("Two."), text("Three."));
+  const session = await idOf(here, "The first.");
+  await here.ask("The second.", { resume: session });
+  const messages = await sdk.getSessionMessages(session, { dir: here.work });
+  const firstAnswer = messages.find((message) => message.type === "assistant");
+  const { sessionId } = await sdk.forkSession(session, { dir: here.work, upToMessageId: firstAnswer.uuid });
+  assert.equal(await idOf(here, "Otherwise.", { resume: sessionId }), sessionId);
+  const last = spoken((await here.bodies())[2]);
+  assert.ok(last.includes("The first.") && !last.includes("The second."));
+});
+
+test("a session is gone on with at a message, and without a turn", async (t) => {
+  const here = await at(t, text("One."), text("Two."), text("Three."), text("Four."));
+  const session = await idOf(here, "The first.");
+  await here.ask("The second.", { resume: session });
+  const messages = await sdk.getSessionMessages(session, { dir: here.work });
+  const firstAnswer = messages.find((message) => message.type === "assistant");
+  const second = messages.filter((message) => message.type === "user")[1];
+  const back = { resume: session, forkSession: true };
+  assert.equal(result(await here.ask("Otherwise.", { ...back, resumeSessionAt: firstAnswer.uuid })).result, "Three.");
+  assert.equal(result(await here.ask("Otherwise.", { ...back, resumeDropsTurn: second.uuid })).result, "Four.");
+  for (const body of (await here.bodies()).slice(2)) {
+    assert.ok(spoken(body).includes("The first.") && !spoken(body).includes("The second."));
+  }
+});
+
+test("the newest one is continued", async (t) => {
+  const here = await at(t, text("One."), text("Two."), text("Three."));
+  await here.ask("The older.");
+  const newest = await idOf(here, "The newer.");
+  assert.equal(await idOf(here, "Again.", { continue: true }), newest);
+  const last = spoken((await here.bodies())[2]);
+  assert.ok(last.includes("The newer.") && !last.includes("The older."));
+});
+
+test("sub-agents have records of their own", async (t) => {
+  const order = { description: "say", prompt: "Say it.", subagent_type: "general-purpose" };
+  const inner = { reply: [{ text: "Inner words." }], when: { last_user_text: "Say it" } };
+  const here = await at(t, inner, call("Agent", order), text("Done."));
+  const session = await idOf(here, "Go.", { allowedTools: ["Agent"] });
+  const agents = await sdk.listSubagents(session, { dir: here.work });
+  assert.equal(agents.length, 1);
+  const said = JSON.stringify(await sdk.getSubagentMessages(session, agents[0], { dir: here.work }));
+  assert.ok(said.includes("Inner words."));
+  assert.ok(spoken((await here.bodies()).at(-1)).includes("Inner words."));
+});
+
+test("a store gets every line and gives them back", async (t) => {
+  const here = await at(t, text("One."), text("Two."));
+  const sessionStore = new sdk.InMemorySessionStore();
+  const session = await idOf(here, "Remember me.", { sessionStore, sessionStoreFlush: "eager" });
+  const listed = await sdk.listSessions({ dir: here.work, sessionStore });
+  assert.deepEqual(listed.map((info) => info.sessionId), [session]);
+  assert.equal(await idOf(here, "Again.", { resume: session, sessionStore, loadTimeoutMs: 20_000 }), session);
+  assert.ok(spoken((await here.bodies())[1]).includes("Remember me."));
+});
+
+test("what may be asked and changed while a session lasts", async (t) => {
+  const here = await at(t, call("Bash", { command: "sleep 60", run_in_background: true }), text("One."), text("Stopped."), text("Two."));
+  await writeFile(join(here.work, "notes.txt"), "buy milk");
+  const said = prompts();
+  const running = here.query(said, { model: "claude-sonnet-4-5", allowedTools: ["Bash"] });
+  said.say("Go.");
+  const ends = [];
+  let task;
+  const asked = {};
+  for await (const message of running) {
+    if (message.type === "system" && message.subtype === "task_started") task = message.task_id;
+    if (message.type !== "result") continue;
+    ends.push(message);
+    if (ends.length === 1) {
+      await running.setMaxThinkingTokens(2048);
+      asked.file = await running.readFile("notes.txt");
+      await running.applyFlagSettings({ permissions: { deny: ["Read"] } });
+      asked.denied = await running.readFile("notes.txt");
+      asked.usage = await running.getContextUsage();
+      asked.again = await running.reinitialize();
+      await running.seedReadState("notes.txt", 0);
+      asked.servers = await running.setMcpServers({});
+      for (const [name, request] of [
+        ["reloadPlugins", () => running.reloadPlugins()],
+        ["reloadSkills", () => running.reloadSkills()],
+        ["readMcpResource", () => running.readMcpResource("x", "y")],
+        ["reconnect", () => running.reconnectMcpServer("x")],
+        ["toggle", () => running.toggleMcpServer("x", true)],
+      ]) asked[name] = await request().then(() => "served", (error) => String(error));
+      await running.stopTask(task);
+    }
+    if (ends.length === 2) said.say("More.");
+    if (ends.length === 3) said.close();
+  }
+  assert.deepEqual(ends.map((end) => end.result), ["One.", "Stopped.", "Two."]);
+  assert.ok(asked.usage.totalTokens > 0 && asked.again.models.length > 0);
+  assert.equal(asked.file.contents, "buy milk");
+  assert.equal(asked.denied, null, "what is denied to the model is denied to whoever asks through it");
+  assert.deepEqual(asked.servers, { added: [], removed: [], errors: {} });
+  assert.match(asked.reconnect, /Server not found: x/);
+  assert.match(asked.toggle, /Server not found: x/);
+  for (const name of ["reloadPlugins", "reloadSkills", "readMcpResource"]) {
+    assert.match(asked[name], /Unsupported control request subtype/, name);
+  }
+  const bodies = await here.bodies();
+  assert.equal(bodies.at(-1).thinking.budget_tokens, 2048);
+  assert.ok(spoken(bodies[2]).includes("stopped"));
+});
