@@ -17,6 +17,7 @@ use crate::args::{DemoArgs, OutputFormat, RunArgs};
 use crate::fail::{Fail, tell};
 use crate::headless::{self, Asker, Started};
 use crate::resolve::{self, Env};
+use crate::signals::Signals;
 
 /// The sample repository: path and content of each file.
 const SAMPLE: &[(&str, &str)] = &[
@@ -86,7 +87,7 @@ async fn work(args: &DemoArgs, said: &RunArgs, env: &Env, folder: &Path) -> Resu
         tell(&format!("In:   {}", folder.display()));
     }
     let prompt = Prompt::text(TASK).map_err(|error| Fail::new(error.to_string()))?;
-    let ran = headless::submit(Started::new(options, payer)?, prompt, &print).await?;
+    let ran = headless::submit(Started::new(options, payer)?, prompt, &print, Signals::listen()?).await?;
     let code = ran.exit(Asker::Demo)?;
     if ran.ending.is_some() {
         return Ok(code);

@@ -47,7 +47,17 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
         tell(&format!("notice: {option} has no effect in this version"));
     }
     let env = Env::of_process();
-    let started = start(args, &env).await;
+    let mut signals = Signals::listen()?;
+    let started = tokio::select! {
+        biased;
+        started = start(args, &env) => started,
+        // A prompt is waited for: the writer may take its time.
+        ending = signals.next() => {
+            tell_clients(&Fail::at_start("Interrupted by the user before there was a prompt"), args);
+            tell(ending.word());
+            return Ok(ExitCode::from(ending.exit_code()));
+        }
+    };
     if let Err(fail) = &started {
         tell_clients(fail, args);
     }
@@ -57,7 +67,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
     print_options.replay = args.replay_user_messages;
     print_options.agent_text = args.forward_subagent_text;
     print_options.hook_events = args.client.include_hook_events;
-    submit(engine, prompt, &print_options).await?.exit(Asker::Task)
+    submit(engine, prompt, &print_options, signals).await?.exit(Asker::Task)
 }
 
 /// Everything that can go wrong before the model is asked.
@@ -183,8 +193,8 @@ pub(crate) async fn submit(
     started: Started,
     prompt: Prompt,
     print_options: &PrintOptions,
+    mut signals: Signals,
 ) -> Result<Ran, Fail> {
-    let mut signals = Signals::listen()?;
     let Started { mut engine, world, server } = started;
     let interrupter = engine.interrupter();
     let (session, transcript) = (engine.session_id(), engine.transcript_file());

@@ -39,6 +39,7 @@ fn main() -> ExitCode {
         eprintln!("{failure}");
         return pelton_sandbox::FAILED_CODE.into();
     }
+    signals::hold();
     if closed::stdout_was_closed() {
         // Before anything is asked or spent.
         return Fail::new("standard output is closed: open it, or send it to a file or to /dev/null")
@@ -60,6 +61,9 @@ fn main() -> ExitCode {
 }
 
 fn run(args: Args) -> Result<ExitCode, Fail> {
+    if !matches!(args.command, None | Some(Command::Mock(_) | Command::Demo(_))) {
+        signals::release();
+    }
     match args.command {
         Some(Command::Completions { shell }) => paper::completions(shell),
         Some(Command::Man) => paper::man(),
@@ -72,7 +76,10 @@ fn run(args: Args) -> Result<ExitCode, Fail> {
         Some(Command::Mock(mock)) => finish(mock::serve(&mock)),
         Some(Command::Demo(demo)) => finish(demo::run(&demo, &args.run)),
         None => match rewind::asked_for(&args.run)? {
-            Some(rewind) => rewind::run(&rewind),
+            Some(rewind) => {
+                signals::release();
+                rewind::run(&rewind)
+            }
             None => finish(headless::run(&args.run)),
         },
     }

@@ -22,6 +22,7 @@ const FIRST_WORDS_WAIT: Duration = Duration::from_secs(1);
 
 /// `pelton --input-format stream-json`.
 pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
+    let mut signals = Signals::listen()?;
     let set_up = ready(args);
     if let Err(fail) = &set_up {
         tell_clients(fail, args);
@@ -29,7 +30,6 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
     }
     let (options, shown) = set_up?;
     let streams = Streams::apart(std::io::stdout(), std::io::stderr());
-    let mut signals = Signals::listen()?;
     let talked = Box::pin(talk(options, &shown, &streams, &mut signals)).await;
     let written = match talked.ending {
         // A reader that does not read must not keep a signalled program alive.

@@ -1,6 +1,7 @@
 //! Interrupt, terminate, hang up.
 
 use nix::libc;
+use nix::sys::signal::{SigSet, SigmaskHow, Signal as Number, pthread_sigmask};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::fail::Fail;
@@ -49,11 +50,13 @@ impl Signals {
             }
             signal(kind).map(Some).map_err(|error| Fail::new(format!("cannot listen for signals: {error}")))
         };
-        Ok(Self {
+        let listening = Self {
             interrupt: listen(SignalKind::interrupt())?,
             terminate: listen(SignalKind::terminate())?,
             hang_up: listen(SignalKind::hangup())?,
-        })
+        };
+        release();
+        Ok(listening)
     }
 
     /// Waits for the next one. Loses none when it is dropped.
@@ -64,6 +67,23 @@ impl Signals {
             () = came(&mut self.hang_up) => Ending::HangUp,
         }
     }
+}
+
+/// Holds signals back until somebody [listens](Signals::listen): one that comes while the program starts is not lost, and
+/// does not end it without a word. To be called on the only thread.
+pub(crate) fn hold() {
+    mask(SigmaskHow::SIG_BLOCK);
+}
+
+/// Nobody will listen: they do what they do to any program.
+pub(crate) fn release() {
+    mask(SigmaskHow::SIG_UNBLOCK);
+}
+
+fn mask(how: SigmaskHow) {
+    let ours = SigSet::from_iter([Number::SIGINT, Number::SIGTERM, Number::SIGHUP]);
+    // It fails only for a `how` that does not exist.
+    let _ = pthread_sigmask(how, Some(&ours), None);
 }
 
 async fn came(signal: &mut Option<Signal>) {

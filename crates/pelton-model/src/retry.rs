@@ -284,7 +284,7 @@ pub fn advice(headers: &HeaderMap, now: Timestamp) -> Advice {
         Some("false") => Some(false),
         _ => None,
     };
-    let number = |text: &str| text.parse::<f64>().ok().filter(|number| *number > 0.0);
+    let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite() && *number > 0.0);
     let retry_after = text("retry-after-ms").and_then(number).map(|ms| ms / 1000.0).or_else(|| {
         let after = text("retry-after")?;
         number(after).or_else(|| {

@@ -144,14 +144,8 @@ impl Frames {
                 self.withdrawn.extend(ids);
                 Vec::new()
             }
-            Event::ModelFallback { from, to } => self
-                .system("model_fallback")
-                .field("trigger", "overloaded")
-                .field("original_model", from)
-                .field("fallback_model", to)
-                .field("content", format!("{from} does not answer; switched to {to} for this task"))
-                .finish_line(),
-            Event::Retry(notice) => self.retry(notice),
+            Event::ModelFallback { from, to } => self.model_fallback(from, to, None),
+            Event::Retry(notice) => self.retry(notice, None),
             // A long wait is no silence.
             Event::Waiting { .. } => Line::new("keep_alive").finish_line(),
             Event::Cut { reason } => self
@@ -342,13 +336,24 @@ impl Frames {
         })
     }
 
-    fn retry(&self, notice: &Notice) -> Vec<u8> {
+    fn model_fallback(&self, from: &str, to: &str, by: Option<&AgentFacts>) -> Vec<u8> {
+        self.system("model_fallback")
+            .field("trigger", "overloaded")
+            .field("original_model", from)
+            .field("fallback_model", to)
+            .field("content", format!("{from} does not answer; switched to {to} for this task"))
+            .field_if("parent_tool_use_id", by.map(|agent| &*agent.call))
+            .finish_line()
+    }
+
+    fn retry(&self, notice: &Notice, by: Option<&AgentFacts>) -> Vec<u8> {
         self.system("api_retry")
             .field("attempt", notice.attempt)
             .field("max_retries", notice.retries_max)
             .field("retry_delay_ms", notice.wait.as_secs_f64() * 1000.0)
             .field("error_status", notice.status)
             .field("error", notice.kind.wire_name())
+            .field_if("parent_tool_use_id", by.map(|agent| &*agent.call))
             .finish_line()
     }
 

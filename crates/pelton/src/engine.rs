@@ -55,15 +55,16 @@ use crate::tools::offer::Offer;
 use crate::tools::structured::{BadSchema, StructuredOutput};
 use crate::tools::{Progress, Report, Tool, ToolCx, tool_search};
 use crate::turn::Terminal;
-use crate::turn::live::{CacheAudit, LastReply};
+use crate::turn::live::{CacheAudit, INTERRUPTED_IN_TOOLS, LastReply};
 
 use asides::Asides;
 pub use beside::{Tasks, Title};
 use children::Children;
-use input::{Choices, Order, Taken};
+use input::{Begun, Choices, Order, Taken};
 use kin::Kin;
 use late::{Settled, call_in};
-use models::{dials, fallbacks, max_tokens, room};
+pub(crate) use models::room;
+use models::{dials, fallbacks, max_tokens};
 use outcome::Ending;
 pub use reshape::{ReshapeError, Reshaped};
 
@@ -105,8 +106,8 @@ pub struct Engine {
     kin: Kin,
     /// Where the next call starts.
     cwd: Arc<Mutex<PathBuf>>,
-    /// The hooks of the session's start have run, and what they told the model, until it is recorded.
-    has_begun: bool,
+    /// Whether the hooks of the session's start have run, and what they told the model, until it is recorded.
+    begun: Begun,
     start_contexts: Vec<String>,
     /// What has to be said once, with the first submission.
     notice: Option<String>,
@@ -279,7 +280,6 @@ impl Engine {
         question.effort = options.effort;
         question.speed = if options.fast_mode { Speed::Fast } else { Speed::Standard };
         question.task_budget = options.task_budget.map(|total| TaskBudget { total, remaining: None });
-        question.fallback_ready = !options.fallback_models.is_empty();
         let session = Session::new(&options);
         if let Some(LateAnswer { call, .. }) = &options.late_answer
             && call_in(&session.history, call).is_none()
@@ -312,7 +312,7 @@ impl Engine {
             queue,
             cwd: Arc::new(Mutex::new(options.cwd.clone())),
             // A sub-agent is part of a session that has.
-            has_begun: kin.agent.is_some(),
+            begun: if kin.agent.is_some() { Begun::Whole } else { Begun::No },
             kin,
             start_contexts: Vec::new(),
             notice: None,
@@ -403,7 +403,7 @@ impl Engine {
 
     /// Ends the session, with whatever runs in its background: its hooks are told, and everything recorded is on the disk.
     pub async fn close(self, reason: EndReason) {
-        if self.has_begun {
+        if self.begun != Begun::No {
             let hooks = self.session_hooks(&CancellationToken::new());
             let _ = hooks.session_end(reason.name()).await;
         }
@@ -422,6 +422,7 @@ impl Engine {
     ) {
         let started_at = self.options.world.monotonic();
         self.heed_dials();
+        self.skills.begin();
         if self.kin.agent.is_none() {
             self.kin.census.begin();
         }
@@ -442,11 +443,17 @@ impl Engine {
         let taken = match settled {
             Err(error) => Err(error),
             Ok(Settled::Ended(terminal)) => Ok(Taken::Ended(terminal)),
+            Ok(Settled::Interrupted(terminal)) => {
+                let gathered = self.gather().await;
+                let noted =
+                    self.record_interrupted(&prompt, &queued, INTERRUPTED_IN_TOOLS, gathered, &mut told);
+                noted.await.map(|notes| {
+                    tally.user_messages += notes;
+                    Taken::Ended(terminal)
+                })
+            }
             Ok(Settled::GoOn) if cancel.is_cancelled() => Ok(Taken::Interrupted),
-            Ok(Settled::GoOn) => match self.take_in(prompt, &queued, &cancel, &mut told).await {
-                Ok(Taken::Interrupted) => self.interrupted_on_its_way(&mut told),
-                taken => taken,
-            },
+            Ok(Settled::GoOn) => self.take_in(prompt, &queued, &cancel, &mut told).await,
         };
         let taken = match taken {
             Ok(Taken::Reshape(wanted)) => {

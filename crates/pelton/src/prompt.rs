@@ -107,6 +107,13 @@ impl Prompt {
         self.blocks.first().and_then(PromptBlock::words)
     }
 
+    /// The same without what is not text.
+    pub(crate) fn only_words(&self) -> Self {
+        let words = self.blocks.iter().filter_map(PromptBlock::words);
+        let blocks = words.map(|words| PromptBlock::Text(words.to_owned())).collect();
+        Self { blocks, ..*self }
+    }
+
     /// The same with pictures that fit. One that cannot be used is replaced by a note that says why.
     pub(crate) async fn made_to_fit(mut self) -> Self {
         let mut fitted = Vec::with_capacity(self.blocks.len());

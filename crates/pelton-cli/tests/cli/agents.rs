@@ -186,3 +186,23 @@ fn loop_B1_a_strict_budget_is_not_passed_by_parallel_children() {
     let ran = Place::new().pelton(["-p", "hi", "--strict-budget"]).run();
     ran.failed(1, &["--max-budget-usd"]);
 }
+
+#[test]
+fn loop_Z6_loop_R2_retries_and_the_fallback_of_an_agent_name_its_call() {
+    let overloaded = Step::status(529).header("retry-after-ms", "100").times(3);
+    let script = Script::new()
+        .reply([start("toolu_a", "look")])
+        .step(overloaded.when(When::any().system(CHILD).model("claude-sonnet-5-5")))
+        .step(Step::reply([text("Nothing there.")]).when(When::any().system(CHILD).model("claude-opus-5-5")))
+        .reply([text("Done.")]);
+    let (_, ran) = run(script, &["--model", "claude-sonnet-5-5", "--fallback-model", "claude-opus-5-5"]);
+    let frames = ran.frames();
+    let of = |subtype: &str| {
+        let wanted = frames.iter().filter(|frame| frame["subtype"] == subtype);
+        wanted.map(|frame| frame["parent_tool_use_id"].as_str().unwrap_or("none")).collect::<Vec<_>>()
+    };
+    assert_eq!((of("api_retry"), of("model_fallback")), (vec!["toolu_a"; 2], vec!["toolu_a"]));
+    let switched = frames.iter().find(|frame| frame["subtype"] == "model_fallback").unwrap();
+    assert_eq!(switched["fallback_model"], "claude-opus-5-5");
+    assert_eq!(ran.result()["result"], "Done.");
+}

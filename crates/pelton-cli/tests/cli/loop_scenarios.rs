@@ -432,16 +432,22 @@ fn loop_M5_a_silence_is_told_before_it_is_cut_on_the_wire_and_in_the_transcript(
 }
 
 #[test]
-fn loop_A3_an_interrupt_before_anything_was_said_promises_no_session() {
+fn loop_A3_an_interrupt_in_a_hook_of_the_first_prompt_leaves_a_session_to_go_on_with() {
     let place = Place::new();
-    let model = model(Script::new().reply([text("Never.")]));
-    let hooks = json!({"hooks": {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": "touch begun; sleep 30"}]}]}});
+    let model = model(Script::new().reply([text("Here.")]));
+    let line = "test -e begun || { touch begun; sleep 30; }";
+    let hooks = json!({"hooks": {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": line}]}]}});
     std::fs::create_dir_all(place.config()).unwrap();
     std::fs::write(place.config().join("settings.json"), hooks.to_string()).unwrap();
     let running = place.task(&model, ["hi"]).start();
     until("the hook", || place.has("begun"));
     running.signal(Signal::SIGINT);
     let ran = running.end();
-    assert!(!ran.err.contains("--resume"), "{ran:?}");
-    assert!(place.transcripts().is_empty());
+    assert_eq!(ran.code, Some(130));
+    let id = ran.err.split("--resume ").nth(1).and_then(|rest| rest.split(')').next()).expect(&ran.err);
+    assert_eq!(place.task(&model, ["--resume", id, "and now?"]).run().well(), "Here.\n");
+    let sent = model.requests().last().unwrap().body["messages"].to_string();
+    for words in ["hi", "[Request interrupted by user]", "and now?"] {
+        assert!(sent.contains(words), "{words}: {sent}");
+    }
 }

@@ -193,3 +193,53 @@ fn a_signal_that_was_ignored_from_the_start_stays_ignored() {
     model.open("later");
     assert_eq!(running.end().well(), "still here\n");
 }
+
+/// Whether a process has seen to it that a signal does not simply end it.
+fn minds(running: &Running, signal: Signal) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", running.pid())).unwrap_or_default();
+    let minded = |field: &str| {
+        let mask = status.lines().find_map(|line| line.strip_prefix(field)).map(str::trim);
+        mask.and_then(|mask| u64::from_str_radix(mask, 16).ok()).unwrap_or(0)
+    };
+    (minded("SigBlk:") | minded("SigCgt:")) & (1 << (signal as u64 - 1)) != 0
+}
+
+const CODES: [(Signal, i32); 3] = [(Signal::SIGINT, 130), (Signal::SIGTERM, 143), (Signal::SIGHUP, 129)];
+
+#[test]
+fn loop_A5_loop_A7_a_signal_while_the_program_starts_is_answered_by_a_result() {
+    for (signal, code) in CODES {
+        let place = Place::new();
+        let model = model(Script::new().reply([gate("never"), text("late")]));
+        let running = place.task(&model, ["work"].into_iter().chain(STREAM)).start();
+        until("it minds signals", || minds(&running, signal));
+        running.signal(signal);
+        let ran = running.end();
+        assert_eq!((ran.code, ran.signal), (Some(code), None), "{ran:?}");
+        assert_eq!(ran.result()["subtype"], "error_during_execution");
+        assert_eq!(of_type(&ran.frames(), "result").len(), 1);
+    }
+}
+
+#[test]
+fn loop_A5_loop_A7_a_signal_while_a_prompt_is_waited_for_ends_it_cleanly() {
+    for (signal, code) in CODES {
+        for streams in [true, false] {
+            let place = Place::new();
+            let model = model(Script::new());
+            let words = ["-p"].into_iter().chain(STREAM.into_iter().filter(|_| streams));
+            let mut command = place.pelton(words);
+            let running = command.asks(&model).stdin(Stdio::piped()).start();
+            until("it minds signals", || minds(&running, signal));
+            std::thread::sleep(Duration::from_millis(100));
+            running.signal(signal);
+            let ran = running.end();
+            assert_eq!((ran.code, ran.signal), (Some(code), None), "{ran:?}");
+            assert_eq!(ran.err.lines().count(), 1, "{}", ran.err);
+            match streams {
+                true => assert_eq!(ran.result()["subtype"], "error_during_execution", "{ran:?}"),
+                false => assert_eq!(ran.out, ""),
+            }
+        }
+    }
+}

@@ -93,6 +93,8 @@ impl Frames {
                 self.withdrawn_by_agents.entry(agent.id.clone()).or_default().extend(ids);
                 Vec::new()
             }
+            Event::Retry(notice) => self.retry(notice, Some(agent)),
+            Event::ModelFallback { from, to } => self.model_fallback(from, to, Some(agent)),
             Event::Loop(told) => self.agents_loop_event(agent, told),
             _ => Vec::new(),
         }

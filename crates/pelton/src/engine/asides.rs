@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use pelton_model::{Client, Source};
 
-use crate::tools::aside::{Aside, AsideQuestion, Whom};
+use crate::tools::aside::{Aside, AsideQuestion, Told, Whom};
 use crate::turn::side::{self, SideQuestion};
 use crate::turn::spending::{Spending, Wish};
 
@@ -26,7 +25,7 @@ impl Aside for Asides {
         self.small.is_some()
     }
 
-    fn ask(&self, question: AsideQuestion) -> BoxFuture<'static, Result<Vec<Bytes>, String>> {
+    fn ask(&self, question: AsideQuestion) -> BoxFuture<'static, Result<Told, String>> {
         let AsideQuestion { whom, system, prompt, max_tokens, server_tools, searches_max } = question;
         let model = match whom {
             Whom::Small => self.small.clone(),

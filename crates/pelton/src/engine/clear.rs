@@ -8,6 +8,7 @@ use pelton_model::stream::Sender;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use super::input::Begun;
 use super::{EndReason, Engine, gather};
 use crate::event::Event;
 use crate::file_history::FileHistory;
@@ -40,7 +41,7 @@ impl Engine {
         queue.moved_by(queued, change).await?;
         events.send(Event::Cleared { from, to: self.session.id }).await;
         let hooks = self.session_hooks(cancel);
-        self.begin_session("clear", &hooks, told).await;
+        self.begin_session("clear", &hooks, cancel, told).await;
         self.renew_prefix();
         Ok(())
     }
@@ -63,7 +64,7 @@ impl Engine {
         self.question.prefix = Arc::new(Prefix::default());
         (self.todos, self.tasks) = (Todos::default(), Tasks::default());
         (self.cache, self.changed_files) = (CacheAudit::default(), ChangedFiles::default());
-        (self.has_begun, self.has_gathered, self.plan_told) = (false, false, false);
+        (self.begun, self.has_gathered, self.plan_told) = (Begun::No, false, false);
         self.start_contexts.clear();
     }
 }

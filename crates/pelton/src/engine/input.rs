@@ -42,6 +42,17 @@ pub(super) enum Taken {
     Interrupted,
 }
 
+/// How far the hooks of the session's start have come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Begun {
+    /// They are to run.
+    No,
+    /// An interrupt cut them: they are to run again.
+    InPart,
+    /// They have run.
+    Whole,
+}
+
 /// What the model is asked, and how.
 pub(super) struct Order {
     pub prompt: Arc<Entry>,
@@ -87,7 +98,7 @@ impl Engine {
         let branch = git_branch(&self.options.cwd);
         let gathering = self.gather();
         let source = if self.options.resume.is_some() { "resume" } else { "startup" };
-        let (gathered, ()) = tokio::join!(gathering, self.begin_session(source, &hooks, told));
+        let (gathered, ()) = tokio::join!(gathering, self.begin_session(source, &hooks, cancel, told));
         let notices = self.memory.take_notices().into_iter();
         told.extend(notices.map(|content| Event::Informational { content, prevents_continuation: false }));
         self.hear_background(&hooks, told);
@@ -97,22 +108,29 @@ impl Engine {
         let mut around = Around::default();
         // What an agent is told, no user has typed.
         let typed = self.kin.agent.is_none() && !prompt.by_harness;
-        let fired = if typed { hooks.prompt(&prompt.words()).await } else { None };
-        if let Some(taken) = heard(fired, cancel, &mut around.contexts, told) {
-            return Ok(taken);
-        }
+        let asks_hooks = typed && !cancel.is_cancelled();
+        let fired = if asks_hooks { hooks.prompt(&prompt.words()).await } else { None };
         let mut choices = Choices::default();
-        if let Some(taken) =
-            self.expand_command(&mut prompt, &hooks, cancel, &mut choices, &mut around, told).await
-        {
-            return Ok(taken);
+        let taken = match heard(fired, cancel, &mut around.contexts, told) {
+            None => self.expand_command(&mut prompt, &hooks, cancel, &mut choices, &mut around, told).await,
+            taken => taken,
+        };
+        match taken {
+            Some(Taken::Interrupted) => {
+                self.record_interrupted(&prompt, queued, INTERRUPTED, gathered, told).await?;
+                return Ok(Taken::Interrupted);
+            }
+            Some(taken) => return Ok(taken),
+            None => {}
         }
         let changed = self.changed_files.look(&self.options.files).await;
         if !prompt.verbatim {
             let cx = self.tool_cx(cancel.child_token());
             around.attached = attachments(&prompt.words(), &self.kin.permissions, &cx).await;
         }
+        let words = prompt.only_words();
         let Some(prompt) = cancel.run_until_cancelled(prompt.made_to_fit()).await else {
+            self.record_interrupted(&words, queued, INTERRUPTED, gathered, told).await?;
             return Ok(Taken::Interrupted);
         };
         let prompt =
@@ -120,15 +138,29 @@ impl Engine {
         Ok(Taken::Ask(Order { prompt, choices }))
     }
 
-    /// A3: the user interrupted before the prompt was recorded, in a hook for example. The prompt is not: nobody knows
-    /// what the hook would have said of it. That it was interrupted is, if there is a conversation to note it in.
-    pub(super) fn interrupted_on_its_way(&mut self, told: &mut Vec<Event>) -> Result<Taken, TranscriptError> {
-        // A prompt that takes this one's place says enough.
-        if !self.session.history.entries().is_empty() && !self.queue.is_urgent() {
-            self.session.record.open(git_branch(&self.options.cwd))?;
-            told.push(Event::Message(self.session.record_prompt(INTERRUPTED, true)?));
+    /// A3: the user interrupted before the prompt was recorded, in a hook for example. Both are recorded now; a prompt that
+    /// waited in the queue goes on waiting there. Tells how many words there are in the user's role beside the prompt.
+    pub(super) async fn record_interrupted(
+        &mut self,
+        prompt: &Prompt,
+        queued: &[Uuid],
+        note: &str,
+        gathered: Gathered,
+        told: &mut Vec<Event>,
+    ) -> Result<u32, TranscriptError> {
+        let branch = git_branch(&self.options.cwd);
+        if queued.is_empty() && !prompt.blocks.is_empty() {
+            let entry = self.record_input(prompt, queued, Around::default(), branch, gathered, told).await?;
+            told.push(Event::Prompt(entry));
+        } else {
+            self.session.record.open(branch)?;
         }
-        Ok(Taken::Interrupted)
+        // A prompt that takes this one's place says enough, and nothing was interrupted where nothing was said.
+        if self.queue.is_urgent() || self.session.history.entries().is_empty() {
+            return Ok(0);
+        }
+        told.push(Event::Message(self.session.record_prompt(note, true)?));
+        Ok(1)
     }
 
     /// A prompt that nobody answers yet.
@@ -211,14 +243,27 @@ impl Engine {
         }
     }
 
-    /// The hooks of the session's start, once in its life. Their words wait for the first prompt that is
-    /// recorded.
-    pub(super) async fn begin_session(&mut self, source: &str, hooks: &SessionHooks, told: &mut Vec<Event>) {
-        if std::mem::replace(&mut self.has_begun, true) {
+    /// The hooks of the session's start, once in its life unless an interrupt cut them. Their words wait for the first
+    /// prompt that is recorded.
+    pub(super) async fn begin_session(
+        &mut self,
+        source: &str,
+        hooks: &SessionHooks,
+        cancel: &CancellationToken,
+        told: &mut Vec<Event>,
+    ) {
+        if self.begun == Begun::Whole {
             return;
         }
-        let Some(fired) = hooks.session_start(source, &self.options.model).await else { return };
-        self.start_contexts = fired.verdict.contexts.clone();
+        self.begun = Begun::InPart;
+        let fired = hooks.session_start(source, &self.options.model).await;
+        if fired.is_none() || !cancel.is_cancelled() {
+            self.begun = Begun::Whole;
+        }
+        let Some(fired) = fired else { return };
+        if self.begun == Begun::Whole {
+            self.start_contexts = fired.verdict.contexts.clone();
+        }
         tell(fired, told);
     }
 
@@ -362,15 +407,14 @@ fn heard(
     contexts: &mut Vec<String>,
     told: &mut Vec<Event>,
 ) -> Option<Taken> {
-    let mut fired = fired?;
+    let interrupted = || cancel.is_cancelled().then_some(Taken::Interrupted);
+    let Some(mut fired) = fired else { return interrupted() };
     let stop = fired.verdict.stop.take();
     let block = fired.verdict.block.take();
     contexts.append(&mut fired.verdict.contexts);
     tell(fired, told);
-    if cancel.is_cancelled() {
-        return Some(Taken::Interrupted);
-    }
-    let content = stop.as_ref().or(block.as_ref())?.clone();
+    // A prompt that a hook will not have is not recorded, interrupted or not.
+    let Some(content) = stop.as_ref().or(block.as_ref()).cloned() else { return interrupted() };
     told.push(Event::Informational { content, prevents_continuation: true });
     Some(match (stop, block) {
         (None, Some(text)) => Taken::Local(Answered { text, is_error: false }),

@@ -50,6 +50,8 @@ pub(super) enum Settled {
     GoOn,
     /// The submission ends here.
     Ended(Terminal),
+    /// The user interrupted the call: so does it, once the prompt and that are recorded.
+    Interrupted(Terminal),
 }
 
 impl Settled {
@@ -130,7 +132,11 @@ impl Engine {
         for (content, prevents_continuation) in messages.chain(words.stop.map(|reason| (reason, true))) {
             events.send(Event::Informational { content, prevents_continuation }).await;
         }
-        Ok(if stopped { Settled::by(Seen::Tools(Tools::HookStopped)) } else { Settled::GoOn })
+        Ok(match (ends_at_once(Seen::Tools(Tools::Aborted)), stopped) {
+            (Some(terminal), _) if cancel.is_cancelled() => Settled::Interrupted(terminal),
+            (_, true) => Settled::by(Seen::Tools(Tools::HookStopped)),
+            (_, false) => Settled::GoOn,
+        })
     }
 
     fn has_tool(&self, name: &str) -> bool {

@@ -1,6 +1,5 @@
 //! Which models are asked, and what they can hold.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use pelton_model::catalogue;
@@ -25,7 +24,6 @@ impl Engine {
             // The host's figures are about the model it chose.
             (self.options.window_tokens, self.options.max_output_tokens) = (None, None);
             self.question.max_tokens = max_tokens(&self.options, &model);
-            self.options.fallback_models.retain(|fallback| *fallback != model);
             self.question.model.clone_from(&model);
             self.options.model = model;
         }
@@ -59,11 +57,7 @@ pub(super) fn is_another(one: &str, other: &str) -> bool {
     catalogue::caps(one).zip(catalogue::caps(other)).is_some_and(|(one, other)| one.id != other.id)
 }
 
-pub(super) fn fallbacks_of(options: &Options, model: &str) -> VecDeque<String> {
-    options.fallback_models.iter().filter(|fallback| *fallback != model).cloned().collect()
-}
-
-pub(super) fn room(options: &Options, model: &str) -> Room {
+pub(crate) fn room(options: &Options, model: &str) -> Room {
     let known = catalogue::caps(model).map_or(WINDOW_TOKENS_UNKNOWN_MODEL, |caps| caps.window);
     // The host's figure is about the model it chose.
     let told = options.window_tokens.filter(|_| model == options.model);

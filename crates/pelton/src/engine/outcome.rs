@@ -9,7 +9,7 @@ use super::input::Answered;
 use crate::account::Tally;
 use crate::event::{Event, Outcome};
 use crate::turn::live::{CUT_BY_LIMIT, LastReply};
-use crate::turn::{End, Seen, Terminal, ends_at_once};
+use crate::turn::{Blocked, End, Seen, Terminal, ends_at_once};
 
 /// How a submission ended, before it is put into words.
 pub(super) enum Ending {
@@ -45,10 +45,17 @@ impl Engine {
             Ending::BeforeLoop(terminal) => (terminal, false, None),
             Ending::Local(answered) => (Terminal::Completed, false, Some(answered)),
         };
+        let aborted = matches!(terminal, Terminal::AbortedStreaming | Terminal::AbortedToolExecution);
+        // Where nothing can be written down, that is what ended it, and not the user.
+        let unrecorded = last.unrecorded.as_ref().filter(|_| aborted);
+        let terminal =
+            unrecorded.and_then(|_| ends_at_once(Seen::Blocked(Blocked::Unrecorded))).unwrap_or(terminal);
         let mut errors = Vec::new();
         let mut text = last.words().unwrap_or_default();
+        // Taken in any case: it is no answer to the next prompt.
         let structured_output = self.structured.as_ref().and_then(|tool| tool.take());
-        if let (Some(output), Terminal::Completed) = (&structured_output, terminal) {
+        let structured_output = structured_output.filter(|_| terminal == Terminal::Completed && !refused);
+        if let Some(output) = &structured_output {
             text = output.to_string();
         }
         if let Some(answered) = &local {
@@ -138,7 +145,8 @@ impl Engine {
             errors,
             stop_reason: last.stop_reason,
             error: last.error.filter(|_| !terminal.is_well()),
-            num_turns: if asked { 1 + tally.user_messages } else { 0 },
+            // A call that was settled before the prompt is part of it.
+            num_turns: if asked || tally.user_messages > 0 { 1 + tally.user_messages } else { 0 },
             duration: self.options.world.monotonic().saturating_sub(started_at),
             duration_api: tally.duration_api,
             first_token_after: tally.first_token_after,

@@ -219,7 +219,7 @@ impl Engine {
                 let wishes = wishes.as_deref();
                 let (level, trigger) = (Level::Manual, Trigger::Manual);
                 let attempt = Attempt { level, trigger, keep: Keep::Little, wishes, over: None };
-                let summed = match live.compact.enabled {
+                let summed = match live.options.compact.enabled {
                     true => live.sum_up(attempt).await?,
                     false => Summed::Failed("compaction is switched off".to_owned()),
                 };

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Engine;
 use super::input::Choices;
-use super::models::{fallbacks_of, is_another, room};
+use super::models::{is_another, room};
 use crate::account::Tally;
 use crate::compact::breaker::Breaker;
 use crate::event::Event;
@@ -74,12 +74,10 @@ impl Engine {
             prefix: &mut self.question.prefix,
             structured: self.structured.clone(),
             room: room(&self.options, &question.model),
-            fallbacks: fallbacks_of(&self.options, &question.model),
+            fallbacks: self.options.fallback_models.clone(),
+            options: &self.options,
             question,
-            compact: &self.options.compact,
-            prices: &self.options.prices,
             gauge: self.gauge.clone(),
-            plan_instructions: self.options.plan_instructions.as_deref(),
             folding: Folding::by(folder),
             breaker: Breaker::default(),
             breaker_told: false,
@@ -96,11 +94,11 @@ impl Engine {
             again: None,
             paid: None,
             summaries: Summaries::by(summariser),
-            limits: &self.options.limits,
             board: self.board.clone(),
             queue: self.queue.clone(),
             dials: self.dials.clone(),
             dials_seen: self.dials_seen,
+            dialled: self.options.model.clone(),
             cache: &mut self.cache,
             memory: self.memory.clone(),
             skills: self.skills.clone(),

@@ -48,6 +48,8 @@ struct State {
     /// Those found below the working directory, where a file was touched.
     nested: Vec<Arc<Skill>>,
     looked_at: HashSet<PathBuf>,
+    /// Those found so in earlier submissions. They are not stated any more, but the model may know of them and call them.
+    found_before: Vec<Arc<Skill>>,
     /// Files of skills that the model knows of.
     told: HashSet<PathBuf>,
     /// What the model called for and has not read yet.
@@ -79,6 +81,17 @@ impl Skills {
         }))
     }
 
+    /// S1: another submission begins. What was found below in an earlier one is to be found again.
+    pub fn begin(&self) {
+        if let Some(shared) = &self.0 {
+            let mut state = shared.state();
+            let found = std::mem::take(&mut state.nested);
+            state.found_before.retain(|before| !found.iter().any(|skill| skill.file == before.file));
+            state.found_before.extend(found);
+            state.looked_at.clear();
+        }
+    }
+
     /// Looks for skills, anew at every submission: some may have come.
     pub async fn discover(&self) {
         let Some(shared) = self.0.clone() else { return };
@@ -103,7 +116,10 @@ impl Skills {
                 let found = discover::nested(&dir, &shared.cwd);
                 let mut state = shared.state();
                 for mut skill in found.into_iter().filter(|skill| shared.sources.wants(skill)) {
-                    if state.all().any(|known| known.name == skill.name) {
+                    if let Some(before) = state.found_before.iter().find(|known| known.file == skill.file) {
+                        // The model knows it by this name.
+                        skill.name.clone_from(&before.name);
+                    } else if state.known().any(|known| known.name == skill.name) {
                         skill.name = discover::qualified(&dir, &shared.cwd, &skill.name);
                     }
                     state.nested.push(Arc::new(skill));
@@ -154,7 +170,8 @@ impl Skills {
     /// The skill of this name.
     pub fn get(&self, name: &str) -> Option<Arc<Skill>> {
         let name = name.trim().trim_start_matches('/');
-        self.all().into_iter().find(|skill| skill.name == name)
+        let state = self.0.as_ref()?.state();
+        state.known().find(|skill| skill.name == name).cloned()
     }
 
     /// All of them, by precedence, each name once.
@@ -232,6 +249,11 @@ impl Shared {
 impl State {
     fn all(&self) -> impl Iterator<Item = &Arc<Skill>> {
         self.skills.iter().chain(&self.nested)
+    }
+
+    /// The same, and those that were found in earlier submissions.
+    fn known(&self) -> impl Iterator<Item = &Arc<Skill>> {
+        self.all().chain(&self.found_before)
     }
 }
 

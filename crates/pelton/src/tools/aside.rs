@@ -10,8 +10,17 @@ pub(crate) trait Aside: Send + Sync {
     /// Whether there is a small model.
     fn has_small(&self) -> bool;
 
-    /// The blocks of the answer, or why there is none.
-    fn ask(&self, question: AsideQuestion) -> BoxFuture<'static, Result<Vec<Bytes>, String>>;
+    /// The answer, or why there is none: one that the model declined to give or that broke off is none.
+    fn ask(&self, question: AsideQuestion) -> BoxFuture<'static, Result<Told, String>>;
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Told {
+    pub blocks: Vec<Bytes>,
+    /// The model said all it had to say. Otherwise a limit or a pause has cut it, and what it is worth then depends on
+    /// what it is for.
+    pub is_whole: bool,
 }
 
 /// A question with no history.
@@ -40,12 +49,31 @@ pub(crate) enum Whom {
     Main,
 }
 
-/// The words of an answer.
-pub(crate) fn words(blocks: &[Bytes]) -> String {
-    #[derive(Deserialize)]
-    struct Text {
-        text: String,
+/// What is said behind the words of an answer that is not whole.
+const NOT_WHOLE: &str = "(The answer was cut off here.)";
+
+impl Told {
+    /// Its words; they say so if something is missing behind them.
+    pub fn words(&self) -> String {
+        let words = self.plain_words();
+        let words = words.trim();
+        match self.is_whole || words.is_empty() {
+            true => words.to_owned(),
+            false => format!("{words}\n\n{NOT_WHOLE}"),
+        }
     }
-    let texts = blocks.iter().filter_map(|block| serde_json::from_slice::<Text>(block).ok());
-    texts.map(|block| block.text).collect()
+
+    /// Its words, if none are missing: for what would be wrong in part.
+    pub fn whole_words(&self) -> Option<String> {
+        self.is_whole.then(|| self.plain_words())
+    }
+
+    fn plain_words(&self) -> String {
+        #[derive(Deserialize)]
+        struct Text {
+            text: String,
+        }
+        let texts = self.blocks.iter().filter_map(|block| serde_json::from_slice::<Text>(block).ok());
+        texts.map(|block| block.text).collect()
+    }
 }

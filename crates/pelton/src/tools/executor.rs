@@ -124,6 +124,9 @@ impl Executor {
             Some(Some((slot, finished))) => {
                 let failed = finished.output.is_error && finished.ending != Ending::Interrupted;
                 self.schedule.finish(slot, if failed { End::Failed } else { End::Well });
+                if finished.ending == Ending::HookStopped {
+                    self.schedule.stop(slot);
+                }
                 // One that ended while it was being cancelled was cancelled.
                 self.finished[slot].get_or_insert(finished);
                 self.close_cancelled();
@@ -204,19 +207,23 @@ impl Executor {
         }
     }
 
-    /// P5: ends and answers the calls that the failure of another one cancels.
+    /// P5, I10: ends and answers the calls that another one cancels: it failed, or a hook does not want to go on after it.
     fn close_cancelled(&mut self) {
-        for (slot, failed) in self.schedule.take_cancelled() {
+        for (slot, by) in self.schedule.take_cancelled() {
             match &self.aborts[slot] {
                 Some(abort) => abort.abort(),
                 // It never stands in the line, so nobody waits for it.
                 None => drop(self.line.place(slot)),
             }
-            let Call { id, tool, .. } = &self.calls[failed];
-            let text = format!(
-                "Cancelled: {tool} ({id}) failed, and this call was made together with it. Make it again if it is still \
-                 wanted."
-            );
+            let Call { id, tool, .. } = &self.calls[by];
+            let text = if self.schedule.stopped_by() == Some(by) {
+                format!("Not run: a hook ended the run at {tool} ({id}), before this call began.")
+            } else {
+                format!(
+                    "Cancelled: {tool} ({id}) failed, and this call was made together with it. Make it again if it is \
+                     still wanted."
+                )
+            };
             self.finished[slot] = Some(Finished {
                 output: Output::error(text),
                 ending: Ending::Cancelled,

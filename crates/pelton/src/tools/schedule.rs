@@ -69,8 +69,10 @@ pub struct Schedule {
     terms: Terms,
     /// The first call whose failure cancels others.
     failed: Option<usize>,
-    /// Those it has cancelled, as far as nobody asked yet.
-    cancelled: Vec<usize>,
+    /// The call after which nothing more begins.
+    stopped: Option<usize>,
+    /// Those that were cancelled, and by which, as far as nobody asked yet.
+    cancelled: Vec<(usize, usize)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,13 +93,14 @@ impl Schedule {
     /// No calls yet.
     pub fn new(terms: Terms) -> Self {
         let terms = Terms { running_max: terms.running_max.max(1), ..terms };
-        Self { calls: Vec::new(), terms, failed: None, cancelled: Vec::new() }
+        Self { calls: Vec::new(), terms, failed: None, stopped: None, cancelled: Vec::new() }
     }
 
     /// Adds a call behind those already there.
     pub fn add(&mut self, safety: Safety) -> usize {
         self.calls.push((safety, State::Waiting));
         self.cancel_siblings();
+        self.cancel_waiting();
         self.calls.len() - 1
     }
 
@@ -141,10 +144,20 @@ impl Schedule {
         }
     }
 
-    /// The calls cancelled since the last time, each with the one whose failure did it. They must not go on.
+    /// I10: nothing more begins after this call, whatever comes; what runs goes on to its end.
+    pub fn stop(&mut self, slot: usize) {
+        self.stopped.get_or_insert(slot);
+        self.cancel_waiting();
+    }
+
+    /// The call after which nothing more begins.
+    pub fn stopped_by(&self) -> Option<usize> {
+        self.stopped
+    }
+
+    /// The calls cancelled since the last time, each with the one that did it. They must not go on.
     pub fn take_cancelled(&mut self) -> Vec<(usize, usize)> {
-        let Some(failed) = self.failed else { return Vec::new() };
-        std::mem::take(&mut self.cancelled).into_iter().map(|slot| (slot, failed)).collect()
+        std::mem::take(&mut self.cancelled)
     }
 
     /// How many calls run.
@@ -177,7 +190,17 @@ impl Schedule {
             };
             if hit && !state.is_over() {
                 *state = State::Cancelled;
-                self.cancelled.push(slot);
+                self.cancelled.push((slot, failed));
+            }
+        }
+    }
+
+    fn cancel_waiting(&mut self) {
+        let Some(stopped) = self.stopped else { return };
+        for (slot, (_, state)) in self.calls.iter_mut().enumerate() {
+            if *state == State::Waiting {
+                *state = State::Cancelled;
+                self.cancelled.push((slot, stopped));
             }
         }
     }
@@ -278,6 +301,23 @@ mod tests {
             let cancelled: Vec<usize> = schedule.take_cancelled().into_iter().map(|(slot, _)| slot).collect();
             assert_eq!(cancelled, expected, "{siblings:?}, {failed}");
         }
+    }
+
+    #[test]
+    fn after_a_stop_nothing_begins_and_what_runs_goes_on() {
+        let mut schedule = schedule(&[Shared, Shared, Alone], 10);
+        assert_eq!(schedule.start(), [0, 1]);
+        assert_eq!(schedule.stopped_by(), None);
+        schedule.finish(1, End::Well);
+        schedule.stop(1);
+        assert_eq!((schedule.running(), schedule.take_cancelled()), (1, vec![(2, 1)]));
+        assert_eq!(schedule.add(Shared), 3);
+        assert_eq!(schedule.take_cancelled(), [(3, 1)], "nor does what comes later");
+        assert!(schedule.start().is_empty() && !schedule.is_done());
+        schedule.finish(0, End::Well);
+        schedule.stop(0);
+        assert_eq!((schedule.stopped_by(), schedule.take_cancelled()), (Some(1), vec![]));
+        assert!(schedule.is_done());
     }
 
     proptest! {

@@ -15,12 +15,10 @@ mod fold; // summaries of finished stretches, made beforehand
 mod sources; // what is told again after a summary
 mod usage; // where the tokens are
 
-use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use pelton_model::catalogue::Prices;
 use pelton_model::stream::Sender;
 use pelton_model::{Again, Ask, Client, ModelError, Prefix, Tried, World};
 use pelton_wire::stop::StopReason;
@@ -35,8 +33,8 @@ use super::memory::{Gauges, Limits};
 use super::reasons::{Terminal, Transition};
 use super::spending::{InFlight, Spending};
 use crate::account::Tally;
+use crate::compact::Room;
 use crate::compact::breaker::Breaker;
-use crate::compact::{CompactOptions, Room};
 use crate::context::memory::Memory;
 use crate::context::reminder;
 use crate::dials::Dials;
@@ -44,6 +42,7 @@ use crate::event::{DeferredCall, Denial, Event, LoopEvent, LoopKind, ToolStarted
 use crate::gauge::Gauge;
 use crate::history::{Entry, EntryId};
 use crate::limits::{REPETITION_STUCK_AT, REPETITION_TOLD_AT};
+use crate::options::Options;
 use crate::queue::Queue;
 use crate::session::Session;
 use crate::skills::Skills;
@@ -68,20 +67,16 @@ pub(crate) use usage::{Around, context_usage};
 
 /// What clients look for after an interruption.
 pub(crate) const INTERRUPTED: &str = "[Request interrupted by user]";
-const INTERRUPTED_IN_TOOLS: &str = "[Request interrupted by user for tool use]";
+pub(crate) const INTERRUPTED_IN_TOOLS: &str = "[Request interrupted by user for tool use]";
 
 /// A submission in progress. Borrows the lasting parts of the engine, owns what ends with it.
 pub(crate) struct Live<'a> {
     pub session: &'a mut Session,
     pub client: &'a Client,
-    pub limits: &'a Limits,
-    pub compact: &'a CompactOptions,
-    /// Prices of models that nobody else knows.
-    pub prices: &'a [(String, Prices)],
+    /// What the host wants.
+    pub options: &'a Options,
     /// Who wants to know what fills the context.
     pub gauge: Gauge,
-    /// What the host wants done in plan mode.
-    pub plan_instructions: Option<&'a str>,
     pub spending: Arc<Spending>,
     pub world: Arc<dyn World>,
     /// The question without its messages. A model that is given up is given up for this submission only.
@@ -94,8 +89,8 @@ pub(crate) struct Live<'a> {
     pub tools: Vec<Arc<dyn Tool>>,
     /// The structured output the answer must have.
     pub structured: Option<Arc<StructuredOutput>>,
-    /// Further models, in the order they are asked.
-    pub fallbacks: VecDeque<String>,
+    /// Further models that were not given up, in the order they are asked; the one that is asked may be among them.
+    pub fallbacks: Vec<String>,
     pub room: Room,
     pub bench: Arc<Bench>,
     pub terms: Terms,
@@ -116,6 +111,8 @@ pub(crate) struct Live<'a> {
     /// What was changed meanwhile, and which of those changes count already.
     pub dials: Dials,
     pub dials_seen: u64,
+    /// The model they stand at, as far as that counts already.
+    pub dialled: String,
     pub cancel: CancellationToken,
     pub started_at: Duration,
     pub tally: Tally,
@@ -180,7 +177,7 @@ pub(crate) struct LastReply {
 
 impl Hands for Live<'_> {
     fn limits(&self) -> &Limits {
-        self.limits
+        &self.options.limits
     }
 
     fn gauges(&self) -> Gauges {
@@ -289,7 +286,7 @@ impl Live<'_> {
         // Those that are not there yet are not waited for.
         self.tell_summaries().await;
         if terminal == Terminal::CompletedOverHooks {
-            let times = self.limits.stop_hook_blocks_max;
+            let times = self.options.limits.stop_hook_blocks_max;
             let reason = format!("stop hooks blocked more than {times} times; ended against their will");
             self.note(LoopKind::HooksOverridden, reason.clone()).await;
             let told = Event::Informational { content: reason, prevents_continuation: false };

@@ -1,15 +1,20 @@
 //! Questions beside the conversation: asked in the background, within the budget, and given up rather than waited for.
 
+use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::StreamExt;
-use pelton_model::{Ask, Client, Prefix, Source, Step, Thinking};
+use pelton_model::{
+    Ask, Block, Call, Client, ErrorKind, ModelError, Notice, Prefix, Reply, Source, Step, Thinking,
+};
+use pelton_wire::stop::StopReason;
 use serde_json::json;
 
 use super::budget::prompt_tokens_max;
 use super::spending::{Forecast, InFlight, Spending, Wish};
 use crate::limits::SEARCH_TOKENS_MAX;
+use crate::tools::aside::Told;
 
 /// About how many bytes are one token, where nobody has counted.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -64,34 +69,154 @@ impl SideQuestion {
     }
 }
 
-/// Asks, and gives the blocks of the answer, or why there is none.
-pub(crate) async fn ask(client: Client, ask: Ask, mut paid: Box<InFlight>) -> Result<Vec<Bytes>, String> {
-    let ask = Ask { max_tokens: paid.max_tokens(), ..ask };
-    let mut call = client.call(ask);
-    let mut blocks = Vec::new();
-    while let Some(step) = call.next().await {
-        match step {
-            Step::Started(started) => paid.started(&started.model, &started.usage),
-            Step::Block(block) => blocks.push(block.json),
-            Step::Retry(notice) => {
-                blocks.clear();
-                if !paid.failed_once(&notice).1 {
-                    drop(call);
-                    paid.unsent();
-                    return Err("there is not enough money to ask again".to_owned());
-                }
-            }
-            Step::Finished(reply) => {
-                paid.answered_aside(&reply);
-                return Ok(blocks);
-            }
-            Step::Failed(error) => {
-                let why = error.to_string();
-                paid.failed(&error);
-                return Err(why);
-            }
-            _ => {}
+/// A question beside the conversation while it is asked, with its money. An answer that breaks off is one failed attempt more:
+/// unlike one in the conversation, nothing of it is kept, so all of it is asked for again.
+pub(crate) struct Errand {
+    client: Client,
+    ask: Ask,
+    /// Until it is settled.
+    paid: Option<Box<InFlight>>,
+    call: Call,
+    /// The blocks of the attempt that is being made.
+    blocks: Vec<Block>,
+}
+
+/// What comes of a question.
+pub(crate) enum Came {
+    /// Something on the way, to be told to whoever watches.
+    Step(Step),
+    /// The end of it.
+    End(Result<Answer, Unanswered>),
+}
+
+/// An answer.
+pub(crate) struct Answer {
+    pub blocks: Vec<Block>,
+    pub stop_reason: StopReason,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(crate) enum Unanswered {
+    /// It may not be asked again for it.
+    NoMoney,
+    /// The model declined.
+    Declined,
+    /// The server gave none.
+    Failed(Box<ModelError>),
+}
+
+impl fmt::Display for Unanswered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoMoney => f.write_str("there is not enough money to ask again"),
+            Self::Declined => f.write_str("the model declined to answer"),
+            Self::Failed(error) => error.fmt(f),
         }
     }
-    Err("the answer broke off".to_owned())
+}
+
+impl Answer {
+    /// Whether the model said all it had to say.
+    pub fn is_whole(&self) -> bool {
+        match self.stop_reason {
+            StopReason::EndTurn
+            | StopReason::StopSequence
+            | StopReason::Compaction
+            | StopReason::Other(_) => true,
+            // What it would have said behind a call of its own or of the server's is missing.
+            _ => false,
+        }
+    }
+
+    fn into_json(self) -> Vec<Bytes> {
+        self.blocks.into_iter().map(|block| block.json).collect()
+    }
+}
+
+impl Errand {
+    /// Begins to ask. Nobody else stands ready to be asked instead.
+    pub fn new(client: Client, ask: Ask, paid: Box<InFlight>) -> Self {
+        let ask = Ask { max_tokens: paid.max_tokens(), fallback_ready: false, after: None, ..ask };
+        let call = client.call(ask.clone());
+        Self { client, ask, paid: Some(paid), call, blocks: Vec::new() }
+    }
+
+    /// What comes next. After the end nothing does.
+    pub async fn next(&mut self) -> Came {
+        loop {
+            let Some(step) = self.call.next().await else {
+                let error = ModelError::new(ErrorKind::Other, "the model's answer ended without an end");
+                return Came::End(Err(Unanswered::Failed(Box::new(error))));
+            };
+            match step {
+                Step::Block(block) => {
+                    self.blocks.push(block);
+                    continue;
+                }
+                Step::Finished(reply) => match self.finished(reply) {
+                    Some(end) => return Came::End(end),
+                    None => continue,
+                },
+                Step::Failed(error) => {
+                    if let Some(paid) = self.paid.take() {
+                        paid.failed(&error);
+                    }
+                    return Came::End(Err(Unanswered::Failed(Box::new(error))));
+                }
+                Step::Retry(notice) => {
+                    self.blocks.clear();
+                    if !self.may_ask_again(&notice) {
+                        return Came::End(Err(Unanswered::NoMoney));
+                    }
+                    return Came::Step(Step::Retry(notice));
+                }
+                Step::Started(started) => {
+                    if let Some(paid) = &mut self.paid {
+                        paid.started(&started.model, &started.usage);
+                    }
+                    return Came::Step(Step::Started(started));
+                }
+                step => return Came::Step(step),
+            }
+        }
+    }
+
+    /// What the end of an answer means; nothing if it broke off and is asked for again. What it consumed is paid with the
+    /// notice that then comes first.
+    fn finished(&mut self, reply: Reply) -> Option<Result<Answer, Unanswered>> {
+        let blocks = std::mem::take(&mut self.blocks);
+        if let Some(again) = &reply.again {
+            self.call = self.client.call(Ask { after: Some(again.clone()), ..self.ask.clone() });
+            return None;
+        }
+        if let Some(paid) = self.paid.take() {
+            paid.answered_aside(&reply);
+        }
+        Some(match (reply.cut, reply.stop_reason) {
+            (Some(error), _) => Err(Unanswered::Failed(error)),
+            (None, StopReason::Refusal) => Err(Unanswered::Declined),
+            (None, stop_reason) => Ok(Answer { blocks, stop_reason }),
+        })
+    }
+
+    fn may_ask_again(&mut self, notice: &Notice) -> bool {
+        let Some(paid) = &mut self.paid else { return true };
+        let (_, may) = paid.failed_once(notice);
+        if !may && let Some(paid) = self.paid.take() {
+            paid.unsent();
+        }
+        may
+    }
+}
+
+/// Asks, and gives the answer, or why there is none.
+pub(crate) async fn ask(client: Client, ask: Ask, paid: Box<InFlight>) -> Result<Told, String> {
+    let mut errand = Errand::new(client, ask, paid);
+    loop {
+        if let Came::End(end) = errand.next().await {
+            let answer = end.map_err(|why| why.to_string())?;
+            return Ok(Told { is_whole: answer.is_whole(), blocks: answer.into_json() });
+        }
+    }
 }

@@ -381,6 +381,7 @@ async fn letting_go_of_the_stream_takes_the_question_back() {
 #[tokio::test]
 async fn loop_P8_a_discarded_answer_takes_its_question_back() {
     let script = Script::new()
+        .step(Step::status(529).times(2))
         .step(Step::reply([
             look("asked"),
             gate("asked"),

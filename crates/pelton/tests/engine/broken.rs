@@ -155,8 +155,11 @@ async fn engine_waits_then_stops(engine: &mut pelton::Engine) {
 
 #[tokio::test]
 async fn loop_T8_loop_M4_the_rest_of_a_kept_text_is_asked_of_the_next_model() {
-    let script =
-        Script::new().step(overloaded()).step(Step::reply([text("Two.")]).when(When::any().model(SECOND)));
+    // The third in a row.
+    let script = Script::new()
+        .step(Step::status(529).times(2))
+        .step(overloaded())
+        .step(Step::reply([text("Two.")]).when(When::any().model(SECOND)));
     let stage = Stage::new(script).await;
     let mut engine = stage.engine_with(|options| options.fallback_models = vec![SECOND.to_owned()]);
 
@@ -165,7 +168,7 @@ async fn loop_T8_loop_M4_the_rest_of_a_kept_text_is_asked_of_the_next_model() {
     assert_eq!(told.assert_completed().text, "Two.");
     assert_eq!(told.transitions(), ["fallback_retry"]);
     assert_eq!(told.outcome().transitions["fallback_retry"], 1);
-    let asked = stage.request(2);
+    let asked = stage.request(4);
     let said: Vec<&str> =
         blocks(&asked, "assistant").iter().filter_map(|block| block["text"].as_str()).collect();
     assert_eq!(said, ["One. "]);
@@ -176,6 +179,7 @@ async fn loop_T8_loop_M4_the_rest_of_a_kept_text_is_asked_of_the_next_model() {
 #[tokio::test]
 async fn loop_T8_loop_I11_results_go_to_the_next_model_with_what_is_attached_to_them() {
     let script = Script::new()
+        .step(Step::status(529).times(2))
         .step(Step::reply([
             tool("Change", json!({"name": "a"})).id("toolu_a"),
             error("overloaded_error", ""),
@@ -190,6 +194,6 @@ async fn loop_T8_loop_I11_results_go_to_the_next_model_with_what_is_attached_to_
     let told = run(&mut engine, "Go.").await;
     assert_eq!(told.assert_completed().text, "Done.");
     assert_eq!(told.transitions(), ["fallback_retry"], "one reason for one question");
-    assert_eq!(results_in(&stage.request(2)).len(), 1);
+    assert_eq!(results_in(&stage.request(4)).len(), 1);
     stage.assert_all_played();
 }

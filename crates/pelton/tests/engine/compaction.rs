@@ -1,5 +1,6 @@
 //! The cascade: the context is made smaller level by level, and nothing that matters is lost.
 
+mod broken; // summaries that are none
 mod by_hand; // what people ask for
 mod figures; // how full it is, as everybody knows it
 mod levels; // C0 to C5, each where it is needed

@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 use crate::hooks::{hook, on};
-use crate::stage::{Stage, last_user_blocks, results_in, resume_from, run, sh, text_of};
+use crate::stage::{
+    Stage, Told, holds, last_user_blocks, prompt, pulling, rest, results_in, resume_from, run, sh, text_of,
+    words_of,
+};
 
 /// Puts every call off until `approved` is there, and counts how often it was asked.
 fn putting_off(stage: &Stage) -> Value {
@@ -128,4 +131,40 @@ async fn where_nothing_can_be_put_off_somebody_is_to_be_asked() {
     let told = run(&mut Engine::new(options).unwrap(), "Do it.").await;
     assert_eq!(told.assert_completed().denials.len(), 1);
     assert!(!stage.path("ran.txt").exists());
+}
+
+#[tokio::test]
+async fn loop_X3_loop_A3_an_interrupt_in_a_call_that_was_put_off_ends_the_submission() {
+    let slow = tool("Bash", sh("touch began; sleep 30")).id("toolu_later");
+    let stage = Stage::new(Script::new().reply([text("I will."), slow]).reply([text("Here.")])).await;
+    let mut first = Engine::new(options(&stage)).unwrap();
+    assert_eq!(run(&mut first, "Do it.").await.outcome().terminal, Terminal::ToolDeferred);
+    let file = first.transcript_file().unwrap();
+    drop(first);
+    stage.write("approved", "");
+    let mut options = options(&stage);
+    resume_from(&mut options, &file);
+    let mut engine = Engine::new(options).unwrap();
+
+    let interrupter = engine.interrupter();
+    let mut events = engine.submit(prompt("And now?"));
+    let began = stage.path("began");
+    let (mut told, ()) = pulling(&mut events, holds(|| began.exists())).await;
+    interrupter.interrupt();
+    told.extend(rest(&mut events).await);
+    drop(events);
+    let told = Told(told);
+
+    let outcome = told.outcome();
+    assert_eq!((outcome.terminal, outcome.is_error), (Terminal::AbortedToolExecution, true));
+    assert_eq!(outcome.errors, ["Interrupted by the user"]);
+    // The result and the note are two words in the user's role.
+    assert_eq!((outcome.num_turns, stage.request_count()), (3, 1));
+    assert_eq!(told.results(), ["toolu_later"]);
+    let said: Vec<String> = told.entries().iter().skip(1).map(|entry| words_of(entry)).collect();
+    assert_eq!(said, ["And now?", "[Request interrupted by user for tool use]"]);
+    run(&mut engine, "Still there?").await.assert_completed();
+    let sent = text_of(&json!(last_user_blocks(&stage.request(2))));
+    assert!(sent.contains("And now?") && sent.contains("interrupted by user for tool use"), "{sent}");
+    stage.assert_all_played();
 }

@@ -311,10 +311,43 @@ async fn loop_X10_a_hook_after_a_tool_ends_the_run_behind_it() {
     let told = run(&mut engine, "Go.").await;
 
     assert_eq!((told.outcome().terminal, told.outcome().is_error), (Terminal::HookStopped, false));
-    assert_eq!(calls.begun()[0], "a");
+    assert_eq!(calls.begun(), ["a"], "what has not begun does not");
     assert_eq!((told.results().len(), stage.request_count()), (2, 1));
     // The session is whole: the next prompt is answered.
     run(&mut engine, "And?").await.assert_completed();
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn loop_X10_loop_I10_a_hook_before_a_tool_ends_the_run_and_what_stands_behind_it_does_not_begin() {
+    let script = Script::new()
+        .reply([
+            tool("Look", json!({"name": "a", "after_begin": "b"})),
+            tool("Look", json!({"name": "b"})),
+            tool("Change", json!({"name": "c"})).id("toolu_stops"),
+            tool("Change", json!({"name": "d"})),
+            tool("Look", json!({"name": "e"})),
+        ])
+        .reply([text("Still here.")]);
+    let stage = Stage::new(script).await;
+    let calls = Notes::default();
+    let line = r#"grep -q '"name":"c"' && echo '{"continue": false, "stopReason": "enough"}'; exit 0"#;
+    let mut engine = stage.engine_with(|options| {
+        options.tools.extend(calls.tools());
+        hook(options, &on("PreToolUse", &[line]));
+    });
+
+    let told = run(&mut engine, "Go.").await;
+
+    assert_eq!((told.outcome().terminal, told.outcome().is_error), (Terminal::HookStopped, false));
+    let mut begun = calls.begun();
+    begun.sort();
+    assert_eq!(begun, ["a", "b"]);
+    // P9: each has its one result, and the next prompt is answered.
+    assert_eq!((told.results().len(), stage.request_count()), (5, 1));
+    run(&mut engine, "And?").await.assert_completed();
+    let results = results_in(&stage.request(2));
+    assert!(results[3].2.contains("toolu_stops") && results[4].2.contains("Not run"), "{results:?}");
     stage.assert_all_played();
 }
 

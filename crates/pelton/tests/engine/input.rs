@@ -11,9 +11,7 @@ use pelton_testkit::{Script, text, tool};
 use serde_json::{Value, json};
 
 use crate::hooks::{hook, on, said};
-use crate::stage::{
-    Stage, Told, holds, last_user_blocks, lines, prompt, pulling, rest, results_in, run, sh, text_of,
-};
+use crate::stage::{Stage, Told, last_user_blocks, prompt, rest, results_in, run, sh};
 
 /// A command made of a function.
 struct Makes<F>(&'static str, F);
@@ -327,23 +325,4 @@ async fn hooks_of_the_sessions_start_and_end_run_once_and_say_how_it_began() {
     assert_eq!(starts(&stage), [r#""startup""#, r#""resume""#]);
     assert_eq!(stage.request(3).to_string().matches("mind the gap").count(), 2, "the old words are replayed");
     stage.assert_all_played();
-}
-
-#[tokio::test]
-async fn an_interrupt_while_a_prompt_hook_thinks_records_nothing() {
-    let stage = Stage::new(Script::new().reply([text("Here.")])).await;
-    let slow = "test -e begun || { touch begun; sleep 60; }";
-    let mut engine = stage.engine_with(|options| hook(options, &on("UserPromptSubmit", &[slow])));
-    let interrupter = engine.interrupter();
-    let mut events = engine.submit(prompt("Wait."));
-    let begun = stage.path("begun");
-    let (mut told, ()) = pulling(&mut events, holds(|| begun.exists())).await;
-    interrupter.interrupt();
-    told.extend(rest(&mut events).await);
-    drop(events);
-    assert_eq!(Told(told).outcome().terminal, Terminal::AbortedStreaming);
-    assert!(!engine.transcript_file().unwrap().exists());
-    run(&mut engine, "Hello?").await.assert_completed();
-    let said: Vec<Value> = lines(&engine.transcript_file().unwrap());
-    assert!(said.iter().all(|line| !text_of(&line["message"]["content"]).contains("Wait.")));
 }

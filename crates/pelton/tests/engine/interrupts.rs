@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::probe::{Note, Notes};
 use crate::stage::{
     Stage, Told, blocks, holds, is_result_of, is_start_of, last_user_blocks, prompt, pulling, rest,
-    results_in, run, sh, text_of, until,
+    results_in, run, sh, text_of, until, words_of,
 };
 
 /// An interrupt takes effect within a tenth of a second on a quiet machine; tests run on busy ones.
@@ -300,37 +300,73 @@ async fn whatever_is_going_on_an_interrupt_ends_it_with_one_result() {
 }
 
 #[tokio::test]
-async fn loop_A3_an_interrupt_in_a_hook_of_the_prompt_is_noted_where_something_was_said_before() {
-    let stage = Stage::new(Script::new().reply([text("One.")]).reply([text("Three.")])).await;
-    let hooks = json!({"UserPromptSubmit": [{"hooks": [{
-        "type": "command", "command": "grep -q Slow && { touch begun; sleep 30; }; exit 0",
-    }]}]});
-    let mut engine = stage.engine_with(|options| {
-        assert!(options.hooks.add_settings(&hooks, &pelton::hooks::Source::User).is_empty());
-    });
-    // Nothing was said yet: nothing is noted, and there is no record.
-    let file = engine.transcript_file().unwrap();
-    for said_before in [false, true] {
-        let interrupter = engine.interrupter();
-        let mut events = engine.submit(prompt("Slow."));
+async fn loop_A3_an_interrupt_in_a_hook_before_the_model_is_recorded_with_the_prompt() {
+    for (event, urgent) in [("UserPromptSubmit", false), ("SessionStart", false), ("UserPromptSubmit", true)]
+    {
+        let stage = Stage::new(Script::new().reply([text("Here.")]).reply([text("Again.")])).await;
+        let line =
+            "echo ran >> runs; test -e let-go || { touch begun; sleep 30; }; echo started > heard; exit 0";
+        let hooks = json!({event: [{"hooks": [{"type": "command", "command": line}]}]});
+        let mut engine = stage.engine_with(|options| {
+            assert!(options.hooks.add_settings(&hooks, &pelton::hooks::Source::User).is_empty());
+        });
+        let (interrupter, queue) = (engine.interrupter(), engine.queue());
+        let mut events = engine.submit(prompt("The first."));
         let begun = stage.path("begun");
         let (mut told, ()) = pulling(&mut events, holds(|| begun.exists())).await;
-        interrupter.interrupt();
+        match urgent {
+            true => _ = queue.add(prompt("In its place."), pelton::Priority::Now).await.unwrap(),
+            false => interrupter.interrupt(),
+        }
         told.extend(rest(&mut events).await);
         drop(events);
         let told = Told(told);
-        assert_eq!(told.outcome().terminal, Terminal::AbortedStreaming);
-        let noted = told.entries().len();
-        assert_eq!((noted, file.exists()), (usize::from(said_before), said_before));
-        std::fs::remove_file(stage.path("begun")).unwrap();
-        if !said_before {
-            run(&mut engine, "One?").await.assert_completed();
+        assert_eq!(told.outcome().terminal, Terminal::AbortedStreaming, "{event}");
+        let said: Vec<String> = told.entries().iter().map(|entry| words_of(entry)).collect();
+        let note = "[Request interrupted by user]".to_owned();
+        let expected =
+            if urgent { vec!["The first.".to_owned()] } else { vec!["The first.".to_owned(), note] };
+        assert_eq!(said, expected, "{event}");
+        assert_eq!(stage.request_count(), 0);
+
+        stage.write("let-go", "");
+        let file = engine.transcript_file().unwrap();
+        if urgent {
+            Told(rest(&mut engine.submit_queued().unwrap()).await).assert_completed();
+        } else {
+            run(&mut engine, "The second.").await.assert_completed();
         }
+        // What was cut runs again: before every prompt, or once for the session.
+        assert_eq!(stage.read("runs").lines().count(), 2, "{event}");
+        let sent = text_of(&json!(last_user_blocks(&stage.request(1))));
+        assert!(sent.contains("The first."), "{event}: {sent}");
+        assert_eq!(sent.contains("[Request interrupted by user]"), !urgent, "{event}: {sent}");
+        drop((engine, queue));
+        run(&mut stage.resume(&file), "The third.").await.assert_completed();
+        stage.assert_all_played();
     }
-    drop(engine);
-    // The next process reads it, and the prompt that a hook may have had something against is not sent.
-    run(&mut stage.resume(&file), "Three?").await.assert_completed();
-    let sent = stage.request(2).to_string();
-    assert!(sent.contains("[Request interrupted by user]") && !sent.contains("Slow."), "{sent}");
-    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn loop_A3_a_prompt_that_a_hook_refused_is_not_recorded_because_somebody_interrupted() {
+    let stage = Stage::new(Script::new()).await;
+    // One hook refuses at once, the other one takes its time.
+    let hooks = json!({"UserPromptSubmit": [{"hooks": [
+        {"type": "command", "command": "echo no >&2; exit 2"},
+        {"type": "command", "command": "touch begun; sleep 30"},
+    ]}]});
+    let mut engine = stage.engine_with(|options| {
+        assert!(options.hooks.add_settings(&hooks, &pelton::hooks::Source::User).is_empty());
+    });
+    let interrupter = engine.interrupter();
+    let mut events = engine.submit(prompt("A secret."));
+    let begun = stage.path("begun");
+    let (mut told, ()) = pulling(&mut events, async {
+        holds(|| begun.exists()).await;
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    })
+    .await;
+    interrupter.interrupt();
+    told.extend(rest(&mut events).await);
+    assert!(Told(told).entries().is_empty());
 }

@@ -4,6 +4,7 @@
 mod stage; // where a test takes place: directories, options, a scripted model, ways to look at what happened
 mod probe; // tools whose running can be observed
 mod clock; // a machine on which nobody waits
+mod disk; // a disk that can be filled up
 
 mod agents; // tasks for others
 mod asking; // calls that somebody is asked about

@@ -151,6 +151,42 @@ async fn loop_I11_skills_below_are_told_when_a_file_there_is_touched_and_the_too
 }
 
 #[tokio::test]
+async fn loop_S1_skills_that_one_submission_came_upon_are_not_those_of_the_next() {
+    let files = [
+        ("sub/a.txt", "a"),
+        ("sub/.claude/skills/deep/SKILL.md", "---\ndescription: Goes deep\n---\nDig."),
+        ("other/a.txt", "a"),
+        ("other/.claude/skills/deep/SKILL.md", "---\ndescription: Goes deep, too\n---\nDig elsewhere."),
+    ];
+    let script = Script::new()
+        .reply([tool("Read", json!({"file_path": "sub/a.txt"}))])
+        .reply([text("Seen.")])
+        .reply([skill("deep", "")])
+        .reply([tool("Read", json!({"file_path": "other/a.txt"}))])
+        .reply([text("Dug.")])
+        .reply([tool("Read", json!({"file_path": "sub/a.txt"})), tool("Bash", json!({"command": "echo"}))])
+        .reply([text("Again.")]);
+    let stage = stage(script, &files).await;
+    let mut engine = stage.engine_with(with_skills);
+    run(&mut engine, "Look.").await.assert_completed();
+
+    // Not stated any more, but the model was told of it and may call it; another of its name is not mixed up with it.
+    let told = run(&mut engine, "Dig.").await;
+    told.assert_completed();
+    assert!(init(&told).skills.is_empty(), "{:?}", init(&told).skills);
+    assert!(words(last_user_blocks(&stage.request(4))).contains("Dig."));
+    let news = words(last_user_blocks(&stage.request(5)));
+    assert!(news.contains("Goes deep, too") && !news.contains("- deep:"), "{news}");
+
+    // Come upon again, it is the same, and no news.
+    let told = run(&mut engine, "Look again.").await;
+    told.assert_completed();
+    assert!(init(&told).skills.is_empty(), "{:?}", init(&told).skills);
+    assert!(!words(last_user_blocks(&stage.request(7))).contains("Goes deep"));
+    stage.assert_all_played();
+}
+
+#[tokio::test]
 async fn what_a_skill_grants_holds_for_the_submission_and_needs_approval_itself() {
     let grants = (".claude/skills/grants/SKILL.md", "---\nallowed-tools: Bash(touch made)\n---\nTouch it.");
     let touch = || tool("Bash", json!({"command": "touch made"}));

@@ -246,6 +246,11 @@ pub fn entry_of(event: &Event) -> Option<&Arc<Entry>> {
     }
 }
 
+/// The words of an entry.
+pub fn words_of(entry: &Entry) -> String {
+    text_of(&serde_json::from_slice(&entry.json).unwrap())
+}
+
 /// Whether an event is the recorded result of this call.
 pub fn is_result_of(event: &Event, id: &str) -> bool {
     matches!(entry_of(event).map(|entry| &entry.kind), Some(Kind::ToolResult { call, .. }) if &**call == id)

@@ -1,10 +1,10 @@
 //! Answers in the form of a schema.
 
 use pelton::{Engine, Terminal};
-use pelton_testkit::{Script, Step, text, thinking, tool, tool_with_json};
+use pelton_testkit::{Script, Step, error, gate, text, thinking, tool, tool_with_json};
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, last_user_blocks, results_in, run, text_of};
+use crate::stage::{Stage, Told, last_user_blocks, prompt, pulling, rest, results_in, run, text_of};
 
 fn schema() -> Value {
     json!({
@@ -43,6 +43,60 @@ async fn loop_E19_an_answer_that_fits_ends_the_run() {
     // Each submission has an answer of its own, and what came before is legal to send.
     let told = run(&mut engine, "Another?").await;
     assert_eq!(told.assert_completed().structured_output.as_ref().unwrap()["city"], "Basel");
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn loop_S9_what_is_no_success_has_no_structured_output() {
+    let stopping = json!({"PostToolUse": [{"hooks": [{
+        "type": "command", "command": r#"echo '{"continue": false, "stopReason": "enough"}'"#,
+    }]}]});
+    let rows: [(&str, &str, Terminal); 3] = [
+        ("the budget", "tool_use", Terminal::BudgetExhausted),
+        ("a refusal", "refusal", Terminal::Completed),
+        ("a hook", "tool_use", Terminal::HookStopped),
+    ];
+    for (what, stop, terminal) in rows {
+        let given = [tool("StructuredOutput", answer()), gate("it ran")];
+        let script = Script::new()
+            .step(Step::reply(given).stop(stop).usage("output_tokens", 2_000_000))
+            .reply([tool("StructuredOutput", json!({"city": "Basel", "people": 1}))]);
+        let stage = Stage::new(script).await;
+        let mut engine = stage.engine_with(|options| {
+            options.json_schema = Some(schema());
+            match what {
+                "the budget" => options.max_budget_usd = Some(1.0),
+                "a hook" => crate::hooks::hook(options, &stopping),
+                _ => {}
+            }
+        });
+        let mut events = Box::pin(engine.submit(prompt("Which city?")));
+        let mut told = pulling(&mut events, tokio::time::sleep(std::time::Duration::from_millis(50))).await.0;
+        stage.model.open("it ran");
+        told.extend(rest(&mut events).await);
+        drop(events);
+        let told = Told(told);
+        let outcome = told.outcome();
+        assert_eq!((outcome.terminal, &outcome.structured_output), (terminal, &None), "{what}");
+        assert!(!outcome.text.contains("Bern"), "{what}: {}", outcome.text);
+    }
+}
+
+#[tokio::test]
+async fn loop_P8_loop_M4_a_structured_output_that_was_given_before_the_last_overload_is_the_answer() {
+    // It runs alone, so it counts as done: nothing is discarded behind it, and nobody else is asked.
+    let given = [
+        tool("StructuredOutput", answer()),
+        text("half a te").fragments(2).after(1, error("overloaded_error", "")),
+    ];
+    let script = Script::new().step(Step::status(529).times(2)).step(Step::reply(given));
+    let stage = Stage::new(script).await;
+    let mut engine = stage.engine_with(|options| {
+        options.json_schema = Some(schema());
+        options.fallback_models = vec!["opus".to_owned()];
+    });
+    let told = run(&mut engine, "Which city?").await;
+    assert_eq!(told.assert_completed().structured_output, Some(answer()));
     stage.assert_all_played();
 }
 

@@ -2,13 +2,13 @@
 
 use pelton::hooks::Source;
 use pelton::{Event, Terminal};
-use pelton_testkit::{Part, Script, Step, gate, raw_block, text, thinking, tool};
+use pelton_testkit::{Part, Script, Step, gate, raw_block, redacted_thinking, text, thinking, tool};
 use serde_json::{Value, json};
 
 use crate::probe::{Note, Notes};
 use crate::stage::{
     Stage, Told, blocks, entry_of, holds, is_start_of, last_user_blocks, lines, prompt, pulling, rest,
-    results_in, run, text_of,
+    results_in, run, sh, text_of,
 };
 
 #[tokio::test]
@@ -143,6 +143,34 @@ async fn loop_T9_a_paused_answer_of_words_alone_is_asked_to_go_on() {
     assert_eq!(told.transitions(), ["pause_turn"]);
     assert!(text_of(&json!(last_user_blocks(&stage.request(2)))).contains("Go on"));
     stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn loop_T9_a_pause_without_words_is_asked_to_go_on_too() {
+    for paused in [vec![thinking("Hm.")], vec![redacted_thinking("secret")], vec![], vec![text("  ")]] {
+        // At the beginning, behind a call, and in an agent.
+        let paused = || Step::reply(paused.clone()).stop("pause_turn");
+        let script = Script::new()
+            .step(paused())
+            .reply([thinking("Now."), tool("Bash", sh("echo"))])
+            .step(paused().times(2))
+            .reply([tool(
+                "Agent",
+                json!({"description": "d", "prompt": "Child.", "subagent_type": "general-purpose"}),
+            )])
+            .step(paused())
+            .reply([text("Of the child.")])
+            .reply([text("Done.")]);
+        let stage = Stage::new(script).await;
+        let told = run(&mut stage.engine(), "Go.").await;
+        assert_eq!(told.assert_completed().text, "Done.");
+        let expected = ["pause_turn", "next_turn", "pause_turn", "pause_turn", "next_turn"];
+        assert_eq!(told.transitions(), expected);
+        for nth in [2, 4, 5, 7] {
+            assert!(text_of(&json!(last_user_blocks(&stage.request(nth)))).contains("Go on"), "{nth}");
+        }
+        stage.assert_all_played();
+    }
 }
 
 #[tokio::test]

@@ -149,9 +149,9 @@ fn step(dice: &mut Dice, n: usize, schema: bool) -> Step {
         let output = dice.pick(&[json!({"answer": "given"}), json!({"wrong": true}), json!({})]);
         parts.push(tool("StructuredOutput", output));
     }
-    // A pause is one of a tool that the server runs itself.
+    // A pause is one of a tool that the server runs itself, most often.
     let pauses = dice.one_in(12);
-    if pauses {
+    if pauses && !dice.one_in(3) {
         let id = format!("srvtoolu_{n}");
         parts
             .push(raw_block(json!({"type": "server_tool_use", "id": id, "name": "web_search", "input": {}})));
@@ -166,7 +166,15 @@ fn step(dice: &mut Dice, n: usize, schema: bool) -> Step {
     if pauses {
         step = step.stop("pause_turn");
     } else if dice.one_in(4) {
-        let reasons = ["max_tokens", "max_tokens", "refusal", "end_turn", "tool_use", "moonrise"];
+        let reasons = [
+            "max_tokens",
+            "max_tokens",
+            "refusal",
+            "end_turn",
+            "tool_use",
+            "moonrise",
+            "model_context_window_exceeded",
+        ];
         step = step.stop(dice.pick(&reasons));
     }
     if dice.one_in(4) {

@@ -12,7 +12,7 @@ use crate::limits::{
     WEB_ANSWER_TOKENS_MAX, WEB_ASKED_CHARS_MAX, WEB_BODY_BYTES_MAX, WEB_ERROR_CHARS_MAX, WEB_SHOWN_CHARS_MAX,
 };
 use crate::spill::{self, first_chars};
-use crate::tools::aside::{self, AsideQuestion, Whom};
+use crate::tools::aside::{AsideQuestion, Whom};
 use crate::tools::lenient;
 use crate::tools::tool::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx, parse_input};
 use crate::tools::web::{self, Page, Said};
@@ -202,17 +202,14 @@ async fn ask(
         server_tools: String::new(),
         searches_max: 0,
     };
-    let blocks = tokio::select! {
+    let told = tokio::select! {
         biased;
         () = cx.cancel.cancelled() => return Err(Some("interrupted by the user".to_owned())),
         answer = aside.ask(question) => answer.map_err(Some)?,
     };
-    let words = aside::words(&blocks);
-    if words.trim().is_empty() {
-        Err(Some("the answer had no words".to_owned()))
-    } else {
-        Ok(words.trim().to_owned())
-    }
+    // A part of what the page says is worth more than nothing.
+    let words = told.words();
+    if words.is_empty() { Err(Some("the answer had no words".to_owned())) } else { Ok(words) }
 }
 
 fn code_text(code: u16) -> &'static str {

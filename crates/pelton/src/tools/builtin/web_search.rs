@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::INTERRUPTED;
 use crate::limits::{SEARCH_ANSWER_TOKENS_MAX, SEARCH_DOMAINS_MAX, SEARCH_HITS_TOLD_MAX, SEARCH_USES_MAX};
 use crate::spill::first_chars;
-use crate::tools::aside::{self, AsideQuestion, Whom};
+use crate::tools::aside::{AsideQuestion, Whom};
 use crate::tools::tool::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx, parse_input};
 
 /// Its name, which rules are written for.
@@ -127,19 +127,20 @@ async fn search(input: Input, cx: &ToolCx) -> Output {
         server_tools: server_tools(&input),
         searches_max: SEARCH_USES_MAX,
     };
-    let blocks = tokio::select! {
+    let answer = tokio::select! {
         biased;
         () = cx.cancel.cancelled() => return Output::error(INTERRUPTED),
         answer = aside.ask(question) => answer,
     };
-    let blocks = match blocks {
-        Ok(blocks) => blocks,
+    let answer = match answer {
+        Ok(answer) => answer,
         Err(why) => return Output::error(format!("The web was not searched: {why}")),
     };
-    let found: Vec<Found> = blocks.iter().filter_map(found_in).collect();
-    let words = aside::words(&blocks);
+    let found: Vec<Found> = answer.blocks.iter().filter_map(found_in).collect();
+    // What was found is found, whatever is missing behind it.
+    let words = answer.words();
     let took = cx.world.monotonic().saturating_sub(began);
-    told(&input.query, &found, words.trim(), took.as_secs_f64())
+    told(&input.query, &found, &words, took.as_secs_f64())
 }
 
 fn server_tools(input: &Input) -> String {

@@ -7,8 +7,8 @@ use bytes::{BufMut, Bytes, BytesMut};
 use futures::StreamExt;
 use pelton_model::catalogue::ThinkingKinds;
 use pelton_model::{
-    Again, Ask, Block, BlockKind, DeltaKind, ErrorKind, ModelError, Notice, Started, Step, Thinking, Tried,
-    catalogue,
+    Again, Ask, BadInput, Block, BlockKind, DeltaKind, ErrorKind, ModelError, Notice, Started, Step,
+    Thinking, catalogue,
 };
 use pelton_wire::stop::StopReason;
 
@@ -31,8 +31,8 @@ pub(crate) const CUT_BY_LIMIT: &str = "The model's answer was cut again and agai
 /// One answer while it streams.
 struct Answer {
     origin: Arc<Origin>,
-    /// Complete blocks that do not count yet: thinking, which a retry would withdraw, and a call that cannot be read,
-    /// which was never made if the output limit cut it. They are recorded with the first block that counts.
+    /// Complete blocks that do not count yet: thinking, which a retry would withdraw, and a call that cannot be read or has
+    /// no input, which was never made if the output limit cut it. They are recorded with the first block that counts.
     held: Vec<Block>,
 }
 
@@ -42,7 +42,9 @@ impl Live<'_> {
         let messages = self.session.history.view_mut().request();
         let files_known = self.bench.cx.files.now();
         let max_tokens = self.max_tokens();
-        let ask = Ask { messages, max_tokens, thinking, after: self.again.take(), ..self.question.clone() };
+        let fallback_ready = self.next_model().is_some();
+        let after = self.again.take();
+        let ask = Ask { messages, max_tokens, thinking, fallback_ready, after, ..self.question.clone() };
         self.cache.sent(&ask, self.world.monotonic());
         let mut call = self.client.call(ask);
         let mut answer = None;
@@ -89,6 +91,9 @@ impl Live<'_> {
                     self.events.send(Event::Started(started)).await;
                 }
                 Some(Step::Delta(delta)) => {
+                    if let (Some(answer), DeltaKind::BlockStart(_)) = (&mut answer, &delta.kind) {
+                        self.record_empty_call(answer).await?;
+                    }
                     self.note_first_token();
                     self.board.streamed(streamed_bytes(&delta.kind));
                     self.events.send(Event::Delta(delta)).await;
@@ -140,7 +145,7 @@ impl Live<'_> {
                 self.last.text.push(block.json.clone());
                 self.record_block(answer, &block, Piece::Text).await
             }
-            BlockKind::ToolUse { input: Ok(_), .. } => {
+            BlockKind::ToolUse { input: Ok(input), .. } if !is_empty(input) => {
                 // Its pieces are not counted one by one.
                 self.board.streamed(block.json.len());
                 self.record_held(answer).await?;
@@ -165,14 +170,28 @@ impl Live<'_> {
         Ok(())
     }
 
-    /// A call that the output limit cut was not made. Beside calls that were, it is answered like them.
+    /// The model goes on behind a call without input: the call was meant so.
+    async fn record_empty_call(&mut self, answer: &mut Answer) -> Result<(), TranscriptError> {
+        match answer.held.last().map(|block| &block.kind) {
+            Some(BlockKind::ToolUse { input: Ok(_), .. }) => self.record_held(answer).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// A call that a limit cut was not made. Beside calls that were, it is answered like them.
     fn drop_cut_call(&mut self, answer: &mut Answer, reply: &pelton_model::Reply) {
-        if reply.stop_reason != StopReason::MaxTokens || !self.executor.is_empty() {
+        if !matches!(reply.stop_reason, StopReason::MaxTokens | StopReason::ContextWindowExceeded) {
             return;
         }
-        if let Some(Block { kind: BlockKind::ToolUse { name, .. }, .. }) = answer.held.last() {
+        let Some(Block { kind: BlockKind::ToolUse { name, input, .. }, .. }) = answer.held.last_mut() else {
+            return;
+        };
+        if self.executor.is_empty() {
             self.last.cut_call = Some(Arc::clone(name));
             answer.held.retain(|block| !matches!(block.kind, BlockKind::ToolUse { .. }));
+        } else if input.is_ok() {
+            // Nobody knows what it would have been called with.
+            *input = Err(BadInput { raw: String::new(), error: "the output limit cut it".to_owned() });
         }
     }
 
@@ -221,27 +240,34 @@ impl Live<'_> {
     }
 
     /// Says until when nothing happens, and that what came so far does not count.
-    fn waits_for_retry(&self, notice: &Notice) -> Option<Waiting> {
+    pub(super) fn waits_for_retry(&self, notice: &Notice) -> Option<Waiting> {
         self.board.counted(self.session.history.view().tokens(), self.tally.usage.output_tokens);
         let until = self.world.now().checked_add(notice.wait).ok()?;
         Some(self.board.wait(Wait::Retry { until }))
     }
 
     async fn retry(&mut self, notice: Notice) {
-        self.tally.retries += 1;
         self.last.text.clear();
+        if notice.non_streaming {
+            // T8: the model is the same, but not the way to it.
+            self.goes_on(Transition::FallbackRetry).await;
+        }
+        self.tell_retry(notice).await;
+    }
+
+    /// Tells that a question failed and is asked again, in the conversation or beside it.
+    pub(super) async fn tell_retry(&mut self, notice: Notice) {
+        self.tally.retries += 1;
         let (reason, non_streaming) = (notice.message.clone(), notice.non_streaming);
         self.events.send(Event::Retry(notice)).await;
         self.tell(LoopKind::Retry, reason).await;
         if non_streaming {
-            // T8: the model is the same, but not the way to it.
-            self.goes_on(Transition::FallbackRetry).await;
             self.note(LoopKind::Fallback, "streams break; asking for the answer in one piece".to_owned())
                 .await;
         }
     }
 
-    async fn stalled(&mut self, silent_for: Duration) {
+    pub(super) async fn stalled(&mut self, silent_for: Duration) {
         self.events.send(Event::Stalled { silent_for }).await;
         self.note(LoopKind::Stalled, format!("nothing has come from the model for {silent_for:.1?}")).await;
     }
@@ -251,7 +277,7 @@ impl Live<'_> {
         reply: &pelton_model::Reply,
         files_known: Moment,
     ) -> Result<Reply, TranscriptError> {
-        let mut tried = std::mem::take(&mut self.tried);
+        let cut = self.cut_of(reply);
         self.tally.usage.add(&reply.usage);
         let cut_by_money = self.is_cut_by_money();
         if let Some(paid) = self.paid.take() {
@@ -265,14 +291,13 @@ impl Live<'_> {
         }
         self.session.history.view_mut().counted(reply.context_usage());
         self.last.stop_reason = Some(reply.stop_reason.clone());
-        if let Some(error) = &reply.cut {
-            let somebody_else = error.kind == ErrorKind::Overloaded && !self.fallbacks.is_empty();
+        if let Some(error) = &cut {
+            // One overload is a failed attempt like any other; R2: the third in a row leaves nobody to ask but the next.
+            let somebody_else =
+                error.kind == ErrorKind::Overloaded && reply.again.is_none() && self.next_model().is_some();
             if somebody_else && self.last.text.is_empty() && !self.executor.has_touched_anything() {
                 self.discard(files_known).await?;
-                // What was complete is discarded: that was one more request in vain.
-                let (model, status, kind) = (self.question.model.clone(), error.status, error.kind.clone());
-                Arc::make_mut(&mut tried).push(Tried { model, status, kind, times: 1 });
-                self.last.error = Some(ModelError { tried, ..ModelError::clone(error) });
+                self.last.error = cut;
                 return Ok(Reply::Fallback);
             }
             self.events.send(Event::Cut { reason: error.to_string() }).await;
@@ -286,7 +311,7 @@ impl Live<'_> {
             self.refused(reply).await?;
             return Ok(Reply::Refused);
         }
-        if let Some(error) = &reply.cut {
+        if let Some(error) = cut {
             return Ok(self.stream_cut(error, reply.again.clone()).await);
         }
         self.last.held_back = None;
@@ -301,12 +326,24 @@ impl Live<'_> {
                 let more = caps.is_some_and(|caps| caps.output_max > reply.max_tokens);
                 self.truncated(more && !cut_by_money && reply.max_tokens <= LOW_OUTPUT_TOKENS_MAX).await
             }
-            StopReason::ContextWindowExceeded => self.truncated(false).await,
+            StopReason::ContextWindowExceeded => self.window_exceeded().await,
             StopReason::PauseTurn => Reply::Paused { said_something },
             _ if self.structured.is_some() => Reply::Unstructured,
             _ if said_something => Reply::EndTurn,
             _ => Reply::Empty,
         })
+    }
+
+    /// What cut the answer, if anything did. An answer ends the row of requests in vain; one that was cut does not.
+    fn cut_of(&mut self, reply: &pelton_model::Reply) -> Option<ModelError> {
+        let mut tried = std::mem::take(&mut self.tried);
+        let error = ModelError::clone(reply.cut.as_ref()?);
+        if reply.again.is_some() {
+            self.tried = tried;
+            return Some(error);
+        }
+        Arc::make_mut(&mut tried).extend_from_slice(&error.tried);
+        Some(ModelError { tried, ..error })
     }
 
     /// F1, F2, P8: nothing of this answer counts. Its calls only looked, so they can be ended anywhere.
@@ -324,17 +361,33 @@ impl Live<'_> {
         Reply::Withheld(Withheld::OutputTruncated { cap_can_rise })
     }
 
+    /// The window filled up while the model wrote, so there was less room than anybody knew: what counts as too long is the
+    /// prompt.
+    async fn window_exceeded(&mut self) -> Reply {
+        let kind = ErrorKind::PromptTooLong { tokens: None, limit: None };
+        let error = ModelError::new(kind, "the context window filled up while the model was answering");
+        let reply = self.meaning(&error);
+        if reply == Reply::Withheld(Withheld::PromptTooLong { can_shrink: false }) {
+            // There is nothing to sum up: what is there stays, and the rest of it is asked for.
+            return self.truncated(false).await;
+        }
+        self.note(LoopKind::Withheld, error.to_string()).await;
+        self.last.held_back = Some(format!("API Error: {error}"));
+        self.last.error = Some(error);
+        reply
+    }
+
     /// M4: what is complete is kept, and somebody is asked for the rest if anybody is left.
-    async fn stream_cut(&mut self, error: &ModelError, again: Option<Box<Again>>) -> Reply {
-        let rest = match self.meaning(error) {
-            Reply::Fallback if error.kind == ErrorKind::Overloaded || again.is_none() => Rest::Next,
+    async fn stream_cut(&mut self, error: ModelError, again: Option<Box<Again>>) -> Reply {
+        let rest = match self.meaning(&error) {
             _ if again.is_some() => Rest::Same,
+            Reply::Fallback => Rest::Next,
             Reply::Failed(failure) => Rest::Nobody(failure),
             _ => Rest::Nobody(Failure::Api),
         };
         self.again = again.filter(|_| rest == Rest::Same);
         self.note(LoopKind::Withheld, format!("the answer was cut: {error}")).await;
-        self.last.error = Some(error.clone());
+        self.last.error = Some(error);
         Reply::Withheld(Withheld::StreamCut { calls: !self.executor.is_empty(), rest })
     }
 
@@ -390,7 +443,7 @@ impl Live<'_> {
                 Reply::Withheld(Withheld::PromptTooLong { can_shrink: self.could_free() > 0 })
             }
             ErrorKind::RequestTooLarge | ErrorKind::Image { .. } => Reply::Withheld(Withheld::MediaTooLarge),
-            ErrorKind::Overloaded | ErrorKind::Server if !self.fallbacks.is_empty() => Reply::Fallback,
+            ErrorKind::Overloaded | ErrorKind::Server if self.next_model().is_some() => Reply::Fallback,
             _ if error.status.is_none() && error.error_type.is_none() => Reply::Failed(Failure::Unreachable),
             _ => Reply::Failed(Failure::Api),
         }
@@ -413,6 +466,11 @@ impl Live<'_> {
             self.tally.first_token_after = Some(self.world.monotonic().saturating_sub(self.started_at));
         }
     }
+}
+
+/// Whether a call is made without anything, or was cut before there was anything.
+fn is_empty(input: &serde_json::Value) -> bool {
+    input.as_object().is_some_and(serde_json::Map::is_empty)
 }
 
 /// How much of the answer an event brings, as far as it is worth counting while it comes.

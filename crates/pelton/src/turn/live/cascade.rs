@@ -22,7 +22,7 @@ impl Live<'_> {
     pub(super) async fn cascade(&mut self) -> Result<Option<Blocked>, TranscriptError> {
         self.weigh_results().await?;
         self.limit_media().await;
-        if !self.compact.enabled || !self.compact.auto {
+        if !self.options.compact.enabled || !self.options.compact.auto {
             return Ok(None);
         }
         self.microcompact().await?;
@@ -40,12 +40,12 @@ impl Live<'_> {
     /// C2: old bulky results lose their words.
     async fn microcompact(&mut self) -> Result<(), TranscriptError> {
         let used = self.used();
-        let threshold = self.room.percent(self.compact.micro_percent);
+        let threshold = self.room.percent(self.options.compact.micro_percent);
         if used < threshold || used < self.micro_again_at {
             return Ok(());
         }
         let outline = self.session.history.view().outline();
-        match micro::plan(&outline, used, self.room, self.compact.micro_percent) {
+        match micro::plan(&outline, used, self.room, self.options.compact.micro_percent) {
             micro::Plan::Clear(calls) => {
                 let why = format!("{} old results were cleared", calls.len());
                 let calls = calls.iter().map(ToString::to_string).collect();
@@ -66,7 +66,7 @@ impl Live<'_> {
     /// C4: a summary takes the place of what was said, if everything before was not enough.
     async fn autocompact(&mut self) -> Result<Option<Blocked>, TranscriptError> {
         let used = self.used();
-        if used < self.room.percent(self.compact.auto_percent) {
+        if used < self.room.percent(self.options.compact.auto_percent) {
             return Ok(None);
         }
         if let Some(why) = self.breaker.open() {
@@ -86,14 +86,14 @@ impl Live<'_> {
             self.last.full = Some(why);
             return Ok(Some(Blocked::Refilled));
         }
-        let aggressive = used >= self.room.percent(self.compact.aggressive_percent);
+        let aggressive = used >= self.room.percent(self.options.compact.aggressive_percent);
         let keep = if aggressive { Keep::Little } else { Keep::Some };
         let attempt =
             Attempt { level: Level::Autocompact, trigger: Trigger::Auto, keep, wishes: None, over: None };
         Ok(match self.sum_up(attempt).await? {
             Summed::Smaller => {
                 self.breaker.worked(self.turn);
-                if self.used() >= self.room.percent(self.compact.auto_percent) {
+                if self.used() >= self.room.percent(self.options.compact.auto_percent) {
                     // What cannot be summed up fills it: that will be so the next time, too.
                     self.give_up_summing(
                         "The conversation was summed up, and the context is still nearly full",
@@ -213,10 +213,10 @@ impl Live<'_> {
         let around = Around {
             model: &self.question.model,
             room: self.room,
-            compact: self.compact,
+            compact: &self.options.compact,
             prefix: &self.question.prefix,
             tools: &self.tools,
-            prices: self.prices,
+            prices: &self.options.prices,
         };
         context_usage(self.session.history.view(), &around)
     }
@@ -234,7 +234,7 @@ impl Live<'_> {
 
     /// About how much could be freed if the API refuses.
     pub(super) fn could_free(&self) -> u64 {
-        if !self.compact.enabled {
+        if !self.options.compact.enabled {
             return 0;
         }
         let outline = self.session.history.view().outline();

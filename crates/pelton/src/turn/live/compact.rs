@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures::StreamExt;
-use pelton_model::{Ask, BlockKind, ErrorKind, ModelError, Step};
+use pelton_model::{Ask, Block, BlockKind, ErrorKind, ModelError, Notice, Step};
+use pelton_wire::stop::StopReason;
 use serde::Deserialize;
 use serde_json::json;
 use uuid::Uuid;
@@ -25,6 +25,7 @@ use crate::tools::bench::HookWords;
 use crate::transcript::TranscriptError;
 use crate::turn::budget::prompt_tokens_max;
 use crate::turn::decide::Compaction;
+use crate::turn::side::{Answer, Came, Errand, Unanswered};
 use crate::turn::spending::{Forecast, Wish};
 
 /// Why and how a conversation is to be summed up.
@@ -69,7 +70,7 @@ impl Live<'_> {
         if self.last.unrecorded.is_some() {
             return Ok(Compaction::Aborted);
         }
-        if !self.compact.enabled {
+        if !self.options.compact.enabled {
             self.note(LoopKind::Ladder, "compaction is off".to_owned()).await;
             return Ok(Compaction::NoSmaller);
         }
@@ -286,48 +287,56 @@ impl Live<'_> {
             searches_max: 0,
             last: None,
         };
-        let mut paid = match self.spending.set_aside(forecast) {
+        let paid = match self.spending.set_aside(forecast) {
             Wish::Granted(paid) => paid,
             Wish::Later(why) | Wish::Refused(why) => return Asked::Failed(format!("no money for it: {why}")),
         };
-        #[derive(Deserialize)]
-        struct Text {
-            text: String,
-        }
-        let mut call = self.client.call(Ask { max_tokens: paid.max_tokens(), ..ask });
-        let mut words = String::new();
-        while let Some(step) = call.next().await {
-            match step {
-                Step::Requesting { .. } => self.events.send(Event::Requesting).await,
-                Step::Started(started) => paid.started(&started.model, &started.usage),
-                Step::Block(block) if matches!(block.kind, BlockKind::Text { .. }) => {
-                    if let Ok(block) = serde_json::from_slice::<Text>(&block.json) {
-                        words += &block.text;
-                    }
+        let mut errand = Errand::new(self.client.clone(), ask, paid);
+        let mut wait = None;
+        let asked = loop {
+            match errand.next().await {
+                Came::Step(Step::Requesting { .. }) => {
+                    drop(wait.take());
+                    self.events.send(Event::Requesting).await;
                 }
-                Step::Retry(notice) => {
-                    words.clear();
-                    if !paid.failed_once(&notice).1 {
-                        drop(call);
-                        paid.unsent();
-                        return Asked::Failed("not enough money to ask again".to_owned());
-                    }
+                Came::Step(Step::Retry(notice)) => {
+                    wait = self.waits_for_retry(&notice);
+                    // Nobody is shown a summary while it is written: there is nothing to take back.
+                    self.tell_retry(Notice { withdrawn: false, ..notice }).await;
                 }
-                Step::Finished(reply) => {
-                    paid.answered_aside(&reply);
-                    return match words.trim().is_empty() {
-                        true => Asked::Failed("the model gave no summary".to_owned()),
-                        false => Asked::Summary(words),
-                    };
-                }
-                Step::Failed(error) => {
-                    paid.failed(&error);
-                    return refused(&error);
-                }
-                _ => {}
+                Came::Step(Step::Waiting { left }) => self.events.send(Event::Waiting { left }).await,
+                Came::Step(Step::Stalled { silent_for }) => self.stalled(silent_for).await,
+                Came::Step(_) => {}
+                Came::End(end) => break end,
             }
+        };
+        match asked {
+            Ok(answer) => summary_in(&answer),
+            Err(Unanswered::Failed(error)) => refused(&error),
+            Err(why) => Asked::Failed(why.to_string()),
         }
-        Asked::Failed("the model's answer ended without an end".to_owned())
+    }
+}
+
+/// The summary an answer is. One that was cut would take the place of all that it leaves out.
+fn summary_in(answer: &Answer) -> Asked {
+    #[derive(Deserialize)]
+    struct Text {
+        text: String,
+    }
+    if answer.stop_reason == StopReason::ContextWindowExceeded {
+        return Asked::TooLong(None);
+    }
+    if !answer.is_whole() {
+        return Asked::Failed(format!("the summary is not whole: {}", answer.stop_reason.as_str()));
+    }
+    let is_text = |block: &&Block| matches!(block.kind, BlockKind::Text { .. });
+    let texts = answer.blocks.iter().filter(is_text);
+    let texts = texts.filter_map(|block| serde_json::from_slice::<Text>(&block.json).ok());
+    let words: String = texts.map(|block| block.text).collect();
+    match words.trim().is_empty() {
+        true => Asked::Failed("the model gave no summary".to_owned()),
+        false => Asked::Summary(words),
     }
 }
 

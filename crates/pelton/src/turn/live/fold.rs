@@ -10,7 +10,6 @@ use crate::compact::{FOLD, Level, micro};
 use crate::event::LoopKind;
 use crate::history::{By, Edit};
 use crate::limits::{FOLD_TOKENS_MAX, FOLDS_STAGED_MAX};
-use crate::tools::aside::words;
 use crate::transcript::TranscriptError;
 use crate::turn::side::{self, SideQuestion};
 use crate::turn::spending::Wish;
@@ -52,16 +51,18 @@ impl Live<'_> {
     /// Uses folds that are ready if they are needed, and has another made if that will be needed.
     pub(super) async fn collapse(&mut self) -> Result<(), TranscriptError> {
         self.stage_made().await;
-        if self.used() >= self.room.percent(self.compact.auto_percent) && self.folding.pending.is_some() {
+        if self.used() >= self.room.percent(self.options.compact.auto_percent)
+            && self.folding.pending.is_some()
+        {
             // The alternative is to wait for a summary of everything.
             let cancel = self.cancel.clone();
             cancel.run_until_cancelled(self.folding.advance()).await;
             self.stage_made().await;
         }
-        if self.used() >= self.room.percent(self.compact.collapse_percent) {
+        if self.used() >= self.room.percent(self.options.compact.collapse_percent) {
             self.commit_folds("folds were ready").await?;
         }
-        if self.used() >= self.room.percent(self.compact.stage_percent) {
+        if self.used() >= self.room.percent(self.options.compact.stage_percent) {
             self.ask_for_fold().await;
         }
         Ok(())
@@ -69,7 +70,7 @@ impl Live<'_> {
 
     /// T2: everything that is ready is used, and every old result cleared. Tells whether the context became smaller.
     pub(super) async fn drain_folds(&mut self) -> Result<bool, TranscriptError> {
-        if !self.compact.enabled {
+        if !self.options.compact.enabled {
             return Ok(false);
         }
         let before = self.used();
@@ -139,7 +140,7 @@ impl Live<'_> {
             }
         };
         let asked = side::ask(self.client.clone(), ask, paid);
-        let asked = asked.map(|blocks| blocks.ok().map(|blocks| words(&blocks))).boxed();
+        let asked = asked.map(|told| told.ok()?.whole_words()).boxed();
         self.folding.pending = Some(Pending { stretch, asked });
     }
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use pelton_model::{ErrorKind, ModelError, Prefix, catalogue};
 
 use super::Live;
-use crate::compact::Room;
 use crate::context::tools_json;
 use crate::dials::Set;
+use crate::engine::room;
 use crate::event::{Event, LoopKind};
 use crate::history::{MediaLeftOut, View};
 use crate::limits::{IMAGES_LARGE_MAX, REQUEST_BYTES_KEPT, REQUEST_BYTES_MAX};
@@ -34,10 +34,7 @@ impl Live<'_> {
     /// Does what the next trip needs.
     pub(super) async fn make_ready(&mut self, transition: Transition) -> Result<(), TranscriptError> {
         match transition {
-            Transition::MaxOutputTokensRecovery => match self.last.cut_call.take() {
-                Some(tool) => self.say_as_user(&smaller_call(&tool)).await,
-                None => self.say_as_user(GO_ON).await,
-            },
+            Transition::MaxOutputTokensRecovery => self.ask_for_rest().await,
             Transition::EmptyReplyNudge => self.say_as_user(SAY_SOMETHING).await,
             Transition::TokenBudgetContinuation => self.say_as_user(SAY_MORE).await,
             Transition::MaxOutputTokensEscalate => self.raise_output_limit().await,
@@ -55,8 +52,12 @@ impl Live<'_> {
             }
             Transition::StreamCutRetry => self.say_as_user(GO_ON).await,
             // A message of the assistant's at the end is refused, unless the server itself has something to do in it.
-            Transition::PauseTurn if !self.last.has_server_tool && !self.last.text.is_empty() => {
-                self.say_as_user(GO_ON).await
+            Transition::PauseTurn if !self.last.has_server_tool => self.say_as_user(GO_ON).await,
+            // The same, where the window filled up in the middle of an answer.
+            Transition::CollapseDrainRetry | Transition::ReactiveCompactRetry
+                if !self.last.entries.is_empty() || self.last.cut_call.is_some() =>
+            {
+                self.ask_for_rest().await
             }
             Transition::RequestRepair => {
                 self.repair().await;
@@ -74,6 +75,14 @@ impl Live<'_> {
             // A call that did not fit has its answer already; no call at all needs a word.
             Transition::StructuredOutputRetry if self.executor.is_empty() => self.say_as_user(REMINDER).await,
             Transition::StructuredOutputRetry => Ok(()),
+        }
+    }
+
+    /// A limit cut the answer: what is there stays.
+    async fn ask_for_rest(&mut self) -> Result<(), TranscriptError> {
+        match self.last.cut_call.take() {
+            Some(tool) => self.say_as_user(&smaller_call(&tool)).await,
+            None => self.say_as_user(GO_ON).await,
         }
     }
 
@@ -99,32 +108,39 @@ impl Live<'_> {
     pub(super) fn heed_dials(&mut self) {
         let Some(Set { model, thinking, display }) = self.dials.turned(&mut self.dials_seen) else { return };
         (self.question.thinking, self.question.display) = (thinking, display);
-        if model == self.question.model {
+        // Another model may be asked than the dials say, for this submission or instead of it: that holds until they are turned to
+        // another.
+        let before = std::mem::replace(&mut self.dialled, model.clone());
+        if model == before || model == self.question.model {
             return;
         }
-        if let Some(caps) = catalogue::caps(&model) {
-            self.question.max_tokens = self.question.max_tokens.min(caps.output_max);
-            self.room.window_tokens = caps.window;
-        }
-        self.fallbacks.retain(|fallback| *fallback != model);
-        self.question.model = model;
-        // What another model thought is refused here.
-        self.session.history.view_mut().leave_out_thinking();
+        self.turn_to(model);
+    }
+
+    /// Who is asked if this model does not answer: the first of the chain that was not given up and is not asked already.
+    pub(super) fn next_model(&self) -> Option<&String> {
+        self.fallbacks.iter().find(|fallback| **fallback != self.question.model)
     }
 
     /// T8, F3–F5: the next model is asked, without the thinking that belongs to the last one.
     pub(super) async fn ask_next_model(&mut self) {
-        let Some(next) = self.fallbacks.pop_front() else { return };
-        let from = std::mem::replace(&mut self.question.model, catalogue::resolve(&next));
-        let to = self.question.model.clone();
-        if let Some(caps) = catalogue::caps(&to) {
-            self.question.max_tokens = self.question.max_tokens.min(caps.output_max);
-            self.room = Room::of(caps.window, self.question.max_tokens);
-        }
-        self.question.fallback_ready = !self.fallbacks.is_empty();
-        self.session.history.view_mut().leave_out_thinking();
+        let Some(to) = self.next_model().cloned() else { return };
+        let from = self.question.model.clone();
+        // Neither is asked again on its own account: each of the chain once.
+        self.fallbacks.retain(|fallback| *fallback != to && *fallback != from);
+        self.turn_to(to.clone());
         self.note(LoopKind::Fallback, format!("{from} does not answer; asking {to}")).await;
         self.events.send(Event::ModelFallback { from, to }).await;
+    }
+
+    /// From here on another model is asked, within its own limits and without what was thought by others.
+    fn turn_to(&mut self, model: String) {
+        if let Some(caps) = catalogue::caps(&model) {
+            self.question.max_tokens = self.question.max_tokens.min(caps.output_max);
+        }
+        self.room = room(self.options, &model);
+        self.question.model = model;
+        self.session.history.view_mut().leave_out_thinking();
     }
 
     /// T11: leaves out what the request was refused for.

@@ -50,7 +50,8 @@ impl Live<'_> {
             first_request: gone(&kept.first_request),
             request: gone(&kept.request),
             plan: kept.plan.as_ref().map(|plan| first_chars(plan, PLAN_REATTACHED_CHARS_MAX).to_owned()),
-            mode: (self.bench.permissions.mode() == Mode::Plan).then(|| plan::rules(self.plan_instructions)),
+            mode: (self.bench.permissions.mode() == Mode::Plan)
+                .then(|| plan::rules(self.options.plan_instructions.as_deref())),
             todos: kept.todos.iter().map(Todo::line).chain(kept.tasks.lines()).collect(),
             files,
             skills: kept.skills.iter().map(|(_, text)| text.clone()).collect(),

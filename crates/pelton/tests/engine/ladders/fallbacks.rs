@@ -97,8 +97,10 @@ async fn loop_X7_when_nobody_answers_it_is_said_after_a_bounded_number_of_calls(
 }
 
 #[tokio::test]
-async fn loop_M4_a_call_made_before_the_overload_is_kept_and_the_rest_asked_of_the_next_model() {
+async fn loop_M4_loop_R2_a_call_made_before_the_third_overload_is_kept_and_the_rest_asked_of_the_next_model()
+{
     let script = Script::new()
+        .step(Step::status(529).times(2))
         .step(Step::reply([
             thinking("First thoughts."),
             tool("Change", json!({"name": "a"})).id("toolu_a"),
@@ -120,9 +122,9 @@ async fn loop_M4_a_call_made_before_the_overload_is_kept_and_the_rest_asked_of_t
         told.0.iter().any(|event| matches!(event, Event::Cut { .. })),
         "it is said that something is missing"
     );
-    assert_eq!(models(&stage), [PRIMARY, SECOND]);
+    assert_eq!(models(&stage), [PRIMARY, PRIMARY, PRIMARY, SECOND]);
     assert_eq!(swaps(&told).len(), 1);
-    let asked = stage.request(2);
+    let asked = stage.request(4);
     assert_eq!(results_in(&asked), [("toolu_a".to_owned(), false, "a".to_owned())]);
     assert_eq!(thoughts(&asked), 0);
     assert!(!asked.to_string().contains("half a te"));
@@ -198,6 +200,7 @@ async fn loop_M6_a_404_is_asked_once_more_without_streaming() {
 #[tokio::test]
 async fn loop_F1_loop_F2_loop_P8_calls_that_only_looked_are_discarded_with_the_answer_for_the_next_model() {
     let script = Script::new()
+        .step(Step::status(529).times(2))
         .step(Step::reply([
             thinking("First thoughts."),
             tool("Read", json!({"file_path": "a.txt"})).id("toolu_read"),
@@ -244,17 +247,17 @@ async fn loop_F1_loop_F2_loop_P8_calls_that_only_looked_are_discarded_with_the_a
     });
     assert_eq!(tombstone.as_deref(), Some(&shown[..3]), "thinking and both calls are taken back by name");
     assert_eq!(told.results().len(), 1, "no result of a discarded call is told");
-    assert_eq!(stage.request(1)["messages"], stage.request(2)["messages"], "the whole request is sent again");
+    assert_eq!(stage.request(3)["messages"], stage.request(4)["messages"], "the whole request is sent again");
     // The next model never saw the file, so it may not change it yet.
-    assert!(results_in(&stage.request(3))[0].1, "{:?}", results_in(&stage.request(3)));
+    assert!(results_in(&stage.request(5))[0].1, "{:?}", results_in(&stage.request(5)));
     assert_eq!(stage.read("a.txt"), "old\n");
-    assert_eq!(models(&stage), [PRIMARY, SECOND, SECOND]);
+    assert_eq!(models(&stage), [PRIMARY, PRIMARY, PRIMARY, SECOND, SECOND]);
 
     // Neither the same session nor another process meets what was discarded.
     let file = engine.transcript_file().unwrap();
     drop(engine);
     run(&mut stage.resume(&file), "Sure?").await.assert_completed();
-    assert!(!stage.request(4).to_string().contains("toolu_slow"));
+    assert!(!stage.request(6).to_string().contains("toolu_slow"));
     stage.assert_all_played();
 }
 
@@ -306,4 +309,158 @@ async fn what_was_tried_before_an_answer_is_not_held_against_the_next_failure() 
     let error = told.outcome().error.clone().unwrap();
     assert_eq!((error.attempts(), error.tried[0].model.as_str()), (1, second));
     stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn loop_R2_loop_M4_an_overload_in_the_middle_of_an_answer_is_one_of_three() {
+    let looked = || {
+        Step::reply([
+            tool("Look", json!({"name": "a"})),
+            text("half a te").fragments(2).after(1, error("overloaded_error", "")),
+        ])
+    };
+    // One alone asks the same model for the rest; what is complete is kept, and its result goes back.
+    let stage = Stage::new(Script::new().step(looked()).reply([text("Done.")])).await;
+    let calls = Notes::default();
+    let engine = |stage: &Stage, calls: &Notes| {
+        stage.engine_with(|options| {
+            options.fallback_models = vec![SECOND.to_owned()];
+            options.tools.extend(calls.tools());
+        })
+    };
+    let told = run(&mut engine(&stage, &calls), "Go.").await;
+    assert_eq!(told.assert_completed().text, "Done.");
+    assert_eq!((models(&stage), swaps(&told).len()), (vec![PRIMARY.to_owned(); 2], 0));
+    assert_eq!((results_in(&stage.request(2)).len(), calls.begun().len()), (1, 1));
+    assert_eq!(told.retries().len(), 1, "somebody waits before the same model is asked again");
+    stage.assert_all_played();
+
+    // The row goes on in the next question: with two more it is three.
+    let script = Script::new()
+        .step(looked())
+        .step(Step::status(529).times(2).when(When::any().model(PRIMARY)))
+        .step(Step::reply([text("Done.")]).when(When::any().model(SECOND)));
+    let stage = Stage::new(script).await;
+    let calls = Notes::default();
+    let told = run(&mut engine(&stage, &calls), "Go.").await;
+    assert_eq!(told.assert_completed().text, "Done.");
+    assert_eq!(models(&stage), [PRIMARY, PRIMARY, PRIMARY, SECOND]);
+    assert_eq!((results_in(&stage.request(4)).len(), calls.begun().len()), (1, 1));
+    stage.assert_all_played();
+}
+
+/// How often models are asked that are overloaded for ever: of a chain each three times, the last one eleven times.
+async fn asked_in_vain(turn: impl FnOnce(&mut pelton::Engine), prompt: &str) -> Vec<(String, usize)> {
+    let stage = Stage::new(Script::new().step(Step::status(529).always())).await;
+    let mut engine = stage.engine_with(|options| {
+        options.fallback_models = vec![SECOND.to_owned()];
+        crate::input::command(options, "second", |_| {
+            let mut expansion = pelton::command::Expansion::prompt("Go.".to_owned());
+            expansion.model = Some(SECOND.to_owned());
+            Ok(expansion)
+        });
+    });
+    turn(&mut engine);
+    let told = run(&mut engine, prompt).await;
+    assert_eq!(told.outcome().terminal, Terminal::ModelError);
+    let mut asked: Vec<(String, usize)> = Vec::new();
+    for model in models(&stage) {
+        match asked.last_mut().filter(|(last, _)| *last == model) {
+            Some((_, times)) => *times += 1,
+            None => asked.push((model, 1)),
+        }
+    }
+    asked
+}
+
+#[tokio::test]
+async fn loop_R2_who_stands_ready_is_seen_when_the_question_is_asked() {
+    let (first, second) = (|times| (PRIMARY.to_owned(), times), |times| (SECOND.to_owned(), times));
+    // The fallback itself was chosen: there is nobody else, and patience is that of a model alone.
+    let chosen = |engine: &mut pelton::Engine| engine.dials().set_model(Some(SECOND)).unwrap();
+    assert_eq!(asked_in_vain(chosen, "Go.").await, [second(11)]);
+    assert_eq!(asked_in_vain(|_| {}, "/second").await, [second(11)]);
+    // And back again: it stands ready as before.
+    let there_and_back = |engine: &mut pelton::Engine| {
+        engine.dials().set_model(Some(SECOND)).unwrap();
+        engine.dials().set_model(None).unwrap();
+    };
+    assert_eq!(asked_in_vain(there_and_back, "Go.").await, [first(3), second(11)]);
+    // A third model has the whole chain behind it.
+    let another = |engine: &mut pelton::Engine| engine.dials().set_model(Some(THIRD)).unwrap();
+    assert_eq!(asked_in_vain(another, "Go.").await, [(THIRD.to_owned(), 3), second(11)]);
+}
+
+#[tokio::test]
+async fn loop_R2_a_model_chosen_between_submissions_and_in_the_middle_of_one_leaves_the_chain_as_it_was() {
+    let script = Script::new()
+        .step(Step::reply([text("One.")]).when(When::any().model(SECOND)))
+        .step(Step::reply([tool("Bash", json!({"command": "echo"})), gate("chosen")]))
+        .step(
+            Step::reply([tool("Bash", json!({"command": "echo"})), gate("back")])
+                .when(When::any().model(SECOND)),
+        )
+        .step(Step::status(529).times(3).when(When::any().model(PRIMARY)))
+        .step(Step::reply([text("Two.")]).when(When::any().model(SECOND)));
+    let stage = Stage::new(script).await;
+    let mut engine = stage.engine_with(|options| options.fallback_models = vec![SECOND.to_owned()]);
+    let dials = engine.dials();
+    dials.set_model(Some(SECOND)).unwrap();
+    assert_eq!(run(&mut engine, "Go.").await.assert_completed().text, "One.");
+    dials.set_model(None).unwrap();
+    let mut events = Box::pin(engine.submit(prompt("Go.")));
+    let mut told = pulling(&mut events, stage.model.wait_at_gate("chosen")).await.0;
+    dials.set_model(Some(SECOND)).unwrap();
+    stage.model.open("chosen");
+    told.extend(pulling(&mut events, stage.model.wait_at_gate("back")).await.0);
+    dials.set_model(None).unwrap();
+    stage.model.open("back");
+    told.extend(rest(&mut events).await);
+    let told = Told(told);
+    assert_eq!(told.assert_completed().text, "Two.");
+    assert_eq!(models(&stage), [SECOND, PRIMARY, SECOND, PRIMARY, PRIMARY, PRIMARY, SECOND]);
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn a_model_chosen_for_one_command_stays_when_only_the_thinking_is_changed() {
+    let script = Script::new()
+        .step(Step::reply([tool("Bash", json!({"command": "echo"})), gate("thinking")]))
+        .step(Step::reply([text("Done.")]));
+    let stage = Stage::new(script).await;
+    let mut engine = stage.engine_with(|options| {
+        crate::input::command(options, "third", |_| {
+            let mut expansion = pelton::command::Expansion::prompt("Go.".to_owned());
+            expansion.model = Some(SECOND.to_owned());
+            Ok(expansion)
+        });
+    });
+    let dials = engine.dials();
+    let mut events = Box::pin(engine.submit(prompt("/third")));
+    pulling(&mut events, stage.model.wait_at_gate("thinking")).await;
+    dials.set_thinking(Some(pelton_model::Thinking::Disabled));
+    stage.model.open("thinking");
+    Told(rest(&mut events).await).assert_completed();
+    assert_eq!(models(&stage), [SECOND, SECOND]);
+}
+
+#[tokio::test]
+async fn loop_B5_loop_T8_the_window_that_was_chosen_holds_for_the_next_model_too() {
+    let stage = Stage::new(
+        Script::new()
+            .step(Step::status(529).times(3).when(When::any().model(PRIMARY)))
+            .step(Step::reply([text("Done."), gate("asked")]).when(When::any().model(SECOND))),
+    )
+    .await;
+    let mut engine = stage.engine_with(|options| {
+        options.fallback_models = vec![SECOND.to_owned()];
+        options.compact.window_tokens = Some(70_000);
+    });
+    let context = engine.context_watch();
+    context.usage();
+    let mut events = Box::pin(engine.submit(prompt("Go.")));
+    pulling(&mut events, stage.model.wait_at_gate("asked")).await;
+    assert_eq!(context.usage().window_tokens, 70_000);
+    stage.model.open("asked");
+    Told(rest(&mut events).await).assert_completed();
 }

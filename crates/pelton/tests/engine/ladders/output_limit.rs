@@ -1,11 +1,13 @@
 //! Answers that the output limit cuts, and answers that are too short.
 
 use pelton::{Event, Terminal};
-use pelton_testkit::{Script, Step, text, thinking, tool, tool_with_json};
+use pelton_testkit::{Script, Step, gate, text, thinking, tool, tool_with_json};
 use serde_json::json;
 
 use crate::probe::Notes;
-use crate::stage::{Stage, blocks, last_user_blocks, results_in, run, text_of};
+use crate::stage::{
+    Stage, Told, blocks, is_start_of, last_user_blocks, prompt, rest, results_in, run, text_of, until,
+};
 
 use super::{assert_no_error_shown, synthetics};
 
@@ -138,6 +140,58 @@ async fn pit_L13_loop_W3_a_call_that_is_always_cut_is_given_up_after_three_more_
     assert_eq!(synthetics(&told), 1, "said once");
     assert!(!stage.path("long.txt").exists());
     run(&mut engine, "Still there?").await.assert_completed();
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn pit_L13_a_call_that_was_cut_before_its_input_is_not_run() {
+    // Nothing of the input came. The same call, whole, would be legal: it needs none.
+    let cut = || Step::reply([text("I look."), tool_with_json("Look", "")]).stop("max_tokens");
+    for stop in ["max_tokens", "tool_use"] {
+        let script = Script::new().step(cut().stop(stop)).reply([text("Done.")]);
+        let stage = Stage::new(script).await;
+        let calls = Notes::default();
+        let mut engine = stage.engine_with(|options| options.tools.extend(calls.tools()));
+        let told = run(&mut engine, "Go.").await;
+        told.assert_completed();
+        let whole = stop == "tool_use";
+        assert_eq!(told.outcome().tool_calls, u32::from(whole), "{stop}");
+        let expected = if whole { "next_turn" } else { "max_output_tokens_recovery" };
+        assert_eq!(told.transitions(), [expected]);
+        stage.assert_all_played();
+    }
+    // Beside one that ran it is answered, and not run either.
+    let script = Script::new()
+        .step(
+            Step::reply([tool("Change", json!({"name": "a"})), tool_with_json("Look", "")])
+                .stop("max_tokens"),
+        )
+        .reply([text("Done.")]);
+    let stage = Stage::new(script).await;
+    let calls = Notes::default();
+    let mut engine = stage.engine_with(|options| options.tools.extend(calls.tools()));
+    run(&mut engine, "Go.").await.assert_completed();
+    assert_eq!(calls.begun(), ["a"]);
+    let results = results_in(&stage.request(2));
+    assert_eq!(results.iter().map(|(_, is_error, _)| *is_error).collect::<Vec<_>>(), [false, true]);
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn loop_P1_a_call_without_input_runs_while_the_answer_goes_on() {
+    let script = Script::new()
+        .step(Step::reply([
+            tool_with_json("TaskList", "").id("toolu_empty"),
+            text("And ").fragments(2).after(1, gate("seen")),
+        ]))
+        .reply([text("Done.")]);
+    let stage = Stage::new(script).await;
+    let mut engine = stage.engine();
+    let mut events = Box::pin(engine.submit(prompt("Go.")));
+    let mut told = until(&mut events, |event| is_start_of(event, "toolu_empty")).await;
+    stage.model.open("seen");
+    told.extend(rest(&mut events).await);
+    Told(told).assert_completed();
     stage.assert_all_played();
 }
 

@@ -1,10 +1,10 @@
 //! Prompts that do not fit.
 
 use pelton::{Event, Terminal};
-use pelton_testkit::{Script, Step, When, text, thinking, tool};
+use pelton_testkit::{Script, Step, When, gate, text, thinking, tool};
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, blocks, run, sh, text_of, unmarked};
+use crate::stage::{Stage, Told, blocks, prompt, pulling, rest, run, sh, text_of, unmarked};
 
 use super::{assert_no_error_shown, kinds, synthetics, thoughts};
 
@@ -198,4 +198,71 @@ async fn loop_B5_loop_I1_what_the_model_counted_decides_whether_the_next_questio
         assert_eq!(told, shaped, "it is said when, and only when, it was done");
         stage.assert_all_played();
     }
+}
+
+#[tokio::test]
+async fn pit_L14_loop_T3_a_window_that_fills_up_in_the_middle_of_an_answer_is_compacted() {
+    // The server's window is smaller than the one everybody knows of.
+    let cut = Step::reply([thinking("Hm."), text("The first half")]).stop("model_context_window_exceeded");
+    let script = bulky_rounds(Script::new(), 8)
+        .step(cut.clone())
+        .step(cut)
+        .step(summary())
+        .reply([text("and the second.")]);
+    let stage = Stage::new(script).await;
+    let mut engine = stage.engine();
+
+    let told = run(&mut engine, "Go.").await;
+
+    assert_eq!(told.assert_completed().text, "and the second.");
+    assert_eq!(told.transitions()[8..], ["collapse_drain_retry", "reactive_compact_retry"]);
+    assert_no_error_shown(&told);
+    // What was said stays said, and the rest of it is asked for.
+    let last = stage.request(12);
+    assert!(last.to_string().contains("The first half"), "{last}");
+    let asked = text_of(&json!(crate::stage::last_user_blocks(&last)));
+    assert!(asked.contains("Go on exactly where it stopped"), "{asked}");
+    let sizes: Vec<usize> = [9, 10, 12].map(|n| stage.request(n).to_string().len()).to_vec();
+    assert!(sizes[0] > sizes[1] && sizes[1] > sizes[2], "{sizes:?}");
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn pit_L14_pit_L13_a_call_that_the_window_cut_is_not_run_and_one_that_always_does_ends_the_run() {
+    let half = r#"{"file_path": "long.txt", "content": "once upon a ti"#;
+    let cut = || {
+        Step::reply([text("I write."), pelton_testkit::tool_with_json("Write", half)])
+            .stop("model_context_window_exceeded")
+    };
+    let script = bulky_rounds(Script::new(), 8).step(cut().times(2)).step(summary()).step(cut());
+    let stage = Stage::new(script).await;
+    let mut engine = stage.engine();
+    let told = run(&mut engine, "Go.").await;
+    let outcome = told.outcome();
+    assert_eq!((outcome.terminal, outcome.is_error), (Terminal::PromptTooLong, true));
+    assert!(outcome.text.contains("context window filled up"), "{}", outcome.text);
+    assert_eq!((synthetics(&told), outcome.tool_calls), (1, 8));
+    assert!(!stage.path("long.txt").exists());
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn loop_C5_a_disk_that_fails_in_a_compaction_is_what_the_result_says() {
+    let script = bulky_rounds(Script::new(), 8).step(too_long(10)).step(too_long(5)).step(
+        Step::reply([text("In short."), gate("full")]).when(When::any().last_user_text("call no tools")),
+    );
+    let stage = Stage::new(script).await;
+    let disk = crate::disk::Filling::default();
+    let mut engine = stage.engine_with(|options| options.disk = std::sync::Arc::new(disk.clone()));
+    let mut events = Box::pin(engine.submit(prompt("Go.")));
+    let mut told = pulling(&mut events, stage.model.wait_at_gate("full")).await.0;
+    disk.is_full();
+    stage.model.open("full");
+    told.extend(rest(&mut events).await);
+    drop(events);
+    let told = Told(told);
+    let outcome = told.outcome();
+    assert_eq!((outcome.terminal, outcome.is_error), (Terminal::Unrecorded, true), "{outcome:#?}");
+    assert!(!outcome.errors.iter().any(|error| error.contains("Interrupted")), "{:?}", outcome.errors);
+    assert!(outcome.errors[0].contains("no storage space"), "{:?}", outcome.errors);
 }
