@@ -280,6 +280,12 @@ fn headers_are_read_in_every_form() {
     };
     check(&[], None, None);
     check(&[("retry-after", "90")], Some(90_000), None);
+    // What is no time that anybody could wait says nothing.
+    for nothing in ["inf", "-inf", "infinity", "NaN", "-5", "-0", "1e999"] {
+        check(&[("retry-after", nothing)], None, None);
+        check(&[("retry-after-ms", nothing)], None, None);
+        check(&[("retry-after-ms", nothing), ("retry-after", "2")], Some(2_000), None);
+    }
     check(&[("retry-after", " 0.25 ")], Some(250), None);
     check(&[("retry-after", "Sun, 15 Nov 2026 12:00:30 GMT")], Some(30_000), None);
     check(&[("retry-after", "Sun, 15 Nov 2026 11:59:30 GMT")], None, None);

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::StreamExt;
@@ -83,8 +84,14 @@ pub(crate) struct Errand {
 
 /// What comes of a question.
 pub(crate) enum Came {
-    /// Something on the way, to be told to whoever watches.
-    Step(Step),
+    /// A request is about to be sent.
+    Requesting,
+    /// An attempt failed, another follows.
+    Retry(Box<Notice>),
+    /// The wait for it goes on.
+    Waiting { left: Duration },
+    /// Nothing has come for a while.
+    Stalled { silent_for: Duration },
     /// The end of it.
     End(Result<Answer, Unanswered>),
 }
@@ -150,14 +157,15 @@ impl Errand {
                 return Came::End(Err(Unanswered::Failed(Box::new(error))));
             };
             match step {
-                Step::Block(block) => {
-                    self.blocks.push(block);
-                    continue;
+                Step::Requesting { .. } => return Came::Requesting,
+                Step::Waiting { left } => return Came::Waiting { left },
+                Step::Stalled { silent_for } => return Came::Stalled { silent_for },
+                Step::Block(block) => self.blocks.push(block),
+                Step::Finished(reply) => {
+                    if let Some(end) = self.finished(reply) {
+                        return Came::End(end);
+                    }
                 }
-                Step::Finished(reply) => match self.finished(reply) {
-                    Some(end) => return Came::End(end),
-                    None => continue,
-                },
                 Step::Failed(error) => {
                     if let Some(paid) = self.paid.take() {
                         paid.failed(&error);
@@ -169,15 +177,15 @@ impl Errand {
                     if !self.may_ask_again(&notice) {
                         return Came::End(Err(Unanswered::NoMoney));
                     }
-                    return Came::Step(Step::Retry(notice));
+                    return Came::Retry(Box::new(notice));
                 }
                 Step::Started(started) => {
                     if let Some(paid) = &mut self.paid {
                         paid.started(&started.model, &started.usage);
                     }
-                    return Came::Step(Step::Started(started));
                 }
-                step => return Came::Step(step),
+                // Nobody is shown the answer while it is written.
+                _ => {}
             }
         }
     }

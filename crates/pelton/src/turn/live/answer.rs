@@ -248,23 +248,26 @@ impl Live<'_> {
 
     async fn retry(&mut self, notice: Notice) {
         self.last.text.clear();
-        if notice.non_streaming {
+        let non_streaming = notice.non_streaming;
+        self.tell_retry(notice).await;
+        if non_streaming {
             // T8: the model is the same, but not the way to it.
             self.goes_on(Transition::FallbackRetry).await;
+            self.tell_another_way().await;
         }
-        self.tell_retry(notice).await;
     }
 
     /// Tells that a question failed and is asked again, in the conversation or beside it.
     pub(super) async fn tell_retry(&mut self, notice: Notice) {
         self.tally.retries += 1;
-        let (reason, non_streaming) = (notice.message.clone(), notice.non_streaming);
+        let reason = notice.message.clone();
         self.events.send(Event::Retry(notice)).await;
         self.tell(LoopKind::Retry, reason).await;
-        if non_streaming {
-            self.note(LoopKind::Fallback, "streams break; asking for the answer in one piece".to_owned())
-                .await;
-        }
+    }
+
+    /// M6: tells that the answer is asked for in one piece.
+    pub(super) async fn tell_another_way(&mut self) {
+        self.note(LoopKind::Fallback, "streams break; asking for the answer in one piece".to_owned()).await;
     }
 
     pub(super) async fn stalled(&mut self, silent_for: Duration) {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pelton_model::{Ask, Block, BlockKind, ErrorKind, ModelError, Notice, Step};
+use pelton_model::{Ask, Block, BlockKind, ErrorKind, ModelError, Notice};
 use pelton_wire::stop::StopReason;
 use serde::Deserialize;
 use serde_json::json;
@@ -295,18 +295,21 @@ impl Live<'_> {
         let mut wait = None;
         let asked = loop {
             match errand.next().await {
-                Came::Step(Step::Requesting { .. }) => {
+                Came::Requesting => {
                     drop(wait.take());
                     self.events.send(Event::Requesting).await;
                 }
-                Came::Step(Step::Retry(notice)) => {
+                Came::Retry(notice) => {
                     wait = self.waits_for_retry(&notice);
+                    let non_streaming = notice.non_streaming;
                     // Nobody is shown a summary while it is written: there is nothing to take back.
-                    self.tell_retry(Notice { withdrawn: false, ..notice }).await;
+                    self.tell_retry(Notice { withdrawn: false, ..*notice }).await;
+                    if non_streaming {
+                        self.tell_another_way().await;
+                    }
                 }
-                Came::Step(Step::Waiting { left }) => self.events.send(Event::Waiting { left }).await,
-                Came::Step(Step::Stalled { silent_for }) => self.stalled(silent_for).await,
-                Came::Step(_) => {}
+                Came::Waiting { left } => self.events.send(Event::Waiting { left }).await,
+                Came::Stalled { silent_for } => self.stalled(silent_for).await,
                 Came::End(end) => break end,
             }
         };
