@@ -63,8 +63,7 @@ use children::Children;
 use input::{Begun, Choices, Order, Taken};
 use kin::Kin;
 use late::{Settled, call_in};
-pub(crate) use models::room;
-use models::{dials, fallbacks, max_tokens};
+use models::{dials, fallbacks};
 use outcome::Ending;
 pub use reshape::{ReshapeError, Reshaped};
 
@@ -273,7 +272,7 @@ impl Engine {
         {
             return Err(StartError::NoPrice { model: model.clone() });
         }
-        let max_tokens = max_tokens(&options, &options.model);
+        let max_tokens = options.max_tokens(&options.model);
         let mut question =
             Ask::new(options.model.clone(), max_tokens, Arc::new(Prefix::default()), Vec::new());
         (question.thinking, question.display) = (options.thinking, options.thinking_display);
@@ -544,7 +543,7 @@ impl Engine {
     fn question_for(&self, model: Option<String>) -> Ask {
         let mut question = self.question.clone();
         if let Some(model) = model {
-            question.max_tokens = max_tokens(&self.options, &model);
+            question.max_tokens = self.options.max_tokens(&model);
             question.model = model;
         }
         question
@@ -737,7 +736,7 @@ fn offer(options: &mut Options) -> Offer {
     let tools = std::mem::take(&mut options.tools);
     let is_sent = |tool: &Arc<dyn Tool>| options.todo_tools.sends(tool.spec().name, &options.model);
     let (sent, unsent) = tools.into_iter().partition(is_sent);
-    let search = options.tool_search.tokens_max(room(options, &options.model).window_tokens);
+    let search = options.tool_search.tokens_max(options.room(&options.model).window_tokens);
     // Without the tool nothing could be found.
     let search = search.filter(|_| !options.rules.removes(tool_search::NAME));
     Offer::new(sent, unsent, std::mem::take(&mut options.servers), search)

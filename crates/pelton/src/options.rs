@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pelton_model::catalogue::Prices;
+use pelton_model::catalogue::{self, Prices};
 use pelton_model::{
     Effort, Endpoint, HttpOptions, HttpTransport, RealWorld, RetryPolicy, Thinking, ThinkingDisplay,
     Transport, World,
@@ -15,13 +15,15 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::command::Command;
-use crate::compact::CompactOptions;
+use crate::compact::{CompactOptions, Room};
 use crate::context::{MemorySources, SystemPrompt};
 use crate::file_history::FileHistoryLimits;
 use crate::history::SnipReplay;
 use crate::hooks::HookConfig;
 use crate::host::Host;
-use crate::limits::{AgentLimits, TOOL_CALLS_RUNNING_MAX, ToolLimits};
+use crate::limits::{
+    AgentLimits, OUTPUT_TOKENS_UNKNOWN_MODEL, TOOL_CALLS_RUNNING_MAX, ToolLimits, WINDOW_TOKENS_UNKNOWN_MODEL,
+};
 use crate::permission::{Answer, Keeper, Mode, Questions, RuleSet};
 use crate::sandbox::SandboxOptions;
 use crate::skills::SkillSources;
@@ -340,6 +342,30 @@ impl Options {
             file_history: None,
             disk: Arc::new(RealDisk),
             entrypoint: "sdk-rust".to_owned(),
+        }
+    }
+
+    /// What a model can hold, as far as the host lets it.
+    pub(crate) fn room(&self, model: &str) -> Room {
+        let known = catalogue::caps(model).map_or(WINDOW_TOKENS_UNKNOWN_MODEL, |caps| caps.window);
+        // The host's figure is about the model it chose.
+        let told = self.window_tokens.filter(|_| model == self.model);
+        let window = told.unwrap_or(known);
+        let window = self.compact.window_tokens.map_or(window, |most| window.min(most));
+        Room::of(window, self.max_tokens(model))
+    }
+
+    /// The most tokens a model is asked for.
+    pub(crate) fn max_tokens(&self, model: &str) -> u32 {
+        let caps = catalogue::caps(model);
+        let wanted = self
+            .max_output_tokens
+            .or(caps.map(|caps| caps.output_default))
+            .unwrap_or(OUTPUT_TOKENS_UNKNOWN_MODEL);
+        // The host's figure is about the model it chose: another may allow less.
+        match caps.filter(|_| model != self.model) {
+            Some(caps) => wanted.min(caps.output_max),
+            None => wanted,
         }
     }
 }

@@ -41,7 +41,7 @@ impl Aside for Asides {
                 // Listening begins before the question: an end in between is not missed.
                 let freed = spending.freed();
                 match question.pay(&spending) {
-                    (ask, Wish::Granted(paid)) => return side::ask(client, ask, paid).await,
+                    (ask, Wish::Granted(paid)) => return side::ask(client, ask, paid).await.map(Told::from),
                     (_, Wish::Refused(why)) => return Err(why),
                     (_, Wish::Later(_)) => freed.await,
                 }

@@ -8,7 +8,7 @@ use pelton_model::Effort;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{Engine, room};
+use super::Engine;
 use crate::command::{CommandError, Expansion};
 use crate::context::attachment::Attachment;
 use crate::context::memory::Memory;
@@ -69,7 +69,7 @@ impl Engine {
     pub(super) fn listing_chars_max(&self) -> usize {
         const CHARS_PER_TOKEN: u64 = 4;
         let Some(skills) = &self.options.skills else { return 0 };
-        let window = room(&self.options, &self.options.model).window_tokens;
+        let window = self.options.room(&self.options.model).window_tokens;
         let share =
             window.saturating_mul(CHARS_PER_TOKEN).saturating_mul(u64::from(skills.listing_permille)) / 1_000;
         skills.listing_chars_max.unwrap_or(usize::try_from(share).unwrap_or(usize::MAX))

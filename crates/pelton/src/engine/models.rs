@@ -5,9 +5,8 @@ use std::sync::Arc;
 use pelton_model::catalogue;
 
 use super::Engine;
-use crate::compact::Room;
 use crate::dials::{Dials, Set};
-use crate::limits::{FALLBACK_MODELS_MAX, OUTPUT_TOKENS_UNKNOWN_MODEL, WINDOW_TOKENS_UNKNOWN_MODEL};
+use crate::limits::FALLBACK_MODELS_MAX;
 use crate::options::Options;
 use crate::turn::spending::Spending;
 
@@ -23,7 +22,7 @@ impl Engine {
         if model != self.options.model {
             // The host's figures are about the model it chose.
             (self.options.window_tokens, self.options.max_output_tokens) = (None, None);
-            self.question.max_tokens = max_tokens(&self.options, &model);
+            self.question.max_tokens = self.options.max_tokens(&model);
             self.question.model.clone_from(&model);
             self.options.model = model;
         }
@@ -55,26 +54,4 @@ pub(super) fn fallbacks(options: &Options) -> Vec<String> {
 /// Whether these are certainly two models. A server may call the one it was asked for by a longer name.
 pub(super) fn is_another(one: &str, other: &str) -> bool {
     catalogue::caps(one).zip(catalogue::caps(other)).is_some_and(|(one, other)| one.id != other.id)
-}
-
-pub(crate) fn room(options: &Options, model: &str) -> Room {
-    let known = catalogue::caps(model).map_or(WINDOW_TOKENS_UNKNOWN_MODEL, |caps| caps.window);
-    // The host's figure is about the model it chose.
-    let told = options.window_tokens.filter(|_| model == options.model);
-    let window = told.unwrap_or(known);
-    let window = options.compact.window_tokens.map_or(window, |most| window.min(most));
-    Room::of(window, max_tokens(options, model))
-}
-
-pub(super) fn max_tokens(options: &Options, model: &str) -> u32 {
-    let caps = catalogue::caps(model);
-    let wanted = options
-        .max_output_tokens
-        .or(caps.map(|caps| caps.output_default))
-        .unwrap_or(OUTPUT_TOKENS_UNKNOWN_MODEL);
-    // The host's figure is about the model it chose: another may allow less.
-    match caps.filter(|_| model != options.model) {
-        Some(caps) => wanted.min(caps.output_max),
-        None => wanted,
-    }
 }

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::input::{Answered, Taken};
-use super::{Engine, gather, room};
+use super::{Engine, gather};
 use crate::command::Called;
 use crate::compact::auto::Keep;
 use crate::compact::surgery::Situation;
@@ -138,7 +138,7 @@ impl Engine {
     pub(super) fn usage_of(&self, prefix: &Prefix, view: &View) -> ContextUsage {
         let around = Around {
             model: &self.options.model,
-            room: room(&self.options, &self.options.model),
+            room: self.options.room(&self.options.model),
             compact: &self.options.compact,
             prefix,
             tools: self.offer.tools(),

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Engine;
 use super::input::Choices;
-use super::models::{is_another, room};
+use super::models::is_another;
 use crate::account::Tally;
 use crate::compact::breaker::Breaker;
 use crate::event::Event;
@@ -73,7 +73,7 @@ impl Engine {
             offer: &mut self.offer,
             prefix: &mut self.question.prefix,
             structured: self.structured.clone(),
-            room: room(&self.options, &question.model),
+            room: self.options.room(&question.model),
             fallbacks: self.options.fallback_models.clone(),
             options: &self.options,
             question,

@@ -31,6 +31,7 @@ use super::decide::{Blocked, Compaction, Failure, Reply, Tools, Verdict};
 use super::hands::{Fit, Hands};
 use super::memory::{Gauges, Limits};
 use super::reasons::{Terminal, Transition};
+use super::side::Answer;
 use super::spending::{InFlight, Spending};
 use crate::account::Tally;
 use crate::compact::Room;
@@ -47,6 +48,7 @@ use crate::queue::Queue;
 use crate::session::Session;
 use crate::skills::Skills;
 use crate::status::{Board, Phase};
+use crate::tools::aside::Told;
 use crate::tools::bench::{Bench, Ending, Finished, HookWords};
 use crate::tools::changed::ChangedFiles;
 use crate::tools::executor::{Call, EndedBy, Executor};
@@ -525,6 +527,13 @@ impl LastReply {
         }
         let texts = self.text.iter().filter_map(|json| serde_json::from_slice::<Text>(json).ok());
         Some(texts.map(|block| block.text).collect()).filter(|text: &String| !text.is_empty())
+    }
+}
+
+impl From<Answer> for Told {
+    fn from(answer: Answer) -> Self {
+        let is_whole = answer.is_whole();
+        Self { blocks: answer.blocks.into_iter().map(|block| block.json).collect(), is_whole }
     }
 }
 

@@ -15,7 +15,6 @@ use serde_json::json;
 use super::budget::prompt_tokens_max;
 use super::spending::{Forecast, InFlight, Spending, Wish};
 use crate::limits::SEARCH_TOKENS_MAX;
-use crate::tools::aside::Told;
 
 /// About how many bytes are one token, where nobody has counted.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -135,10 +134,6 @@ impl Answer {
             _ => false,
         }
     }
-
-    fn into_json(self) -> Vec<Bytes> {
-        self.blocks.into_iter().map(|block| block.json).collect()
-    }
 }
 
 impl Errand {
@@ -219,12 +214,11 @@ impl Errand {
 }
 
 /// Asks, and gives the answer, or why there is none.
-pub(crate) async fn ask(client: Client, ask: Ask, paid: Box<InFlight>) -> Result<Told, String> {
+pub(crate) async fn ask(client: Client, ask: Ask, paid: Box<InFlight>) -> Result<Answer, String> {
     let mut errand = Errand::new(client, ask, paid);
     loop {
         if let Came::End(end) = errand.next().await {
-            let answer = end.map_err(|why| why.to_string())?;
-            return Ok(Told { is_whole: answer.is_whole(), blocks: answer.into_json() });
+            return end.map_err(|why| why.to_string());
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::compact::{FOLD, Level, micro};
 use crate::event::LoopKind;
 use crate::history::{By, Edit};
 use crate::limits::{FOLD_TOKENS_MAX, FOLDS_STAGED_MAX};
+use crate::tools::aside::Told;
 use crate::transcript::TranscriptError;
 use crate::turn::side::{self, SideQuestion};
 use crate::turn::spending::Wish;
@@ -140,7 +141,7 @@ impl Live<'_> {
             }
         };
         let asked = side::ask(self.client.clone(), ask, paid);
-        let asked = asked.map(|told| told.ok()?.whole_words()).boxed();
+        let asked = asked.map(|answer| Told::from(answer.ok()?).whole_words()).boxed();
         self.folding.pending = Some(Pending { stretch, asked });
     }
 }

@@ -7,7 +7,6 @@ use pelton_model::{ErrorKind, ModelError, Prefix, catalogue};
 use super::Live;
 use crate::context::tools_json;
 use crate::dials::Set;
-use crate::engine::room;
 use crate::event::{Event, LoopKind};
 use crate::history::{MediaLeftOut, View};
 use crate::limits::{IMAGES_LARGE_MAX, REQUEST_BYTES_KEPT, REQUEST_BYTES_MAX};
@@ -138,7 +137,7 @@ impl Live<'_> {
         if let Some(caps) = catalogue::caps(&model) {
             self.question.max_tokens = self.question.max_tokens.min(caps.output_max);
         }
-        self.room = room(self.options, &model);
+        self.room = self.options.room(&model);
         self.question.model = model;
         self.session.history.view_mut().leave_out_thinking();
     }

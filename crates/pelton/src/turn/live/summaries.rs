@@ -15,6 +15,7 @@ use crate::limits::{
     SUMMARIES_PENDING_MAX, SUMMARY_CALLS_MAX, SUMMARY_CHARS_MAX, SUMMARY_SHOWN_CHARS_MAX, SUMMARY_TOKENS_MAX,
 };
 use crate::tools::Output;
+use crate::tools::aside::Told;
 use crate::tools::executor::Call;
 use crate::turn::side::{self, SideQuestion};
 use crate::turn::spending::Wish;
@@ -124,7 +125,7 @@ impl Live<'_> {
             self.summaries.pending.pop_front();
         }
         let client: Client = self.client.clone();
-        let asked = side::ask(client, ask, paid).map(|told| told.ok()?.whole_words());
+        let asked = side::ask(client, ask, paid).map(|answer| Told::from(answer.ok()?).whole_words());
         let making = Making::Asked(asked.boxed());
         self.summaries.pending.push_back(Pending { calls, making });
     }
