@@ -416,7 +416,7 @@ def test_words_of_agents_are_forwarded_when_wanted(stage):
 
 def test_stderr_reaches_the_caller(stage):
     here = stage(text("Hi."))
-    messages = hi(here, mcp_servers={"files": {"command": "serve"}})
+    messages = hi(here, mcp_servers={"files": {"url": "http://127.0.0.1/"}})
     assert any("files" in line for line in here.stderr)
     assert system(messages, "init")[0]["mcp_servers"][0]["status"] == "failed"
     assert not any(tool["name"].startswith("mcp__") for tool in here.bodies()[0]["tools"])

@@ -65,7 +65,7 @@ async fn work(args: &DemoArgs, said: &RunArgs, env: &Env, folder: &Path) -> Resu
     // The server must outlive the run.
     let (mut options, payer, _model) = match &args.model {
         Some(model) => {
-            let (mut options, payer) = resolve::options(said, env)?;
+            let (mut options, payer, _) = resolve::options(said, env)?;
             options.model.clone_from(model);
             (options, Some(payer), None)
         }

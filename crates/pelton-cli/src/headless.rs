@@ -7,11 +7,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pelton::tools::ToolServer;
 use pelton::{EndReason, Engine, Options, Outcome, Prompt, StartError, Terminal, fresh_id};
+use pelton_mcp::{Scope, connect_all};
 use pelton_model::{ErrorKind, ModelError, RealWorld, TransportErrorKind, World};
 use pelton_serve::{Format, PrintOptions, Streams, WriteError, print, start_failure};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use crate::args::{self, OutputFormat, RunArgs};
@@ -72,15 +75,23 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
 
 /// Everything that can go wrong before the model is asked.
 async fn start(args: &RunArgs, env: &Env) -> Result<(Started, Prompt), Fail> {
-    let (mut options, payer) = resolve::options(args, env)?;
-    resolve::mcp::tell_out_of_reach(&resolve::mcp::servers(args, &options.cwd)?);
+    let (mut options, payer, servers) = resolve::options(args, env)?;
+    for name in &servers.of_client {
+        tell(&format!("notice: the MCP server '{name}' is not used: it is inside a client, and there is none"));
+    }
+    options.servers.extend(servers.outside.iter().map(|server| Arc::clone(server) as Arc<dyn ToolServer>));
     if let Some(agent) = &args.client.agent
         && !options.work_as(agent)
     {
         return Err(Fail::at_start(format!("there is no agent '{agent}' to work as")));
     }
-    let started = Started::new(options, Some(payer))?;
-    let prompt = stdin::prompt(args).await?;
+    let mut started = Started::new(options, Some(payer))?;
+    // Those that were named for this run are there before the model is asked first; the others come when they come.
+    let (waited, others): (Vec<_>, Vec<_>) =
+        servers.outside.into_iter().partition(|server| server.config().scope == Scope::Dynamic);
+    started.joining.spawn(connect_all(others));
+    let (prompt, ()) = tokio::join!(stdin::prompt(args), connect_all(waited));
+    let prompt = prompt?;
     let prompt = Prompt::text(prompt).map_err(|error| Fail::new(error.to_string()))?;
     Ok((started, prompt))
 }
@@ -146,6 +157,8 @@ pub(crate) struct Started {
     engine: Engine,
     world: Arc<dyn World>,
     server: Server,
+    /// Connects to servers of tools; ends with the run.
+    joining: JoinSet<()>,
 }
 
 /// What was asked, for those who want to know why it did not answer.
@@ -165,7 +178,7 @@ impl Started {
                 error => error.to_string(),
             })
         })?;
-        Ok(Self { engine, world, server })
+        Ok(Self { engine, world, server, joining: JoinSet::new() })
     }
 }
 
@@ -195,7 +208,7 @@ pub(crate) async fn submit(
     print_options: &PrintOptions,
     mut signals: Signals,
 ) -> Result<Ran, Fail> {
-    let Started { mut engine, world, server } = started;
+    let Started { mut engine, world, server, joining: _joining } = started;
     let interrupter = engine.interrupter();
     let (session, transcript) = (engine.session_id(), engine.transcript_file());
     let streams = streams();

@@ -124,9 +124,7 @@ fn ready(args: &RunArgs) -> Result<(Options, ConverseOptions), Fail> {
 }
 
 fn set_up(args: &RunArgs, env: &Env) -> Result<(Options, ConverseOptions), Fail> {
-    let (options, _payer) = resolve::options(args, env)?;
-    let servers = resolve::mcp::servers(args, &options.cwd)?;
-    resolve::mcp::tell_out_of_reach(&servers);
+    let (options, _payer, servers) = resolve::options(args, env)?;
     let client = &args.client;
     let mut shown = ConverseOptions::default();
     shown.partial = args.include_partial_messages;
@@ -147,7 +145,7 @@ fn set_up(args: &RunArgs, env: &Env) -> Result<(Options, ConverseOptions), Fail>
         Some("stdio") => WhoDecides::Client,
         Some(tool) => WhoDecides::Tool(tool.to_owned()),
     };
-    shown.out_of_reach = servers.beyond();
+    shown.servers = servers.outside;
     shown.client_servers = servers.of_client;
     shown.may_bypass = resolve::may_bypass(args, env, &options);
     shown.may_rewind = env.is_on("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING");

@@ -10,7 +10,7 @@ mod keeper; // changes of what may run, written to settings files
 mod layers; // which settings files count, and what of them
 mod limits; // how often, how long, how much
 mod memory; // what the model is told of the project and its user
-pub(crate) mod mcp; // who serves tools
+mod mcp; // who serves tools
 mod models; // which models, and how hard they try
 mod network; // which server, by which road
 mod permission; // what may run
@@ -33,6 +33,7 @@ use pelton_model::{Auth, Endpoint, HttpTransport};
 pub(crate) use self::credentials::Payer;
 pub(crate) use self::env::Env;
 pub(crate) use self::layers::text_of;
+pub(crate) use self::mcp::Servers;
 use self::limits::{calls, limits};
 use self::network::{endpoint, http_options};
 use self::permission::{keep_tools, permissions};
@@ -50,8 +51,9 @@ fn bare(args: &RunArgs, env: &Env) -> bool {
     args.bare || env.is_on("CLAUDE_CODE_SIMPLE")
 }
 
-/// Everything the engine needs to know, and who pays for it.
-pub(crate) fn options(args: &RunArgs, env: &Env) -> Result<(Options, Payer), Fail> {
+/// Everything the engine needs to know, who pays for it, and who serves tools. The servers are not among the options yet:
+/// whoever runs the session says when they are connected to.
+pub(crate) fn options(args: &RunArgs, env: &Env) -> Result<(Options, Payer, Servers), Fail> {
     let cwd = working_directory()?;
     let files = layers::Files::around(env, &cwd);
     let settings = layers::settings(args, env, &cwd, Watched::Unattended)?;
@@ -59,6 +61,7 @@ pub(crate) fn options(args: &RunArgs, env: &Env) -> Result<(Options, Payer), Fai
     let payer = Payer::found(&env, &settings)?;
     let memory = memory::memory(args, &env, &settings.memory, &cwd)?;
     let skills = skills::skills(args, &env, &settings.skills)?;
+    let named = mcp::servers(args, &env, &cwd, &settings)?;
     let git_state = settings.memory.git.unwrap_or(true) && !bare(args, &env);
     let mut options = resolved(args, &env, settings, &cwd, endpoint(args, &env)?)?;
     options.memory = memory;
@@ -68,7 +71,8 @@ pub(crate) fn options(args: &RunArgs, env: &Env) -> Result<(Options, Payer), Fai
     add_agents(&mut options, skills::agents(args, &env, &cwd)?);
     options.api_key_source = payer.source();
     payer.pay_at(&mut options.endpoint, &env, &cwd, &options.transport, &options.world)?;
-    Ok((options, payer))
+    let servers = named.in_place(&options, &env)?;
+    Ok((options, payer, servers))
 }
 
 /// Agents that files describe come behind those that are always there, and take the place of one with their name.

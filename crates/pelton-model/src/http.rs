@@ -30,6 +30,9 @@ const PROBE_AFTER: Duration = Duration::from_secs(15);
 /// A peer that acknowledges nothing for so long is gone: the machine slept, or the network changed.
 const DEAD_AFTER: Duration = Duration::from_secs(8);
 
+/// Redirects of one message that are followed.
+const REDIRECTS_MAX: usize = 5;
+
 /// How the road is built.
 #[derive(Clone, Debug)]
 pub struct HttpOptions {
@@ -89,6 +92,18 @@ impl HttpTransport {
     /// A road that is built when the first request is sent.
     pub fn new(options: HttpOptions) -> Self {
         Self { options, tls: OnceLock::new(), client: Mutex::new(None) }
+    }
+
+    /// A client for those who speak to servers of tools: the same proxies, the same trust. It follows where a message can be
+    /// taken whole and stays at one origin; redirects that lead elsewhere are answers like any other.
+    pub fn client_for_servers(&self) -> Result<reqwest::Client, TransportError> {
+        let keeps = |attempt: redirect::Attempt<'_>| {
+            let stays = attempt.previous().last().is_some_and(|last| last.origin() == attempt.url().origin());
+            let whole = matches!(attempt.status().as_u16(), 307 | 308);
+            if stays && whole && attempt.previous().len() <= REDIRECTS_MAX { attempt.follow() } else { attempt.stop() }
+        };
+        let unusable = |error| TransportError::new(TransportErrorKind::Other, explain::cause(&error));
+        self.plan()?.redirect(redirect::Policy::custom(keeps)).build().map_err(unusable)
     }
 
     /// The client in use, or a new one whose pool is empty.

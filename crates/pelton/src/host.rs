@@ -93,6 +93,13 @@ pub struct Elicitation {
     pub schema: Value,
 }
 
+impl Elicitation {
+    /// A question about a call; `schema` is that of the answer.
+    pub fn new(call: Arc<str>, asker: impl Into<String>, message: impl Into<String>, schema: Value) -> Self {
+        Self { call, asker: asker.into(), message: message.into(), schema }
+    }
+}
+
 /// An answer to an [`Elicitation`].
 ///
 /// See [`Elicitor`].

@@ -131,7 +131,8 @@ fn state_of(env: &Env, root: &Path) -> Value {
     project.map_or(Value::Null, Value::take)
 }
 
-fn state_file(env: &Env) -> Option<PathBuf> {
+/// The file that programs of this kind keep their state in.
+pub(super) fn state_file(env: &Env) -> Option<PathBuf> {
     env.path("CLAUDE_CONFIG_DIR")
         .or_else(|| env.path("HOME"))
         .map(|folder| real(&folder).join(".claude.json"))

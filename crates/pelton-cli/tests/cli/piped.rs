@@ -384,7 +384,7 @@ fn what_has_no_effect_says_so() {
     for word in ["--plugin-dir", "--debug ", "--debug-file"] {
         assert!(over.err.contains(word), "{word}: {}", over.err);
     }
-    let beyond = r#"{"mcpServers":{"files":{"command":"serve"}}}"#;
+    let beyond = r#"{"mcpServers":{"files":{"url":"http://127.0.0.1/"}}}"#;
     let mut talk = Talk::start(&place, &model, &["--mcp-config", beyond]);
     let status = talk.asked(&json!({"subtype": "mcp_status"}));
     assert_eq!(status["response"]["mcpServers"][0]["status"], "failed");

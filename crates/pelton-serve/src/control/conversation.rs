@@ -11,7 +11,9 @@ use pelton::event::Event;
 use pelton::permission::{Change, Questions};
 use pelton::tools::ToolServer;
 use pelton::{EndReason, Engine, Options, Outcome, Prompt, StartError};
+use pelton_mcp::{Scope, Server, connect_all};
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -19,9 +21,7 @@ use super::client::Client;
 use super::desk::{ConverseOptions, Desk, Heard, WhoDecides, frames};
 use super::elicit::ElicitFromClient;
 use super::initialize::{self, Brought};
-use super::limits::SERVERS_WAIT;
 use super::lines;
-use super::mcp::{ClientServer, OutOfReach};
 use super::mirror::Mirror;
 use super::outbox::Outbox;
 use super::permission::{AskClient, AskTool};
@@ -139,6 +139,8 @@ struct Conversation<'a> {
     questions: mpsc::Receiver<Vec<u8>>,
     /// Servers inside the client that are being met.
     meetings: FuturesUnordered<BoxFuture<'static, ()>>,
+    /// Connects to the others; ends with the conversation.
+    _joining: JoinSet<()>,
     streams: &'a Streams,
     cancel: CancellationToken,
     /// What is answered again when the client says its first words again.
@@ -185,8 +187,11 @@ impl<'a> Conversation<'a> {
         let mut servers: Vec<(String, Option<Duration>)> =
             shown.client_servers.iter().map(|name| (name.clone(), None)).collect();
         servers.extend(std::mem::take(&mut brought.servers));
-        let servers = initialize::add_servers(&servers, &mut options, &client);
-        let out_of_reach = out_of_reach(&shown.out_of_reach, &mut options);
+        let mut servers = initialize::add_servers(&servers, &mut options, &client);
+        let own = |server: &&Arc<Server>| servers.iter().all(|known| known.name() != server.name());
+        let outside: Vec<Arc<Server>> = shown.servers.iter().filter(own).cloned().collect();
+        options.servers.extend(outside.iter().map(|server| Arc::clone(server) as Arc<dyn ToolServer>));
+        servers.extend(outside);
         options.questions = match &shown.who_decides {
             WhoDecides::Nobody => None,
             WhoDecides::Client => Some(Questions::to(AskClient(client.clone()))),
@@ -194,7 +199,7 @@ impl<'a> Conversation<'a> {
                 Some(asker) => Some(Questions::to(asker)),
                 None => {
                     brought.problems.push(format!(
-                        "--permission-prompt-tool {name} is no tool of a server inside the client, so nobody is asked"
+                        "--permission-prompt-tool {name} is no tool of a server that was named, so nobody is asked"
                     ));
                     None
                 }
@@ -225,10 +230,15 @@ impl<'a> Conversation<'a> {
         desk.frames = frames(shown, brought.agent_text, engine.session_id(), world);
         let mut handles = Handles::of(&engine, cwd, shown.may_rewind);
         (handles.may_bypass, handles.agents) = (shown.may_bypass, agents);
-        (handles.servers, handles.out_of_reach) = (servers, out_of_reach);
+        handles.servers = servers;
         let meetings: FuturesUnordered<BoxFuture<'static, ()>> = FuturesUnordered::new();
-        for server in &handles.servers {
-            let server = Arc::clone(server);
+        // The client's own, and those that were named for this run, are there before the model is asked first. The others
+        // come when they come.
+        let (waited, others): (Vec<_>, Vec<_>) =
+            handles.servers.iter().cloned().partition(|server| server.config().scope == Scope::Dynamic);
+        let mut joining = JoinSet::new();
+        joining.spawn(connect_all(others));
+        for server in waited {
             meetings.push(Box::pin(async move { server.connect().await }));
         }
         if let Some(request) = request {
@@ -246,6 +256,7 @@ impl<'a> Conversation<'a> {
             handles,
             questions,
             meetings,
+            _joining: joining,
             streams,
             cancel,
             about,
@@ -410,12 +421,10 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// The tools of the client are there before the model is asked first; who takes too long is left behind. Tells whether
-    /// the client has interrupted meanwhile.
+    /// The tools of the client are there before the model is asked first; each of its servers has its time. Tells whether the
+    /// client has interrupted meanwhile.
     async fn meet_servers(&mut self) -> bool {
         let mut interrupted = false;
-        let time = tokio::time::sleep(SERVERS_WAIT);
-        tokio::pin!(time);
         while !self.meetings.is_empty() && !interrupted {
             tokio::select! {
                 biased;
@@ -432,7 +441,6 @@ impl<'a> Conversation<'a> {
                 },
                 Some(question) = self.questions.recv() => self.desk.out.push(question),
                 Some(()) = self.meetings.next() => {}
-                () = &mut time => break,
             }
         }
         interrupted
@@ -482,17 +490,8 @@ fn tell_changed_mode(event: &Event, desk: &mut Desk<'_>) {
     }
 }
 
-fn out_of_reach(named: &[(String, String)], options: &mut Options) -> Vec<Arc<OutOfReach>> {
-    let servers: Vec<Arc<OutOfReach>> = named
-        .iter()
-        .map(|(name, why)| Arc::new(OutOfReach { name: name.clone(), why: why.clone() }))
-        .collect();
-    options.servers.extend(servers.iter().map(|server| Arc::clone(server) as Arc<dyn ToolServer>));
-    servers
-}
-
-/// The tool that decides, if it is one of the client's.
-fn tool_named(name: &str, servers: &[Arc<ClientServer>]) -> Option<AskTool> {
+/// The tool that decides, if it is one of a server's.
+fn tool_named(name: &str, servers: &[Arc<Server>]) -> Option<AskTool> {
     servers.iter().find_map(|server| {
         let tool = name.strip_prefix("mcp__")?.strip_prefix(server.name())?.strip_prefix("__")?;
         Some(AskTool { server: Arc::clone(server), tool: tool.to_owned() })

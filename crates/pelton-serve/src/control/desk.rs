@@ -9,6 +9,7 @@ use futures::stream::{FuturesOrdered, FuturesUnordered, StreamExt};
 use pelton::event::Event;
 use pelton::permission::Mode;
 use pelton::{Priority, Prompt, QueueError, Wait};
+use pelton_mcp::Server;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -24,7 +25,7 @@ use crate::frames::Frames;
 /// How a session is shown to its client, and what the client may do.
 ///
 /// See [`converse()`](super::converse()).
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct ConverseOptions {
     /// Pieces of answers as they arrive.
@@ -43,8 +44,8 @@ pub struct ConverseOptions {
     pub who_decides: WhoDecides,
     /// Servers inside the client that the command line names.
     pub client_servers: Vec<String>,
-    /// Servers that cannot be reached, and why.
-    pub out_of_reach: Vec<(String, String)>,
+    /// Servers outside of the client.
+    pub servers: Vec<Arc<Server>>,
     /// The client may switch all permissions off.
     pub may_bypass: bool,
     /// The client may take files back to what they were.

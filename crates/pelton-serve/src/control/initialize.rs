@@ -6,12 +6,13 @@ use std::time::Duration;
 use pelton::event::CommandInfo;
 use pelton::tools::{AgentDefinition, ToolServer};
 use pelton::{CLI_VERSION, Options};
+use pelton_mcp::{Server, Surroundings};
 use pelton_model::catalogue;
 use serde_json::{Value, json};
 
 use super::client::Client;
 use super::hooks;
-use super::mcp::ClientServer;
+use super::mcp;
 
 /// What the client brought, besides what went into the options.
 #[derive(Debug, Default)]
@@ -146,11 +147,12 @@ pub(crate) fn add_servers(
     named: &[(String, Option<Duration>)],
     options: &mut Options,
     client: &Client,
-) -> Vec<Arc<ClientServer>> {
-    let mut servers: Vec<Arc<ClientServer>> = Vec::new();
+) -> Vec<Arc<Server>> {
+    let surroundings = Surroundings::new(&options.cwd);
+    let mut servers: Vec<Arc<Server>> = Vec::new();
     for (name, timeout) in named {
         if servers.iter().all(|server| server.name() != name) {
-            servers.push(ClientServer::new(name.clone(), client.clone(), *timeout));
+            servers.push(mcp::of_client(name, client, *timeout, &surroundings));
         }
     }
     options.servers.extend(servers.iter().map(|server| Arc::clone(server) as Arc<dyn ToolServer>));

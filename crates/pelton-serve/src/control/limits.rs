@@ -1,7 +1,5 @@
 //! Every number that bounds a conversation through pipes.
 
-use std::time::Duration;
-
 /// Bytes of one line from the client.
 pub(crate) const LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Lines read before anybody has looked at them.
@@ -16,12 +14,6 @@ pub(crate) const QUESTIONS_OPEN_MAX: usize = 1_024;
 pub(crate) const REQUESTS_OPEN_MAX: usize = 256;
 /// Words that start no submission and wait for the end of one.
 pub(crate) const NOTES_WAITING_MAX: usize = 256;
-/// How long the first prompt waits for the tools of the client.
-pub(crate) const SERVERS_WAIT: Duration = Duration::from_secs(30);
-/// Tools of a server that are listed.
-pub(crate) const SERVER_TOOLS_MAX: usize = 1_024;
-/// Pages of such a list.
-pub(crate) const SERVER_PAGES_MAX: usize = 100;
 /// Bytes of a file the client may ask for at once.
 pub(crate) const FILE_BYTES_MAX: u64 = 512 * 1024;
 /// Files suggested for a few letters.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use pelton::permission::{Access, Answer, Asker, Cause, Question, Update};
+use pelton_mcp::{Caller, Server};
 use serde_json::{Map, Value, json};
 
 use super::client::Client;
-use super::mcp::ClientServer;
 
 /// Asks the client (`can_use_tool`).
 pub(crate) struct AskClient(pub Client);
@@ -28,9 +28,9 @@ impl Asker for AskClient {
     }
 }
 
-/// Asks a tool of the client's.
+/// Asks a tool of a server.
 pub(crate) struct AskTool {
-    pub server: Arc<ClientServer>,
+    pub server: Arc<Server>,
     pub tool: String,
 }
 
@@ -42,7 +42,8 @@ impl Asker for AskTool {
                 "input": question.input,
                 "tool_use_id": &*question.call,
             });
-            let said = match self.server.call(&self.tool, input, &question.call).await {
+            let caller = Caller::alone(Arc::clone(&question.call));
+            let said = match self.server.call(&self.tool, input, &caller).await {
                 Ok(output) if output.is_error => return Answer::deny(output.words()),
                 Ok(output) => output.words(),
                 Err(why) => return Answer::deny(why),

@@ -11,13 +11,13 @@ use pelton::file_history::{Conflicts, FileHistory, HistoryError, Rewound};
 use pelton::permission::{Behavior, Change, Mode, Permissions, Rule, Update};
 use pelton::tools::{FileMemory, Tool, ToolServer};
 use pelton::{CLI_VERSION, ContextWatch, Dials, Engine, Interrupter, Outcome, Queue, Status, Tasks, Title};
+use pelton_mcp::Server;
 use pelton_model::{Thinking, ThinkingDisplay, catalogue};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::files;
-use super::mcp::{ClientServer, OutOfReach};
 use super::said::Request;
 
 /// The ways into a session while it runs.
@@ -32,8 +32,7 @@ pub(crate) struct Handles {
     pub files: Arc<FileMemory>,
     pub file_history: Option<FileHistory>,
     pub cwd: PathBuf,
-    pub servers: Vec<Arc<ClientServer>>,
-    pub out_of_reach: Vec<Arc<OutOfReach>>,
+    pub servers: Vec<Arc<Server>>,
     pub may_bypass: bool,
     pub agents: Vec<String>,
     /// What fills the context.
@@ -69,7 +68,6 @@ impl Handles {
             file_history: engine.file_history().filter(|_| may_rewind),
             cwd,
             servers: Vec::new(),
-            out_of_reach: Vec::new(),
             may_bypass: false,
             agents: Vec::new(),
             last: None,
@@ -223,20 +221,16 @@ impl Handles {
     }
 
     fn mcp_status(&self) -> Value {
-        let ours = self.servers.iter().map(|server| server.status());
-        let others = self.out_of_reach.iter().map(|server| server.status());
-        json!({"mcpServers": ours.chain(others).collect::<Vec<_>>()})
+        let servers: Vec<Value> = self.servers.iter().map(|server| server.status()).collect();
+        json!({"mcpServers": servers})
     }
 
     fn with_server(
         &self,
         name: Result<&str, String>,
-        work: impl FnOnce(Arc<ClientServer>) -> BoxFuture<'static, Result<Value, String>>,
+        work: impl FnOnce(Arc<Server>) -> BoxFuture<'static, Result<Value, String>>,
     ) -> Served {
         let found = name.and_then(|name| {
-            if let Some(beyond) = self.out_of_reach.iter().find(|server| server.name() == name) {
-                return Err(beyond.why.clone());
-            }
             let server = self.servers.iter().find(|server| server.name() == name);
             server.cloned().ok_or_else(|| format!("Server not found: {name}"))
         });
@@ -271,18 +265,13 @@ impl Handles {
 
     /// Words of a server that nobody asked for.
     fn heard_from_server(&self, body: &Value) -> Served {
-        let method = body.pointer("/message/method").and_then(Value::as_str);
         let name = body.get("server_name").and_then(Value::as_str).unwrap_or_default();
-        match method {
-            Some("notifications/tools/list_changed") => self.with_server(Ok(name), |server| {
-                async move {
-                    server.refresh().await;
-                    Ok(json!({}))
-                }
-                .boxed()
-            }),
-            _ => Served::Now(Ok(json!({}))),
+        if let (Some(server), Some(message)) =
+            (self.servers.iter().find(|server| server.name() == name), body.get("message"))
+        {
+            server.heard(message);
         }
+        Served::Now(Ok(json!({})))
     }
 
     fn rewind(&self, body: &Value) -> Served {

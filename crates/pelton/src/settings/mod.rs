@@ -8,6 +8,7 @@
 mod relaxed; // JSON with comments and trailing commas
 mod read; // from a file's text to settings, with the place of everything that is wrong
 pub(crate) mod sandbox; // the object `sandbox`
+mod servers; // which servers of tools may be used
 mod approval; // what an approval of a server is bound to
 mod trust; // what counts before a directory is trusted
 mod grants; // what a repository may not grant itself
@@ -25,6 +26,7 @@ pub use sandbox::{SandboxSettings, Withheld};
 pub use approval::{Approval, approval, fingerprint};
 pub use edit::{Unwritable, edited, with_value};
 pub use policy::PolicySettings;
+pub use servers::{ServerMatch, ServerSettings};
 pub use read::{BrokenSettings, Origin, Problem, read};
 pub use trust::{Brought, Treatment, Watched, untrusted};
 
@@ -74,6 +76,8 @@ pub struct Settings {
     pub turns: LoopSettings,
     /// What the model is told of the project and its user.
     pub memory: MemorySettings,
+    /// Which servers of tools may be used.
+    pub servers: ServerSettings,
     /// How skills are told of and followed.
     pub skills: SkillSettings,
     /// `sandbox`: commands in a box.
@@ -205,6 +209,7 @@ impl Settings {
             retry: self.retry.over(lower.retry),
             turns: self.turns.over(lower.turns),
             memory: self.memory.over(lower.memory),
+            servers: self.servers.over(lower.servers),
             skills: self.skills.over(lower.skills),
             sandbox: self.sandbox.over(lower.sandbox),
             cleanup_days: self.cleanup_days.or(lower.cleanup_days),

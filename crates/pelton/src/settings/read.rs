@@ -12,7 +12,9 @@ use pelton_model::Effort;
 use pelton_model::catalogue::{Prices, Rates};
 use serde_json::{Map, Value};
 
-use super::{LoopSettings, MemorySettings, RetrySettings, Settings, SkillSettings, relaxed};
+use super::{
+    LoopSettings, MemorySettings, RetrySettings, ServerMatch, ServerSettings, Settings, SkillSettings, relaxed,
+};
 use crate::context::AgentsMd;
 use crate::hooks::{Severity, Source};
 use crate::permission::{Behavior, Layer, Mode, Rule, RuleSource};
@@ -112,6 +114,7 @@ impl Reader<'_> {
             retry: self.retry(all),
             turns: self.turns(all),
             memory: self.memory(all),
+            servers: self.servers(all),
             skills: self.skills(all),
             sandbox: self.sandbox(all),
             durability: self.field(all, "", "durability", "\"synced\" or \"fast\"", |value| {
@@ -133,6 +136,21 @@ impl Reader<'_> {
             }
         }
         settings
+    }
+
+    fn servers(&mut self, all: &Map<String, Value>) -> ServerSettings {
+        let mut matches = |key| {
+            let expected = "a list of objects with serverName, serverCommand or serverUrl";
+            self.field(all, "", key, expected, |value| value.as_array()?.iter().map(ServerMatch::read).collect())
+        };
+        let (allowed, denied) = (matches("allowedMcpServers"), matches("deniedMcpServers"));
+        ServerSettings {
+            approve_all: self.field(all, "", "enableAllProjectMcpServers", "true or false", Value::as_bool),
+            approved: self.texts(all, "", "enabledMcpjsonServers").unwrap_or_default(),
+            rejected: self.texts(all, "", "disabledMcpjsonServers").unwrap_or_default(),
+            allowed,
+            denied: denied.unwrap_or_default(),
+        }
     }
 
     fn policy(&mut self, all: &Map<String, Value>, settings: &mut Settings) {

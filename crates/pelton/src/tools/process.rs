@@ -24,7 +24,7 @@ use std::time::Duration;
 use nix::libc;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::{Pid, setsid};
-use tokio::process::{Child, ChildStderr, ChildStdout, Command};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::{sleep, timeout};
 
 use crate::limits::KILL_ROUNDS_MAX;
@@ -112,6 +112,15 @@ impl ProcessTree {
     /// Call it on a thread that lives as long as the session (a worker of the runtime, not `spawn_blocking`): the
     /// kernel takes the end of the starting thread for the end of the parent.
     pub fn start(launch: &Launch<'_>) -> io::Result<Self> {
+        Self::spawn(launch, Stdio::null())
+    }
+
+    /// Starts a program that is told more through its standard input; see [`take_input`](Self::take_input).
+    pub fn start_listening(launch: &Launch<'_>) -> io::Result<Self> {
+        Self::spawn(launch, Stdio::piped())
+    }
+
+    fn spawn(launch: &Launch<'_>, input: Stdio) -> io::Result<Self> {
         // Unique among everything running here, also when two sessions draw the same random numbers.
         static STARTED: AtomicU64 = AtomicU64::new(0);
         let parent = nix::unistd::getpid();
@@ -127,7 +136,7 @@ impl ProcessTree {
             .env_clear()
             .envs(launch.env.iter().map(|(name, value)| (name, value)))
             .env(&mark, "1")
-            .stdin(Stdio::null())
+            .stdin(input)
             .kill_on_drop(true);
         match launch.printed {
             Printed::Read => command.stdout(Stdio::piped()).stderr(Stdio::piped()),
@@ -164,6 +173,11 @@ impl ProcessTree {
     /// The pipes of what it prints; once.
     pub fn take_output(&mut self) -> Option<(ChildStdout, ChildStderr)> {
         self.child.stdout.take().zip(self.child.stderr.take())
+    }
+
+    /// The pipe to its standard input; once, of a program that listens.
+    pub fn take_input(&mut self) -> Option<ChildStdin> {
+        self.child.stdin.take()
     }
 
     /// Waits for the program itself to exit. May be dropped and called again.

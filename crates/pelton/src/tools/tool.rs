@@ -329,12 +329,7 @@ impl ToolCx {
         message: impl Into<String>,
         schema: Value,
     ) -> Elicited {
-        let question = Elicitation {
-            call: Arc::clone(&self.call_id),
-            asker: asker.into(),
-            message: message.into(),
-            schema,
-        };
+        let question = Elicitation::new(Arc::clone(&self.call_id), asker, message, schema);
         self.host.elicit(&question, &self.cancel).await
     }
 

@@ -1,0 +1,490 @@
+//! One server: what is known of it, the connection to it, and calls.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::StreamExt;
+use pelton::host::{Elicitation, Elicited, Host};
+use pelton::tools::{Output, Progress, Report, ServerState, Tool, ToolCx, ToolServer};
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, CancelledNotification, CancelledNotificationParam, ClientRequest,
+    ListToolsRequest, MetaObject, PaginatedRequestParams, ProgressNotificationParam, ProgressToken, RequestId,
+    RequestMetaObject, ServerResult,
+};
+use rmcp::service::{Peer, PeerRequestOptions, RoleClient, RunningService, ServiceError};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::config::{Reach, ServerConfig};
+use crate::handler::Handler;
+use crate::limits::{
+    CALL_TIME, CONNECT_TIME, LOCAL_AT_ONCE_MAX, PAGES_MAX, REMOTE_AT_ONCE_MAX, SILENCE_PROGRAM, SILENCE_REMOTE, TOOLS_MAX};
+use crate::reach::{self, NotReached};
+use crate::tool::{ServedTool, cut};
+use crate::content;
+
+/// What servers are started in and reached by.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Surroundings {
+    /// Where programs start.
+    pub cwd: PathBuf,
+    /// The environment of programs, before what their entry adds.
+    pub env: Arc<[(OsString, OsString)]>,
+    /// The directories the session works in.
+    pub roots: Vec<PathBuf>,
+    /// The road to addresses, made when the first one is needed.
+    pub http: Arc<dyn Fn() -> Result<reqwest::Client, String> + Send + Sync>,
+    /// The longest a server may take until it is connected.
+    pub connect_time: Duration,
+    /// The longest a call may take, where its server's entry says nothing.
+    pub call_time: Duration,
+    /// The longest a call may be silent, where somebody has said.
+    pub silence: Option<Duration>,
+}
+
+impl Surroundings {
+    /// Programs start in `cwd`, with nothing in their environment; there is no road to addresses.
+    pub fn new(cwd: impl Into<PathBuf>) -> Self {
+        let cwd = cwd.into();
+        Self {
+            roots: vec![cwd.clone()],
+            cwd,
+            env: [].into(),
+            http: Arc::new(|| Err("there is no road to addresses from here".to_owned())),
+            connect_time: CONNECT_TIME,
+            call_time: CALL_TIME,
+            silence: None,
+        }
+    }
+}
+
+/// A server, however it is reached.
+///
+/// ```no_run
+/// use std::sync::Arc;
+///
+/// use pelton_mcp::{Scope, Server, Surroundings, read_servers};
+/// use serde_json::json;
+///
+/// # async fn connect(options: &mut pelton::Options) {
+/// let read = read_servers(&json!({"files": {"command": "serve-files"}}), Scope::Dynamic, |_| None);
+/// let server = Server::new(read.servers[0].clone(), Surroundings::new("/srv"));
+/// options.servers.push(Arc::clone(&server) as Arc<dyn pelton::tools::ToolServer>);
+/// server.connect().await; // before the first prompt, or beside it
+/// # }
+/// ```
+pub struct Server {
+    config: ServerConfig,
+    surroundings: Surroundings,
+    known: Mutex<Known>,
+    /// The connection. Held while one is made: whoever needs one waits for the attempt that is under way.
+    line: tokio::sync::Mutex<Line>,
+    /// Calls under way, to tell them how far they are and to have somebody to ask.
+    calls: Mutex<HashMap<ProgressToken, Caller>>,
+}
+
+/// Connects to all of them, a few at a time: programs cost more than connections.
+pub async fn connect_all(servers: Vec<Arc<Server>>) {
+    let (here, there): (Vec<_>, Vec<_>) = servers.into_iter().partition(|server| server.config.reach.is_local());
+    let connect = |servers: Vec<Arc<Server>>, at_once: usize| {
+        let servers = futures::stream::iter(servers);
+        servers.for_each_concurrent(at_once, |server| async move { server.connect().await })
+    };
+    tokio::join!(connect(here, LOCAL_AT_ONCE_MAX), connect(there, REMOTE_AT_ONCE_MAX));
+}
+
+/// What is known of a server.
+struct Known {
+    state: ServerState,
+    error: Option<String>,
+    info: Option<Value>,
+    instructions: Option<String>,
+    tools: Vec<Arc<ServedTool>>,
+    /// Tools that cannot be offered, and why.
+    faults: Vec<(String, String)>,
+    enabled: bool,
+}
+
+#[derive(Default)]
+struct Line {
+    service: Option<RunningService<RoleClient, Handler>>,
+    /// Attempts so far: who waited for one does not make the next.
+    attempts: u64,
+}
+
+/// Who makes a call: who hears how far it is, and who is asked when the server has a question.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Caller {
+    /// The id of the call.
+    pub call: Arc<str>,
+    /// The program around the session.
+    pub host: Host,
+    /// Where it is said how far the call is.
+    pub progress: Progress,
+    /// Set when nobody wants the answer any more.
+    pub cancel: CancellationToken,
+}
+
+impl Caller {
+    /// Nobody listens, and nobody can be asked.
+    pub fn alone(call: impl Into<Arc<str>>) -> Self {
+        let (host, progress) = (Host::default(), Progress::ignored());
+        Self { call: call.into(), host, progress, cancel: CancellationToken::new() }
+    }
+
+    /// The session, by a call of the model's.
+    pub fn of(cx: &ToolCx) -> Self {
+        let call = Arc::clone(&cx.call_id);
+        Self { call, host: cx.host.clone(), progress: cx.progress.clone(), cancel: cx.cancel.clone() }
+    }
+}
+
+impl Server {
+    /// A server that nobody has spoken to yet.
+    pub fn new(config: ServerConfig, surroundings: Surroundings) -> Arc<Self> {
+        let unusable = match &config.reach {
+            Reach::Nowhere(why) => Some(why.clone()),
+            _ => None,
+        };
+        let known = Known {
+            state: if unusable.is_some() { ServerState::Failed } else { ServerState::Pending },
+            error: unusable,
+            info: None,
+            instructions: None,
+            tools: Vec::new(),
+            faults: Vec::new(),
+            enabled: true,
+        };
+        Arc::new(Self {
+            config,
+            surroundings,
+            known: Mutex::new(known),
+            line: tokio::sync::Mutex::default(),
+            calls: Mutex::default(),
+        })
+    }
+
+    /// How it was configured.
+    pub fn config(&self) -> &ServerConfig {
+        &self.config
+    }
+
+    /// Shakes hands and learns what there is, anew if that was done before. However it ends, it is known afterwards.
+    pub async fn connect(self: &Arc<Self>) {
+        let mut line = self.line.lock().await;
+        self.dial(&mut line).await;
+    }
+
+    /// Ends the connection; a call makes a new one.
+    pub async fn close(&self) {
+        let mut line = self.line.lock().await;
+        if let Some(service) = line.service.take() {
+            // Whatever became of the task that served it, it is gone.
+            let _ = service.cancel().await;
+        }
+    }
+
+    /// Whether it is wanted.
+    pub fn is_enabled(&self) -> bool {
+        self.known().enabled
+    }
+
+    /// Takes it up or puts it aside.
+    pub fn set_enabled(&self, enabled: bool) {
+        self.known().enabled = enabled;
+    }
+
+    /// Something the server said unasked, by way of [`Wire`](crate::Wire).
+    pub fn heard(&self, message: &Value) {
+        if let Reach::Wire(wire) = &self.config.reach {
+            reach::heard(wire, message);
+        }
+    }
+
+    /// Everything there is to know, for clients.
+    pub fn status(&self) -> Value {
+        let state = self.state().name();
+        let known = self.known();
+        let mut status = json!({"name": self.config.name, "status": state, "scope": self.config.scope.name()});
+        if !self.config.written.is_null() {
+            status["config"] = self.config.written.clone();
+        }
+        if let Some(info) = &known.info {
+            status["serverInfo"] = info.clone();
+        }
+        let faults = known.faults.iter().map(|(tool, why)| format!("the tool {tool} is left out: {why}"));
+        let errors: Vec<String> = known.error.iter().cloned().chain(faults).collect();
+        if !errors.is_empty() {
+            status["error"] = json!(errors.join("; "));
+        }
+        if state == "connected" {
+            let tools: Vec<Value> = known.tools.iter().map(|tool| tool.listed()).collect();
+            status["tools"] = json!(tools);
+        }
+        status
+    }
+
+    /// Calls a tool by its own name. A connection that is gone is made again first; a call that may have arrived is never
+    /// made twice.
+    pub async fn call(self: &Arc<Self>, tool: &str, input: Value, caller: &Caller) -> Result<Output, String> {
+        let peer = self.peer().await?;
+        let mut params = CallToolRequestParams::new(tool.to_owned());
+        if let Value::Object(arguments) = input {
+            params = params.with_arguments(arguments);
+        }
+        let mut meta = MetaObject::default();
+        meta.insert("claudecode/toolUseId".to_owned(), json!(&*caller.call));
+        let mut options = PeerRequestOptions::with_timeout(self.silence())
+            .reset_timeout_on_progress()
+            .with_meta(RequestMetaObject(meta));
+        options.max_total_timeout = Some(self.config.timeout.unwrap_or(self.surroundings.call_time));
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let handle = peer.send_request_with_option(request, options).await.map_err(|error| self.lost(&error))?;
+        let mut under_way =
+            UnderWay { server: self, peer: &peer, id: Some(handle.id.clone()), token: handle.progress_token.clone() };
+        self.calls().insert(under_way.token.clone(), caller.clone());
+        let answer = handle.await_response().await;
+        under_way.id = None;
+        match answer {
+            Ok(ServerResult::InputRequiredResult(_)) => Err(format!(
+                "the server {} wants to know more before it answers, in a way this version does not speak",
+                self.config.name
+            )),
+            Ok(result) => Ok(content::output(&serde_json::to_value(result).unwrap_or_default())),
+            Err(error) => Err(self.failed(tool, &error)),
+        }
+    }
+
+    /// Learns anew what there is. A list that cannot be had leaves the old one.
+    pub(crate) async fn relist(self: &Arc<Self>, peer: &Peer<RoleClient>) {
+        if let Ok((tools, faults)) = self.list(peer).await {
+            let mut known = self.known();
+            (known.tools, known.faults) = (tools, faults);
+        }
+    }
+
+    /// Asks a person, on behalf of the newest call.
+    pub(crate) async fn elicit(&self, message: String, schema: Value) -> Elicited {
+        let asked = {
+            let calls = self.calls();
+            let newest = calls.iter().max_by_key(|(token, _)| token.0.to_string().parse::<u64>().unwrap_or_default());
+            newest.map(|(_, caller)| caller.clone())
+        };
+        // Nobody is there to be asked while nothing runs.
+        let Some(Caller { call, host, cancel, .. }) = asked else { return Elicited::Decline };
+        host.elicit(&Elicitation::new(call, self.config.name.clone(), message, schema), &cancel).await
+    }
+
+    pub(crate) fn heard_progress(&self, told: &ProgressNotificationParam) {
+        let words = match (&told.message, told.total) {
+            (Some(message), _) => message.clone(),
+            (None, Some(total)) => format!("{} of {total}", told.progress),
+            (None, None) => told.progress.to_string(),
+        };
+        if let Some(caller) = self.calls().get(&told.progress_token) {
+            caller.progress.report(&caller.call, Report::OutputLine(words));
+        }
+    }
+
+    /// The session's directories, as addresses.
+    pub(crate) fn roots(&self) -> Vec<String> {
+        let address = |root: &PathBuf| url::Url::from_file_path(root).ok().map(String::from);
+        self.surroundings.roots.iter().filter_map(address).collect()
+    }
+
+    /// The connection, made again if it is gone: once, for all who wait for it.
+    async fn peer(self: &Arc<Self>) -> Result<Peer<RoleClient>, String> {
+        let alive = |line: &Line| {
+            let service = line.service.as_ref().filter(|service| !service.peer().is_transport_closed());
+            service.map(|service| service.peer().clone())
+        };
+        let seen = match self.line.try_lock() {
+            Ok(line) => match alive(&line) {
+                Some(peer) => return Ok(peer),
+                None => line.attempts,
+            },
+            // Somebody is at it: their attempt is ours.
+            Err(_) => u64::MAX,
+        };
+        let mut line = self.line.lock().await;
+        if let Some(peer) = alive(&line) {
+            return Ok(peer);
+        }
+        if line.attempts == seen {
+            self.dial(&mut line).await;
+        }
+        alive(&line).ok_or_else(|| {
+            let why = self.known().error.clone();
+            let why = why.unwrap_or_else(|| "the connection is gone".to_owned());
+            format!("the server {} cannot be reached: {why}", self.config.name)
+        })
+    }
+
+    /// One attempt.
+    async fn dial(self: &Arc<Self>, line: &mut Line) {
+        line.attempts = line.attempts.wrapping_add(1);
+        if let Some(service) = line.service.take() {
+            let _ = service.cancel().await;
+        }
+        let time = self.surroundings.connect_time;
+        let met = tokio::time::timeout(time, self.meet()).await.unwrap_or_else(|_| {
+            Err(NotReached::because(format!("it did not answer within {} s", time.as_secs_f64())))
+        });
+        let mut known = self.known();
+        match met {
+            Ok((service, tools, faults)) => {
+                let told = service.peer().peer_info();
+                (known.state, known.error) = (ServerState::Connected, None);
+                known.info = told.as_ref().and_then(|told| serde_json::to_value(told.server_info.as_ref()?).ok());
+                known.instructions = told.and_then(|told| told.instructions.clone()).map(cut);
+                (known.tools, known.faults) = (tools, faults);
+                line.service = Some(service);
+            }
+            // What was known stays known: the tools of a server are there again when it is.
+            Err(not) => {
+                known.state = if not.needs_login { ServerState::NeedsAuth } else { ServerState::Failed };
+                known.error = Some(not.why);
+            }
+        }
+    }
+
+    async fn meet(self: &Arc<Self>) -> Result<Met, NotReached> {
+        let handler = || Handler(Arc::downgrade(self));
+        let service = reach::connect(&self.config, &self.surroundings, handler).await?;
+        let offers_tools = service.peer().peer_info().is_none_or(|told| told.capabilities.tools.is_some());
+        let (tools, faults) = match offers_tools {
+            true => self.list(service.peer()).await.map_err(NotReached::because)?,
+            false => (Vec::new(), Vec::new()),
+        };
+        Ok((service, tools, faults))
+    }
+
+    async fn list(self: &Arc<Self>, peer: &Peer<RoleClient>) -> Result<Listed, String> {
+        let (mut tools, mut faults) = (Vec::new(), Vec::new());
+        let mut params = PaginatedRequestParams::default();
+        for _ in 0..PAGES_MAX {
+            let request = ListToolsRequest::with_param(params);
+            let page = peer.send_request(ClientRequest::ListToolsRequest(request)).await;
+            // Read leniently: one tool that is badly described does not take the others with it.
+            let page = page.map_err(|error| format!("its tools cannot be listed: {}", words(&error)))?;
+            let page = serde_json::to_value(page).unwrap_or_default();
+            for listed in page.get("tools").and_then(Value::as_array).into_iter().flatten() {
+                match ServedTool::read(&Arc::downgrade(self), listed) {
+                    Ok(tool) => tools.push(Arc::new(tool)),
+                    Err(fault) => faults.push(fault),
+                }
+            }
+            match page.get("nextCursor").and_then(Value::as_str) {
+                Some(cursor) if tools.len() < TOOLS_MAX => {
+                    params = PaginatedRequestParams::default().with_cursor(Some(cursor.to_owned()));
+                }
+                _ => break,
+            }
+        }
+        tools.truncate(TOOLS_MAX);
+        Ok((tools, faults))
+    }
+
+    /// The longest a call may be silent. A server that is given a longer time for its calls may be silent as long.
+    fn silence(&self) -> Duration {
+        let usual = if self.config.reach.is_local() { SILENCE_PROGRAM } else { SILENCE_REMOTE };
+        let silence = self.surroundings.silence.unwrap_or(usual);
+        self.config.timeout.map_or(silence, |given| silence.max(given))
+    }
+
+    /// A call that did not leave.
+    fn lost(&self, error: &ServiceError) -> String {
+        format!("the server {} could not be asked: {}", self.config.name, words(error))
+    }
+
+    /// A call that left and was not answered.
+    fn failed(&self, tool: &str, error: &ServiceError) -> String {
+        let server = &self.config.name;
+        match error {
+            ServiceError::McpError(error) => error.message.to_string(),
+            ServiceError::Timeout { timeout } => {
+                format!("{tool} of the server {server} did not answer within {} s", timeout.as_secs_f64())
+            }
+            ServiceError::TransportClosed | ServiceError::TransportSend(_) => format!(
+                "the connection to the server {server} was lost before {tool} answered: whether the call was carried out is not known ({})",
+                words(error)
+            ),
+            other => format!("{tool} of the server {server}: {}", words(other)),
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn calls(&self) -> MutexGuard<'_, HashMap<ProgressToken, Caller>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+type Listed = (Vec<Arc<ServedTool>>, Vec<(String, String)>);
+type Met = (RunningService<RoleClient, Handler>, Vec<Arc<ServedTool>>, Vec<(String, String)>);
+
+/// The innermost cause of an error, which says more than what it is wrapped in.
+pub(crate) fn words(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
+}
+
+/// A call on its way. Dropped before its answer came, it tells the server that nobody waits any more.
+struct UnderWay<'a> {
+    server: &'a Server,
+    peer: &'a Peer<RoleClient>,
+    id: Option<RequestId>,
+    token: ProgressToken,
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.server.calls().remove(&self.token);
+        let Some(id) = self.id.take() else { return };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let peer = self.peer.clone();
+        let why = Some("interrupted".to_owned());
+        runtime.spawn(async move {
+            let cancelled = CancelledNotification::new(CancelledNotificationParam::new(Some(id), why));
+            // If it cannot be told, it is gone.
+            let _ = peer.send_notification(cancelled.into()).await;
+        });
+    }
+}
+
+impl ToolServer for Server {
+    fn name(&self) -> &str {
+        &self.config.name
+    }
+
+    fn state(&self) -> ServerState {
+        let known = self.known();
+        if known.enabled { known.state } else { ServerState::Disabled }
+    }
+
+    fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        let known = self.known();
+        let offered = known.tools.iter().filter(|_| known.enabled);
+        offered.map(|tool| Arc::clone(tool) as Arc<dyn Tool>).collect()
+    }
+
+    fn is_always_sent(&self, tool: &str) -> bool {
+        let known = self.known();
+        let asked = |listed: &&Arc<ServedTool>| listed.spec().name == tool;
+        self.config.always_load || known.tools.iter().find(asked).is_some_and(|tool| tool.always_sent)
+    }
+
+    fn instructions(&self) -> Option<String> {
+        self.known().instructions.clone()
+    }
+}

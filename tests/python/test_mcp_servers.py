@@ -1,0 +1,154 @@
+"""Servers of tools outside of the client, real ones, each way they can be reached."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from agent_stage import Stage, call, plain, result, results, system, text
+
+SERVER = str(Path(__file__).with_name("weather_server.py"))
+START_SECONDS_MAX = 30
+FORECAST = call("mcp__weather__forecast", {"city": "Bern"})
+ALLOWED = ["mcp__weather"]
+
+
+def ask(stage: Stage, **more: object) -> list:
+    return asyncio.run(stage.query(**more))
+
+
+def program(**more: object) -> dict:
+    return {"command": sys.executable, "args": [SERVER, "stdio"], **more}
+
+
+@pytest.fixture
+def serving() -> Iterator[Callable[[str], int]]:
+    """A function from a way to be reached to the port of a server that is reached so."""
+    running: list[subprocess.Popen[bytes]] = []
+
+    def start(kind: str) -> int:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        running.append(subprocess.Popen([sys.executable, SERVER, kind, str(port)], stderr=subprocess.DEVNULL))
+        give_up = time.monotonic() + START_SECONDS_MAX
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), 1).close()
+                return port
+            except OSError:
+                assert time.monotonic() < give_up, f"the {kind} server does not listen"
+                time.sleep(0.05)
+
+    yield start
+    for process in running:
+        process.kill()
+        process.wait()
+
+
+def check(here: Stage, messages: list, answer: str) -> None:
+    """The tool was offered, called and answered."""
+    init = system(messages, "init")[0]
+    assert {"name": "weather", "status": "connected"}.items() <= init["mcp_servers"][0].items()
+    assert "mcp__weather__forecast" in init["tools"]
+    first, second = here.bodies()
+    assert "Temperatures are in kelvin." in json.dumps(first["system"])
+    names = [tool["name"] for tool in first["tools"]]
+    assert "mcp__weather__forecast" in names or "ToolSearch" in names
+    answered = second["messages"][-1]["content"][0]
+    assert answered["type"] == "tool_result" and answer in plain(answered["content"])
+    assert answer in plain(results(messages)[0].content)
+    assert result(messages).subtype == "success"
+
+
+def test_a_program_is_started_with_what_its_entry_adds(stage: Callable[..., Stage]) -> None:
+    here = stage(FORECAST, text("Mild."))
+    servers = {"weather": program(env={"MOOD": "${MOOD_OF_THE_DAY:-calm}"})}
+    messages = ask(here, mcp_servers=servers, allowed_tools=ALLOWED)
+    check(here, messages, "Bern: 290 K, calm")
+
+
+@pytest.mark.parametrize("kind", ["http", "sse"])
+def test_an_address_is_reached_the_new_way_and_the_old(
+    stage: Callable[..., Stage], serving: Callable[[str], int], kind: str
+) -> None:
+    here = stage(FORECAST, text("Mild."))
+    way = {"http": ("streamable-http", "mcp"), "sse": ("sse", "sse")}[kind]
+    entry = {"type": kind, "url": f"http://127.0.0.1:{serving(way[0])}/{way[1]}"}
+    messages = ask(here, mcp_servers={"weather": entry}, allowed_tools=ALLOWED)
+    check(here, messages, "Bern: 290 K")
+
+
+def test_an_error_of_a_tool_is_the_models_to_read(stage: Callable[..., Stage]) -> None:
+    here = stage(call("mcp__weather__broken", {}), text("Frozen."))
+    messages = ask(here, mcp_servers={"weather": program()}, allowed_tools=ALLOWED)
+    answered = results(messages)[0]
+    assert answered.is_error and "Error executing tool broken" in plain(answered.content)
+    assert here.bodies()[1]["messages"][-1]["content"][0]["is_error"] is True
+
+
+def test_without_a_rule_nobody_calls_it(stage: Callable[..., Stage]) -> None:
+    here = stage(FORECAST, text("Then not."))
+    messages = ask(here, mcp_servers={"weather": program()})
+    assert results(messages)[0].is_error
+    denied = result(messages).permission_denials
+    assert denied and denied[0]["tool_name"] == "mcp__weather__forecast"
+    assert "290 K" not in json.dumps(here.bodies()[1])
+
+
+def test_a_project_brings_its_servers_and_strict_leaves_them_out(stage: Callable[..., Stage]) -> None:
+    here = stage(text("One."), text("Two."), text("Three."))
+    (here.work / ".mcp.json").write_text(json.dumps({"mcpServers": {"weather": program()}}))
+
+    def seen(**more: object) -> list[str]:
+        return [server["name"] for server in system(ask(here, **more), "init")[0]["mcp_servers"]]
+
+    assert seen() == ["weather"]
+    assert seen(strict_mcp_config=True) == []
+    assert seen(setting_sources=["user"]) == []
+
+
+def test_a_server_that_is_not_there_is_told_and_spares_the_others(stage: Callable[..., Stage]) -> None:
+    here = stage(FORECAST, text("Mild."))
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{unused.getsockname()[1]}/mcp"
+        gone = {"type": "http", "url": address}
+        servers = {"weather": program(), "gone": gone, "absent": {"command": "no-such-program-at-all"}}
+        messages = ask(here, mcp_servers=servers, allowed_tools=ALLOWED)
+    status = {server["name"]: server["status"] for server in system(messages, "init")[0]["mcp_servers"]}
+    assert status == {"weather": "connected", "gone": "failed", "absent": "failed"}
+    assert "Bern: 290 K" in plain(results(messages)[0].content)
+    assert len(here.bodies()) == 2
+
+
+def test_the_client_sees_reconnects_and_switches_off(stage: Callable[..., Stage]) -> None:
+    here = stage(text("One."), FORECAST, text("Gone."))
+
+    async def talk() -> tuple[dict, dict, list]:
+        async with here.client(mcp_servers={"weather": program()}, allowed_tools=ALLOWED) as client:
+            await client.query("Hello.")
+            first = [message async for message in client.receive_response()]
+            assert result(first).subtype == "success"
+            before = await client.get_mcp_status()
+            await client.reconnect_mcp_server("weather")
+            await client.toggle_mcp_server("weather", False)
+            after = await client.get_mcp_status()
+            await client.query("And now?")
+            return before, after, [message async for message in client.receive_response()]
+
+    before, after, messages = asyncio.run(talk())
+    server = before["mcpServers"][0]
+    assert (server["name"], server["status"], server["scope"]) == ("weather", "connected", "dynamic")
+    assert server["serverInfo"]["name"] == "weather"
+    assert [tool["name"] for tool in server["tools"]] == ["forecast", "broken"]
+    assert after["mcpServers"][0]["status"] == "disabled"
+    assert results(messages)[0].is_error
+    assert "290 K" not in json.dumps(here.bodies()[2])

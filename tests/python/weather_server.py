@@ -1,0 +1,31 @@
+"""A server of tools, made with the official `mcp` package as its users make them. How it is reached: `stdio`, or `sse` or
+`streamable-http` with a port."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from mcp.server import MCPServer
+
+server = MCPServer("weather", instructions="Temperatures are in kelvin.")
+
+
+@server.tool()
+def forecast(city: str) -> str:
+    """Tells tomorrow's weather."""
+    return f"{city}: 290 K, {os.environ.get('MOOD', 'no mood')}"
+
+
+@server.tool()
+def broken() -> str:
+    """Always fails."""
+    raise ValueError("the instruments are frozen")
+
+
+if __name__ == "__main__":
+    kind = sys.argv[1]
+    if kind == "stdio":
+        server.run("stdio")
+    else:
+        server.run(kind, host="127.0.0.1", port=int(sys.argv[2]))
