@@ -77,7 +77,9 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
 async fn start(args: &RunArgs, env: &Env) -> Result<(Started, Prompt), Fail> {
     let (mut options, payer, servers) = resolve::options(args, env)?;
     for name in &servers.of_client {
-        tell(&format!("notice: the MCP server '{name}' is not used: it is inside a client, and there is none"));
+        tell(&format!(
+            "notice: the MCP server '{name}' is not used: it is inside a client, and there is none"
+        ));
     }
     options.servers.extend(servers.outside.iter().map(|server| Arc::clone(server) as Arc<dyn ToolServer>));
     if let Some(agent) = &args.client.agent

@@ -10,7 +10,8 @@ use crate::reach::Wire;
 /// The least time a call may be given.
 const CALL_TIME_MIN: Duration = Duration::from_secs(1);
 /// Names that mean something else to programs that share these files.
-const RESERVED: [&str; 5] = ["workspace", "claude-in-chrome", "computer-use", "Claude Preview", "Claude Browser"];
+const RESERVED: [&str; 5] =
+    ["workspace", "claude-in-chrome", "computer-use", "Claude Preview", "Claude Browser"];
 
 /// Where a server was named. Of two with one name, the earlier in this list is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -207,11 +208,21 @@ fn server(
         None | Some(Value::Null) => None,
         Some(written) => {
             let time = written.as_u64().map(Duration::from_millis);
-            Some(time.filter(|time| *time >= CALL_TIME_MIN).ok_or("`timeout` is not at least 1000 milliseconds")?)
+            Some(
+                time.filter(|time| *time >= CALL_TIME_MIN)
+                    .ok_or("`timeout` is not at least 1000 milliseconds")?,
+            )
         }
     };
     let always_load = fields.get("alwaysLoad").and_then(Value::as_bool).unwrap_or_default();
-    Ok(Some(ServerConfig { name: name.to_owned(), reach, scope, timeout, always_load, written: entry.clone() }))
+    Ok(Some(ServerConfig {
+        name: name.to_owned(),
+        reach,
+        scope,
+        timeout,
+        always_load,
+        written: entry.clone(),
+    }))
 }
 
 fn program(fields: &Map<String, Value>, fill: &mut Fill<'_>) -> Result<Program, String> {
@@ -221,7 +232,9 @@ fn program(fields: &Map<String, Value>, fill: &mut Fill<'_>) -> Result<Program, 
         None | Some(Value::Null) => Vec::new(),
         Some(Value::Array(args)) => args
             .iter()
-            .map(|arg| arg.as_str().map(|arg| fill.in_text(arg)).ok_or("`args` has something that is no text"))
+            .map(|arg| {
+                arg.as_str().map(|arg| fill.in_text(arg)).ok_or("`args` has something that is no text")
+            })
             .collect::<Result<_, _>>()?,
         Some(_) => return Err("`args` is no list".to_owned()),
     };
@@ -300,7 +313,10 @@ impl Fill<'_> {
 // Headers and environments carry secrets: only what was written is shown, and that without filling anything in.
 impl std::fmt::Debug for ServerConfig {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ServerConfig").field("name", &self.name).field("scope", &self.scope).finish_non_exhaustive()
+        f.debug_struct("ServerConfig")
+            .field("name", &self.name)
+            .field("scope", &self.scope)
+            .finish_non_exhaustive()
     }
 }
 
@@ -320,7 +336,10 @@ mod tests {
             "new": {"type": "streamable-http", "url": "https://x.example/mcp", "headers": {"X-Key": "${SET}"}, "alwaysLoad": true},
             "inside": {"type": "sdk", "name": "inside"}}));
         let names: Vec<&str> = read.servers.iter().map(|server| server.name.as_str()).collect();
-        assert_eq!((names, read.of_client.as_slice()), (vec!["program", "old", "new"], &["inside".to_owned()][..]));
+        assert_eq!(
+            (names, read.of_client.as_slice()),
+            (vec!["program", "old", "new"], &["inside".to_owned()][..])
+        );
         let Reach::Program(program) = &read.servers[0].reach else { panic!() };
         assert_eq!(program.args, ["value", "abc"]);
         assert_eq!(program.env, [("KEY".to_owned(), "value".to_owned()), ("N".to_owned(), "3".to_owned())]);

@@ -7,8 +7,8 @@ mod wire; // somebody who passes messages on
 
 use rmcp::service::{ClientInitializeError, RoleClient, RunningService, serve_client};
 
-pub use self::wire::{Inbox, Wire};
 pub(crate) use self::wire::heard;
+pub use self::wire::{Inbox, Wire};
 use crate::config::{Reach, ServerConfig};
 use crate::handler::Handler;
 use crate::limits::{REMOTE_TRIES, REMOTE_WAIT};
@@ -65,9 +65,7 @@ pub(crate) async fn connect(
 }
 
 /// An address that does not answer is asked again a little later.
-async fn again<F>(
-    attempt: impl Fn() -> F,
-) -> Result<RunningService<RoleClient, Handler>, NotReached>
+async fn again<F>(attempt: impl Fn() -> F) -> Result<RunningService<RoleClient, Handler>, NotReached>
 where
     F: Future<Output = Result<RunningService<RoleClient, Handler>, NotReached>>,
 {
@@ -85,7 +83,9 @@ where
 fn not_reached(error: &ClientInitializeError) -> NotReached {
     let needs_login = error.is_authorization_required();
     let why = match error {
-        ClientInitializeError::ConnectionClosed(_) => "the connection was closed before it answered".to_owned(),
+        ClientInitializeError::ConnectionClosed(_) => {
+            "the connection was closed before it answered".to_owned()
+        }
         ClientInitializeError::JsonRpcError(error) => error.message.to_string(),
         _ if needs_login => "it wants somebody to log in".to_owned(),
         other => words(other),

@@ -22,7 +22,9 @@ pub(crate) fn mend(written: Option<&Value>) -> Result<(Value, Option<String>), S
         None => _ = schema.insert("properties".to_owned(), json!({})),
         Some(Value::Object(properties)) => {
             if let Some(bad) = properties.keys().find(|name| !is_property(name)) {
-                return Err(format!("its input has a property of the name {bad:?}, which the API does not take"));
+                return Err(format!(
+                    "its input has a property of the name {bad:?}, which the API does not take"
+                ));
             }
         }
         Some(_) => return Err("`properties` of its input schema is no object".to_owned()),
@@ -61,7 +63,8 @@ fn flatten(schema: &mut Map<String, Value>) -> Result<Option<String>, String> {
             if let (true, Some(required)) = (all_hold, required) {
                 let all = schema.entry("required").or_insert_with(|| json!([]));
                 if let Some(all) = all.as_array_mut() {
-                    let more: Vec<Value> = required.iter().filter(|name| !all.contains(name)).cloned().collect();
+                    let more: Vec<Value> =
+                        required.iter().filter(|name| !all.contains(name)).cloned().collect();
                     all.extend(more);
                 }
             }
@@ -86,7 +89,10 @@ fn alternatives(word: &str, branches: &[Value]) -> String {
         format!("({})", shown.join(", "))
     });
     let how = if word == "oneOf" { "exactly one" } else { "at least one" };
-    format!("The input must have {how} of these sets of properties: {}.", sets.collect::<Vec<_>>().join(" or "))
+    format!(
+        "The input must have {how} of these sets of properties: {}.",
+        sets.collect::<Vec<_>>().join(" or ")
+    )
 }
 
 #[cfg(test)]

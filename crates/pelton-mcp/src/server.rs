@@ -11,20 +11,22 @@ use pelton::host::{Elicitation, Elicited, Host};
 use pelton::tools::{Output, Progress, Report, ServerState, Tool, ToolCx, ToolServer};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CancelledNotification, CancelledNotificationParam, ClientRequest,
-    ListToolsRequest, MetaObject, PaginatedRequestParams, ProgressNotificationParam, ProgressToken, RequestId,
-    RequestMetaObject, ServerResult,
+    ListToolsRequest, MetaObject, PaginatedRequestParams, ProgressNotificationParam, ProgressToken,
+    RequestId, RequestMetaObject, ServerResult,
 };
 use rmcp::service::{Peer, PeerRequestOptions, RoleClient, RunningService, ServiceError};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{Reach, ServerConfig};
+use crate::content;
 use crate::handler::Handler;
 use crate::limits::{
-    CALL_TIME, CONNECT_TIME, LOCAL_AT_ONCE_MAX, PAGES_MAX, REMOTE_AT_ONCE_MAX, SILENCE_PROGRAM, SILENCE_REMOTE, TOOLS_MAX};
+    CALL_TIME, CONNECT_TIME, LOCAL_AT_ONCE_MAX, PAGES_MAX, REMOTE_AT_ONCE_MAX, SILENCE_PROGRAM,
+    SILENCE_REMOTE, TOOLS_MAX,
+};
 use crate::reach::{self, NotReached};
 use crate::tool::{ServedTool, cut};
-use crate::content;
 
 /// What servers are started in and reached by.
 #[derive(Clone)]
@@ -89,7 +91,8 @@ pub struct Server {
 
 /// Connects to all of them, a few at a time: programs cost more than connections.
 pub async fn connect_all(servers: Vec<Arc<Server>>) {
-    let (here, there): (Vec<_>, Vec<_>) = servers.into_iter().partition(|server| server.config.reach.is_local());
+    let (here, there): (Vec<_>, Vec<_>) =
+        servers.into_iter().partition(|server| server.config.reach.is_local());
     let connect = |servers: Vec<Arc<Server>>, at_once: usize| {
         let servers = futures::stream::iter(servers);
         servers.for_each_concurrent(at_once, |server| async move { server.connect().await })
@@ -210,7 +213,8 @@ impl Server {
     pub fn status(&self) -> Value {
         let state = self.state().name();
         let known = self.known();
-        let mut status = json!({"name": self.config.name, "status": state, "scope": self.config.scope.name()});
+        let mut status =
+            json!({"name": self.config.name, "status": state, "scope": self.config.scope.name()});
         if !self.config.written.is_null() {
             status["config"] = self.config.written.clone();
         }
@@ -244,9 +248,14 @@ impl Server {
             .with_meta(RequestMetaObject(meta));
         options.max_total_timeout = Some(self.config.timeout.unwrap_or(self.surroundings.call_time));
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let handle = peer.send_request_with_option(request, options).await.map_err(|error| self.lost(&error))?;
-        let mut under_way =
-            UnderWay { server: self, peer: &peer, id: Some(handle.id.clone()), token: handle.progress_token.clone() };
+        let handle =
+            peer.send_request_with_option(request, options).await.map_err(|error| self.lost(&error))?;
+        let mut under_way = UnderWay {
+            server: self,
+            peer: &peer,
+            id: Some(handle.id.clone()),
+            token: handle.progress_token.clone(),
+        };
         self.calls().insert(under_way.token.clone(), caller.clone());
         let answer = handle.await_response().await;
         under_way.id = None;
@@ -272,7 +281,8 @@ impl Server {
     pub(crate) async fn elicit(&self, message: String, schema: Value) -> Elicited {
         let asked = {
             let calls = self.calls();
-            let newest = calls.iter().max_by_key(|(token, _)| token.0.to_string().parse::<u64>().unwrap_or_default());
+            let newest =
+                calls.iter().max_by_key(|(token, _)| token.0.to_string().parse::<u64>().unwrap_or_default());
             newest.map(|(_, caller)| caller.clone())
         };
         // Nobody is there to be asked while nothing runs.
@@ -316,7 +326,8 @@ impl Server {
             return Ok(peer);
         }
         if line.attempts == seen {
-            self.dial(&mut line).await;
+            // Rare, and large: not a part of every call's future.
+            Box::pin(self.dial(&mut line)).await;
         }
         alive(&line).ok_or_else(|| {
             let why = self.known().error.clone();
@@ -340,7 +351,8 @@ impl Server {
             Ok((service, tools, faults)) => {
                 let told = service.peer().peer_info();
                 (known.state, known.error) = (ServerState::Connected, None);
-                known.info = told.as_ref().and_then(|told| serde_json::to_value(told.server_info.as_ref()?).ok());
+                known.info =
+                    told.as_ref().and_then(|told| serde_json::to_value(told.server_info.as_ref()?).ok());
                 known.instructions = told.and_then(|told| told.instructions.clone()).map(cut);
                 (known.tools, known.faults) = (tools, faults);
                 line.service = Some(service);

@@ -27,9 +27,9 @@ impl ServedTool {
     pub fn read(server: &Weak<Server>, listed: &Value) -> Result<Self, (String, String)> {
         let name = listed.get("name").and_then(Value::as_str).filter(|name| !name.is_empty());
         let name = name.ok_or_else(|| ("(a tool without a name)".to_owned(), "it has no name".to_owned()))?;
-        let (schema, said) =
-            schema::mend(listed.get("inputSchema")).map_err(|why| (name.to_owned(), why))?;
-        let mut description = listed.get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (schema, said) = schema::mend(listed.get("inputSchema")).map_err(|why| (name.to_owned(), why))?;
+        let mut description =
+            listed.get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
         if let Some(said) = said {
             description = format!("{description}\n\n{said}").trim_start().to_owned();
         }

@@ -28,7 +28,7 @@ while IFS= read -r line; do
     *'"method":"initialize"'*)
         answer '{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"shell","version":"1"},"instructions":"Be brief."}' ;;
     *'"method":"tools/list"'*)
-        answer '{"tools":['"$tools"']}' ;;
+        answer '{"tools":['"$FAULTY$tools"']}' ;;
     *'"name":"echo"'*) text "key=$KEY path=${PATH:+kept} in=${PWD##*/}" ;;
     *'"name":"fail"'*) answer '{"content":[{"type":"text","text":"no such thing"}],"isError":true}' ;;
     *'"name":"odd"'*) say '{"jsonrpc":"2.0","id":'"$id"',"error":{"code":-32602,"message":"odd is not for you"}}' ;;
@@ -178,7 +178,8 @@ async fn a_program_that_never_answers_is_given_up_in_its_time() {
     let place = Place::new();
     let mut surroundings = place.surroundings();
     surroundings.connect_time = Duration::from_millis(300);
-    let server = place.server(&json!({"command": "sh", "args": ["-c", "echo $$ > pid; exec sleep 300"]}), surroundings);
+    let server = place
+        .server(&json!({"command": "sh", "args": ["-c", "echo $$ > pid; exec sleep 300"]}), surroundings);
     let start = Instant::now();
     server.connect().await;
     assert!(start.elapsed() < Duration::from_secs(5));
@@ -217,7 +218,10 @@ async fn pit_X3_a_silent_call_ends_at_its_limit_and_is_taken_back_and_progress_e
     });
     let answer = server.call("steady", json!({}), &caller).await.unwrap();
     assert_eq!(answer.words(), "steadily");
-    assert_eq!(*told.lock().unwrap(), ["toolu_2 step 1", "toolu_2 step 2", "toolu_2 step 3", "toolu_2 step 4"]);
+    assert_eq!(
+        *told.lock().unwrap(),
+        ["toolu_2 step 1", "toolu_2 step 2", "toolu_2 step 3", "toolu_2 step 4"]
+    );
     // A server that is given more time for its calls may be silent as long.
     let mut patient = place.shell();
     patient["timeout"] = json!(2000);
@@ -251,6 +255,22 @@ async fn a_list_that_changed_is_read_again() {
     server.connect().await;
     call(&server, "grow").await.unwrap();
     until("the new list", || names(&server) == ["echo", "new"]).await;
+}
+
+#[tokio::test]
+async fn pit_X4_a_tool_that_is_badly_described_is_named_and_spares_the_others() {
+    let place = Place::new();
+    let mut entry = place.shell();
+    let faulty = r#"{"name":"bad1","inputSchema":3},{"name":"bad2"},{"name":"bad3","inputSchema":{"type":"string"}},{"name":5},"#;
+    entry["env"]["FAULTY"] = json!(faulty);
+    let server = place.server(&entry, place.surroundings());
+    server.connect().await;
+    assert_eq!(server.state(), ServerState::Connected, "{}", server.status());
+    // Without a schema there is nothing wrong: it takes no input.
+    assert_eq!(names(&server), ["bad2", "echo"]);
+    let error = server.status()["error"].as_str().unwrap().to_owned();
+    assert!(error.contains("bad1 is left out") && error.contains("bad3 is left out"), "{error}");
+    assert!(call(&server, "echo").await.is_ok());
 }
 
 struct Red(Mutex<Vec<String>>);

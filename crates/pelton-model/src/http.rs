@@ -100,7 +100,11 @@ impl HttpTransport {
         let keeps = |attempt: redirect::Attempt<'_>| {
             let stays = attempt.previous().last().is_some_and(|last| last.origin() == attempt.url().origin());
             let whole = matches!(attempt.status().as_u16(), 307 | 308);
-            if stays && whole && attempt.previous().len() <= REDIRECTS_MAX { attempt.follow() } else { attempt.stop() }
+            if stays && whole && attempt.previous().len() <= REDIRECTS_MAX {
+                attempt.follow()
+            } else {
+                attempt.stop()
+            }
         };
         let unusable = |error| TransportError::new(TransportErrorKind::Other, explain::cause(&error));
         self.plan()?.redirect(redirect::Policy::custom(keeps)).build().map_err(unusable)

@@ -45,7 +45,12 @@ const ALLOWED: &[Allowed] = &[
         ours: &["pelton-wire", "pelton-shell", "pelton-model", "pelton-sandbox"],
         never: SCREENS,
     },
-    Allowed { name: "pelton-serve", ours: &["pelton-wire", "pelton-model", "pelton"], never: SCREENS },
+    Allowed { name: "pelton-mcp", ours: &["pelton-model", "pelton"], never: SCREENS },
+    Allowed {
+        name: "pelton-serve",
+        ours: &["pelton-wire", "pelton-model", "pelton", "pelton-mcp"],
+        never: SCREENS,
+    },
     Allowed { name: "pelton-tui", ours: &["pelton-wire", "pelton-model", "pelton"], never: &["clap"] },
     Allowed {
         name: "pelton-cli",
@@ -54,6 +59,7 @@ const ALLOWED: &[Allowed] = &[
             "pelton-model",
             "pelton-sandbox",
             "pelton",
+            "pelton-mcp",
             "pelton-serve",
             "pelton-tui",
             "pelton-testkit",

@@ -11,6 +11,7 @@ const LIBRARIES: &[&str] = &[
     "pelton-model",
     "pelton-sandbox",
     "pelton",
+    "pelton-mcp",
     "pelton-serve",
     "pelton-testkit",
 ];

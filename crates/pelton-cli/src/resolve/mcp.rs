@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pelton::Options;
 use pelton::settings::Settings;
-use pelton_mcp::{Read, Reach, Scope, Server, ServerConfig, Surroundings, read_servers};
+use pelton_mcp::{Reach, Read, Scope, Server, ServerConfig, Surroundings, read_servers};
 use pelton_model::HttpTransport;
 use serde_json::Value;
 
@@ -35,12 +35,7 @@ pub(crate) struct Servers {
 }
 
 /// Finds out who serves.
-pub(super) fn servers(
-    args: &RunArgs,
-    env: &Env,
-    cwd: &Path,
-    settings: &Settings,
-) -> Result<Named, Fail> {
+pub(super) fn servers(args: &RunArgs, env: &Env, cwd: &Path, settings: &Settings) -> Result<Named, Fail> {
     let variable = |name: &str| env.get(name).map(str::to_owned);
     let mut named = Named::default();
     let managed = Path::new(MANAGED_DIR).join("managed-mcp.json");
@@ -53,8 +48,7 @@ pub(super) fn servers(
         let written = said_on_command_line(said, cwd)?;
         named.add(read_servers(&written, Scope::Dynamic, variable));
     }
-    let only_managed = settings.policy.servers_only == Some(true) && settings.servers.allowed.is_none();
-    if !args.client.strict_mcp_config && !super::bare(args, env) && !only_managed {
+    if !args.client.strict_mcp_config && !super::bare(args, env) {
         let sources = Sources::said(args.setting_sources.as_deref())?;
         for (scope, written) in configured(env, cwd, &sources) {
             let mut read = read_servers(&written, scope, variable);
@@ -64,7 +58,7 @@ pub(super) fn servers(
             named.add(read);
         }
     }
-    named.keep(|server| refusal(server, settings).is_none());
+    named.keep(|server| refusal(server, settings));
     Ok(named)
 }
 
@@ -99,13 +93,13 @@ impl Named {
         }
     }
 
-    fn keep(&mut self, may: impl Fn(&ServerConfig) -> bool) {
+    fn keep(&mut self, refusal: impl Fn(&ServerConfig) -> Option<&'static str>) {
         self.servers.retain(|server| {
-            let may = may(server);
-            if !may {
-                tell(&format!("notice: the MCP server '{}' is not used: settings do not let it be", server.name));
+            let refused = refusal(server);
+            if let Some(why) = refused {
+                tell(&format!("notice: the MCP server '{}' is not used: {why}", server.name));
             }
-            may
+            refused.is_none()
         });
     }
 
@@ -119,7 +113,8 @@ impl Named {
         surroundings.env = env.all().into();
         surroundings.roots.extend(options.additional_dirs.iter().cloned());
         surroundings.http = Arc::new(move || http.client_for_servers().map_err(|error| error.to_string()));
-        let time = |name| -> Result<Option<Duration>, Fail> { Ok(env.number(name)?.map(Duration::from_millis)) };
+        let time =
+            |name| -> Result<Option<Duration>, Fail> { Ok(env.number(name)?.map(Duration::from_millis)) };
         surroundings.connect_time = time("MCP_TIMEOUT")?.unwrap_or(surroundings.connect_time);
         surroundings.call_time = time("MCP_TOOL_TIMEOUT")?.unwrap_or(surroundings.call_time);
         surroundings.silence = time("CLAUDE_CODE_MCP_TOOL_IDLE_TIMEOUT")?;

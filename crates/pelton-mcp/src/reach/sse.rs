@@ -43,8 +43,8 @@ pub(super) async fn open(
     let reading = Reading(reading);
     let endpoint = tokio::time::timeout(ENDPOINT_TIME, endpoint).await;
     let endpoint = endpoint.ok().and_then(Result::ok);
-    let endpoint =
-        endpoint.ok_or_else(|| NotReached::because("its stream did not begin with an address for messages"))?;
+    let endpoint = endpoint
+        .ok_or_else(|| NotReached::because("its stream did not begin with an address for messages"))?;
     let endpoint = base.join(&endpoint).map_err(|error| NotReached::because(error.to_string()))?;
     // What is said there carries the headers of this one.
     if endpoint.origin() != base.origin() {

@@ -95,7 +95,9 @@ impl Transport<RoleClient> for WireTransport {
             };
             let unreadable = |_| {
                 let why = "the answer is no message of the protocol";
-                serde_json::from_value(json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32700, "message": why}}))
+                serde_json::from_value(
+                    json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32700, "message": why}}),
+                )
             };
             if let Ok(answer) = serde_json::from_value(answer).or_else(unreadable) {
                 let _ = sender.send(answer).await;

@@ -26,8 +26,8 @@ pub use sandbox::{SandboxSettings, Withheld};
 pub use approval::{Approval, approval, fingerprint};
 pub use edit::{Unwritable, edited, with_value};
 pub use policy::PolicySettings;
-pub use servers::{ServerMatch, ServerSettings};
 pub use read::{BrokenSettings, Origin, Problem, read};
+pub use servers::{ServerMatch, ServerSettings};
 pub use trust::{Brought, Treatment, Watched, untrusted};
 
 use crate::context::AgentsMd;

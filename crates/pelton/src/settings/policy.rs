@@ -1,6 +1,6 @@
 //! What the administrator of a machine says above everybody else.
 
-use super::Settings;
+use super::{ServerMatch, Settings};
 use crate::permission::{Layer, Mode};
 
 /// What only managed settings may say, and what of them is not to be changed by flags.
@@ -15,6 +15,8 @@ pub struct PolicySettings {
     pub hooks_only: Option<bool>,
     /// `allowManagedMcpServersOnly`: no other servers are started.
     pub servers_only: Option<bool>,
+    /// `allowedMcpServers`, said there: the only list that counts then.
+    pub servers_allowed: Option<Vec<ServerMatch>>,
     /// `disableAllHooks`, said there: not even its own hooks run.
     pub hooks_off: Option<bool>,
     /// `permissions.defaultMode`, said there: flags do not change it.
@@ -31,6 +33,7 @@ impl PolicySettings {
             rules_only: self.rules_only.or(lower.rules_only),
             hooks_only: self.hooks_only.or(lower.hooks_only),
             servers_only: self.servers_only.or(lower.servers_only),
+            servers_allowed: self.servers_allowed.or(lower.servers_allowed),
             hooks_off: self.hooks_off.or(lower.hooks_off),
             mode: self.mode.or(lower.mode),
             model: self.model.or(lower.model),
@@ -80,6 +83,9 @@ impl Settings {
             }
         }
         self.disable_all_hooks = None;
+        if self.policy.servers_only == Some(true) {
+            self.servers.allowed = Some(self.policy.servers_allowed.clone().unwrap_or_default());
+        }
         if self.policy.never_bypass && self.mode == Some(Mode::BypassPermissions) {
             self.mode = None;
             left_out.push(format!("the mode {}", Mode::BypassPermissions.name()));

@@ -13,7 +13,8 @@ use pelton_model::catalogue::{Prices, Rates};
 use serde_json::{Map, Value};
 
 use super::{
-    LoopSettings, MemorySettings, RetrySettings, ServerMatch, ServerSettings, Settings, SkillSettings, relaxed,
+    LoopSettings, MemorySettings, RetrySettings, ServerMatch, ServerSettings, Settings, SkillSettings,
+    relaxed,
 };
 use crate::context::AgentsMd;
 use crate::hooks::{Severity, Source};
@@ -141,7 +142,9 @@ impl Reader<'_> {
     fn servers(&mut self, all: &Map<String, Value>) -> ServerSettings {
         let mut matches = |key| {
             let expected = "a list of objects with serverName, serverCommand or serverUrl";
-            self.field(all, "", key, expected, |value| value.as_array()?.iter().map(ServerMatch::read).collect())
+            self.field(all, "", key, expected, |value| {
+                value.as_array()?.iter().map(ServerMatch::read).collect()
+            })
         };
         let (allowed, denied) = (matches("allowedMcpServers"), matches("deniedMcpServers"));
         ServerSettings {
@@ -170,6 +173,7 @@ impl Reader<'_> {
         if *self.origin.source == Source::Policy {
             [settings.policy.rules_only, settings.policy.hooks_only, settings.policy.servers_only] = only;
             settings.policy.hooks_off = settings.disable_all_hooks.take();
+            settings.policy.servers_allowed.clone_from(&settings.servers.allowed);
             settings.policy.mode = settings.mode;
             settings.policy.model.clone_from(&settings.model);
         } else if only.contains(&Some(true)) {

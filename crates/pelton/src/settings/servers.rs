@@ -112,6 +112,8 @@ fn is_like(pattern: &str, text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hooks::Source;
+    use crate::settings::{Origin, read};
 
     #[test]
     fn a_star_stands_for_anything() {
@@ -139,6 +141,17 @@ mod tests {
         assert_eq!(settings.refuses("x", &["npx".to_owned(), "it".to_owned()], None), None);
         assert!(settings.refuses("x", &["npx".to_owned()], None).is_some());
         assert!(settings.refuses("x", &[], Some("http://y")).is_some_and(|why| why.contains("denied")));
+        let (managed, _) = read(
+            r#"{"allowManagedMcpServersOnly": true, "allowedMcpServers": [{"serverName": "a"}]}"#,
+            Origin { source: &Source::Policy, file: "managed", anchor: None },
+        )
+        .unwrap();
+        let users = r#"{"allowedMcpServers": [{"serverName": "b"}]}"#;
+        let (users, _) = read(users, Origin { source: &Source::User, file: "user", anchor: None }).unwrap();
+        let mut both = users.over(managed);
+        both.obey();
+        assert_eq!(both.servers.refuses("a", &[], None), None);
+        assert!(both.servers.refuses("b", &[], None).is_some(), "only the administrator's list counts");
         let none = ServerSettings { allowed: Some(Vec::new()), ..ServerSettings::default() };
         assert!(none.refuses("x", &[], None).is_some());
     }
