@@ -22,7 +22,7 @@ pub struct ServerSettings {
 
 /// What a server is known by.
 ///
-/// See [`ServerSettings`].
+/// See [`ServerSettings::refuses`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerMatch {
