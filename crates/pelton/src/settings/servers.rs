@@ -4,7 +4,17 @@ use serde_json::Value;
 
 /// What settings say about servers of tools.
 ///
-/// See [`read()`](super::read()).
+/// ```
+/// use pelton::hooks::Source;
+/// use pelton::settings::{Origin, read};
+///
+/// let text = r#"{"allowedMcpServers": [{"serverUrl": "https://*.example.com/*"}], "deniedMcpServers": [{"serverName": "bad"}]}"#;
+/// let (settings, _) = read(text, Origin { source: &Source::User, file: "settings.json", anchor: None })?;
+/// assert_eq!(settings.servers.refuses("good", &[], Some("https://mcp.example.com/x")), None);
+/// assert!(settings.servers.refuses("bad", &[], Some("https://mcp.example.com/x")).is_some());
+/// assert!(settings.servers.refuses("other", &["serve".to_owned()], None).is_some());
+/// # Ok::<(), pelton::settings::BrokenSettings>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerSettings {
@@ -22,7 +32,7 @@ pub struct ServerSettings {
 
 /// What a server is known by.
 ///
-/// See [`ServerSettings::refuses`].
+/// See [`ServerSettings`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerMatch {
@@ -59,18 +69,6 @@ impl ServerMatch {
 
 impl ServerSettings {
     /// Why a server may not be used, if it may not. `command` is its program with all that it is told, or empty.
-    ///
-    /// ```
-    /// use pelton::hooks::Source;
-    /// use pelton::settings::{Origin, read};
-    ///
-    /// let text = r#"{"allowedMcpServers": [{"serverUrl": "https://*.example.com/*"}], "deniedMcpServers": [{"serverName": "bad"}]}"#;
-    /// let (settings, _) = read(text, Origin { source: &Source::User, file: "settings.json", anchor: None })?;
-    /// assert_eq!(settings.servers.refuses("good", &[], Some("https://mcp.example.com/x")), None);
-    /// assert!(settings.servers.refuses("bad", &[], Some("https://mcp.example.com/x")).is_some());
-    /// assert!(settings.servers.refuses("other", &["serve".to_owned()], None).is_some());
-    /// # Ok::<(), pelton::settings::BrokenSettings>(())
-    /// ```
     pub fn refuses(&self, name: &str, command: &[String], url: Option<&str>) -> Option<&'static str> {
         if self.denied.iter().any(|denied| denied.is(name, command, url)) {
             return Some("deniedMcpServers names it");
