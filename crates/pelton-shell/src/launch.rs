@@ -8,6 +8,9 @@ mod options; // how the options of launchers are read
 mod table; // which launchers there are
 mod git; // global options, and sub-commands that run something
 mod shell; // eval, sh -c, trap: text that is a command again
+mod riders; // options and variables of other programs that name a command
+mod escape; // programs with a language of their own that can leave it for a shell
+mod code; // programs in other languages
 
 use crate::limits::{FURTHER_COMMANDS_MAX, LAUNCHERS_NESTED_MAX};
 use crate::script::{Assignment, Command, Redirection, RedirectionKind};
@@ -60,16 +63,20 @@ pub struct Further {
     pub commands: Vec<Command>,
     /// Something runs that is not known: a variable as the command, a text that is not literal or cannot be read, input that is run.
     pub unknown: bool,
+    /// Some of it rides on an option or a text of a program that is known for something else: who allows that program does not mean
+    /// this.
+    pub hidden: bool,
 }
 
 impl Further {
     fn unknown() -> Self {
-        Self { commands: Vec::new(), unknown: true }
+        Self { unknown: true, ..Self::default() }
     }
 
     fn add(&mut self, other: Self) {
         self.commands.extend(other.commands);
         self.unknown |= other.unknown;
+        self.hidden |= other.hidden;
     }
 }
 
@@ -95,25 +102,62 @@ pub fn further_commands(command: &Command) -> Further {
         }
         let step = directly(&command);
         further.unknown |= step.unknown;
+        further.hidden |= step.hidden;
         waiting.extend(step.commands.into_iter().rev().map(|command| (command, depth + 1)));
     }
     further
 }
 
+/// Whether it is known where in its words a program is told what to run: [`further_commands`] has looked there.
+///
+/// ```
+/// let first = |text: &str| pelton_shell::read(text).unwrap().commands.remove(0);
+/// assert!(pelton_shell::is_seen_through(&first("sudo rm x")));
+/// assert!(pelton_shell::is_seen_through(&first("python3 -c 'print(1)'")));
+/// assert!(!pelton_shell::is_seen_through(&first("some-program rm x")));
+/// ```
+pub fn is_seen_through(command: &Command) -> bool {
+    let Some(name) = command.name().map(program) else { return false };
+    let arguments = &command.words[1..];
+    table::launcher(name, arguments).is_some()
+        || matches!(name, "eval" | "trap" | "source" | "." | "git" | "at" | "batch")
+        || SHELLS.contains(&name)
+        || escape::is_known(name)
+        || code::is_known(name)
+}
+
+/// Programs that run a text, a file or their input as commands.
+const SHELLS: &[&str] =
+    &["sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "rbash", "csh", "tcsh", "xonsh", "nu"];
+
 /// What a command runs, one step deep.
 fn directly(command: &Command) -> Further {
-    let Some(first) = command.words.first() else { return Further::default() };
+    let Some(first) = command.words.first() else { return riders::variables(command) };
     let Some(name) = first.literal() else { return Further::unknown() };
     let name = program(name);
     let arguments = &command.words[1..];
+    let mut further = named(command, name, arguments);
+    further.add(riders::options(command, name, arguments));
+    further.add(riders::variables(command));
+    further
+}
+
+/// What a program runs that is known for it.
+fn named(command: &Command, name: &str, arguments: &[Word]) -> Further {
     match name {
         "eval" => shell::eval(command, arguments),
         "trap" => shell::trap(command, arguments),
         "source" | "." => shell::source(arguments),
         "mapfile" | "readarray" => shell::callback(command, arguments),
-        "sh" | "bash" | "dash" | "zsh" | "ksh" | "ash" | "mksh" | "rbash" => shell::shell(command, arguments),
+        name if SHELLS.contains(&name) => shell::shell(command, arguments),
         "find" | "gfind" | "bfs" => found(command, arguments, &["-exec", "-execdir", "-ok", "-okdir"]),
-        "fd" | "fdfind" => found(command, arguments, &["-x", "-X", "--exec", "--exec-batch"]),
+        "fd" | "fdfind" => {
+            let mut further = found(command, arguments, &["-x", "-X", "--exec", "--exec-batch"]);
+            for word in riders::values(arguments, &["--exec", "--exec-batch"]) {
+                further.add(riders::ridden(command, &word));
+            }
+            further
+        }
         "git" => git::git(command, arguments),
         // Runs a command with the numbers of jobs replaced in its words.
         "jobs"
@@ -122,36 +166,27 @@ fn directly(command: &Command) -> Further {
                 .and_then(Word::literal)
                 .is_some_and(|option| option.starts_with('-') && option.contains('x')) =>
         {
-            Further { commands: vec![inner(command, Vec::new(), &arguments[1..])], unknown: false }
+            Further { commands: vec![inner(command, Vec::new(), &arguments[1..])], ..Further::default() }
         }
         "at" | "batch" => shell::input(command),
-        "tar" | "gtar" | "bsdtar" => {
-            const PROGRAMS: &[&str] = &[
-                "-F",
-                "-I",
-                "--checkpoint-action=exec",
-                "--info-script",
-                "--new-volume-script",
-                "--rsh-command",
-                "--to-command",
-                "--use-compress-program",
-            ];
-            shell::option_texts(command, arguments, PROGRAMS)
-        }
-        "rsync" => shell::option_texts(command, arguments, &["-e", "--rsh"]),
-        "man" => shell::option_texts(command, arguments, &["-P", "--pager"]),
-        "zip" => shell::option_texts(command, arguments, &["-TT", "--unzip-command"]),
         // The loader of programs runs the one that is named behind its options.
         _ if name == "ld.so" || name.starts_with("ld-linux") || name.starts_with("ld-musl") => {
             let options = arguments.iter().take_while(|word| word.literal_prefix().starts_with('-')).count();
             Further {
                 commands: vec![inner(command, Vec::new(), &arguments[options..])],
                 unknown: options > 0,
+                hidden: false,
             }
         }
         _ => match table::launcher(name, arguments) {
-            Some(launcher) => behind(command, launcher, name),
-            None => Further::default(),
+            Some(launcher) => {
+                let mut further = behind(command, launcher, name);
+                further.add(escape::escapes(command, name, arguments).unwrap_or_default());
+                further
+            }
+            None => escape::escapes(command, name, arguments)
+                .or_else(|| code::code(command, name, arguments))
+                .unwrap_or_default(),
         },
     }
 }
@@ -167,7 +202,7 @@ fn behind(command: &Command, launcher: &table::Launcher, name: &str) -> Further 
     else {
         return Further::unknown();
     };
-    let mut further = Further { commands: Vec::new(), unknown: !certain };
+    let mut further = Further { unknown: !certain, ..Further::default() };
     for text in texts {
         further.add(shell::text(command, text));
     }
@@ -255,5 +290,5 @@ fn inner(outer: &Command, assignments: Vec<Assignment>, words: &[Word]) -> Comma
         matches!(redirection.kind, RedirectionKind::HereDocument { .. } | RedirectionKind::HereString)
     };
     let redirections = outer.redirections.iter().filter(texts).cloned().collect();
-    Command { text, assignments, words: words.to_vec(), redirections, place: outer.place }
+    Command { text, assignments, words: words.to_vec(), redirections, place: outer.place, body: None }
 }

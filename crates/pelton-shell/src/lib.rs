@@ -20,11 +20,11 @@ mod expand; // from the pieces of a word to the words it becomes: braces, tildes
 mod launch; // programs that run other programs: what runs behind them
 mod variables; // which variables a command sets, and which of them steer programs
 
-pub use launch::{Behind, Further, behind_plain_launchers, further_commands};
+pub use launch::{Behind, Further, behind_plain_launchers, further_commands, is_seen_through};
 pub use limits::{BRACE_WORDS_MAX, COMMAND_MAX_CHARS, NESTING_MAX};
 pub use parse::read;
 pub use script::{
-    Assignment, AssignmentKind, Command, Doubt, DoubtKind, Place, Redirection, RedirectionKind, Script,
+    Assignment, AssignmentKind, Body, Command, Doubt, DoubtKind, Place, Redirection, RedirectionKind, Script,
     Stage, Unclear,
 };
 pub use variables::{is_harmless, steers, variables_set};

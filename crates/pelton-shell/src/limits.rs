@@ -17,3 +17,6 @@ pub const LAUNCHERS_NESTED_MAX: usize = 12;
 
 /// How many further commands are told for one command.
 pub const FURTHER_COMMANDS_MAX: usize = 1_000;
+
+/// How many statements of a program in another language are looked through, and how many texts of each.
+pub const CODE_TEXTS_MAX: usize = 64;

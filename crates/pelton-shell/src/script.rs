@@ -31,6 +31,8 @@ pub struct Command {
     pub redirections: Vec<Redirection>,
     /// Where it stands.
     pub place: Place,
+    /// For the variable of a loop: which commands are the loop's body, counted from this one.
+    pub body: Option<Body>,
 }
 
 impl Command {
@@ -38,6 +40,16 @@ impl Command {
     pub fn name(&self) -> Option<&str> {
         self.words.first()?.literal()
     }
+}
+
+/// Where in the list of commands the body of a loop is, counted from the command that gives its variable a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Body {
+    /// The first of them.
+    pub from: usize,
+    /// The first that is not one of them any more.
+    pub to: usize,
 }
 
 /// A variable that gets a value.
@@ -146,6 +158,8 @@ pub struct Place {
     pub piped: bool,
     /// Which stage of which pipeline it is by itself, if what a stage writes is all that the next one reads.
     pub stage: Option<Stage>,
+    /// The stage that its compound command is: what those before it write is what it reads, unless something else is nearer.
+    pub fed: Option<Stage>,
     /// Which list of `&&` it stands in, if it runs only when everything before it in that list has succeeded.
     pub chain: Option<usize>,
     /// In something that `&` or `coproc` sends to the background.

@@ -225,3 +225,66 @@ fn launchers_without_end_are_bounded() {
     let many = format!("eval '{}'", "a;".repeat(3_000));
     assert!(further(&many).1);
 }
+
+#[test]
+fn texts_of_other_languages_are_looked_through() {
+    for text in [
+        "python3 -c \"import os; os.system('rm x')\"",
+        "python3.12 -Ic \"import subprocess; subprocess.run(['rm', 'x'])\"",
+        "perl -e 'system \"rm\", \"x\"'",
+        "ruby -e '`rm x`'",
+        "node -e 'require(\"child_process\").execSync(\"rm x\")'",
+        "python3 <<'E'\nimport os\nos.system('rm x')\nE",
+        "awk 'BEGIN { system(\"rm x\") }'",
+        "awk '{ print | \"rm x\" }' f",
+        "sed '1e rm x' f",
+        "vim -c '!rm x' f",
+        "gdb -ex 'shell rm x'",
+        "sqlite3 f '.shell rm x'",
+        "psql -c '\\! rm x'",
+        "git -c alias.y='!rm x' y",
+        "git -c core.pager='rm x' log",
+        "git config core.editor 'rm x'",
+        "ssh -o ProxyCommand='rm x' host",
+        "tar cf f g --checkpoint-action 'exec=rm x'",
+        "PAGER='rm x' man ls",
+        "docker run --entrypoint 'rm x' image",
+    ] {
+        let (commands, _) = further(text);
+        assert!(commands.iter().any(|command| command == "rm x"), "{text}: {commands:?}");
+    }
+    for text in [
+        "python3 -c 'print(1)'",
+        "node -e 'console.log(require(\"./package.json\").version)'",
+        "perl -ne 'print if /rm/' f",
+        "awk '$1 == \"a\" || $2 > 3 { print $1 }' f",
+        "sed -e 's/a/b/' -e '/e/d' f",
+        "sqlite3 f 'select 1'",
+        "vim +10 f",
+        "git config user.name x",
+        "ssh -o StrictHostKeyChecking=no host ls",
+        "python3 script.py rm x",
+    ] {
+        assert!(!further(text).1 && !further_commands(&first(text)).hidden, "{text}");
+    }
+    // Others write the program.
+    assert!(further_commands(&read("cat f | python3").unwrap().commands[1]).unknown);
+    assert!(!further_commands(&read("cat f | python3 -m json.tool").unwrap().commands[1]).unknown);
+}
+
+#[test]
+fn what_rides_on_an_option_is_hidden_unless_it_is_usual() {
+    for text in
+        ["rsync -e ssh a h:b", "tar -I zstd -cf a b", "sort --compress-program=gzip f", "PAGER=cat git log"]
+    {
+        assert!(!further_commands(&first(text)).hidden, "{text}");
+    }
+    for text in [
+        "rsync -e ./x a h:b",
+        "tar -I ./x -cf a b",
+        "sort --compress-program=./x f",
+        "git -c core.pager=./x log",
+    ] {
+        assert!(further_commands(&first(text)).hidden, "{text}");
+    }
+}

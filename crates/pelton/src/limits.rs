@@ -161,6 +161,8 @@ pub const FILE_HISTORY_UNCOVERED_NAMED_MAX: usize = 50;
 pub const DIFF_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// Symbolic links followed to find the file a path means.
 pub const LINKS_FOLLOWED_MAX: usize = 40;
+/// Bytes of a path that is followed from where the directory above it leads; a longer one is followed from its beginning.
+pub const PATH_STEPPED_BYTES_MAX: usize = 1_024;
 /// Names tried for a temporary file.
 pub const TEMPORARY_NAMES_TRIED_MAX: usize = 64;
 /// Names of one directory looked at to guess what a wrong path meant.

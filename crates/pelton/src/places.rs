@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 
 use nix::errno::Errno;
 
-use crate::limits::LINKS_FOLLOWED_MAX;
+use crate::limits::{LINKS_FOLLOWED_MAX, PATH_STEPPED_BYTES_MAX};
 
 /// A path without links, `.` and `..`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,23 +31,53 @@ pub(crate) fn resolve(path: &Path) -> io::Result<Resolved> {
 /// Follows paths, and looks at no name twice: what it says of several is said of one moment, and costs little.
 #[derive(Debug, Default)]
 pub(crate) struct Follower {
-    seen: RefCell<HashMap<PathBuf, Option<Metadata>>>,
+    seen: RefCell<HashMap<OsString, Option<Metadata>>>,
+    /// Where paths have led.
+    led: RefCell<HashMap<OsString, Resolved>>,
 }
 
 impl Follower {
     /// As [`resolve`].
     pub fn resolve(&self, path: &Path) -> io::Result<Resolved> {
-        follow(path, |path| self.look(path))
+        if let Some(found) = self.led.borrow().get(path.as_os_str()) {
+            return Ok(found.clone());
+        }
+        let found = match self.one_further(path) {
+            Some(found) => found,
+            None => follow(path, |path| self.look(path))?,
+        };
+        self.led.borrow_mut().insert(path.as_os_str().to_owned(), found.clone());
+        Ok(found)
     }
 
     /// What is there, links not followed; `None` if nothing is.
     pub fn look(&self, path: &Path) -> io::Result<Option<Metadata>> {
-        if let Some(seen) = self.seen.borrow().get(path) {
+        if let Some(seen) = self.seen.borrow().get(path.as_os_str()) {
             return Ok(seen.clone());
         }
         let found = look(path)?;
-        self.seen.borrow_mut().insert(path.to_path_buf(), found.clone());
+        self.seen.borrow_mut().insert(path.as_os_str().to_owned(), found.clone());
         Ok(found)
+    }
+
+    /// Where a path leads of which the last name is no link, given where the directory above it does: most paths of a
+    /// command share that. `None` if it is not as simple as that.
+    fn one_further(&self, path: &Path) -> Option<Resolved> {
+        let is_short = path.as_os_str().len() <= PATH_STEPPED_BYTES_MAX;
+        if !cfg!(target_os = "linux") || !path.is_absolute() || !is_short {
+            return None;
+        }
+        let (above, name) = (path.parent()?, path.file_name()?);
+        let above = self.resolve(above).ok()?;
+        let next = above.path.join(name);
+        if above.missing > 0 {
+            return Some(Resolved { path: next, missing: above.missing + 1 });
+        }
+        self.look(&above.path).ok()??.is_dir().then_some(())?;
+        match self.look(&next).ok()? {
+            None => Some(Resolved { path: next, missing: 1 }),
+            Some(there) => (!there.is_symlink()).then_some(Resolved { path: next, missing: 0 }),
+        }
     }
 }
 

@@ -56,9 +56,39 @@ fn managed(dir: &Path, handed_over: Option<&str>) -> Result<Settings, Fail> {
     parts.retain(|path| path.extension().is_some_and(|kind| kind == "json"));
     parts.sort();
     for file in std::iter::once(dir.join("managed-settings.json")).chain(parts) {
-        all = layer(&file, &Source::Policy, None).over(all);
+        all = managed_layer(&file).over(all);
     }
     Ok(all)
+}
+
+/// One file of the administrator. If others could have written it, nobody knows what the administrator forbids.
+fn managed_layer(file: &Path) -> Settings {
+    match written_by_others(file) {
+        None => layer(file, &Source::Policy, None),
+        Some(why) => {
+            tell(&format!("warning: {}: {why} (nothing of it counts until that is mended)", file.display()));
+            let mut unknown = Settings::default();
+            unknown.restrictions_unknown = true;
+            unknown
+        }
+    }
+}
+
+/// Why a file, or the directory it is in, may have been written by somebody other than the administrator and whoever runs
+/// this. `None` also if there is no such file.
+pub(super) fn written_by_others(file: &Path) -> Option<String> {
+    const BY_OTHERS: u32 = 0o022;
+    fs::metadata(file).ok()?;
+    [Some(file), file.parent()].into_iter().flatten().find_map(|path| {
+        let about = fs::metadata(path).ok()?;
+        let is_own = about.uid() == 0 || about.uid() == nix::unistd::geteuid().as_raw();
+        let what = if path == file { "it" } else { "its directory" };
+        match (is_own, about.mode() & BY_OTHERS) {
+            (false, _) => Some(format!("{what} belongs to another user")),
+            (true, 0) => None,
+            (true, _) => Some(format!("others may write to {what}")),
+        }
+    })
 }
 
 /// Everything else that was set.
@@ -271,6 +301,8 @@ fn is_same(one: &Path, other: Option<&Path>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use clap::Parser;
 
     use super::*;
@@ -359,7 +391,13 @@ mod tests {
         let (dir, env, work) = place();
         let managed_dir = dir.path().join("etc");
         fs::create_dir_all(managed_dir.join("managed-settings.d")).unwrap();
-        let put = |name: &str, text: &str| fs::write(managed_dir.join(name), text).unwrap();
+        let allow = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        allow(&managed_dir, 0o755);
+        allow(&managed_dir.join("managed-settings.d"), 0o755);
+        let put = |name: &str, text: &str| {
+            fs::write(managed_dir.join(name), text).unwrap();
+            allow(&managed_dir.join(name), 0o644);
+        };
         put(
             "managed-settings.json",
             r#"{"model": "first", "permissions": {"deny": ["WebFetch"]}, "env": {"A": "m"}}"#,
@@ -379,6 +417,17 @@ mod tests {
         // What cannot be read may have forbidden anything.
         put("managed-settings.d/40.json", "{");
         assert!(super::managed(&managed_dir, None).unwrap().restrictions_unknown);
+        fs::remove_file(managed_dir.join("managed-settings.d/40.json")).unwrap();
+        let (file, folder) =
+            (managed_dir.join("managed-settings.json"), managed_dir.join("managed-settings.d"));
+        for (path, mode) in [(&file, 0o666), (&file, 0o664), (&folder, 0o777)] {
+            let before = fs::metadata(path).unwrap().permissions().mode();
+            allow(path, mode);
+            let managed = super::managed(&managed_dir, None).unwrap();
+            assert!(managed.restrictions_unknown, "{path:?} {mode:o}");
+            allow(path, before);
+            assert!(!super::managed(&managed_dir, None).unwrap().restrictions_unknown, "{path:?} again");
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use pelton::settings::MemorySettings;
 use pelton::transcript::project_key;
 
 use super::env::Env;
-use super::layers::{SETTINGS_BYTES_MAX, Sources, text_of};
+use super::layers::{SETTINGS_BYTES_MAX, Sources, text_of, written_by_others};
 use super::repository::Repository;
 use super::sessions::config_dir;
 use super::trust::has_said_yes;
@@ -80,7 +80,11 @@ fn from_home(path: &str, env: &Env) -> String {
 }
 
 fn managed_text(dir: &Path) -> Option<String> {
-    let text = text_of(&dir.join("managed-settings.json"), SETTINGS_BYTES_MAX).ok()??;
+    let file = dir.join("managed-settings.json");
+    if written_by_others(&file).is_some() {
+        return None;
+    }
+    let text = text_of(&file, SETTINGS_BYTES_MAX).ok()??;
     let settings: serde_json::Value = serde_json::from_str(&text).ok()?;
     settings["claudeMd"].as_str().map(str::to_owned)
 }

@@ -71,6 +71,26 @@ fn nothing_gets_around_the_rules_by_way_of_other_programs() {
 }
 
 #[test]
+fn what_other_programs_run_is_seen_by_rules_that_deny() {
+    check("launched.jsonl", 500);
+}
+
+#[test]
+fn words_that_are_data_are_not_taken_for_commands() {
+    check("spared.jsonl", 150);
+}
+
+#[test]
+fn tricks_with_allowed_commands_and_guarded_files_are_never_allowed() {
+    check("tricks.jsonl", 250);
+}
+
+#[test]
+fn looking_around_a_machine_is_never_asked_about() {
+    check("looking.jsonl", 200);
+}
+
+#[test]
 fn what_nobody_recovers_from_is_asked_about_in_every_mode() {
     check("irrecoverable.jsonl", 100);
 }

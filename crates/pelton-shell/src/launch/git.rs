@@ -4,6 +4,7 @@ use crate::script::Command;
 use crate::word::Word;
 
 use super::options::is_one_word;
+use super::riders::{ridden, values};
 use super::{Further, inner, shell};
 
 /// Global options that take the next word.
@@ -76,13 +77,13 @@ pub(super) fn git(command: &Command, arguments: &[Word]) -> Further {
         rest = after;
         let valued = VALUED.contains(&option) && (option != "--exec-path" || !after.is_empty());
         match option {
-            "-c" => further.unknown |= !after.first().and_then(Word::literal).is_some_and(is_harmless),
-            "--config-env" | "--exec-path" => further.unknown = true,
+            "-c" => further.add(after.first().map_or_else(Further::unknown, |word| setting(command, word))),
+            "--config-env" => further.add(Further { hidden: true, ..Further::unknown() }),
             _ if option.starts_with("--config-env=") || option.starts_with("--exec-path=") => {
-                further.unknown = true;
+                further.add(Further { hidden: true, ..Further::unknown() });
             }
             // `-cname=value` in one word.
-            _ if option.starts_with("-c") => further.unknown |= !is_harmless(&option[2..]),
+            _ if option.starts_with("-c") => further.add(setting(command, &Word::of_literal(&option[2..]))),
             _ => {}
         }
         // `--exec-path` alone prints the path and ends.
@@ -102,6 +103,20 @@ pub(super) fn git(command: &Command, arguments: &[Word]) -> Further {
     further
 }
 
+/// `name=value`: what it makes git run, if it is not known to run nothing.
+fn setting(command: &Command, word: &Word) -> Further {
+    match word.literal() {
+        Some(text) if is_harmless(text) => Further::default(),
+        Some(text) => {
+            let value = text.split_once('=').map_or("", |(_, value)| value);
+            let mut further = Further { hidden: true, ..Further::unknown() };
+            further.add(ridden(command, &Word::of_literal(value)));
+            further
+        }
+        None => Further { hidden: true, ..Further::unknown() },
+    }
+}
+
 fn is_harmless(setting: &str) -> bool {
     let setting = setting.to_ascii_lowercase();
     HARMLESS_SETTINGS.iter().any(|known| setting.starts_with(known))
@@ -111,7 +126,20 @@ fn is_harmless(setting: &str) -> bool {
 fn subcommand(command: &Command, words: &[Word]) -> Further {
     let Some((name, arguments)) = words.split_first() else { return Further::default() };
     let literal = |at: usize| arguments.get(at).and_then(Word::literal);
-    match name.literal() {
+    let transport = transported(command, arguments);
+    let mut further = match name.literal() {
+        Some("config") => configured(command, arguments),
+        Some("clone") => {
+            let mut further = programs(command, arguments, &["-u", "--upload-pack", "--template"]);
+            for word in values(arguments, &["-c", "--config"]) {
+                further.add(setting(command, &word));
+            }
+            further
+        }
+        Some("grep") => programs(command, arguments, &["-O", "--open-files-in-pager"]),
+        Some("fetch" | "pull" | "push" | "ls-remote" | "archive" | "send-pack" | "fetch-pack" | "remote") => {
+            programs(command, arguments, &["--upload-pack", "--receive-pack", "--exec"])
+        }
         Some("bisect") if literal(0) == Some("run") => {
             let mut further = Further::default();
             further.commands.push(inner(command, Vec::new(), &arguments[1..]));
@@ -125,9 +153,54 @@ fn subcommand(command: &Command, words: &[Word]) -> Further {
             let options = rest.iter().take_while(|word| word.literal_prefix().starts_with('-')).count();
             shell::joined(command, &rest[options..])
         }
-        Some("rebase") => shell::option_texts(command, arguments, &["-x", "--exec"]),
-        Some("difftool" | "mergetool") => shell::option_texts(command, arguments, &["-x", "--extcmd"]),
-        Some("filter-branch") => Further::unknown(),
+        Some("rebase") => programs(command, arguments, &["-x", "--exec"]),
+        Some("difftool" | "mergetool") => programs(command, arguments, &["-x", "--extcmd"]),
+        Some("filter-branch") => {
+            let mut further = Further { hidden: true, ..Further::unknown() };
+            for word in arguments.windows(2).filter(|pair| pair[0].literal_prefix().ends_with("-filter")) {
+                further.add(ridden(command, &word[1]));
+            }
+            further
+        }
+        _ => Further::default(),
+    };
+    further.add(transport);
+    further
+}
+
+/// Options of a sub-command that name a program.
+fn programs(command: &Command, arguments: &[Word], options: &[&str]) -> Further {
+    let mut further = Further::default();
+    for word in values(arguments, options) {
+        further.add(ridden(command, &word));
+    }
+    further
+}
+
+/// `ext::command` as the address of a repository is run.
+fn transported(command: &Command, arguments: &[Word]) -> Further {
+    let mut further = Further::default();
+    for word in arguments {
+        if let Some(text) = word.literal().and_then(|text| text.strip_prefix("ext::")) {
+            // A blank that belongs to a word is written behind a `%`.
+            further.add(ridden(command, &Word::of_literal(text.replace("% ", " "))));
+            further.add(Further { hidden: true, ..Further::unknown() });
+        }
+    }
+    further
+}
+
+/// `git config name value`: a command that will run when git does.
+fn configured(command: &Command, arguments: &[Word]) -> Further {
+    let operands: Vec<&Word> = arguments
+        .iter()
+        .filter(|word| !word.literal_prefix().starts_with('-') && word.literal() != Some("set"))
+        .collect();
+    match operands.as_slice() {
+        [name, value, ..] => match (name.literal(), value.literal()) {
+            (Some(name), Some(value)) => setting(command, &Word::of_literal(format!("{name}={value}"))),
+            _ => Further { hidden: true, ..Further::unknown() },
+        },
         _ => Further::default(),
     }
 }

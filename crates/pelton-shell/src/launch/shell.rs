@@ -37,23 +37,6 @@ pub(super) fn text(command: &Command, word: &Word) -> Further {
     joined(command, std::slice::from_ref(word))
 }
 
-/// Values of options that a shell runs.
-pub(super) fn option_texts(command: &Command, arguments: &[Word], options: &[&str]) -> Further {
-    let mut further = Further::default();
-    for (at, word) in arguments.iter().enumerate() {
-        let Some(option) = word.literal() else { continue };
-        if options.contains(&option) {
-            match arguments.get(at + 1) {
-                Some(next) => further.add(text(command, next)),
-                None => further.unknown = true,
-            }
-        } else if let Some(value) = options.iter().find_map(|known| option.strip_prefix(known)) {
-            further.add(text(command, &Word::of_literal(value.strip_prefix('=').unwrap_or(value))));
-        }
-    }
-    further
-}
-
 /// `trap text signals…`
 pub(super) fn trap(command: &Command, arguments: &[Word]) -> Further {
     let rest = match arguments {
@@ -149,6 +132,31 @@ pub(super) fn shell(command: &Command, arguments: &[Word]) -> Further {
 
 /// What a shell reads from its input.
 pub(super) fn input(command: &Command) -> Further {
+    match input_of(command) {
+        Input::Text(text) => text.literal().map_or_else(Further::unknown, |text| script(command, text)),
+        _ => Further::unknown(),
+    }
+}
+
+/// What others than shells read: a text is given to `read`. Without any input somebody types.
+pub(super) fn from_input(command: &Command, read: impl Fn(&Word) -> Further) -> Further {
+    match input_of(command) {
+        Input::Text(text) => read(text),
+        Input::Elsewhere => Further::unknown(),
+        Input::Terminal => Further::default(),
+    }
+}
+
+enum Input<'c> {
+    /// It is written there.
+    Text(&'c Word),
+    /// Another command writes it, or a file holds it.
+    Elsewhere,
+    /// It is what the line has.
+    Terminal,
+}
+
+fn input_of(command: &Command) -> Input<'_> {
     let from = command.redirections.iter().rev().find(|redirection| {
         redirection.descriptor.as_deref().is_none_or(|descriptor| descriptor == "0")
             && (redirection.kind.reads()
@@ -166,9 +174,11 @@ pub(super) fn input(command: &Command) -> Further {
                 RedirectionKind::HereDocument { .. } | RedirectionKind::HereString
             ) =>
         {
-            redirection.target.literal().map_or_else(Further::unknown, |text| script(command, text))
+            Input::Text(&redirection.target)
         }
-        _ => Further::unknown(),
+        Some(_) => Input::Elsewhere,
+        None if command.place.piped => Input::Elsewhere,
+        None => Input::Terminal,
     }
 }
 
@@ -183,7 +193,7 @@ fn script(outer: &Command, text: &str) -> Further {
                 command.place.in_function |= outer.place.in_function;
                 command.place.conditional |= outer.place.conditional;
             }
-            Further { commands, unknown: false }
+            Further { commands, ..Further::default() }
         }
         Err(_) => Further::unknown(),
     }

@@ -1,6 +1,6 @@
 //! Commands made of commands: groups, loops, branches, functions.
 
-use crate::script::{Assignment, AssignmentKind, Command, DoubtKind, Place, Unclear};
+use crate::script::{Assignment, AssignmentKind, Body, Command, DoubtKind, Place, Unclear};
 use crate::word::{Part, Word};
 
 use super::pieces::Lexing;
@@ -34,7 +34,9 @@ impl Parser<'_, '_> {
     /// A compound command and its redirections.
     fn compound(&mut self) -> Read<()> {
         let first = self.found.drafts.len();
-        self.placed(Place { stage: None, ..self.place }, Self::compound_alone)?;
+        let fed =
+            self.place.stage.and_then(|stage| if stage.number > 0 { Some(stage) } else { self.place.fed });
+        self.placed(Place { stage: None, fed, ..self.place }, Self::compound_alone)?;
         let mut redirections = Simple::default();
         self.blanks();
         let start = self.at;
@@ -44,6 +46,10 @@ impl Parser<'_, '_> {
             self.blanks();
         }
         if !redirections.redirections.is_empty() {
+            // What is in it may read something else then.
+            for draft in &mut self.found.drafts[first..] {
+                draft.command.place.fed = None;
+            }
             let text = self.text.get(start..end).unwrap_or_default();
             let draft = redirections.into_draft(text, Place { stage: None, ..self.place });
             self.found.drafts.insert(first, draft);
@@ -147,7 +153,11 @@ impl Parser<'_, '_> {
             .collect();
         let command = Command { text, assignments, place: self.place, ..Command::default() };
         self.found.drafts.insert(index, Draft { command, documents: Vec::new() });
-        self.loop_body()
+        let from = self.found.drafts.len() - index;
+        self.loop_body()?;
+        let to = self.found.drafts.len() - index;
+        self.found.drafts[index].command.body = Some(Body { from, to });
+        Ok(())
     }
 
     /// What follows the head of a `for`: a separator, and a body in either form.

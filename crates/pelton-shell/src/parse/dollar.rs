@@ -83,7 +83,7 @@ impl Parser<'_, '_> {
         let pending = std::mem::take(&mut self.pending);
         let held = self.held;
         self.held += pending.len();
-        let place = Place { in_substitution: true, piped: false, stage: None, ..self.place };
+        let place = Place { in_substitution: true, piped: false, stage: None, fed: None, ..self.place };
         self.deeper(|it| it.placed(place, Self::list))?;
         if !self.eat(")") {
             return Err(self.missing("`)`"));
@@ -142,7 +142,8 @@ impl Parser<'_, '_> {
         }
         self.deeper(|it| {
             it.inside(&inner, |parser| {
-                parser.place = Place { in_substitution: true, piped: false, stage: None, ..parser.place };
+                parser.place =
+                    Place { in_substitution: true, piped: false, stage: None, fed: None, ..parser.place };
                 parser.whole()
             })
         })?;

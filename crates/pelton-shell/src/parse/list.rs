@@ -107,7 +107,7 @@ impl Parser<'_, '_> {
                 Some(before) if !both_outputs => Some(Stage { number: before.number + 1, ..before }),
                 _ => None,
             };
-            self.placed(Place { piped: true, stage, ..self.place }, Self::command)?;
+            self.placed(Place { piped: true, stage, fed: None, ..self.place }, Self::command)?;
         }
     }
 

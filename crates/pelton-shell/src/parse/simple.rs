@@ -22,7 +22,8 @@ pub(super) struct Simple {
 impl Simple {
     pub(super) fn into_draft(self, text: &str, place: Place) -> Draft {
         let Self { assignments, words, redirections, documents } = self;
-        let command = Command { text: text.to_owned(), assignments, words, redirections, place };
+        let command =
+            Command { text: text.to_owned(), assignments, words, redirections, place, ..Command::default() };
         Draft { command, documents }
     }
 

@@ -70,6 +70,10 @@ pub(super) struct Touched {
     pub looks_at: Option<Vec<Place>>,
     /// It may show contents that a rule guards, or that links lead to.
     pub shows_unnamed: bool,
+    /// Such contents were found where it looks.
+    pub shows_guarded: bool,
+    /// A word of it leads to where nobody can follow.
+    pub is_evasive: bool,
     /// What it reads and changes, as far as the program is known.
     pub reads: Vec<Place>,
     pub edits: Vec<Place>,
@@ -256,6 +260,18 @@ impl RuleSet {
             let why = format!("Only running it would tell whether the rule '{rule}' forbids it.");
             return Decision::question(why, Cause::Unclear);
         }
+        let is_mentioned =
+            |pattern: &CommandPattern| step.may_run.iter().any(|words| pattern.is_mentioned(words));
+        if let Some((rule, _)) = patterns().find(|(_, pattern)| is_mentioned(pattern)) {
+            let why = format!("It may run what the rule '{rule}' forbids.");
+            return Decision::question(why, Cause::Unclear);
+        }
+        if touched.is_evasive {
+            return Decision::question(
+                "It cannot be told whether a rule guards a file that it names.",
+                Cause::Unclear,
+            );
+        }
         if let Some(what) = &touched.critical {
             let why = format!("It would remove {what}, and nobody recovers from that.");
             return Decision::question(why, Cause::Critical(what.clone()));
@@ -304,7 +320,9 @@ impl RuleSet {
         let is_bare = |rule: &&Rule| rule.covers_call(request.tool, request.input, Need::Vouch);
         let narrow =
             |rule: &&Rule| rule.command(request.tool).is_some_and(|pattern| vouches_for(pattern, step));
-        let is_certain = flows && step.doubt.is_none();
+        // What is handed to it may be what a rule guards.
+        let is_guarded = touched.shows_guarded || (step.gets_more && self.guards_reading());
+        let is_certain = flows && step.doubt.is_none() && !is_guarded;
         let allowed = self.allow.iter().find(is_bare);
         let allowed = allowed.or_else(|| self.allow.iter().filter(|_| is_certain).find(narrow));
         if let Some(rule) = allowed {

@@ -5,12 +5,15 @@
 //! of `sh -c`. Allowances look at the one that is written, and only if nothing about it is in doubt.
 
 mod arg; // a word, and what is certain about it
+mod numbers; // variables that hold nothing but numbers
 mod launch; // programs that run whatever their words say
 mod programs; // the table of programs that only look
+mod subcommands; // programs of which some sub-commands only look
 mod look; // what a command looks at
 mod forms; // programs that follow no table
 mod versions; // what is asked for its version
 mod feed; // names that one command finds and another looks at
+mod mention; // what programs that nobody knows may run
 mod find; // programs with a grammar of their own
 mod git;
 mod sed;
@@ -19,19 +22,22 @@ mod deeds; // what programs do to files
 mod removal; // what is taken away
 mod carried; // the same, when its names are written elsewhere in the line
 
+use std::collections::BTreeMap;
+
 use pelton_shell::{
-    Assignment, AssignmentKind, Command, Doubt, DoubtKind, Redirection, RedirectionKind, Script, Unclear,
-    behind_plain_launchers, further_commands, is_harmless as does_no_harm, steers,
+    Assignment, AssignmentKind, Command, Doubt, DoubtKind, Part, Redirection, RedirectionKind, Script,
+    Unclear, behind_plain_launchers, further_commands, is_harmless as does_no_harm, steers,
 };
 
 pub(super) use self::arg::Files;
-use self::arg::{Arg, Loops};
+use self::arg::{Arg, Values};
 use self::carried::{Carried, removed_by_feeding};
 pub(super) use self::deeds::Deed;
 use self::deeds::deeds;
 use self::feed::Feed;
 use self::launch::{base_name, launches};
 pub(super) use self::look::Look;
+use self::numbers::Numbers;
 pub(super) use self::programs::Reach;
 pub(super) use self::removal::Removal;
 use self::removal::removals;
@@ -60,6 +66,10 @@ pub(super) struct Step {
     pub exact: Vec<String>,
     /// It runs whatever its words say: no rule with a star vouches for it.
     pub launches: bool,
+    /// It gets more words than are written, from `xargs`.
+    pub gets_more: bool,
+    /// Words of programs that nobody knows, each of which may begin a command.
+    pub may_run: Vec<String>,
     /// Why no rule but one about everything vouches for it.
     pub doubt: Option<String>,
     /// What it looks at, if looking is all it does.
@@ -134,17 +144,19 @@ pub(super) fn is_harmless(deed: &Deed) -> bool {
 
 impl Survey {
     fn add(&mut self, script: &Script) {
-        let loops = Loops::of(script);
+        let numbers = Numbers::of(script);
+        let values = Values::of(script, &numbers);
+        let found = found_names(script);
         let carried = Carried::of(script);
         // What runs for a word must be looking and nothing else, and of a form that is known: then the word is no more than text.
         let mut all_inner_look = true;
-        for command in &script.commands {
+        for (at, command) in script.commands.iter().enumerate() {
             let feed = feed_of(command, script);
-            for (args, targets) in loops.rounds(&command.words, &command.redirections) {
+            for (args, targets) in values.rounds(at, &command.words, &command.redirections) {
                 if self.steps.len() > COMMANDS_JUDGED_MAX {
                     return;
                 }
-                let mut step = step(command, &args, &targets, feed.as_ref());
+                let mut step = step(command, &args, &targets, feed.as_ref(), &found);
                 step.carries(command, script, &carried);
                 step.chain = command.place.chain;
                 step.stands_alone = !command.place.piped && !is_read_by_next(command, script);
@@ -158,8 +170,14 @@ impl Survey {
                 step.look = None;
             }
         }
-        // What such commands say is only compared there.
-        let is_settled = |doubt: &&Doubt| doubt.kind == DoubtKind::Substitution && all_inner_look;
+        let is_settled = |doubt: &&Doubt| match doubt.kind {
+            // What such commands say is only compared there.
+            DoubtKind::Substitution => all_inner_look,
+            DoubtKind::Arithmetic => numbers.settle(&doubt.text),
+            // Where it is filled, it is judged like any other variable.
+            DoubtKind::Array => true,
+            _ => false,
+        };
         let open = script.doubts.iter().filter(|doubt| !is_settled(doubt));
         self.doubts = open.map(|doubt| (doubt.text.clone(), reason(doubt))).collect();
     }
@@ -183,8 +201,10 @@ impl Step {
 
     /// Adds what it takes away by names that are written elsewhere in the line.
     fn carries(&mut self, command: &Command, script: &Script, carried: &Carried<'_>) {
-        // Almost every line takes nothing away.
-        if !self.seen.iter().any(|seen| seen.contains("rm") || seen.contains("-delete")) {
+        // Almost every line takes nothing away, and most that do name it where they do.
+        let removes = |seen: &String| seen.contains("rm") || seen.contains("-delete");
+        let is_fed = command.name().map(base_name).is_some_and(|name| matches!(name, "xargs" | "parallel"));
+        if carried.is_empty() && !is_fed || !self.seen.iter().any(removes) {
             return;
         }
         let further = further_commands(command).commands;
@@ -235,6 +255,58 @@ fn tells(args: &[Arg]) -> bool {
     args.first().is_none_or(|name| name.literal().is_some_and(|name| TELLING.contains(&name)))
 }
 
+/// The variables that hold names which other commands find: `… | while read f`, `for f in $(…)`.
+fn found_names(script: &Script) -> BTreeMap<String, Feed> {
+    let mut found: BTreeMap<String, Feed> = BTreeMap::new();
+    let mut set: Vec<&str> = Vec::new();
+    for command in &script.commands {
+        for assignment in &command.assignments {
+            set.push(&assignment.name);
+            if let (AssignmentKind::Loop, [Part::Substitution { inside, quoted: false }]) =
+                (assignment.kind, assignment.value.parts())
+                && let Some(feed) = names_of(inside)
+            {
+                found.insert(assignment.name.clone(), feed);
+            }
+        }
+        if command.name() != Some("read") {
+            continue;
+        }
+        let words: Option<Vec<&str>> = command.words.iter().map(|word| word.literal()).collect();
+        let Some(["read", options @ .., name]) = words.as_deref() else { continue };
+        set.push(command.words.last().and_then(|word| word.literal()).unwrap_or_default());
+        let is_fed =
+            command.place.stage.is_none_or(|stage| stage.number == 0) && command.redirections.is_empty();
+        // All of a line goes into one variable.
+        let is_whole = options.iter().all(|option| matches!(*option, "-r" | "-d" | "" | "-rd"));
+        if is_fed
+            && is_whole
+            && let Some(stage) = command.place.fed
+            && let Some(feed) = stages_before(stage.pipeline, stage.number, script)
+        {
+            found.insert((*name).to_owned(), feed);
+        }
+    }
+    let sets = |command: &Command| {
+        !command.words.is_empty() && command.name() != Some("read") && arg::sets_by_name(command)
+    };
+    let is_lost = script.commands.iter().any(sets);
+    let reads = |command: &&Command| command.name() == Some("read");
+    let is_one_name = |command: &Command| {
+        command.words[1..]
+            .iter()
+            .filter(|word| !word.literal_prefix().starts_with('-'))
+            .filter(|word| word.literal() != Some(""))
+            .count()
+            == 1
+    };
+    let all_plain = script.commands.iter().filter(reads).all(is_one_name);
+    found.retain(|name, _| {
+        !is_lost && all_plain && is_private(name) && set.iter().filter(|set| *set == name).count() == 1
+    });
+    found
+}
+
 /// What the stages before a command hand on to it, if it is `xargs` and they do nothing else.
 fn feed_of(command: &Command, script: &Script) -> Option<Feed> {
     let stage = command.place.stage.filter(|_| command.name() == Some("xargs"))?;
@@ -268,7 +340,13 @@ fn stages_before(pipeline: usize, count: usize, script: &Script) -> Option<Feed>
     feed::feed(&stages?)
 }
 
-fn step(command: &Command, args: &[Arg], targets: &[Arg], feed: Option<&Feed>) -> Step {
+fn step(
+    command: &Command,
+    args: &[Arg],
+    targets: &[Arg],
+    feed: Option<&Feed>,
+    found: &BTreeMap<String, Feed>,
+) -> Step {
     let mut step = Step { text: command.text.trim().to_owned(), ..Step::default() };
     step.see(args, false);
     step.see_text(blanks_folded(&command.text));
@@ -281,6 +359,7 @@ fn step(command: &Command, args: &[Arg], targets: &[Arg], feed: Option<&Feed>) -
     for further in &further.commands {
         let words: Vec<Arg> = further.words.iter().map(Arg::of).collect();
         step.see(&words, gets_more);
+        step.may_run.extend(mention::mentioned(further, &words));
         for redirection in &further.redirections {
             let target = Arg::of(&redirection.target);
             let (reads, writes) = (redirection.kind.reads(), redirection.kind.writes());
@@ -312,11 +391,16 @@ fn step(command: &Command, args: &[Arg], targets: &[Arg], feed: Option<&Feed>) -
         true if args[0].literal() == Some("read") && (command.place.conditional || command.place.piped) => {
             look::read(&args[1..])
         }
-        true => looked(args, plain, behind.more_arguments, step.moves.as_ref()),
+        true => looked(args, plain, behind.more_arguments, step.moves.as_ref())
+            .or_else(|| feed::named(plain, found)),
         false => None,
     };
     step.doubt = doubt.or_else(|| doubtful(args, plain));
-    step.launches = launches(plain);
+    step.gets_more = behind.more_arguments;
+    step.launches = launches(plain) || further.hidden;
+    if step.look.is_none() {
+        step.may_run.extend(mention::mentioned(command, args));
+    }
     let texts = |args: &[Arg]| blanks_folded(&format!("{before}{}", self::written(args)));
     step.plain = texts(plain);
     step.exact = if plain.len() == args.len() { Vec::new() } else { vec![texts(args)] };
@@ -394,6 +478,10 @@ fn assigned(command: &Command) -> (String, Option<String>) {
             continue;
         }
         let becomes = Arg::of(value);
+        // Nothing but the shell sees it, and what its elements are is only told when it is used.
+        if *kind == AssignmentKind::Array && alone && is_private(name) {
+            continue;
+        }
         // A variable that is set by itself is judged where it is used.
         if !(becomes.has_only_values() || alone && becomes.is_data()) {
             return (before, Some(format!("only running it would tell what {name} becomes")));

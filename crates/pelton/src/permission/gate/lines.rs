@@ -1,5 +1,6 @@
 //! What the commands of a line touch: their words, followed to files.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::super::judge::Touched;
@@ -100,13 +101,18 @@ impl Gate {
                 Reach::BelowAndLinked => holds(true),
                 Reach::Unnamed => guarded,
             };
+            touched.shows_guarded = touched.shows_unnamed && look.reach != Reach::Unnamed;
             // What is run outside of the working directories looks at other things than it seems.
             let inside = dirs.all.iter().all(|dir| dirs.place(dir).is_some_and(|dir| here.contains(&dir)));
             touched.looks_at = places.filter(|_| works_here && inside && !dirs.is_lost);
         }
         if self.rules.restricting().any(super::super::rule::Rule::is_about_files) {
-            let named = step.may_name.iter().filter_map(|files| self.places(files, dirs));
-            touched.may_name = named.flatten().collect();
+            for path in step.may_name.iter().filter_map(|files| self.paths(files, dirs)).flatten() {
+                match place(&path, &dirs.follower) {
+                    Ok(place) => touched.may_name.push(place),
+                    Err(error) => touched.is_evasive |= is_evasive(&error),
+                }
+            }
         }
         touched.goes_to = match &step.moves {
             Some(Move::To(files)) => self.places(files, dirs).and_then(|places| places.into_iter().next()),
@@ -306,6 +312,12 @@ impl Dirs {
 /// Whether this is the directory the session is in, or the one it started in.
 fn is_current(dir: &Path, here: &Here) -> bool {
     here.cwd.iter().chain(&here.base.start).any(|known| known == dir)
+}
+
+/// Whether a path is written so that nobody can follow it, though the system will.
+fn is_evasive(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::Unsupported
+        || error.raw_os_error() == Some(nix::errno::Errno::ELOOP as i32)
 }
 
 fn shown(path: &Path) -> String {

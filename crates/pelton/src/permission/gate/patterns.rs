@@ -12,12 +12,18 @@ use crate::limits::{PATTERN_FILES_MAX, PATTERN_NAMES_SEEN_MAX};
 pub(super) fn matching(pattern: &str, dir: &Path) -> Option<Vec<PathBuf>> {
     let mut found = vec![if pattern.starts_with('/') { PathBuf::from("/") } else { dir.to_path_buf() }];
     let mut seen = 0;
+    let mut is_matched = false;
     for segment in pattern.split('/').filter(|segment| !segment.is_empty()) {
         if !segment.contains(['*', '?', '[']) {
             let name = unescaped(segment);
             found = found.into_iter().map(|dir| dir.join(&name)).collect();
+            // What the shell has matched goes on only where there is such a name.
+            if is_matched {
+                found.retain(|path| fs::symlink_metadata(path).is_ok());
+            }
             continue;
         }
+        is_matched = true;
         let glob = segment.replace('{', "\\{").replace('}', "\\}");
         let glob = GlobBuilder::new(&glob)
             .literal_separator(true)

@@ -41,6 +41,16 @@ impl CommandPattern {
             || self.alone.as_deref().is_some_and(|alone| glob(&format!("*{alone}"), text))
     }
 
+    /// Whether it speaks of what begins at one of these words.
+    pub fn is_mentioned(&self, words: &str) -> bool {
+        if self.glob.starts_with('*') {
+            return false;
+        }
+        let begins =
+            |at: usize| self.matches(&words[at..]) || glob(&format!("{} *", self.glob), &words[at..]);
+        begins(0) || words.match_indices(' ').any(|(at, _)| begins(at + 1))
+    }
+
     /// Whether something in the holes of a text would make it match.
     pub fn could_match(&self, text: &str) -> bool {
         could_be_one(&self.glob, text) || self.alone.as_deref().is_some_and(|alone| could_be_one(alone, text))

@@ -137,7 +137,8 @@ impl Anchored {
                 let above =
                     |roots: &[PathBuf]| roots.iter().any(|root| root.ancestors().nth(up).is_some_and(below));
                 // A command that changes the directory does not take prohibitions along.
-                above(&here.cwd) || (need == Need::Catch && above(&here.base.start))
+                let starts_elsewhere = *here.cwd != *here.base.start;
+                above(&here.cwd) || (need == Need::Catch && starts_elsewhere && above(&here.base.start))
             }
         }
     }

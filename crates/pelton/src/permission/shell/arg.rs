@@ -1,11 +1,13 @@
 //! A word of a command as it is judged: what is certain about it, with the variables of loops filled in.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-use pelton_shell::{AssignmentKind, Command, Part, Redirection, Script, Word};
+use pelton_shell::{AssignmentKind, Command, DoubtKind, Part, Redirection, Script, Word};
 
 use super::super::rule::HOLE;
 use super::carried::is_value_of;
+use super::numbers::{Numbers, names_in};
 use crate::limits::{LOOP_ROUNDS_JUDGED_MAX, LOOP_WORDS_JUDGED_MAX};
 
 /// A word of a command.
@@ -113,13 +115,18 @@ impl Arg {
         if let Some(files) = self.files() {
             return Some(files);
         }
-        let (Part::Parameter { name, .. }, rest) = self.parts.split_first()? else { return None };
+        let (first, rest) = self.parts.split_first()?;
+        let name = match first {
+            Part::Parameter { name, .. } => name.as_str(),
+            Part::Tilde(place) if matches!(place.as_str(), "~+" | "+") => "PWD",
+            _ => return None,
+        };
         let rest = match rest {
             [] => "",
             [Part::Literal(rest)] if rest.starts_with('/') => rest.trim_start_matches('/'),
             _ => return None,
         };
-        match name.as_str() {
+        match name {
             "HOME" => Some(Files::InHome(rest.to_owned())),
             "PWD" => Some(Files::Named(format!("./{rest}"))),
             _ => None,
@@ -167,14 +174,22 @@ impl Arg {
         self.parts.iter().all(is_text)
     }
 
+    /// Whether it is the number of a process or of words, or how a command ended.
+    pub fn is_count(&self) -> bool {
+        matches!(self.parts.as_slice(), [Part::Parameter { name, plain: true, .. }] if matches!(name.as_str(), "$" | "!" | "#" | "?"))
+    }
+
     /// Whether it stays one word, whatever its variables are and commands say.
     pub fn is_one_word(&self) -> bool {
         self.one_word
     }
 
-    /// Whether commands say what it is, or stand behind it.
+    /// Whether commands say what it is or stand behind it, or may do so inside of `${…}`.
     pub fn has_commands(&self) -> bool {
-        self.parts.iter().any(|part| matches!(part, Part::Substitution { .. } | Part::Pipe))
+        let may_run = |part: &Part| {
+            matches!(part, Part::Substitution { .. } | Part::Pipe | Part::Parameter { plain: false, .. })
+        };
+        self.parts.iter().any(may_run)
     }
 
     /// What is written behind the current directory in `"$PWD/x"` and `"$(pwd)/x"`.
@@ -208,13 +223,20 @@ impl Arg {
                 }
             }
         }
-        Self { one_word: self.one_word, ..Self::new(self.written.clone(), parts) }
+        let stays = |part: &Part| matches!(part, Part::Literal(_) | Part::Arithmetic);
+        let one_word = self.one_word || parts.iter().all(stays);
+        Self { one_word, ..Self::new(self.written.clone(), parts) }
     }
 
     /// Whether nothing but patterns and homes is uncertain about it.
     pub fn is_sure(&self) -> bool {
-        self.literal.is_some()
-            || self.parts.iter().all(|part| matches!(part, Part::Literal(_) | Part::Glob(_) | Part::Tilde(_)))
+        let is_sure = |part: &Part| match part {
+            Part::Literal(_) | Part::Glob(_) => true,
+            // The homes of others, and where the shell has been, are not known.
+            Part::Tilde(user) => user == "~" || user.is_empty(),
+            _ => false,
+        };
+        self.literal.is_some() || self.parts.iter().all(is_sure)
     }
 
     /// Whether it is certain which files it names, if it names any: such a word, one in the current directory, or a pipe.
@@ -272,69 +294,98 @@ fn pattern(parts: &[Part]) -> Option<String> {
     Some(pattern)
 }
 
-/// The values that the variables of loops take, as far as they are certain.
+/// The values that variables take, as far as they are certain: those of loops, and those that are set once and for all.
 #[derive(Debug, Default)]
-pub(super) struct Loops(BTreeMap<String, Vec<Vec<Part>>>);
+pub(super) struct Values {
+    known: BTreeMap<String, Vec<Vec<Part>>>,
+    /// Where in the list of commands they hold.
+    holds: Vec<(String, Range<usize>)>,
+}
 
-impl Loops {
-    /// Of the loops of a script. A variable that may get a value elsewhere is left out.
-    pub fn of(script: &Script) -> Self {
-        let mut loops = Self::default();
-        let loop_words = script
-            .commands
-            .iter()
-            .flat_map(|command| command.assignments.iter().map(move |assignment| (command, assignment)))
-            .filter(|(_, assignment)| assignment.kind == AssignmentKind::Loop);
-        for (command, assignment) in loop_words {
-            let values = loops.0.entry(assignment.name.clone()).or_default();
+impl Values {
+    /// Of the variables of a script. One that may get a value elsewhere is left out.
+    pub fn of(script: &Script, numbers: &Numbers<'_>) -> Self {
+        let sets = |command: &Command| !command.words.is_empty() && sets_by_name(command);
+        if script.commands.iter().any(sets) {
+            return Self::default();
+        }
+        let mut values = Self::default();
+        let mut others: Vec<&str> = Vec::new();
+        for (at, command) in script.commands.iter().enumerate() {
             let place = command.place;
             // Beyond these its value is another.
-            let is_plain = !(place.in_substitution
+            let is_alone = !(place.in_substitution
                 || place.piped
                 || place.in_background
                 || place.in_function
-                || place.in_subshell)
-                // A loop that is passed over leaves what came with the environment, which writes its names otherwise.
-                && assignment.name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-            let arg = Arg::of(&assignment.value);
-            match arg.files() {
-                Some(Files::Named(_) | Files::Matching(_)) if is_plain => values.push(arg.parts),
-                _ => values.push(vec![unknown()]),
+                || place.in_subshell);
+            for assignment in &command.assignments {
+                // A name that came with the environment is written otherwise.
+                let is_own =
+                    assignment.name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+                let holds = match (assignment.kind, command.body) {
+                    (AssignmentKind::Loop, Some(body)) => Some(at + body.from..at + body.to),
+                    // Where it may be passed over, nobody knows what it was before.
+                    (AssignmentKind::Plain, _) if command.words.is_empty() && !place.conditional => {
+                        Some(at + 1..usize::MAX)
+                    }
+                    _ => None,
+                };
+                let arg = Arg::of(&assignment.value);
+                let is_number = numbers.is_number(&assignment.name);
+                let value = match arg.files() {
+                    // A pattern is not matched when it becomes the value.
+                    Some(Files::Matching(_)) if assignment.kind == AssignmentKind::Plain => vec![unknown()],
+                    Some(Files::Named(_) | Files::Matching(_)) if is_own && is_alone => arg.parts,
+                    _ if is_number => vec![Part::Arithmetic],
+                    _ => vec![unknown()],
+                };
+                // Another number, whether it is passed over or not.
+                let counts_on = is_number && values.known.contains_key(&assignment.name);
+                if holds.is_none() && !counts_on {
+                    others.push(&assignment.name);
+                    continue;
+                }
+                values.known.entry(assignment.name.clone()).or_default().push(value);
+                values.holds.extend(holds.map(|range| (assignment.name.clone(), range)));
             }
         }
-        let sets_by_name = |command: &Command| {
-            command.name().is_none_or(|name| match name {
-                "printf" => command.words[1..]
-                    .iter()
-                    .any(|word| word.literal().is_none_or(|text| text.starts_with("-v"))),
-                name => SETTERS.contains(&name),
-            })
-        };
-        if script.commands.iter().any(|command| !command.words.is_empty() && sets_by_name(command)) {
-            loops.0.clear();
-        }
-        for assignment in script.commands.iter().flat_map(|command| &command.assignments) {
-            if assignment.kind != AssignmentKind::Loop {
-                loops.0.remove(&assignment.name);
+        let arithmetic: Vec<&str> = script
+            .doubts
+            .iter()
+            .filter(|doubt| doubt.kind == DoubtKind::Arithmetic)
+            .flat_map(|doubt| names_in(&doubt.text).unwrap_or_default())
+            .collect();
+        let certain = |part: &Part| matches!(part, Part::Literal(_) | Part::Glob(_) | Part::Arithmetic);
+        values.known.retain(|name, values| {
+            let is_counted = arithmetic.contains(&name.as_str());
+            if is_counted {
+                values.push(vec![Part::Arithmetic]);
             }
-        }
-        let certain = |part: &Part| matches!(part, Part::Literal(_) | Part::Glob(_));
-        loops.0.retain(|_, values| {
-            values.len() <= LOOP_WORDS_JUDGED_MAX && values.iter().flatten().all(certain)
+            !others.contains(&name.as_str())
+                && (!is_counted || numbers.is_number(name))
+                && values.len() <= LOOP_WORDS_JUDGED_MAX
+                && values.iter().flatten().all(certain)
         });
-        loops
+        values
     }
 
-    /// The words of a command and the targets of its redirections, once for each round; once as they are if there is no
-    /// certain loop around.
-    pub fn rounds(&self, words: &[Word], redirections: &[Redirection]) -> Vec<(Vec<Arg>, Vec<Arg>)> {
+    /// The words of a command and the targets of its redirections, once for each round; once as they are if nothing in them
+    /// is certain. `at` is where it stands in the list of commands.
+    pub fn rounds(
+        &self,
+        at: usize,
+        words: &[Word],
+        redirections: &[Redirection],
+    ) -> Vec<(Vec<Arg>, Vec<Arg>)> {
         let all_words = || words.iter().chain(redirections.iter().map(|redirection| &redirection.target));
-        let as_written = || all_words().map(Arg::of).collect::<Vec<_>>();
+        let as_written: Vec<Arg> = all_words().map(Arg::of).collect();
+        let holds = |name: &str| self.holds.iter().any(|(held, range)| held == name && range.contains(&at));
         let used =
-            |name: &String| all_words().any(|word| word.parts().iter().any(|part| is_value_of(part, name)));
-        let used: Vec<_> = self.0.iter().filter(|(name, _)| used(name)).collect();
+            |name: &str| all_words().any(|word| word.parts().iter().any(|part| is_value_of(part, name)));
+        let used: Vec<_> = self.known.iter().filter(|(name, _)| holds(name) && used(name)).collect();
         let rounds: usize = used.iter().map(|(_, values)| values.len()).product();
-        let mut all = vec![as_written()];
+        let mut all = vec![as_written];
         if rounds <= LOOP_ROUNDS_JUDGED_MAX {
             for (name, values) in used {
                 all = all
@@ -350,6 +401,17 @@ impl Loops {
             })
             .collect()
     }
+}
+
+/// Whether a command gives variables values that it is told the names of.
+pub(super) fn sets_by_name(command: &Command) -> bool {
+    command.name().is_none_or(|name| match name {
+        "printf" => {
+            let first = command.words.get(1);
+            first.is_some_and(|word| word.literal().is_none_or(|text| text.starts_with('-') && text != "--"))
+        }
+        name => SETTERS.contains(&name),
+    })
 }
 
 /// Builtins that give values to variables they are told the names of.
@@ -379,7 +441,7 @@ fn filled(args: &[Arg], variable: &str, value: &[Part]) -> Vec<Arg> {
     // Outside of quotes a value is split and matched again.
     let stays_one = value.iter().all(|part| match part {
         Part::Literal(text) => !text.contains([' ', '\t', '\n', '*', '?', '[', '\\']),
-        _ => false,
+        part => matches!(part, Part::Arithmetic),
     });
     let fill = |arg: &Arg| {
         arg.filled(value, |part| {

@@ -33,6 +33,11 @@ impl<'s> Carried<'s> {
         Self { values }
     }
 
+    /// Whether no variable gets a value that is written.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
     /// What a command takes away by way of variables.
     pub fn removed_by(&self, args: &[Arg]) -> Vec<Removal> {
         let is_removal = args.first().and_then(Arg::literal).map(base_name);

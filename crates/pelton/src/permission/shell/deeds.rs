@@ -38,6 +38,11 @@ pub(super) fn deeds(args: &[Arg]) -> Deeds {
     }
 }
 
+/// Whether a program is known for what it does to files.
+pub(super) fn is_known(name: &str) -> bool {
+    matches!(name, "sed" | "dd") || KNOWN.iter().any(|known| known.names.contains(&name))
+}
+
 /// How a program names the files it changes.
 struct Known {
     names: &'static [&'static str],
@@ -166,6 +171,7 @@ const KNOWN: &[Known] = &[
         shape: Shape::Reads,
         ..PLAIN
     },
+    Known { names: &["git"], takes_long: &["output"], writes: &["--output"], shape: Shape::Nothing, ..PLAIN },
     Known { names: &["tree"], takes: "oLPI", writes: &["-o"], shape: Shape::Reads, ..PLAIN },
     Known {
         names: &["curl"],

@@ -3,6 +3,8 @@
 //! Nobody knows the names before they are found, but where they come from: they are below directories that the finding
 //! command names. All that is there is looked through when the line is judged.
 
+use std::collections::BTreeMap;
+
 use pelton_shell::Part;
 
 use super::arg::{Arg, Files};
@@ -37,6 +39,25 @@ pub(super) fn substituted(args: &[Arg]) -> Option<Look> {
             [Part::Substitution { inside, quoted: false }] => {
                 below.extend(names_of(inside)?.below);
                 words.extend(std::iter::repeat_n(Arg::certain(NAME), 2));
+            }
+            _ => words.push(arg.clone()),
+        }
+    }
+    (!below.is_empty() && is_harmless(&words)).then_some(())?;
+    let mut look = look::look(&words)?;
+    give(&mut look, &below, true)?;
+    Some(look)
+}
+
+/// What a command looks at whose words are variables that hold such names: `while read f; do wc -l "$f"; done`.
+pub(super) fn named(args: &[Arg], found: &BTreeMap<String, Feed>) -> Option<Look> {
+    let mut words = Vec::with_capacity(args.len());
+    let mut below = Vec::new();
+    for arg in args {
+        match arg.parts() {
+            [Part::Parameter { name, plain: true, quoted: true }] if found.contains_key(name) => {
+                below.extend(found[name].below.iter().cloned());
+                words.push(Arg::certain(NAME));
             }
             _ => words.push(arg.clone()),
         }

@@ -13,7 +13,8 @@ pub(super) fn ps(args: &[Arg]) -> Option<Look> {
                 shows_no_environment(args.next()?.literal()?).then_some(())?;
             }
             "-p" | "-u" | "-U" | "-C" | "-g" | "-t" | "--ppid" | "--pid" | "--user" | "--sort" => {
-                args.next()?.literal()?;
+                let value = args.next()?;
+                (value.is_count() || value.literal().is_some()).then_some(())?;
             }
             text if text.starts_with("--sort=") || text == "--no-headers" || text == "--forest" => {}
             text if text.starts_with("--") => return None,
@@ -42,6 +43,38 @@ pub(super) fn database(args: &[Arg]) -> Option<Look> {
     );
     let is_key = |key: &Arg| key.literal().is_some_and(|text| !text.starts_with('-'));
     (is_open && keys.iter().all(is_key)).then(Look::nothing)
+}
+
+/// Values of the kernel, not set.
+pub(super) fn kernel(args: &[Arg]) -> Option<Look> {
+    let is_asked = |arg: &Arg| {
+        arg.literal().is_some_and(|text| {
+            matches!(text, "-a" | "-n" | "-e" | "-N" | "--all" | "--values" | "--names")
+                || !text.starts_with('-') && !text.contains('=')
+        })
+    };
+    (!args.is_empty() && args.iter().all(is_asked)).then(Look::nothing)
+}
+
+/// What is in files of structured text. Its programs can read and load other files, and the environment.
+pub(super) fn yq(args: &[Arg]) -> Option<Look> {
+    let mut words = Vec::new();
+    for arg in args {
+        let text = arg.literal()?;
+        match text {
+            "e" | "eval" if words.is_empty() => {}
+            "-r" | "-P" | "-j" | "-C" | "-M" | "-N" | "-e" | "--prettyPrint" | "--no-colors" => {}
+            text if text.starts_with("-o=") || text.starts_with("-p=") => {}
+            text if text.starts_with('-') && text != "-" => return None,
+            text => words.push(text),
+        }
+    }
+    let (program, files) = words.split_first()?;
+    let reaches = ["load", "env", "eval", "system", "input", "include", "import", "split_doc"];
+    (!reaches.iter().any(|word| program.contains(word))).then_some(())?;
+    Some(Look::at(
+        files.iter().filter(|file| **file != "-").map(|file| Files::Named((*file).to_owned())).collect(),
+    ))
 }
 
 /// The addresses and routes of the machine, as they are.

@@ -343,7 +343,17 @@ const GIT: &[Program] = &[
         long: &[GIT_LOG_LONG],
         ..PLAIN
     },
-    Program { names: &["reflog list", "bisect log", "notes list"], operands: Operands::None, ..PLAIN },
+    Program {
+        names: &["reflog list", "bisect log", "notes list", "remote show"],
+        operands: Operands::None,
+        ..PLAIN
+    },
+    Program {
+        names: &["fsck"],
+        long: &["full no-dangling connectivity-only strict no-progress"],
+        operands: Operands::None,
+        ..PLAIN
+    },
     Program { names: &["remote get-url"], long: &["push all"], operands: Operands::Words, ..PLAIN },
     Program {
         names: &["stash show"],

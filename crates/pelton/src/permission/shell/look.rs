@@ -1,11 +1,11 @@
 //! What a command looks at, if looking is all that it does: its program and every option are in the table.
 
-use pelton_shell::Part;
+use pelton_shell::{Part, is_harmless as does_no_harm};
 
 use super::arg::{Arg, Files};
 use super::programs::{self, Operands, Program, Reach, Takes};
 use super::versions::{is_help, is_version};
-use super::{awk, find, forms, git, is_private, sed};
+use super::{awk, find, forms, git, is_private, sed, subcommands};
 
 /// What a command that only looks looks at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,11 +45,17 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
         "set" => set(rest),
         "ps" => forms::ps(rest),
         "tar" => forms::tar(rest),
+        // With a value it would set one.
         "ulimit" => match rest {
             [] => Some(Look::nothing()),
-            [all] if all.literal() == Some("-a") => Some(Look::nothing()),
+            [one] => one.literal().is_some_and(|text| text.starts_with('-')).then(Look::nothing),
             _ => None,
         },
+        "hash" | "history" if rest.is_empty() => Some(Look::nothing()),
+        "declare" | "typeset" | "export" => listed(rest).or_else(|| exported(name.literal()?, rest)),
+        "crontab" => (rest.len() == 1 && rest[0].literal() == Some("-l")).then(Look::nothing),
+        "sysctl" => forms::kernel(rest),
+        "yq" => forms::yq(rest),
         "man" => man(rest),
         "jq" => jq(rest),
         "gzip" | "xz" | "zstd" | "bzip2" | "gunzip" | "unxz" => forms::compressed(rest),
@@ -63,8 +69,29 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
             _ => None,
         },
         name if is_version(name, rest) || is_help(name, rest) => Some(Look::nothing()),
-        name => understand(programs::program(name)?, rest),
+        name => match programs::program(name) {
+            Some(program) => understand(program, rest),
+            None => subcommands::look(name, rest),
+        },
     }
+}
+
+/// What is declared, told.
+fn listed(args: &[Arg]) -> Option<Look> {
+    let (option, names) = args.split_first()?;
+    let tells = matches!(option.literal()?, "-p");
+    let is_name = |arg: &Arg| arg.literal().is_some_and(is_private);
+    (tells && names.iter().all(is_name)).then(Look::nothing)
+}
+
+/// Variables that say how things look, for the programs that follow.
+fn exported(builtin: &str, args: &[Arg]) -> Option<Look> {
+    let is_harmless = |arg: &Arg| {
+        let (name, _) = arg.literal()?.split_once('=')?;
+        does_no_harm(name).then_some(())
+    };
+    (builtin == "export" && !args.is_empty() && args.iter().all(|arg| is_harmless(arg).is_some()))
+        .then(Look::nothing)
 }
 
 /// Goes through the arguments as the usual option parsers do. `None` as soon as one is not in the table.

@@ -9,6 +9,8 @@
 //! text that is glued to the option or missing, `^` two texts that name no file. A `!` before them says that with them the
 //! program shows [more](Program::wide).
 
+use super::subcommands::MACHINE;
+
 /// What an option takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Takes {
@@ -112,7 +114,7 @@ impl Program {
 
 /// The program of that name.
 pub(super) fn program(name: &str) -> Option<&'static Program> {
-    PROGRAMS.iter().find(|program| program.names.contains(&name))
+    PROGRAMS.iter().chain(MACHINE).find(|program| program.names.contains(&name))
 }
 
 /// What a test of `find` takes, if it only looks.

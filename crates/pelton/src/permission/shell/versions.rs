@@ -108,6 +108,10 @@ const VERSIONED: &[&str] = &[
     "shellcheck",
     "cloc",
     "tokei",
+    "nginx",
+    "ffprobe",
+    "convert",
+    "identify",
 ];
 
 /// Programs that print how they are called and end. Others show it in a pager or a browser.
@@ -126,8 +130,10 @@ pub(super) fn is_version(name: &str, args: &[Arg]) -> bool {
     VERSIONED.contains(&name)
         && match (name, arg.literal()) {
             (_, Some("--version")) => true,
-            ("go" | "docker" | "kubectl" | "helm" | "terraform", Some("version")) => name == "go",
-            ("openssl", Some("version")) => true,
+            ("go", Some("version")) => true,
+            ("openssl" | "terraform", Some("version")) => true,
+            ("make" | "nginx", Some("-v")) | ("ssh", Some("-V")) => true,
+            ("ffmpeg" | "ffprobe" | "convert" | "identify", Some("-version")) => true,
             ("rustc", Some("-vV")) => true,
             ("java" | "javac" | "scala", Some("-version")) => true,
             ("node" | "npm" | "ruby" | "perl" | "php", Some("-v")) => true,

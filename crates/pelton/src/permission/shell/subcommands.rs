@@ -1,0 +1,305 @@
+//! Programs with sub-commands of which some only look: containers, services, packages. Options that name another
+//! server, another configuration or a file to write are left out, and so is what never ends (`-f`).
+//!
+//! Left out on purpose are programs that let the directory they are run in choose what they load (`yarn`, `pnpm`, `mvn`,
+//! `cargo tree`, `npm ls`), and those that ask the network (`gh`, `npm view`, `kubectl`).
+
+use super::arg::Arg;
+use super::look::{Look, understand};
+use super::programs::{DIGITS, Operands, PLAIN, Program};
+
+/// What it looks at, if this is such a program and looking is all that it does.
+pub(super) fn look(name: &str, args: &[Arg]) -> Option<Look> {
+    if !GROUPS.contains(&name) {
+        return None;
+    }
+    let words: Vec<&str> = args.iter().map_while(Arg::literal).take(2).collect();
+    let known = |count: usize| {
+        let called =
+            std::iter::once(name).chain(words.get(..count)?.iter().copied()).collect::<Vec<_>>().join(" ");
+        let program = SUBCOMMANDS.iter().find(|program| program.names.contains(&called.as_str()))?;
+        Some((program, &args[count..]))
+    };
+    let (program, args) = known(2).or_else(|| known(1)).or_else(|| known(0))?;
+    // What is secret is not looked at unasked.
+    let is_secret = |arg: &Arg| arg.prefix().to_ascii_lowercase().contains("secret");
+    (!args.iter().any(is_secret)).then_some(())?;
+    understand(program, args)
+}
+
+const GROUPS: &[&str] = &[
+    "docker",
+    "podman",
+    "systemctl",
+    "journalctl",
+    "pip",
+    "pip3",
+    "apt",
+    "apt-cache",
+    "dpkg",
+    "rpm",
+    "brew",
+    "gem",
+    "go",
+    "rustup",
+    "hostnamectl",
+    "timedatectl",
+    "localectl",
+    "loginctl",
+    "npm",
+    "terraform",
+];
+
+const WORDS: Program = Program { operands: Operands::Words, ..PLAIN };
+const ALONE: Program = Program { operands: Operands::None, ..PLAIN };
+
+const SUBCOMMANDS: &[Program] = &[
+    Program {
+        names: &[
+            "docker ps",
+            "podman ps",
+            "docker container ls",
+            "docker container list",
+            "podman container ls",
+        ],
+        short: &["alqs n# f:"],
+        long: &["all latest quiet size no-trunc last# filter: format:"],
+        ..ALONE
+    },
+    Program {
+        names: &["docker images", "podman images", "docker image ls", "docker image list", "podman image ls"],
+        short: &["aq f:"],
+        long: &["all quiet digests no-trunc tree filter: format:"],
+        ..WORDS
+    },
+    Program {
+        names: &["docker logs", "podman logs", "docker container logs"],
+        short: &["t n#"],
+        long: &["timestamps details since: until: tail:"],
+        ..WORDS
+    },
+    Program {
+        names: &[
+            "docker inspect",
+            "podman inspect",
+            "docker container inspect",
+            "docker image inspect",
+            "docker network inspect",
+            "docker volume inspect",
+        ],
+        short: &["s f:"],
+        long: &["size type: format:"],
+        ..WORDS
+    },
+    Program {
+        names: &[
+            "docker network ls",
+            "docker volume ls",
+            "podman network ls",
+            "podman volume ls",
+            "docker context ls",
+        ],
+        short: &["q f:"],
+        long: &["quiet no-trunc filter: format:"],
+        ..ALONE
+    },
+    Program {
+        names: &["docker port", "docker diff", "docker container diff", "podman port", "podman diff"],
+        ..WORDS
+    },
+    Program {
+        names: &["docker history", "docker image history", "podman history"],
+        short: &["Hq"],
+        long: &["human no-trunc quiet format:"],
+        ..WORDS
+    },
+    Program {
+        names: &[
+            "docker version",
+            "docker info",
+            "docker system info",
+            "docker system df",
+            "podman version",
+            "podman info",
+        ],
+        short: &["v f:"],
+        long: &["verbose format:"],
+        ..ALONE
+    },
+    // Otherwise it never ends.
+    Program {
+        names: &["docker stats --no-stream", "podman stats --no-stream"],
+        short: &["a"],
+        long: &["all no-trunc format:"],
+        ..WORDS
+    },
+    Program {
+        names: &["docker compose version", "docker compose ls"],
+        short: &["a"],
+        long: &["all short format:"],
+        ..ALONE
+    },
+    Program {
+        names: &[
+            "systemctl status",
+            "systemctl show",
+            "systemctl cat",
+            "systemctl is-active",
+            "systemctl is-enabled",
+            "systemctl is-failed",
+            "systemctl list-dependencies",
+        ],
+        short: &["alq n# po:"],
+        long: &["all full no-pager lines# output: property: value user quiet plain"],
+        ..WORDS
+    },
+    Program {
+        names: &[
+            "systemctl list-units",
+            "systemctl list-unit-files",
+            "systemctl list-timers",
+            "systemctl list-sockets",
+            "systemctl list-jobs",
+            "systemctl get-default",
+            "systemctl is-system-running",
+        ],
+        short: &["alq t:"],
+        long: &["all full no-pager no-legend type: state: failed user plain"],
+        ..WORDS
+    },
+    Program {
+        names: &["journalctl"],
+        short: &["aekqrx nupgtobSU:"],
+        long: &[
+            "no-pager lines: unit: user-unit: since: until: priority: grep: identifier: output: boot? dmesg reverse list-boots disk-usage catalog utc quiet no-hostname fields: user system",
+        ],
+        operands: Operands::Words,
+        ..PLAIN
+    },
+    Program {
+        names: &[
+            "hostnamectl",
+            "hostnamectl status",
+            "timedatectl",
+            "timedatectl status",
+            "timedatectl list-timezones",
+            "localectl",
+            "localectl status",
+            "localectl list-locales",
+            "loginctl",
+            "loginctl list-sessions",
+        ],
+        long: &["no-pager static"],
+        ..ALONE
+    },
+    Program {
+        names: &["pip list", "pip3 list", "pip freeze", "pip3 freeze", "pip check", "pip3 check"],
+        short: &["l"],
+        long: &["user local not-required editable format: exclude: exclude-editable include-editable all"],
+        ..ALONE
+    },
+    Program { names: &["pip show", "pip3 show"], short: &["f"], long: &["files verbose"], ..WORDS },
+    Program {
+        names: &["apt list"],
+        short: &["a"],
+        long: &["installed upgradable all-versions manual-installed verbose"],
+        ..WORDS
+    },
+    Program {
+        names: &[
+            "apt show",
+            "apt search",
+            "apt policy",
+            "apt depends",
+            "apt rdepends",
+            "apt-cache policy",
+            "apt-cache search",
+            "apt-cache show",
+            "apt-cache depends",
+            "apt-cache rdepends",
+            "apt-cache madison",
+            "apt-cache pkgnames",
+            "apt-cache stats",
+        ],
+        short: &["an"],
+        long: &["all-versions names-only full"],
+        ..WORDS
+    },
+    Program {
+        names: &["dpkg"],
+        short: &["lLsSpW"],
+        long: &[
+            "list listfiles status search print-avail print-architecture print-foreign-architectures get-selections",
+        ],
+        operands: Operands::Words,
+        ..PLAIN
+    },
+    Program {
+        names: &["rpm"],
+        short: &["qailcdRs f@"],
+        long: &["query all info list configfiles docfiles requires provides changelog scripts last"],
+        operands: Operands::PatternsWith(&["-q", "--query"]),
+        ..PLAIN
+    },
+    Program {
+        names: &["brew list", "brew ls", "brew --prefix", "brew --version"],
+        short: &["1"],
+        long: &["versions formula cask full-name"],
+        ..WORDS
+    },
+    Program { names: &["gem list"], short: &["ld"], long: &["local details no-versions"], ..WORDS },
+    Program { names: &["go env"], long: &[], short: &[], ..WORDS },
+    Program {
+        names: &["rustup toolchain list", "rustup target list", "rustup component list"],
+        short: &["v"],
+        long: &["installed verbose"],
+        ..ALONE
+    },
+    Program { names: &["npm root", "npm prefix"], short: &["g"], long: &["global"], ..ALONE },
+];
+
+/// Programs that say how the machine is.
+pub(super) const MACHINE: &[Program] = &[
+    Program { names: &["top"], short: &["bcHiS n# uUpo: w?"], ..ALONE },
+    Program {
+        names: &["iostat", "mpstat", "pidstat"],
+        short: &["cdhkmtxyzN"],
+        operands: Operands::Numbers,
+        ..PLAIN
+    },
+    Program {
+        names: &["mount", "blkid", "ipcs", "times", "dirs", "nvidia-smi", "sw_vers", "fc-list"],
+        ..ALONE
+    },
+    Program {
+        names: &["findmnt"],
+        short: &["lnrDJAk toS:"],
+        long: &["list noheadings raw df json all output: types: target: source:"],
+        operands: Operands::Words,
+        ..PLAIN
+    },
+    Program { names: &["ifconfig"], short: &["as"], operands: Operands::OneWord, ..PLAIN },
+    Program { names: &["arp", "route"], short: &["aenv"], ..ALONE },
+    Program { names: &["last"], short: &["aFiRwxd n# st:", DIGITS], operands: Operands::Words, ..PLAIN },
+    Program {
+        names: &["dmesg"],
+        short: &["Tktxurd lf:"],
+        long: &["ctime kernel notime decode userspace reltime level: facility: nopager since: until:"],
+        ..ALONE
+    },
+    Program { names: &["stty"], short: &["ag"], long: &["all save"], ..ALONE },
+    Program {
+        names: &["objdump"],
+        short: &["dDhtTxspfrRCawSl jMm:"],
+        long: &[
+            "disassemble disassemble-all syms all-headers section-headers private-headers full-contents section: no-show-raw-insn demangle?",
+        ],
+        ..PLAIN
+    },
+    Program {
+        names: &["shellcheck"],
+        short: &["sfSeoW:"],
+        long: &["shell: format: severity: exclude: norc"],
+        ..PLAIN
+    },
+];
