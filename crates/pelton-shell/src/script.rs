@@ -31,7 +31,7 @@ pub struct Command {
     pub redirections: Vec<Redirection>,
     /// Where it stands.
     pub place: Place,
-    /// For the variable of a loop: which commands are the loop's body, counted from this one.
+    /// For the variable of a `for` loop: which commands are the loop's body, counted from this one.
     pub body: Option<Body>,
 }
 
@@ -168,6 +168,8 @@ pub struct Place {
     pub in_function: bool,
     /// In parentheses.
     pub in_subshell: bool,
+    /// In a compound command.
+    pub nested: bool,
     /// In a loop, or in a branch that may not be taken.
     pub conditional: bool,
 }

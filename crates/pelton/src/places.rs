@@ -73,7 +73,8 @@ impl Follower {
         if above.missing > 0 {
             return Some(Resolved { path: next, missing: above.missing + 1 });
         }
-        self.look(&above.path).ok()??.is_dir().then_some(())?;
+        let is_dir = above.path == Path::new("/") || self.look(&above.path).ok()??.is_dir();
+        is_dir.then_some(())?;
         match self.look(&next).ok()? {
             None => Some(Resolved { path: next, missing: 1 }),
             Some(there) => (!there.is_symlink()).then_some(Resolved { path: next, missing: 0 }),

@@ -36,7 +36,7 @@ impl Parser<'_, '_> {
         let first = self.found.drafts.len();
         let fed =
             self.place.stage.and_then(|stage| if stage.number > 0 { Some(stage) } else { self.place.fed });
-        self.placed(Place { stage: None, fed, ..self.place }, Self::compound_alone)?;
+        self.placed(Place { stage: None, fed, nested: true, ..self.place }, Self::compound_alone)?;
         let mut redirections = Simple::default();
         self.blanks();
         let start = self.at;
@@ -74,7 +74,7 @@ impl Parser<'_, '_> {
             }
             Some(word @ ("for" | "select")) => {
                 self.eat(word);
-                self.placed(inner, Self::for_each)
+                self.placed(inner, |it| it.for_each(word == "for"))
             }
             Some("case") => self.placed(inner, Self::case),
             Some("[[") => self.condition(),
@@ -117,7 +117,8 @@ impl Parser<'_, '_> {
         self.expect_reserved("done")
     }
 
-    fn for_each(&mut self) -> Read<()> {
+    /// What follows `for` or `select`. With the latter the variable may also become empty.
+    fn for_each(&mut self, takes_all: bool) -> Read<()> {
         self.blanks();
         if self.sees("((") {
             return self.for_arithmetic();
@@ -156,7 +157,7 @@ impl Parser<'_, '_> {
         let from = self.found.drafts.len() - index;
         self.loop_body()?;
         let to = self.found.drafts.len() - index;
-        self.found.drafts[index].command.body = Some(Body { from, to });
+        self.found.drafts[index].command.body = takes_all.then_some(Body { from, to });
         Ok(())
     }
 

@@ -351,7 +351,11 @@ impl Maker<'_> {
     fn assignment(&mut self, depth: usize) -> String {
         if self.chance(20) {
             let (first, second) = (self.word(depth), self.word(depth));
-            return format!("z=({first} {second})");
+            return match self.number(3) {
+                0 => format!("z=({first} {second})"),
+                1 => format!("z=([1]={first} [0]={second})"),
+                _ => format!("z+=({first})"),
+            };
         }
         let name = self.pick(ASSIGNED);
         format!("{name}{}", self.word(depth))
@@ -405,7 +409,7 @@ impl Maker<'_> {
 
     fn compound(&mut self, depth: usize) -> String {
         let list = self.list(depth);
-        match self.number(15) {
+        match self.number(21) {
             0 => format!("{{ {list}\n}}"),
             1 => format!("({list})"),
             2 => format!("( {list}\n) >o1"),
@@ -424,6 +428,12 @@ impl Maker<'_> {
             11 => format!("[[ {} == {} ]]; {list}", self.word(depth), self.word(depth)),
             12 => format!("[[ -n {} && ! {} =~ (a|b )c ]]\n{list}", self.word(depth), self.word(depth)),
             13 => format!("(( 1 + $({list}) 2 ))"),
+            14 => format!("for ((i = 0; i < 2; i++)); do {list}\ndone"),
+            15 => format!("for ((;;)) {{ {list}\nbreak; }}"),
+            16 => format!("select v in {} b; do {list}\nbreak; done <<< 1", self.word(depth)),
+            17 => format!("while (( 0 )); do {list}\ndone; n3 \"${{z[@]}}\" \"${{#z[@]}}\""),
+            18 => format!("case {} in q) n5;& *) {list}\n;; esac", self.word(depth)),
+            19 => format!("if (( 1 < 2 )) && [[ 2 -gt 1 ]]; then {list}\nfi <<< {}", self.word(depth)),
             _ => format!("while {list}\ndo n3; break; done"),
         }
     }

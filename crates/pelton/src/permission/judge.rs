@@ -258,13 +258,13 @@ impl RuleSet {
         let patterns = || self.restricting().filter_map(|rule| Some((rule, rule.command(request.tool)?)));
         if let Some((rule, _)) = patterns().find(|(_, pattern)| could(pattern)) {
             let why = format!("Only running it would tell whether the rule '{rule}' forbids it.");
-            return Decision::question(why, Cause::Unclear);
+            return Decision { rule: Some(rule.clone()), ..Decision::question(why, Cause::Unclear) };
         }
         let is_mentioned =
             |pattern: &CommandPattern| step.may_run.iter().any(|words| pattern.is_mentioned(words));
         if let Some((rule, _)) = patterns().find(|(_, pattern)| is_mentioned(pattern)) {
             let why = format!("It may run what the rule '{rule}' forbids.");
-            return Decision::question(why, Cause::Unclear);
+            return Decision { rule: Some(rule.clone()), ..Decision::question(why, Cause::Unclear) };
         }
         if touched.is_evasive {
             return Decision::question(

@@ -326,7 +326,7 @@ impl Values {
                 let holds = match (assignment.kind, command.body) {
                     (AssignmentKind::Loop, Some(body)) => Some(at + body.from..at + body.to),
                     // Where it may be passed over, nobody knows what it was before.
-                    (AssignmentKind::Plain, _) if command.words.is_empty() && !place.conditional => {
+                    (AssignmentKind::Plain, _) if is_for_good(command, script.commands.get(at + 1)) => {
                         Some(at + 1..usize::MAX)
                     }
                     _ => None,
@@ -401,6 +401,17 @@ impl Values {
             })
             .collect()
     }
+}
+
+/// Whether what a command sets holds for all that follows: it stands by itself, and is neither passed over nor run in a
+/// process of its own.
+fn is_for_good(command: &Command, next: Option<&Command>) -> bool {
+    let place = command.place;
+    let is_alone = command.words.is_empty() && command.redirections.is_empty();
+    // The first stage of a pipeline is a process of its own, too.
+    let is_piped = place.piped || next.is_some_and(|next| next.place.piped);
+    let runs = command.assignments.iter().any(|assignment| Arg::of(&assignment.value).has_commands());
+    is_alone && !place.conditional && !place.nested && !is_piped && !runs
 }
 
 /// Whether a command gives variables values that it is told the names of.

@@ -48,7 +48,9 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
         // With a value it would set one.
         "ulimit" => match rest {
             [] => Some(Look::nothing()),
-            [one] => one.literal().is_some_and(|text| text.starts_with('-')).then(Look::nothing),
+            [one] => {
+                one.literal().is_some_and(|text| text.len() == 2 && text.starts_with('-')).then(Look::nothing)
+            }
             _ => None,
         },
         "hash" | "history" if rest.is_empty() => Some(Look::nothing()),

@@ -46,7 +46,6 @@ const GROUPS: &[&str] = &[
     "timedatectl",
     "localectl",
     "loginctl",
-    "npm",
     "terraform",
 ];
 
@@ -255,7 +254,6 @@ const SUBCOMMANDS: &[Program] = &[
         long: &["installed verbose"],
         ..ALONE
     },
-    Program { names: &["npm root", "npm prefix"], short: &["g"], long: &["global"], ..ALONE },
 ];
 
 /// Programs that say how the machine is.
@@ -290,7 +288,7 @@ pub(super) const MACHINE: &[Program] = &[
     Program { names: &["stty"], short: &["ag"], long: &["all save"], ..ALONE },
     Program {
         names: &["objdump"],
-        short: &["dDhtTxspfrRCawSl jMm:"],
+        short: &["dDhtTxspfrRCaw jMm:"],
         long: &[
             "disassemble disassemble-all syms all-headers section-headers private-headers full-contents section: no-show-raw-insn demangle?",
         ],
