@@ -192,7 +192,7 @@ pub(super) fn values(arguments: &[Word], options: &[&str]) -> Vec<Word> {
             let Some(glued) = text.strip_prefix(option) else { continue };
             match word.literal() {
                 Some(_) if glued.is_empty() && *option != "+" => {
-                    values.extend(arguments.get(at + 1).cloned())
+                    values.extend(arguments.get(at + 1).cloned());
                 }
                 // A letter has its value glued to it, a name has it behind a sign.
                 Some(_) if option.len() > 2 => values.extend(glued.strip_prefix('=').map(Word::of_literal)),
