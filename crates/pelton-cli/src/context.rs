@@ -32,7 +32,7 @@ pub(crate) fn run(args: &ContextArgs) -> Result<ExitCode, Fail> {
     options.window_tokens = env.number("CLAUDE_CODE_MAX_CONTEXT_TOKENS")?;
     options.compact = compact::of_environment(options.compact, &env)?;
     options.resume = Some(Resumed { file, conversation });
-    let usage = Engine::new(options).map_err(|error| Fail::new(error.to_string()))?.context_usage();
+    let usage = Engine::new(options).map_err(|error| Fail::new(error.to_string()))?.context_usage_recorded();
     let told = match args.json {
         true => serde_json::to_string(&usage).map_err(|error| Fail::new(error.to_string()))?,
         false => plain(&usage.to_string()).to_string(),

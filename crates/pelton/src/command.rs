@@ -96,6 +96,8 @@ pub struct Expansion {
     pub output: Option<String>,
     /// What may run in this submission besides what may run anyway. What rules deny stays denied.
     pub allowed_tools: Vec<Rule>,
+    /// What may not run in this submission, whatever may run anyway.
+    pub disallowed_tools: Vec<Rule>,
     /// The model that is asked in this submission: an id or an alias.
     pub model: Option<String>,
 }

@@ -297,6 +297,7 @@ impl Engine {
         let queue = queue_of(&session, &interrupter, &options);
         gather::bind_skills(&mut options.tools, &skills, &kin.permissions, session.id);
         let memory = gather::memory(&options, &kin.permissions);
+        let cache = gather::cache_of(&options);
         if let Some(resumed) = &mut options.resume {
             // What it said is in the session now.
             resumed.conversation.entries = Vec::new();
@@ -319,7 +320,7 @@ impl Engine {
             board: Board::new(&options.model),
             gauge: Gauge::default(),
             background: Background::default(),
-            cache: CacheAudit::default(),
+            cache,
             memory,
             skills,
             changed_files: ChangedFiles::default(),
@@ -531,7 +532,7 @@ impl Engine {
             self.options.system_prompt.json(gather::notes(&self.options), &self.offer.instructions())
         } else {
             // Thinking is bound to what stands before it.
-            self.session.history.view_mut().leave_out_thinking();
+            self.session.history.view_mut().leave_out_thinking("other tools");
             self.session.note(LoopKind::Prefix, &changed.unwrap_or_default(), 0);
             self.question.prefix.system.clone()
         };

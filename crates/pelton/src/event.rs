@@ -9,6 +9,7 @@ use bytes::Bytes;
 use pelton_model::{FastMode, ModelError, Notice, Started};
 use pelton_wire::stop::StopReason;
 use pelton_wire::usage::Usage;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -434,17 +435,32 @@ pub struct LoopEvent {
 /// What the server's cache had of a question.
 ///
 /// See [`Event`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CacheReport {
+    /// What was asked for.
+    pub asked: Asked,
     /// Tokens read from it.
     pub read: u64,
     /// Tokens written to it.
     pub written: u64,
-    /// Tokens that were in it before and were not read.
+    /// Tokens that were in it before and were not read, of as many as the question has.
     pub missed: u64,
-    /// The first part in which the question differs from the one before, if something was missed.
+    /// The first part in which the question differs from the one before, and what changed it, if something was missed.
     pub reason: Option<String>,
+}
+
+/// What a question of the conversation asks for.
+///
+/// See [`Event`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Asked {
+    /// The next answer.
+    Turn,
+    /// A summary of what was said.
+    Summary,
 }
 
 /// What the loop did.

@@ -478,6 +478,10 @@ pub const SKILL_DIRECTORIES_DEEP_MAX: usize = 8;
 
 /// How long a server keeps what it has cached, unless it is read again.
 pub const CACHE_KEPT: Duration = Duration::from_secs(300);
+/// Places of earlier cache marks that are remembered, the newest.
+pub const CACHE_MARKS_KNOWN_MAX: usize = 256;
+/// Requests whose use of the cache is remembered, the newest.
+pub const CACHE_REPORTS_KEPT_MAX: usize = 100;
 
 /// Characters of a skill, and of all of them, that are told again after a compaction: 5,000 and 25,000 tokens, about.
 pub const SKILL_TOLD_AGAIN_CHARS_MAX: usize = 20_000;

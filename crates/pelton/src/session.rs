@@ -24,8 +24,8 @@ use crate::secrets::Secrets;
 use crate::tools::mentions::Attached;
 use crate::tools::{Output, ResultBlock};
 use crate::transcript::{
-    CompactLines, Disk, Durability, EditLine, End, Facts, Loaded, Transcript, TranscriptError, directory_id,
-    session_file,
+    CompactLines, Disk, Durability, EditLine, End, Facts, Loaded, RequestFacts, Transcript, TranscriptError,
+    directory_id, session_file,
 };
 
 pub(crate) use kept::{Kept, Request, call_of};
@@ -193,6 +193,13 @@ impl Session {
         }
     }
 
+    /// Notes what became of a request. Like other notes, it is no reason to stop.
+    pub fn note_request(&self, request: &RequestFacts) {
+        if let Some(transcript) = self.record.transcript() {
+            let _ = transcript.request(request, self.world.now());
+        }
+    }
+
     /// Notes what a slash command answered: beside the conversation, and only if there is one. Like other notes, it is
     /// no reason to stop.
     pub fn note_command(&self, name: &str, arguments: &str, output: &str) {
@@ -297,6 +304,7 @@ impl Session {
             let before = self.history.view().clone();
             let (mut history, _) = History::replay(conversation.entries, conversation.edits, HashSet::new());
             history.view_mut().counts_like(&before);
+            history.view_mut().takes_the_place_of(&before, "undo");
             self.history = history;
         }
         Ok(self.edit(Level::Undo, &Edit::Undo { edit })?)
@@ -457,7 +465,7 @@ fn replayed(options: &Options, conversation: &Loaded) -> History {
     let (mut history, is_whole) =
         History::replay(conversation.entries.clone(), conversation.edits.clone(), snipped);
     if conversation.reshaped || is_snipped || !is_whole {
-        history.view_mut().leave_out_thinking();
+        history.view_mut().leave_out_thinking("resume");
     }
     if conversation.is_partial {
         history.note_released();

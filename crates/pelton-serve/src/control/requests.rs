@@ -386,6 +386,7 @@ impl Handles {
             "levels": usage.levels,
             "nextTurnCachedUsd": usage.next_turn_cached_usd,
             "nextTurnUncachedUsd": usage.next_turn_uncached_usd,
+            "cache": usage.cache,
         })
     }
 

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::{CompactOptions, Level, Room, auto, collapse, local, micro, rounds, weight};
+use crate::event::CacheReport;
 use crate::history::PartFacts;
 
 /// What fills the context, and what could be done about it.
@@ -48,6 +49,8 @@ pub struct ContextUsage {
     pub next_turn_cached_usd: Option<f64>,
     /// What it would cost if it has nothing.
     pub next_turn_uncached_usd: Option<f64>,
+    /// What the server's cache had of the newest requests, the newest last.
+    pub cache: Vec<CacheReport>,
 }
 
 /// A share of the context.
@@ -95,6 +98,7 @@ impl std::fmt::Display for ContextUsage {
         for LevelPlan { level, from_tokens, would_free_tokens } in &self.levels {
             writeln!(f, "  {would_free_tokens:>9}  {level} (from {from_tokens} tokens)")?;
         }
+        self.tell_cache(f)?;
         match (self.next_turn_cached_usd, self.next_turn_uncached_usd) {
             (Some(cached), Some(uncached)) => {
                 write!(f, "The prompt of the next turn: ${cached:.4} if it is cached, ${uncached:.4} if not")
@@ -105,6 +109,26 @@ impl std::fmt::Display for ContextUsage {
 }
 
 impl ContextUsage {
+    /// All requests in a line, and each that missed something.
+    fn tell_cache(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let sum = |of: fn(&CacheReport) -> u64| self.cache.iter().map(of).sum::<u64>();
+        let (read, written, missed) = (sum(|it| it.read), sum(|it| it.written), sum(|it| it.missed));
+        let count = self.cache.len();
+        if count == 0 {
+            return Ok(());
+        }
+        writeln!(
+            f,
+            "The cache in the newest {count} requests: {read} tokens read, {written} written, {missed} missed"
+        )?;
+        for (nth, report) in self.cache.iter().enumerate() {
+            if let Some(reason) = &report.reason {
+                writeln!(f, "  {:>9}  missed {} requests ago: {reason}", report.missed, count - 1 - nth)?;
+            }
+        }
+        Ok(())
+    }
+
     /// What of it was not said in the conversation.
     pub(crate) fn fixed_tokens(&self) -> u64 {
         let said = |share: &&Share| matches!(share.kind, "system" | "tools");
@@ -149,6 +173,7 @@ pub(crate) struct Facts<'a> {
     /// Tokens of images and documents, and of each memory file, among those of the messages.
     pub media: u64,
     pub memory: &'a [(String, u64)],
+    pub cache: Vec<CacheReport>,
     /// The price of a token read from the cache, and of one that is written to it.
     pub usd_per_token: Option<(f64, f64)>,
 }
@@ -171,6 +196,7 @@ pub(crate) fn usage(facts: &Facts<'_>) -> ContextUsage {
         levels: levels(facts),
         next_turn_cached_usd: price(|(cached, _)| cached),
         next_turn_uncached_usd: price(|(_, uncached)| uncached),
+        cache: facts.cache.clone(),
     }
 }
 

@@ -98,7 +98,7 @@ pub fn tools_by_server(tools: &[Arc<dyn Tool>]) -> Vec<(String, usize)> {
     let mut servers: Vec<(String, usize)> = vec![("Built-in tools".to_owned(), 0)];
     for tool in tools {
         let spec = tool.spec();
-        let bytes = spec.name.len() + spec.description.len() + spec.input_schema.len();
+        let bytes = spec.json().to_string().len() + 1;
         let served = spec.name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
         let server = served.map_or("Built-in tools", |(server, _)| server);
         match servers.iter_mut().find(|(name, _)| name == server) {

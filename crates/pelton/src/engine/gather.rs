@@ -18,6 +18,7 @@ use crate::options::Options;
 use crate::permission::Permissions;
 use crate::skills::{self, Expander, Skill, SkillTool, Skills, expand};
 use crate::tools::{Tool, builtin};
+use crate::turn::live::CacheAudit;
 
 /// What was found.
 #[derive(Default)]
@@ -94,7 +95,7 @@ impl Engine {
     ) -> Result<Expansion, CommandError> {
         let permissions = &self.kin.permissions;
         // The user called it, and with it what it needs.
-        let _lent = permissions.lend(skill.allowed.clone());
+        let _lent = permissions.lend(skill.loan.clone());
         let expander = Expander {
             arguments,
             session_id: &self.session.id.to_string(),
@@ -115,7 +116,8 @@ impl Engine {
             ),
             None => text,
         });
-        expansion.allowed_tools.clone_from(&skill.allowed);
+        expansion.allowed_tools.clone_from(&skill.loan.allowed);
+        expansion.disallowed_tools.clone_from(&skill.loan.denied);
         expansion.model.clone_from(&skill.model);
         Ok(expansion)
     }
@@ -135,6 +137,12 @@ pub(super) fn bind_skills(
         let session = Some((permissions.clone(), session.to_string()));
         *tool = Arc::new(SkillTool::new(skills.clone(), session));
     }
+}
+
+/// What an earlier process knew of the server's cache.
+pub(super) fn cache_of(options: &Options) -> CacheAudit {
+    let resumed = options.resume.as_ref().map(|resumed| &resumed.conversation);
+    resumed.map_or_else(CacheAudit::default, |told| CacheAudit::recall(&told.requests, told.requested_at))
 }
 
 /// Where the model keeps notes, if it does.

@@ -16,7 +16,7 @@ use crate::context::{Surroundings, git_branch, news_of_the_day, reminder};
 use crate::event::{CommandInfo, Event, Synthetic};
 use crate::history::Entry;
 use crate::hooks::{Arrived, Fired, SessionHooks};
-use crate::permission::{Mode, Rule};
+use crate::permission::{Loan, Mode};
 use crate::prompt::{Prompt, PromptBlock};
 use crate::session::{content, fresh_id};
 use crate::status::Phase;
@@ -63,7 +63,7 @@ pub(super) struct Order {
 #[derive(Debug, Default)]
 pub(super) struct Choices {
     pub model: Option<String>,
-    pub allowed: Vec<Rule>,
+    pub loan: Loan,
 }
 
 /// An answer without a model.
@@ -346,7 +346,8 @@ impl Engine {
                 is_error: false,
             }));
         };
-        *choices = Choices { model, allowed: expansion.allowed_tools };
+        let loan = Loan { allowed: expansion.allowed_tools, denied: expansion.disallowed_tools };
+        *choices = Choices { model, loan };
         let typed = format!(
             "<command-name>/{}</command-name>\n<command-args>{}</command-args>",
             called.name, called.arguments

@@ -112,7 +112,7 @@ impl Engine {
         let entry = self.session.record_result(&call.id, &finished.output)?;
         if !was_last {
             // What stood in for it is gone from the middle, and thinking is bound to what stands before it.
-            self.session.history.view_mut().leave_out_thinking();
+            self.session.history.view_mut().leave_out_thinking("a call was answered late");
             self.session.note(LoopKind::Repair, "a late result took the place of its stand-in", 0);
         }
         tally.user_messages += 1;

@@ -15,7 +15,7 @@ use crate::command::Called;
 use crate::compact::auto::Keep;
 use crate::compact::surgery::Situation;
 use crate::compact::{ContextUsage, Level, Surgery};
-use crate::context::{git_branch, tools_json};
+use crate::context::{git_branch, tools_by_server, tools_json};
 use crate::event::{Boundary, CommandInfo, ContextEvent, Event, Trigger};
 use crate::gauge::ContextWatch;
 use crate::history::{Edit, EditId, View};
@@ -135,13 +135,31 @@ impl Engine {
         ContextWatch::new(self.gauge.clone(), self.board.watch())
     }
 
+    /// The same for whoever only looks at a conversation: what stands in front of the messages is what the record says,
+    /// because whoever asked may have offered other tools. Without a record of that, as it would be here.
+    pub fn context_usage_recorded(&mut self) -> ContextUsage {
+        let Some(recorded) = self.cache.prefix().cloned() else { return self.context_usage() };
+        self.session.history.view_mut().set_overhead(recorded.bytes());
+        let around = Around {
+            model: &self.options.model,
+            room: room(&self.options, &self.options.model),
+            compact: &self.options.compact,
+            system_bytes: recorded.system_bytes,
+            tools_bytes: recorded.tools_bytes,
+            cache: &self.cache,
+            prices: &self.options.prices,
+        };
+        context_usage(self.session.history.view(), &around)
+    }
+
     pub(super) fn usage_of(&self, prefix: &Prefix, view: &View) -> ContextUsage {
         let around = Around {
             model: &self.options.model,
             room: self.options.room(&self.options.model),
             compact: &self.options.compact,
-            prefix,
-            tools: self.offer.tools(),
+            system_bytes: prefix.system.len(),
+            tools_bytes: tools_by_server(self.offer.tools()),
+            cache: &self.cache,
             prices: &self.options.prices,
         };
         context_usage(view, &around)

@@ -31,7 +31,7 @@ impl Engine {
         tally: &mut Tally,
         last: &mut LastReply,
     ) -> End {
-        let _lent = self.kin.permissions.lend(choices.allowed);
+        let _lent = self.kin.permissions.lend(choices.loan);
         let mut live = self.live(choices.model, events, cancel, started_at);
         live.tally = std::mem::take(tally);
         let end = run(&mut live).await;
@@ -55,7 +55,7 @@ impl Engine {
         // A stand-in of an earlier submission, or a session of another model: what it thought is refused here.
         let view = self.session.history.view_mut();
         if view.thinkers().any(|model| is_another(model, &question.model)) {
-            view.leave_out_thinking();
+            view.leave_out_thinking("another model");
         }
         view.set_overhead(question.prefix.system.len() + question.prefix.tools.len());
         let small = self.small_model();
@@ -84,6 +84,8 @@ impl Engine {
             nothing_told: false,
             refused_by_hook: false,
             micro_again_at: 0,
+            fold_again_at: 0,
+            no_folds_told: false,
             held: None,
             spending: Arc::clone(&self.kin.spending),
             foresight: Foresight::default(),

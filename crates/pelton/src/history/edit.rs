@@ -127,6 +127,15 @@ impl Edited {
         Self { id, at, by: by.into(), edit }
     }
 
+    /// The name of what it puts in the place of what it takes away.
+    pub(super) fn puts(&self) -> Option<EntryId> {
+        match &self.edit {
+            Edit::Replace { by: By::Entry(entry), .. } => Some(*entry),
+            Edit::Replace { by: By::Words(_) | By::Note, .. } => Some(self.id),
+            _ => None,
+        }
+    }
+
     /// What stands in the place of what it takes away; `Err` if it names an entry that is not there.
     pub(super) fn stand_in(&self, entries: &[Arc<Entry>]) -> Result<Option<Arc<Entry>>, Missing> {
         let Edit::Replace { by, .. } = &self.edit else { return Ok(None) };

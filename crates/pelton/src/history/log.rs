@@ -73,7 +73,7 @@ impl History {
             self.rebuild();
         } else {
             let stand_in = edited.stand_in(&self.entries).ok()?;
-            if !self.view.apply(&edited.edit, stand_in) {
+            if !self.view.apply(&edited.edit, stand_in, by) {
                 return None;
             }
             self.edits.push(edited);
@@ -84,7 +84,7 @@ impl History {
     /// What the view would be after an edit, to see whether it is worth it.
     pub fn view_after(&self, edit: &Edit, stand_in: Option<Arc<Entry>>) -> Option<View> {
         let mut view = self.view.clone();
-        view.apply(edit, stand_in).then_some(view)
+        view.apply(edit, stand_in, "").then_some(view)
     }
 
     /// Notes an edit that was made already.
@@ -125,7 +125,26 @@ impl History {
             at += 1;
             at > first || put_there.contains(&entry.id)
         });
+        self.release_edits();
         self.is_released = true;
+    }
+
+    /// Edits of what is on the disk only are read from there with it. Those stay that put something there that is sent, or
+    /// are about something that is here.
+    fn release_edits(&mut self) {
+        let sent: HashSet<EntryId> = self.view.entry_ids().collect();
+        let (edits, entries) = (std::mem::take(&mut self.edits), &self.entries);
+        let is_here = |edited: &Edited| {
+            edited.puts().is_some_and(|id| sent.contains(&id)) || edited.edit.finds(entries, &[])
+        };
+        let here: HashSet<EditId> =
+            edits.iter().filter(|edited| is_here(edited)).map(|edited| edited.id).collect();
+        self.edits.extend(edits.into_iter().filter(|edited| match edited.edit {
+            Edit::Undo { edit } => here.contains(&edit),
+            _ => here.contains(&edited.id),
+        }));
+        let known: HashSet<EntryId> = entries.iter().map(|entry| entry.id).collect();
+        self.unsent.retain(|id| known.contains(id));
     }
 
     /// What is sent behind a summary, if that is the first thing that is sent.
@@ -204,14 +223,14 @@ impl History {
             while let Some(edited) = edits.next_if(|edited| edited.at <= at) {
                 if matches!(edited.edit, Edit::Undo { .. }) {
                     // What was thought in between is bound to what is no more.
-                    view.leave_out_thinking();
+                    view.leave_out_thinking("");
                     continue;
                 }
                 if undone.contains(&edited.id) {
                     continue;
                 }
                 let applied = match edited.stand_in(&self.entries) {
-                    Ok(stand_in) => view.apply(&edited.edit, stand_in),
+                    Ok(stand_in) => view.apply(&edited.edit, stand_in, &edited.by),
                     Err(_) => false,
                 };
                 is_whole &= applied;
@@ -221,6 +240,7 @@ impl History {
                 view.push(Arc::clone(entry));
             }
         }
+        view.takes_the_place_of(&self.view, "undo");
         self.view = view;
         is_whole
     }

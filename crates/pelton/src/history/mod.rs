@@ -20,7 +20,7 @@ pub use snip::{SnipBoundary, SnipReplay};
 pub use view::View;
 
 pub(crate) use log::{Change, History, Stays};
-pub(crate) use view::{MediaLeftOut, PartFacts, Role};
+pub(crate) use view::{ChangedSince, MediaLeftOut, PartFacts, Role};
 
 #[cfg(test)]
 mod tests;

@@ -17,6 +17,8 @@ use super::repair::{INTERRUPTED_RESULT, LEFT_OUT, RESULT_FOLDED};
 use super::view::Pushed;
 use super::*;
 
+mod running; // what is kept in passing
+
 fn entry(kind: Kind, content: &Value) -> Arc<Entry> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let id = Uuid::from_u128(u128::from(NEXT.fetch_add(1, Ordering::Relaxed)));
@@ -326,7 +328,7 @@ fn a_note_stands_for_what_was_left_out_and_only_thinking_behind_it_goes() {
     let mut view = view_of(&said);
     let before = view.tokens();
     // The second and the third round, named by a text in one and a call in the other.
-    assert!(view.apply(&replace(&said[6], &said[11]), Some(prompt(LEFT_OUT))));
+    assert!(view.apply(&replace(&said[6], &said[11]), Some(prompt(LEFT_OUT)), "test"));
     let words = "words ".repeat(50);
     assert_eq!(
         outline(&mut view).replace(&words, "w").replace(LEFT_OUT, "note"),
@@ -346,8 +348,8 @@ fn results_lose_their_words_and_keep_how_it_went() {
     }
     let mut view = view_of(&said);
     let before = view.tokens();
-    assert!(!view.apply(&Edit::Clear { calls: vec!["elsewhere".into()] }, None));
-    assert!(view.apply(&Edit::Clear { calls: vec!["b".into(), "a".into()] }, None));
+    assert!(!view.apply(&Edit::Clear { calls: vec!["elsewhere".into()] }, None, "test"));
+    assert!(view.apply(&Edit::Clear { calls: vec!["b".into(), "a".into()] }, None, "test"));
     assert!(view.tokens() < before / 2);
     let messages = sent(&mut view);
     assert_eq!(legal(&messages), Ok(()));
@@ -361,7 +363,10 @@ fn results_lose_their_words_and_keep_how_it_went() {
         (true, false, false),
         "only what stands before it stays"
     );
-    assert!(!view.apply(&Edit::Clear { calls: vec!["a".into()] }, None), "there is nothing left to clear");
+    assert!(
+        !view.apply(&Edit::Clear { calls: vec!["a".into()] }, None, "test"),
+        "there is nothing left to clear"
+    );
 }
 
 #[test]
@@ -370,7 +375,7 @@ fn a_result_that_would_be_no_smaller_stays() {
     let kind = Kind::ToolResult { call: "a".into(), is_error: false };
     let result = json!([{"type": "tool_result", "tool_use_id": "a", "content": words, "is_error": false}]);
     let mut view = view_of(&[prompt("the task"), calls("a"), entry(kind, &result)]);
-    assert!(!view.apply(&Edit::Clear { calls: vec!["a".into()] }, None));
+    assert!(!view.apply(&Edit::Clear { calls: vec!["a".into()] }, None, "test"));
     assert_eq!(sent(&mut view)[2]["content"][0]["content"], words);
 }
 
@@ -379,9 +384,9 @@ fn what_is_being_worked_on_and_what_is_not_there_cannot_be_taken_away() {
     let said = [prompt("the task"), calls("a"), calls("b"), answers("a")];
     let mut view = view_of(&said);
     let before = view.len();
-    assert!(!view.apply(&replace(&said[1], &said[3]), None), "b waits for its result");
-    assert!(!view.apply(&replace(&said[3], &said[1]), None), "the wrong way round");
-    assert!(!view.apply(&replace(&said[0], &prompt("elsewhere")), None));
+    assert!(!view.apply(&replace(&said[1], &said[3]), None, "test"), "b waits for its result");
+    assert!(!view.apply(&replace(&said[3], &said[1]), None, "test"), "the wrong way round");
+    assert!(!view.apply(&replace(&said[0], &prompt("elsewhere")), None, "test"));
     assert_eq!(view.len(), before);
 }
 
@@ -430,12 +435,18 @@ fn what_is_released_is_what_nobody_sends() {
     let said = long_talk(6);
     let mut history = History::default();
     said.iter().for_each(|entry| _ = history.push(Arc::clone(entry)));
+    history.edit(Uuid::from_u128(9), "test", replace(&said[1], &said[4])).unwrap();
     let summary = prompt("in short");
     history.keep(Arc::clone(&summary));
     let edit = Edit::Replace { from: said[0].id, to: said[16].id, by: By::Entry(summary.id) };
     history.edit(Uuid::from_u128(1), "test", edit).unwrap();
     let sent = outline(&mut history.view().clone());
     history.release();
+    assert_eq!(
+        history.all_edits().len(),
+        1,
+        "the one that put the summary there; of the one before nothing is left"
+    );
     assert_eq!(history.entries().len(), 8, "two rounds of four, less the first thought, and the summary");
     assert_eq!(outline(&mut history.view().clone()), sent);
     assert_eq!(history.edit(Uuid::from_u128(2), "undo", Edit::Undo { edit: Uuid::from_u128(1) }), None);
@@ -537,9 +548,9 @@ fn what_was_left_out_can_be_left_out_again() {
     let mut view = again.clone();
     let mut left_out = view.leave_out_oldest_media(1);
     left_out.add(view.leave_out_media_at(2, 0, Some(0)));
-    assert_eq!(again.leave_out_media_of(&left_out.places), left_out);
+    assert_eq!(again.leave_out_media_of(&left_out.places, "test"), left_out);
     assert_eq!((pictures(&mut again), sent(&mut again)), ([false, false, true], sent(&mut view)));
-    assert_eq!(again.leave_out_media_of(&left_out.places).bytes, 0);
+    assert_eq!(again.leave_out_media_of(&left_out.places, "test").bytes, 0);
     let lines = serde_json::to_string(&left_out.places).unwrap();
     assert_eq!(serde_json::from_str::<Vec<MediaPlace>>(&lines).unwrap(), left_out.places);
 }

@@ -6,6 +6,7 @@
 mod edit; // changes that can be recorded, and made again
 mod media; // leaving out images and documents
 mod outline; // what there is, for those who plan
+mod running; // sums, and what became of what was sent
 mod size; // how much of the context window it takes
 
 use std::collections::HashSet;
@@ -19,7 +20,9 @@ use super::tokens::Weight;
 
 pub use media::MediaLeftOut;
 pub use outline::{PartFacts, Role};
+pub use running::ChangedSince;
 
+use running::{LastSent, Sums};
 use size::Size;
 
 /// What the model sees of a conversation.
@@ -34,9 +37,12 @@ pub struct View {
     known: HashSet<CallId>,
     /// Where the results at the front of the newest user message end; equals `parts.len()` outside one.
     results_end: usize,
-    /// The part that carried the newest cache mark of the last request: marked again, so that the next request
-    /// finds it however many blocks came in between.
-    marked: Option<usize>,
+    /// Where the newest run of answers begins: those that only results lie between.
+    run_begins: usize,
+    /// What was sent last. The newest place that the server may know is marked again, so that the next request finds it
+    /// however many blocks came in between.
+    last: LastSent,
+    sums: Sums,
     /// Up to here the sizes of results were looked at.
     weighed: usize,
     size: Size,
@@ -119,36 +125,40 @@ impl View {
         debug_assert!(self.open.is_empty(), "every call is answered before the model is asked");
         let newest = self.parts.iter().rposition(|part| part.entry.can_be_marked());
         let pieces = self.pieces(newest);
-        self.marked = newest;
+        self.last.sent(self.parts.len(), newest);
         pieces
     }
 
     /// The models whose thinking is there.
     pub(crate) fn thinkers(&self) -> impl Iterator<Item = &str> {
-        self.parts.iter().filter_map(|part| match &part.entry.kind {
-            Kind::Assistant { origin, piece: Piece::Thinking } => Some(origin.model.as_str()),
-            _ => None,
-        })
+        self.sums.thinkers.iter().map(|(model, _)| model.as_str())
     }
 
     /// Leaves all thinking out: another model refuses it, and so does the same one after anything before it changed.
     /// Tells how many blocks there were.
-    pub(crate) fn leave_out_thinking(&mut self) -> usize {
-        self.leave_out_thinking_from(0)
+    pub(crate) fn leave_out_thinking(&mut self, why: &str) -> usize {
+        if self.sums.thinkers.is_empty() {
+            return 0;
+        }
+        self.leave_out_thinking_from(0, why)
     }
 
-    fn leave_out_thinking_from(&mut self, first: usize) -> usize {
+    fn leave_out_thinking_from(&mut self, first: usize, why: &str) -> usize {
         let before = self.parts.len();
-        let (mut index, mut lost) = (0, Weight::default());
+        let (mut index, mut lost, mut first_gone) = (0, Weight::default(), None);
         self.parts.retain(|part| {
             index += 1;
             let stays = index <= first || !part.entry.is_thinking();
             if !stays {
                 lost += part.entry.weight;
+                first_gone.get_or_insert(index - 1);
             }
             stays
         });
         self.size.lost(lost);
+        if let Some(first_gone) = first_gone {
+            self.last.touched(first_gone, why);
+        }
         self.after_edit();
         before - self.parts.len()
     }
@@ -156,28 +166,21 @@ impl View {
     /// Whether calls are being answered that were made without thinking, or whose thinking was left out. Models that
     /// think up to a budget refuse to go on thinking then.
     pub(crate) fn answers_calls_made_without_thinking(&self) -> bool {
-        let is_result = |part: &Part| matches!(part.entry.kind, Kind::ToolResult { .. });
-        let mut begins_with = None;
-        // Answers and their results, back to the newest words of the user alone.
-        for message in self.parts.chunk_by(|a, b| a.entry.is_assistant() == b.entry.is_assistant()).rev() {
-            match message.first().filter(|part| part.entry.is_assistant()) {
-                Some(first) => begins_with = Some(first),
-                None if message.iter().any(is_result) => {}
-                None => break,
-            }
-        }
-        begins_with.is_some_and(|part| !part.entry.is_thinking())
+        // New words of the user alone begin another run.
+        let asks_anew = self.ends_with_user() && !self.newest_message_has_results();
+        let begins_with = self.parts.get(self.run_begins).filter(|part| part.entry.is_assistant());
+        !asks_anew && begins_with.is_some_and(|part| !part.entry.is_thinking())
     }
 
     /// How many bytes the messages have.
     pub fn bytes(&self) -> usize {
-        self.parts.iter().map(|part| part.entry.json.len()).sum()
+        self.sums.bytes
     }
 
     /// The results that came since [`all_weighed`](Self::all_weighed), by the message they are in. Whoever asks wants to
     /// know how much there is before it is sent.
     pub(crate) fn unweighed_results(&self) -> Vec<Vec<Arc<Entry>>> {
-        let is_result = |part: &Part| matches!(part.entry.kind, Kind::ToolResult { .. }) && !part.stand_in;
+        let is_result = |part: &Part| is_result(part) && !part.stand_in;
         let from = self.weighed.min(self.parts.len());
         // One that came late belongs to those beside it.
         let beside = self.parts[..from].iter().rev().take_while(|part| is_result(part)).count();
@@ -205,19 +208,19 @@ impl View {
                 }
             }
         }
+        self.last.touched(self.parts.len(), "an answer was taken back");
         self.after_edit();
     }
 
-    /// Positions after parts went.
+    /// Positions and sums after parts went.
     fn after_edit(&mut self) {
-        self.marked = None;
         self.weighed = 0;
+        self.sums = Sums::of(&self.parts);
+        self.run_begins = self.find_run();
         let user_from =
             self.parts.iter().rposition(|part| part.entry.is_assistant()).map_or(0, |last| last + 1);
-        let results = self.parts[user_from..]
-            .iter()
-            .take_while(|part| matches!(part.entry.kind, Kind::ToolResult { .. }));
-        self.results_end = user_from + results.count();
+        self.results_end =
+            user_from + self.parts[user_from..].iter().take_while(|part| is_result(part)).count();
     }
 
     fn pieces(&self, newest: Option<usize>) -> Vec<Bytes> {
@@ -229,6 +232,7 @@ impl View {
         const MARK: Bytes = Bytes::from_static(br#","cache_control":{"type":"ephemeral"}"#);
         const END: Bytes = Bytes::from_static(b"]}");
 
+        let marked = self.last.marked();
         let mut pieces = Vec::with_capacity(self.parts.len() * 2 + 8);
         let mut side = None;
         for (index, part) in self.parts.iter().enumerate() {
@@ -241,7 +245,7 @@ impl View {
                 (Some(_), _) => COMMA,
             });
             side = Some(assistant);
-            if Some(index) == newest || Some(index) == self.marked {
+            if Some(index) == newest || Some(index) == marked {
                 let (before, after) = part.entry.blocks_around_mark();
                 pieces.extend([before, MARK, after]);
             } else {
@@ -266,6 +270,9 @@ impl View {
         if self.ends_with_user() {
             // Results that are missing behind others of the same message.
             self.close_open(&entry);
+            if !self.newest_message_has_results() {
+                self.run_begins = self.parts.len();
+            }
         }
         self.append(entry);
         self.results_end = self.parts.len();
@@ -291,6 +298,9 @@ impl View {
             Some(index) => {
                 self.size.lost(self.parts[index].entry.weight);
                 self.size.grew(entry.weight);
+                self.sums.take_away(&self.parts[index].entry);
+                self.sums.add(&entry);
+                self.last.touched(index, "a result came late");
                 self.parts[index] = Part { entry, stand_in: false };
                 self.weighed = self.weighed.min(index);
                 Pushed::Seen
@@ -306,8 +316,9 @@ impl View {
         self.leave_out_unanswered_of_server();
         while let Some(part) = self.parts.pop_if(|part| part.entry.is_thinking()) {
             self.size.lost(part.entry.weight);
+            self.sums.take_away(&part.entry);
         }
-        self.marked = self.marked.filter(|index| *index < self.parts.len());
+        self.last.touched(self.parts.len(), "an answer was cut");
         if !self.ends_with_user() {
             self.results_end = self.parts.len();
         } else {
@@ -327,6 +338,7 @@ impl View {
         };
         self.parts.extend(answer.into_iter().enumerate().filter(stays).map(|(_, part)| part));
         self.size.weighs(weight(&self.parts));
+        self.last.touched(from + first, "a server's own tool never answered");
         self.after_edit();
     }
 
@@ -341,21 +353,47 @@ impl View {
     /// Results go before anything else in their message.
     fn insert_result(&mut self, part: Part) {
         self.size.grew(part.entry.weight);
+        self.sums.add(&part.entry);
         let index = self.results_end;
+        self.last.touched(index, "a result came late");
         self.weighed = self.weighed.min(index);
         self.parts.insert(index, part);
         self.results_end = index + 1;
-        self.marked = self.marked.map(|marked| if marked >= index { marked + 1 } else { marked });
     }
 
     fn append(&mut self, entry: Arc<Entry>) {
         self.size.grew(entry.weight);
+        self.sums.add(&entry);
         self.parts.push(Part { entry, stand_in: false });
+    }
+
+    fn newest_message_has_results(&self) -> bool {
+        let newest = self.parts.iter().rev().take_while(|part| !part.entry.is_assistant());
+        newest.into_iter().any(is_result)
+    }
+
+    /// Where the newest run of answers begins.
+    fn find_run(&self) -> usize {
+        let (mut begins, mut end) = (self.parts.len(), self.parts.len());
+        // Answers and their results, back to the newest words of the user alone that were answered.
+        for message in self.parts.chunk_by(|a, b| a.entry.is_assistant() == b.entry.is_assistant()).rev() {
+            end -= message.len();
+            match message.first().is_some_and(|part| part.entry.is_assistant()) {
+                true => begins = end,
+                false if begins == self.parts.len() || message.iter().any(is_result) => {}
+                false => break,
+            }
+        }
+        begins
     }
 
     fn ends_with_user(&self) -> bool {
         self.parts.last().is_some_and(|part| !part.entry.is_assistant())
     }
+}
+
+fn is_result(part: &Part) -> bool {
+    matches!(part.entry.kind, Kind::ToolResult { .. })
 }
 
 /// What these cost.

@@ -26,6 +26,7 @@ pub use mode::Mode;
 pub use rule::{Rule, RuleError};
 pub use rules::RuleSet;
 pub use source::{Layer, RuleSource};
+pub(crate) use standing::Loan;
 pub use standing::{Permissions, TooMany};
 pub use suggest::suggestions;
 pub use update::{BadUpdate, Behavior, Change, Destination, Update};

@@ -50,8 +50,8 @@ struct Standing {
     mode: Mode,
     /// What updates brought, in the order they came.
     added: Vec<(Destination, Behavior, Rule)>,
-    /// What may run in the submission that runs now.
-    lent: Vec<Rule>,
+    /// What holds for the submission that runs now.
+    lent: Loan,
     /// Who keeps changes beyond the session.
     kept: Kept,
     /// All of it together.
@@ -86,7 +86,7 @@ impl Permissions {
             own: Vec::new(),
             mode,
             added: Vec::new(),
-            lent: Vec::new(),
+            lent: Loan::default(),
             kept: Kept::default(),
             gate,
         };
@@ -166,28 +166,28 @@ impl Permissions {
         self.with(|standing| standing.kept.0.clone())
     }
 
-    /// Lets calls run that these rules match, until what is returned is dropped.
-    pub(crate) fn lend(&self, allowed: Vec<Rule>) -> Lent {
-        self.set_lent(allowed);
+    /// Lets calls run that these rules match, and others not, until what is returned is dropped.
+    pub(crate) fn lend(&self, loan: Loan) -> Lent {
+        self.set_lent(loan);
         Lent(self.clone())
     }
 
-    /// Lets more calls run, until what [`lend`](Self::lend) returned is dropped.
-    pub(crate) fn lend_more(&self, allowed: &[Rule]) {
-        self.with(|standing| {
-            let new: Vec<Rule> =
-                allowed.iter().filter(|rule| !standing.lent.contains(rule)).cloned().collect();
-            if !new.is_empty() {
-                standing.lent.extend(new);
-                standing.build();
-            }
-        });
+    /// The same for more calls, until what [`lend`](Self::lend) returned is dropped.
+    pub(crate) fn lend_more(&self, loan: &Loan) {
+        let mut all = self.with(|standing| standing.lent.clone());
+        let more = |known: &mut Vec<Rule>, rules: &[Rule]| {
+            let new: Vec<Rule> = rules.iter().filter(|rule| !known.contains(rule)).cloned().collect();
+            known.extend(new);
+        };
+        more(&mut all.allowed, &loan.allowed);
+        more(&mut all.denied, &loan.denied);
+        self.set_lent(all);
     }
 
-    fn set_lent(&self, allowed: Vec<Rule>) {
+    fn set_lent(&self, loan: Loan) {
         self.with(|standing| {
-            if standing.lent != allowed {
-                standing.lent = allowed;
+            if standing.lent != loan {
+                standing.lent = loan;
                 standing.build();
             }
         });
@@ -198,13 +198,28 @@ impl Permissions {
     }
 }
 
+/// Rules for one submission.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Loan {
+    /// What may run without asking.
+    pub allowed: Vec<Rule>,
+    /// What may not run.
+    pub denied: Vec<Rule>,
+}
+
+impl Loan {
+    pub fn is_empty(&self) -> bool {
+        self.allowed.is_empty() && self.denied.is_empty()
+    }
+}
+
 /// Permissions for a while: until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Lent(Permissions);
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        self.0.set_lent(Vec::new());
+        self.0.set_lent(Loan::default());
     }
 }
 
@@ -268,7 +283,8 @@ impl Standing {
         for (_, behavior, rule) in &self.added {
             rules.of_mut(*behavior).push(rule.clone());
         }
-        rules.allow.extend(self.lent.iter().cloned());
+        rules.allow.extend(self.lent.allowed.iter().cloned());
+        rules.deny.extend(self.lent.denied.iter().cloned());
         if rules.managed_only {
             rules.allow.retain(|rule| rule.source().layer == Layer::Managed);
         }

@@ -15,8 +15,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::context::attachment::Attachment;
+use crate::context::memory::Patterns;
 use crate::limits::{SKILL_TOLD_AGAIN_CHARS_MAX, SKILLS_TOLD_AGAIN_CHARS_MAX};
-use crate::permission::Rule;
+use crate::permission::Loan;
 use crate::tools::Tool;
 
 pub use agents::agents_in;
@@ -50,6 +51,8 @@ struct State {
     looked_at: HashSet<PathBuf>,
     /// Those found so in earlier submissions. They are not stated any more, but the model may know of them and call them.
     found_before: Vec<Arc<Skill>>,
+    /// Files of skills that are about a file the model touched.
+    touched: HashSet<PathBuf>,
     /// Files of skills that the model knows of.
     told: HashSet<PathBuf>,
     /// What the model called for and has not read yet.
@@ -63,8 +66,10 @@ struct State {
 pub(crate) struct Called {
     pub file: PathBuf,
     pub text: String,
-    /// What may run without asking until the next prompt.
-    pub allowed: Vec<Rule>,
+    /// What may run without asking until the next prompt, and what may not.
+    pub loan: Loan,
+    /// Who is asked until the next prompt.
+    pub model: Option<String>,
 }
 
 impl Skills {
@@ -107,9 +112,12 @@ impl Skills {
     /// Looks for skills in the directories that files (their real paths) are in, below the working directory.
     pub async fn touched(&self, files: &[PathBuf]) {
         let Some(shared) = self.0.clone() else { return };
+        if files.is_empty() {
+            return;
+        }
         let new = shared.not_looked_at(files);
         if new.is_empty() {
-            return;
+            return shared.note_touched(files);
         }
         let looking = tokio::task::spawn_blocking(move || {
             for dir in new {
@@ -127,6 +135,9 @@ impl Skills {
             }
         });
         let _ = looking.await;
+        if let Some(shared) = &self.0 {
+            shared.note_touched(files);
+        }
     }
 
     /// What the model has to be told of skills it does not know of: all at the start, and those that came since. `chars_max`
@@ -135,7 +146,9 @@ impl Skills {
         let shared = self.0.as_ref()?;
         let mut state = shared.state();
         let is_first = state.told.is_empty();
-        let unknown = |skill: &&Arc<Skill>| skill.for_model && !state.told.contains(&skill.file);
+        let is_about = |skill: &Skill| skill.paths.is_empty() || state.touched.contains(&skill.file);
+        let unknown =
+            |skill: &&Arc<Skill>| skill.for_model && is_about(skill) && !state.told.contains(&skill.file);
         let new: Vec<Arc<Skill>> = state.all().filter(unknown).cloned().collect();
         let news = listing::news(&new, is_first, chars_max, shared.sources.description_chars_max)?;
         state.told.extend(new.iter().map(|skill| skill.file.clone()));
@@ -201,7 +214,7 @@ impl Skills {
         if is_new {
             state.read.push((called.file.clone(), called.text.clone()));
         }
-        if is_new || !called.allowed.is_empty() {
+        if is_new || !called.loan.is_empty() || called.model.is_some() {
             state.called.push(Called { text: if is_new { called.text } else { String::new() }, ..called });
         }
         is_new
@@ -239,6 +252,22 @@ impl Shared {
         let below = files.iter().filter(|file| file.starts_with(&self.cwd) && self.sources.project);
         let dirs = below.flat_map(|file| file.ancestors().skip(1).take_while(|dir| *dir != self.cwd));
         dirs.map(Path::to_path_buf).filter(|dir| state.looked_at.insert(dir.clone())).collect()
+    }
+
+    /// Which skills are about these files. Their patterns are relative to the directory that their own is in.
+    fn note_touched(&self, files: &[PathBuf]) {
+        let mut state = self.state();
+        let is_about = |skill: &&Arc<Skill>| {
+            let above = skill.dir.as_deref().and_then(|dir| dir.ancestors().nth(3));
+            // Those of the user hold for every project.
+            let base = above.filter(|base| base.starts_with(&self.cwd)).unwrap_or(&self.cwd);
+            let patterns = Patterns::new(base, skill.paths.iter().map(String::as_str));
+            files.iter().any(|file| patterns.matches(file))
+        };
+        let waiting = |skill: &&Arc<Skill>| !skill.paths.is_empty() && !state.touched.contains(&skill.file);
+        let about: Vec<PathBuf> =
+            state.all().filter(waiting).filter(is_about).map(|skill| skill.file.clone()).collect();
+        state.touched.extend(about);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

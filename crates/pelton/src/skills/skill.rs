@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use pelton_model::Effort;
 
 use crate::context::front_matter::Headed;
-use crate::permission::Rule;
+use crate::permission::{Loan, Rule};
 
 /// A skill or a custom command.
 #[derive(Debug, Clone)]
@@ -24,8 +24,10 @@ pub(crate) struct Skill {
     pub for_model: bool,
     /// Users may call it.
     pub for_user: bool,
-    /// What may run without asking while it is followed.
-    pub allowed: Vec<Rule>,
+    /// What may run without asking while it is followed, and what may not run.
+    pub loan: Loan,
+    /// The files it is about: the model is told of it when it touches one of them. Without any, from the start.
+    pub paths: Vec<String>,
     pub model: Option<String>,
     pub effort: Option<Effort>,
     /// The kind of agent that follows it, if not the one that called.
@@ -39,6 +41,8 @@ impl Skill {
         let headed = Headed::read(text);
         let body = headed.body.trim().to_owned();
         let rules = headed.list("allowed-tools").or_else(|| headed.list("allowed_tools")).unwrap_or_default();
+        let denied = headed.list("disallowed-tools").or_else(|| headed.list("disallowed_tools"));
+        let denied = denied.unwrap_or_default();
         let is_fork = headed.text("context").as_deref() == Some("fork");
         Self {
             name: name.to_owned(),
@@ -50,7 +54,9 @@ impl Skill {
             arguments: headed.list("arguments").map(words).unwrap_or_default(),
             for_model: headed.flag("disable-model-invocation") != Some(true),
             for_user: headed.flag("user-invocable") != Some(false),
-            allowed: words(rules).iter().filter_map(|rule| rule.parse().ok()).collect(),
+            loan: Loan { allowed: rules_of(rules), denied: rules_of(denied) },
+            // A command is a file without a directory: it is called, not found.
+            paths: dir.and_then(|_| headed.list("paths")).unwrap_or_default(),
             model: headed.text("model").filter(|model| model != "inherit"),
             effort: headed.text("effort").and_then(|effort| effort.parse().ok()),
             agent: is_fork.then(|| headed.text("agent").unwrap_or_else(|| "general-purpose".to_owned())),
@@ -60,8 +66,12 @@ impl Skill {
 
     /// Whether following it grants or runs nothing, so that nobody need be asked.
     pub fn is_plain(&self) -> bool {
-        self.allowed.is_empty() && self.agent.is_none() && !super::expand::has_commands(&self.body)
+        self.loan.allowed.is_empty() && self.agent.is_none() && !super::expand::has_commands(&self.body)
     }
+}
+
+fn rules_of(parts: Vec<String>) -> Vec<Rule> {
+    words(parts).iter().filter_map(|rule| rule.parse().ok()).collect()
 }
 
 /// A hint such as `[file]` is a list in YAML.
@@ -123,11 +133,17 @@ mod tests {
         let skill = read(
             "---\ndescription: Use when: always\nwhen_to_use: at night\nargument-hint: [file] [line]\narguments: file line\n\
              allowed-tools: Bash(git add:*), Read Grep Bash(git log --oneline)\ndisable-model-invocation: yes\n\
-             user-invocable: 'off'\ncontext: fork\nagent: Explore\nmodel: haiku\neffort: low\n---\nBody",
+             user-invocable: 'off'\ncontext: fork\nagent: Explore\nmodel: haiku\neffort: low\n\
+             disallowed-tools: Bash(git push:*) Write\npaths: [\"src/**/*.rs\", \"*.md\"]\n---\nBody",
         );
         assert_eq!(skill.description, "Use when: always");
         assert_eq!(skill.arguments, ["file", "line"]);
-        let rules: Vec<String> = skill.allowed.iter().map(ToString::to_string).collect();
+        let denied: Vec<String> = skill.loan.denied.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            (denied.join(" "), skill.paths.join(" ")),
+            ("Bash(git push:*) Write".to_owned(), "src/**/*.rs *.md".to_owned())
+        );
+        let rules: Vec<String> = skill.loan.allowed.iter().map(ToString::to_string).collect();
         assert_eq!(rules, ["Bash(git add:*)", "Read", "Grep", "Bash(git log --oneline)"]);
         assert!(!skill.for_model && !skill.for_user && !skill.is_plain());
         assert_eq!((skill.agent.as_deref(), skill.model.as_deref()), (Some("Explore"), Some("haiku")));

@@ -1,6 +1,7 @@
 use std::fs;
 
 use super::*;
+use crate::permission::Loan;
 
 struct Here(tempfile::TempDir);
 
@@ -121,7 +122,7 @@ fn after_a_compaction_the_newest_text_of_each_skill_is_told_again() {
     let here = Here::new(&[]);
     let skills = here.skills();
     let call = |file: &str, text: &str| {
-        skills.call(Called { file: file.into(), text: text.to_owned(), allowed: Vec::new() })
+        skills.call(Called { file: file.into(), text: text.to_owned(), loan: Loan::default(), model: None })
     };
     assert!(call("a", "a for Ada") && call("b", &"b".repeat(30_000)) && call("a", "a for Bob"));
     assert!(!call("a", "a for Bob"), "it is there already");

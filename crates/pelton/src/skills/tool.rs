@@ -47,7 +47,7 @@ impl SkillTool {
         let (permissions, session_id) =
             self.session.as_ref().ok_or_else(|| "There are no skills here.".to_owned())?;
         // Somebody allowed the call, and with it what the skill needs.
-        permissions.lend_more(&skill.allowed);
+        permissions.lend_more(&skill.loan);
         let expander = Expander {
             arguments: input.args.as_deref().unwrap_or_default(),
             session_id,
@@ -66,7 +66,8 @@ impl SkillTool {
 
     fn tell(&self, skill: &Skill, text: &str) -> Output {
         let text = format!("<command-name>{}</command-name>\n{text}", skill.name);
-        let called = Called { file: skill.file.clone(), text, allowed: skill.allowed.clone() };
+        let called =
+            Called { file: skill.file.clone(), text, loan: skill.loan.clone(), model: skill.model.clone() };
         let words = match self.skills.call(called) {
             true => format!("The skill {} follows. Do what it says.", skill.name),
             false => format!("You have the text of the skill {} already: follow it.", skill.name),

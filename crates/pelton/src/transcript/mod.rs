@@ -5,6 +5,7 @@ mod disk; // what it asks of a disk
 mod lease; // who writes to it
 mod blobs; // long texts beside it
 mod write; // appending, and when it is safe
+mod requests; // what is known of each request
 mod queued; // prompts that were not consumed
 mod read; // reading it back, whatever happened to it
 mod window; // as much of it as is needed to go on
@@ -19,6 +20,9 @@ const MEDIA_LEFT_OUT_LINE: &str = "media_left_out";
 
 /// Marks the lines that say what was done to what the model is sent.
 const CONTEXT_EDIT_LINE: &str = "context_edit";
+
+/// Marks the lines that say what became of a request.
+const REQUEST_LINE: &str = "request";
 
 /// Marks the lines from which on a summary stands for what was said before.
 const COMPACT_BOUNDARY: &str = "compact_boundary";
@@ -49,6 +53,7 @@ pub use place::{find_session, newest_session, project_key, session_file};
 pub use queued::QueuedPrompt;
 pub use read::{Loaded, ReadError, read, read_from};
 pub use remove::remove_session;
+pub use requests::{PrefixFacts, RequestFacts};
 pub use window::{read_window, read_window_until};
 pub use write::{Durability, TranscriptError};
 

@@ -2,7 +2,7 @@
 //! lose the others, and nothing in the file is changed.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _};
 use std::path::{Path, PathBuf};
@@ -21,12 +21,12 @@ use super::blobs::Blobs;
 use super::queued::{QueuedPrompt, Waiting};
 use super::write::{End, KeptBehind};
 use super::{
-    ASKED, COMPACT_BOUNDARY, CONTEXT_EDIT_LINE, DEFERRED, MEDIA_LEFT_OUT_LINE, QUESTION_LINE, SNIP_BOUNDARY,
-    TOMBSTONE_LINE,
+    ASKED, COMPACT_BOUNDARY, CONTEXT_EDIT_LINE, DEFERRED, MEDIA_LEFT_OUT_LINE, QUESTION_LINE, REQUEST_LINE,
+    RequestFacts, SNIP_BOUNDARY, TOMBSTONE_LINE,
 };
 use crate::event::LoopKind;
 use crate::history::{By, Edit, EditId, Edited, Entry, Kind, MediaPlace, Origin, Piece, SnipBoundary};
-use crate::limits::TRANSCRIPT_LINE_BYTES_MAX;
+use crate::limits::{CACHE_REPORTS_KEPT_MAX, TRANSCRIPT_LINE_BYTES_MAX};
 
 /// A conversation as its file tells it.
 ///
@@ -52,6 +52,10 @@ pub struct Loaded {
     pub deferred: Option<String>,
     /// Prompts that were taken and never consumed, oldest first.
     pub queued: Vec<QueuedPrompt>,
+    /// What became of the newest requests, the newest last.
+    pub requests: Vec<RequestFacts>,
+    /// When the newest of them was recorded.
+    pub requested_at: Option<Timestamp>,
     /// Lines that could not be read.
     pub lines_skipped: usize,
     /// Where its last whole line ends.
@@ -139,6 +143,8 @@ pub(super) struct Line<'a> {
     uuids: Vec<Uuid>,
     #[serde(borrow)]
     places: Option<&'a RawValue>,
+    #[serde(borrow)]
+    request: Option<&'a RawValue>,
     #[serde(default)]
     queued_ids: Vec<Uuid>,
     parent_uuid: Option<Uuid>,
@@ -246,6 +252,8 @@ pub(super) struct Lines {
     queue: Waiting,
     undecided: Vec<String>,
     deferred: Option<String>,
+    requests: VecDeque<RequestFacts>,
+    requested_at: Option<Timestamp>,
     skipped: usize,
     read_to: u64,
 }
@@ -380,6 +388,16 @@ impl Lines {
         if line.subtype.as_deref() == Some("loop_event") {
             self.reshaped |= LoopKind::RESHAPING.iter().any(|kind| line.kind.as_deref() == Some(kind.name()));
         }
+        if line.subtype.as_deref() == Some(REQUEST_LINE) {
+            // One of a later version tells this one nothing; no word of the conversation is lost with it.
+            let request = line.request.and_then(|request| serde_json::from_str(request.get()).ok());
+            self.requests.extend(request);
+            if self.requests.len() > CACHE_REPORTS_KEPT_MAX {
+                self.requests.pop_front();
+            }
+            self.requested_at = line.timestamp.and_then(|at| at.parse().ok());
+            return;
+        }
         if line.subtype.as_deref() == Some(MEDIA_LEFT_OUT_LINE) {
             let places =
                 line.places.and_then(|places| serde_json::from_str::<Vec<MediaPlace>>(places.get()).ok());
@@ -487,6 +505,8 @@ impl Lines {
             queued: self.queue.finish(),
             undecided: self.undecided,
             deferred: self.deferred,
+            requests: self.requests.into(),
+            requested_at: self.requested_at,
             lines_skipped: self.skipped,
             read_to: self.read_to,
             is_partial: false,

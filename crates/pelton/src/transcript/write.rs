@@ -17,7 +17,7 @@ use super::queued::QueuedPrompt;
 use super::read::read_from;
 use super::{
     ASKED, COMPACT_BOUNDARY, CONTEXT_EDIT_LINE, DECIDED, DEFERRED, DIRECTORY_FIELD, MEDIA_LEFT_OUT_LINE,
-    QUESTION_LINE, TOMBSTONE_LINE,
+    QUESTION_LINE, REQUEST_LINE, RequestFacts, TOMBSTONE_LINE,
 };
 use crate::event::Synthetic;
 use crate::history::{Edit, EditId, Entry, Kind, MediaPlace, Stays};
@@ -395,6 +395,16 @@ impl Transcript {
         let line = Line::new("system")
             .field("subtype", MEDIA_LEFT_OUT_LINE)
             .field("places", places)
+            .field("sessionId", self.facts.session_id)
+            .field("timestamp", format!("{at:.3}"));
+        self.append(&mut self.tail(), line.finish_line())
+    }
+
+    /// Notes what became of a request.
+    pub fn request(&self, request: &RequestFacts, at: Timestamp) -> Result<(), TranscriptError> {
+        let line = Line::new("system")
+            .field("subtype", REQUEST_LINE)
+            .field("request", request)
             .field("sessionId", self.facts.session_id)
             .field("timestamp", format!("{at:.3}"));
         self.append(&mut self.tail(), line.finish_line())

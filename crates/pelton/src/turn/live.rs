@@ -149,6 +149,10 @@ pub(crate) struct Live<'a> {
     pub held: Option<Vec<Event>>,
     /// C2 found too little to clear, and looks again from so many tokens on.
     pub micro_again_at: u64,
+    /// C3 found nothing to fold, and looks again from so many tokens on.
+    pub fold_again_at: u64,
+    /// That no fold was ready when one was needed was said.
+    pub no_folds_told: bool,
 }
 
 /// What the newest trip to the model left behind, for what comes next and for the result.

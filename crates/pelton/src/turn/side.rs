@@ -99,6 +99,7 @@ pub(crate) enum Came {
 pub(crate) struct Answer {
     pub blocks: Vec<Block>,
     pub stop_reason: StopReason,
+    pub usage: Usage,
 }
 
 /// Why there is no answer.
@@ -199,7 +200,7 @@ impl Errand {
         Some(match (reply.cut, reply.stop_reason) {
             (Some(error), _) => Err(Unanswered::Failed(error)),
             (None, StopReason::Refusal) => Err(Unanswered::Declined),
-            (None, stop_reason) => Ok(Answer { blocks, stop_reason }),
+            (None, stop_reason) => Ok(Answer { blocks, stop_reason, usage: reply.usage }),
         })
     }
 

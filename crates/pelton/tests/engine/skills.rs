@@ -276,3 +276,70 @@ async fn a_session_that_goes_on_hears_of_new_skills_alone() {
     let sent = stage.request(2)["messages"].to_string();
     assert_eq!((sent.matches("- greet").count(), sent.matches("- late").count()), (1, 1));
 }
+
+#[tokio::test]
+async fn a_skill_about_some_files_is_told_when_one_of_them_is_read() {
+    let read = |name: &str| tool("Read", json!({"file_path": name}));
+    let script = Script::new()
+        .reply([read("notes.txt")])
+        .reply([read("src/deep/a.rs")])
+        .reply([skill("rusty", "")])
+        .reply([text("Done.")]);
+    let stage = stage(
+        script,
+        &[
+            (
+                ".claude/skills/rusty/SKILL.md",
+                "---\ndescription: How Rust is written here\npaths: [\"src/**/*.rs\"]\n---\nUse iterators.",
+            ),
+            (".claude/skills/plain/SKILL.md", "---\ndescription: Always there\n---\nBe kind."),
+            ("notes.txt", "n"),
+            ("src/deep/a.rs", "fn main() {}"),
+        ],
+    )
+    .await;
+    run(&mut stage.engine_with(with_skills), "Go.").await.assert_completed();
+    let told = |nth: usize| {
+        words(
+            &stage.request(nth)["messages"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .flat_map(|message| message["content"].as_array().unwrap().clone())
+                .collect::<Vec<_>>(),
+        )
+    };
+    assert!(told(1).contains("- plain: Always there") && !told(1).contains("rusty"), "{}", told(1));
+    assert!(!told(2).contains("rusty"), "another file is no reason: {}", told(2));
+    assert!(told(3).contains("- rusty: How Rust is written here"), "{}", told(3));
+    assert!(told(4).contains("Use iterators."), "{}", told(4));
+}
+
+#[tokio::test]
+async fn what_a_skill_forbids_and_whom_it_asks_holds_until_the_next_prompt() {
+    let write = |name: &str| tool("Write", json!({"file_path": name, "content": "x"}));
+    let script = Script::new()
+        .reply([write("before.txt")])
+        .reply([skill("careful", "")])
+        .reply([write("during.txt")])
+        .reply([text("Done.")])
+        .reply([write("after.txt")])
+        .reply([text("Done.")]);
+    let head = "---\ndescription: Looks only\ndisallowed-tools: Write Edit\nmodel: claude-haiku-5-5\n---\nOnly look.";
+    let stage = stage(script, &[(".claude/skills/careful/SKILL.md", head)]).await;
+    let mut engine = stage.engine_with(with_skills);
+    run(&mut engine, "Go.").await.assert_completed();
+    assert!(stage.path("before.txt").exists() && !stage.path("during.txt").exists());
+    let models: Vec<String> =
+        (1..=4).map(|nth| stage.request(nth)["model"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(models[2..], ["claude-haiku-5-5", "claude-haiku-5-5"], "{models:?}");
+    run(&mut engine, "Again.").await.assert_completed();
+    assert!(stage.path("after.txt").exists(), "that was for one prompt");
+    assert_eq!(stage.request(5)["model"], models[0]);
+
+    // The same when the user calls it.
+    let stage = stage.playing(Script::new().reply([write("called.txt")]).reply([text("Done.")])).await;
+    run(&mut stage.engine_with(with_skills), "/careful").await.assert_completed();
+    assert!(!stage.path("called.txt").exists());
+    assert_eq!(stage.request(1)["model"], "claude-haiku-5-5");
+}

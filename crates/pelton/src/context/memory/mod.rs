@@ -16,6 +16,7 @@ use super::attachment::{Attachment, AttachmentKind};
 use super::prompt::reminder;
 use gather::{Gatherer, Known, MemoryFile, Whose};
 
+pub(crate) use patterns::Patterns;
 pub use sources::{AgentsMd, MemorySources};
 
 /// Whether rules let a file of the project be shown: the path as it is called, and where it leads.

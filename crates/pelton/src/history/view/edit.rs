@@ -12,19 +12,19 @@ use super::super::tokens::Weight;
 use super::{Part, View, weight};
 
 impl View {
-    /// Makes an edit; `stand_in` is what stands in the place of what is taken away. Tells whether anything has changed.
-    /// Thinking behind the change goes with it, because it is bound to everything before it; what stands before stays.
-    pub(crate) fn apply(&mut self, edit: &Edit, stand_in: Option<Arc<Entry>>) -> bool {
+    /// Makes an edit; `stand_in` is what stands in the place of what is taken away, `by` who makes it. Tells whether
+    /// anything has changed. Thinking behind the change goes with it, because it is bound to everything before it; what stands before stays.
+    pub(crate) fn apply(&mut self, edit: &Edit, stand_in: Option<Arc<Entry>>, by: &str) -> bool {
         match edit {
-            Edit::Replace { from, to, .. } => self.replace(*from, *to, stand_in),
+            Edit::Replace { from, to, .. } => self.replace(*from, *to, stand_in, by),
             Edit::Clear { calls } => {
                 let calls: HashSet<&str> = calls.iter().map(String::as_str).collect();
-                self.change_results(|call, entry| calls.contains(call).then(|| folded(entry)).flatten())
+                self.change_results(by, |call, entry| calls.contains(call).then(|| folded(entry)).flatten())
             }
-            Edit::Shorten { call, text } => {
-                self.change_results(|other, entry| (other == call).then(|| with_words(entry, text)).flatten())
-            }
-            Edit::Media { places } => !self.leave_out_media_of(places).places.is_empty(),
+            Edit::Shorten { call, text } => self.change_results(by, |other, entry| {
+                (other == call).then(|| with_words(entry, text)).flatten()
+            }),
+            Edit::Media { places } => !self.leave_out_media_of(places, by).places.is_empty(),
             // What counts no more is for the history to leave out.
             Edit::Undo { .. } => false,
         }
@@ -37,7 +37,7 @@ impl View {
         Self { size, ..Self::default() }
     }
 
-    fn change_results(&mut self, changed: impl Fn(&str, &Entry) -> Option<Entry>) -> bool {
+    fn change_results(&mut self, by: &str, changed: impl Fn(&str, &Entry) -> Option<Entry>) -> bool {
         let mut first = None;
         for (index, part) in self.parts.iter_mut().enumerate() {
             if let Kind::ToolResult { call, .. } = &part.entry.kind
@@ -49,12 +49,13 @@ impl View {
             }
         }
         let Some(first) = first else { return false };
-        self.leave_out_thinking_from(first);
+        self.last.touched(first, by);
+        self.leave_out_thinking_from(first, by);
         self.size.changed(weight(&self.parts));
         true
     }
 
-    fn replace(&mut self, from: EntryId, to: EntryId, with: Option<Arc<Entry>>) -> bool {
+    fn replace(&mut self, from: EntryId, to: EntryId, with: Option<Arc<Entry>>, by: &str) -> bool {
         let first = self.parts.iter().position(|part| part.entry.id == from && !part.stand_in);
         let last = self.parts.iter().rposition(|part| part.entry.id == to && !part.stand_in);
         let (Some(first), Some(last)) = (first, last) else { return false };
@@ -75,6 +76,8 @@ impl View {
         for entry in behind.into_iter().filter_map(again).filter(|entry| !entry.is_thinking()) {
             view.push(entry);
         }
+        view.last = std::mem::take(&mut self.last);
+        view.last.touched(first, by);
         view.after_edit();
         *self = view;
         true

@@ -37,7 +37,7 @@ struct Sent<'a> {
 impl View {
     /// How many images and documents there are.
     pub(crate) fn media_count(&self) -> usize {
-        self.parts.iter().map(|part| part.entry.media).sum()
+        self.sums.media
     }
 
     /// Leaves out media, oldest first, until only so many are there.
@@ -87,7 +87,7 @@ impl View {
 
     /// Whether an image is larger than it may be among many others.
     pub(crate) fn has_large_images(&self) -> bool {
-        self.parts.iter().any(|part| part.entry.has_large_image)
+        self.sums.large_images > 0
     }
 
     /// Leaves out the images that are larger than they may be among many others.
@@ -96,9 +96,9 @@ impl View {
     }
 
     /// Leaves out again what was left out before.
-    pub(crate) fn leave_out_media_of(&mut self, places: &[MediaPlace]) -> MediaLeftOut {
+    pub(crate) fn leave_out_media_of(&mut self, places: &[MediaPlace], by: &str) -> MediaLeftOut {
         let places: HashSet<&MediaPlace> = places.iter().collect();
-        self.leave_out_media(|sent| places.contains(sent.place))
+        self.leave_out_media_by(by, |sent| places.contains(sent.place))
     }
 
     /// About how many tokens they cost.
@@ -125,8 +125,12 @@ impl View {
         with_media.flat_map(|part| find(&part.entry.json)).map(|medium| medium.bytes).sum()
     }
 
+    fn leave_out_media(&mut self, chosen: impl FnMut(Sent<'_>) -> bool) -> MediaLeftOut {
+        self.leave_out_media_by("images or documents were left out", chosen)
+    }
+
     /// Goes through all media, oldest first, and leaves out those that are chosen.
-    fn leave_out_media(&mut self, mut chosen: impl FnMut(Sent<'_>) -> bool) -> MediaLeftOut {
+    fn leave_out_media_by(&mut self, by: &str, mut chosen: impl FnMut(Sent<'_>) -> bool) -> MediaLeftOut {
         let mut left_out = MediaLeftOut::default();
         let (mut message, mut blocks_before, mut side) = (0, 0, None);
         let mut first_changed = None;
@@ -160,7 +164,8 @@ impl View {
         }
         if let Some(first_changed) = first_changed {
             // Thinking is bound to everything before it.
-            self.leave_out_thinking_from(first_changed);
+            self.last.touched(first_changed, by);
+            self.leave_out_thinking_from(first_changed, by);
             self.size.changed(weight(&self.parts));
         }
         left_out

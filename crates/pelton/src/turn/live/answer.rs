@@ -13,7 +13,7 @@ use pelton_model::{
 use pelton_wire::stop::StopReason;
 
 use super::{INTERRUPTED, Live};
-use crate::event::{Event, LoopKind, Refusal};
+use crate::event::{CacheReport, Event, LoopKind, Refusal};
 use crate::history::{Kind, Origin, Piece, View};
 use crate::status::{Wait, Waiting};
 use crate::tools::executor::{Call, EndedBy, Executor};
@@ -39,13 +39,15 @@ struct Answer {
 impl Live<'_> {
     pub(super) async fn stream_answer(&mut self) -> Result<Reply, TranscriptError> {
         let thinking = self.thinking_for(self.session.history.view());
-        let messages = self.session.history.view_mut().request();
+        let view = self.session.history.view_mut();
+        let changed = view.changed_since_sent();
+        let messages = view.request();
         let files_known = self.bench.cx.files.now();
         let max_tokens = self.max_tokens();
         let fallback_ready = self.next_model().is_some();
         let after = self.again.take();
         let ask = Ask { messages, max_tokens, thinking, fallback_ready, after, ..self.question.clone() };
-        self.cache.sent(&ask, self.world.monotonic());
+        self.cache.sent(&ask, &self.tools, changed.as_ref(), self.world.now());
         let mut call = self.client.call(ask);
         let mut answer = None;
         let mut wait: Option<Waiting> = None;
@@ -287,11 +289,7 @@ impl Live<'_> {
             paid.answered(reply);
         }
         let report = self.cache.answered(&reply.usage);
-        let missed = report.reason.clone();
-        self.events.send(Event::Cache(report)).await;
-        if let Some(reason) = missed {
-            self.tell(LoopKind::Cache, reason).await;
-        }
+        self.tell_cache(report).await;
         self.session.history.view_mut().counted(reply.context_usage());
         self.last.stop_reason = Some(reply.stop_reason.clone());
         if let Some(error) = &cut {
@@ -347,6 +345,18 @@ impl Live<'_> {
         }
         Arc::make_mut(&mut tried).extend_from_slice(&error.tried);
         Some(ModelError { tried, ..error })
+    }
+
+    /// What became of the server's cache.
+    pub(super) async fn tell_cache(&mut self, report: CacheReport) {
+        if let Some(facts) = self.cache.facts(report.clone()) {
+            self.session.note_request(&facts);
+        }
+        let missed = report.reason.clone();
+        self.events.send(Event::Cache(report)).await;
+        if let Some(reason) = missed {
+            self.tell(LoopKind::Cache, reason).await;
+        }
     }
 
     /// F1, F2, P8: nothing of this answer counts. Its calls only looked, so they can be ended anywhere.

@@ -69,8 +69,11 @@ impl Live<'_> {
 
     /// Skills that the model called for, and those that have come.
     async fn attach_skills(&mut self) -> Result<(), TranscriptError> {
-        for Called { file, text, allowed } in self.skills.take_called() {
-            self.bench.permissions.lend_more(&allowed);
+        for Called { file, text, loan, model } in self.skills.take_called() {
+            self.bench.permissions.lend_more(&loan);
+            if let Some(model) = model {
+                self.ask_from_now_on(&model).await;
+            }
             if !text.is_empty() {
                 self.attach(&Attachment { kind: AttachmentKind::InvokedSkill, files: vec![file], text })
                     .await?;

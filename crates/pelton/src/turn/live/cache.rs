@@ -1,15 +1,23 @@
-//! What became of the server's cache with each request, and, where it was lost, what changed. A request is compared with
-//! the one before by hashes of its parts: nothing is kept of what was sent.
+//! What became of the server's cache with each request, and, where it was missed, what changed and what changed it. What
+//! stands in front of the messages is compared with the request before; of the messages the view itself knows what was done
+//! to them since, so that nobody has to go through them.
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::time::Duration;
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hasher as _};
+use std::sync::Arc;
 
 use bytes::Bytes;
-use pelton_model::Ask;
+use jiff::Timestamp;
+use pelton_model::{Ask, Prefix};
 use pelton_wire::usage::Usage;
+use serde::Deserialize;
 
-use crate::event::CacheReport;
-use crate::limits::CACHE_KEPT;
+use crate::context::tools_by_server;
+use crate::event::{Asked, CacheReport};
+use crate::history::ChangedSince;
+use crate::limits::{CACHE_KEPT, CACHE_REPORTS_KEPT_MAX};
+use crate::tools::Tool;
+use crate::transcript::{PrefixFacts, RequestFacts};
 
 /// Compares each request of a conversation with the one before.
 #[derive(Debug, Default)]
@@ -19,186 +27,311 @@ pub(crate) struct CacheAudit {
     held: u64,
     /// How the newest request differs from the one before in what was there already.
     difference: Option<String>,
+    /// What became of the newest requests, the newest last.
+    reports: VecDeque<CacheReport>,
 }
 
-/// A place in the bytes of the messages, and the hash of all before it.
-type Spot = (u64, u64);
-
 /// A request, as the cache sees it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Sent {
     model: String,
-    tools: u64,
-    system: u64,
+    /// `None` if another process sent it.
+    prefix: Option<Arc<Prefix>>,
+    facts: PrefixFacts,
     /// Thinking, effort and speed.
     manner: String,
-    /// Where each message begins, and the hash of all before it.
-    begins: Vec<Spot>,
-    /// The same for the end: messages are added to there.
-    end: Spot,
-    at: Duration,
+    at: Timestamp,
 }
 
 impl CacheAudit {
-    /// A request is sent.
-    pub fn sent(&mut self, ask: &Ask, now: Duration) {
-        let end_before = self.last.as_ref().map(|last| last.end.0);
-        let (begins, end, at_end_before) = outline(&ask.messages, end_before);
+    /// What the record of an earlier process tells of its requests. The newest is what the next one is compared with.
+    pub fn recall(recorded: &[RequestFacts], at: Option<Timestamp>) -> Self {
+        let turns = recorded.iter().rev().find(|request| request.cache.asked == Asked::Turn);
+        let last = turns.zip(at).map(|(request, at)| Sent {
+            model: request.model.clone(),
+            prefix: None,
+            facts: request.prefix.clone(),
+            manner: request.manner.clone(),
+            at,
+        });
+        let held = turns.map_or(0, |request| request.cache.read + request.cache.written);
+        let mut audit = Self { last, held, ..Self::default() };
+        recorded.iter().for_each(|request| audit.keep(request.cache.clone()));
+        audit
+    }
+
+    /// A request is sent. `changed` is what was done to the messages since the one before.
+    pub fn sent(
+        &mut self,
+        ask: &Ask,
+        tools: &[Arc<dyn Tool>],
+        changed: Option<&ChangedSince>,
+        now: Timestamp,
+    ) {
+        let facts = match &self.last {
+            Some(Sent { prefix: Some(prefix), facts, .. }) if Arc::ptr_eq(prefix, &ask.prefix) => {
+                facts.clone()
+            }
+            _ => prefix_facts(&ask.prefix, tools),
+        };
         let sent = Sent {
             model: ask.model.clone(),
-            tools: hash(&ask.prefix.tools),
-            system: hash(&ask.prefix.system),
-            manner: format!("{:?} {:?} {:?}", ask.thinking, ask.effort, ask.speed),
-            begins,
-            end,
+            prefix: Some(Arc::clone(&ask.prefix)),
+            facts,
+            manner: manner(ask),
             at: now,
         };
-        self.difference = self.last.as_ref().and_then(|last| difference(last, &sent, at_end_before));
+        self.difference = self.last.as_ref().and_then(|last| difference(last, &sent, changed));
         self.last = Some(sent);
     }
 
     /// It was answered.
     pub fn answered(&mut self, usage: &Usage) -> CacheReport {
+        let difference = self.difference.take();
+        let report = self.report(Asked::Turn, usage, difference);
+        self.held = report.read + report.written;
+        report
+    }
+
+    /// How a request beside the conversation, but with its words in front, differs from the conversation's last one.
+    pub fn compared(&self, ask: &Ask, changed: Option<&ChangedSince>, now: Timestamp) -> Option<String> {
+        let last = self.last.as_ref()?;
+        let sent = Sent { model: ask.model.clone(), manner: manner(ask), at: now, ..last.clone() };
+        difference(last, &sent, changed)
+    }
+
+    /// Such a request was answered. What the conversation itself has in the cache stays what it is.
+    pub fn answered_beside(&mut self, usage: &Usage, difference: Option<String>) -> CacheReport {
+        self.report(Asked::Summary, usage, difference)
+    }
+
+    /// What is recorded of the newest request.
+    pub fn facts(&self, cache: CacheReport) -> Option<RequestFacts> {
+        let Sent { model, facts, manner, .. } = self.last.clone()?;
+        Some(RequestFacts { model, cache, prefix: facts, manner })
+    }
+
+    /// What stood in front of the newest request.
+    pub fn prefix(&self) -> Option<&PrefixFacts> {
+        self.last.as_ref().map(|last| &last.facts)
+    }
+
+    /// What became of the newest requests, the newest last.
+    pub fn reports(&self) -> Vec<CacheReport> {
+        self.reports.iter().cloned().collect()
+    }
+
+    fn report(&mut self, asked: Asked, usage: &Usage, difference: Option<String>) -> CacheReport {
         let (read, written) = (usage.cache_read_input_tokens, usage.cache_creation_input_tokens);
-        let missed = self.held.saturating_sub(read);
-        self.held = read + written;
+        // A request that became shorter cannot read what it does not have any more.
+        let missed = self.held.min(usage.prompt_tokens()).saturating_sub(read);
         let reason = (missed > 0).then(|| {
-            let unexplained =
-                || "nothing of what was sent before: the server does not have it any more".to_owned();
-            self.difference.take().unwrap_or_else(unexplained)
+            let unexplained = || {
+                "nothing of what was sent before has changed: the server does not have it any more".to_owned()
+            };
+            difference.unwrap_or_else(unexplained)
         });
-        CacheReport { read, written, missed, reason }
+        let report = CacheReport { asked, read, written, missed, reason };
+        self.keep(report.clone());
+        report
+    }
+
+    fn keep(&mut self, report: CacheReport) {
+        self.reports.push_back(report);
+        if self.reports.len() > CACHE_REPORTS_KEPT_MAX {
+            self.reports.pop_front();
+        }
     }
 }
 
-/// The first part in which a request differs from the one before, in what was there already.
-fn difference(last: &Sent, now: &Sent, at_end_before: Option<u64>) -> Option<String> {
+/// The first part in which a request differs from the one before, in what was there already, and what changed it.
+fn difference(last: &Sent, now: &Sent, changed: Option<&ChangedSince>) -> Option<String> {
     if last.model != now.model {
-        return Some(format!("model: {} instead of {}", now.model, last.model));
+        return Some(format!("model: {} is asked instead of {}", now.model, last.model));
     }
-    if last.tools != now.tools {
-        return Some("tools: others are offered".to_owned());
+    if last.facts.tools_hash != now.facts.tools_hash {
+        return Some(tools_difference(last.prefix.as_deref(), now.prefix.as_deref()));
     }
-    if last.system != now.system {
-        return Some("system: the system prompt is another".to_owned());
+    if last.facts.system_hash != now.facts.system_hash {
+        let place = first_difference(last.prefix.as_deref(), now.prefix.as_deref());
+        return Some(format!("{place}: the system prompt is another"));
     }
     if last.manner != now.manner {
         return Some(format!("thinking, effort or speed: {} instead of {}", now.manner, last.manner));
     }
-    let same = last.begins.iter().zip(&now.begins).take_while(|(last, now)| last == now).count();
-    if same < last.begins.len() {
-        return Some(format!("messages[{}]: it was changed after it was sent", same.saturating_sub(1)));
+    if let Some(ChangedSince { message, by }) = changed {
+        return Some(format!("messages[{message}]: changed after it was sent, by: {by}"));
     }
-    if at_end_before != Some(last.end.1) {
-        return Some(format!("messages[{}]: it was changed after it was sent", same.saturating_sub(1)));
-    }
-    let waited = now.at.saturating_sub(last.at);
-    (waited > CACHE_KEPT)
+    let waited = now.at.duration_since(last.at);
+    let waited = waited.try_into().unwrap_or_default();
+    (CACHE_KEPT < waited)
         .then(|| format!("time: {} s have passed, and the server keeps it no longer", waited.as_secs()))
 }
 
-/// Where messages begin and end, with the hashes of what is before, and the hash at one more place.
-fn outline(pieces: &[Bytes], place: Option<u64>) -> (Vec<Spot>, Spot, Option<u64>) {
-    let mut hasher = DefaultHasher::new();
-    let (mut at, mut begins, mut at_place) = (0_u64, Vec::new(), None);
-    // The last piece closes what will go on in the next request.
-    let open = pieces.split_last().map_or(pieces, |(_, open)| open);
-    for piece in open.iter().filter(|piece| !piece.starts_with(br#","cache_control""#)) {
-        if piece.ends_with(br#""content":["#) {
-            begins.push((at, hasher.finish()));
-        }
-        let length = piece.len() as u64;
-        match place.filter(|place| (at..at + length).contains(place)) {
-            Some(place) => {
-                // It lies inside of the addresses of this process.
-                let (before, behind) = piece.split_at((place - at) as usize);
-                hasher.write(before);
-                at_place = Some(hasher.finish());
-                hasher.write(behind);
-            }
-            None => hasher.write(piece),
-        }
-        at += length;
-    }
-    let end = (at, hasher.finish());
-    (begins, end, if place == Some(at) { Some(end.1) } else { at_place })
+#[derive(Deserialize)]
+struct Named {
+    name: String,
+    #[serde(flatten)]
+    rest: serde_json::Map<String, serde_json::Value>,
 }
 
-fn hash(bytes: &[u8]) -> u64 {
+/// The first tool that is not what it was.
+fn tools_difference(last: Option<&Prefix>, now: Option<&Prefix>) -> String {
+    let read = |prefix: Option<&Prefix>| -> Vec<Named> {
+        prefix.and_then(|prefix| serde_json::from_slice(&prefix.tools).ok()).unwrap_or_default()
+    };
+    let (old, new) = (read(last), read(now));
+    if last.is_none() {
+        return "tools: others are offered than before the session was resumed".to_owned();
+    }
+    let same = old.iter().zip(&new).take_while(|(old, new)| old.name == new.name && old.rest == new.rest);
+    let place = same.count();
+    let what = match (old.get(place), new.get(place)) {
+        (Some(old), Some(new)) if old.name == new.name => format!("{} is described in another way", new.name),
+        (Some(gone), _) if !new.iter().any(|tool| tool.name == gone.name) => {
+            format!("{} is not offered any more", gone.name)
+        }
+        (_, Some(new)) => format!("{} is offered there now", new.name),
+        _ => "others are offered".to_owned(),
+    };
+    format!("tools[{place}]: {what}")
+}
+
+/// The first block of the system prompt that is not what it was.
+fn first_difference(last: Option<&Prefix>, now: Option<&Prefix>) -> String {
+    let (Some(last), Some(now)) = (last, now) else { return "system".to_owned() };
+    let read = |system: &Bytes| serde_json::from_slice::<Vec<serde_json::Value>>(system).unwrap_or_default();
+    let (old, new) = (read(&last.system), read(&now.system));
+    format!("system[{}]", old.iter().zip(&new).take_while(|(old, new)| old == new).count())
+}
+
+fn manner(ask: &Ask) -> String {
+    format!("{:?} {:?} {:?}", ask.thinking, ask.effort, ask.speed)
+}
+
+fn prefix_facts(prefix: &Prefix, tools: &[Arc<dyn Tool>]) -> PrefixFacts {
+    PrefixFacts {
+        system_hash: hash(&prefix.system),
+        tools_hash: hash(&prefix.tools),
+        system_bytes: prefix.system.len(),
+        tools_bytes: tools_by_server(tools),
+    }
+}
+
+fn hash(bytes: &[u8]) -> String {
     let mut hasher = DefaultHasher::new();
-    bytes.hash(&mut hasher);
-    hasher.finish()
+    hasher.write(bytes);
+    format!("{:016x}", hasher.finish())
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use pelton_model::Prefix;
-
     use super::*;
 
-    const USER: &[u8] = br#"{"role":"user","content":["#;
-    const ANSWER: &[u8] = br#"]},{"role":"assistant","content":["#;
-    const NEXT: &[u8] = br#"]},{"role":"user","content":["#;
-    const MARK: &[u8] = br#","cache_control":{"type":"ephemeral"}"#;
+    fn prefix(system: &'static str, tools: &'static str) -> Arc<Prefix> {
+        Arc::new(Prefix {
+            system: Bytes::from_static(system.as_bytes()),
+            tools: Bytes::from_static(tools.as_bytes()),
+        })
+    }
 
-    fn ask(pieces: &[&'static [u8]]) -> Ask {
-        let prefix = Arc::new(Prefix { system: Bytes::from_static(b"s"), tools: Bytes::from_static(b"t") });
-        let end: &[u8] = b"]}";
-        let pieces = pieces.iter().copied().chain([end]).map(Bytes::from_static);
-        Ask::new("m", 10, prefix, pieces.collect())
+    fn ask() -> Ask {
+        Ask::new("m", 10, prefix(r#"["s"]"#, r#"[{"name":"A","x":1},{"name":"B","x":1}]"#), Vec::new())
+    }
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(seconds).unwrap()
     }
 
     fn usage(read: u64, written: u64) -> Usage {
         Usage { cache_read_input_tokens: read, cache_creation_input_tokens: written, ..Usage::default() }
     }
 
-    /// What is said of a second request that reads nothing from the cache.
-    fn check(second: &Ask, after: Duration) -> String {
+    fn report(read: u64, written: u64, missed: u64) -> CacheReport {
+        CacheReport { asked: Asked::Turn, read, written, missed, reason: None }
+    }
+
+    fn asked_once() -> CacheAudit {
         let mut audit = CacheAudit::default();
-        audit.sent(&ask(&[USER, b"{a", MARK, b"}"]), Duration::ZERO);
-        assert_eq!(
-            audit.answered(&usage(0, 100)),
-            CacheReport { read: 0, written: 100, missed: 0, reason: None }
-        );
-        audit.sent(second, after);
+        audit.sent(&ask(), &[], None, at(0));
+        assert_eq!(audit.answered(&usage(0, 100)), report(0, 100, 0));
+        audit
+    }
+
+    /// What is said of a second request that reads nothing from the cache.
+    fn check(change: impl FnOnce(&mut Ask), changed: Option<&ChangedSince>, after: i64, expected: &str) {
+        let mut audit = asked_once();
+        let mut second = ask();
+        change(&mut second);
+        audit.sent(&second, &[], changed, at(after));
         let report = audit.answered(&usage(0, 120));
         assert_eq!(report.missed, 100);
-        report.reason.unwrap()
+        assert_eq!(report.reason.unwrap(), expected);
     }
 
     #[test]
-    fn the_first_part_that_differs_is_named() {
-        let grown: &[&[u8]] = &[USER, b"{a}", ANSWER, b"{b}", NEXT, b"{c", MARK, b"}"];
-        let now = Duration::from_secs(1);
-        assert!(check(&ask(grown), now).starts_with("nothing of what was sent"));
-        assert!(check(&ask(&[USER, b"{a}", b",", b"{b}"]), now).starts_with("nothing of what was sent"));
-        assert!(check(&ask(grown), Duration::from_secs(301)).starts_with("time: 301 s"));
-        assert!(check(&ask(&[USER, b"{x}", ANSWER, b"{b}", NEXT, b"{c}"]), now).starts_with("messages[0]"));
-        assert!(check(&ask(&[USER, b"{}"]), now).starts_with("messages[0]"));
-        let other = |change: &dyn Fn(&mut Ask)| {
-            let mut ask = ask(grown);
-            change(&mut ask);
-            check(&ask, now)
-        };
-        assert!(other(&|ask| ask.model = "n".to_owned()).starts_with("model: n"));
-        let prefix = |system, tools| Arc::new(Prefix { system, tools });
-        let (old, new) = (|text| Bytes::from_static(text), Bytes::from_static(b"x"));
-        assert!(other(&|ask| ask.prefix = prefix(old(b"s"), new.clone())).starts_with("tools"));
-        assert!(other(&|ask| ask.prefix = prefix(new.clone(), old(b"t"))).starts_with("system"));
-        assert!(other(&|ask| ask.speed = pelton_model::Speed::Fast).starts_with("thinking, effort or speed"));
-    }
-
-    #[test]
-    fn what_is_read_is_not_missed() {
-        let mut audit = CacheAudit::default();
-        audit.sent(&ask(&[USER, b"{a}"]), Duration::ZERO);
-        audit.answered(&usage(0, 100));
-        audit.sent(&ask(&[USER, b"{a}", ANSWER, b"{b}", NEXT, b"{c}"]), Duration::ZERO);
-        assert_eq!(
-            audit.answered(&usage(100, 20)),
-            CacheReport { read: 100, written: 20, missed: 0, reason: None }
+    fn the_first_part_that_differs_is_named_and_what_changed_it() {
+        let boundary = ChangedSince { message: 3, by: "microcompact".to_owned() };
+        let gone = "nothing of what was sent before has changed: the server does not have it any more";
+        check(|_| {}, None, 1, gone);
+        check(|_| {}, None, 301, "time: 301 s have passed, and the server keeps it no longer");
+        check(|_| {}, Some(&boundary), 301, "messages[3]: changed after it was sent, by: microcompact");
+        check(|ask| ask.model = "n".to_owned(), Some(&boundary), 1, "model: n is asked instead of m");
+        let system = r#"["s"]"#;
+        let tools = |tools| move |ask: &mut Ask| ask.prefix = prefix(system, tools);
+        check(
+            tools(r#"[{"name":"A","x":1},{"name":"B","x":2}]"#),
+            None,
+            1,
+            "tools[1]: B is described in another way",
         );
+        check(tools(r#"[{"name":"A","x":1}]"#), None, 1, "tools[1]: B is not offered any more");
+        let three = r#"[{"name":"A","x":1},{"name":"B","x":1},{"name":"C"}]"#;
+        check(tools(three), None, 1, "tools[2]: C is offered there now");
+        check(
+            |ask| ask.prefix = prefix(r#"["s","more"]"#, r#"[{"name":"A","x":1},{"name":"B","x":1}]"#),
+            None,
+            1,
+            "system[1]: the system prompt is another",
+        );
+        let mut audit = asked_once();
+        let fast = Ask { speed: pelton_model::Speed::Fast, ..ask() };
+        audit.sent(&fast, &[], None, at(1));
+        assert!(audit.answered(&usage(0, 9)).reason.unwrap().starts_with("thinking, effort or speed"));
+    }
+
+    #[test]
+    fn what_is_read_or_was_left_out_is_not_missed() {
+        let mut audit = asked_once();
+        audit.sent(&ask(), &[], None, at(0));
+        assert_eq!(audit.answered(&usage(100, 20)), report(100, 20, 0));
+        let changed = ChangedSince { message: 0, by: "autocompact".to_owned() };
+        audit.sent(&ask(), &[], Some(&changed), at(0));
+        assert_eq!(audit.answered(&usage(30, 20)).missed, 20, "more than that was not sent");
+        assert_eq!(audit.reports().len(), 3);
+    }
+
+    #[test]
+    fn another_process_goes_by_the_record() {
+        let audit = asked_once();
+        let report = audit.reports().remove(0);
+        let recorded = serde_json::to_string(&audit.facts(report).unwrap()).unwrap();
+        let recorded: RequestFacts = serde_json::from_str(&recorded).unwrap();
+        let mut audit = CacheAudit::recall(std::slice::from_ref(&recorded), Some(at(0)));
+        audit.sent(&ask(), &[], None, at(90_000));
+        assert!(audit.answered(&usage(0, 120)).reason.unwrap().starts_with("time: 90000 s"));
+        let mut audit = CacheAudit::recall(&[recorded], Some(at(0)));
+        audit.sent(&Ask { prefix: prefix("[]", "[]"), ..ask() }, &[], None, at(1));
+        assert!(audit.answered(&usage(0, 120)).reason.unwrap().starts_with("tools: others are offered"));
+    }
+
+    #[test]
+    fn a_summary_beside_the_conversation_changes_nothing_of_it() {
+        let mut audit = asked_once();
+        assert_eq!(audit.compared(&ask(), None, at(1)), None);
+        let report = audit.answered_beside(&usage(100, 7), None);
+        assert_eq!((report.asked, report.missed), (Asked::Summary, 0));
+        audit.sent(&ask(), &[], None, at(1));
+        assert_eq!(audit.answered(&usage(100, 7)).missed, 0);
     }
 }

@@ -9,6 +9,7 @@ use super::usage::{Around, context_usage};
 use crate::compact::auto::Keep;
 use crate::compact::usage::breakdown;
 use crate::compact::{ContextUsage, Level, auto, local, micro};
+use crate::context::tools_by_server;
 use crate::event::{Boundary, ContextEvent, Event, LoopKind, Trigger};
 use crate::history::{By, Change, Edit, EditId, Entry, result};
 use crate::limits::RESULT_CUT_CHARS;
@@ -186,6 +187,8 @@ impl Live<'_> {
     ) {
         let Change { before_tokens, after_tokens } = change;
         self.folded(before_tokens);
+        // What could not be folded before may be now.
+        self.fold_again_at = 0;
         let reason = format!(
             "{}: from about {before_tokens} to {after_tokens} tokens ({} % of the room before): {why}",
             level.name(),
@@ -214,8 +217,9 @@ impl Live<'_> {
             model: &self.question.model,
             room: self.room,
             compact: &self.options.compact,
-            prefix: &self.question.prefix,
-            tools: &self.tools,
+            system_bytes: self.question.prefix.system.len(),
+            tools_bytes: tools_by_server(&self.tools),
+            cache: self.cache,
             prices: &self.options.prices,
         };
         context_usage(self.session.history.view(), &around)

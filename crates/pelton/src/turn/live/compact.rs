@@ -277,6 +277,7 @@ impl Live<'_> {
         let thinking = self.thinking_for(&asking);
         let prompt_tokens = asking.tokens();
         let bytes = asking.bytes() + self.question.prefix.system.len() + self.question.prefix.tools.len();
+        let changed = asking.changed_since_sent();
         let messages = asking.request();
         let max_tokens = self.question.max_tokens.min(CONVERSATION_SUMMARY_TOKENS_MAX);
         let ask = Ask { messages, max_tokens, thinking, task_budget: None, ..self.question.clone() };
@@ -291,6 +292,7 @@ impl Live<'_> {
             Wish::Granted(paid) => paid,
             Wish::Later(why) | Wish::Refused(why) => return Asked::Failed(format!("no money for it: {why}")),
         };
+        let difference = self.cache.compared(&ask, changed.as_ref(), self.world.now());
         let mut errand = Errand::new(self.client.clone(), ask, paid);
         let mut wait = None;
         let asked = loop {
@@ -314,7 +316,11 @@ impl Live<'_> {
             }
         };
         match asked {
-            Ok(answer) => summary_in(&answer),
+            Ok(answer) => {
+                let report = self.cache.answered_beside(&answer.usage, difference);
+                self.tell_cache(report).await;
+                summary_in(&answer)
+            }
             Err(Unanswered::Failed(error)) => refused(&error),
             Err(why) => Asked::Failed(why.to_string()),
         }
@@ -351,6 +357,9 @@ fn refused(error: &ModelError) -> Asked {
     }
 }
 
+/// What is done to a conversation that is too long to be summed up whole.
+const SHORTENED: &str = "it was too long to be summed up";
+
 /// Leaves out what is least needed for a summary until no more than `most` tokens are left, as far as that is possible:
 /// old results first, then the oldest rounds.
 fn shorten(asking: &mut View, most: u64) {
@@ -358,12 +367,12 @@ fn shorten(asking: &mut View, most: u64) {
         return;
     }
     let calls = micro::clearable(&asking.outline()).map(|(call, _)| call.to_string()).collect();
-    asking.apply(&Edit::Clear { calls }, None);
+    asking.apply(&Edit::Clear { calls }, None, SHORTENED);
     if asking.tokens() <= most {
         return;
     }
     let outline = asking.outline();
     if let Some((from, to)) = local::oldest(&outline, asking.tokens(), most) {
-        asking.apply(&Edit::Replace { from, to, by: By::Nothing }, None);
+        asking.apply(&Edit::Replace { from, to, by: By::Nothing }, None, SHORTENED);
     }
 }

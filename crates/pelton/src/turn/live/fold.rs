@@ -15,6 +15,9 @@ use crate::transcript::TranscriptError;
 use crate::turn::side::{self, SideQuestion};
 use crate::turn::spending::Wish;
 
+/// Where nothing could be folded, it is looked at again when so much more is in use, in percent of the room.
+const FOLD_STEP_PERCENT: u8 = 1;
+
 /// The folds of one submission that are being made.
 #[derive(Default)]
 pub(crate) struct Folding {
@@ -61,6 +64,10 @@ impl Live<'_> {
             self.stage_made().await;
         }
         if self.used() >= self.room.percent(self.options.compact.collapse_percent) {
+            if self.session.folds.is_empty() && !std::mem::replace(&mut self.no_folds_told, true) {
+                let why = "collapse did not run: no folds are ready".to_owned();
+                self.note(LoopKind::Compaction, why).await;
+            }
             self.commit_folds("folds were ready").await?;
         }
         if self.used() >= self.room.percent(self.options.compact.stage_percent) {
@@ -127,9 +134,16 @@ impl Live<'_> {
         {
             return;
         }
+        let used = self.used();
+        if used < self.fold_again_at {
+            return;
+        }
         let view = self.session.history.view();
         let after = self.session.folds.last().map(|fold| fold.stretch.to);
-        let Some(stretch) = stretch(&view.outline(), self.room, after) else { return };
+        let Some(stretch) = stretch(&view.outline(), self.room, after) else {
+            self.fold_again_at = used + self.room.percent(FOLD_STEP_PERCENT);
+            return;
+        };
         let prompt = shown(&view.entries_between(stretch.from, stretch.to));
         let question = SideQuestion::in_background(model, FOLD, prompt, FOLD_TOKENS_MAX);
         let (ask, wish) = question.pay(&self.spending);

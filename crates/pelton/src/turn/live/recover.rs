@@ -121,6 +121,19 @@ impl Live<'_> {
         self.fallbacks.iter().find(|fallback| **fallback != self.question.model)
     }
 
+    /// Until the next prompt another model is asked, because a skill wants it.
+    pub(super) async fn ask_from_now_on(&mut self, model: &str) {
+        let model = catalogue::resolve(model);
+        if self.spending.is_capped() && !self.spending.knows(&model) {
+            let content = format!(
+                "A skill asks for {model}, whose price is not known, so the budget could not be kept: {} goes on.",
+                self.question.model
+            );
+            return self.events.send(Event::Informational { content, prevents_continuation: false }).await;
+        }
+        self.turn_to(model);
+    }
+
     /// T8, F3–F5: the next model is asked, without the thinking that belongs to the last one.
     pub(super) async fn ask_next_model(&mut self) {
         let Some(to) = self.next_model().cloned() else { return };
@@ -148,7 +161,7 @@ impl Live<'_> {
         let view = self.session.history.view_mut();
         let reason = match rung(&error) {
             Some((Rung::Thinking, _)) => {
-                format!("{} thinking blocks were left out", view.leave_out_thinking())
+                format!("{} thinking blocks were left out", view.leave_out_thinking("the server refused it"))
             }
             Some((Rung::Image, _)) => {
                 let left_out = leave_out_refused(view, &error);
@@ -242,7 +255,7 @@ impl Live<'_> {
         *self.prefix = Arc::new(Prefix { system: self.question.prefix.system.clone(), tools });
         self.question.prefix = Arc::clone(self.prefix);
         // What comes before the messages has changed, and thinking is bound to it.
-        self.session.history.view_mut().leave_out_thinking();
+        self.session.history.view_mut().leave_out_thinking("other tools");
         format!("the tool {} was left out", tool.spec().name)
     }
 }

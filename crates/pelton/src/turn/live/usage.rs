@@ -1,25 +1,25 @@
 //! Where the tokens are, put together from all who know a part of it.
 
-use std::sync::Arc;
-
-use pelton_model::Prefix;
 use pelton_model::catalogue::{self, Prices};
 
 use crate::compact::usage::{self, Facts};
 use crate::compact::{CompactOptions, ContextUsage, Room};
 use crate::context::attachment::AttachmentFacts;
 use crate::context::memory::told_in;
-use crate::context::tools_by_server;
 use crate::history::View;
-use crate::tools::Tool;
+
+use super::CacheAudit;
 
 /// What stands around a view.
 pub(crate) struct Around<'a> {
     pub model: &'a str,
     pub room: Room,
     pub compact: &'a CompactOptions,
-    pub prefix: &'a Prefix,
-    pub tools: &'a [Arc<dyn Tool>],
+    /// Bytes of the system prompt, and of the tools of each server.
+    pub system_bytes: usize,
+    pub tools_bytes: Vec<(String, usize)>,
+    /// What became of the newest requests.
+    pub cache: &'a CacheAudit,
     /// Prices of models that nobody else knows.
     pub prices: &'a [(String, Prices)],
 }
@@ -33,8 +33,9 @@ pub(crate) fn context_usage(view: &View, around: &Around<'_>) -> ContextUsage {
         options: around.compact,
         used,
         overhead: view.overhead_tokens().min(used),
-        system_bytes: around.prefix.system.len(),
-        tools_bytes: &tools_by_server(around.tools),
+        system_bytes: around.system_bytes,
+        tools_bytes: &around.tools_bytes,
+        cache: around.cache.reports(),
         media: view.media_tokens(),
         memory: &memory(view),
         outline: &view.outline(),

@@ -1,0 +1,122 @@
+//! What is kept while parts come and go says the same as a look at all of them.
+
+use super::*;
+
+/// Something that is done to a conversation.
+#[derive(Debug, Clone)]
+enum Deed {
+    Say(Arc<Entry>),
+    Ask,
+    Clear(usize),
+    LeaveOut(usize, usize),
+    Undo,
+    ForgetThinking,
+    TakeBack,
+    DropMedia,
+}
+
+fn any_deed() -> impl Strategy<Value = Deed> {
+    prop_oneof![
+        12 => any_entry().prop_map(Deed::Say),
+        2 => Just(Deed::Say(entry(Kind::Prompt { meta: false }, &json!([{"type": "text", "text": "look"}, image()])))),
+        6 => Just(Deed::Ask),
+        1 => (0usize..6).prop_map(Deed::Clear),
+        1 => (0usize..30, 0usize..30).prop_map(|(from, to)| Deed::LeaveOut(from, to)),
+        1 => Just(Deed::Undo),
+        1 => Just(Deed::ForgetThinking),
+        1 => Just(Deed::TakeBack),
+        1 => Just(Deed::DropMedia),
+    ]
+}
+
+/// The blocks of all messages, without their marks, and the message each is in.
+fn blocks_of(messages: &[Value]) -> Vec<(usize, String)> {
+    let mut blocks = Vec::new();
+    for (place, message) in messages.iter().enumerate() {
+        for block in message["content"].as_array().unwrap() {
+            let mut block = block.clone();
+            block.as_object_mut().unwrap().remove("cache_control");
+            blocks.push((place, block.to_string()));
+        }
+    }
+    blocks
+}
+
+proptest! {
+    #[test]
+    fn what_is_kept_in_passing_is_what_is_there(deeds in prop::collection::vec(any_deed(), 1..60)) {
+        let mut history = History::default();
+        let mut asked: Option<Vec<(usize, String)>> = None;
+        let mut edits = Vec::new();
+        for (number, deed) in deeds.into_iter().enumerate() {
+            let name = Uuid::from_u128(1 << 65 | number as u128);
+            match deed {
+                Deed::Say(sample) => _ = history.push(renamed(&sample)),
+                Deed::Ask if history.view().open_calls().is_empty() && !history.view().is_empty() => {
+                    let changed = history.view().changed_since_sent();
+                    let now = blocks_of(&sent(history.view_mut()));
+                    let before = asked.take().unwrap_or_default();
+                    let same = before.iter().zip(&now).take_while(|(before, now)| before == now).count();
+                    match changed {
+                        None => prop_assert_eq!(same, before.len(), "it only went on"),
+                        Some(changed) => {
+                            let first = before.get(same).or(now.get(same)).map_or(usize::MAX, |(message, _)| *message);
+                            prop_assert!(changed.message <= first, "{:?} instead of {}", changed, first);
+                        }
+                    }
+                    asked = Some(now);
+                }
+                Deed::Clear(call) => {
+                    edits.extend(history.edit(name, "clear", Edit::Clear { calls: vec![call.to_string()] }).map(|_| name));
+                }
+                Deed::LeaveOut(from, to) if !history.entries().is_empty() => {
+                    let all = history.entries();
+                    let edit = replace(&all[from % all.len()].clone(), &all[to % all.len()].clone());
+                    edits.extend(history.edit(name, "leave out", edit).map(|_| name));
+                }
+                Deed::Undo => {
+                    if let Some(edit) = edits.pop() {
+                        history.edit(name, "undo", Edit::Undo { edit });
+                    }
+                }
+                Deed::ForgetThinking => _ = history.view_mut().leave_out_thinking("test"),
+                Deed::TakeBack => {
+                    let answer = history.entries().iter().rev().take_while(|entry| entry.is_assistant());
+                    let ids: Vec<EntryId> = answer.map(|entry| entry.id).collect();
+                    history.withdraw(&ids);
+                }
+                Deed::DropMedia => _ = history.view_mut().leave_out_oldest_media(1),
+                Deed::Ask | Deed::LeaveOut(..) => {}
+            }
+            prop_assert_eq!(history.view().disagreement(), None);
+        }
+    }
+}
+
+#[test]
+fn after_a_change_the_newest_place_the_server_knows_is_marked() {
+    let mut view = View::default();
+    view.push(prompt("hi"));
+    for id in ["1", "2", "3"] {
+        view.request();
+        view.push(calls(id));
+        view.push(answers_at_length(id));
+    }
+    view.request();
+    assert!(view.apply(&Edit::Clear { calls: vec!["2".into()] }, None, "clear"));
+    let changed = view.changed_since_sent().unwrap();
+    assert_eq!((changed.message, changed.by.as_str()), (4, "clear"));
+    assert_eq!(
+        outline(&mut view),
+        "user: hi | assistant: call 1 | user: result 1* | assistant: call 2 | user: result 2 | assistant: call 3 | user: result 3*",
+    );
+    assert_eq!(view.changed_since_sent(), None);
+}
+
+fn answers_at_length(id: &str) -> Arc<Entry> {
+    let kind = Kind::ToolResult { call: id.into(), is_error: false };
+    entry(
+        kind,
+        &json!([{"type": "tool_result", "tool_use_id": id, "content": "ok ".repeat(200), "is_error": false}]),
+    )
+}

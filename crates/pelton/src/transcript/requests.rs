@@ -1,0 +1,47 @@
+//! What is recorded of each request: what the server's cache had of it, and what stood in front of the messages. Enough to
+//! look back at, and to tell after a resume why a cache was missed.
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::CacheReport;
+
+/// What is known of a request that was answered.
+///
+/// See [`Loaded`](super::Loaded).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct RequestFacts {
+    /// The model that was asked.
+    pub model: String,
+    /// What the cache had of it.
+    pub cache: CacheReport,
+    /// What stood in front of the messages.
+    pub prefix: PrefixFacts,
+    /// How it was asked: thinking, effort and speed.
+    pub manner: String,
+}
+
+/// What stands in front of the messages.
+///
+/// See [`Loaded`](super::Loaded).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct PrefixFacts {
+    /// The hashes of the system prompt and of the tools.
+    pub system_hash: String,
+    /// The same of the tools.
+    pub tools_hash: String,
+    /// Bytes of the system prompt.
+    pub system_bytes: usize,
+    /// Bytes of the tools of each server, the built-in ones first.
+    pub tools_bytes: Vec<(String, usize)>,
+}
+
+impl PrefixFacts {
+    /// Bytes of all of it.
+    pub(crate) fn bytes(&self) -> usize {
+        self.system_bytes + self.tools_bytes.iter().map(|(_, bytes)| bytes).sum::<usize>()
+    }
+}
