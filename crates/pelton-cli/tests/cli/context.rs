@@ -24,6 +24,72 @@ fn what_fills_a_session_is_told_in_words_and_as_json() {
     assert_ne!(ran.code, Some(0), "{ran:?}");
 }
 
+/// A picture of one pixel.
+const PIXEL: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+#[test]
+fn every_share_every_level_both_prices_and_the_cache_are_told() {
+    let script = Script::new().reply([tool("Glob", json!({"pattern": "*"}))]).reply([text("Here.")]);
+    let (place, model) = (Place::new(), model(script.reply([text("Hm.")])));
+    let memory = place.put("CLAUDE.md", "Speak plainly, and count the beans twice.");
+    std::fs::write(place.work().join("dot.png"), PIXEL).unwrap();
+    let id = "11111111-2222-4333-8444-555555555555";
+    let words = ["What is on @dot.png?", "--session-id", id, "--model", "claude-sonnet-5-5"];
+    assert_eq!(place.task(&model, words).run().code, Some(0));
+    let again = ["And now?", "--resume", id, "--model", "claude-haiku-5-5"];
+    assert_eq!(place.task(&model, again).run().code, Some(0));
+
+    let ran = place.pelton(["context", id, "--json"]).run();
+    let usage: Value = serde_json::from_str(&ran.out).unwrap();
+    let tokens = |kind: &str| -> Vec<(String, u64)> {
+        let shares = usage["shares"].as_array().unwrap().iter().filter(|share| share["kind"] == kind);
+        shares
+            .map(|share| (share["name"].as_str().unwrap().to_owned(), share["tokens"].as_u64().unwrap()))
+            .collect()
+    };
+    for kind in ["system", "tools", "memory", "media", "messages"] {
+        assert!(
+            tokens(kind).iter().all(|(_, tokens)| *tokens > 0) && !tokens(kind).is_empty(),
+            "{kind}: {usage}"
+        );
+    }
+    assert_eq!(tokens("memory")[0].0, memory.display().to_string());
+    let levels: Vec<&str> =
+        usage["levels"].as_array().unwrap().iter().map(|level| level["level"].as_str().unwrap()).collect();
+    assert_eq!(levels, ["microcompact", "collapse", "autocompact", "local"]);
+    assert!(usage["levels"].as_array().unwrap().iter().all(|level| level["wouldFreeTokens"].is_u64()));
+    let usd = |name: &str| usage[name].as_f64().unwrap();
+    assert!(usd("nextTurnCachedUsd") > 0.0 && usd("nextTurnCachedUsd") < usd("nextTurnUncachedUsd"));
+    // What it was told is what the server counted.
+    let cache = usage["cache"].as_array().unwrap();
+    let counted: Vec<Value> =
+        model.reply_requests().iter().map(|seen| seen.reply.usage.clone().unwrap()).collect();
+    assert_eq!((cache.len(), counted.len()), (3, 3));
+    for (told, counted) in cache.iter().zip(&counted) {
+        assert_eq!(told["read"], counted["cache_read_input_tokens"], "{told} {counted}");
+        assert_eq!(told["written"], counted["cache_creation_input_tokens"], "{told} {counted}");
+    }
+    assert!(cache[2]["missed"].as_u64().unwrap() > 0, "{usage}");
+    let why = cache[2]["reason"].as_str().unwrap();
+    assert_eq!(why, "model: claude-haiku-5-5 is asked instead of claude-sonnet-5-5");
+
+    let ran = place.pelton(["context", id]).run();
+    for words in [
+        "System prompt",
+        "Built-in tools",
+        "CLAUDE.md",
+        "Images and documents",
+        "Messages",
+        "autocompact",
+        "if it is cached",
+        "The cache in the newest 3 requests",
+        why,
+    ] {
+        assert!(ran.out.contains(words), "{words} is not in {}", ran.out);
+    }
+}
+
 #[test]
 fn a_lower_share_of_the_window_begins_earlier_and_off_is_off() {
     let script = || {

@@ -433,6 +433,10 @@ fn what_is_known_is_told() {
     let usage = talk.asked(&json!({"subtype": "get_context_usage"}))["response"].clone();
     assert_eq!(usage["totalTokens"], taken(&usage));
     assert!(taken(&usage) > 100 && usage["maxTokens"].as_u64().unwrap() >= 200_000);
+    assert_eq!(usage["levels"].as_array().unwrap().len(), 4, "{usage}");
+    assert!(usage["nextTurnCachedUsd"].as_f64().unwrap() < usage["nextTurnUncachedUsd"].as_f64().unwrap());
+    let counted = model.reply_requests()[0].reply.usage.clone().unwrap();
+    assert_eq!(usage["cache"][0]["written"], counted["cache_creation_input_tokens"], "{usage}");
     let settings = talk.asked(&json!({"subtype": "get_settings"}));
     assert_eq!(settings["response"]["effective"]["permissions"]["deny"], json!(["Read(./secret)"]));
     assert!(

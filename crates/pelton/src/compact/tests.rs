@@ -1,1 +1,91 @@
+//! Whatever is done by hand to whatever conversation, the rest can be sent, and all of it can be undone.
 
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::surgery::{Situation, Surgery};
+use crate::history::tests::{any_entry, entry, image, legal, prompt, renamed, sent, summary_named};
+use crate::history::{By, Edit, Entry, History, Kind, View};
+
+fn any_surgery() -> impl Strategy<Value = Surgery> {
+    let rounds = || (0usize..10, 0usize..10);
+    prop_oneof![
+        rounds().prop_map(|(first, last)| Surgery::Drop(first..=last)),
+        rounds().prop_map(|(first, last)| Surgery::Keep(first..=last)),
+        (0usize..10).prop_map(Surgery::KeepLast),
+        (1usize..6).prop_map(|call| Surgery::Clear(call.to_string())),
+        (0usize..3).prop_map(|kept| Surgery::Media { kept }),
+    ]
+}
+
+fn with_pictures() -> impl Strategy<Value = Arc<Entry>> {
+    let picture = || entry(Kind::Prompt { meta: false }, &json!([{"type": "text", "text": "look"}, image()]));
+    prop_oneof![6 => any_entry(), 1 => Just(()).prop_map(move |()| picture())]
+}
+
+/// What would be sent, apart from thinking, which is bound to what stood before it.
+fn said(view: &View) -> Vec<Value> {
+    let mut view = view.clone();
+    view.leave_out_thinking("test");
+    let blocks = sent(&mut view).into_iter().flat_map(|message| match message["content"].clone() {
+        Value::Array(blocks) => blocks,
+        other => vec![other],
+    });
+    let unmarked = |mut block: Value| {
+        block.as_object_mut().map(|block| block.remove("cache_control"));
+        block
+    };
+    blocks.map(unmarked).collect()
+}
+
+proptest! {
+    #[test]
+    fn pit_C3_loop_C11_whatever_is_done_by_hand_the_rest_is_legal_and_it_can_be_undone(
+        samples in prop::collection::vec(with_pictures(), 1..40),
+        boundary in (0usize..40, 0usize..40),
+        surgeries in prop::collection::vec(any_surgery(), 1..4),
+    ) {
+        let all: Vec<Arc<Entry>> = samples.iter().map(|sample| renamed(sample)).collect();
+        let mut history = History::default();
+        all.iter().for_each(|entry| _ = history.push(Arc::clone(entry)));
+        // An earlier summary of a part of it.
+        let summary = Uuid::from_u128(7 << 64);
+        let (from, to) = (all[boundary.0 % all.len()].id, all[boundary.1 % all.len()].id);
+        let mut summed_up = history.clone();
+        summed_up.keep(summary_named(summary));
+        let edit = Edit::Replace { from, to, by: By::Entry(summary) };
+        if summed_up.edit(Uuid::from_u128(8 << 64), "autocompact", edit).is_some() {
+            history = summed_up;
+        }
+        history.push(prompt("go on"));
+        let whole = said(history.view());
+
+        let mut made = Vec::new();
+        for surgery in &surgeries {
+            let view = history.view();
+            let (outline, media) = (view.outline(), view.media_places());
+            let situation = Situation { outline: &outline, media: &media, newest_edit: None };
+            for edit in surgery.plan(&situation).unwrap_or_default() {
+                let name = Uuid::from_u128(9 << 64 | made.len() as u128);
+                if history.edit(name, "snip", edit).is_some() {
+                    made.push(name);
+                }
+            }
+            let mut view = history.view().clone();
+            view.push(prompt("what now?"));
+            prop_assert_eq!(legal(&sent(&mut view)), Ok(()));
+        }
+        for (number, edit) in made.into_iter().rev().enumerate() {
+            let name = Uuid::from_u128(10 << 64 | number as u128);
+            let undone = history.edit(name, "undo", Edit::Undo { edit });
+            prop_assert!(undone.is_some());
+            let mut view = history.view().clone();
+            view.push(prompt("what now?"));
+            prop_assert_eq!(legal(&sent(&mut view)), Ok(()));
+        }
+        prop_assert_eq!(said(history.view()), whole);
+    }
+}

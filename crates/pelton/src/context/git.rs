@@ -16,6 +16,8 @@ use crate::limits::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GitState {
     pub branch: String,
+    /// The branch that others start from, if it can be told.
+    pub main: Option<String>,
     /// Files that differ from the index, as `git status --short` shows them; `None` if that could not be found out.
     pub status: Option<Vec<String>>,
     /// There are more than are told, or not all were looked at.
@@ -34,13 +36,31 @@ pub fn git_state(cwd: &Path) -> Option<GitState> {
         Some((lines, is_cut)) => (Some(lines), is_cut),
         None => (None, false),
     };
-    Some(GitState { branch, status, is_cut, commits })
+    Some(GitState { branch, main: main_branch(&git_dir), status, is_cut, commits })
 }
 
 /// The branch checked out at or above a directory.
 pub fn git_branch(cwd: &Path) -> Option<String> {
     let (_, git_dir) = find(cwd)?;
     Some(branch_of(&fs::read_to_string(git_dir.join("HEAD")).ok()?))
+}
+
+/// The branch that the place it was cloned from goes by; without one, a branch of the usual name.
+fn main_branch(git_dir: &Path) -> Option<String> {
+    // Worktrees share the branches of the repository they belong to.
+    let common = match fs::read_to_string(git_dir.join("commondir")) {
+        Ok(common) => git_dir.join(common.trim()),
+        Err(_) => git_dir.to_path_buf(),
+    };
+    let origin = fs::read_to_string(common.join("refs/remotes/origin/HEAD")).ok();
+    let named = origin.as_deref().and_then(|head| head.trim().strip_prefix("ref: refs/remotes/origin/"));
+    if let Some(named) = named {
+        return Some(named.to_owned());
+    }
+    let packed = read_end(&common.join("packed-refs")).unwrap_or_default();
+    let is_packed = |name: &str| packed.lines().any(|line| line.ends_with(&format!(" refs/heads/{name}")));
+    let is_there = |name: &&str| common.join("refs/heads").join(name).is_file() || is_packed(name);
+    ["main", "master"].into_iter().find(is_there).map(str::to_owned)
 }
 
 /// The checkout around a directory, and where its git directory is.
@@ -338,7 +358,7 @@ mod tests {
             write("target/ignored.txt", "");
             write("src/x.log", "");
             let state = git_state(&path.join("src")).unwrap();
-            assert_eq!(state.branch, "trunk");
+            assert_eq!((state.branch.as_str(), state.main), ("trunk", None));
             let mut expected: Vec<String> =
                 git(path, &["status", "--short"]).lines().map(str::to_owned).collect();
             let mut told = state.status.unwrap();
@@ -349,6 +369,27 @@ mod tests {
             let log = git(path, &["log", "--format=%h %s", "--abbrev=7"]);
             assert_eq!(state.commits, log.lines().collect::<Vec<_>>());
         }
+    }
+
+    #[test]
+    fn the_main_branch_is_the_one_of_the_origin_or_the_usual_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let (ours, clone, tree) =
+            (dir.path().join("ours"), dir.path().join("clone"), dir.path().join("tree"));
+        fs::create_dir(&ours).unwrap();
+        git(&ours, &["init", "-q", "-b", "develop"]);
+        git(&ours, &["commit", "-q", "--allow-empty", "-m", "First"]);
+        git(dir.path(), &["clone", "-q", "ours", "clone"]);
+        git(&clone, &["checkout", "-q", "-b", "side"]);
+        git(&clone, &["worktree", "add", "-q", "-b", "other", tree.to_str().unwrap()]);
+        let main = |path: &Path| git_state(path).unwrap().main;
+        assert_eq!((main(&clone).as_deref(), main(&tree).as_deref()), (Some("develop"), Some("develop")));
+        assert_eq!(main(&ours), None);
+        git(&ours, &["branch", "master"]);
+        git(&ours, &["pack-refs", "--all"]);
+        assert_eq!(main(&ours).as_deref(), Some("master"));
+        git(&ours, &["branch", "main"]);
+        assert_eq!(main(&ours).as_deref(), Some("main"));
     }
 
     #[test]

@@ -141,6 +141,21 @@ mod tests {
     }
 
     #[test]
+    fn what_is_sent_is_what_was_reviewed() {
+        let notes = Notes { dir: Path::new("/notes"), with_custom_prompt: false };
+        let blocks: Vec<Value> =
+            serde_json::from_slice(&SystemPrompt::default().json(Some(notes), &[])).unwrap();
+        let outline = |block: &Value| {
+            let text = block["text"].as_str().unwrap();
+            let lines =
+                text.lines().map(|line| line.split(&[':', '.', ',', ';'][..]).next().unwrap_or_default());
+            let marked = if block.get("cache_control").is_some() { " *" } else { "" };
+            format!("{} bytes{marked}\n{}", text.len(), lines.collect::<Vec<_>>().join("\n"))
+        };
+        expect_test::expect![[r#""#]].assert_eq(&blocks.iter().map(outline).collect::<Vec<_>>().join("\n"));
+    }
+
+    #[test]
     fn loop_S2_the_parts_come_in_their_order() {
         let check = |custom: Option<&str>, with_custom_prompt: bool, expected: &[&str]| {
             let (custom, appended) = (custom.map(str::to_owned), Some("At last.".to_owned()));

@@ -49,6 +49,9 @@ impl Surroundings<'_> {
 fn describe(git: &GitState, text: &mut String) {
     let indented =
         |text: &mut String, lines: &[String]| lines.iter().for_each(|line| _ = writeln!(text, "  {line}"));
+    if let Some(main) = git.main.as_ref().filter(|main| **main != git.branch) {
+        let _ = writeln!(text, "Its main branch is {main}");
+    }
     match &git.status {
         Some(status) if status.is_empty() => {
             text.push_str("Nothing in the work tree differs from the index\n");
@@ -87,6 +90,7 @@ mod tests {
     fn the_model_is_told_where_it_is() {
         let git = GitState {
             branch: "trunk".to_owned(),
+            main: Some("main".to_owned()),
             status: Some(vec![" M a.rs".to_owned(), "?? new/".to_owned()]),
             is_cut: true,
             commits: vec!["0123456 Begin".to_owned()],
@@ -100,6 +104,7 @@ mod tests {
             Also working in: /srv/other
             Platform: linux
             Git repository, on branch trunk
+            Its main branch is main
             What differs from the index, when the session began:
                M a.rs
               ?? new/

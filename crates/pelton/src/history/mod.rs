@@ -23,4 +23,4 @@ pub(crate) use log::{Change, History, Stays};
 pub(crate) use view::{ChangedSince, MediaLeftOut, PartFacts, Role};
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -19,7 +19,7 @@ use super::*;
 
 mod running; // what is kept in passing
 
-fn entry(kind: Kind, content: &Value) -> Arc<Entry> {
+pub(crate) fn entry(kind: Kind, content: &Value) -> Arc<Entry> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let id = Uuid::from_u128(u128::from(NEXT.fetch_add(1, Ordering::Relaxed)));
     let json = Bytes::from(content.to_string());
@@ -27,11 +27,11 @@ fn entry(kind: Kind, content: &Value) -> Arc<Entry> {
 }
 
 /// The same under a name of its own: one sample may be drawn many times.
-fn renamed(sample: &Entry) -> Arc<Entry> {
+pub(crate) fn renamed(sample: &Entry) -> Arc<Entry> {
     entry(sample.kind.clone(), &serde_json::from_slice(&sample.json).unwrap())
 }
 
-fn prompt(text: &str) -> Arc<Entry> {
+pub(crate) fn prompt(text: &str) -> Arc<Entry> {
     entry(Kind::Prompt { meta: false }, &json!([{"type": "text", "text": text}]))
 }
 
@@ -59,7 +59,7 @@ fn answers(id: &str) -> Arc<Entry> {
     entry(kind, &json!([{"type": "tool_result", "tool_use_id": id, "content": "ok", "is_error": false}]))
 }
 
-fn sent(view: &mut View) -> Vec<Value> {
+pub(crate) fn sent(view: &mut View) -> Vec<Value> {
     let mut text = vec![b'['];
     view.request().iter().for_each(|piece| text.extend_from_slice(piece));
     text.push(b']');
@@ -220,7 +220,7 @@ fn the_models_own_count_replaces_estimates() {
 }
 
 /// The rules of the API, written down a second time and without looking at the view.
-fn legal(messages: &[Value]) -> Result<(), String> {
+pub(crate) fn legal(messages: &[Value]) -> Result<(), String> {
     let mut open: Vec<String> = Vec::new();
     let mut used = std::collections::HashSet::new();
     let mut marks = 0;
@@ -271,7 +271,7 @@ fn legal(messages: &[Value]) -> Result<(), String> {
     Ok(())
 }
 
-fn any_entry() -> impl Strategy<Value = Arc<Entry>> {
+pub(crate) fn any_entry() -> impl Strategy<Value = Arc<Entry>> {
     let id = || prop::sample::select(vec!["1", "2", "3", "4", "5"]);
     prop_oneof![
         Just(prompt("words")),
@@ -284,7 +284,7 @@ fn any_entry() -> impl Strategy<Value = Arc<Entry>> {
     ]
 }
 
-fn summary_named(id: Uuid) -> Arc<Entry> {
+pub(crate) fn summary_named(id: Uuid) -> Arc<Entry> {
     let mut summary = Entry::clone(&prompt("summary"));
     summary.id = id;
     Arc::new(summary)
@@ -299,7 +299,7 @@ fn server_tool() -> impl Strategy<Value = Arc<Entry>> {
     (0u8..2, any::<bool>()).prop_map(move |which| assistant(Piece::Other, &block(which)))
 }
 
-fn image() -> Value {
+pub(crate) fn image() -> Value {
     json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "x".repeat(9_000)}})
 }
 

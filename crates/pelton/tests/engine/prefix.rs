@@ -55,6 +55,68 @@ impl Tool for Bell {
     }
 }
 
+/// A session of yesterday goes on where everything around it is another: the day, the branch, the files, the memory.
+#[tokio::test]
+async fn pit_B2_a_day_later_with_everything_changed_the_same_bytes_are_sent() {
+    let script = Script::new()
+        .reply([tool("Read", json!({"file_path": "sub/a.txt"}))])
+        .reply([text("Read.")])
+        .reply([text("Still there.")]);
+    let stage = Stage::new(script).await;
+    let put = |name: &str, content: &str| {
+        std::fs::create_dir_all(stage.path(name).parent().unwrap()).unwrap();
+        stage.write(name, content);
+    };
+    let git = |words: &[&str]| {
+        let mut git = std::process::Command::new("git");
+        git.args(["-c", "user.name=A", "-c", "user.email=a@b"]).args(words);
+        assert!(git.current_dir(stage.cwd()).env("HOME", stage.cwd()).output().unwrap().status.success());
+    };
+    put("CLAUDE.md", "Speak plainly.");
+    put("sub/a.txt", "a");
+    put("sub/CLAUDE.md", "Of the part.");
+    put(".claude/skills/one/SKILL.md", "One.");
+    git(&["init", "-q", "-b", "trunk"]);
+    let engine = |change: &dyn Fn(&mut pelton::Options)| {
+        stage.engine_with(|options| {
+            options.memory = Some(MemorySources::project());
+            options.skills = Some(SkillSources::project());
+            options.git_state = true;
+            change(options);
+        })
+    };
+    let mut first = engine(&|_| {});
+    run(&mut first, "Read it.").await.assert_completed();
+    let file = first.transcript_file().unwrap();
+    drop(first);
+
+    git(&["add", "."]);
+    git(&["commit", "-q", "-m", "All of it"]);
+    git(&["checkout", "-q", "-b", "elsewhere"]);
+    put("CLAUDE.md", "Speak in riddles.");
+    put("sub/CLAUDE.md", "Of another part.");
+    put(".claude/skills/two/SKILL.md", "Two.");
+    let mut second = engine(&|options| {
+        crate::stage::resume_from(options, &file);
+        options.world = crate::streams::months_later();
+    });
+    run(&mut second, "And now?").await.assert_completed();
+
+    let requests = stage.model.reply_requests();
+    let (old, new) = (unmarked(&requests[1].body), unmarked(&requests[2].body));
+    for part in ["system", "tools"] {
+        assert_eq!(old[part].to_string(), new[part].to_string(), "{part}");
+    }
+    let (old, new) = (old["messages"].as_array().unwrap(), new["messages"].as_array().unwrap());
+    assert_eq!(Value::from(new[..old.len()].to_vec()).to_string(), Value::from(old.clone()).to_string());
+    let news = Value::from(new[old.len()..].to_vec()).to_string();
+    assert!(news.contains("another day") && !news.contains("riddles"), "{news}");
+    let usage = |at: usize| requests[at].reply.usage.clone().unwrap();
+    let held = usage(1)["cache_read_input_tokens"].as_u64().unwrap()
+        + usage(1)["cache_creation_input_tokens"].as_u64().unwrap();
+    assert_eq!(usage(2)["cache_read_input_tokens"].as_u64(), Some(held), "all of it is read from the cache");
+}
+
 fn missed(event: &Event) -> Option<&CacheReport> {
     match event {
         Event::Cache(report) => Some(report).filter(|report| report.missed > 0),

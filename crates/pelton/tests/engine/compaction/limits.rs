@@ -98,6 +98,40 @@ async fn loop_C7_pit_C1_a_conversation_too_long_to_be_summed_up_loses_its_oldest
 }
 
 #[tokio::test]
+async fn pit_C1_a_session_of_260_000_tokens_goes_on_in_a_window_of_200_000() {
+    let script = (0..13).fold(Script::new(), |script, n| script.reply(say(n, 20_000)));
+    let stage = Stage::new(script.reply([text("Done.")])).await;
+    let mut engine = stage.engine_with(|options| options.window_tokens = Some(1_000_000));
+    run(&mut engine, "Count, please.").await.assert_completed();
+    assert!(engine.context_usage().used_tokens > 260_000, "{}", engine.context_usage());
+    let file = engine.transcript_file().unwrap();
+    drop(engine);
+
+    for fails in [false, true] {
+        let summariser = match fails {
+            false => summary("They were counted.").always(),
+            true => too_long(260_000).when(When::any().last_user_text("call no tools")).always(),
+        };
+        let stage = Stage::new(Script::new().step(summariser).reply([text("Here.")])).await;
+        let mut engine = stage.engine_with(|options| {
+            options.window_tokens = Some(200_000);
+            crate::stage::resume_from(options, &file);
+            options.sessions = None;
+        });
+        let told = run(&mut engine, "And now?").await;
+        told.assert_completed();
+        assert_eq!(levels(&told), [if fails { "local" } else { "autocompact" }]);
+        assert!(stage.request_count() <= 6, "{} calls", stage.request_count());
+        for seen in stage.model.reply_requests() {
+            assert!(seen.body.to_string().len() < 4 * 200_000, "every request fits");
+        }
+        let last = heard(&stage.request(stage.request_count()));
+        assert!(last.contains("Count, please.") && last.contains("And now?"));
+        assert!(engine.context_usage().used_tokens < 160_000);
+    }
+}
+
+#[tokio::test]
 async fn pit_C2_what_cannot_help_is_tried_once_and_said_once() {
     // The tools alone are more than the threshold.
     let script = (0..6).fold(with_helpers(), |script, n| script.reply(say(n, 20)));
