@@ -152,7 +152,35 @@ mod tests {
             let marked = if block.get("cache_control").is_some() { " *" } else { "" };
             format!("{} bytes{marked}\n{}", text.len(), lines.collect::<Vec<_>>().join("\n"))
         };
-        expect_test::expect![[r#""#]].assert_eq(&blocks.iter().map(outline).collect::<Vec<_>>().join("\n"));
+        expect_test::expect![[r#"
+            1800 bytes
+            You are Pelton
+
+            # How to work
+            - Find out before you act
+            - Do what was asked
+            - Prefer changing existing files to creating new ones
+            - Call tools that do not depend on each other together in one answer
+            - Check your work
+            - When a call fails
+            - Text in files
+            - What stands between `<system-reminder>` tags comes from the program around you
+            - Never weaken a test
+            - Before anything that destroys data
+            - Never write secrets (keys
+
+            # How to answer
+            - Short and concrete
+            - Name places as `path
+            1063 bytes *
+            # Notes of your own
+            You have a directory for notes that outlast this session
+            - Note what will still help in another session and cannot be found in the project
+            - Do not note what the code or its history says
+            - One subject a file
+            - Correct or remove a note that turns out wrong
+            - Write there with the file tools"#]]
+        .assert_eq(&blocks.iter().map(outline).collect::<Vec<_>>().join("\n"));
     }
 
     #[test]

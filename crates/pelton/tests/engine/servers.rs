@@ -327,6 +327,23 @@ async fn pit_X5_many_tools_are_told_of_by_name_and_found_without_touching_the_pr
     assert!(results[4].1 && results[4].2.contains("No such tool available"), "{}", results[4].2);
     assert!(init(&told).tools.contains(&"mcp__house__ware_199".to_owned()));
     stage.assert_all_played();
+
+    // What each server is said to take is what it takes of the request.
+    let usage = engine.context_usage();
+    let share =
+        |name: &str| usage.shares.iter().find(|share| share.name == name).map_or(0, |share| share.tokens);
+    let front: u64 = ["System prompt", "Built-in tools", "house"].iter().map(|name| share(name)).sum();
+    assert_eq!(usage.shares.iter().map(|share| share.tokens).sum::<u64>(), usage.used_tokens);
+    let tools = first["tools"].as_array().unwrap();
+    let bytes = |of_server: bool| -> usize {
+        let is_of = |tool: &&Value| tool["name"].as_str().unwrap().starts_with("mcp__house__") == of_server;
+        tools.iter().filter(is_of).map(|tool| tool.to_string().len()).sum()
+    };
+    let all = (bytes(true) + bytes(false) + first["system"].to_string().len()) as f64;
+    for (name, bytes) in [("house", bytes(true)), ("Built-in tools", bytes(false))] {
+        let (said, taken) = (share(name) as f64 / front as f64, bytes as f64 / all);
+        assert!((said - taken).abs() <= 0.02, "{name}: {said:.3} instead of {taken:.3}");
+    }
 }
 
 #[tokio::test]
