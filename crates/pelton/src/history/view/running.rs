@@ -140,13 +140,14 @@ impl View {
             (sums.bytes, sums.media, sums.large_images, thinkers)
         };
         let (kept, real) = (known(&self.sums), known(&Sums::of(&self.parts)));
-        let run = |begins: usize| self.parts.get(begins).filter(|part| part.entry.is_assistant()).is_some();
-        let (begins, found) = (self.run_begins, self.find_run());
         if kept != real {
             return Some(format!("{kept:?} instead of {real:?}"));
         }
-        // Without a run, any place that is none will do.
-        (begins != found && (run(begins) || run(found)))
-            .then(|| format!("a run from {begins} instead of {found}"))
+        // Where it begins matters only while it goes on.
+        let mut looked = self.clone();
+        looked.run_begins = self.find_run();
+        let (kept, real) =
+            (self.answers_calls_made_without_thinking(), looked.answers_calls_made_without_thinking());
+        (kept != real).then(|| format!("a run from {} instead of {}", self.run_begins, looked.run_begins))
     }
 }
