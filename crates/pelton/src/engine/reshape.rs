@@ -142,7 +142,7 @@ impl Engine {
         self.session.history.view_mut().set_overhead(recorded.bytes());
         let around = Around {
             model: &self.options.model,
-            room: room(&self.options, &self.options.model),
+            room: self.options.room(&self.options.model),
             compact: &self.options.compact,
             system_bytes: recorded.system_bytes,
             tools_bytes: recorded.tools_bytes,

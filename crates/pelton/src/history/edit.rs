@@ -128,7 +128,7 @@ impl Edited {
     }
 
     /// The name of what it puts in the place of what it takes away.
-    pub(super) fn puts(&self) -> Option<EntryId> {
+    pub(super) fn stand_in_id(&self) -> Option<EntryId> {
         match &self.edit {
             Edit::Replace { by: By::Entry(entry), .. } => Some(*entry),
             Edit::Replace { by: By::Words(_) | By::Note, .. } => Some(self.id),

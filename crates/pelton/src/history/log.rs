@@ -135,7 +135,7 @@ impl History {
         let sent: HashSet<EntryId> = self.view.entry_ids().collect();
         let (edits, entries) = (std::mem::take(&mut self.edits), &self.entries);
         let is_here = |edited: &Edited| {
-            edited.puts().is_some_and(|id| sent.contains(&id)) || edited.edit.finds(entries, &[])
+            edited.stand_in_id().is_some_and(|id| sent.contains(&id)) || edited.edit.finds(entries, &[])
         };
         let here: HashSet<EditId> =
             edits.iter().filter(|edited| is_here(edited)).map(|edited| edited.id).collect();

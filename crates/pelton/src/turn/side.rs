@@ -10,6 +10,7 @@ use pelton_model::{
     Ask, Block, Call, Client, ErrorKind, ModelError, Notice, Prefix, Reply, Source, Step, Thinking,
 };
 use pelton_wire::stop::StopReason;
+use pelton_wire::usage::Usage;
 use serde_json::json;
 
 use super::budget::prompt_tokens_max;

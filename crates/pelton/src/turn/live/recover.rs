@@ -131,7 +131,9 @@ impl Live<'_> {
             );
             return self.events.send(Event::Informational { content, prevents_continuation: false }).await;
         }
-        self.turn_to(model);
+        if model != self.question.model {
+            self.turn_to(model);
+        }
     }
 
     /// T8, F3–F5: the next model is asked, without the thinking that belongs to the last one.
@@ -152,7 +154,7 @@ impl Live<'_> {
         }
         self.room = self.options.room(&model);
         self.question.model = model;
-        self.session.history.view_mut().leave_out_thinking();
+        self.session.history.view_mut().leave_out_thinking("another model");
     }
 
     /// T11: leaves out what the request was refused for.
