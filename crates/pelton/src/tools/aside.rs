@@ -77,3 +77,21 @@ impl Told {
         texts.map(|block| block.text).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_is_not_whole_says_so_or_is_none() {
+        let told = |text: &str, is_whole| Told {
+            blocks: vec![serde_json::json!({"type": "text", "text": text}).to_string().into()],
+            is_whole,
+        };
+        assert_eq!(told(" All of it. ", true).words(), "All of it.");
+        assert_eq!(told("Half of", false).words(), "Half of\n\n(The answer was cut off here.)");
+        assert_eq!(told("  ", false).words(), "", "nothing is not half of something");
+        assert_eq!(told("All of it.", true).whole_words().as_deref(), Some("All of it."));
+        assert_eq!(told("Half of", false).whole_words(), None);
+    }
+}
