@@ -601,6 +601,7 @@ impl Engine {
             env: options.env.clone().into(),
             files: Arc::clone(&options.files),
             spill_dir: self.spill_dir(),
+            secrets: options.secrets.clone(),
             limits: Arc::new(options.tool_limits.clone()),
             world: Arc::clone(&options.world),
             cancel,
@@ -665,7 +666,7 @@ impl Engine {
             self.spill_dir(),
             Arc::clone(&options.world),
         );
-        cx.cancel = cancel.clone();
+        (cx.cancel, cx.secrets) = (cancel.clone(), options.secrets.clone());
         let agent = self.kin.agent.as_ref();
         let base = Base {
             session_id: self.session.id.to_string(),

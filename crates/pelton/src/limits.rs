@@ -489,3 +489,7 @@ pub const SKILLS_TOLD_AGAIN_CHARS_MAX: usize = 100_000;
 
 /// The fewest characters of a secret that is looked for in what is written down.
 pub const SECRET_CHARS_MIN: usize = 16;
+/// The most secrets that are known at a time: the oldest, long renewed, is forgotten first.
+pub const SECRETS_MAX: usize = 64;
+/// Bytes of a file that are searched for secrets at once.
+pub const SCRUBBED_AT_ONCE_BYTES: usize = 256 * 1024;

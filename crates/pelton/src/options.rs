@@ -26,6 +26,7 @@ use crate::limits::{
 };
 use crate::permission::{Answer, Keeper, Mode, Questions, RuleSet};
 use crate::sandbox::SandboxOptions;
+use crate::secrets::Secrets;
 use crate::skills::SkillSources;
 use crate::tools::agent::{AgentDefinition, general_purpose};
 use crate::tools::ahead::Speculation;
@@ -155,6 +156,8 @@ pub struct Options {
     pub tool_limits: ToolLimits,
     /// When and how often a failed request is repeated.
     pub retry: RetryPolicy,
+    /// What is written down nowhere: learnt from the fields here and from who pays.
+    pub(crate) secrets: Secrets,
     /// How requests travel. Over TLS only those are trusted whom [`HttpOptions::roots`] names, and by default that is
     /// nobody.
     pub transport: Arc<dyn Transport>,
@@ -326,6 +329,7 @@ impl Options {
             limits: Limits::default(),
             tool_limits: ToolLimits::default(),
             retry: RetryPolicy::default(),
+            secrets: Secrets::default(),
             transport: Arc::new(HttpTransport::new(HttpOptions::default())),
             world: Arc::new(RealWorld::new()),
             host: Host::default(),

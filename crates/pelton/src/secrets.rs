@@ -2,12 +2,18 @@
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::Arc;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use pelton_model::Auth;
+use futures::future::BoxFuture;
+use memchr::memmem;
+use pelton_model::{Auth, Credentials, ModelError};
 
-use crate::limits::SECRET_CHARS_MIN;
+use crate::limits::{SCRUBBED_AT_ONCE_BYTES, SECRET_CHARS_MIN, SECRETS_MAX};
 
 /// Variables with secrets that programs have no business with.
 const VARIABLES: &[&str] = &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"];
@@ -21,54 +27,144 @@ pub(crate) fn is_withheld(variable: &OsStr) -> bool {
     VARIABLES.iter().any(|withheld| variable == *withheld) || variable.as_bytes().starts_with(TELEMETRY)
 }
 
-/// Texts that are not written down, as JSON writes them.
+/// Texts that are not written down. They grow in number while a session runs: helpers print keys, logins are renewed.
 #[derive(Clone, Default)]
-pub(crate) struct Secrets(Arc<[String]>);
+pub(crate) struct Secrets(Arc<RwLock<Vec<Known>>>);
+
+#[derive(Clone, PartialEq, Eq)]
+struct Known {
+    plain: String,
+    /// As JSON writes it.
+    json: String,
+}
 
 impl Secrets {
-    /// Those among variables.
-    pub fn among(env: &[(OsString, OsString)]) -> Self {
-        let known = env.iter().filter(|(name, _)| VARIABLES.iter().any(|known| name == *known));
-        Self::new(known.filter_map(|(_, value)| value.to_str()))
-    }
-
     /// Those among variables, and what requests are paid with.
-    pub fn known(env: &[(OsString, OsString)], auth: &Auth) -> Self {
-        let paid = match auth {
-            Auth::ApiKey(secret) | Auth::Bearer(secret) => Some(secret.reveal()),
-            _ => None,
-        };
-        let among = Self::among(env);
-        Self(among.0.iter().cloned().chain(Self::new(paid.into_iter()).0.iter().cloned()).collect())
+    pub fn learn_from(&self, env: &[(OsString, OsString)], auth: &Auth) {
+        let known = env.iter().filter(|(name, _)| VARIABLES.iter().any(|known| name == *known));
+        known.filter_map(|(_, value)| value.to_str()).for_each(|text| self.learn(text));
+        self.learn_auth(auth);
     }
 
-    fn new<'t>(texts: impl Iterator<Item = &'t str>) -> Self {
+    /// Whoever hands out credentials, so that what they hand out is known here.
+    pub fn heard_from(&self, credentials: Arc<dyn Credentials>) -> Arc<dyn Credentials> {
+        Arc::new(Heard { credentials, secrets: self.clone() })
+    }
+
+    fn learn_auth(&self, auth: &Auth) {
+        if let Auth::ApiKey(secret) | Auth::Bearer(secret) = auth {
+            self.learn(secret.reveal());
+        }
+    }
+
+    fn learn(&self, text: &str) {
+        let plain = text.trim();
         // A short one is a stand-in for a server that wants none, and may be an ordinary word.
-        let long = texts.map(str::trim).filter(|text| text.chars().count() >= SECRET_CHARS_MIN);
-        Self(long.map(as_json).collect())
+        if plain.chars().count() < SECRET_CHARS_MIN || self.all().iter().any(|known| known.plain == plain) {
+            return;
+        }
+        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= SECRETS_MAX {
+            all.remove(0);
+        }
+        all.push(Known { plain: plain.to_owned(), json: as_json(plain) });
     }
 
     /// The same JSON without them.
     pub fn hidden<'t>(&self, json: &'t [u8]) -> Cow<'t, [u8]> {
-        let Some(text) = std::str::from_utf8(json).ok().filter(|_| !self.0.is_empty()) else {
-            return Cow::Borrowed(json);
-        };
-        let mut text = Cow::Borrowed(text);
-        for secret in self.0.iter() {
-            if text.contains(secret.as_str()) {
-                text = Cow::Owned(text.replace(secret.as_str(), REDACTED));
+        self.without(json, |known| &known.json)
+    }
+
+    /// The same text without them.
+    pub fn out_of<'t>(&self, text: &'t [u8]) -> Cow<'t, [u8]> {
+        self.without(text, |known| &known.plain)
+    }
+
+    /// Takes them out of a file, in place and in bounded memory: something of the same length stands there then. Waits for the disk.
+    pub fn leave(&self, file: &Path) -> io::Result<()> {
+        let all = self.all();
+        let Some(longest) = all.iter().map(|known| known.plain.len()).max() else { return Ok(()) };
+        let file = File::options().read(true).write(true).open(file)?;
+        let mut window = vec![0; SCRUBBED_AT_ONCE_BYTES.max(2 * longest)];
+        let mut at = 0;
+        loop {
+            let length = read_up_to(&file, &mut window, at)?;
+            for known in all.iter() {
+                for found in memmem::find_iter(&window[..length], known.plain.as_bytes()) {
+                    let stars = b"*".repeat(known.plain.len());
+                    file.write_all_at(&stars, at + found as u64)?;
+                }
             }
-        }
-        match text {
-            Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
-            Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+            if length < window.len() {
+                return Ok(());
+            }
+            // One that begins at the end of the window is whole in the next.
+            at += (length - longest) as u64;
         }
     }
+
+    fn without<'t>(&self, text: &'t [u8], form: impl Fn(&Known) -> &String) -> Cow<'t, [u8]> {
+        let mut text = Cow::Borrowed(text);
+        for known in self.all().iter() {
+            let secret = form(known).as_bytes();
+            let places: Vec<usize> = memmem::find_iter(&text, secret).collect();
+            if places.is_empty() {
+                continue;
+            }
+            let mut without = Vec::with_capacity(text.len());
+            let mut from = 0;
+            for at in places {
+                without.extend_from_slice(&text[from..at]);
+                without.extend_from_slice(REDACTED.as_bytes());
+                from = at + secret.len();
+            }
+            without.extend_from_slice(&text[from..]);
+            text = Cow::Owned(without);
+        }
+        text
+    }
+
+    fn all(&self) -> RwLockReadGuard<'_, Vec<Known>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Credentials whose words are remembered.
+struct Heard {
+    credentials: Arc<dyn Credentials>,
+    secrets: Secrets,
+}
+
+impl Credentials for Heard {
+    fn current(&self) -> BoxFuture<'static, Result<Auth, ModelError>> {
+        let (current, secrets) = (self.credentials.current(), self.secrets.clone());
+        Box::pin(async move { current.await.inspect(|auth| secrets.learn_auth(auth)) })
+    }
+
+    fn refresh(&self, refused: Auth) -> BoxFuture<'static, Result<Option<Auth>, ModelError>> {
+        let (renewed, secrets) = (self.credentials.refresh(refused), self.secrets.clone());
+        Box::pin(async move {
+            renewed.await.inspect(|auth| auth.iter().for_each(|auth| secrets.learn_auth(auth)))
+        })
+    }
+}
+
+fn read_up_to(file: &File, window: &mut [u8], at: u64) -> io::Result<usize> {
+    let mut length = 0;
+    while length < window.len() {
+        match file.read_at(&mut window[length..], at + length as u64) {
+            Ok(0) => break,
+            Ok(read) => length += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(length)
 }
 
 impl std::fmt::Debug for Secrets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Secrets({})", self.0.len())
+        write!(f, "Secrets({})", self.all().len())
     }
 }
 
@@ -88,14 +184,60 @@ mod tests {
         let env = |name: &str, value: &str| (OsString::from(name), OsString::from(value));
         let variables =
             [env("ANTHROPIC_API_KEY", "sk-0123456789abcdef"), env("HOME", "/somewhere/quite/far/away")];
-        let secrets = Secrets::known(&variables, &Auth::Bearer(Secret::new("to\"ken-0123456789-abc")));
-        let hidden = |text: &str| String::from_utf8(secrets.hidden(text.as_bytes()).into_owned()).unwrap();
+        let secrets = Secrets::default();
+        secrets.learn_from(&variables, &Auth::Bearer(Secret::new("to\"ken-0123456789-abc")));
+        let text = |hidden: Cow<'_, [u8]>| String::from_utf8(hidden.into_owned()).unwrap();
+        let hidden = |json: &str| text(secrets.hidden(json.as_bytes()));
         assert_eq!(hidden(r#"{"a":"x sk-0123456789abcdef y"}"#), r#"{"a":"x [redacted] y"}"#);
         assert_eq!(hidden(r#"{"a":"to\"ken-0123456789-abc"}"#), r#"{"a":"[redacted]"}"#);
+        assert_eq!(text(secrets.out_of(b"to\"ken-0123456789-abc\xc3\xa4")), "[redacted]ä");
+        assert_eq!(secrets.out_of(b"\xff sk-0123456789abcdef \xff").as_ref(), b"\xff [redacted] \xff");
         assert_eq!(hidden("/somewhere/quite/far/away sk-01"), "/somewhere/quite/far/away sk-01");
         assert!(!format!("{secrets:?}").contains("sk-"));
-        let short = Secrets::known(&[env("ANTHROPIC_API_KEY", "test")], &Auth::None);
+        let short = Secrets::default();
+        short.learn_from(&[env("ANTHROPIC_API_KEY", "test")], &Auth::None);
         assert_eq!(short.hidden(b"a test").as_ref(), b"a test");
         assert!(is_withheld(OsStr::new("OTEL_X")) && !is_withheld(OsStr::new("PATH")));
+    }
+    #[test]
+    fn files_are_rid_of_them_wherever_they_stand() {
+        let secrets = Secrets::default();
+        secrets.learn("sk-0123456789abcdef");
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        let mut content = vec![b'x'; 2 * SCRUBBED_AT_ONCE_BYTES + 100];
+        let length = content.len();
+        // Across the ends of windows, at both ends of the file, and somewhere.
+        for at in [0, 5_000, SCRUBBED_AT_ONCE_BYTES - 5, 2 * SCRUBBED_AT_ONCE_BYTES - 30, length - 19] {
+            content[at..at + 19].copy_from_slice(b"sk-0123456789abcdef");
+        }
+        std::fs::write(&file, &content).unwrap();
+        secrets.leave(&file).unwrap();
+        let left = std::fs::read(&file).unwrap();
+        assert_eq!(left.len(), length);
+        assert_eq!(memmem::find(&left, b"0123456789"), None);
+        assert_eq!(left.iter().filter(|byte| **byte == b'*').count(), 5 * 19);
+    }
+
+    #[tokio::test]
+    async fn what_is_handed_out_later_is_known_from_then_on() {
+        struct Twice;
+        impl Credentials for Twice {
+            fn current(&self) -> BoxFuture<'static, Result<Auth, ModelError>> {
+                Box::pin(async { Ok(Auth::ApiKey(Secret::new("first-0123456789abc"))) })
+            }
+            fn refresh(&self, _refused: Auth) -> BoxFuture<'static, Result<Option<Auth>, ModelError>> {
+                Box::pin(async { Ok(Some(Auth::Bearer(Secret::new("second-0123456789abc")))) })
+            }
+        }
+        let secrets = Secrets::default();
+        let credentials = secrets.heard_from(Arc::new(Twice));
+        let auth = credentials.current().await.unwrap();
+        assert_eq!(
+            secrets.out_of(b"first-0123456789abc second-0123456789abc").as_ref(),
+            b"[redacted] second-0123456789abc"
+        );
+        credentials.refresh(auth).await.unwrap();
+        assert_eq!(secrets.out_of(b"second-0123456789abc").as_ref(), b"[redacted]");
     }
 }

@@ -20,7 +20,6 @@ use crate::event::{LoopKind, Synthetic, Trigger};
 use crate::history::{By, Change, Edit, EditId, Edited, Entry, EntryId, History, Kind, MediaLeftOut};
 use crate::options::{Options, Sessions};
 use crate::prompt::Prompt;
-use crate::secrets::Secrets;
 use crate::tools::mentions::Attached;
 use crate::tools::{Output, ResultBlock};
 use crate::transcript::{
@@ -396,7 +395,7 @@ impl Opening {
             git_branch: None,
             entrypoint: options.entrypoint.clone(),
             agent_id: None,
-            secrets: Secrets::known(&options.env, &options.endpoint.auth),
+            secrets: options.secrets.clone(),
         };
         let end = options.resume.as_ref().map_or(End::default(), |resumed| resumed.conversation.end());
         Some(Self { disk: Arc::clone(&options.disk), path, durability: *durability, facts, end })

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use tokio::fs::File;
 use tokio::io::AsyncWriteExt;
 
+use crate::secrets::Secrets;
+
 /// Names tried for a file that grows while its text comes.
 const NAMES_TRIED_MAX: usize = 100;
 /// Characters of a call's id that become part of a name.
@@ -118,8 +120,16 @@ impl Spill {
     }
 
     /// Where the file is, or why it is not there although it should be.
-    pub async fn finish(mut self) -> (Option<PathBuf>, Option<io::Error>) {
+    /// Secrets are taken out of it.
+    pub async fn finish(mut self, secrets: &Secrets) -> (Option<PathBuf>, Option<io::Error>) {
         self.flush().await;
+        if let Self::Open { path, .. } = &self {
+            let (path, secrets) = (path.clone(), secrets.clone());
+            let rid = tokio::task::spawn_blocking(move || secrets.leave(&path)).await;
+            if let Err(error) = rid.map_err(io::Error::other).and_then(|done| done) {
+                self.fail(error);
+            }
+        }
         match self {
             Self::None => (None, None),
             Self::Open { path, .. } => (Some(path), None),
@@ -136,18 +146,20 @@ pub(crate) async fn growing(dir: &Path, id: &str) -> io::Result<(std::fs::File, 
 
 /// Keeps a whole text under a name that follows from `id`, so that it is the same whenever it is kept again. Readable by
 /// its owner alone: it may hold anything.
-pub(crate) async fn keep(dir: &Path, id: &str, text: &str) -> io::Result<PathBuf> {
-    keep_as(dir, id, "txt", text.as_bytes().to_vec()).await
+pub(crate) async fn keep(dir: &Path, secrets: &Secrets, id: &str, text: &str) -> io::Result<PathBuf> {
+    keep_as(dir, secrets, id, "txt", text.as_bytes().to_vec()).await
 }
 
 /// The same for anything; `extension` says what it is.
 pub(crate) async fn keep_as(
     dir: &Path,
+    secrets: &Secrets,
     id: &str,
     extension: &'static str,
     content: Vec<u8>,
 ) -> io::Result<PathBuf> {
     let (dir, path) = (dir.to_path_buf(), dir.join(format!("{}.{extension}", name(id))));
+    let content = secrets.out_of(&content).into_owned();
     let kept = tokio::task::spawn_blocking(move || {
         make_dir(&dir)?;
         // It was kept before, and whole.
@@ -211,12 +223,12 @@ mod tests {
     async fn a_text_is_kept_once_and_mended_when_torn() {
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path().join("a/b");
-        let path = keep(&dir, "toolu_1", "all of it").await.unwrap();
+        let path = keep(&dir, &Secrets::default(), "toolu_1", "all of it").await.unwrap();
         assert_eq!(path, dir.join("toolu_1.txt"));
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         for torn in ["", "all of", "something else that is longer", "all of xx"] {
             std::fs::write(&path, torn).unwrap();
-            assert_eq!(keep(&dir, "toolu_1", "all of it").await.unwrap(), path);
+            assert_eq!(keep(&dir, &Secrets::default(), "toolu_1", "all of it").await.unwrap(), path);
             assert_eq!(std::fs::read_to_string(&path).unwrap(), "all of it");
         }
     }

@@ -349,3 +349,62 @@ fn a_key_is_not_written_down_whoever_says_it() {
     }
     assert!(redacted >= 3, "the prompt, the results, the answer: {redacted}");
 }
+
+/// Every file below a directory whose content holds these words.
+fn files_with(dir: &std::path::Path, words: &str) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            found.extend(files_with(&path, words));
+        } else if std::fs::read(&path).is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(words)) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+#[test]
+fn a_key_that_a_helper_hands_out_is_written_down_nowhere() {
+    const KEY: &str = "helper-key-0123456789abcdef";
+    let place = Place::new();
+    place.put("say.sh", "echo $1-key-0123456789abcdef");
+    let place_ref = &place;
+    let run = |part, shown: &str| {
+        let model = model(
+            Script::new()
+                .reply([part])
+                .reply([tool("Bash", json!({"command": "sleep 0.5"}))])
+                .reply([text("Done.")]),
+        );
+        let ran = unpaid(
+            place_ref,
+            &model,
+            &["--settings", &settings("sh say.sh helper"), "--allowedTools", "Bash"],
+        )
+        .run();
+        ran.well();
+        assert_eq!(keys(&model)[0], KEY);
+        let requests = model.reply_requests();
+        assert!(
+            requests[1].body.to_string().contains(shown),
+            "the model reads what was printed: {}",
+            requests[1].body
+        );
+    };
+    // In a line of the record; in a text beside it; in a file of long output, at its beginning and in its middle; and in
+    // the file that a command in the background writes by itself.
+    run(tool("Bash", json!({"command": "sh say.sh helper"})), KEY);
+    run(tool("Bash", json!({"command": "sh say.sh helper; head -c 25000 /dev/zero | tr '\\0' x"})), KEY);
+    run(
+        tool("Bash", json!({"command": "sh say.sh helper; seq 1 40000; sh say.sh helper; seq 1 40000"})),
+        KEY,
+    );
+    run(
+        tool("Bash", json!({"command": "sh say.sh helper; seq 1 10", "run_in_background": true})),
+        "in the background",
+    );
+    assert_eq!(files_with(&place.config(), KEY), [std::path::PathBuf::new(); 0]);
+    assert!(!files_with(&place.config(), "[redacted]").is_empty(), "it was there to be left out");
+    assert!(!files_with(&place.config(), "****").is_empty(), "and in files of long output");
+}

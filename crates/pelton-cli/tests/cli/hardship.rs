@@ -111,6 +111,9 @@ fn what_a_user_may_not_read_or_write_every_tool_says_in_words() {
         place.put("n.ipynb", "{\"cells\": [], \"metadata\": {}, \"nbformat\": 4, \"nbformat_minor\": 5}");
     let kept = place.put("closed/kept.txt", "old\n");
     place.put("open.txt", "needle\n");
+    let locked =
+        place.put("locked/deep/inner.txt", "needle\n").parent().unwrap().parent().unwrap().to_path_buf();
+    mode(&locked, 0o000);
     mode(&secret, 0o000);
     mode(&notebook, 0o000);
     mode(&kept, 0o644);
@@ -126,12 +129,16 @@ fn what_a_user_may_not_read_or_write_every_tool_says_in_words() {
         ("Bash", json!({"command": "cat secret.txt; echo x > closed/y"})),
         ("Grep", json!({"pattern": "needle"})),
         ("Glob", json!({"pattern": "**/*.txt"})),
+        ("Grep", json!({"pattern": "needle", "path": locked})),
+        ("Glob", json!({"pattern": "*", "path": locked})),
+        ("Read", json!({"file_path": locked.join("deep/inner.txt")})),
+        ("Write", json!({"file_path": locked.join("deep/new.txt"), "content": "x"})),
     ]);
     let task = place.task(&model, ["go", "--permission-mode", "acceptEdits", "--allowedTools", ALL_TOOLS]);
     let ran = as_nobody(&place, &task).run();
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let results = results(&model);
-    let expected = [true, true, true, true, true, false, true, true, false, false];
+    let expected = [true, true, true, true, true, false, true, true, false, false, false, false, true, true];
     let found: Vec<bool> = results.iter().map(|(is_error, _)| *is_error).collect();
     assert_eq!(found, expected, "{results:#?}");
     for (at, words) in
@@ -144,11 +151,93 @@ fn what_a_user_may_not_read_or_write_every_tool_says_in_words() {
     assert_eq!(names_in(kept.parent().unwrap()), ["kept.txt"], "nothing lies about");
     mode(&secret, 0o600);
     assert_eq!(fs::read_to_string(&secret).unwrap(), "needle\n");
+    for (at, words) in [
+        (10, "could not be searched"),
+        (11, "could not be read"),
+        (12, "Permission denied"),
+        (13, "Permission denied"),
+    ] {
+        assert!(results[at].1.contains(words), "{at}: {}", results[at].1);
+    }
     mode(kept.parent().unwrap(), 0o755);
+    mode(&locked, 0o755);
+    assert_eq!(names_in(&locked.join("deep")), ["inner.txt"]);
+}
+
+#[test]
+fn on_a_disk_that_may_not_be_written_files_are_read_and_nothing_else() {
+    let place = Place::new();
+    let kept = place.put("kept.txt", "old\n");
+    let model = calls([
+        ("Read", json!({"file_path": kept})),
+        ("Edit", json!({"file_path": kept, "old_string": "old", "new_string": "new"})),
+        ("Write", json!({"file_path": place.work().join("new/new.txt"), "content": "x"})),
+        ("Bash", json!({"command": "echo x > new; echo said"})),
+        ("Grep", json!({"pattern": "old"})),
+    ]);
+    let task = place.task(&model, ["go", "--permission-mode", "acceptEdits", "--allowedTools", ALL_TOOLS]);
+    let work = place.work();
+    let closed = format!(
+        "mount --bind '{0}' '{0}' && mount -o remount,bind,ro '{0}' && cd '{0}' && exec \"$@\"",
+        work.display()
+    );
+    let Some(mut task) = with_mounts(&place, &closed, &task) else { return };
+    let ran = task.run();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let results = results(&model);
+    for at in [1, 2] {
+        let (is_error, words) = &results[at];
+        assert!(*is_error && words.to_lowercase().contains("read-only"), "{at}: {words}");
+    }
+    assert!(results[3].1.contains("Read-only file system") && results[3].1.contains("said"), "{results:#?}");
+    assert!(results[0].1.contains("old") && results[4].1.contains("kept.txt"), "{results:#?}");
+    assert_eq!(names_in(&work), ["kept.txt"]);
+}
+
+#[test]
+fn files_that_change_while_they_are_read_are_answers_too() {
+    let place = Place::new();
+    let moving = place.put("moving.txt", "1\n");
+    place.put(
+        "job.sh",
+        "while :; do seq 1 60000 > moving.txt; : > moving.txt; rm -f moving.txt; mkdir -p d && rmdir d; done",
+    );
+    let mut all = vec![("Bash", json!({"command": "sh job.sh", "run_in_background": true}))];
+    for _ in 0..12 {
+        all.push(("Read", json!({"file_path": moving})));
+        all.push(("Read", json!({"file_path": moving, "offset": 30_000, "limit": 5})));
+        all.push(("Grep", json!({"pattern": "59999$", "output_mode": "content"})));
+        all.push(("Edit", json!({"file_path": moving, "old_string": "59999\n", "new_string": "x\n"})));
+        all.push(("Glob", json!({"pattern": "**/*"})));
+    }
+    let count = all.len();
+    let model = calls(all);
+    let task = ["go", "--permission-mode", "acceptEdits", "--allowedTools", ALL_TOOLS];
+    let ran: Ran = place.task(&model, task).run();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.took < Duration::from_secs(60), "{:?}", ran.took);
+    let results = results(&model);
+    assert_eq!(results.len(), count);
+    assert!(results.iter().all(|(_, words)| !words.trim().is_empty()), "{results:#?}");
+    let left: Vec<String> = names_in(&place.work())
+        .into_iter()
+        .filter(|name| !["d", "job.sh", "moving.txt"].contains(&&**name))
+        .collect();
+    assert_eq!(left, [""; 0], "nothing half-written lies about");
 }
 
 /// The task where a directory is a disk of this many kilobytes. `None` if nobody here may mount one.
 fn on_small_disk(place: &Place, dir: &Path, kilobytes: u32, task: &Command) -> Option<Command> {
+    let script = format!(
+        "cp -a \"{0}\" \"{0}.before\" && mount -t tmpfs -o size={kilobytes}k tmpfs \"{0}\" && cp -a \"{0}.before/.\" \"{0}\" && \
+         cd \"$PWD\" && \"$@\"; code=$?; rm -rf \"{0}.after\"; cp -a \"{0}\" \"{0}.after\"; exit $code",
+        dir.display()
+    );
+    with_mounts(place, &script, task)
+}
+
+/// The task behind a script that mounts something and then starts `"$@"`. `None` if nobody here may mount.
+fn with_mounts(place: &Place, script: &str, task: &Command) -> Option<Command> {
     let unshare: &[&str] = if is_root() { &["unshare", "-m"] } else { &["unshare", "-Urm"] };
     let can =
         Command::new(unshare[0]).args(&unshare[1..]).args(["mount", "-t", "tmpfs", "tmpfs", "/mnt"]).output();
@@ -156,12 +245,7 @@ fn on_small_disk(place: &Place, dir: &Path, kilobytes: u32, task: &Command) -> O
         eprintln!("not run: no disk can be mounted here");
         return None;
     }
-    let script = format!(
-        "cp -a \"{0}\" \"{0}.before\" && mount -t tmpfs -o size={kilobytes}k tmpfs \"{0}\" && cp -a \"{0}.before/.\" \"{0}\" && \
-         cd \"$PWD\" && \"$@\"; code=$?; rm -rf \"{0}.after\"; cp -a \"{0}\" \"{0}.after\"; exit $code",
-        dir.display()
-    );
-    let launcher: Vec<&str> = unshare.iter().copied().chain(["sh", "-c", &script, "sh"]).collect();
+    let launcher: Vec<&str> = unshare.iter().copied().chain(["sh", "-c", script, "sh"]).collect();
     Some(behind(place, &launcher, task))
 }
 
@@ -288,4 +372,39 @@ fn what_is_no_ordinary_file_is_told_by_every_tool_and_nothing_waits_for_it() {
     assert!(std::os::unix::fs::FileTypeExt::is_fifo(
         &fs::symlink_metadata(place.work().join("fifo")).unwrap().file_type()
     ));
+}
+
+#[test]
+fn odd_contents_and_views_into_the_kernel_are_told() {
+    let place = Place::new();
+    let one_line = place.put("one-line.txt", &"y".repeat(30_000_000));
+    let bytes = place.put("bytes.txt", "");
+    fs::write(&bytes, (0..=255u8).cycle().take(100_000).collect::<Vec<_>>()).unwrap();
+    let mixed = place.put("mixed.txt", "");
+    fs::write(&mixed, b"one\r\ntwo\nthree \xff\xfe\r\n").unwrap();
+    let edit = |path: &Path| ("Edit", json!({"file_path": path, "old_string": "two", "new_string": "2"}));
+    let read = |path: &Path| ("Read", json!({"file_path": path}));
+    let model = calls([
+        read(&one_line),
+        edit(&one_line),
+        read(&bytes),
+        edit(&bytes),
+        read(&mixed),
+        edit(&mixed),
+        read(Path::new("/proc/cpuinfo")),
+        read(Path::new("/proc/self/fd/0")),
+        ("Grep", json!({"pattern": "x", "path": "/proc/self/fd/0"})),
+    ]);
+    let ran = place.task(&model, ["go", "--dangerously-skip-permissions"]).env("IS_SANDBOX", "1").run();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let results = results(&model);
+    let found: Vec<bool> = results.iter().map(|(is_error, _)| *is_error).collect();
+    assert_eq!(found, [false, true, true, true, false, false, true, true, true], "{results:#?}");
+    assert!(results.iter().all(|(_, words)| !words.is_empty() && words.len() < 100_000));
+    for (at, words) in
+        [(1, "is not in it"), (2, "binary"), (6, "view into the kernel"), (7, "cannot be followed")]
+    {
+        assert!(results[at].1.contains(words), "{at}: {}", results[at].1);
+    }
+    assert_eq!(fs::read(&mixed).unwrap(), b"one\r\n2\nthree \xff\xfe\r\n", "not a byte more");
 }

@@ -50,6 +50,9 @@ pub(super) struct AgentSelf {
 impl Kin {
     /// What a main thread starts with.
     pub fn first(options: &mut Options) -> Self {
+        options.secrets.learn_from(&options.env, &options.endpoint.auth);
+        let credentials = options.endpoint.credentials.take();
+        options.endpoint.credentials = credentials.map(|credentials| options.secrets.heard_from(credentials));
         let policy = if options.strict_budget { Policy::Strict } else { Policy::Likely };
         let permissions = Permissions::new(
             options.rules.clone(),

@@ -393,6 +393,82 @@ proptest! {
     }
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Who {
+    User,
+    Command,
+    Tool,
+}
+
+fn who() -> impl Strategy<Value = Who> {
+    prop::sample::select(vec![Who::User, Who::Command, Who::Tool])
+}
+
+/// The names, and what is there under each.
+fn named(stage: &Stage) -> Vec<Option<Vec<u8>>> {
+    NAMES.iter().map(|name| fs::read(stage.path(name)).ok()).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// However the user's work and the agent's are mixed: what only the agent touched is as it was, what the user made last is
+    /// never lost, and what was undone can be had back.
+    #[test]
+    fn pit_S6_whoever_did_what_the_users_files_stay_the_users(
+        deeds in prop::collection::vec((deed(), who()), 1..14),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let stage = Stage::new();
+            stage.put("a", "first");
+            stage.put("d/a", "second");
+            let start = stage.says(1).await;
+            let before = named(&stage);
+            // By name, what the user left there the last time they touched it.
+            let mut users: Vec<Option<Option<Vec<u8>>>> = vec![None; NAMES.len()];
+            for (deed, who) in &deeds {
+                let then = named(&stage);
+                match (who, deed) {
+                    (_, Deed::Say) => {}
+                    (Who::User, _) => {
+                        do_it(&stage, deed);
+                        for (at, now) in named(&stage).into_iter().enumerate() {
+                            if now != then[at] {
+                                users[at] = Some(now);
+                            }
+                        }
+                    }
+                    (Who::Tool, Deed::Write(name, _)) => {
+                        let path = stage.path(NAMES[*name]);
+                        stage.history.begin("edit".to_owned(), Scope::File(path)).await;
+                        do_it(&stage, deed);
+                        stage.history.end("edit".to_owned(), Beside::Nothing).await;
+                    }
+                    (Who::Command | Who::Tool, _) => stage.shell(|| do_it(&stage, deed)).await,
+                }
+            }
+            let (last, last_named) = (stage.all(), named(&stage));
+            let preview = stage.history.preview(start).unwrap();
+            assert_eq!(stage.all(), last, "a preview changes nothing: {deeds:?}");
+            let rewound = stage.history.rewind(start, Conflicts::Leave).unwrap();
+            assert_eq!(left(&preview), left(&rewound), "{deeds:?}");
+            for (at, now) in named(&stage).into_iter().enumerate() {
+                let name = NAMES[at];
+                match &users[at] {
+                    None => assert_eq!(now, before[at], "{name} was the agent's alone: {deeds:?}"),
+                    Some(users) => assert!(
+                        now == last_named[at] || now == *users,
+                        "{name} is neither as it was left nor as the user made it: {deeds:?}"
+                    ),
+                }
+            }
+            stage.history.undo(Conflicts::Leave).unwrap();
+            assert_eq!(stage.all(), last, "{deeds:?}");
+        });
+    }
+}
+
 /// How long a command waits for its history in a large tree. A measurement: `cargo test --release -- --ignored --nocapture`.
 #[tokio::test]
 #[ignore = "makes fifty thousand files"]

@@ -39,6 +39,8 @@ pub(super) struct Surroundings {
     pub project_dir: PathBuf,
     pub env: Arc<[(OsString, OsString)]>,
     pub env_file: Option<PathBuf>,
+    /// What they are not told.
+    pub secrets: Secrets,
 }
 
 /// How long a command may run, and who may end it before that.
@@ -82,7 +84,7 @@ pub(super) async fn run(
     drop(reader);
     let (stdout, stderr) = tree.take_output().ok_or_else(|| io::Error::other("the command has no pipes"))?;
     let (mut stdout, mut stderr) = (Head::new(stdout), Head::new(stderr));
-    let input = Secrets::among(&surroundings.env).hidden(input);
+    let input = surroundings.secrets.hidden(input);
     let mut feeding = pin!(feed(stdin, &input));
     let mut time_is_up = pin!(sleep(terms.time));
     let (mut fed, mut attached) = (false, hook.waiting == Waiting::UntilDone);

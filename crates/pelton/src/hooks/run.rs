@@ -25,6 +25,7 @@ use super::limits::{BACKGROUND_MAX, RUNNING_MAX};
 use super::long_text;
 use super::outcome::{HookOutcome, Said, Speaker, Verdict, merge};
 use crate::fresh_id;
+use crate::secrets::Secrets;
 
 /// The hooks of a session. Dropping them ends those still running in the background.
 #[derive(Debug, Default)]
@@ -45,6 +46,8 @@ pub struct HookCx {
     pub env_file: Option<PathBuf>,
     /// Where texts go that are too long to be told. Made when needed.
     pub spill_dir: PathBuf,
+    /// What they are not told, and what is not kept of what they say.
+    pub(crate) secrets: Secrets,
     /// Chance, for ids.
     pub world: Arc<dyn World>,
     /// Set when the user interrupts.
@@ -170,6 +173,7 @@ impl Hooks {
                 cwd: input.base.cwd.clone(),
                 project_dir: cx.project_dir.clone(),
                 env: Arc::clone(&cx.env),
+                secrets: cx.secrets.clone(),
                 env_file: cx.env_file.clone(),
             },
             spill_dir: cx.spill_dir.clone(),
@@ -293,7 +297,7 @@ impl Call {
                 }
             }
         };
-        long_text::keep(&mut said, &self.moment.spill_dir, &self.id).await;
+        long_text::keep(&mut said, &self.moment.spill_dir, &self.moment.surroundings.secrets, &self.id).await;
         let Printed { exit_code, stdout, stderr } = printed;
         let run = HookRun { exit_code, stdout, stderr, ..self.ended(started, said.outcome) };
         (run, said)
@@ -392,6 +396,7 @@ impl HookCx {
             env,
             env_file: None,
             spill_dir,
+            secrets: Secrets::default(),
             world,
             cancel: CancellationToken::new(),
             watch: HookWatch::ignored(),

@@ -19,6 +19,8 @@ use super::process::ProcessTree;
 use crate::limits::{
     BACKGROUND_KEPT_MAX, BACKGROUND_LOOK_EVERY, BACKGROUND_RUNNING_MAX, SHELL_DRAIN_TIME_MAX,
 };
+use crate::secrets::Secrets;
+use crate::tools::tool::ToolCx;
 
 /// The commands of a session that run beside it. All clones are one; when the last is dropped, the commands are killed.
 #[derive(Clone, Default)]
@@ -108,11 +110,25 @@ impl Kept {
 }
 
 /// Bounds of one command.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Terms {
     pub time: Duration,
     pub output_bytes_max: u64,
     pub kill_grace: Duration,
+    /// What is not kept of what it prints.
+    pub secrets: Secrets,
+}
+
+impl Terms {
+    /// Those of a session, for so long.
+    pub fn new(time: Duration, cx: &ToolCx) -> Self {
+        Self {
+            time,
+            output_bytes_max: cx.limits.shell_spill_bytes_max,
+            kill_grace: cx.limits.kill_grace,
+            secrets: cx.secrets.clone(),
+        }
+    }
 }
 
 impl Background {
@@ -154,11 +170,14 @@ impl Background {
         let (output, stopped) = (task.output.clone(), stop.clone());
         watchers.spawn(async move {
             let way_out = way_out.unwrap_or_else(|| Box::pin(std::future::pending()));
+            let secrets = terms.secrets.clone();
             let watching = watch_over(tree, &output, terms, &stopped);
             let end = tokio::select! {
                 end = with_work(watching, work) => end,
                 never = way_out => match never {},
             };
+            // It wrote to the file itself. What cannot be taken out of a file that is gone, or full, does no harm there.
+            let _ = tokio::task::spawn_blocking(move || secrets.leave(&output)).await;
             ended.send_replace(Some(end));
         });
         let mut tasks = self.lock();

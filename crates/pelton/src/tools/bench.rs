@@ -354,7 +354,8 @@ impl Bench {
             return output;
         }
         let shown = Shown::of(&words, limits.result_preview_chars.min(max));
-        match spill::keep(&self.cx.spill_dir, &format!("{}-result", call.id), &words).await {
+        match spill::keep(&self.cx.spill_dir, &self.cx.secrets, &format!("{}-result", call.id), &words).await
+        {
             Ok(path) => output.with_words(shown.with_note(Some(&path))),
             Err(why) => output.with_words(format!(
                 "{}\n[The whole result could not be kept: {why}.]",

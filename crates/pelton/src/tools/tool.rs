@@ -25,6 +25,7 @@ use crate::host::{Elicitation, Elicited, Host};
 use crate::limits::ToolLimits;
 pub use crate::permission::{Access, Readable};
 use crate::sandbox::{Door, Sandbox};
+use crate::secrets::Secrets;
 
 /// A capability the model may call by name.
 ///
@@ -264,6 +265,8 @@ pub struct ToolCx {
     pub files: Arc<FileMemory>,
     /// Where output too large for an answer is kept. Created on first use.
     pub spill_dir: PathBuf,
+    /// What is not kept there.
+    pub(crate) secrets: Secrets,
     /// Bounds on sizes and times.
     pub limits: Arc<ToolLimits>,
     /// Time and chance.
@@ -305,6 +308,7 @@ impl ToolCx {
             env: [].into(),
             files: Arc::default(),
             spill_dir: cwd.join(".pelton-spill"),
+            secrets: Secrets::default(),
             limits: Arc::new(ToolLimits::default()),
             world: Arc::new(RealWorld::new()),
             cancel: CancellationToken::new(),

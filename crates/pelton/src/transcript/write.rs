@@ -509,6 +509,8 @@ impl Transcript {
             .field("timestamp", format!("{at:.3}"))
             .field("entrypoint", &self.facts.entrypoint)
             .finish_line();
+        // Before anything of it goes beside the record.
+        let line = self.facts.secrets.hidden(&line).into_owned();
         let short = match aside {
             Some(what) => shortened(&line, what, |name, bytes| self.file.keep(name, bytes)),
             None => Ok(None),

@@ -81,7 +81,7 @@ impl PlanMode {
             return Output::text("Plan mode is over: the user agrees. You may begin.")
                 .with_detail(json!({"plan": null, "isAgent": false}));
         };
-        let kept = spill::keep(&cx.spill_dir, &format!("plan-{}", cx.call_id), &plan).await.ok();
+        let kept = spill::keep(&cx.spill_dir, &cx.secrets, &format!("plan-{}", cx.call_id), &plan).await.ok();
         let text = format!("The user has approved your plan. You may begin.\n\n## Approved plan\n{plan}");
         Output::text(text).with_detail(json!({"plan": plan, "isAgent": false, "filePath": kept}))
     }

@@ -45,6 +45,7 @@ impl Bench {
                 .into(),
             files: Arc::new(FileMemory::new()),
             spill_dir: work.with_file_name("spill"),
+            secrets: Default::default(),
             limits: Arc::new(ToolLimits::default()),
             world: Arc::new(RealWorld::new()),
             cancel: CancellationToken::new(),

@@ -113,7 +113,8 @@ async fn told(page: &Page, input: &Input, cx: &ToolCx) -> (bool, String) {
         }
         Said::Binary { media_type, content, .. } => {
             let id = format!("{}-page", cx.call_id);
-            let kept = spill::keep_as(&cx.spill_dir, &id, extension(media_type), content.clone());
+            let kept =
+                spill::keep_as(&cx.spill_dir, &cx.secrets, &id, extension(media_type), content.clone());
             let size = content.len();
             match kept.await {
                 Ok(path) => {

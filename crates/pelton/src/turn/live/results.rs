@@ -1,6 +1,6 @@
 //! P10, C0: results that are too much for one message go to a file before they are sent.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Live;
@@ -9,6 +9,7 @@ use crate::compact::result_budget::too_much;
 use crate::event::LoopKind;
 use crate::history::{Edit, Kind, result};
 use crate::spill::{self, Shown};
+use crate::tools::ToolCx;
 use crate::transcript::TranscriptError;
 
 impl Live<'_> {
@@ -19,7 +20,7 @@ impl Live<'_> {
         for entry in std::mem::take(&mut self.session.in_files) {
             if let (Kind::ToolResult { call, .. }, Some(words)) = (&entry.kind, result::words(&entry)) {
                 // What cannot be written is missed by whoever looks for it, and said then.
-                let _ = keep(&bench.cx.spill_dir, call, &words).await;
+                let _ = keep(&bench.cx, call, &words).await;
             }
         }
         let limits = &bench.cx.limits;
@@ -35,9 +36,8 @@ impl Live<'_> {
             let replaced = too_much(&chars, chars_max, shown_chars);
             let mut kept = 0;
             for index in &replaced {
-                let dir = &bench.cx.spill_dir;
                 let Kind::ToolResult { call, .. } = &message[*index].kind else { continue };
-                if let Some(text) = in_part(dir, call, &words[*index], shown_chars).await {
+                if let Some(text) = in_part(&bench.cx, call, &words[*index], shown_chars).await {
                     let edit = Edit::Shorten { call: call.to_string(), text };
                     self.edit(Level::ResultBudget, edit, "a result went to a file").await?;
                     kept += 1;
@@ -58,11 +58,11 @@ impl Live<'_> {
 }
 
 /// The beginning of a result, its end and the place of the rest. A result that cannot be kept stays whole.
-async fn in_part(dir: &Path, call: &str, words: &str, shown_chars: usize) -> Option<String> {
-    let path = keep(dir, call, words).await?;
+async fn in_part(cx: &ToolCx, call: &str, words: &str, shown_chars: usize) -> Option<String> {
+    let path = keep(cx, call, words).await?;
     Some(Shown::of(words, shown_chars).with_note(Some(&path)))
 }
 
-async fn keep(dir: &Path, call: &str, words: &str) -> Option<PathBuf> {
-    spill::keep(dir, &format!("{call}-result"), words).await.ok()
+async fn keep(cx: &ToolCx, call: &str, words: &str) -> Option<PathBuf> {
+    spill::keep(&cx.spill_dir, &cx.secrets, &format!("{call}-result"), words).await.ok()
 }

@@ -45,7 +45,7 @@ pub(super) async fn run(input: &Input, cx: &ToolCx) -> Result<Output, String> {
         description: description(input),
         output: output.clone(),
     };
-    let terms = Terms { time, output_bytes_max: limits.shell_spill_bytes_max, kill_grace: limits.kill_grace };
+    let terms = Terms::new(time, cx);
     cx.background.keep(task, tree, terms, way_out);
     Ok(started(input, &id, &output, time))
 }
@@ -79,7 +79,7 @@ pub(super) fn go_on(
         output: output.to_path_buf(),
     };
     let time = limits.background_time_default.min(limits.background_time_max);
-    let terms = Terms { time, output_bytes_max: limits.shell_spill_bytes_max, kill_grace: limits.kill_grace };
+    let terms = Terms::new(time, cx);
     let (shown, rest) = pipes.leave();
     cx.background.keep_with(task, tree, terms, way_out, rest);
     let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);

@@ -162,7 +162,7 @@ impl<'a> Pipes<'a> {
             // What fits the buffers was not written yet.
             self.spill.open(&self.cx.spill_dir, &self.cx.call_id, merged.pieces()).await;
         }
-        let (kept_at, lost) = self.spill.finish().await;
+        let (kept_at, lost) = self.spill.finish(&self.cx.secrets).await;
         Captured {
             text: text.with_note(kept_at.as_deref()),
             stdout: stdout.text(chars_max).with_note(kept_at.as_deref()),
