@@ -404,7 +404,7 @@ fn a_key_that_a_helper_hands_out_is_written_down_nowhere() {
         tool("Bash", json!({"command": "sh say.sh helper; seq 1 10", "run_in_background": true})),
         "in the background",
     );
-    assert_eq!(files_with(&place.config(), KEY), [std::path::PathBuf::new(); 0]);
+    assert!(files_with(&place.config(), KEY).is_empty(), "{:?}", files_with(&place.config(), KEY));
     assert!(!files_with(&place.config(), "[redacted]").is_empty(), "it was there to be left out");
     assert!(!files_with(&place.config(), "****").is_empty(), "and in files of long output");
 }
