@@ -7,7 +7,7 @@ use crate::event::CacheReport;
 
 /// What is known of a request that was answered.
 ///
-/// See [`Loaded`](super::Loaded).
+/// See [`read()`](super::read()).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -24,7 +24,7 @@ pub struct RequestFacts {
 
 /// What stands in front of the messages.
 ///
-/// See [`Loaded`](super::Loaded).
+/// See [`read()`](super::read()).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
