@@ -125,8 +125,10 @@ async fn pit_C1_a_session_of_260_000_tokens_goes_on_in_a_window_of_200_000() {
         for seen in stage.model.reply_requests() {
             assert!(seen.body.to_string().len() < 4 * 200_000, "every request fits");
         }
-        let last = heard(&stage.request(stage.request_count()));
-        assert!(last.contains("Count, please.") && last.contains("And now?"));
+        // Folds may be asked for beside the conversation.
+        let asked: Vec<String> = stage.model.reply_requests().iter().map(|seen| heard(&seen.body)).collect();
+        let last = asked.iter().rev().find(|words| words.contains("And now?")).expect("it was asked");
+        assert!(last.contains("Count, please."), "the first request is told again");
         assert!(engine.context_usage().used_tokens < 160_000);
     }
 }
