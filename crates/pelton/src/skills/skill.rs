@@ -56,7 +56,7 @@ impl Skill {
             for_user: headed.flag("user-invocable") != Some(false),
             loan: Loan { allowed: rules_of(rules), denied: rules_of(denied) },
             // A command is a file without a directory: it is called, not found.
-            paths: dir.and_then(|_| headed.list("paths")).map(unquoted).unwrap_or_default(),
+            paths: dir.and_then(|_| headed.list("paths")).map(|paths| unquoted(&paths)).unwrap_or_default(),
             model: headed.text("model").filter(|model| model != "inherit"),
             effort: headed.text("effort").and_then(|effort| effort.parse().ok()),
             agent: is_fork.then(|| headed.text("agent").unwrap_or_else(|| "general-purpose".to_owned())),
@@ -71,7 +71,7 @@ impl Skill {
 }
 
 /// A head that is no YAML keeps the quotes that people put around patterns.
-fn unquoted(patterns: Vec<String>) -> Vec<String> {
+fn unquoted(patterns: &[String]) -> Vec<String> {
     patterns.iter().map(|pattern| pattern.trim_matches(['"', '\'']).to_owned()).collect()
 }
 

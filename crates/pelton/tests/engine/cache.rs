@@ -51,8 +51,11 @@ fn says(words: &str) -> Step {
     Step::reply([text(words)])
 }
 
+/// The record of an engine, which lets go of it.
 fn file_of(engine: Engine) -> std::path::PathBuf {
-    engine.transcript_file().unwrap()
+    let file = engine.transcript_file().unwrap();
+    drop(engine);
+    file
 }
 
 #[tokio::test]

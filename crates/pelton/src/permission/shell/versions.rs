@@ -128,16 +128,16 @@ pub(super) fn is_help(name: &str, args: &[Arg]) -> bool {
 pub(super) fn is_version(name: &str, args: &[Arg]) -> bool {
     let [arg] = args else { return false };
     VERSIONED.contains(&name)
-        && match (name, arg.literal()) {
-            (_, Some("--version")) => true,
-            ("go", Some("version")) => true,
-            ("openssl" | "terraform", Some("version")) => true,
-            ("make" | "nginx", Some("-v")) | ("ssh", Some("-V")) => true,
-            ("ffmpeg" | "ffprobe" | "convert" | "identify", Some("-version")) => true,
-            ("rustc", Some("-vV")) => true,
-            ("java" | "javac" | "scala", Some("-version")) => true,
-            ("node" | "npm" | "ruby" | "perl" | "php", Some("-v")) => true,
-            ("python" | "python3" | "pip" | "pip3" | "cargo" | "rustc", Some("-V")) => true,
-            _ => false,
-        }
+        && matches!(
+            (name, arg.literal()),
+            (_, Some("--version"))
+                | ("go" | "openssl" | "terraform", Some("version"))
+                | ("make" | "nginx" | "node" | "npm" | "ruby" | "perl" | "php", Some("-v"))
+                | ("ssh" | "python" | "python3" | "pip" | "pip3" | "cargo" | "rustc", Some("-V"))
+                | (
+                    "ffmpeg" | "ffprobe" | "convert" | "identify" | "java" | "javac" | "scala",
+                    Some("-version")
+                )
+                | ("rustc", Some("-vV"))
+        )
 }
