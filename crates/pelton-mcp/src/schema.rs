@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn pit_X4_faulty_schemas_are_told_apart_from_good_ones() {
+    fn faulty_schemas_are_told_apart_from_good_ones() {
         for bad in [
             json!("text"),
             json!([]),

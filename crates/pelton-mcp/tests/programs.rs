@@ -258,7 +258,7 @@ async fn a_list_that_changed_is_read_again() {
 }
 
 #[tokio::test]
-async fn pit_X4_a_tool_that_is_badly_described_is_named_and_spares_the_others() {
+async fn a_tool_that_is_badly_described_is_named_and_spares_the_others() {
     let place = Place::new();
     let mut entry = place.shell();
     let faulty = r#"{"name":"bad1","inputSchema":3},{"name":"bad2"},{"name":"bad3","inputSchema":{"type":"string"}},{"name":5},"#;
