@@ -260,15 +260,16 @@ fn parsed(line: &[u8]) -> Option<Line<'_>> {
 
 /// The lines that hold some bytes, the last one first. The others are not looked at.
 fn lines_with<'a>(bytes: &'a [u8], mark: &str) -> impl Iterator<Item = &'a [u8]> {
-    let finder = memmem::FinderRev::new(mark).into_owned();
-    let mut rest = bytes;
-    std::iter::from_fn(move || {
-        let place = finder.rfind(rest)?;
-        let start = memrchr(b'\n', &rest[..place]).map_or(0, |end| end + 1);
-        let end = memchr(b'\n', &rest[place..]).map_or(rest.len(), |end| place + end);
-        let line = &rest[start..end];
-        rest = &rest[..start];
-        Some(line)
+    // Forwards many bytes are looked at together, backwards one by one.
+    let places: Vec<usize> = memmem::find_iter(bytes, mark).collect();
+    let mut before = bytes.len();
+    places.into_iter().rev().filter_map(move |place| {
+        // A line that holds it twice is one line.
+        let is_new = place < before;
+        let start = memrchr(b'\n', &bytes[..place]).map_or(0, |end| end + 1);
+        let end = memchr(b'\n', &bytes[place..]).map_or(bytes.len(), |end| place + end);
+        before = before.min(start);
+        is_new.then(|| &bytes[start..end])
     })
 }
 
