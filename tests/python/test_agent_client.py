@@ -61,7 +61,8 @@ def test_an_interrupt_ends_a_turn_and_the_next_one_works(stage):
     assert results(first)[0].is_error
     assert result(second).result == "Better."
     spoken = json.dumps(here.bodies()[1]["messages"])
-    assert calls(first)[0].id in spoken and "[Request interrupted by user for tool use]" in spoken
+    # The call runs while its message may still be on its way: which of the two was interrupted is a matter of moments.
+    assert calls(first)[0].id in spoken and "[Request interrupted by user" in spoken
 
 
 def test_a_conversation_is_cleared(stage):

@@ -113,6 +113,8 @@ def test_a_project_brings_its_servers_and_strict_leaves_them_out(stage: Callable
     assert seen() == ["weather"]
     assert seen(strict_mcp_config=True) == []
     assert seen(setting_sources=["user"]) == []
+    first, *others = [json.dumps(body["tools"]) for body in here.bodies()]
+    assert len(others) == 2 and not any("mcp__weather" in tools for tools in others), first
 
 
 def test_a_server_that_is_not_there_is_told_and_spares_the_others(stage: Callable[..., Stage]) -> None:
