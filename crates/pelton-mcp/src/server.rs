@@ -1,6 +1,5 @@
 //! One server: what is known of it, the connection to it, and calls.
 
-use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,6 +7,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use pelton::host::{Elicitation, Elicited, Host};
+use pelton::process::is_withheld;
 use pelton::tools::{Output, Progress, Report, ServerState, Tool, ToolCx, ToolServer};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CancelledNotification, CancelledNotificationParam, ClientRequest,
@@ -16,6 +16,7 @@ use rmcp::model::{
 };
 use rmcp::service::{Peer, PeerRequestOptions, RoleClient, RunningService, ServiceError};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{Reach, ServerConfig};
@@ -64,6 +65,13 @@ impl Surroundings {
     }
 }
 
+impl Surroundings {
+    /// The environment of a program: whoever pays keeps their keys, unless an entry names them.
+    pub(crate) fn env_of_programs(&self) -> Vec<(OsString, OsString)> {
+        self.env.iter().filter(|(name, _)| !is_withheld(name)).cloned().collect()
+    }
+}
+
 /// A server, however it is reached.
 ///
 /// ```no_run
@@ -85,8 +93,8 @@ pub struct Server {
     known: Mutex<Known>,
     /// The connection. Held while one is made: whoever needs one waits for the attempt that is under way.
     line: tokio::sync::Mutex<Line>,
-    /// Calls under way, to tell them how far they are and to have somebody to ask.
-    calls: Mutex<HashMap<ProgressToken, Caller>>,
+    /// Calls under way, the newest last: to tell them how far they are and to have somebody to ask.
+    calls: Mutex<Vec<Running>>,
 }
 
 /// Connects to all of them, a few at a time: programs cost more than connections.
@@ -117,6 +125,14 @@ struct Line {
     service: Option<RunningService<RoleClient, Handler>>,
     /// Attempts so far: who waited for one does not make the next.
     attempts: u64,
+}
+
+/// A call under way.
+struct Running {
+    token: ProgressToken,
+    caller: Caller,
+    /// Told when the server says how far it is.
+    progressed: Arc<Notify>,
 }
 
 /// Who makes a call: who hears how far it is, and who is asked when the server has a question.
@@ -243,10 +259,7 @@ impl Server {
         }
         let mut meta = MetaObject::default();
         meta.insert("claudecode/toolUseId".to_owned(), json!(&*caller.call));
-        let mut options = PeerRequestOptions::with_timeout(self.silence())
-            .reset_timeout_on_progress()
-            .with_meta(RequestMetaObject(meta));
-        options.max_total_timeout = Some(self.config.timeout.unwrap_or(self.surroundings.call_time));
+        let options = PeerRequestOptions::no_options().with_meta(RequestMetaObject(meta));
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let handle =
             peer.send_request_with_option(request, options).await.map_err(|error| self.lost(&error))?;
@@ -256,8 +269,16 @@ impl Server {
             id: Some(handle.id.clone()),
             token: handle.progress_token.clone(),
         };
-        self.calls().insert(under_way.token.clone(), caller.clone());
-        let answer = handle.await_response().await;
+        let (token, progressed) = (under_way.token.clone(), Arc::new(Notify::new()));
+        self.calls().push(Running { token, caller: caller.clone(), progressed: Arc::clone(&progressed) });
+        // Its times are kept here: a server that does not even read cannot be told anything, and that must not be waited for.
+        let answer = match self.in_time(handle.await_response(), &progressed).await {
+            Ok(answer) => answer,
+            Err(time) => {
+                let (server, time) = (&self.config.name, time.as_secs_f64());
+                return Err(format!("{tool} of the server {server} did not answer within {time} s"));
+            }
+        };
         under_way.id = None;
         match answer {
             Ok(ServerResult::InputRequiredResult(_)) => Err(format!(
@@ -266,6 +287,23 @@ impl Server {
             )),
             Ok(result) => Ok(content::output(&serde_json::to_value(result).unwrap_or_default())),
             Err(error) => Err(self.failed(tool, &error)),
+        }
+    }
+
+    /// What comes of a call, or the time that is up: that of silence, which begins anew with every word of progress, or that
+    /// of the whole call.
+    async fn in_time<T>(&self, answer: impl Future<Output = T>, progressed: &Notify) -> Result<T, Duration> {
+        let (silence, whole) = (self.silence(), self.config.timeout.unwrap_or(self.surroundings.call_time));
+        let mut answer = std::pin::pin!(answer);
+        let mut all = std::pin::pin!(tokio::time::sleep(whole));
+        loop {
+            tokio::select! {
+                biased;
+                answer = &mut answer => return Ok(answer),
+                () = &mut all => return Err(whole),
+                () = progressed.notified() => {}
+                () = tokio::time::sleep(silence) => return Err(silence),
+            }
         }
     }
 
@@ -279,12 +317,7 @@ impl Server {
 
     /// Asks a person, on behalf of the newest call.
     pub(crate) async fn elicit(&self, message: String, schema: Value) -> Elicited {
-        let asked = {
-            let calls = self.calls();
-            let newest =
-                calls.iter().max_by_key(|(token, _)| token.0.to_string().parse::<u64>().unwrap_or_default());
-            newest.map(|(_, caller)| caller.clone())
-        };
+        let asked = self.calls().last().map(|running| running.caller.clone());
         // Nobody is there to be asked while nothing runs.
         let Some(Caller { call, host, cancel, .. }) = asked else { return Elicited::Decline };
         host.elicit(&Elicitation::new(call, self.config.name.clone(), message, schema), &cancel).await
@@ -296,8 +329,9 @@ impl Server {
             (None, Some(total)) => format!("{} of {total}", told.progress),
             (None, None) => told.progress.to_string(),
         };
-        if let Some(caller) = self.calls().get(&told.progress_token) {
-            caller.progress.report(&caller.call, Report::OutputLine(words));
+        if let Some(running) = self.calls().iter().find(|running| running.token == told.progress_token) {
+            running.progressed.notify_one();
+            running.caller.progress.report(&running.caller.call, Report::OutputLine(words));
         }
     }
 
@@ -419,9 +453,6 @@ impl Server {
         let server = &self.config.name;
         match error {
             ServiceError::McpError(error) => error.message.to_string(),
-            ServiceError::Timeout { timeout } => {
-                format!("{tool} of the server {server} did not answer within {} s", timeout.as_secs_f64())
-            }
             ServiceError::TransportClosed | ServiceError::TransportSend(_) => format!(
                 "the connection to the server {server} was lost before {tool} answered: whether the call was carried out is not known ({})",
                 words(error)
@@ -434,7 +465,7 @@ impl Server {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn calls(&self) -> MutexGuard<'_, HashMap<ProgressToken, Caller>> {
+    fn calls(&self) -> MutexGuard<'_, Vec<Running>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -461,7 +492,7 @@ struct UnderWay<'a> {
 
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
-        self.server.calls().remove(&self.token);
+        self.server.calls().retain(|running| running.token != self.token);
         let Some(id) = self.id.take() else { return };
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let peer = self.peer.clone();

@@ -28,8 +28,9 @@ while IFS= read -r line; do
     *'"method":"initialize"'*)
         answer '{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"shell","version":"1"},"instructions":"Be brief."}' ;;
     *'"method":"tools/list"'*)
-        answer '{"tools":['"$FAULTY$tools"']}' ;;
-    *'"name":"echo"'*) text "key=$KEY path=${PATH:+kept} in=${PWD##*/}" ;;
+        answer '{"tools":['"$FAULTY$tools"']}'
+        [ -z "$STOP_READING" ] || exec sleep 300 ;;
+    *'"name":"echo"'*) text "key=$KEY path=${PATH:+kept}${ANTHROPIC_API_KEY:+and more} in=${PWD##*/}" ;;
     *'"name":"fail"'*) answer '{"content":[{"type":"text","text":"no such thing"}],"isError":true}' ;;
     *'"name":"odd"'*) say '{"jsonrpc":"2.0","id":'"$id"',"error":{"code":-32602,"message":"odd is not for you"}}' ;;
     *'"name":"die"'*) exit 3 ;;
@@ -71,7 +72,9 @@ impl Place {
     fn surroundings(&self) -> Surroundings {
         let mut surroundings = Surroundings::new(self.dir.path());
         let path = std::env::var_os("PATH").unwrap_or_default();
-        surroundings.env = vec![(OsString::from("PATH"), path)].into();
+        // Keys of whoever pays are there, and no business of a server's.
+        let key = (OsString::from("ANTHROPIC_API_KEY"), OsString::from("sk-mine"));
+        surroundings.env = vec![(OsString::from("PATH"), path), key].into();
         surroundings.connect_time = Duration::from_secs(20);
         surroundings
     }
@@ -232,6 +235,24 @@ async fn pit_X3_a_silent_call_ends_at_its_limit_and_is_taken_back_and_progress_e
     let start = Instant::now();
     assert!(call(&server, "silent").await.is_err());
     assert!(start.elapsed() >= Duration::from_secs(2));
+}
+
+#[tokio::test]
+async fn a_server_that_stops_reading_delays_nobody_beyond_the_limits() {
+    let place = Place::new();
+    let mut stuck = place.shell();
+    stuck["env"]["STOP_READING"] = json!("yes");
+    let mut surroundings = place.surroundings();
+    surroundings.silence = Some(Duration::from_millis(300));
+    let server = place.server(&stuck, surroundings);
+    server.connect().await;
+    assert_eq!(server.state(), ServerState::Connected, "{}", server.status());
+    let start = Instant::now();
+    // More than a pipe holds.
+    let input = json!({"text": "x".repeat(4 * 1024 * 1024)});
+    let late = server.call("echo", input, &Caller::alone("toolu_3")).await;
+    server.close().await;
+    assert!(late.is_err() && start.elapsed() < Duration::from_secs(8), "{late:?} {:?}", start.elapsed());
 }
 
 #[tokio::test]

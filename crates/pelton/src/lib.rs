@@ -38,6 +38,7 @@ mod gauge; // how full the context is, seen from outside
 
 /// Programs that leave nothing behind, for front ends that start helpers of their own.
 pub mod process {
+    pub use crate::secrets::is_withheld;
     pub use crate::tools::process::{Ended, Launch, Printed, ProcessTree};
 }
 

@@ -23,7 +23,15 @@ const TELEMETRY: &[u8] = b"OTEL_";
 const REDACTED: &str = "[redacted]";
 
 /// Whether a variable is kept from the programs that are started.
-pub(crate) fn is_withheld(variable: &OsStr) -> bool {
+///
+/// ```
+/// use std::ffi::OsStr;
+///
+/// use pelton::process::is_withheld;
+///
+/// assert!(is_withheld(OsStr::new("ANTHROPIC_API_KEY")) && !is_withheld(OsStr::new("PATH")));
+/// ```
+pub fn is_withheld(variable: &OsStr) -> bool {
     VARIABLES.iter().any(|withheld| variable == *withheld) || variable.as_bytes().starts_with(TELEMETRY)
 }
 

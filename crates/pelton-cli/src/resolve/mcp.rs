@@ -1,12 +1,14 @@
 //! Who serves tools: what the command line, the user, the project and the administrator name, and what of it counts.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use pelton::Options;
-use pelton::settings::Settings;
+use pelton::process::is_withheld;
+use pelton::settings::{Brought, Settings, Treatment, Watched, untrusted};
 use pelton_mcp::{Reach, Read, Scope, Server, ServerConfig, Surroundings, read_servers};
 use pelton_model::HttpTransport;
 use serde_json::Value;
@@ -16,7 +18,7 @@ use super::layers::{Sources, text_of};
 use super::memory::MANAGED_DIR;
 use super::network::http_options;
 use super::repository::Repository;
-use super::trust::state_file;
+use super::trust::{Trust, state_file};
 use crate::args::RunArgs;
 use crate::fail::{Fail, tell};
 
@@ -41,25 +43,48 @@ pub(super) fn servers(args: &RunArgs, env: &Env, cwd: &Path, settings: &Settings
     let managed = Path::new(MANAGED_DIR).join("managed-mcp.json");
     if let Some(written) = in_file(&managed, CONFIG_BYTES_MAX) {
         // The administrator's list is the only one then.
-        named.add(read_servers(&written["mcpServers"], Scope::Managed, variable));
+        named.add(read_servers(&written["mcpServers"], Scope::Managed, variable), Scope::Managed);
         return Ok(named);
     }
     for said in args.client.mcp_config.iter().filter(|said| !said.trim().is_empty()) {
         let written = said_on_command_line(said, cwd)?;
-        named.add(read_servers(&written, Scope::Dynamic, variable));
+        named.add(read_servers(&written, Scope::Dynamic, variable), Scope::Dynamic);
     }
     if !args.client.strict_mcp_config && !super::bare(args, env) {
         let sources = Sources::said(args.setting_sources.as_deref())?;
         for (scope, written) in configured(env, cwd, &sources) {
-            let mut read = read_servers(&written, scope, variable);
-            if scope == Scope::Project {
-                read.servers.retain(|server| !settings.servers.rejected.contains(&server.name));
-            }
-            named.add(read);
+            let read = match scope {
+                Scope::Project => of_project(&written, env, cwd, settings),
+                _ => read_servers(&written, scope, variable),
+            };
+            named.add(read, scope);
         }
     }
     named.keep(|server| refusal(server, settings));
     Ok(named)
+}
+
+/// What a project names. Whoever opened it may not have read it: it is not told the keys of whoever pays, and no command of
+/// its own makes headers before its directory is trusted.
+fn of_project(written: &Value, env: &Env, cwd: &Path, settings: &Settings) -> Read {
+    let variable = |name: &str| env.get(name).filter(|_| !is_withheld(OsStr::new(name))).map(str::to_owned);
+    let mut read = read_servers(written, Scope::Project, variable);
+    read.servers.retain(|server| !settings.servers.rejected.contains(&server.name));
+    if untrusted(Brought::AgentExtras, Watched::Unattended) != Treatment::Used
+        && !Trust::in_dir(env, cwd).is_given()
+    {
+        for server in &mut read.servers {
+            if let Reach::Http(remote) | Reach::Sse(remote) = &mut server.reach
+                && remote.headers_helper.take().is_some()
+            {
+                read.warnings.push(format!(
+                    "the headersHelper of the MCP server '{}' comes with a directory that is not trusted, so it is not run",
+                    server.name
+                ));
+            }
+        }
+    }
+    read
 }
 
 /// Servers as they were named, each name once.
@@ -72,7 +97,7 @@ pub(super) struct Named {
 
 impl Named {
     /// Adds what was named in one place. Who came before counts.
-    fn add(&mut self, read: Read) {
+    fn add(&mut self, read: Read, scope: Scope) {
         for warning in read.warnings {
             tell(&format!("warning: {warning}"));
         }
@@ -81,7 +106,6 @@ impl Named {
                 self.of_client.push(name);
             }
         }
-        let scope = read.servers.first().map_or(Scope::Dynamic, |server| server.scope);
         let unusable = read.errors.into_iter().map(|(name, why)| {
             tell(&format!("notice: the MCP server '{name}' is not used: {why}"));
             ServerConfig::unusable(name, why, scope)
@@ -196,5 +220,82 @@ fn in_file(file: &Path, bytes_max: u64) -> Option<Value> {
             complain(&error);
             None
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use serde_json::json;
+
+    use super::*;
+    use crate::args::Args;
+
+    fn place() -> (tempfile::TempDir, Env) {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().join("home");
+        std::fs::create_dir_all(&home).unwrap();
+        std::fs::create_dir_all(dir.path().join("work")).unwrap();
+        let said = [
+            ("HOME".to_owned(), home.display().to_string()),
+            ("ANTHROPIC_API_KEY".to_owned(), "sk-mine".to_owned()),
+            ("PORT".to_owned(), "8".to_owned()),
+        ];
+        let env = Env::of_process().without(&["CLAUDE_CONFIG_DIR"]).with(&said.into());
+        (dir, env)
+    }
+
+    fn named(env: &Env, work: &Path, words: &[&str]) -> Vec<ServerConfig> {
+        let args = Args::parse_from(["pelton"].iter().chain(words)).run;
+        servers(&args, env, work, &Settings::default()).unwrap().servers
+    }
+
+    #[test]
+    fn a_project_is_not_told_keys_and_runs_no_helper_before_it_is_trusted() {
+        let (dir, env) = place();
+        let work = dir.path().join("work");
+        let written = json!({"mcpServers": {
+            "far": {"type": "http", "url": "http://127.0.0.1:${PORT}/", "headers": {"K": "${ANTHROPIC_API_KEY}"}, "headersHelper": "steal"},
+            "odd": {"url": "http://x"}}});
+        std::fs::write(work.join(".mcp.json"), written.to_string()).unwrap();
+        let helper = |servers: &[ServerConfig]| {
+            let Reach::Http(remote) = &servers[0].reach else { panic!() };
+            assert_eq!(remote.headers, [("K".to_owned(), "${ANTHROPIC_API_KEY}".to_owned())]);
+            assert_eq!(remote.url, "http://127.0.0.1:8/");
+            remote.headers_helper.clone()
+        };
+        let servers = named(&env, &work, &[]);
+        assert_eq!(helper(&servers), None);
+        assert_eq!(servers[1].scope, Scope::Project, "what cannot be used is told where it stands");
+        Trust::in_dir(&env, &work).say(&env, true).unwrap();
+        assert_eq!(helper(&named(&env, &work, &[])).as_deref(), Some("steal"));
+        // Whoever says it on the command line means it.
+        let said = json!({"mcpServers": {"mine": {"command": "x", "env": {"K": "${ANTHROPIC_API_KEY}"}}}});
+        let servers = named(&env, &work, &["--strict-mcp-config", "--mcp-config", &said.to_string()]);
+        let Reach::Program(program) = &servers[0].reach else { panic!() };
+        assert_eq!((servers.len(), program.env[0].1.as_str()), (1, "sk-mine"));
+    }
+
+    #[test]
+    fn the_nearest_to_the_user_and_the_project_counts() {
+        let (dir, env) = place();
+        let work = dir.path().join("work");
+        let entry = |command: &str| json!({"mcpServers": {"it": {"command": command}, (command): {"command": command}}});
+        std::fs::write(work.join(".mcp.json"), entry("project").to_string()).unwrap();
+        let mut state = entry("user");
+        state["projects"] = json!({ (work.to_str().unwrap()): entry("local") });
+        std::fs::write(dir.path().join("home/.claude.json"), state.to_string()).unwrap();
+        let seen = |words: &[&str]| -> Vec<String> {
+            let servers = named(&env, &work, words);
+            servers.iter().map(|server| format!("{} {}", server.name, server.scope.name())).collect()
+        };
+        assert_eq!(seen(&[]), ["it local", "local local", "project project", "user user"]);
+        assert_eq!(
+            seen(&["--setting-sources", "user,project"]),
+            ["it project", "project project", "user user"]
+        );
+        assert_eq!(seen(&["--bare"]), [""; 0]);
+        let said = entry("said").to_string();
+        assert_eq!(seen(&["--mcp-config", &said])[..2], ["it dynamic", "said dynamic"]);
     }
 }

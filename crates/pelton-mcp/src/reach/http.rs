@@ -61,7 +61,7 @@ async fn helped(
     name: &str,
     surroundings: &Surroundings,
 ) -> Result<Vec<(String, String)>, String> {
-    let mut env = surroundings.env.to_vec();
+    let mut env = surroundings.env_of_programs();
     env.push(("CLAUDE_CODE_MCP_SERVER_NAME".into(), OsString::from(name)));
     env.push(("CLAUDE_CODE_MCP_SERVER_URL".into(), OsString::from(&remote.url)));
     let args = [OsStr::new("-c"), OsStr::new(command)];

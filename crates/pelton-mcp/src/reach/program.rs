@@ -29,7 +29,7 @@ pub(super) fn start(
     surroundings: &Surroundings,
 ) -> Result<(ProgramTransport, LastWords), NotReached> {
     // What its entry says is added: nobody loses their PATH for a key.
-    let mut env: Vec<(OsString, OsString)> = surroundings.env.to_vec();
+    let mut env: Vec<(OsString, OsString)> = surroundings.env_of_programs();
     for (name, value) in &program.env {
         env.retain(|(known, _)| known != OsStr::new(name));
         env.push((name.into(), value.into()));
@@ -76,7 +76,8 @@ impl Transport<RoleClient> for ProgramTransport {
 
     async fn close(&mut self) -> Result<(), Self::Error> {
         // Its input ends first: a server that is well-behaved ends by itself.
-        self.line.close().await?;
+        // One that does not even read what it was told last is not waited for.
+        let _ = tokio::time::timeout(END_PATIENCE, self.line.close()).await;
         self.tree.end(END_PATIENCE, END_GRACE).await.map(drop)
     }
 }
