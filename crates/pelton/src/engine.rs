@@ -56,6 +56,7 @@ use crate::tools::structured::{BadSchema, StructuredOutput};
 use crate::tools::{Progress, Report, Tool, ToolCx, tool_search};
 use crate::turn::Terminal;
 use crate::turn::live::{CacheAudit, INTERRUPTED_IN_TOOLS, LastReply};
+use crate::turn::side::SideSender;
 
 use asides::Asides;
 pub use beside::{Tasks, Title};
@@ -63,7 +64,7 @@ use children::Children;
 use input::{Begun, Choices, Order, Taken};
 use kin::Kin;
 use late::{Settled, call_in};
-use models::{dials, fallbacks};
+use models::{Chosen, dials, fallbacks};
 use outcome::Ending;
 pub use reshape::{ReshapeError, Reshaped};
 
@@ -130,6 +131,8 @@ pub struct Engine {
     /// What may be changed from outside, and which of those changes count already.
     dials: Dials,
     dials_seen: u64,
+    /// What the host says of the model it chose.
+    chosen: Chosen,
 }
 
 /// Why a session ends.
@@ -294,6 +297,7 @@ impl Engine {
         }
         let interrupter = Interrupter::new(options.cancel.clone());
         let dials = dials(&options, &kin.spending);
+        let chosen = Chosen::of(&options);
         let queue = queue_of(&session, &interrupter, &options);
         gather::bind_skills(&mut options.tools, &skills, &kin.permissions, session.id);
         let memory = gather::memory(&options, &kin.permissions);
@@ -329,6 +333,7 @@ impl Engine {
             plan_told: false,
             dials,
             dials_seen: 0,
+            chosen,
             options,
         })
     }
@@ -536,8 +541,12 @@ impl Engine {
             self.session.note(LoopKind::Prefix, &changed.unwrap_or_default(), 0);
             self.question.prefix.system.clone()
         };
-        let tools = tools_json(self.offer.tools());
-        self.question.prefix = Arc::new(Prefix { system, tools });
+        let prefix = Arc::new(Prefix { system, tools: tools_json(self.offer.tools()) });
+        if first && let Some(what) = self.cache.differs_from_resumed(&prefix) {
+            self.session.history.view_mut().leave_out_thinking(what);
+            self.session.note(LoopKind::Prefix, &format!("{what} than before the session was resumed"), 0);
+        }
+        self.question.prefix = prefix;
     }
 
     /// The question without its messages, for the model of one submission.
@@ -559,6 +568,7 @@ impl Engine {
         &self,
         submission: &CancellationToken,
         reports: mpsc::Sender<(Arc<str>, Report)>,
+        beside: SideSender,
         events: &Sender<Event>,
     ) -> Bench {
         let cancel = submission.child_token();
@@ -570,6 +580,13 @@ impl Engine {
         }
         // A full queue loses reports, never results.
         let progress = Progress::new(move |call, report| _ = reports.try_send((Arc::from(call), report)));
+        let aside = Asides {
+            client: self.kin.client.clone(),
+            spending: Arc::clone(&self.kin.spending),
+            small: self.small_model(),
+            main: self.options.model.clone(),
+            news: beside,
+        };
         Bench {
             tools: self.offer.callable(),
             shelf: self.offer.shelf().clone(),
@@ -585,7 +602,7 @@ impl Engine {
             cwd: Arc::clone(&self.cwd),
             transcript: self.session.record.transcript(),
             file_history: self.kin.file_history.clone(),
-            cx: ToolCx { progress, agents, ..self.tool_cx(cancel) },
+            cx: ToolCx { progress, agents, aside: Some(Arc::new(aside)), ..self.tool_cx(cancel) },
         }
     }
 
@@ -614,12 +631,7 @@ impl Engine {
             door: None,
             agents: None,
             web: Some(self.kin.web.with(self.kin.permissions.clone())),
-            aside: Some(Arc::new(Asides {
-                client: self.kin.client.clone(),
-                spending: Arc::clone(&self.kin.spending),
-                small: self.small_model(),
-                main: options.model.clone(),
-            })),
+            aside: None,
         }
     }
 

@@ -16,6 +16,8 @@ pub(crate) const PROXY_REFUSALS_MAX: usize = 20;
 pub const EVENTS_QUEUED_MAX: usize = 256;
 /// Progress reports of tools waiting to be told; more are lost.
 pub const REPORTS_QUEUED_MAX: usize = 64;
+/// News of questions beside the conversation waiting to be told. All that can be asked at once cannot fail as often between two looks.
+pub const BESIDE_QUEUED_MAX: usize = 1_024;
 /// Concurrency-safe calls running at once, unless the options say otherwise.
 pub const TOOL_CALLS_RUNNING_MAX: usize = 10;
 /// Tokens an answer may have when nothing is known of the model.

@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use pelton_model::{Client, Source};
 
 use crate::tools::aside::{Aside, AsideQuestion, Told, Whom};
-use crate::turn::side::{self, SideQuestion};
+use crate::turn::side::{self, SideQuestion, SideSender};
 use crate::turn::spending::{Spending, Wish};
 
 /// Asks for the tools of one submission.
@@ -18,6 +18,8 @@ pub(super) struct Asides {
     pub small: Option<String>,
     /// The model of the conversation.
     pub main: String,
+    /// Who tells what becomes of the questions meanwhile.
+    pub news: SideSender,
 }
 
 impl Aside for Asides {
@@ -26,12 +28,13 @@ impl Aside for Asides {
     }
 
     fn ask(&self, question: AsideQuestion) -> BoxFuture<'static, Result<Told, String>> {
-        let AsideQuestion { whom, system, prompt, max_tokens, server_tools, searches_max } = question;
+        let AsideQuestion { purpose, whom, system, prompt, max_tokens, server_tools, searches_max } =
+            question;
         let model = match whom {
             Whom::Small => self.small.clone(),
             Whom::Main => Some(self.main.clone()),
         };
-        let (client, spending) = (self.client.clone(), Arc::clone(&self.spending));
+        let (client, spending, news) = (self.client.clone(), Arc::clone(&self.spending), self.news.clone());
         async move {
             let model = model.ok_or("there is no small model")?;
             let source = Source::Foreground;
@@ -41,7 +44,9 @@ impl Aside for Asides {
                 // Listening begins before the question: an end in between is not missed.
                 let freed = spending.freed();
                 match question.pay(&spending) {
-                    (ask, Wish::Granted(paid)) => return side::ask(client, ask, paid).await.map(Told::from),
+                    (ask, Wish::Granted(paid)) => {
+                        return side::ask(client, ask, paid, purpose, news).await.map(Told::from);
+                    }
                     (_, Wish::Refused(why)) => return Err(why),
                     (_, Wish::Later(_)) => freed.await,
                 }

@@ -155,7 +155,8 @@ impl Engine {
     ) -> Finished {
         // Nobody looks at how far it is: the submission has not begun.
         let (reports_in, _reports) = mpsc::channel(REPORTS_QUEUED_MAX);
-        let mut bench = self.bench(cancel, reports_in, events);
+        let (beside_in, _beside) = mpsc::channel(1);
+        let mut bench = self.bench(cancel, reports_in, beside_in, events);
         if let Some(answer) = answer {
             bench.questions = Some(Questions::to(Answered(answer)));
             // It was decided about: there is nothing to put off any more.

@@ -20,14 +20,36 @@ impl Engine {
     pub(super) fn heed_dials(&mut self) {
         let Some(Set { model, thinking, display }) = self.dials.turned(&mut self.dials_seen) else { return };
         if model != self.options.model {
-            // The host's figures are about the model it chose.
-            (self.options.window_tokens, self.options.max_output_tokens) = (None, None);
+            (self.options.window_tokens, self.options.max_output_tokens) = self.chosen.figures_for(&model);
             self.question.max_tokens = self.options.max_tokens(&model);
             self.question.model.clone_from(&model);
             self.options.model = model;
         }
         (self.options.thinking, self.options.thinking_display) = (thinking, display);
         (self.question.thinking, self.question.display) = (thinking, display);
+    }
+}
+
+/// The model the host chose, and what it said of it.
+pub(super) struct Chosen {
+    model: String,
+    window_tokens: Option<u64>,
+    max_output_tokens: Option<u32>,
+}
+
+impl Chosen {
+    pub fn of(options: &Options) -> Self {
+        let Options { model, window_tokens, max_output_tokens, .. } = options;
+        Self { model: model.clone(), window_tokens: *window_tokens, max_output_tokens: *max_output_tokens }
+    }
+
+    /// The window and the longest answer of a model, as far as the host's figures hold for it: its window is its own, and it
+    /// may not answer as much.
+    fn figures_for(&self, model: &str) -> (Option<u64>, Option<u32>) {
+        let is_chosen = model == self.model;
+        let output_max =
+            catalogue::caps(model).filter(|_| !is_chosen).map_or(u32::MAX, |caps| caps.output_max);
+        (self.window_tokens.filter(|_| is_chosen), self.max_output_tokens.map(|most| most.min(output_max)))
     }
 }
 

@@ -14,7 +14,7 @@ use super::models::is_another;
 use crate::account::Tally;
 use crate::compact::breaker::Breaker;
 use crate::event::Event;
-use crate::limits::REPORTS_QUEUED_MAX;
+use crate::limits::{BESIDE_QUEUED_MAX, REPORTS_QUEUED_MAX};
 use crate::tools::executor::Executor;
 use crate::tools::schedule::Terms;
 use crate::turn::live::{Folding, Foresight, LastReply, Live, Summaries};
@@ -62,7 +62,8 @@ impl Engine {
         let summariser = small.clone().filter(|_| self.options.tool_use_summaries);
         let folder = small.filter(|_| self.options.compact.folds);
         let (reports_in, reports) = mpsc::channel(REPORTS_QUEUED_MAX);
-        let bench = Arc::new(self.bench(cancel, reports_in, events));
+        let (beside_in, beside) = mpsc::channel(BESIDE_QUEUED_MAX);
+        let bench = Arc::new(self.bench(cancel, reports_in, beside_in.clone(), events));
         let terms =
             Terms { running_max: self.options.tool_calls_running_max, siblings: self.options.siblings };
         let listing_chars_max = self.listing_chars_max();
@@ -111,6 +112,8 @@ impl Engine {
             bench,
             terms,
             reports,
+            beside,
+            beside_in,
             events: events.clone(),
             cancel: cancel.clone(),
             world: Arc::clone(&self.options.world),

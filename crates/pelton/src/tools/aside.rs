@@ -26,6 +26,8 @@ pub(crate) struct Told {
 /// A question with no history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AsideQuestion {
+    /// What it is for, to tell when it is not answered at once.
+    pub purpose: &'static str,
     /// Who is asked.
     pub whom: Whom,
     /// What it is told about itself.

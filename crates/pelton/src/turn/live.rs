@@ -31,7 +31,7 @@ use super::decide::{Blocked, Compaction, Failure, Reply, Tools, Verdict};
 use super::hands::{Fit, Hands};
 use super::memory::{Gauges, Limits};
 use super::reasons::{Terminal, Transition};
-use super::side::Answer;
+use super::side::{Answer, SideNews, SideSender};
 use super::spending::{InFlight, Spending};
 use crate::account::Tally;
 use crate::compact::Room;
@@ -98,6 +98,9 @@ pub(crate) struct Live<'a> {
     pub terms: Terms,
     pub executor: Executor,
     pub reports: mpsc::Receiver<(Arc<str>, Report)>,
+    /// How questions beside the conversation fare, and where that is told to.
+    pub beside: mpsc::Receiver<SideNews>,
+    pub beside_in: SideSender,
     pub events: Sender<Event>,
     pub board: Board,
     /// Prompts that came meanwhile.
@@ -227,6 +230,7 @@ impl Hands for Live<'_> {
         self.look_ahead().await;
         let reply = self.stream_answer().await;
         self.tell_summaries().await;
+        self.tell_all_beside().await;
         self.tell_unpriced().await;
         self.tally.duration_api += self.world.monotonic().saturating_sub(asked_at);
         self.board.counted(self.session.history.view().tokens(), self.tally.usage.output_tokens);
@@ -291,6 +295,7 @@ impl Live<'_> {
         self.tell_background().await;
         // Those that are not there yet are not waited for.
         self.tell_summaries().await;
+        self.tell_all_beside().await;
         if terminal == Terminal::CompletedOverHooks {
             let times = self.options.limits.stop_hook_blocks_max;
             let reason = format!("stop hooks blocked more than {times} times; ended against their will");
@@ -362,6 +367,7 @@ impl Live<'_> {
                 Some((call, report)) = self.reports.recv() => {
                     self.events.send(Event::ToolProgress { call, report }).await;
                 }
+                Some(news) = self.beside.recv() => self.tell_beside(news).await,
                 () = self.summaries.advance() => {}
                 () = self.folding.advance() => {}
             }

@@ -12,6 +12,7 @@ use pelton_model::{
 use pelton_wire::stop::StopReason;
 use pelton_wire::usage::Usage;
 use serde_json::json;
+use tokio::sync::mpsc;
 
 use super::budget::prompt_tokens_max;
 use super::spending::{Forecast, InFlight, Spending, Wish};
@@ -215,12 +216,35 @@ impl Errand {
     }
 }
 
+/// How a question beside the conversation fares, for the loop to tell: whoever asks it cannot.
+pub(crate) struct SideNews {
+    /// What it is for.
+    pub purpose: &'static str,
+    /// The run waits for the answer.
+    pub is_waited_for: bool,
+    /// How it fares; never the end.
+    pub came: Came,
+}
+
+/// Where that is told to.
+pub(crate) type SideSender = mpsc::Sender<SideNews>;
+
 /// Asks, and gives the answer, or why there is none.
-pub(crate) async fn ask(client: Client, ask: Ask, paid: Box<InFlight>) -> Result<Answer, String> {
+pub(crate) async fn ask(
+    client: Client,
+    ask: Ask,
+    paid: Box<InFlight>,
+    purpose: &'static str,
+    news: SideSender,
+) -> Result<Answer, String> {
+    let is_waited_for = ask.source == Source::Foreground;
     let mut errand = Errand::new(client, ask, paid);
     loop {
-        if let Came::End(end) = errand.next().await {
-            return end.map_err(|why| why.to_string());
+        match errand.next().await {
+            Came::End(end) => return end.map_err(|why| why.to_string()),
+            Came::Requesting => {}
+            // Behind the end of the submission nobody is told.
+            came => _ = news.try_send(SideNews { purpose, is_waited_for, came }),
         }
     }
 }

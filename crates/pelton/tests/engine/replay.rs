@@ -89,6 +89,38 @@ async fn pit_L2_thinking_among_many_calls_is_replayed_as_received_after_a_restar
 }
 
 #[tokio::test]
+async fn pit_L2_thinking_that_belongs_to_other_tools_is_left_out_of_a_resumed_session() {
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+    let think = |answer: Part| Step::reply([thinking("Hm."), answer]);
+    let script = Script::new()
+        .step(think(text("One.")))
+        .step(think(text("Two.")))
+        .step(think(tool("StructuredOutput", json!({"n": 3}))))
+        .step(think(text("Four.")));
+    let stage = Stage::new(script).await;
+    let mut file: Option<std::path::PathBuf> = None;
+    let mut kept = Vec::new();
+    for with_schema in [false, false, true, false] {
+        let mut engine = stage.engine_with(|options| {
+            options.json_schema = with_schema.then(|| schema.clone());
+            if let Some(file) = &file {
+                resume_from(options, file);
+            }
+        });
+        file = engine.transcript_file();
+        let told = run(&mut engine, "Go.").await;
+        told.assert_completed();
+        assert!(told.transitions().iter().all(|transition| *transition != "request_repair"));
+        let sent = stage.request(stage.request_count());
+        kept.push(blocks(&sent, "assistant").iter().filter(|block| is_thinking(block)).count());
+    }
+    // The same tools keep it; others cost what was thought before, but no request in vain.
+    assert_eq!(kept, [0, 1, 0, 0]);
+    assert_eq!(stage.request_count(), 4);
+    stage.assert_all_played();
+}
+
+#[tokio::test]
 async fn pit_L3_a_history_moves_to_another_model_and_back_and_every_request_is_accepted() {
     let by = |model: &str, words: &str| {
         [

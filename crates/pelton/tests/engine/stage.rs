@@ -231,6 +231,15 @@ impl Told {
         notices
     }
 
+    /// Why the loop did something, each time.
+    pub fn loop_reasons(&self, kind: &str) -> Vec<String> {
+        let reason = |event: &Event| match event {
+            Event::Loop(told) if told.kind.name() == kind => Some(told.reason.clone()),
+            _ => None,
+        };
+        self.0.iter().filter_map(reason).collect()
+    }
+
     /// Where an event stands among the others.
     #[track_caller]
     pub fn position(&self, wanted: impl Fn(&Event) -> bool) -> usize {

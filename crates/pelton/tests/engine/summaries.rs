@@ -6,7 +6,7 @@ use pelton::Event;
 use pelton_testkit::{Script, Step, When, gate, pause, text, tool};
 use serde_json::json;
 
-use crate::stage::{Stage, Told, run};
+use crate::stage::{Stage, Told, prompt, pulling, rest, run};
 
 const SMALL: &str = "claude-haiku-5-5";
 
@@ -122,6 +122,31 @@ async fn loop_Z1_loop_R1_an_overloaded_small_model_is_not_asked_again() {
     assert!(summaries(&told).is_empty() && told.retries().is_empty());
     let asked = stage.model.reply_requests().iter().filter(|seen| seen.body["model"] == SMALL).count();
     assert_eq!(asked, 1);
+}
+
+#[tokio::test]
+async fn loop_Z1_loop_R1_a_summary_that_is_asked_for_again_is_told_and_counted() {
+    let script = Script::new()
+        .step(Step::status(500).when(small()))
+        .step(Step::reply([text("Searched")]).when(small()))
+        .step(look("toolu_1"))
+        .step(Step::reply([gate("summed up"), text("Done.")]));
+    let stage = Stage::new(script).await;
+    let mut engine = stage.engine_with(|options| options.tool_use_summaries = true);
+    let mut events = Box::pin(engine.submit(prompt("Go.")));
+    let asked_twice = crate::stage::holds(|| {
+        stage.model.reply_requests().iter().filter(|seen| seen.body["model"] == SMALL).count() == 2
+    });
+    let (mut told, ()) = pulling(&mut events, asked_twice).await;
+    stage.model.open("summed up");
+    told.extend(rest(&mut events).await);
+    let told = Told(told);
+    let outcome = told.assert_completed();
+    let reasons = told.loop_reasons("retry");
+    assert!(matches!(&reasons[..], [reason] if reason.starts_with("a summary of calls: ")), "{reasons:?}");
+    assert_eq!(outcome.retries, 1);
+    assert!(told.retries().is_empty(), "nobody waits for it");
+    stage.assert_all_played();
 }
 
 #[tokio::test]

@@ -124,6 +124,29 @@ fn detail(told: &Told) -> Value {
 }
 
 #[tokio::test]
+async fn loop_R1_a_question_about_a_page_that_is_asked_again_is_told_like_any_other() {
+    let site = Site::with(&[("/tea", answer("200 OK", "text/plain", "Green tea."))]).await;
+    let refused = Step::status(529).times(2).when(When::any().model(SMALL));
+    let script = Script::new()
+        .step(refused)
+        .step(small("80 degrees."))
+        .step(fetch(&site.url("/tea")))
+        .reply([text("Done.")]);
+    let stage = Stage::new(script).await;
+    let told = run(&mut stage.engine_with(may_ask_here), "Go.").await;
+    let outcome = told.assert_completed();
+    assert_eq!((told.retries().len(), told.loop_reasons("retry").len(), outcome.retries), (2, 2, 2));
+    assert!(told.retries().iter().all(|notice| !notice.withdrawn), "nothing of it was shown");
+    let (_, is_error, said) = results_in(&stage.request(stage.request_count())).remove(0);
+    assert!(!is_error && said.contains("80 degrees."), "{said}");
+    let retry = told.position(|event| matches!(event, pelton::Event::Retry(_)));
+    assert!(
+        retry < told.position(|event| crate::stage::is_result_of(event, "toolu_1")),
+        "while it is waited for"
+    );
+}
+
+#[tokio::test]
 async fn a_page_is_read_by_the_small_model_and_paid_from_the_same_purse() {
     let page = "<title>Tea</title><h1>Tea</h1><p>Water at <b>80</b> degrees. <a href='/more'>More</a>";
     let site = Site::with(&[("/tea", answer("200 OK", "text/html; charset=utf-8", page))]).await;

@@ -191,6 +191,7 @@ async fn ask(
 ) -> Result<String, Option<String>> {
     let aside = cx.aside.as_ref().filter(|aside| aside.has_small()).ok_or(None)?;
     let question = AsideQuestion {
+        purpose: "a question about a page",
         whom: Whom::Small,
         system: include_str!("../web/page_answer.md"),
         prompt: format!(

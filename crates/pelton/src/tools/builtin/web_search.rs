@@ -120,6 +120,7 @@ async fn search(input: Input, cx: &ToolCx) -> Output {
         ));
     }
     let question = AsideQuestion {
+        purpose: "a web search",
         whom: Whom::Main,
         system: SYSTEM,
         prompt: format!("Search the web for: {}", input.query),

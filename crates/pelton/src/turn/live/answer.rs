@@ -21,6 +21,7 @@ use crate::tools::file_memory::Moment;
 use crate::transcript::TranscriptError;
 use crate::turn::decide::{Failure, Reply, Rest, Rung, Withheld};
 use crate::turn::reasons::Transition;
+use crate::turn::side::{Came, SideNews};
 
 /// T4: an output limit above this is not raised.
 const LOW_OUTPUT_TOKENS_MAX: u32 = 8_192;
@@ -72,6 +73,10 @@ impl Live<'_> {
                 () = self.executor.advance() => continue,
                 Some((call, report)) = self.reports.recv() => {
                     self.events.send(Event::ToolProgress { call, report }).await;
+                    continue;
+                }
+                Some(news) = self.beside.recv() => {
+                    self.tell_beside(news).await;
                     continue;
                 }
                 Some(_) = self.foresight.running.next() => continue,
@@ -265,6 +270,35 @@ impl Live<'_> {
         let reason = notice.message.clone();
         self.events.send(Event::Retry(notice)).await;
         self.tell(LoopKind::Retry, reason).await;
+    }
+
+    /// Tells how a question beside the conversation fares.
+    pub(super) async fn tell_beside(&mut self, SideNews { purpose, is_waited_for, came }: SideNews) {
+        match came {
+            Came::Retry(notice) => {
+                // Nobody was shown anything of it.
+                let notice = Notice { withdrawn: false, ..*notice };
+                if is_waited_for {
+                    return self.tell_retry(notice).await;
+                }
+                self.tally.retries += 1;
+                self.tell(LoopKind::Retry, format!("{purpose}: {}", notice.message)).await;
+            }
+            Came::Waiting { left } if is_waited_for => self.events.send(Event::Waiting { left }).await,
+            Came::Stalled { silent_for } if is_waited_for => self.stalled(silent_for).await,
+            Came::Stalled { silent_for } => {
+                self.note(LoopKind::Stalled, format!("{purpose}: nothing has come for {silent_for:.1?}"))
+                    .await;
+            }
+            Came::Waiting { .. } | Came::Requesting | Came::End(_) => {}
+        }
+    }
+
+    /// The same of all that is known by now.
+    pub(super) async fn tell_all_beside(&mut self) {
+        while let Ok(news) = self.beside.try_recv() {
+            self.tell_beside(news).await;
+        }
     }
 
     /// M6: tells that the answer is asked for in one piece.

@@ -116,6 +116,15 @@ impl CacheAudit {
         self.last.as_ref().map(|last| &last.facts)
     }
 
+    /// What is no longer as it was in front of the last request of an earlier process.
+    pub fn differs_from_resumed(&self, prefix: &Prefix) -> Option<&'static str> {
+        let Sent { facts, .. } = self.last.as_ref().filter(|last| last.prefix.is_none())?;
+        if facts.tools_hash != hash(&prefix.tools) {
+            return Some("other tools");
+        }
+        (facts.system_hash != hash(&prefix.system)).then_some("another system prompt")
+    }
+
     /// What became of the newest requests, the newest last.
     pub fn reports(&self) -> Vec<CacheReport> {
         self.reports.iter().cloned().collect()

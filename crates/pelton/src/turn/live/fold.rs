@@ -154,7 +154,7 @@ impl Live<'_> {
                 return self.note(LoopKind::Budget, format!("no fold is made: {why}")).await;
             }
         };
-        let asked = side::ask(self.client.clone(), ask, paid);
+        let asked = side::ask(self.client.clone(), ask, paid, "a fold", self.beside_in.clone());
         let asked = asked.map(|answer| Told::from(answer.ok()?).whole_words()).boxed();
         self.folding.pending = Some(Pending { stretch, asked });
     }

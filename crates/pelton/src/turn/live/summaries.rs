@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use pelton_model::Client;
 
 use super::Live;
 use crate::context::TOOL_SUMMARY;
@@ -124,8 +123,8 @@ impl Live<'_> {
             // The oldest is the least wanted.
             self.summaries.pending.pop_front();
         }
-        let client: Client = self.client.clone();
-        let asked = side::ask(client, ask, paid).map(|answer| Told::from(answer.ok()?).whole_words());
+        let asked = side::ask(self.client.clone(), ask, paid, "a summary of calls", self.beside_in.clone());
+        let asked = asked.map(|answer| Told::from(answer.ok()?).whole_words());
         let making = Making::Asked(asked.boxed());
         self.summaries.pending.push_back(Pending { calls, making });
     }

@@ -464,3 +464,26 @@ async fn loop_B5_loop_T8_the_window_that_was_chosen_holds_for_the_next_model_too
     stage.model.open("asked");
     Told(rest(&mut events).await).assert_completed();
 }
+
+#[tokio::test]
+async fn what_the_host_said_of_its_model_holds_again_when_that_is_chosen_again() {
+    let stage = Stage::new(Script::new().step(Step::reply([text("Done.")]).times(3))).await;
+    let mut engine = stage.engine_with(|options| {
+        options.window_tokens = Some(54_321);
+        options.max_output_tokens = Some(7_000);
+    });
+    let (dials, context) = (engine.dials(), engine.context_watch());
+    context.usage();
+    let mut windows = Vec::new();
+    for model in [None, Some(SECOND), None] {
+        dials.set_model(model).unwrap();
+        run(&mut engine, "Go.").await.assert_completed();
+        windows.push(context.usage().window_tokens);
+    }
+    assert_eq!(models(&stage), [PRIMARY, SECOND, PRIMARY]);
+    assert!(windows[0] == 54_321 && windows[1] > 100_000 && windows[2] == 54_321, "{windows:?}");
+    // How long an answer may be is the host's wish, whoever answers.
+    for nth in 1..=3 {
+        assert_eq!(stage.request(nth)["max_tokens"], 7_000);
+    }
+}
