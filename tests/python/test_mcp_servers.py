@@ -33,10 +33,13 @@ def serving() -> Iterator[Callable[[str], int]]:
     """A function from a way to be reached to the port of a server that is reached so."""
     running: list[subprocess.Popen[bytes]] = []
 
-    def start(kind: str) -> int:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+    def start(kind: str, port: int = 0) -> int:
+        if port:
+            end(running)
+        else:
+            with socket.socket() as free:
+                free.bind(("127.0.0.1", 0))
+                port = free.getsockname()[1]
         running.append(subprocess.Popen([sys.executable, SERVER, kind, str(port)], stderr=subprocess.DEVNULL))
         give_up = time.monotonic() + START_SECONDS_MAX
         while True:
@@ -48,6 +51,10 @@ def serving() -> Iterator[Callable[[str], int]]:
                 time.sleep(0.05)
 
     yield start
+    end(running)
+
+
+def end(running: list[subprocess.Popen[bytes]]) -> None:
     for process in running:
         process.kill()
         process.wait()
@@ -154,3 +161,30 @@ def test_the_client_sees_reconnects_and_switches_off(stage: Callable[..., Stage]
     assert after["mcpServers"][0]["status"] == "disabled"
     assert results(messages)[0].is_error
     assert "290 K" not in json.dumps(here.bodies()[2])
+
+
+@pytest.mark.parametrize("kind", ["streamable-http", "sse"])
+def test_an_address_that_went_away_is_found_again(
+    stage: Callable[..., Stage], serving: Callable[..., int], kind: str
+) -> None:
+    here = stage(FORECAST, text("One."), FORECAST, text("Two."))
+    port = serving(kind)
+    entry = {"type": "sse", "url": f"http://127.0.0.1:{port}/sse"}
+    if kind != "sse":
+        entry = {"type": "http", "url": f"http://127.0.0.1:{port}/mcp"}
+
+    async def talk() -> list:
+        async with here.client(mcp_servers={"weather": entry}, allowed_tools=ALLOWED) as client:
+            await client.query("Hello.")
+            assert result([message async for message in client.receive_response()]).subtype == "success"
+            serving(kind, port)
+            give_up = time.monotonic() + START_SECONDS_MAX
+            while (await client.get_mcp_status())["mcpServers"][0]["status"] != "connected":
+                assert time.monotonic() < give_up, "nobody looked for it again"
+                await asyncio.sleep(0.1)
+            await client.query("And now?")
+            return [message async for message in client.receive_response()]
+
+    answered = results(asyncio.run(talk()))[0]
+    assert not answered.is_error and "Bern: 290 K" in plain(answered.content)
+    assert "Bern: 290 K" in json.dumps(here.bodies()[3]["messages"][-1])

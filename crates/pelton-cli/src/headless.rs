@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use pelton::tools::ToolServer;
 use pelton::{EndReason, Engine, Options, Outcome, Prompt, StartError, Terminal, fresh_id};
-use pelton_mcp::{Scope, connect_all};
+use pelton_mcp::Joining;
 use pelton_model::{ErrorKind, ModelError, RealWorld, TransportErrorKind, World};
 use pelton_serve::{Format, PrintOptions, Streams, WriteError, print, start_failure};
 use tokio::io::Interest;
@@ -89,10 +89,9 @@ async fn start(args: &RunArgs, env: &Env) -> Result<(Started, Prompt), Fail> {
     }
     let mut started = Started::new(options, Some(payer))?;
     // Those that were named for this run are there before the model is asked first; the others come when they come.
-    let (waited, others): (Vec<_>, Vec<_>) =
-        servers.outside.into_iter().partition(|server| server.config().scope == Scope::Dynamic);
-    started.joining.spawn(connect_all(others));
-    let (prompt, ()) = tokio::join!(stdin::prompt(args), connect_all(waited));
+    let joining = Joining::of(servers.outside);
+    started.joining = joining.beside;
+    let (prompt, ()) = tokio::join!(stdin::prompt(args), joining.first);
     let prompt = prompt?;
     let prompt = Prompt::text(prompt).map_err(|error| Fail::new(error.to_string()))?;
     Ok((started, prompt))

@@ -146,6 +146,7 @@ fn set_up(args: &RunArgs, env: &Env) -> Result<(Options, ConverseOptions), Fail>
         Some(tool) => WhoDecides::Tool(tool.to_owned()),
     };
     shown.servers = servers.outside;
+    shown.servers_named = Some(servers.named_later);
     shown.client_servers = servers.of_client;
     shown.may_bypass = resolve::may_bypass(args, env, &options);
     shown.may_rewind = env.is_on("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING");

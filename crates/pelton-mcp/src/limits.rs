@@ -14,6 +14,11 @@ pub(crate) const CALL_TIME: Duration = Duration::from_secs(28 * 60 * 60);
 pub(crate) const REMOTE_TRIES: u32 = 3;
 /// The wait before the second attempt; doubled for every further one.
 pub(crate) const REMOTE_WAIT: Duration = Duration::from_millis(500);
+/// Attempts to reach an address anew whose connection ended, and the wait before the first; doubled for every further one.
+pub(crate) const REJOIN_TRIES: u32 = 5;
+pub(crate) const REJOIN_WAIT: Duration = Duration::from_secs(1);
+/// How long servers are waited for whose tools are sent with every request.
+pub(crate) const ALWAYS_LOADED_WAIT: Duration = Duration::from_secs(5);
 /// Bytes of a description, or of instructions, that are passed on.
 pub(crate) const WORDS_BYTES_MAX: usize = 2048;
 /// Pages of a list that are asked for.

@@ -11,7 +11,7 @@ pub(crate) use self::wire::heard;
 pub use self::wire::{Inbox, Wire};
 use crate::config::{Reach, ServerConfig};
 use crate::handler::Handler;
-use crate::limits::{REMOTE_TRIES, REMOTE_WAIT};
+use crate::limits::REMOTE_WAIT;
 use crate::server::{Surroundings, words};
 
 /// Why there is no connection.
@@ -28,10 +28,11 @@ impl NotReached {
     }
 }
 
-/// Connects, and shakes hands.
+/// Connects, and shakes hands. An address is tried several times.
 pub(crate) async fn connect(
     config: &ServerConfig,
     surroundings: &Surroundings,
+    tries: u32,
     handler: impl Fn() -> Handler,
 ) -> Result<RunningService<RoleClient, Handler>, NotReached> {
     match &config.reach {
@@ -44,14 +45,14 @@ pub(crate) async fn connect(
             }
         }
         Reach::Http(remote) => {
-            again(|| async {
+            again(tries, || async {
                 let transport = http::transport(remote, &config.name, surroundings).await?;
                 serve_client(handler(), transport).await.map_err(|error| not_reached(&error))
             })
             .await
         }
         Reach::Sse(remote) => {
-            again(|| async {
+            again(tries, || async {
                 let transport = sse::open(remote, &config.name, surroundings).await?;
                 serve_client(handler(), transport).await.map_err(|error| not_reached(&error))
             })
@@ -65,12 +66,15 @@ pub(crate) async fn connect(
 }
 
 /// An address that does not answer is asked again a little later.
-async fn again<F>(attempt: impl Fn() -> F) -> Result<RunningService<RoleClient, Handler>, NotReached>
+async fn again<F>(
+    tries: u32,
+    attempt: impl Fn() -> F,
+) -> Result<RunningService<RoleClient, Handler>, NotReached>
 where
     F: Future<Output = Result<RunningService<RoleClient, Handler>, NotReached>>,
 {
     let mut wait = REMOTE_WAIT;
-    for _ in 1..REMOTE_TRIES {
+    for _ in 1..tries {
         match attempt().await {
             Err(not) if !not.needs_login => tokio::time::sleep(wait).await,
             ended => return ended,

@@ -2,10 +2,11 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use futures::StreamExt;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use pelton::host::{Elicitation, Elicited, Host};
 use pelton::process::is_withheld;
 use pelton::tools::{Output, Progress, Report, ServerState, Tool, ToolCx, ToolServer};
@@ -23,9 +24,10 @@ use crate::config::{Reach, ServerConfig};
 use crate::content;
 use crate::handler::Handler;
 use crate::limits::{
-    CALL_TIME, CONNECT_TIME, LOCAL_AT_ONCE_MAX, PAGES_MAX, REMOTE_AT_ONCE_MAX, SILENCE_PROGRAM,
+    CALL_TIME, CONNECT_TIME, PAGES_MAX, REJOIN_TRIES, REJOIN_WAIT, REMOTE_TRIES, SILENCE_PROGRAM,
     SILENCE_REMOTE, TOOLS_MAX,
 };
+use crate::line::Line;
 use crate::reach::{self, NotReached};
 use crate::tool::{ServedTool, cut};
 
@@ -97,17 +99,6 @@ pub struct Server {
     calls: Mutex<Vec<Running>>,
 }
 
-/// Connects to all of them, a few at a time: programs cost more than connections.
-pub async fn connect_all(servers: Vec<Arc<Server>>) {
-    let (here, there): (Vec<_>, Vec<_>) =
-        servers.into_iter().partition(|server| server.config.reach.is_local());
-    let connect = |servers: Vec<Arc<Server>>, at_once: usize| {
-        let servers = futures::stream::iter(servers);
-        servers.for_each_concurrent(at_once, |server| async move { server.connect().await })
-    };
-    tokio::join!(connect(here, LOCAL_AT_ONCE_MAX), connect(there, REMOTE_AT_ONCE_MAX));
-}
-
 /// What is known of a server.
 struct Known {
     state: ServerState,
@@ -118,13 +109,6 @@ struct Known {
     /// Tools that cannot be offered, and why.
     faults: Vec<(String, String)>,
     enabled: bool,
-}
-
-#[derive(Default)]
-struct Line {
-    service: Option<RunningService<RoleClient, Handler>>,
-    /// Attempts so far: who waited for one does not make the next.
-    attempts: u64,
 }
 
 /// A call under way.
@@ -196,16 +180,17 @@ impl Server {
     /// Shakes hands and learns what there is, anew if that was done before. However it ends, it is known afterwards.
     pub async fn connect(self: &Arc<Self>) {
         let mut line = self.line.lock().await;
-        self.dial(&mut line).await;
+        self.dial(&mut line, REMOTE_TRIES).await;
     }
 
     /// Ends the connection; a call makes a new one.
     pub async fn close(&self) {
-        let mut line = self.line.lock().await;
-        if let Some(service) = line.service.take() {
-            // Whatever became of the task that served it, it is gone.
-            let _ = service.cancel().await;
-        }
+        self.line.lock().await.close().await;
+    }
+
+    /// Why it is not connected, or what else is wrong with it, if anything is.
+    pub fn error(&self) -> Option<String> {
+        self.known().error.clone()
     }
 
     /// Whether it is wanted.
@@ -343,41 +328,35 @@ impl Server {
 
     /// The connection, made again if it is gone: once, for all who wait for it.
     async fn peer(self: &Arc<Self>) -> Result<Peer<RoleClient>, String> {
-        let alive = |line: &Line| {
-            let service = line.service.as_ref().filter(|service| !service.peer().is_transport_closed());
-            service.map(|service| service.peer().clone())
-        };
         let seen = match self.line.try_lock() {
-            Ok(line) => match alive(&line) {
-                Some(peer) => return Ok(peer),
+            Ok(line) => match line.peer() {
+                Some(peer) => return Ok(peer.clone()),
                 None => line.attempts,
             },
             // Somebody is at it: their attempt is ours.
             Err(_) => u64::MAX,
         };
         let mut line = self.line.lock().await;
-        if let Some(peer) = alive(&line) {
-            return Ok(peer);
+        if let Some(peer) = line.peer() {
+            return Ok(peer.clone());
         }
         if line.attempts == seen {
             // Rare, and large: not a part of every call's future.
-            Box::pin(self.dial(&mut line)).await;
+            Box::pin(self.dial(&mut line, REMOTE_TRIES)).await;
         }
-        alive(&line).ok_or_else(|| {
+        line.peer().cloned().ok_or_else(|| {
             let why = self.known().error.clone();
             let why = why.unwrap_or_else(|| "the connection is gone".to_owned());
             format!("the server {} cannot be reached: {why}", self.config.name)
         })
     }
 
-    /// One attempt.
-    async fn dial(self: &Arc<Self>, line: &mut Line) {
+    /// One attempt; an address is asked several times.
+    async fn dial(self: &Arc<Self>, line: &mut Line, tries: u32) {
         line.attempts = line.attempts.wrapping_add(1);
-        if let Some(service) = line.service.take() {
-            let _ = service.cancel().await;
-        }
+        line.close().await;
         let time = self.surroundings.connect_time;
-        let met = tokio::time::timeout(time, self.meet()).await.unwrap_or_else(|_| {
+        let met = tokio::time::timeout(time, self.meet(tries)).await.unwrap_or_else(|_| {
             Err(NotReached::because(format!("it did not answer within {} s", time.as_secs_f64())))
         });
         let mut known = self.known();
@@ -389,7 +368,8 @@ impl Server {
                     told.as_ref().and_then(|told| serde_json::to_value(told.server_info.as_ref()?).ok());
                 known.instructions = told.and_then(|told| told.instructions.clone()).map(cut);
                 (known.tools, known.faults) = (tools, faults);
-                line.service = Some(service);
+                let this = Arc::downgrade(self);
+                line.open(service, move || Self::lost_connection(&this));
             }
             // What was known stays known: the tools of a server are there again when it is.
             Err(not) => {
@@ -399,9 +379,41 @@ impl Server {
         }
     }
 
-    async fn meet(self: &Arc<Self>) -> Result<Met, NotReached> {
+    /// The connection ended by itself. An address is looked for again; a program is started again by the next call alone, for
+    /// what it ended of may be what it was asked.
+    fn lost_connection(this: &Weak<Self>) {
+        let Some(server) = this.upgrade().filter(|server| !server.config.reach.is_local()) else { return };
+        let mut known = server.known();
+        known.state = ServerState::Pending;
+        known.error = Some("the connection was lost".to_owned());
+        tokio::spawn(Self::rejoin(Weak::clone(this)));
+    }
+
+    // Boxed: the connection that comes of it is watched by something that comes back here.
+    fn rejoin(this: Weak<Self>) -> BoxFuture<'static, ()> {
+        async move {
+            let mut wait = REJOIN_WAIT;
+            for _ in 0..REJOIN_TRIES {
+                tokio::time::sleep(wait).await;
+                let Some(server) = this.upgrade() else { return };
+                let mut line = server.line.lock().await;
+                // Somebody else may have made one, or want none.
+                if line.peer().is_some() || !server.is_enabled() {
+                    return;
+                }
+                server.dial(&mut line, 1).await;
+                if matches!(server.state(), ServerState::Connected | ServerState::NeedsAuth) {
+                    return;
+                }
+                wait *= 2;
+            }
+        }
+        .boxed()
+    }
+
+    async fn meet(self: &Arc<Self>, tries: u32) -> Result<Met, NotReached> {
         let handler = || Handler(Arc::downgrade(self));
-        let service = reach::connect(&self.config, &self.surroundings, handler).await?;
+        let service = reach::connect(&self.config, &self.surroundings, tries, handler).await?;
         let offers_tools = service.peer().peer_info().is_none_or(|told| told.capabilities.tools.is_some());
         let (tools, faults) = match offers_tools {
             true => self.list(service.peer()).await.map_err(NotReached::because)?,

@@ -63,6 +63,8 @@ pub const IMAGES_LARGE_MAX: usize = 20;
 pub const OUTPUT_TOKENS_AFFORDED_MIN: u32 = 1_024;
 /// Tokens a server may add to a prompt by itself: what it tells the model about tools, and what frames messages.
 pub const PROMPT_TOKENS_UNSEEN_MAX: u64 = 1_024;
+/// Servers of tools in one session.
+pub const SERVERS_MAX: usize = 256;
 /// Tools of one server that are offered.
 pub const SERVED_TOOLS_MAX: usize = 1_024;
 /// Characters of a tool's name that the API takes.

@@ -222,17 +222,7 @@ fn layer(file: &Path, source: &Source, anchor: Option<&Path>) -> Settings {
 
 /// A file, or settings as they are. Somebody typed this for this run: what is wrong with it is an error.
 fn from_command_line(said: &str, cwd: &Path) -> Result<Settings, Fail> {
-    let (name, text) = if said.trim_start().starts_with('{') {
-        ("--settings".to_owned(), said.to_owned())
-    } else {
-        let file = cwd.join(said);
-        let name = format!("--settings {}", file.display());
-        match text_of(&file, SETTINGS_BYTES_MAX) {
-            Ok(Some(text)) => (name, text),
-            Ok(None) => return Err(Fail::at_start(format!("{name}: there is no such file"))),
-            Err(error) => return Err(Fail::at_start(format!("{name}: {error}"))),
-        }
-    };
+    let (name, text) = said_in_json("--settings", said, cwd, SETTINGS_BYTES_MAX)?;
     let origin = Origin { source: &Source::Flag, file: &name, anchor: None };
     let (settings, problems) =
         settings::read(&text, origin).map_err(|error| Fail::at_start(error.to_string()))?;
@@ -243,6 +233,25 @@ fn from_command_line(said: &str, cwd: &Path) -> Result<Settings, Fail> {
         tell(&format!("warning: {problem}"));
     }
     Ok(settings)
+}
+
+/// What an option says that takes JSON or the name of a file: what to call it in complaints, and its text.
+pub(super) fn said_in_json(
+    option: &str,
+    said: &str,
+    cwd: &Path,
+    bytes_max: u64,
+) -> Result<(String, String), Fail> {
+    if said.trim_start().starts_with('{') {
+        return Ok((option.to_owned(), said.to_owned()));
+    }
+    let file = cwd.join(said);
+    let name = format!("{option} {}", file.display());
+    match text_of(&file, bytes_max) {
+        Ok(Some(text)) => Ok((name, text)),
+        Ok(None) => Err(Fail::at_start(format!("{name}: there is no such file"))),
+        Err(error) => Err(Fail::at_start(format!("{name}: {error}"))),
+    }
 }
 
 /// The text of a file, `None` if there is none. Only files are read: a pipe would be waited for.

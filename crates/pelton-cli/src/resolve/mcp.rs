@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use pelton::Options;
 use pelton::process::is_withheld;
-use pelton::settings::{Brought, Settings, Treatment, Watched, untrusted};
+use pelton::settings::{Brought, ServerSettings, Settings, Treatment, Watched, untrusted};
 use pelton_mcp::{Reach, Read, Scope, Server, ServerConfig, Surroundings, read_servers};
 use pelton_model::HttpTransport;
+use pelton_serve::ServersNamed;
 use serde_json::Value;
 
 use super::env::Env;
-use super::layers::{Sources, text_of};
+use super::layers::{Sources, said_in_json, text_of};
 use super::memory::MANAGED_DIR;
 use super::network::http_options;
 use super::repository::Repository;
@@ -28,22 +29,24 @@ const CONFIG_BYTES_MAX: u64 = 2 * 1024 * 1024;
 const STATE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// The servers of a run.
-#[derive(Default)]
 pub(crate) struct Servers {
     /// Inside the program at the other end of the pipe.
     pub of_client: Vec<String>,
     /// All others.
     pub outside: Vec<Arc<Server>>,
+    /// What a client may name later.
+    pub named_later: ServersNamed,
 }
 
 /// Finds out who serves.
 pub(super) fn servers(args: &RunArgs, env: &Env, cwd: &Path, settings: &Settings) -> Result<Named, Fail> {
     let variable = |name: &str| env.get(name).map(str::to_owned);
-    let mut named = Named::default();
+    let mut named = Named { settings: settings.servers.clone(), ..Named::default() };
     let managed = Path::new(MANAGED_DIR).join("managed-mcp.json");
     if let Some(written) = in_file(&managed, CONFIG_BYTES_MAX) {
         // The administrator's list is the only one then.
         named.add(read_servers(&written["mcpServers"], Scope::Managed, variable), Scope::Managed);
+        named.is_closed = true;
         return Ok(named);
     }
     for said in args.client.mcp_config.iter().filter(|said| !said.trim().is_empty()) {
@@ -60,7 +63,7 @@ pub(super) fn servers(args: &RunArgs, env: &Env, cwd: &Path, settings: &Settings
             named.add(read, scope);
         }
     }
-    named.keep(|server| refusal(server, settings));
+    named.keep_what_may_be_used();
     Ok(named)
 }
 
@@ -93,6 +96,9 @@ pub(super) struct Named {
     of_client: Vec<String>,
     servers: Vec<ServerConfig>,
     names: BTreeSet<String>,
+    settings: ServerSettings,
+    /// Nobody may name more.
+    is_closed: bool,
 }
 
 impl Named {
@@ -117,9 +123,9 @@ impl Named {
         }
     }
 
-    fn keep(&mut self, refusal: impl Fn(&ServerConfig) -> Option<&'static str>) {
+    fn keep_what_may_be_used(&mut self) {
         self.servers.retain(|server| {
-            let refused = refusal(server);
+            let refused = refusal(server, &self.settings);
             if let Some(why) = refused {
                 tell(&format!("notice: the MCP server '{}' is not used: {why}", server.name));
             }
@@ -129,9 +135,6 @@ impl Named {
 
     /// The servers, ready to be connected to.
     pub fn in_place(self, options: &Options, env: &Env) -> Result<Servers, Fail> {
-        if self.servers.is_empty() {
-            return Ok(Servers { of_client: self.of_client, outside: Vec::new() });
-        }
         let http = HttpTransport::new(http_options(env)?);
         let mut surroundings = Surroundings::new(&options.cwd);
         surroundings.env = env.all().into();
@@ -143,12 +146,29 @@ impl Named {
         surroundings.call_time = time("MCP_TOOL_TIMEOUT")?.unwrap_or(surroundings.call_time);
         surroundings.silence = time("CLAUDE_CODE_MCP_TOOL_IDLE_TIMEOUT")?;
         let outside = self.servers.into_iter().map(|server| Server::new(server, surroundings.clone()));
-        Ok(Servers { of_client: self.of_client, outside: outside.collect() })
+        let outside = outside.collect();
+        let mut named_later = ServersNamed::in_surroundings(surroundings);
+        let (env, settings, is_closed) = (env.clone(), self.settings, self.is_closed);
+        named_later.read = Arc::new(move |written| read_later(written, &env, &settings, is_closed));
+        Ok(Servers { of_client: self.of_client, outside, named_later })
     }
 }
 
+/// What a client names while the session runs.
+fn read_later(written: &Value, env: &Env, settings: &ServerSettings, is_closed: bool) -> Read {
+    let mut read = read_servers(written, Scope::Dynamic, |name| env.get(name).map(str::to_owned));
+    for server in std::mem::take(&mut read.servers) {
+        let closed = is_closed.then_some("only those that the administrator names may be used");
+        match closed.or_else(|| refusal(&server, settings)) {
+            Some(why) => read.errors.push((server.name, why.to_owned())),
+            None => read.servers.push(server),
+        }
+    }
+    read
+}
+
 /// Why settings do not let a server be used.
-fn refusal(server: &ServerConfig, settings: &Settings) -> Option<&'static str> {
+fn refusal(server: &ServerConfig, settings: &ServerSettings) -> Option<&'static str> {
     let (command, url) = match &server.reach {
         Reach::Program(program) => {
             (std::iter::once(&program.command).chain(&program.args).cloned().collect(), None)
@@ -156,22 +176,12 @@ fn refusal(server: &ServerConfig, settings: &Settings) -> Option<&'static str> {
         Reach::Http(remote) | Reach::Sse(remote) => (Vec::new(), Some(remote.url.as_str())),
         _ => return None,
     };
-    settings.servers.refuses(&server.name, &command, url)
+    settings.refuses(&server.name, &command, url)
 }
 
 /// What `--mcp-config` says: a file, or JSON.
 fn said_on_command_line(said: &str, cwd: &Path) -> Result<Value, Fail> {
-    let (name, text) = if said.trim_start().starts_with('{') {
-        ("--mcp-config".to_owned(), said.to_owned())
-    } else {
-        let file = cwd.join(said);
-        let name = format!("--mcp-config {}", file.display());
-        match text_of(&file, CONFIG_BYTES_MAX) {
-            Ok(Some(text)) => (name, text),
-            Ok(None) => return Err(Fail::at_start(format!("{name}: there is no such file"))),
-            Err(error) => return Err(Fail::at_start(format!("{name}: {error}"))),
-        }
-    };
+    let (name, text) = said_in_json("--mcp-config", said, cwd, CONFIG_BYTES_MAX)?;
     let mut written: Value = serde_json::from_str(&text)
         .map_err(|error| Fail::at_start(format!("{name}: is not JSON: {error}")))?;
     match written.get_mut("mcpServers").map(Value::take) {

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use futures::stream::{FuturesUnordered, Stream, StreamExt};
+use futures::stream::{Stream, StreamExt};
 use pelton::event::Event;
 use pelton::permission::{Change, Questions};
 use pelton::tools::ToolServer;
 use pelton::{EndReason, Engine, Options, Outcome, Prompt, StartError};
-use pelton_mcp::{Scope, Server, connect_all};
+use pelton_mcp::{Joining, Server, Surroundings};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -27,6 +27,7 @@ use super::outbox::Outbox;
 use super::permission::{AskClient, AskTool};
 use super::requests::Handles;
 use super::said::{Request, UserLine};
+use super::servers::{Servers, ServersNamed};
 use crate::out::Streams;
 use crate::print::after;
 
@@ -137,8 +138,8 @@ struct Conversation<'a> {
     handles: Handles,
     /// Questions of the engine's, on their way to the client.
     questions: mpsc::Receiver<Vec<u8>>,
-    /// Servers inside the client that are being met.
-    meetings: FuturesUnordered<BoxFuture<'static, ()>>,
+    /// Servers are being met that the first request waits for.
+    meeting: Option<BoxFuture<'static, ()>>,
     /// Connects to the others; ends with the conversation.
     _joining: JoinSet<()>,
     streams: &'a Streams,
@@ -187,7 +188,9 @@ impl<'a> Conversation<'a> {
         let mut servers: Vec<(String, Option<Duration>)> =
             shown.client_servers.iter().map(|name| (name.clone(), None)).collect();
         servers.extend(std::mem::take(&mut brought.servers));
-        let mut servers = initialize::add_servers(&servers, &mut options, &client);
+        let named = shown.servers_named.clone();
+        let named = named.unwrap_or_else(|| ServersNamed::in_surroundings(Surroundings::new(&options.cwd)));
+        let mut servers = initialize::add_servers(&servers, &mut options, &client, &named.surroundings);
         let own = |server: &&Arc<Server>| servers.iter().all(|known| known.name() != server.name());
         let outside: Vec<Arc<Server>> = shown.servers.iter().filter(own).cloned().collect();
         options.servers.extend(outside.iter().map(|server| Arc::clone(server) as Arc<dyn ToolServer>));
@@ -205,7 +208,7 @@ impl<'a> Conversation<'a> {
                 }
             },
         };
-        options.host = options.host.clone().with_elicitor(Arc::new(ElicitFromClient(client)));
+        options.host = options.host.clone().with_elicitor(Arc::new(ElicitFromClient(client.clone())));
         if let Some(agent) = &shown.agent
             && !options.work_as(agent)
         {
@@ -228,19 +231,12 @@ impl<'a> Conversation<'a> {
         };
         about["commands"] = initialize::commands(&engine.commands().await);
         desk.frames = frames(shown, brought.agent_text, engine.session_id(), world);
-        let mut handles = Handles::of(&engine, cwd, shown.may_rewind);
-        (handles.may_bypass, handles.agents) = (shown.may_bypass, agents);
-        handles.servers = servers;
-        let meetings: FuturesUnordered<BoxFuture<'static, ()>> = FuturesUnordered::new();
         // The client's own, and those that were named for this run, are there before the model is asked first. The others
         // come when they come.
-        let (waited, others): (Vec<_>, Vec<_>) =
-            handles.servers.iter().cloned().partition(|server| server.config().scope == Scope::Dynamic);
-        let mut joining = JoinSet::new();
-        joining.spawn(connect_all(others));
-        for server in waited {
-            meetings.push(Box::pin(async move { server.connect().await }));
-        }
+        let joining = Joining::of(servers.clone());
+        let servers = Servers::new(servers, engine.servers(), client, named);
+        let mut handles = Handles::of(&engine, servers, cwd, shown.may_rewind);
+        (handles.may_bypass, handles.agents) = (shown.may_bypass, agents);
         if let Some(request) = request {
             match is_initialize {
                 true => desk.reply(&request.id, Ok(about.clone())),
@@ -255,8 +251,8 @@ impl<'a> Conversation<'a> {
             desk,
             handles,
             questions,
-            meetings,
-            _joining: joining,
+            meeting: Some(joining.first),
+            _joining: joining.beside,
             streams,
             cancel,
             about,
@@ -292,7 +288,7 @@ impl<'a> Conversation<'a> {
                     self.desk.out.push(question);
                     continue;
                 }
-                Some(()) = self.meetings.next(), if !self.meetings.is_empty() => continue,
+                () = met(&mut self.meeting) => continue,
                 () = self.handles.tasks.ended() => {
                     self.submit(Work::News).await;
                     continue;
@@ -425,7 +421,7 @@ impl<'a> Conversation<'a> {
     /// client has interrupted meanwhile.
     async fn meet_servers(&mut self) -> bool {
         let mut interrupted = false;
-        while !self.meetings.is_empty() && !interrupted {
+        while self.meeting.is_some() && !interrupted {
             tokio::select! {
                 biased;
                 () = self.cancel.cancelled() => return true,
@@ -440,7 +436,7 @@ impl<'a> Conversation<'a> {
                     Heard::Nothing | Heard::End => {}
                 },
                 Some(question) = self.questions.recv() => self.desk.out.push(question),
-                Some(()) = self.meetings.next() => {}
+                () = met(&mut self.meeting) => {}
             }
         }
         interrupted
@@ -463,6 +459,15 @@ impl<'a> Conversation<'a> {
         self.desk.out.finish().await;
         Ended { outcome: self.handles.last, fault: self.fault, session: Some(session), transcript }
     }
+}
+
+/// Ends when the servers have been met that are waited for; never, if they have been before.
+async fn met(meeting: &mut Option<BoxFuture<'static, ()>>) {
+    match meeting {
+        Some(going_on) => going_on.await,
+        None => std::future::pending().await,
+    }
+    *meeting = None;
 }
 
 /// A prompt came while a submission runs.

@@ -20,6 +20,7 @@ use super::mirror::{Mirror, Mirrored};
 use super::outbox::Outbox;
 use super::requests::{Handles, Served};
 use super::said::{self, Request, Said, UserLine};
+use super::servers::ServersNamed;
 use crate::frames::Frames;
 
 /// How a session is shown to its client, and what the client may do.
@@ -46,6 +47,8 @@ pub struct ConverseOptions {
     pub client_servers: Vec<String>,
     /// Servers outside of the client.
     pub servers: Vec<Arc<Server>>,
+    /// What the client may name as servers while the session runs; `None` for everything that needs nothing filled in.
+    pub servers_named: Option<ServersNamed>,
     /// The client may switch all permissions off.
     pub may_bypass: bool,
     /// The client may take files back to what they were.

@@ -147,12 +147,12 @@ pub(crate) fn add_servers(
     named: &[(String, Option<Duration>)],
     options: &mut Options,
     client: &Client,
+    surroundings: &Surroundings,
 ) -> Vec<Arc<Server>> {
-    let surroundings = Surroundings::new(&options.cwd);
     let mut servers: Vec<Arc<Server>> = Vec::new();
     for (name, timeout) in named {
         if servers.iter().all(|server| server.name() != name) {
-            servers.push(mcp::of_client(name, client, *timeout, &surroundings));
+            servers.push(mcp::of_client(name, client, *timeout, surroundings));
         }
     }
     options.servers.extend(servers.iter().map(|server| Arc::clone(server) as Arc<dyn ToolServer>));

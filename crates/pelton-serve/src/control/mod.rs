@@ -7,6 +7,7 @@ mod conversation; // the session, from its first line to its last
 mod desk; // what is said and written while it lasts
 mod requests; // what the client may want at any time
 mod files; // files among that
+mod servers; // servers of tools among that
 mod initialize; // its first words
 
 mod client; // questions to the client
@@ -23,3 +24,4 @@ mod limits; // every number that bounds this
 
 pub use conversation::{Ended, converse};
 pub use desk::{ConverseOptions, StateFrames, WhoDecides};
+pub use servers::ServersNamed;

@@ -11,7 +11,6 @@ use pelton::file_history::{Conflicts, FileHistory, HistoryError, Rewound};
 use pelton::permission::{Behavior, Change, Mode, Permissions, Rule, Update};
 use pelton::tools::{FileMemory, Tool, ToolServer};
 use pelton::{CLI_VERSION, ContextWatch, Dials, Engine, Interrupter, Outcome, Queue, Status, Tasks, Title};
-use pelton_mcp::Server;
 use pelton_model::{Thinking, ThinkingDisplay, catalogue};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -19,6 +18,7 @@ use uuid::Uuid;
 
 use super::files;
 use super::said::Request;
+use super::servers::Servers;
 
 /// The ways into a session while it runs.
 pub(crate) struct Handles {
@@ -32,7 +32,7 @@ pub(crate) struct Handles {
     pub files: Arc<FileMemory>,
     pub file_history: Option<FileHistory>,
     pub cwd: PathBuf,
-    pub servers: Vec<Arc<Server>>,
+    pub servers: Servers,
     pub may_bypass: bool,
     pub agents: Vec<String>,
     /// What fills the context.
@@ -54,7 +54,7 @@ pub(crate) enum Served {
 }
 
 impl Handles {
-    pub fn of(engine: &Engine, cwd: PathBuf, may_rewind: bool) -> Self {
+    pub fn of(engine: &Engine, servers: Servers, cwd: PathBuf, may_rewind: bool) -> Self {
         Self {
             context: engine.context_watch(),
             interrupter: engine.interrupter(),
@@ -67,7 +67,7 @@ impl Handles {
             files: engine.files(),
             file_history: engine.file_history().filter(|_| may_rewind),
             cwd,
-            servers: Vec::new(),
+            servers,
             may_bypass: false,
             agents: Vec::new(),
             last: None,
@@ -91,23 +91,25 @@ impl Handles {
                 Served::Now(set.map(|()| json!({})))
             }
             "set_max_thinking_tokens" => Served::Now(self.set_thinking(body)),
-            "mcp_status" => Served::Now(Ok(self.mcp_status())),
-            "mcp_reconnect" => self.with_server(needed("serverName"), |server| {
-                async move {
-                    server.connect().await;
-                    Ok(json!({}))
+            "mcp_status" => Served::Now(Ok(self.servers.status())),
+            "mcp_reconnect" => match needed("serverName") {
+                Ok(name) => Served::Later(self.servers.reconnect(name)),
+                Err(why) => Served::Now(Err(why)),
+            },
+            "mcp_toggle" => match needed("serverName") {
+                Ok(name) => {
+                    let enabled = body.get("enabled").and_then(Value::as_bool).unwrap_or(true);
+                    Served::Later(self.servers.toggle(name, enabled))
                 }
-                .boxed()
-            }),
-            "mcp_toggle" => {
-                let enabled = body.get("enabled").and_then(Value::as_bool).unwrap_or(true);
-                self.with_server(needed("serverName"), move |server| {
-                    server.set_enabled(enabled);
-                    async { Ok(json!({})) }.boxed()
-                })
+                Err(why) => Served::Now(Err(why)),
+            },
+            "mcp_set_servers" => Served::Later(self.servers.set(body.get("servers").unwrap_or(&Value::Null))),
+            "mcp_message" => {
+                if let (Some(name), Some(message)) = (word("server_name"), body.get("message")) {
+                    self.servers.heard(name, message);
+                }
+                Served::Now(Ok(json!({})))
             }
-            "mcp_set_servers" => Served::Now(Ok(self.set_servers(body))),
-            "mcp_message" => self.heard_from_server(body),
             "rewind_files" => self.rewind(body),
             "stop_task" => match needed("task_id") {
                 Err(why) => Served::Now(Err(why)),
@@ -218,60 +220,6 @@ impl Handles {
             _ => {}
         }
         Ok(json!({}))
-    }
-
-    fn mcp_status(&self) -> Value {
-        let servers: Vec<Value> = self.servers.iter().map(|server| server.status()).collect();
-        json!({"mcpServers": servers})
-    }
-
-    fn with_server(
-        &self,
-        name: Result<&str, String>,
-        work: impl FnOnce(Arc<Server>) -> BoxFuture<'static, Result<Value, String>>,
-    ) -> Served {
-        let found = name.and_then(|name| {
-            let server = self.servers.iter().find(|server| server.name() == name);
-            server.cloned().ok_or_else(|| format!("Server not found: {name}"))
-        });
-        match found {
-            Ok(server) => Served::Later(work(server)),
-            Err(why) => Served::Now(Err(why)),
-        }
-    }
-
-    /// The servers of a session are those it started with. They can be put aside and taken up again.
-    fn set_servers(&self, body: &Value) -> Value {
-        let wanted = body.get("servers").and_then(Value::as_object).cloned().unwrap_or_default();
-        let mut errors = serde_json::Map::new();
-        for name in wanted.keys() {
-            if !self.servers.iter().any(|server| server.name() == name) {
-                let why = "servers cannot be added to a running session in this version";
-                errors.insert(name.clone(), json!(why));
-            }
-        }
-        let (mut added, mut removed) = (Vec::new(), Vec::new());
-        for server in &self.servers {
-            let (is, was) = (wanted.contains_key(server.name()), server.is_enabled());
-            server.set_enabled(is);
-            match (was, is) {
-                (false, true) => added.push(server.name().to_owned()),
-                (true, false) => removed.push(server.name().to_owned()),
-                _ => {}
-            }
-        }
-        json!({"added": added, "removed": removed, "errors": errors})
-    }
-
-    /// Words of a server that nobody asked for.
-    fn heard_from_server(&self, body: &Value) -> Served {
-        let name = body.get("server_name").and_then(Value::as_str).unwrap_or_default();
-        if let (Some(server), Some(message)) =
-            (self.servers.iter().find(|server| server.name() == name), body.get("message"))
-        {
-            server.heard(message);
-        }
-        Served::Now(Ok(json!({})))
     }
 
     fn rewind(&self, body: &Value) -> Served {
@@ -394,7 +342,7 @@ impl Handles {
     /// the names only.
     fn mcp_tools(&self, usage: &ContextUsage) -> Vec<Value> {
         let mut told = Vec::new();
-        for server in &self.servers {
+        for server in self.servers.all() {
             let tools = server.tools();
             let bytes = |tool: &Arc<dyn Tool>| {
                 let spec = tool.spec();

@@ -14,6 +14,7 @@ use crate::limits::EVENTS_QUEUED_MAX;
 use crate::prompt::Prompt;
 use crate::session::Record;
 use crate::tools::background::{Background, BackgroundNews, BackgroundTask};
+use crate::tools::server::ServerList;
 use crate::transcript::TranscriptError;
 
 /// The commands that run beside a session. All clones are one.
@@ -100,6 +101,11 @@ impl Engine {
     /// A handle to the commands that run beside the conversation.
     pub fn tasks(&self) -> Tasks {
         Tasks { background: self.background.clone(), stop_wait: self.options.tool_limits.kill_grace * 3 }
+    }
+
+    /// The servers of tools, to add, replace and remove them while the session runs.
+    pub fn servers(&self) -> ServerList {
+        self.offer.list().clone()
     }
 
     /// Adds words of the user's to the conversation without asking the model: it reads them with the next prompt.

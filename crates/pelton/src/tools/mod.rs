@@ -40,7 +40,7 @@ pub use background::{BackgroundEnd, BackgroundNews, BackgroundTask};
 pub use builtin::tasks::TodoTools;
 pub use file_memory::FileMemory;
 pub use schedule::Siblings;
-pub use server::{ServerState, ToolServer};
+pub use server::{ServerList, ServerState, TooManyServers, ToolServer};
 pub use tool::{
     Access, InvalidInput, Output, Progress, Report, ResultBlock, Safety, Spec, Tool, ToolCx, parse_input,
 };

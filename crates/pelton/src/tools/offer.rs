@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use super::server::{Served, ServerState, ToolServer, served_name};
+use super::server::{Served, ServerList, ServerState, ToolServer, served_name};
 use super::tool::Tool;
 use super::tool_search::{self, Shelf};
 use crate::limits::SERVED_TOOLS_MAX;
@@ -26,8 +26,15 @@ pub(crate) struct Offer {
     shelf: Shelf,
     /// The most tokens of servers' tools that are sent; `None` if there is no shelf.
     sent_tokens_max: Option<u64>,
+    /// The same for the day when there is somebody to serve: without servers a shelf is nothing worth telling of.
+    sent_tokens_later: Option<u64>,
     /// The list has stood in front of a request.
     is_fixed: bool,
+    /// Tools that came from a session above this one, by name.
+    handed: HashSet<String>,
+    /// Who serves now.
+    list: ServerList,
+    /// Who the model has heard of.
     servers: Vec<Server>,
     /// Names of tools that the API refused.
     refused: HashSet<String>,
@@ -38,6 +45,8 @@ struct Server {
     /// The names of its tools when the model last heard of them.
     told: Vec<String>,
     instructed: bool,
+    /// It is no longer part of the session, which the model does not know yet.
+    is_gone: bool,
 }
 
 /// When the model can call what is new.
@@ -56,26 +65,36 @@ impl Offer {
         servers: Vec<Arc<dyn ToolServer>>,
         sent_tokens_max: Option<u64>,
     ) -> Self {
-        let servers: Vec<Server> = servers
-            .into_iter()
-            .map(|server| Server { server, told: Vec::new(), instructed: false })
-            .collect();
         // Those of a session above this one.
-        let (served, mut tools): (Vec<_>, Vec<_>) =
+        let (served, tools): (Vec<_>, Vec<_>) =
             tools.into_iter().partition(|tool| tool.spec().name.starts_with("mcp__"));
-        let has_shelf = sent_tokens_max.is_some() && !(servers.is_empty() && served.is_empty());
-        let shelf = Shelf::default();
+        let has_shelf = !(servers.is_empty() && served.is_empty());
+        let mut offer = Self {
+            tools,
+            unsent,
+            shelf: Shelf::default(),
+            sent_tokens_max: None,
+            sent_tokens_later: sent_tokens_max,
+            is_fixed: false,
+            handed: served.iter().map(|tool| tool.spec().name.to_owned()).collect(),
+            list: ServerList::of(servers),
+            servers: Vec::new(),
+            refused: HashSet::new(),
+        };
         if has_shelf {
-            tools.extend(shelf.tools());
+            offer.open_shelf();
         }
-        let sent_tokens_max = sent_tokens_max.filter(|_| has_shelf);
-        if sent_tokens_max.is_some_and(|most| tokens(&served) > most) {
-            served.into_iter().for_each(|tool| shelf.put(tool));
+        if offer.sent_tokens_max.is_some_and(|most| tokens(&served) > most) {
+            served.into_iter().for_each(|tool| offer.shelf.put(tool));
         } else {
-            tools.extend(served);
+            offer.tools.extend(served);
         }
-        let refused = HashSet::new();
-        Self { tools, unsent, shelf, sent_tokens_max, is_fixed: false, servers, refused }
+        offer
+    }
+
+    /// Who serves, to be changed while the session runs.
+    pub fn list(&self) -> &ServerList {
+        &self.list
     }
 
     /// Everything that is sent, in the order of the request.
@@ -99,10 +118,11 @@ impl Offer {
         self.callable().into_iter().filter(own).chain(self.shelf.all()).collect()
     }
 
-    /// The names of what is sent or told of.
+    /// The names of what is sent or told of, and is there.
     pub fn names(&self) -> Vec<String> {
-        let shelved = self.shelf.all();
-        self.tools.iter().chain(&shelved).map(|tool| tool.spec().name.to_owned()).collect()
+        let (shelved, now) = (self.shelf.all(), self.served_names());
+        let names = self.tools.iter().chain(&shelved).map(|tool| tool.spec().name);
+        names.filter(|name| !self.is_gone(name, &now)).map(str::to_owned).collect()
     }
 
     /// The API refused it: it is not offered again.
@@ -113,22 +133,30 @@ impl Offer {
 
     /// The servers by name, and how they are.
     pub fn servers(&self) -> Vec<(String, ServerState)> {
-        let servers = self.servers.iter().map(|Server { server, .. }| server);
-        servers.map(|server| (server.name().to_owned(), server.state())).collect()
+        self.list.all().iter().map(|server| (server.name().to_owned(), server.state())).collect()
     }
 
     /// What connected servers say about themselves, for the part that is said once. What comes later is
     /// [news](Self::news).
     pub fn instructions(&mut self) -> Vec<String> {
+        self.look();
         self.servers.iter_mut().filter_map(Server::instructions).collect()
     }
 
     /// Takes in what servers serve now. Tells what changed in the list, if anything.
     pub fn renew(&mut self, is_denied: impl Fn(&str) -> bool) -> Option<String> {
+        let mut changed = Vec::new();
+        if self.sent_tokens_later.is_some() && !self.list.all().is_empty() {
+            // The first server of the session: one change now, and none for those that come after it.
+            let from = self.tools.len();
+            self.open_shelf();
+            changed.extend(self.tools[from..].iter().map(|tool| tool.spec().name.to_owned()));
+            self.is_fixed = false;
+        }
+        self.clear_shelf();
         let served = self.served(is_denied);
         let is_sent =
             |tool: &Arc<dyn Tool>| self.tools.iter().any(|known| known.spec().name == tool.spec().name);
-        let mut changed = Vec::new();
         let sent: Vec<_> =
             self.tools.iter().filter(|tool| tool.spec().name.starts_with("mcp__")).cloned().collect();
         let new: Vec<_> =
@@ -164,6 +192,7 @@ impl Offer {
         if self.sent_tokens_max.is_none() {
             return;
         }
+        self.clear_shelf();
         for (tool, _) in self.served(is_denied) {
             if !self.tools.iter().any(|known| known.spec().name == tool.spec().name) {
                 self.shelf.put(tool);
@@ -174,9 +203,7 @@ impl Offer {
     /// Another conversation begins, which has heard of nothing: what is sent in front of it may be put together anew.
     pub fn forget(&mut self) {
         self.is_fixed = false;
-        for server in &mut self.servers {
-            (server.told, server.instructed) = (Vec::new(), false);
-        }
+        self.servers.clear();
     }
 
     /// What the model must know from the beginning: the names of what is on the shelf.
@@ -193,12 +220,16 @@ impl Offer {
 
     /// What changed since the model last heard of the servers' tools, in words for it.
     pub fn news(&mut self, callable: Callable) -> Option<String> {
+        self.look();
         let mut text = String::new();
         let shelf = self.shelf.clone();
         for server in &mut self.servers {
             let Some((added, gone)) = server.changes() else { continue };
             let name = server.server.name();
-            let _ = writeln!(text, "The tools of the server {name} have changed.");
+            let _ = match server.is_gone {
+                true => writeln!(text, "The server {name} is no longer part of this session."),
+                false => writeln!(text, "The tools of the server {name} have changed."),
+            };
             let (shelved, sent): (Vec<String>, Vec<String>) =
                 added.into_iter().partition(|name| shelf.get(name).is_some());
             if !sent.is_empty() {
@@ -219,7 +250,55 @@ impl Offer {
                 let _ = writeln!(text, "{instructions}");
             }
         }
+        self.servers.retain(|server| !server.is_gone);
         (!text.is_empty()).then_some(text)
+    }
+
+    /// Notices who has come and who has gone.
+    fn look(&mut self) {
+        let now = self.list.all();
+        for known in &mut self.servers {
+            known.is_gone = now.iter().all(|server| server.name() != known.server.name());
+        }
+        for server in now {
+            match self.servers.iter_mut().find(|known| known.server.name() == server.name()) {
+                Some(known) if Arc::ptr_eq(&known.server, &server) => {}
+                // Another in its place: what that one says about itself is new.
+                Some(known) => (known.server, known.instructed) = (server, false),
+                None => {
+                    self.servers.push(Server { server, told: Vec::new(), instructed: false, is_gone: false });
+                }
+            }
+        }
+    }
+
+    /// Takes from the shelf what nobody serves any more.
+    fn clear_shelf(&self) {
+        let now = self.served_names();
+        self.shelf.take_away(|name| self.is_gone(name, &now));
+    }
+
+    /// The names of everything that is served now.
+    fn served_names(&self) -> HashSet<String> {
+        let mut names = HashSet::new();
+        for server in self.list.all() {
+            let tools = server.tools().into_iter().take(SERVED_TOOLS_MAX);
+            names.extend(tools.map(|tool| served_name(server.name(), tool.spec().name)));
+        }
+        names
+    }
+
+    /// Whether a tool is one of a server's that does not serve it any more.
+    fn is_gone(&self, name: &str, served: &HashSet<String>) -> bool {
+        name.starts_with("mcp__") && !self.handed.contains(name) && !served.contains(name)
+    }
+
+    /// Puts the tools of the shelf into the list.
+    fn open_shelf(&mut self) {
+        self.sent_tokens_max = self.sent_tokens_later.take();
+        if self.sent_tokens_max.is_some() {
+            self.tools.extend(self.shelf.tools());
+        }
     }
 
     /// Whether a new tool goes on the shelf.
@@ -233,10 +312,10 @@ impl Offer {
         // Names are made of what the API takes, so two may become one: then the first is meant.
         let mut names = HashSet::new();
         let mut all: Vec<(Arc<dyn Tool>, bool)> = Vec::new();
-        for Server { server, .. } in &self.servers {
+        for server in self.list.all() {
             for tool in server.tools().into_iter().take(SERVED_TOOLS_MAX) {
                 let always = server.is_always_sent(tool.spec().name);
-                let served = Served::new(server, tool.as_ref());
+                let served = Served::new(&self.list, server.as_ref(), tool.as_ref());
                 let name = served.spec().name.to_owned();
                 if !is_denied(&name) && !self.refused.contains(&name) && names.insert(name) {
                     all.push((Arc::new(served), always));
@@ -259,7 +338,8 @@ fn tokens(tools: &[Arc<dyn Tool>]) -> u64 {
 impl Server {
     /// What came and what went since the model last heard; it hears of that now.
     fn changes(&mut self) -> Option<(Vec<String>, Vec<String>)> {
-        let tools = self.server.tools().into_iter().take(SERVED_TOOLS_MAX);
+        let tools = if self.is_gone { Vec::new() } else { self.server.tools() };
+        let tools = tools.into_iter().take(SERVED_TOOLS_MAX);
         let now: Vec<String> = tools.map(|tool| served_name(self.server.name(), tool.spec().name)).collect();
         let told = std::mem::replace(&mut self.told, now);
         let was: HashSet<&String> = told.iter().collect();
@@ -270,7 +350,7 @@ impl Server {
     }
 
     fn instructions(&mut self) -> Option<String> {
-        if self.instructed || self.server.state() != ServerState::Connected {
+        if self.instructed || self.is_gone || self.server.state() != ServerState::Connected {
             return None;
         }
         let text = self.server.instructions().filter(|text| !text.trim().is_empty())?;

@@ -1,13 +1,13 @@
 //! Tools that somebody else serves: an MCP server, most often. What it serves may change while the session runs.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::tool::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx};
-use crate::limits::SERVED_NAME_CHARS_MAX;
+use crate::limits::{SERVED_NAME_CHARS_MAX, SERVERS_MAX};
 
 /// E4: somebody who serves tools. Asked often, so everything here answers at once, from what is known.
 ///
@@ -86,6 +86,68 @@ impl ServerState {
     }
 }
 
+/// The servers of a session, which may come and go while it runs. All clones are one.
+///
+/// The model is told of a change before it is asked next; what was sent to it stays as it is, and a call of a tool whose
+/// server is gone is answered with that.
+///
+/// ```no_run
+/// # fn change(engine: &pelton::Engine, weather: std::sync::Arc<dyn pelton::tools::ToolServer>) {
+/// let servers = engine.servers();
+/// let before = servers.put(weather).expect("a session has room for more than one");
+/// assert!(before.is_none() && servers.remove("weather").is_some());
+/// # }
+/// ```
+#[derive(Clone, Default)]
+pub struct ServerList(Arc<Mutex<Vec<Arc<dyn ToolServer>>>>);
+
+/// A session has as many servers as it can have.
+///
+/// See [`ServerList`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a session can have {SERVERS_MAX} servers at most")]
+pub struct TooManyServers;
+
+impl ServerList {
+    pub(crate) fn of(servers: Vec<Arc<dyn ToolServer>>) -> Self {
+        Self(Arc::new(Mutex::new(servers)))
+    }
+
+    /// Adds a server, in the place of one that has its name: that one is given back.
+    pub fn put(&self, server: Arc<dyn ToolServer>) -> Result<Option<Arc<dyn ToolServer>>, TooManyServers> {
+        let mut all = self.lock();
+        if let Some(known) = all.iter_mut().find(|known| known.name() == server.name()) {
+            return Ok(Some(std::mem::replace(known, server)));
+        }
+        if all.len() >= SERVERS_MAX {
+            return Err(TooManyServers);
+        }
+        all.push(server);
+        Ok(None)
+    }
+
+    /// Takes a server away.
+    pub fn remove(&self, name: &str) -> Option<Arc<dyn ToolServer>> {
+        let mut all = self.lock();
+        let at = all.iter().position(|known| known.name() == name)?;
+        Some(all.remove(at))
+    }
+
+    /// A server by its name.
+    pub fn get(&self, name: &str) -> Option<Arc<dyn ToolServer>> {
+        self.lock().iter().find(|known| known.name() == name).cloned()
+    }
+
+    /// All of them, in the order they came.
+    pub fn all(&self) -> Vec<Arc<dyn ToolServer>> {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<dyn ToolServer>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// The name the model calls a server's tool by.
 pub fn served_name(server: &str, tool: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' };
@@ -99,27 +161,33 @@ pub(super) struct Served {
     own_name: String,
     description: String,
     input_schema: String,
-    server: Arc<dyn ToolServer>,
+    server: String,
+    /// The server is looked for by its name, each time: there may be another in its place.
+    servers: ServerList,
 }
 
 impl Served {
-    pub fn new(server: &Arc<dyn ToolServer>, tool: &dyn Tool) -> Self {
+    pub fn new(servers: &ServerList, server: &dyn ToolServer, tool: &dyn Tool) -> Self {
         let spec = tool.spec();
         Self {
             name: served_name(server.name(), spec.name),
             own_name: spec.name.to_owned(),
             description: spec.description.to_owned(),
             input_schema: spec.input_schema.to_owned(),
-            server: Arc::clone(server),
+            server: server.name().to_owned(),
+            servers: servers.clone(),
         }
     }
 
     /// The tool as it is now, if the server still has it.
     fn now(&self) -> Result<Arc<dyn Tool>, String> {
-        let tool = self.server.tools().into_iter().find(|tool| tool.spec().name == self.own_name);
+        let name = &self.server;
+        let server = self.servers.get(name);
+        let server = server.ok_or_else(|| format!("the server {name} is no longer part of this session"))?;
+        let tool = server.tools().into_iter().find(|tool| tool.spec().name == self.own_name);
         tool.ok_or_else(|| {
-            let (server, state) = (self.server.name(), self.server.state().name());
-            format!("the server {server} ({state}) does not offer this tool at the moment")
+            let state = server.state().name();
+            format!("the server {name} ({state}) does not offer this tool at the moment")
         })
     }
 }

@@ -90,24 +90,43 @@ impl ToolSearch {
 
 /// Tools that are there and not sent. All clones are one.
 #[derive(Clone, Default)]
-pub(crate) struct Shelf(Arc<Mutex<Vec<Arc<dyn Tool>>>>);
+pub(crate) struct Shelf(Arc<Mutex<Shelved>>);
+
+#[derive(Default)]
+struct Shelved {
+    tools: Vec<Arc<dyn Tool>>,
+    /// Those that were there: nobody is told of them, and a call of one is answered by it.
+    gone: Vec<Arc<dyn Tool>>,
+}
 
 impl Shelf {
     /// Puts a tool there, in the place of one of the same name.
     pub fn put(&self, tool: Arc<dyn Tool>) {
-        let mut tools = self.lock();
-        match tools.iter_mut().find(|known| known.spec().name == tool.spec().name) {
+        let mut shelved = self.lock();
+        shelved.gone.retain(|gone| gone.spec().name != tool.spec().name);
+        match shelved.tools.iter_mut().find(|known| known.spec().name == tool.spec().name) {
             Some(known) => *known = tool,
-            None => tools.push(tool),
+            None => shelved.tools.push(tool),
         }
     }
 
+    /// Nobody is told any more of those that are gone.
+    pub fn take_away(&self, is_gone: impl Fn(&str) -> bool) {
+        let mut shelved = self.lock();
+        let (gone, there): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut shelved.tools).into_iter().partition(|tool| is_gone(tool.spec().name));
+        shelved.tools = there;
+        shelved.gone.extend(gone);
+    }
+
+    /// A tool that is there, or was.
     pub fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
-        self.lock().iter().find(|tool| tool.spec().name == name).cloned()
+        let shelved = self.lock();
+        shelved.tools.iter().chain(&shelved.gone).find(|tool| tool.spec().name == name).cloned()
     }
 
     pub fn all(&self) -> Vec<Arc<dyn Tool>> {
-        self.lock().clone()
+        self.lock().tools.clone()
     }
 
     /// The tools of this shelf: one to search it, one to call what is on it.
@@ -115,7 +134,7 @@ impl Shelf {
         [Arc::new(Search(self.clone())), Arc::new(CallTool)]
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Arc<dyn Tool>>> {
+    fn lock(&self) -> MutexGuard<'_, Shelved> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

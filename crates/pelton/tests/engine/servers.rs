@@ -392,3 +392,79 @@ async fn an_agent_finds_the_tools_of_servers_as_well() {
     assert!(agent["messages"].to_string().contains("mcp__house__ware_11"));
     assert_eq!(results_in(&stage.request(3))[0].2, "1 × ware_11");
 }
+
+/// The same tools under another name.
+struct Named(&'static str, Arc<Calculator>);
+
+impl ToolServer for Named {
+    fn name(&self) -> &str {
+        self.0
+    }
+
+    fn state(&self) -> ServerState {
+        self.1.state()
+    }
+
+    fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        self.1.tools()
+    }
+}
+
+fn served(name: &'static str, tools: &[&'static str]) -> Arc<dyn ToolServer> {
+    Arc::new(Named(name, Calculator::with(ServerState::Connected, tools)))
+}
+
+#[tokio::test]
+async fn servers_come_and_go_while_a_session_runs_and_only_the_first_changes_what_stands_in_front() {
+    let press = |name: &str| tool(format!("mcp__{name}"), json!({}));
+    let script = Script::new()
+        .reply([text("Alone.")])
+        .reply([press("one__sine")])
+        .reply([text("One.")])
+        .reply([press("two__add"), press("one__sine")])
+        .reply([text("Two.")])
+        .reply([press("two__add"), press("one__sine"), press("one__cosine")])
+        .reply([text("Gone.")]);
+    let stage = Stage::new(script).await;
+    let mut engine = stage.engine();
+    run(&mut engine, "Alone?").await.assert_completed();
+    let alone = names(&stage.request(1)).len();
+
+    let servers = engine.servers();
+    assert!(servers.put(served("one", &["sine"])).unwrap().is_none());
+    let told = run(&mut engine, "One.").await;
+    assert_eq!(init(&told).servers, [("one".to_owned(), ServerState::Connected)]);
+    let second = stage.request(2);
+    assert_eq!(names(&second)[alone..], ["ToolSearch", "CallTool", "mcp__one__sine"], "appended, and once");
+    assert_eq!(names(&second)[..alone], names(&stage.request(1))[..]);
+    assert_eq!(results_in(&stage.request(3))[0].2, "sine was pressed");
+
+    servers.put(served("two", &["add"])).unwrap();
+    run(&mut engine, "Two.").await.assert_completed();
+    let fourth = stage.request(4);
+    assert_eq!((&fourth["tools"], &fourth["system"]), (&second["tools"], &second["system"]));
+    let told = text_of(&json!(last_user_blocks(&fourth)));
+    assert!(told.contains("New: mcp__two__add (ToolSearch shows how they are called)"), "{told}");
+    let results = results_in(&stage.request(5));
+    assert_eq!(results[results.len() - 2].2, "add was pressed");
+
+    // One is replaced, the other is taken away.
+    assert!(servers.put(served("one", &["sine", "cosine"])).unwrap().is_some());
+    assert!(servers.remove("two").is_some() && servers.remove("two").is_none());
+    let told = run(&mut engine, "And now?").await;
+    assert_eq!(init(&told).servers, [("one".to_owned(), ServerState::Connected)]);
+    let listed = &init(&told).tools;
+    assert!(
+        listed.contains(&"mcp__one__cosine".to_owned()) && !listed.iter().any(|name| name.contains("two"))
+    );
+    let sixth = stage.request(6);
+    assert_eq!((&sixth["tools"], &sixth["system"]), (&second["tools"], &second["system"]));
+    let told = text_of(&json!(last_user_blocks(&sixth)));
+    assert!(told.contains("The server two is no longer part of this session."), "{told}");
+    assert!(told.contains("No longer there: mcp__two__add."), "{told}");
+    let results = results_in(&stage.request(7));
+    let [gone, kept, new] = &results[results.len() - 3..] else { panic!("{results:?}") };
+    assert!(gone.1 && gone.2.contains("the server two is no longer part of this session"), "{gone:?}");
+    assert_eq!((kept.2.as_str(), new.2.as_str()), ("sine was pressed", "cosine was pressed"));
+    stage.assert_all_played();
+}

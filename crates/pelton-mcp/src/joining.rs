@@ -1,0 +1,74 @@
+//! The servers of a session as it begins: which are waited for before the model is asked first, and which come when they
+//! come.
+
+use std::sync::Arc;
+
+use futures::future::{BoxFuture, join_all};
+use futures::{FutureExt, StreamExt};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+
+use crate::config::{Reach, Scope};
+use crate::limits::{ALWAYS_LOADED_WAIT, LOCAL_AT_ONCE_MAX, REMOTE_AT_ONCE_MAX};
+use crate::server::Server;
+
+/// Servers on their way into a session.
+pub struct Joining {
+    /// Ends when the model may be asked: those that were named for this run are there or have had their time, and those
+    /// whose tools are sent with every request have had a little.
+    pub first: BoxFuture<'static, ()>,
+    /// Connects to all others. They are given up when it is dropped.
+    pub beside: JoinSet<()>,
+}
+
+impl Joining {
+    /// Begins to connect to those that nobody waits for.
+    pub fn of(servers: Vec<Arc<Server>>) -> Self {
+        let (named, others): (Vec<_>, Vec<_>) =
+            servers.into_iter().partition(|server| server.config().scope == Scope::Dynamic);
+        let (mut met, mut meetings) = (Vec::new(), Vec::new());
+        for server in others {
+            let (sender, receiver) = oneshot::channel();
+            meetings.push((server.clone(), Some(sender)));
+            if server.config().always_load {
+                met.push(receiver);
+            }
+        }
+        let mut beside = JoinSet::new();
+        beside.spawn(connect(meetings));
+        let first = async move {
+            let always = tokio::time::timeout(ALWAYS_LOADED_WAIT, join_all(met));
+            // Those that need longer join later, like all others.
+            let ((), _) = tokio::join!(connect_all(named), always);
+        };
+        Self { first: first.boxed(), beside }
+    }
+}
+
+/// Connects to all of them, a few at a time: programs cost more than connections, and those inside the client nothing.
+pub async fn connect_all(servers: Vec<Arc<Server>>) {
+    connect(servers.into_iter().map(|server| (server, None)).collect()).await;
+}
+
+type Meeting = (Arc<Server>, Option<oneshot::Sender<()>>);
+
+async fn connect(meetings: Vec<Meeting>) {
+    let is_inside = |(server, _): &Meeting| matches!(server.config().reach, Reach::Wire(_));
+    let (inside, outside): (Vec<_>, Vec<_>) = meetings.into_iter().partition(is_inside);
+    let (here, there): (Vec<_>, Vec<_>) =
+        outside.into_iter().partition(|(server, _)| server.config().reach.is_local());
+    let meet = |meetings: Vec<Meeting>, at_once: Option<usize>| {
+        futures::stream::iter(meetings).for_each_concurrent(at_once, |(server, met)| async move {
+            server.connect().await;
+            if let Some(met) = met {
+                // Nobody may have waited for it.
+                let _ = met.send(());
+            }
+        })
+    };
+    tokio::join!(
+        meet(inside, None),
+        meet(here, Some(LOCAL_AT_ONCE_MAX)),
+        meet(there, Some(REMOTE_AT_ONCE_MAX)),
+    );
+}
