@@ -188,3 +188,28 @@ def test_an_address_that_went_away_is_found_again(
     answered = results(asyncio.run(talk()))[0]
     assert not answered.is_error and "Bern: 290 K" in plain(answered.content)
     assert "Bern: 290 K" in json.dumps(here.bodies()[3]["messages"][-1])
+
+
+def test_what_a_server_has_to_read_is_listed_read_and_mentioned(stage: Callable[..., Stage]) -> None:
+    uri = "weather://records"
+    calls = [{"tool": "ListMcpResourcesTool", "input": {"server": "weather"}}]
+    calls.append({"tool": "ReadMcpResourceTool", "input": {"server": "weather", "uri": uri}})
+    here = stage({"reply": calls}, text("Cold."))
+    messages = asyncio.run(here.query(f"How cold was it? See @weather:{uri}.", mcp_servers={"weather": program()}))
+    listed, read = results(messages)
+    assert json.loads(plain(listed.content))[0]["uri"] == uri
+    assert plain(read.content) == "coldest: 184 K"
+    first, _ = here.bodies()
+    assert "coldest: 184 K" in json.dumps(first["messages"])
+
+
+def test_a_prompt_of_a_server_is_a_command(stage: Callable[..., Stage]) -> None:
+    here = stage(text("A coat."))
+    prompt = "/mcp__weather__advise Bern very briefly"
+    messages = asyncio.run(here.query(prompt, mcp_servers={"weather": program()}))
+    assert "mcp__weather__advise" in system(messages, "init")[0]["slash_commands"]
+    assert "What should I wear in Bern? Answer very briefly." in json.dumps(here.bodies()[0]["messages"])
+    assert result(messages).result == "A coat."
+    missing = asyncio.run(here.query("/mcp__weather__advise", mcp_servers={"weather": program()}))
+    assert "city is missing" in json.dumps([str(message) for message in missing])
+    assert len(here.bodies()) == 1

@@ -23,6 +23,18 @@ def broken() -> str:
     raise ValueError("the instruments are frozen")
 
 
+@server.resource("weather://records", mime_type="text/plain")
+def records() -> str:
+    """The extremes."""
+    return "coldest: 184 K"
+
+
+@server.prompt()
+def advise(city: str, mood: str = "calmly") -> str:
+    """What to wear."""
+    return f"What should I wear in {city}? Answer {mood}."
+
+
 if __name__ == "__main__":
     kind = sys.argv[1]
     if kind == "stdio":

@@ -22,6 +22,23 @@ pub(crate) fn output(result: &Value) -> Output {
     output
 }
 
+/// Something a server has to read, in the model's terms.
+pub(crate) fn resource(contents: &Value) -> ResultBlock {
+    // A text may be empty.
+    match contents.get("text").and_then(Value::as_str) {
+        Some(text) => ResultBlock::Text(text.to_owned()),
+        None => block(&json!({"type": "resource", "resource": contents})),
+    }
+}
+
+/// The words of one part of a prompt; a placeholder for what has none.
+pub(crate) fn words_of(content: &Value) -> String {
+    match block(content) {
+        ResultBlock::Text(text) => text,
+        _ => "[a picture or document, which cannot be part of a command]".to_owned(),
+    }
+}
+
 fn block(listed: &Value) -> ResultBlock {
     let word = |path: &str| listed.pointer(path).and_then(Value::as_str).unwrap_or_default();
     let picture = |media_type: &str, base64: &str| {

@@ -68,4 +68,10 @@ impl ClientHandler for Handler {
             server.relist(&context.peer).await;
         }
     }
+
+    async fn on_prompt_list_changed(&self, context: NotificationContext<RoleClient>) {
+        if let Some(server) = self.0.upgrade() {
+            server.relist_prompts(&context.peer).await;
+        }
+    }
 }

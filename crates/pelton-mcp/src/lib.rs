@@ -17,6 +17,8 @@ mod reach; // the ways to a server
 mod schema; // inputs as the model's API takes them: pure
 mod server; // one server
 mod tool; // one of its tools
+mod prompt; // one of its prompts
+mod library; // what else it has to read
 
 pub use config::{Program, Reach, Read, Remote, Scope, ServerConfig, read_servers};
 pub use joining::{Joining, connect_all};

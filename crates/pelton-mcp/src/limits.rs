@@ -25,6 +25,9 @@ pub(crate) const WORDS_BYTES_MAX: usize = 2048;
 pub(crate) const PAGES_MAX: usize = 100;
 /// Tools of one server.
 pub(crate) const TOOLS_MAX: usize = 1000;
+/// Prompts of one server, and things to read.
+pub(crate) const PROMPTS_MAX: usize = 1000;
+pub(crate) const RESOURCES_MAX: usize = 10_000;
 /// Bytes kept of what a program said on standard error.
 pub(crate) const LAST_WORDS_BYTES_MAX: usize = 2048;
 /// How long a program may take to end once its input is closed, and then once it is asked to.

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use pelton::command::Command;
 use pelton::host::{Elicitation, Elicited, Host};
 use pelton::process::is_withheld;
-use pelton::tools::{Output, Progress, Report, ServerState, Tool, ToolCx, ToolServer};
+use pelton::tools::{Output, Progress, Report, Resource, ResultBlock, ServerState, Tool, ToolCx, ToolServer};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CancelledNotification, CancelledNotificationParam, ClientRequest,
-    ListToolsRequest, MetaObject, PaginatedRequestParams, ProgressNotificationParam, ProgressToken,
-    RequestId, RequestMetaObject, ServerResult,
+    MetaObject, ProgressNotificationParam, ProgressToken, RequestId, RequestMetaObject, ServerResult,
 };
 use rmcp::service::{Peer, PeerRequestOptions, RoleClient, RunningService, ServiceError};
 use serde_json::{Value, json};
@@ -23,11 +23,12 @@ use tokio_util::sync::CancellationToken;
 use crate::config::{Reach, ServerConfig};
 use crate::content;
 use crate::handler::Handler;
+use crate::library::{self, Listing};
 use crate::limits::{
-    CALL_TIME, CONNECT_TIME, PAGES_MAX, REJOIN_TRIES, REJOIN_WAIT, REMOTE_TRIES, SILENCE_PROGRAM,
-    SILENCE_REMOTE, TOOLS_MAX,
+    CALL_TIME, CONNECT_TIME, REJOIN_TRIES, REJOIN_WAIT, REMOTE_TRIES, SILENCE_PROGRAM, SILENCE_REMOTE,
 };
 use crate::line::Line;
+use crate::prompt::ServedPrompt;
 use crate::reach::{self, NotReached};
 use crate::tool::{ServedTool, cut};
 
@@ -90,6 +91,7 @@ impl Surroundings {
 /// # }
 /// ```
 pub struct Server {
+    this: Weak<Self>,
     config: ServerConfig,
     surroundings: Surroundings,
     known: Mutex<Known>,
@@ -106,6 +108,9 @@ struct Known {
     info: Option<Value>,
     instructions: Option<String>,
     tools: Vec<Arc<ServedTool>>,
+    prompts: Vec<Arc<ServedPrompt>>,
+    /// It has something to read.
+    has_resources: bool,
     /// Tools that cannot be offered, and why.
     faults: Vec<(String, String)>,
     enabled: bool,
@@ -160,10 +165,13 @@ impl Server {
             info: None,
             instructions: None,
             tools: Vec::new(),
+            prompts: Vec::new(),
+            has_resources: false,
             faults: Vec::new(),
             enabled: true,
         };
-        Arc::new(Self {
+        Arc::new_cyclic(|this| Self {
+            this: Weak::clone(this),
             config,
             surroundings,
             known: Mutex::new(known),
@@ -294,9 +302,16 @@ impl Server {
 
     /// Learns anew what there is. A list that cannot be had leaves the old one.
     pub(crate) async fn relist(self: &Arc<Self>, peer: &Peer<RoleClient>) {
-        if let Ok((tools, faults)) = self.list(peer).await {
+        if let Ok((tools, faults)) = self.list_tools(peer).await {
             let mut known = self.known();
             (known.tools, known.faults) = (tools, faults);
+        }
+    }
+
+    /// The same for its prompts.
+    pub(crate) async fn relist_prompts(self: &Arc<Self>, peer: &Peer<RoleClient>) {
+        if let Ok(prompts) = self.list_prompts(peer).await {
+            self.known().prompts = prompts;
         }
     }
 
@@ -327,7 +342,7 @@ impl Server {
     }
 
     /// The connection, made again if it is gone: once, for all who wait for it.
-    async fn peer(self: &Arc<Self>) -> Result<Peer<RoleClient>, String> {
+    pub(crate) async fn peer(self: &Arc<Self>) -> Result<Peer<RoleClient>, String> {
         let seen = match self.line.try_lock() {
             Ok(line) => match line.peer() {
                 Some(peer) => return Ok(peer.clone()),
@@ -361,8 +376,10 @@ impl Server {
         });
         let mut known = self.known();
         match met {
-            Ok((service, tools, faults)) => {
+            Ok(Met { service, tools: (tools, faults), prompts }) => {
                 let told = service.peer().peer_info();
+                known.has_resources = told.as_ref().is_some_and(|told| told.capabilities.resources.is_some());
+                known.prompts = prompts;
                 (known.state, known.error) = (ServerState::Connected, None);
                 known.info =
                     told.as_ref().and_then(|told| serde_json::to_value(told.server_info.as_ref()?).ok());
@@ -414,42 +431,43 @@ impl Server {
     async fn meet(self: &Arc<Self>, tries: u32) -> Result<Met, NotReached> {
         let handler = || Handler(Arc::downgrade(self));
         let service = reach::connect(&self.config, &self.surroundings, tries, handler).await?;
-        let offers_tools = service.peer().peer_info().is_none_or(|told| told.capabilities.tools.is_some());
-        let (tools, faults) = match offers_tools {
-            true => self.list(service.peer()).await.map_err(NotReached::because)?,
-            false => (Vec::new(), Vec::new()),
+        let told = service.peer().peer_info();
+        let offers_tools = told.as_ref().is_none_or(|told| told.capabilities.tools.is_some());
+        let offers_prompts = told.is_some_and(|told| told.capabilities.prompts.is_some());
+        let tools = match offers_tools {
+            true => self.list_tools(service.peer()).await.map_err(NotReached::because)?,
+            false => Listed::default(),
         };
-        Ok((service, tools, faults))
+        // Prompts are for people: without them its tools are worth as much.
+        let prompts = match offers_prompts {
+            true => self.list_prompts(service.peer()).await.unwrap_or_default(),
+            false => Vec::new(),
+        };
+        Ok(Met { service, tools, prompts })
     }
 
-    async fn list(self: &Arc<Self>, peer: &Peer<RoleClient>) -> Result<Listed, String> {
+    async fn list_tools(self: &Arc<Self>, peer: &Peer<RoleClient>) -> Result<Listed, String> {
         let (mut tools, mut faults) = (Vec::new(), Vec::new());
-        let mut params = PaginatedRequestParams::default();
-        for _ in 0..PAGES_MAX {
-            let request = ListToolsRequest::with_param(params);
-            let page = peer.send_request(ClientRequest::ListToolsRequest(request)).await;
-            // Read leniently: one tool that is badly described does not take the others with it.
-            let page = page.map_err(|error| format!("its tools cannot be listed: {}", words(&error)))?;
-            let page = serde_json::to_value(page).unwrap_or_default();
-            for listed in page.get("tools").and_then(Value::as_array).into_iter().flatten() {
-                match ServedTool::read(&Arc::downgrade(self), listed) {
-                    Ok(tool) => tools.push(Arc::new(tool)),
-                    Err(fault) => faults.push(fault),
-                }
-            }
-            match page.get("nextCursor").and_then(Value::as_str) {
-                Some(cursor) if tools.len() < TOOLS_MAX => {
-                    params = PaginatedRequestParams::default().with_cursor(Some(cursor.to_owned()));
-                }
-                _ => break,
+        for listed in library::list(peer, Listing::Tools).await? {
+            match ServedTool::read(&Arc::downgrade(self), &listed) {
+                Ok(tool) => tools.push(Arc::new(tool)),
+                Err(fault) => faults.push(fault),
             }
         }
-        tools.truncate(TOOLS_MAX);
         Ok((tools, faults))
     }
 
+    async fn list_prompts(
+        self: &Arc<Self>,
+        peer: &Peer<RoleClient>,
+    ) -> Result<Vec<Arc<ServedPrompt>>, String> {
+        let listed = library::list(peer, Listing::Prompts).await?;
+        let read = |listed| ServedPrompt::read(&self.config.name, &Arc::downgrade(self), listed);
+        Ok(listed.iter().filter_map(read).map(Arc::new).collect())
+    }
+
     /// The longest a call may be silent. A server that is given a longer time for its calls may be silent as long.
-    fn silence(&self) -> Duration {
+    pub(crate) fn silence(&self) -> Duration {
         let usual = if self.config.reach.is_local() { SILENCE_PROGRAM } else { SILENCE_REMOTE };
         let silence = self.surroundings.silence.unwrap_or(usual);
         self.config.timeout.map_or(silence, |given| silence.max(given))
@@ -473,6 +491,11 @@ impl Server {
         }
     }
 
+    /// Itself, for what outlives a borrow.
+    fn this(&self) -> Result<Arc<Self>, String> {
+        self.this.upgrade().ok_or_else(|| "the server is gone".to_owned())
+    }
+
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -483,7 +506,13 @@ impl Server {
 }
 
 type Listed = (Vec<Arc<ServedTool>>, Vec<(String, String)>);
-type Met = (RunningService<RoleClient, Handler>, Vec<Arc<ServedTool>>, Vec<(String, String)>);
+
+/// A server that was met.
+struct Met {
+    service: RunningService<RoleClient, Handler>,
+    tools: Listed,
+    prompts: Vec<Arc<ServedPrompt>>,
+}
 
 /// The innermost cause of an error, which says more than what it is wrapped in.
 pub(crate) fn words(error: &(dyn std::error::Error + 'static)) -> String {
@@ -541,5 +570,23 @@ impl ToolServer for Server {
 
     fn instructions(&self) -> Option<String> {
         self.known().instructions.clone()
+    }
+
+    fn has_resources(&self) -> bool {
+        self.known().has_resources
+    }
+
+    fn resources(&self) -> BoxFuture<'_, Result<Vec<Resource>, String>> {
+        async { self.this()?.list_resources().await }.boxed()
+    }
+
+    fn read_resource<'a>(&'a self, uri: &'a str) -> BoxFuture<'a, Result<Vec<ResultBlock>, String>> {
+        async move { self.this()?.read(uri).await }.boxed()
+    }
+
+    fn commands(&self) -> Vec<Arc<dyn Command>> {
+        let known = self.known();
+        let offered = known.prompts.iter().filter(|_| known.enabled);
+        offered.map(|prompt| Arc::clone(prompt) as Arc<dyn Command>).collect()
     }
 }

@@ -65,6 +65,8 @@ pub const OUTPUT_TOKENS_AFFORDED_MIN: u32 = 1_024;
 pub const PROMPT_TOKENS_UNSEEN_MAX: u64 = 1_024;
 /// Servers of tools in one session.
 pub const SERVERS_MAX: usize = 256;
+/// Things to read that are listed by one call.
+pub const RESOURCES_LISTED_MAX: usize = 1_000;
 /// Tools of one server that are offered.
 pub const SERVED_TOOLS_MAX: usize = 1_024;
 /// Characters of a tool's name that the API takes.

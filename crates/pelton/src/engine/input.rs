@@ -15,7 +15,7 @@ use crate::command::{Called, Command, CommandCx, CommandSpec, Expansion};
 use crate::context::{Surroundings, git_branch, news_of_the_day, reminder};
 use crate::event::{CommandInfo, Event, Synthetic};
 use crate::history::Entry;
-use crate::hooks::{Arrived, Fired, SessionHooks};
+use crate::hooks::{Arrived, Expanded, Fired, SessionHooks};
 use crate::permission::{Loan, Mode};
 use crate::prompt::{Prompt, PromptBlock};
 use crate::session::{content, fresh_id};
@@ -126,7 +126,8 @@ impl Engine {
         let changed = self.changed_files.look(&self.options.files).await;
         if !prompt.verbatim {
             let cx = self.tool_cx(cancel.child_token());
-            around.attached = attachments(&prompt.words(), &self.kin.permissions, &cx).await;
+            around.attached =
+                attachments(&prompt.words(), &self.kin.permissions, self.offer.library(), &cx).await;
         }
         let words = prompt.only_words();
         let Some(prompt) = cancel.run_until_cancelled(prompt.made_to_fit()).await else {
@@ -288,7 +289,7 @@ impl Engine {
         told: &mut Vec<Event>,
     ) -> Option<Taken> {
         let called = Called::in_text(prompt.first_words().filter(|_| !prompt.verbatim)?)?;
-        let command = self.command(called.name);
+        let (command, source) = self.command(called.name).unzip();
         let skill = self.skills.get(called.name).filter(|skill| skill.for_user && command.is_none());
         if command.is_none() && skill.is_none() {
             if let (None, Some(wanted)) = (&self.kin.agent, Reshaping::called(&called)) {
@@ -301,7 +302,8 @@ impl Engine {
             told.push(self.synthetic(text.clone()));
             return Some(Taken::Local(Answered { text, is_error: true }));
         }
-        let fired = hooks.expansion(called.name, called.arguments, &prompt.words()).await;
+        let source = source.unwrap_or(Expanded::Command);
+        let fired = hooks.expansion(source, called.name, called.arguments, &prompt.words()).await;
         if let Some(taken) = heard(fired, cancel, &mut around.contexts, told) {
             return Some(taken);
         }
@@ -311,7 +313,7 @@ impl Engine {
             biased;
             () = cancel.cancelled() => return Some(Taken::Interrupted),
             expanded = async {
-                match (command, &skill) {
+                match (&command, &skill) {
                     (Some(command), _) => command.expand(called.arguments, &cx).await,
                     (None, Some(skill)) => self.expand_skill(skill, called.arguments, cancel).await,
                     // One of them is there: looked at above.
@@ -387,11 +389,17 @@ impl Engine {
             }
         };
         let brought = self.options.commands.iter().map(command);
-        brought.chain(self.skill_commands()).chain(reshape::commands()).collect()
+        let served = self.offer.list().all().into_iter().flat_map(|server| server.commands());
+        let served: Vec<CommandInfo> = served.map(|served| command(&served)).collect();
+        brought.chain(self.skill_commands()).chain(reshape::commands()).chain(served).collect()
     }
 
-    fn command(&self, name: &str) -> Option<&dyn Command> {
-        self.options.commands.iter().map(AsRef::as_ref).find(|command| command.spec().name == name)
+    /// A command of that name: one of the host's, or a prompt of a server's.
+    fn command(&self, name: &str) -> Option<(Arc<dyn Command>, Expanded)> {
+        let brought = self.options.commands.iter().cloned().map(|command| (command, Expanded::Command));
+        let served = self.offer.list().all().into_iter().flat_map(|server| server.commands());
+        let served = served.map(|command| (command, Expanded::ServersPrompt));
+        brought.chain(served).find(|(command, _)| command.spec().name == name)
     }
 
     /// Words in the assistant's role that no model said. They are not part of the conversation.

@@ -28,4 +28,4 @@ pub(crate) use background::Arrived;
 pub(crate) use input::{Base, ToolCall};
 pub(crate) use outcome::PermissionDecision;
 pub(crate) use run::{Fired, HookCx, Hooks};
-pub(crate) use session::SessionHooks;
+pub(crate) use session::{Expanded, SessionHooks};

@@ -11,6 +11,24 @@ use super::input::{Base, EventInput, HookInput, ToolCall};
 use super::run::{Fired, HookCx, Hooks};
 use crate::status::{Board, Wait};
 
+/// What takes a prompt's place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expanded {
+    /// A command, or a skill.
+    Command,
+    /// A prompt of a server's.
+    ServersPrompt,
+}
+
+impl Expanded {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Command => "slash_command",
+            Self::ServersPrompt => "mcp_prompt",
+        }
+    }
+}
+
 /// Calls the hooks of one session. Cheap to clone.
 #[derive(Clone)]
 pub struct SessionHooks {
@@ -100,11 +118,17 @@ impl SessionHooks {
     }
 
     /// A command the user typed is about to become a prompt.
-    pub async fn expansion(&self, command: &str, arguments: &str, prompt: &str) -> Option<Fired> {
+    pub async fn expansion(
+        &self,
+        kind: Expanded,
+        command: &str,
+        arguments: &str,
+        prompt: &str,
+    ) -> Option<Fired> {
         let event = HookEvent::UserPromptExpansion;
         let fields = || {
             let fields = [
-                ("expansion_type", "slash_command"),
+                ("expansion_type", kind.name()),
                 ("command_name", command),
                 ("command_args", arguments),
                 ("prompt", prompt),

@@ -1,11 +1,12 @@
-//! `@path` in a prompt: the file is shown to the model as Read shows it, a directory as a list. Nothing is attached
-//! that a rule keeps from being read, and a word that leads nowhere is left as it is typed.
+//! `@path` in a prompt: the file is shown to the model as Read shows it, a directory as a list, and `@server:uri` as the server
+//! has it. Nothing is attached that a rule keeps from being read, and a word that leads nowhere is left as it is typed.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
 use super::builtin;
+use super::resources::Library;
 use super::tool::{ResultBlock, ToolCx};
 use crate::limits::{DIRECTORY_NAMES_LISTED_MAX, MENTIONS_MAX};
 use crate::permission::{Access, Found, Gate, HookSays, Judged, Permissions};
@@ -18,7 +19,12 @@ pub(crate) struct Attached {
 }
 
 /// Everything a text mentions that is there and may be read, each once.
-pub(crate) async fn attachments(text: &str, permissions: &Permissions, cx: &ToolCx) -> Vec<Attached> {
+pub(crate) async fn attachments(
+    text: &str,
+    permissions: &Permissions,
+    library: &Library,
+    cx: &ToolCx,
+) -> Vec<Attached> {
     let (gate, home) = (permissions.gate(), permissions.home());
     let mut found: Vec<(PathBuf, Attached)> = Vec::new();
     for mention in mentions(text) {
@@ -32,7 +38,11 @@ pub(crate) async fn attachments(text: &str, permissions: &Permissions, cx: &Tool
             if lines.is_none() && found.iter().any(|(known, _)| *known == path) {
                 break;
             }
-            if let Some(shown) = attach(&path, lines, &gate, cx).await {
+            let shown = match attach(&path, lines, &gate, cx).await {
+                None if lines.is_none() => fetch(name, library, cx).await,
+                shown => shown,
+            };
+            if let Some(shown) = shown {
                 found.push((path, Attached { mention: name.to_owned(), shown }));
                 break;
             }
@@ -62,6 +72,21 @@ async fn attach(path: &Path, lines: Option<Lines>, gate: &Gate, cx: &ToolCx) -> 
     };
     let output = builtin::reader().run(input, &cx).await;
     (!output.is_error).then_some(output.content)
+}
+
+/// What a server has under a name such as `server:uri`.
+async fn fetch(name: &str, library: &Library, cx: &ToolCx) -> Option<Vec<ResultBlock>> {
+    let (server, uri) = name.split_once(':').filter(|(_, uri)| !uri.is_empty())?;
+    let mut shown = cx.cancel.run_until_cancelled(library.read(server, uri)).await??.ok()?;
+    for block in &mut shown {
+        if let ResultBlock::Text(text) = block
+            && let Some((end, _)) = text.char_indices().nth(cx.limits.result_chars_max)
+        {
+            text.truncate(end);
+            text.push_str("\n(cut here: ReadMcpResourceTool reads all of it)");
+        }
+    }
+    Some(shown)
 }
 
 async fn list(path: &Path, cx: &ToolCx) -> Option<String> {

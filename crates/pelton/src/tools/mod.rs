@@ -12,6 +12,7 @@ pub(crate) mod ahead; // those calls, made while the model still answers
 pub(crate) mod repetition; // a model that goes round in circles: pure
 mod in_order; // what calls change, in the order of asking
 pub(crate) mod server; // tools that somebody else serves
+pub(crate) mod resources; // and what else they have to read
 pub(crate) mod tool_search; // tools that are told of by name
 pub(crate) mod offer; // what the model is offered of all these
 pub(crate) mod agent; // tasks for others
@@ -40,7 +41,7 @@ pub use background::{BackgroundEnd, BackgroundNews, BackgroundTask};
 pub use builtin::tasks::TodoTools;
 pub use file_memory::FileMemory;
 pub use schedule::Siblings;
-pub use server::{ServerList, ServerState, TooManyServers, ToolServer};
+pub use server::{Resource, ServerList, ServerState, TooManyServers, ToolServer, served_name};
 pub use tool::{
     Access, InvalidInput, Output, Progress, Report, ResultBlock, Safety, Spec, Tool, ToolCx, parse_input,
 };

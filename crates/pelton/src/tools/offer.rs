@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use super::resources::{self, Library};
 use super::server::{Served, ServerList, ServerState, ToolServer, served_name};
 use super::tool::Tool;
 use super::tool_search::{self, Shelf};
@@ -34,6 +35,10 @@ pub(crate) struct Offer {
     handed: HashSet<String>,
     /// Who serves now.
     list: ServerList,
+    /// What they have to read.
+    library: Library,
+    /// The model knows how that is read.
+    library_told: bool,
     /// Who the model has heard of.
     servers: Vec<Server>,
     /// Names of tools that the API refused.
@@ -69,6 +74,7 @@ impl Offer {
         let (served, tools): (Vec<_>, Vec<_>) =
             tools.into_iter().partition(|tool| tool.spec().name.starts_with("mcp__"));
         let has_shelf = !(servers.is_empty() && served.is_empty());
+        let list = ServerList::of(servers);
         let mut offer = Self {
             tools,
             unsent,
@@ -77,7 +83,9 @@ impl Offer {
             sent_tokens_later: sent_tokens_max,
             is_fixed: false,
             handed: served.iter().map(|tool| tool.spec().name.to_owned()).collect(),
-            list: ServerList::of(servers),
+            library: Library::of(list.clone()),
+            library_told: false,
+            list,
             servers: Vec::new(),
             refused: HashSet::new(),
         };
@@ -95,6 +103,11 @@ impl Offer {
     /// Who serves, to be changed while the session runs.
     pub fn list(&self) -> &ServerList {
         &self.list
+    }
+
+    /// What they have to read.
+    pub fn library(&self) -> &Library {
+        &self.library
     }
 
     /// Everything that is sent, in the order of the request.
@@ -202,7 +215,7 @@ impl Offer {
 
     /// Another conversation begins, which has heard of nothing: what is sent in front of it may be put together anew.
     pub fn forget(&mut self) {
-        self.is_fixed = false;
+        (self.is_fixed, self.library_told) = (false, false);
         self.servers.clear();
     }
 
@@ -251,6 +264,14 @@ impl Offer {
             }
         }
         self.servers.retain(|server| !server.is_gone);
+        if !self.library_told && shelf.get(resources::READ).is_some() {
+            let (list, read, search) = (resources::LIST, resources::READ, tool_search::NAME);
+            let _ = writeln!(
+                text,
+                "Servers have something to read: {list}, {read} ({search} shows how they are called)."
+            );
+        }
+        self.library_told |= self.library.has_any();
         (!text.is_empty()).then_some(text)
     }
 
@@ -321,6 +342,14 @@ impl Offer {
                     all.push((Arc::new(served), always));
                 }
             }
+        }
+        // Rules that keep all tools of a server away mean the server.
+        self.library.close(|server| is_denied(&served_name(server, "*")));
+        if self.library.has_any() {
+            let tools = self.library.tools().into_iter();
+            let tools =
+                tools.filter(|tool| !is_denied(tool.spec().name) && !self.refused.contains(tool.spec().name));
+            all.extend(tools.map(|tool| (tool, true)));
         }
         all
     }

@@ -6,7 +6,8 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use super::tool::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx};
+use super::tool::{Access, InvalidInput, Output, ResultBlock, Safety, Spec, Tool, ToolCx};
+use crate::command::Command;
 use crate::limits::{SERVED_NAME_CHARS_MAX, SERVERS_MAX};
 
 /// E4: somebody who serves tools. Asked often, so everything here answers at once, from what is known.
@@ -53,6 +54,41 @@ pub trait ToolServer: Send + Sync {
     fn instructions(&self) -> Option<String> {
         None
     }
+
+    /// Whether it has something to read, besides tools.
+    fn has_resources(&self) -> bool {
+        false
+    }
+
+    /// What it has to read. This may take a while.
+    fn resources(&self) -> BoxFuture<'_, Result<Vec<Resource>, String>> {
+        async { Ok(Vec::new()) }.boxed()
+    }
+
+    /// Something it has, as the model reads it. This may take a while.
+    fn read_resource<'a>(&'a self, _uri: &'a str) -> BoxFuture<'a, Result<Vec<ResultBlock>, String>> {
+        async { Err("this server has nothing to read".to_owned()) }.boxed()
+    }
+
+    /// Its prompts, which users call by `/name`.
+    fn commands(&self) -> Vec<Arc<dyn Command>> {
+        Vec::new()
+    }
+}
+
+/// Something a server has to read.
+///
+/// See [`ToolServer::resources`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resource {
+    /// What it is asked for by.
+    pub uri: String,
+    /// What it is called.
+    pub name: String,
+    /// What it is about.
+    pub description: Option<String>,
+    /// What kind of content it is.
+    pub media_type: Option<String>,
 }
 
 /// How a server is.
@@ -149,6 +185,10 @@ impl ServerList {
 }
 
 /// The name the model calls a server's tool by.
+///
+/// ```
+/// assert_eq!(pelton::tools::served_name("my server", "add"), "mcp__my_server__add");
+/// ```
 pub fn served_name(server: &str, tool: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' };
     let name = format!("mcp__{server}__{tool}");

@@ -4,8 +4,10 @@ use std::sync::{Arc, Mutex};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use pelton::command::{Command, CommandCx, CommandError, CommandSpec, Expansion};
 use pelton::tools::{
-    Access, InvalidInput, Output, Safety, ServerState, Spec, Tool, ToolCx, ToolSearch, ToolServer,
+    Access, InvalidInput, Output, Resource, ResultBlock, Safety, ServerState, Spec, Tool, ToolCx, ToolSearch,
+    ToolServer,
 };
 use pelton::{Engine, Event};
 use pelton_testkit::{Script, text, tool};
@@ -467,4 +469,130 @@ async fn servers_come_and_go_while_a_session_runs_and_only_the_first_changes_wha
     assert!(gone.1 && gone.2.contains("the server two is no longer part of this session"), "{gone:?}");
     assert_eq!((kept.2.as_str(), new.2.as_str()), ("sine was pressed", "cosine was pressed"));
     stage.assert_all_played();
+}
+
+/// A server that has something to read, and a prompt.
+struct Shop(ServerState);
+
+impl ToolServer for Shop {
+    fn name(&self) -> &str {
+        "shop"
+    }
+
+    fn state(&self) -> ServerState {
+        self.0
+    }
+
+    fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        Vec::new()
+    }
+
+    fn has_resources(&self) -> bool {
+        true
+    }
+
+    fn resources(&self) -> BoxFuture<'_, Result<Vec<Resource>, String>> {
+        let resource = Resource {
+            uri: "shop://prices".to_owned(),
+            name: "prices".to_owned(),
+            description: None,
+            media_type: Some("text/plain".to_owned()),
+        };
+        async { Ok(vec![resource]) }.boxed()
+    }
+
+    fn read_resource<'a>(&'a self, uri: &'a str) -> BoxFuture<'a, Result<Vec<ResultBlock>, String>> {
+        async move {
+            match uri {
+                "shop://prices" => Ok(vec![ResultBlock::Text("milk: 1.20".to_owned())]),
+                _ => Err("no such thing".to_owned()),
+            }
+        }
+        .boxed()
+    }
+
+    fn commands(&self) -> Vec<Arc<dyn Command>> {
+        vec![Arc::new(Advice)]
+    }
+}
+
+struct Advice;
+
+impl Command for Advice {
+    fn spec(&self) -> CommandSpec<'_> {
+        CommandSpec { name: "mcp__shop__advice", description: "Advises.", argument_hint: "<what>" }
+    }
+
+    fn expand<'a>(
+        &'a self,
+        arguments: &'a str,
+        _: &'a CommandCx<'_>,
+    ) -> BoxFuture<'a, Result<Expansion, CommandError>> {
+        async move { Ok(Expansion::prompt(format!("Should I buy {arguments}?"))) }.boxed()
+    }
+}
+
+#[tokio::test]
+async fn what_servers_have_to_read_is_listed_read_and_mentioned_and_their_prompts_are_commands() {
+    let script = Script::new()
+        .reply([
+            tool("ListMcpResourcesTool", json!({})),
+            tool("ReadMcpResourceTool", json!({"server": "shop", "uri": "shop://prices"})),
+            tool("ReadMcpResourceTool", json!({"server": "shop", "uri": "shop://nothing"})),
+            tool("ReadMcpResourceTool", json!({"server": "other", "uri": "shop://prices"})),
+        ])
+        .reply([text("Done.")])
+        .reply([text("Yes.")]);
+    let stage = Stage::new(script).await;
+    let mut engine = stage.engine_with(|options| {
+        options.servers = vec![Arc::new(Shop(ServerState::Connected)) as Arc<dyn ToolServer>];
+    });
+    let told = run(&mut engine, "What costs what in @shop:shop://prices, and @shop:shop://nothing?").await;
+    told.assert_completed();
+    assert!(init(&told).commands.iter().any(|command| command.name == "mcp__shop__advice"));
+    let first = stage.request(1);
+    assert_eq!(names(&first)[14..], ["ListMcpResourcesTool", "ReadMcpResourceTool"]);
+    let asked = text_of(&first["messages"]);
+    assert!(asked.contains("milk: 1.20") && !asked.contains("no such thing"), "{asked}");
+    let results = results_in(&stage.request(2));
+    assert!(
+        results[0].2.contains(r#""uri":"shop://prices""#) && results[0].2.contains("text/plain"),
+        "{results:?}"
+    );
+    assert_eq!((results[1].1, results[1].2.as_str()), (false, "milk: 1.20"));
+    assert!(results[2].1 && results[2].2.contains("no such thing"), "{results:?}");
+    assert!(results[3].1 && results[3].2.contains("There are: shop."), "{results:?}");
+
+    run(&mut engine, "/mcp__shop__advice milk").await.assert_completed();
+    let asked = text_of(&json!(last_user_blocks(&stage.request(3))));
+    assert!(asked.contains("Should I buy milk?"), "{asked}");
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn a_rule_that_keeps_a_server_away_keeps_its_resources_away_and_later_ones_go_on_the_shelf() {
+    let reads = || tool("ReadMcpResourceTool", json!({"server": "shop", "uri": "shop://prices"}));
+    let script = Script::new().reply([reads()]).reply([text("No.")]);
+    let stage = Stage::new(script).await;
+    let mut engine = stage.engine_with(|options| {
+        options.servers = vec![Arc::new(Shop(ServerState::Connected)) as Arc<dyn ToolServer>];
+        options.rules.deny = vec!["mcp__shop".parse().unwrap()];
+    });
+    run(&mut engine, "Read @shop:shop://prices").await.assert_completed();
+    let first = stage.request(1);
+    assert!(!names(&first).iter().any(|name| name.contains("Resource")));
+    assert!(!text_of(&first["messages"]).contains("milk: 1.20"));
+    assert!(results_in(&stage.request(2))[0].1);
+
+    let script = Script::new().reply([text("Nothing.")]).reply([reads()]).reply([text("Milk.")]);
+    let stage = Stage::new(script).await;
+    let server = Calculator::with(ServerState::Connected, &["sine"]);
+    let mut engine = engine(&stage, &server);
+    run(&mut engine, "Go.").await.assert_completed();
+    engine.servers().put(Arc::new(Shop(ServerState::Connected))).unwrap();
+    run(&mut engine, "And now?").await.assert_completed();
+    assert_eq!(stage.request(2)["tools"], stage.request(1)["tools"]);
+    let told = text_of(&json!(last_user_blocks(&stage.request(2))));
+    assert!(told.contains("Servers have something to read: ListMcpResourcesTool"), "{told}");
+    assert_eq!(results_in(&stage.request(3))[0].2, "milk: 1.20");
 }

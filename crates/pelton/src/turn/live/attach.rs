@@ -134,7 +134,10 @@ impl Live<'_> {
             None => {
                 let attached = match prompt.verbatim {
                     true => Vec::new(),
-                    false => attachments(&prompt.words(), &bench.permissions, &bench.cx_now()).await,
+                    false => {
+                        let library = self.offer.library();
+                        attachments(&prompt.words(), &bench.permissions, library, &bench.cx_now()).await
+                    }
                 };
                 let prompt = prompt.made_to_fit().await;
                 self.session.record_around(&contexts, &attached)?;
