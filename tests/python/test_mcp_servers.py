@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
 from agent_stage import Stage, call, plain, result, results, system, text
+from claude_agent_sdk import ResultError
+from mcp import ClientSession, MCPError, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.types import CallToolResult
 
 SERVER = str(Path(__file__).with_name("weather_server.py"))
 START_SECONDS_MAX = 30
@@ -210,6 +215,67 @@ def test_a_prompt_of_a_server_is_a_command(stage: Callable[..., Stage]) -> None:
     assert "mcp__weather__advise" in system(messages, "init")[0]["slash_commands"]
     assert "What should I wear in Bern? Answer very briefly." in json.dumps(here.bodies()[0]["messages"])
     assert result(messages).result == "A coat."
-    missing = asyncio.run(here.query("/mcp__weather__advise", mcp_servers={"weather": program()}))
-    assert "city is missing" in json.dumps([str(message) for message in missing])
+    with pytest.raises(ResultError, match="city is missing"):
+        asyncio.run(here.query("/mcp__weather__advise", mcp_servers={"weather": program()}))
     assert len(here.bodies()) == 1
+
+
+async def served(here: Stage, use: Callable[[ClientSession], Awaitable[None]], *flags: str) -> None:
+    """Talks with `pelton mcp serve` through the official client."""
+    env = {"PATH": os.environ["PATH"], "HOME": str(here.home), "CLAUDE_CONFIG_DIR": str(here.config)}
+    command = os.environ["PELTON_BIN"]
+    program = StdioServerParameters(command=command, args=["mcp", "serve", *flags], env=env, cwd=str(here.work))
+    async with stdio_client(program) as (reads, writes), ClientSession(reads, writes) as session:
+        told = await session.initialize()
+        assert told.server_info.name == "pelton"
+        await use(session)
+    assert here.bodies() == [], "no model was asked"
+
+
+def words_of(answered: CallToolResult) -> str:
+    return "\n".join(block.text for block in answered.content)
+
+
+def test_our_tools_are_served_and_rules_hold(stage: Callable[..., Stage]) -> None:
+    here = stage()
+    (here.work / "notes.txt").write_text("buy milk\n")
+
+    async def use(session: ClientSession) -> None:
+        tools = {tool.name: tool for tool in (await session.list_tools()).tools}
+        assert set(tools) == {"Bash", "Edit", "Glob", "Grep", "NotebookEdit", "Read", "TaskOutput", "TaskStop", "Write"}
+        assert tools["Read"].input_schema["required"] == ["file_path"]
+        assert tools["Read"].annotations.read_only_hint and not tools["Bash"].annotations.read_only_hint
+        read = await session.call_tool("Read", {"file_path": str(here.work / "notes.txt")})
+        assert not read.is_error and "buy milk" in words_of(read)
+        made = await session.call_tool("Bash", {"command": "touch made"})
+        assert not made.is_error and (here.work / "made").exists()
+        asked = await session.call_tool("Bash", {"command": "rm notes.txt"})
+        assert asked.is_error and "permission" in words_of(asked).lower(), words_of(asked)
+        denied = await session.call_tool("Bash", {"command": "touch secret"})
+        assert denied.is_error and not (here.work / "secret").exists()
+        assert (here.work / "notes.txt").exists()
+        odd = await session.call_tool("Read", {"path": 3})
+        assert odd.is_error
+        with pytest.raises(MCPError, match="there is no tool 'Agent'"):
+            await session.call_tool("Agent", {})
+
+    flags = ["--allowedTools", "Bash(touch *)", "--disallowedTools", "Bash(touch secret)"]
+    asyncio.run(served(here, use, *flags))
+
+
+def test_a_call_of_our_tools_is_taken_back(stage: Callable[..., Stage]) -> None:
+    here = stage()
+
+    async def use(session: ClientSession) -> None:
+        with pytest.raises(MCPError):
+            arguments = {"command": "echo $$ > pid; sleep 60"}
+            await session.call_tool("Bash", arguments, read_timeout_seconds=3)
+        after = await session.call_tool("Bash", {"command": "echo next"})
+        assert "next" in words_of(after), "the one behind it is made"
+        process = (here.work / "pid").read_text().strip()
+        give_up = time.monotonic() + START_SECONDS_MAX
+        while Path(f"/proc/{process}").exists():
+            assert time.monotonic() < give_up, "what was taken back still runs"
+            await asyncio.sleep(0.05)
+
+    asyncio.run(served(here, use, "--allowedTools", "Bash"))

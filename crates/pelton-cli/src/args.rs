@@ -1,6 +1,7 @@
 //! What was said on the command line. Nothing is resolved here: `Option` means "not said".
 
 mod client; // what programs say that drive a session
+mod mcp; // what is said about servers of tools
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use uuid::Uuid;
 
 pub(crate) use self::client::{ClientArgs, ThinkingArg, ThinkingDisplayArg};
+pub(crate) use self::mcp::{AddArgs, AddJsonArgs, KeptIn, McpCommand, RemoveArgs, Transport};
 use crate::fail::tell;
 
 /// Give it a task: Pelton drives a language model through a loop of answers and tools until the task is done.
@@ -82,6 +84,9 @@ pub(crate) enum Command {
     /// Say what would be decided about calls, and why, without running anything
     #[command(subcommand)]
     Permissions(PermissionsCommand),
+    /// Add MCP servers, look at them, take them away; or be one
+    #[command(subcommand)]
+    Mcp(McpCommand),
     /// Print a completion script for a shell
     Completions {
         /// The shell

@@ -16,6 +16,7 @@ mod doctor; // what is wrong with one
 mod rewind; // files as they were
 mod demo; // a real task, without a key
 mod mock; // the scripted model as a server
+mod mcp; // servers of tools, and this program as one
 mod permissions; // what would be decided, and why
 mod paper; // completions and the manual page
 
@@ -25,7 +26,7 @@ mod fail; // one line of cause, and a way out
 
 use std::process::ExitCode;
 
-use args::{Args, Command};
+use args::{Args, Command, McpCommand};
 use fail::Fail;
 
 /// The first word for the helper of the sandbox. Nobody types it.
@@ -61,7 +62,10 @@ fn main() -> ExitCode {
 }
 
 fn run(args: Args) -> Result<ExitCode, Fail> {
-    if !matches!(args.command, None | Some(Command::Mock(_) | Command::Demo(_))) {
+    if !matches!(
+        args.command,
+        None | Some(Command::Mock(_) | Command::Demo(_) | Command::Mcp(McpCommand::Serve(_)))
+    ) {
         signals::release();
     }
     match args.command {
@@ -73,6 +77,7 @@ fn run(args: Args) -> Result<ExitCode, Fail> {
         Some(Command::Sessions(command)) => sessions::run(&command),
         Some(Command::Doctor(doctor)) => doctor::run(&doctor),
         Some(Command::Permissions(command)) => permissions::run(&command),
+        Some(Command::Mcp(command)) => mcp::run(&command, &args.run),
         Some(Command::Mock(mock)) => finish(mock::serve(&mock)),
         Some(Command::Demo(demo)) => finish(demo::run(&demo, &args.run)),
         None => match rewind::asked_for(&args.run)? {

@@ -28,6 +28,7 @@ use pelton::permission::{Mode, Permissions};
 use pelton::settings::{Settings, Watched};
 use pelton::tools::AgentDefinition;
 use pelton::transcript::find_session;
+use pelton_mcp::Server;
 use pelton_model::{Auth, Endpoint, HttpTransport};
 
 pub(crate) use self::credentials::Payer;
@@ -37,9 +38,10 @@ use self::limits::{calls, limits};
 pub(crate) use self::mcp::Servers;
 use self::network::{endpoint, http_options};
 use self::permission::{keep_tools, permissions};
+use self::repository::Repository;
 pub(crate) use self::sessions::config_dir;
 use self::sessions::{resumed, sessions};
-pub(crate) use self::trust::Trust;
+pub(crate) use self::trust::{Trust, back_up, state_file};
 use crate::args::RunArgs;
 use crate::fail::Fail;
 
@@ -84,6 +86,29 @@ fn add_agents(options: &mut Options, described: Vec<AgentDefinition>) {
 /// The same, for a server that is known already, and whatever settings there are.
 pub(crate) fn options_for(args: &RunArgs, env: &Env, endpoint: Endpoint) -> Result<Options, Fail> {
     resolved(args, env, Settings::default(), &working_directory()?, endpoint)
+}
+
+/// A session that asks no model.
+pub(crate) fn without_model(args: &RunArgs, env: &Env) -> Result<Options, Fail> {
+    let cwd = working_directory()?;
+    let settings = layers::settings(args, env, &cwd, Watched::Unattended)?;
+    let env = env.clone().with(&settings.env);
+    resolved(args, &env, settings, &cwd, Endpoint::new("http://127.0.0.1", Auth::None))
+}
+
+/// The servers of tools that a session started here would have.
+pub(crate) fn servers(args: &RunArgs, env: &Env) -> Result<Vec<Arc<Server>>, Fail> {
+    let cwd = working_directory()?;
+    let settings = layers::settings(args, env, &cwd, Watched::Unattended)?;
+    let env = env.clone().with(&settings.env);
+    let named = mcp::servers(args, &env, &cwd, &settings)?;
+    let options = Options::new(&cwd, Endpoint::new("http://127.0.0.1", Auth::None));
+    named.in_place(&options, &env).map(|servers| servers.outside)
+}
+
+/// The directory that a project begins in.
+pub(crate) fn project_root(cwd: &Path) -> PathBuf {
+    Repository::around(cwd).map_or_else(|| cwd.to_path_buf(), |repository| repository.root)
 }
 
 /// What may run in a session that was started here, and where that is.

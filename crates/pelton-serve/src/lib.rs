@@ -3,6 +3,7 @@
 
 mod print; // one prompt, shown as it runs
 mod control; // a whole session through two pipes
+mod tool_server; // tools alone, for programs that speak MCP
 
 mod frames; // stream-json: events as SDK messages
 mod outcome; // the result message
@@ -18,3 +19,4 @@ pub use out::{Streams, WriteError};
 pub use outcome::start_failure;
 pub use plain::plain;
 pub use print::{Format, PrintOptions, print};
+pub use tool_server::serve_tools;

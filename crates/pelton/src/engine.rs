@@ -2,6 +2,7 @@
 
 mod asides; // questions of tools beside the conversation
 mod beside; // what happens between submissions
+mod calling; // calls that no model made
 mod children; // sub-agents
 mod clear; // another conversation in the place of this one
 mod gather; // what is found out about the place before the first prompt

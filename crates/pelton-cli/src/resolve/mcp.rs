@@ -18,7 +18,6 @@ use super::env::Env;
 use super::layers::{Sources, said_in_json, text_of};
 use super::memory::MANAGED_DIR;
 use super::network::http_options;
-use super::repository::Repository;
 use super::trust::{Trust, state_file};
 use crate::args::RunArgs;
 use crate::fail::{Fail, tell};
@@ -193,7 +192,7 @@ fn said_on_command_line(said: &str, cwd: &Path) -> Result<Value, Fail> {
 /// What files name, the nearest to the user and the project first.
 fn configured(env: &Env, cwd: &Path, sources: &Sources) -> Vec<(Scope, Value)> {
     let mut found = Vec::new();
-    let root = Repository::around(cwd).map_or_else(|| cwd.to_path_buf(), |repository| repository.root);
+    let root = super::project_root(cwd);
     let state = state_file(env).and_then(|file| in_file(&file, STATE_BYTES_MAX)).unwrap_or_default();
     if sources.local {
         for dir in [cwd, root.as_path()] {

@@ -132,14 +132,14 @@ fn state_of(env: &Env, root: &Path) -> Value {
 }
 
 /// The file that programs of this kind keep their state in.
-pub(super) fn state_file(env: &Env) -> Option<PathBuf> {
+pub(crate) fn state_file(env: &Env) -> Option<PathBuf> {
     env.path("CLAUDE_CONFIG_DIR")
         .or_else(|| env.path("HOME"))
         .map(|folder| real(&folder).join(".claude.json"))
 }
 
 /// Keeps the text before a change, and no more than a few of them.
-fn back_up(env: &Env, text: &str) -> Result<(), String> {
+pub(crate) fn back_up(env: &Env, text: &str) -> Result<(), String> {
     let Some(dir) = config_dir(env).map(|dir| dir.join("backups")) else { return Ok(()) };
     let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
     let file = dir.join(format!(".claude.json.backup.{now_ms}"));

@@ -20,6 +20,7 @@ mod going_on; // where a session is looked for
 mod hardship; // full disks, foreign users, odd files
 mod hooks; // hooks from settings
 mod loop_scenarios; // what the loop does about trouble, as flags and frames show it
+mod mcp; // `pelton mcp`
 mod memory; // what files tell the model
 mod mock; // `pelton mock`
 mod patience; // how patient a run is, and how fast its answers come

@@ -18,7 +18,7 @@ mod elicit; // questions of tools to a person
 mod mirror; // the record, for clients that keep it elsewhere
 
 mod said; // what a line says: pure
-mod lines; // lines from a pipe
+pub(crate) mod lines; // lines from a pipe
 mod outbox; // lines on their way out
 mod limits; // every number that bounds this
 

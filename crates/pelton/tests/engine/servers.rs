@@ -552,7 +552,7 @@ async fn what_servers_have_to_read_is_listed_read_and_mentioned_and_their_prompt
     assert!(init(&told).commands.iter().any(|command| command.name == "mcp__shop__advice"));
     let first = stage.request(1);
     assert_eq!(names(&first)[14..], ["ListMcpResourcesTool", "ReadMcpResourceTool"]);
-    let asked = text_of(&first["messages"]);
+    let asked = first["messages"].to_string();
     assert!(asked.contains("milk: 1.20") && !asked.contains("no such thing"), "{asked}");
     let results = results_in(&stage.request(2));
     assert!(
@@ -574,14 +574,14 @@ async fn a_rule_that_keeps_a_server_away_keeps_its_resources_away_and_later_ones
     let reads = || tool("ReadMcpResourceTool", json!({"server": "shop", "uri": "shop://prices"}));
     let script = Script::new().reply([reads()]).reply([text("No.")]);
     let stage = Stage::new(script).await;
-    let mut engine = stage.engine_with(|options| {
+    let mut denied = stage.engine_with(|options| {
         options.servers = vec![Arc::new(Shop(ServerState::Connected)) as Arc<dyn ToolServer>];
         options.rules.deny = vec!["mcp__shop".parse().unwrap()];
     });
-    run(&mut engine, "Read @shop:shop://prices").await.assert_completed();
+    run(&mut denied, "Read @shop:shop://prices").await.assert_completed();
     let first = stage.request(1);
     assert!(!names(&first).iter().any(|name| name.contains("Resource")));
-    assert!(!text_of(&first["messages"]).contains("milk: 1.20"));
+    assert!(!first["messages"].to_string().contains("milk: 1.20"));
     assert!(results_in(&stage.request(2))[0].1);
 
     let script = Script::new().reply([text("Nothing.")]).reply([reads()]).reply([text("Milk.")]);

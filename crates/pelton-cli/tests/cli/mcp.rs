@@ -1,0 +1,150 @@
+//! `pelton mcp`: servers of tools, kept and looked at.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::place::{Commanded, Place};
+
+/// A server that is written for the shell, and serves one tool.
+const SERVER: &str = r#"
+while IFS= read -r line; do
+    id=$(printf '%s' "$line" | sed -n 's/^{"jsonrpc":"2.0","id":\([0-9]*\).*/\1/p')
+    answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
+    case "$line" in
+    *'"method":"initialize"'*) answer '{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}' ;;
+    *'"method":"tools/list"'*) answer '{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}' ;;
+    esac
+done
+"#;
+
+fn json_in(file: &Path) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap()
+}
+
+#[test]
+fn servers_are_added_where_they_belong_and_taken_away_and_the_rest_stays() {
+    let place = Place::new();
+    let state = place.config().join(".claude.json");
+    std::fs::write(&state, "{\n    \"theme\": \"dark\",\n    \"projects\": {\"/other\": {\"x\": 1}}\n}\n")
+        .unwrap();
+    std::fs::set_permissions(&state, std::fs::Permissions::from_mode(0o640)).unwrap();
+    let add = |words: &[&str]| {
+        place.pelton(["mcp", "add"].iter().chain(words).copied()).run().well();
+    };
+    add(&["mine", "-e", "KEY=a=b", "--timeout", "5000", "--", "serve", "--flag", "x y"]);
+    add(&["-s", "user", "--transport", "http", "far", "https://far.example/mcp", "--header", "X-Key: k: v"]);
+    add(&["old", "--transport", "sse", "--scope", "project", "https://old.example/sse"]);
+    let json = r#"{"command": "team", "alwaysLoad": true}"#;
+    place.pelton(["mcp", "add-json", "-s", "project", "team", json]).run().well();
+
+    let kept = json_in(&state);
+    let work = place.work().to_str().unwrap().to_owned();
+    assert_eq!(
+        kept["projects"][&work]["mcpServers"],
+        json!({"mine": {"type": "stdio", "command": "serve", "args": ["--flag", "x y"], "env": {"KEY": "a=b"}, "timeout": 5000}})
+    );
+    assert_eq!(
+        kept["mcpServers"],
+        json!({"far": {"type": "http", "url": "https://far.example/mcp", "headers": {"X-Key": "k: v"}}})
+    );
+    assert_eq!((&kept["theme"], &kept["projects"]["/other"]), (&json!("dark"), &json!({"x": 1})));
+    assert_eq!(state.metadata().unwrap().permissions().mode() & 0o777, 0o640, "the mode it had");
+    assert!(place.config().join("backups").read_dir().unwrap().count() > 0);
+    let shared = json_in(&place.work().join(".mcp.json"));
+    assert_eq!(shared["mcpServers"]["old"], json!({"type": "sse", "url": "https://old.example/sse"}));
+    assert_eq!(shared["mcpServers"]["team"]["alwaysLoad"], true);
+
+    let listed = place.pelton(["mcp", "list"]).run();
+    let lines: Vec<&str> = listed.well().lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "mine: serve --flag x y (local)",
+            "old: https://old.example/sse (project)",
+            "team: team (project)",
+            "far: https://far.example/mcp (user)"
+        ]
+    );
+    let got = place.pelton(["mcp", "get", "mine"]).run();
+    assert!(got.well().contains("environment: KEY") && !got.out.contains("a=b"), "{}", got.out);
+
+    place.pelton(["mcp", "remove", "mine"]).run().well();
+    place.pelton(["mcp", "remove", "-s", "project", "old"]).run().well();
+    let kept = json_in(&state);
+    assert_eq!(kept["projects"][&work]["mcpServers"], json!({}));
+    assert_eq!(kept["projects"]["/other"], json!({"x": 1}));
+    assert_eq!(json_in(&place.work().join(".mcp.json"))["mcpServers"].as_object().unwrap().len(), 1);
+}
+
+#[test]
+fn what_cannot_be_meant_is_told_and_nothing_is_written() {
+    let place = Place::new();
+    place.put(".mcp.json", "{ broken");
+    let check = |words: &[&str], told: &str| {
+        let ran = place.pelton(["mcp"].iter().chain(words).copied()).run();
+        assert!(ran.code == Some(1) && ran.err.contains(told), "{words:?}: {ran:?}");
+        assert_eq!(ran.err.trim().lines().count(), 1, "{words:?}: {}", ran.err);
+    };
+    check(&["add", "bad name", "--", "x"], "other characters than letters");
+    check(&["add", "workspace", "--", "x"], "a name that is taken");
+    check(&["add", "s", "https://x.example"], "is an address: say --transport http");
+    check(&["add", "s", "-H", "A: b", "--", "x"], "--header is for servers at an address");
+    check(&["add", "s", "-e", "=x", "--", "x"], "is not of the form --env KEY=VALUE");
+    check(&["add", "-t", "http", "s", "ftp://x"], "no http address");
+    check(&["add", "-t", "http", "s", "http://x", "more"], "takes one address");
+    check(&["add", "--timeout", "5", "s", "--", "x"], "at least 1000 milliseconds");
+    check(&["add", "-s", "project", "s", "--", "x"], "is not JSON, so it is left as it is");
+    check(&["add-json", "s", "{"], "the entry is not JSON");
+    check(&["add-json", "s", r#"{"type":"sdk","name":"s"}"#], "inside a program");
+    assert_eq!(place.read(".mcp.json"), "{ broken");
+    assert!(!place.config().join(".claude.json").exists());
+
+    place.put(".mcp.json", r#"{"mcpServers": {"s": {"command": "shared"}}}"#);
+    place.pelton(["mcp", "add", "s", "--", "mine"]).run().well();
+    check(&["add", "s", "--", "again"], "there is a server 's' already");
+    check(&["remove", "s"], "in several scopes: say --scope local or project");
+    check(&["remove", "-s", "user", "s"], "no MCP server 's' in user scope");
+    check(&["get", "nobody"], "there is no MCP server 'nobody' here");
+    check(&["test", "nobody"], "there is no MCP server 'nobody' here");
+}
+
+#[test]
+fn servers_are_tried_and_those_of_a_directory_only_when_they_are_meant() {
+    let place = Place::new();
+    let file = place.put("server.sh", SERVER);
+    place.pelton(["mcp", "add", "good", "--", "sh", file.to_str().unwrap()]).run().well();
+    let tried = place.pelton(["mcp", "test"]).run();
+    assert_eq!(tried.well().trim(), "good: connected, tools: echo");
+    place.pelton(["mcp", "add", "bad", "--", "no-such-program-at-all"]).run().well();
+    let tried = place.pelton(["mcp", "test"]).run();
+    assert!(
+        tried.code == Some(1) && tried.out.contains("bad: failed: 'no-such-program-at-all'"),
+        "{tried:?}"
+    );
+    assert!(tried.out.contains("good: connected"), "{tried:?}");
+
+    place.put(
+        ".mcp.json",
+        &json!({"mcpServers": {"brought": {"command": "touch", "args": ["ran"]}}}).to_string(),
+    );
+    let tried = place.pelton(["mcp", "test"]).run();
+    assert!(tried.out.contains("brought: not tried") && !place.has("ran"), "{tried:?}");
+    place.pelton(["mcp", "list"]).run().well();
+    assert!(!place.has("ran"), "to be listed, nobody is started");
+    let tried = place.pelton(["mcp", "test", "brought"]).run();
+    assert!(tried.code == Some(1) && place.has("ran"), "{tried:?}");
+}
+
+#[test]
+fn without_servers_the_way_to_them_is_told() {
+    let place = Place::new();
+    assert!(place.pelton(["mcp", "list"]).run().well().contains("pelton mcp add"));
+    let help = place.pelton(["mcp", "add", "--help"]).run();
+    for part in
+        ["--scope", "--transport", "--header", "--env", "npx -y @modelcontextprotocol/server-filesystem"]
+    {
+        assert!(help.well().contains(part), "{part}");
+    }
+}
