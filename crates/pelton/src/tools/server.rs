@@ -78,7 +78,7 @@ pub trait ToolServer: Send + Sync {
 
 /// Something a server has to read.
 ///
-/// See [`ToolServer::resources`].
+/// See [`ToolServer`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resource {
     /// What it is asked for by.
