@@ -24,7 +24,6 @@ pub mod limits; // every number that bounds something
 pub use bubblewrap::find as find_bubblewrap;
 #[cfg(target_os = "linux")]
 pub use builder::{Failure, helper};
-pub use nested::nested;
 pub use plan::Plan;
 pub use policy::{Disk, Network, Policy};
 pub use probe::{Ability, probe};

@@ -21,6 +21,8 @@ pub struct Orders {
     pub open_disk: bool,
     /// Directories in which no protected name may be made.
     pub places: Vec<Place>,
+    /// Directories in and below which none may be made.
+    pub deep: Vec<PathBuf>,
     /// What can be reached.
     pub network: Network,
     /// Whether sockets on the file system may be used.
@@ -65,6 +67,7 @@ impl Orders {
             mounts: plan.mounts.clone(),
             open_disk: plan.open_disk,
             places: plan.places.clone(),
+            deep: plan.deep.clone(),
             network: plan.network.clone(),
             unix_sockets: plan.unix_sockets,
             old_proc: false,
@@ -103,6 +106,9 @@ impl Orders {
                 Names::Repository => "--repository",
             };
             words.extend([flag.into(), dir.clone().into()]);
+        }
+        for dir in &self.deep {
+            words.extend(["--below".into(), dir.clone().into()]);
         }
         match &self.network {
             Network::Off => {}
@@ -162,6 +168,7 @@ impl Orders {
                 "--repository" => {
                     orders.places.push(Place { dir: next(flag)?.into(), names: Names::Repository });
                 }
+                "--below" => orders.deep.push(next(flag)?.into()),
                 "--loopback" => orders.network = Network::Loopback,
                 "--bridge" => orders.network = Network::Bridge(next(flag)?.into()),
                 "--unix-sockets" => orders.unix_sockets = true,
@@ -224,6 +231,7 @@ mod tests {
                 cwd: cwd.into(),
                 mounts,
                 open_disk: old_proc != bridged,
+                deep: dirs.iter().map(PathBuf::from).collect(),
                 places: dirs
                     .into_iter()
                     .enumerate()

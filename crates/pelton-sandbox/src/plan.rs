@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::limits::MOUNTS_MAX;
+use crate::nested::{Nested, nested};
 use crate::policy::{Found, Look, Network, Policy};
 use crate::protected::{
     self, Absent, CONFIGURATION, CONFIGURATION_FREE, IN_REPOSITORY, Kind, NAMES, Name, REPOSITORY,
@@ -18,6 +19,12 @@ pub struct Plan {
     pub ghosts: Vec<Ghost>,
     /// Directories in which no protected name may appear.
     pub places: Vec<Place>,
+    /// Directories in and below which no protected name may appear.
+    pub deep: Vec<PathBuf>,
+    /// Protected names that are there, below them.
+    pub deeper: Vec<PathBuf>,
+    /// Those of the directories that can be looked through when the command has ended.
+    pub looked_through: Vec<PathBuf>,
     /// What is protected and there: held by mounts, or compared afterwards where there are none.
     pub kept: Vec<PathBuf>,
     /// The whole disk may be written, and nothing on it is looked after.
@@ -126,11 +133,16 @@ impl Plan {
         for top in &tops {
             planner.protect_names_in(top, &inside);
         }
-        for path in &policy.nested {
-            let Some(name) = path.file_name().and_then(protected::find) else { continue };
-            if inside(path) {
-                planner.protect(path, name, &inside);
+        for top in policy.worked_in.iter().filter_map(|path| look.real(path)).filter(|path| inside(path)) {
+            let Nested { found, is_all } = nested(&top, look);
+            for path in &found {
+                if let Some(name) = path.file_name().and_then(protected::find) {
+                    planner.protect(path, name, &inside);
+                }
             }
+            planner.plan.deeper.extend(found);
+            planner.plan.looked_through.extend(is_all.then(|| top.clone()));
+            planner.plan.deep.push(top);
         }
         for path in &policy.deny_write {
             planner.deny_write(path, &inside);

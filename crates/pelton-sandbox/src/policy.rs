@@ -19,8 +19,8 @@ pub struct Policy {
     pub deny_read: Vec<PathBuf>,
     /// What inside of that may be read after all.
     pub allow_read: Vec<PathBuf>,
-    /// Protected names deeper inside the writable directories, as [`nested`](crate::nested) finds them.
-    pub nested: Vec<PathBuf>,
+    /// Directories that are worked in: protected names stay as they are in everything below them, there or not.
+    pub worked_in: Vec<PathBuf>,
     /// The user's home: start-up files mean something there.
     pub home: Option<PathBuf>,
     /// Files are not held at all: only what can be reached is. Nothing above counts then.
@@ -60,6 +60,8 @@ pub trait Look {
     fn at(&self, path: &Path) -> Option<Found>;
     /// The names in a directory; none if it is no directory.
     fn names(&self, dir: &Path) -> Vec<OsString>;
+    /// The same, and whether each is a directory.
+    fn names_and_kinds(&self, dir: &Path) -> Vec<(OsString, bool)>;
     /// The path without links.
     fn real(&self, path: &Path) -> Option<PathBuf>;
 }
@@ -85,6 +87,16 @@ impl Look for Disk {
     fn names(&self, dir: &Path) -> Vec<OsString> {
         let entries = fs::read_dir(dir).into_iter().flatten().take(DIRECTORY_ENTRIES_MAX);
         entries.filter_map(|entry| Some(entry.ok()?.file_name())).collect()
+    }
+
+    fn names_and_kinds(&self, dir: &Path) -> Vec<(OsString, bool)> {
+        let entries = fs::read_dir(dir).into_iter().flatten().take(DIRECTORY_ENTRIES_MAX);
+        // The directory says it, so the names need not be looked at one by one.
+        let known = entries.filter_map(|entry| {
+            let entry = entry.ok()?;
+            Some((entry.file_name(), entry.file_type().is_ok_and(|kind| kind.is_dir())))
+        });
+        known.collect()
     }
 
     fn real(&self, path: &Path) -> Option<PathBuf> {

@@ -11,7 +11,9 @@ use crate::ghosts::is_ghost;
 use crate::limits::{
     ASIDE_NAMES_MAX, DIRECTORY_ENTRIES_MAX, KEPT_BYTES_MAX, KEPT_ENTRIES_MAX, KEPT_FILE_BYTES_MAX,
 };
+use crate::nested::nested;
 use crate::plan::{Names, Place, Plan};
+use crate::policy::Disk;
 
 /// Something protected that a command has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +43,8 @@ pub enum Change {
 #[derive(Debug)]
 pub(crate) struct Before {
     places: Vec<Place>,
+    /// Directories that are looked through.
+    tops: Vec<PathBuf>,
     things: BTreeMap<PathBuf, Thing>,
     /// The directories they are in.
     parents: BTreeMap<PathBuf, u64>,
@@ -84,7 +88,7 @@ struct Stamp {
 impl Before {
     pub fn look(plan: &Plan, depth: Depth) -> Self {
         let mut looker = Looker { things: BTreeMap::new(), bytes_left: KEPT_BYTES_MAX, depth };
-        for path in plan.kept.iter().chain(&names_in(&plan.places)) {
+        for path in plan.kept.iter().chain(&plan.deeper).chain(&names_in(&plan.places)) {
             // Ghosts come and go with us.
             if !plan.ghosts.iter().any(|ghost| ghost.path == *path) {
                 looker.look(path);
@@ -92,13 +96,16 @@ impl Before {
         }
         let parents = looker.things.keys().filter_map(|path| path.parent());
         let parents = parents.filter_map(|dir| Some((dir.to_path_buf(), inode(dir)?))).collect();
-        Self { places: plan.places.clone(), things: looker.things, parents, depth }
+        let (places, tops) = (plan.places.clone(), plan.looked_through.clone());
+        Self { places, tops, things: looker.things, parents, depth }
     }
 
     /// Finds what is different now, and undoes it.
     pub fn undo(&self) -> Vec<Tampering> {
         let mut found = Vec::new();
-        for path in names_in(&self.places) {
+        let deeper = self.tops.iter().map(|top| nested(top, &Disk)).filter(|nested| nested.is_all);
+        let deeper = deeper.flat_map(|nested| nested.found);
+        for path in names_in(&self.places).into_iter().chain(deeper) {
             if !self.things.contains_key(&path) && !is_ghost(&path) {
                 let moved = self.move_aside(&path);
                 found.push(tampered(&path, Change::Created, moved.map(Some)));

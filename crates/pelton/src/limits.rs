@@ -260,6 +260,9 @@ pub const KILL_ROUNDS_MAX: usize = 8;
 pub const SEARCH_THREADS_MAX: usize = 8;
 /// Lines or paths a Grep returns when the model asks for all, and the most it can skip.
 pub const GREP_ROWS_MAX: usize = 10_000;
+/// Of each file that is searched, so much is read at first; a shorter one is searched where it lies. As much as the engine
+/// looks through for signs that a file is not text.
+pub(crate) const GREP_HEAD_BYTES: usize = 64 * 1024;
 /// Bytes of one line, or of one file in a multiline search, that a Grep holds.
 pub const GREP_BUFFER_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Bytes of a compiled search expression.

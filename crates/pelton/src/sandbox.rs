@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub use pelton_sandbox::Helper;
 use pelton_sandbox::limits::BRIDGE_PORT;
-use pelton_sandbox::{Ability, Disk, Form, Network, Policy, Prepared, nested, probe};
+use pelton_sandbox::{Ability, Form, Network, Policy, Prepared, probe};
 use tempfile::TempDir;
 
 pub(crate) use door::{Answered, Door};
@@ -123,8 +123,6 @@ pub(crate) struct Sandbox {
     home: Option<PathBuf>,
     /// Where commands may put what they need for a while. It goes with the session.
     temp: TempDir,
-    /// Protected names further down, by working directory: looked for once.
-    nested: Mutex<BTreeMap<PathBuf, Vec<PathBuf>>>,
     /// The hosts that somebody was asked about.
     answered: Answered,
     /// Proxies so far.
@@ -166,7 +164,6 @@ impl Sandbox {
                     form,
                     home,
                     temp,
-                    nested: Mutex::default(),
                     answered: Answered::default(),
                     proxies: AtomicU64::new(0),
                 }),
@@ -208,7 +205,7 @@ impl Sandbox {
             deny_write: options.deny_write.clone(),
             deny_read: options.deny_read.clone(),
             allow_read: options.allow_read.clone(),
-            nested: roots.iter().flat_map(|root| self.nested(root)).collect(),
+            worked_in: roots.to_vec(),
             home: self.home.clone(),
             open_disk: options.open_disk,
             network,
@@ -271,17 +268,6 @@ impl Sandbox {
                 && ignored.iter().any(|ignored| {
                     what == ignored || what.starts_with(&format!("{}/", ignored.trim_end_matches('/')))
                 })
-        })
-    }
-
-    fn nested(&self, root: &Path) -> Vec<PathBuf> {
-        let known = self.nested.lock().unwrap_or_else(PoisonError::into_inner).get(root).cloned();
-        known.unwrap_or_else(|| {
-            let real = root.canonicalize().unwrap_or_else(|_| root.to_path_buf());
-            let found = nested(&real, &Disk);
-            let mut all = self.nested.lock().unwrap_or_else(PoisonError::into_inner);
-            all.insert(root.to_path_buf(), found.clone());
-            found
         })
     }
 }

@@ -20,6 +20,7 @@ use seccompiler::sock_filter;
 
 use super::{Failure, failed};
 use crate::limits::{LINKS_FOLLOWED_MAX, PATH_BYTES_MAX};
+use crate::nested::is_worked_in;
 use crate::orders::Orders;
 use crate::plan::Names;
 
@@ -27,12 +28,14 @@ use crate::plan::Names;
 pub(super) struct Listener {
     questions: OwnedFd,
     places: Vec<(Directory, Names)>,
+    /// Directories in and below which no protected name may be made.
+    deep: Vec<PathBuf>,
 }
 
 /// Asks to be asked, for this process and all it starts. Nobody, where there is nothing to hold or the kernel does not ask.
 pub(super) fn listen(orders: &Orders) -> Option<Listener> {
     // The numbers of processes would be those of others.
-    if orders.places.is_empty() || orders.old_proc {
+    if orders.places.is_empty() && orders.deep.is_empty() || orders.old_proc {
         return None;
     }
     let place = |dir: &Path| fs::metadata(dir).ok().map(|about| Directory::of(&about));
@@ -41,10 +44,11 @@ pub(super) fn listen(orders: &Orders) -> Option<Listener> {
     let program = program();
     // Whoever is being asked about is not woken by signals, where the kernel knows how: it would only ask again.
     let flags = [libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, 0];
-    flags
-        .into_iter()
-        .find_map(|patient| install(&program, patient))
-        .map(|questions| Listener { questions, places })
+    flags.into_iter().find_map(|patient| install(&program, patient)).map(|questions| Listener {
+        questions,
+        places,
+        deep: orders.deep.clone(),
+    })
 }
 
 impl Listener {
@@ -109,11 +113,15 @@ impl Listener {
     }
 
     fn is_protected(&self, path: &Path) -> bool {
-        let (Some(name), Some(Ok(dir))) = (path.file_name(), path.parent().map(fs::metadata)) else {
-            return false;
-        };
-        let dir = Directory::of(&dir);
-        self.places.iter().any(|(place, names)| *place == dir && names.hold(name))
+        let (Some(name), Some(dir)) = (path.file_name(), path.parent()) else { return false };
+        let Ok(known) = fs::metadata(dir).map(|about| Directory::of(&about)) else { return false };
+        self.places.iter().any(|(place, names)| *place == known && names.hold(name))
+            || Names::Project.hold(name) && self.is_deep(dir)
+    }
+
+    fn is_deep(&self, dir: &Path) -> bool {
+        let Ok(real) = fs::canonicalize(dir) else { return false };
+        self.deep.iter().any(|top| real.strip_prefix(top).is_ok_and(is_worked_in))
     }
 }
 

@@ -43,6 +43,11 @@ impl Look for Paper {
         inside.filter_map(|path| path.file_name()).map(ToOwned::to_owned).collect()
     }
 
+    fn names_and_kinds(&self, dir: &Path) -> Vec<(OsString, bool)> {
+        let is_dir = |name: &OsString| self.at(&dir.join(name)) == Some(Found::Directory);
+        self.names(dir).into_iter().map(|name| (name.clone(), is_dir(&name))).collect()
+    }
+
     fn real(&self, path: &Path) -> Option<PathBuf> {
         let path = PathBuf::from(path.to_str()?.trim_end_matches('/'));
         match self.0.get(&path)? {
@@ -98,6 +103,18 @@ fn a_repository_may_be_committed_to_but_not_steered() {
     assert_eq!(how(&plan, "/w/.git/modules/a/config"), Some(How::ReadOnly));
     assert_eq!(how(&plan, "/w/.git/worktrees/b/commondir"), Some(How::ReadOnly));
     assert_eq!(ghost(&plan, "/w/.git/modules/a/hooks"), None);
+}
+
+#[test]
+fn what_is_worked_in_is_looked_through() {
+    let plan = plan(&["/w/a/.npmrc", "/w/a/.git/config", "/t/a/.npmrc"], |policy| {
+        policy.writable.push("/t".into());
+        policy.worked_in = vec!["/w".into(), "/elsewhere".into()];
+    });
+    assert_eq!(how(&plan, "/w/a/.npmrc"), Some(How::ReadOnly));
+    assert_eq!(how(&plan, "/w/a/.git/config"), Some(How::ReadOnly));
+    assert_eq!(how(&plan, "/t/a/.npmrc"), None, "what is thrown away is not worked in");
+    assert_eq!((plan.deep, plan.looked_through), (vec!["/w".into()], vec!["/w".into()]));
 }
 
 #[test]

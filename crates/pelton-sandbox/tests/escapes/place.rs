@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use pelton_sandbox::{Disk, Form, Helper, Network, Policy, Prepared, Tampering, nested};
+use pelton_sandbox::{Form, Helper, Network, Policy, Prepared, Tampering};
 
 use super::attempts::{Attempt, Sign, Way};
 
@@ -164,7 +164,7 @@ impl Place {
                 PathBuf::from(format!("{}/", self.path("secrets").display())),
                 self.path("secret-file"),
             ],
-            nested: nested(work, &Disk),
+            worked_in: vec![work.to_path_buf()],
             home: Some(self.path("home")),
             network: if attempt.loopback { Network::Loopback } else { Network::Off },
             unix_sockets: attempt.unix_sockets,

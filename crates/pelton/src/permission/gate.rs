@@ -204,6 +204,11 @@ impl Readable {
         Self::default()
     }
 
+    /// Whether no rule is about any file.
+    pub(crate) fn is_everything(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// Whether a file may be shown. `real` is where `given` leads.
     pub fn allows(&self, given: &Path, real: &Path) -> bool {
         self.0.as_deref().is_none_or(|(rules, here)| {

@@ -316,10 +316,10 @@ fn missing(error: io::Error) -> DiskError {
 
 /// How directories are entered: without following links, and without the right to list them where that can be had.
 #[cfg(target_os = "linux")]
-const WALKING: OFlag =
+pub(super) const WALKING: OFlag =
     OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
 #[cfg(not(target_os = "linux"))]
-const WALKING: OFlag =
+pub(super) const WALKING: OFlag =
     OFlag::O_RDONLY.union(OFlag::O_DIRECTORY).union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
 
 /// Gives a file its name unless somebody else took that in the meantime.
@@ -346,14 +346,15 @@ fn sync_dir(dir: &OwnedFd) {
     }
 }
 
+/// Where an opened directory is, where the system can tell.
 #[cfg(target_os = "linux")]
-fn path_of(dir: &OwnedFd) -> Option<PathBuf> {
+pub(super) fn path_of(dir: &OwnedFd) -> Option<PathBuf> {
     use std::os::fd::AsRawFd;
     fs::read_link(format!("/proc/self/fd/{}", dir.as_raw_fd())).ok()
 }
 
 #[cfg(not(target_os = "linux"))]
-fn path_of(_dir: &OwnedFd) -> Option<PathBuf> {
+pub(super) fn path_of(_dir: &OwnedFd) -> Option<PathBuf> {
     None
 }
 

@@ -1,5 +1,7 @@
 //! Walking a tree of files, for Glob and Grep: many threads, one deadline, and never out of the tree.
 
+mod opener; // what a walk has met, opened
+
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::Metadata;
@@ -15,6 +17,7 @@ use ignore::{WalkBuilder, WalkState};
 use pelton_model::World;
 use tokio_util::sync::CancellationToken;
 
+pub(super) use self::opener::Opener;
 use super::disk::Target;
 use crate::limits::SEARCH_THREADS_MAX;
 use crate::permission::Readable;
@@ -79,6 +82,9 @@ pub(super) struct PassesOver {
     pub hidden: bool,
 }
 
+/// Entries that each thread meets between two looks at the time: asking for it costs more than some of them do.
+const ENTRIES_PER_LOOK: u32 = 16;
+
 /// Visits the regular files of a tree, from several threads, but not the stores of version control. Links are not followed. `visitor` makes one visitor for each thread. Returns how
 /// many entries could not be read.
 pub(super) fn visit<V>(tree: Tree<'_>, deadline: &Deadline, visitor: impl Fn() -> V) -> u64
@@ -100,10 +106,13 @@ where
         .run(|| {
             let mut visit = visitor();
             let unreadable = &unreadable;
+            let mut met: u32 = 0;
             Box::new(move |entry| {
-                if deadline.reached() {
+                // Whoever reads a long file looks at the time by himself.
+                if met.is_multiple_of(ENTRIES_PER_LOOK) && deadline.reached() {
                     return WalkState::Quit;
                 }
+                met = met.wrapping_add(1);
                 match entry {
                     Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_file()) => visit(entry.path()),
                     Ok(_) => {}
@@ -162,6 +171,10 @@ impl Sieve {
 
     /// Whether a file below the root may be shown.
     pub fn passes(&self, path: &Path) -> bool {
+        // Nearly always: then nothing is put together for each of the files.
+        if self.readable.is_everything() {
+            return true;
+        }
         let passes = match path.strip_prefix(&self.root) {
             Ok(below) => self.readable.allows(&self.asked.join(below), path),
             Err(_) => self.readable.allows(path, path),
@@ -180,11 +193,6 @@ impl Sieve {
             left_out => Some(format!("[{left_out} files were left out: a permission rule guards them.]")),
         }
     }
-}
-
-/// When a file was last changed; the beginning of time when nobody knows.
-pub(super) fn changed_at(metadata: Option<Metadata>) -> std::time::SystemTime {
-    metadata.and_then(|metadata| metadata.modified().ok()).unwrap_or(std::time::UNIX_EPOCH)
 }
 
 /// Keeps the first of what is offered, in the order of its keys, up to a total weight; whatever order it comes in.

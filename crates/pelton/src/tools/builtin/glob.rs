@@ -17,7 +17,7 @@ use super::looking;
 use crate::limits::ToolLimits;
 use crate::tools::disk::Target;
 use crate::tools::search::{
-    Deadline, Kept, NewestFirst, PassesOver, Sieve, Tree, changed_at, is_still_there, real_root, visit,
+    Deadline, Kept, NewestFirst, Opener, PassesOver, Sieve, Tree, is_still_there, real_root, visit,
 };
 use crate::tools::tool::{Access, InvalidInput, Output, Readable, Safety, Spec, Tool, ToolCx, parse_input};
 
@@ -128,9 +128,11 @@ fn glob(
     let passes_over = PassesOver { ignored: limits.glob_skips_ignored, hidden: limits.glob_skips_hidden };
     let tree = Tree { root, globs: Override::empty(), types: Types::empty(), passes_over };
     let unreadable = visit(tree, &deadline, || {
-        |path: &Path| {
+        let mut opener = Opener::default();
+        let (kept, sieve) = (&kept, &sieve);
+        move |path: &Path| {
             if path.strip_prefix(root).is_ok_and(|below| matcher.is_match(below)) && sieve.passes(path) {
-                let changed = changed_at(std::fs::symlink_metadata(path).ok());
+                let changed = opener.changed_at(path);
                 kept.offer((Reverse(changed), path.to_path_buf()), (), 1);
             }
         }

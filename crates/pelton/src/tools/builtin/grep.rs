@@ -1,35 +1,29 @@
 //! Grep: lines by content, with ripgrep's own engine and syntax.
 
-mod rows;
+mod files; // one file after the other
+mod rows; // what was found in one of them
 
 use std::cmp::Reverse;
-use std::fs::OpenOptions;
-use std::io::{self, Cursor, Read};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures::future::BoxFuture;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink};
 use ignore::overrides::{Override, OverrideBuilder};
 use ignore::types::{Types, TypesBuilder};
-use nix::libc;
 use pelton_model::World;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use self::files::FileSearch;
 use self::rows::{Rows, Tally};
 use super::looking;
-use crate::limits::{GREP_BUFFER_BYTES_MAX, GREP_REGEX_BYTES_MAX, GREP_ROWS_MAX, ToolLimits};
+use crate::limits::{GREP_REGEX_BYTES_MAX, GREP_ROWS_MAX, ToolLimits};
 use crate::places::resolve;
 use crate::tools::lenient;
-use crate::tools::search::{
-    Deadline, Kept, NewestFirst, PassesOver, Sieve, Tree, changed_at, real_root, visit,
-};
-use crate::tools::text::{Encoding, SNIFFED_BYTES};
+use crate::tools::search::{Deadline, Kept, NewestFirst, PassesOver, Sieve, Tree, real_root, visit};
 use crate::tools::tool::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx, parse_input};
 
 /// The tool.
@@ -245,18 +239,18 @@ fn grep(
         types: std::mem::replace(&mut search.types, Types::empty()),
         passes_over: PassesOver { ignored: true, hidden: false },
     };
-    let file = FileSearch { search: &search, deadline: &deadline, unread: &unread };
+    let files = FileSearch { search: &search, deadline: &deadline, unread: &unread };
     let limit = search.offset + search.limit + 1;
     let mut answer = match search.mode {
         Mode::FilesWithMatches => {
             let kept: Kept<NewestFirst, ()> = Kept::new(limit);
             let unreadable = visit(tree, &deadline, || {
-                let mut searcher = file.searcher();
-                let (file, kept) = (&file, &kept);
+                let mut reader = files.reader();
+                let kept = &kept;
                 move |path: &Path| {
                     let mut first = Tally::up_to(1);
-                    if file.run(&mut searcher, path, &mut first) && first.lines > 0 {
-                        kept.offer((Reverse(changed_at(path.metadata().ok())), path.to_path_buf()), (), 1);
+                    if let Some(changed) = reader.run(path, &mut first).filter(|_| first.lines > 0) {
+                        kept.offer((Reverse(changed), path.to_path_buf()), (), 1);
                     }
                 }
             });
@@ -269,11 +263,11 @@ fn grep(
             let kept: Kept<PathBuf, u64> = Kept::new(limit);
             let matches = AtomicU64::new(0);
             let unreadable = visit(tree, &deadline, || {
-                let mut searcher = file.searcher();
-                let (file, kept, matches) = (&file, &kept, &matches);
+                let mut reader = files.reader();
+                let (kept, matches) = (&kept, &matches);
                 move |path: &Path| {
                     let mut counted = Tally::up_to(u64::MAX);
-                    if file.run(&mut searcher, path, &mut counted) && counted.lines > 0 {
+                    if reader.run(path, &mut counted).is_some() && counted.lines > 0 {
                         matches.fetch_add(counted.lines, Ordering::Relaxed);
                         kept.offer(path.to_path_buf(), counted.lines, 1);
                     }
@@ -286,14 +280,14 @@ fn grep(
         Mode::Content => {
             let kept: Kept<PathBuf, Vec<rows::Row>> = Kept::new(limit);
             let unreadable = visit(tree, &deadline, || {
-                let mut searcher = file.searcher();
-                let (file, kept, search) = (&file, &kept, &search);
+                let mut reader = files.reader();
+                let (kept, search) = (&kept, &search);
                 move |path: &Path| {
                     if kept.is_beyond(&path.to_path_buf()) {
                         return;
                     }
                     let mut rows = Rows::new(&search.matcher, search.lines);
-                    if file.run(&mut searcher, path, &mut rows) && !rows.rows.is_empty() {
+                    if reader.run(path, &mut rows).is_some() && !rows.rows.is_empty() {
                         let weight = rows.rows.len();
                         kept.offer(path.to_path_buf(), rows.rows, weight);
                     }
@@ -321,103 +315,6 @@ fn grep(
         answer.note(&format!("[{unread} entries could not be searched.]"));
     }
     Output::text(answer.text).with_detail(answer.detail)
-}
-
-/// Searching one file.
-struct FileSearch<'a> {
-    search: &'a Search,
-    deadline: &'a Deadline,
-    unread: &'a AtomicU64,
-}
-
-impl FileSearch<'_> {
-    fn searcher(&self) -> Searcher {
-        SearcherBuilder::new()
-            .line_number(true)
-            .multi_line(self.search.multiline)
-            .before_context(if self.search.mode == Mode::Content { self.search.lines.before } else { 0 })
-            .after_context(if self.search.mode == Mode::Content { self.search.lines.after } else { 0 })
-            .binary_detection(BinaryDetection::quit(0))
-            .heap_limit(Some(GREP_BUFFER_BYTES_MAX))
-            .build()
-    }
-
-    /// Whether what the sink got counts: the file is text and was read to where the sink wanted.
-    fn run<S: Sink<Error = io::Error> + Judged>(
-        &self,
-        searcher: &mut Searcher,
-        path: &Path,
-        sink: &mut S,
-    ) -> bool {
-        if !self.search.sieve.passes(path) {
-            return false;
-        }
-        match self.try_run(searcher, path, sink) {
-            Ok(text) => text && !sink.is_binary(),
-            Err(_) if self.deadline.reached() => false,
-            Err(_) => {
-                self.unread.fetch_add(1, Ordering::Relaxed);
-                false
-            }
-        }
-    }
-
-    fn try_run<S: Sink<Error = io::Error>>(
-        &self,
-        searcher: &mut Searcher,
-        path: &Path,
-        sink: &mut S,
-    ) -> io::Result<bool> {
-        let Some(mut file) = opened_here(path)? else { return Ok(false) };
-        let mut head = Vec::with_capacity(SNIFFED_BYTES);
-        (&mut file).take(SNIFFED_BYTES as u64).read_to_end(&mut head)?;
-        // Told from its beginning, so that nothing is searched of a film of five gigabytes.
-        if Encoding::sniff(&head).is_none() {
-            return Ok(false);
-        }
-        let reader = Watched { inner: Cursor::new(head).chain(file), deadline: self.deadline };
-        searcher.search_reader(&self.search.matcher, reader, sink)?;
-        Ok(true)
-    }
-}
-
-/// Opens a file that a walk has met, if it is still an ordinary one. What was a file a moment ago may be a FIFO or a link now, and
-/// so may every directory above it: opening must neither wait nor lead away.
-fn opened_here(path: &Path) -> io::Result<Option<std::fs::File>> {
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_NOFOLLOW)
-        .open(path)?;
-    #[cfg(target_os = "linux")]
-    {
-        use std::os::fd::AsRawFd;
-        // Walks start at a real path and follow no links, so what was met is where it says.
-        let real = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
-        if real != path {
-            return Err(io::Error::other("it changed while it was searched"));
-        }
-    }
-    Ok(file.metadata()?.is_file().then_some(file))
-}
-
-/// A sink that knows whether the file turned out not to be text.
-trait Judged {
-    fn is_binary(&self) -> bool;
-}
-
-/// A reader that fails when the time is over, so that one large file does not outlast it.
-struct Watched<'a, R> {
-    inner: R,
-    deadline: &'a Deadline,
-}
-
-impl<R: Read> Read for Watched<'_, R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.deadline.reached() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        self.inner.read(buffer)
-    }
 }
 
 /// Text for the model and its structured twin.

@@ -6,7 +6,7 @@ use grep_matcher::Matcher;
 use grep_regex::RegexMatcher;
 use grep_searcher::{Searcher, Sink, SinkContext, SinkFinish, SinkMatch};
 
-use super::Judged;
+use super::files::Judged;
 use crate::tools::text::cut;
 
 /// What is wanted of each file.
