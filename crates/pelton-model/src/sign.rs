@@ -20,6 +20,10 @@ pub trait Sign: Send + Sync {
     /// Adds to a request, which is complete otherwise, what proves who sends it. The body is there in
     /// [pieces](crate::Body::pieces), to be hashed without a copy.
     fn sign(&self, post: &mut Post, now: Timestamp) -> Result<(), ModelError>;
+
+    /// What it signs with that nobody may read later: the key, and a token that goes with it. Whoever writes things down leaves
+    /// these out.
+    fn secrets(&self) -> Vec<Secret>;
 }
 
 /// A [`Sign`] and the name its credentials go by. Two of the same name are the same credentials.
@@ -33,6 +37,11 @@ impl Signing {
     /// `id` tells these credentials from renewed ones.
     pub fn new(id: Secret, signer: impl Sign + 'static) -> Self {
         Self { id, signer: Arc::new(signer) }
+    }
+
+    /// What must not be written down.
+    pub fn secrets(&self) -> Vec<Secret> {
+        self.signer.secrets()
     }
 
     pub(crate) fn sign(&self, post: &mut Post, now: Timestamp) -> Result<(), ModelError> {

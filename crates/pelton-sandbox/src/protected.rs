@@ -2,6 +2,7 @@
 //! they are, also inside directories that may be written. The one list: permissions ask before such a name is changed, the box
 //! holds it. Pure.
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 
 /// A protected name.
@@ -121,10 +122,14 @@ pub fn find_in_repository(name: &OsStr) -> Option<&'static Name> {
 }
 
 fn within(names: &'static [Name], name: &OsStr) -> Option<&'static Name> {
-    let name = name.to_str()?.to_lowercase();
+    let said = name.to_str()?;
+    // Some letters become ordinary ones when they are made small; nearly no name has such a letter.
+    let small = if said.is_ascii() { Cow::Borrowed(said) } else { Cow::Owned(said.to_lowercase()) };
     names.iter().find(|known| match known.name.strip_suffix('*') {
-        Some(beginning) => name.starts_with(beginning),
-        None => name == known.name,
+        Some(beginning) => {
+            small.get(..beginning.len()).is_some_and(|start| start.eq_ignore_ascii_case(beginning))
+        }
+        None => small.eq_ignore_ascii_case(known.name),
     })
 }
 

@@ -91,19 +91,22 @@ impl Further {
 /// ```
 pub fn further_commands(command: &Command) -> Further {
     let mut further = Further::default();
-    let mut waiting = vec![(command.clone(), 0_usize)];
-    while let Some((command, depth)) = waiting.pop() {
-        if depth > 0 {
-            further.commands.push(command.clone());
-        }
-        if depth >= LAUNCHERS_NESTED_MAX || further.commands.len() + waiting.len() > FURTHER_COMMANDS_MAX {
-            further.unknown = true;
-            break;
-        }
-        let step = directly(&command);
+    let mut waiting: Vec<(Command, usize)> = Vec::new();
+    let mut step = directly(command);
+    let mut depth = 0;
+    loop {
         further.unknown |= step.unknown;
         further.hidden |= step.hidden;
         waiting.extend(step.commands.into_iter().rev().map(|command| (command, depth + 1)));
+        let Some((command, deeper)) = waiting.pop() else { break };
+        if deeper >= LAUNCHERS_NESTED_MAX || further.commands.len() + waiting.len() >= FURTHER_COMMANDS_MAX {
+            further.commands.push(command);
+            further.unknown = true;
+            break;
+        }
+        step = directly(&command);
+        depth = deeper;
+        further.commands.push(command);
     }
     further
 }

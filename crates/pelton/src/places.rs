@@ -145,11 +145,13 @@ fn follow(path: &Path, look: impl Fn(&Path) -> io::Result<Option<Metadata>>) -> 
 
 /// The path without `.` and `..`, by its letters alone: as somebody reads it who knows of no links.
 pub(crate) fn normalised(path: &Path) -> PathBuf {
-    let mut normal = PathBuf::from("/");
-    for step in steps(path) {
-        match step {
-            Step::Up => _ = normal.pop(),
-            Step::Down(name) => normal.push(name),
+    let mut normal = PathBuf::with_capacity(path.as_os_str().len());
+    normal.push("/");
+    for part in path.components() {
+        match part {
+            Component::ParentDir => _ = normal.pop(),
+            Component::Normal(name) => normal.push(name),
+            Component::Prefix(_) | Component::RootDir | Component::CurDir => {}
         }
     }
     normal

@@ -60,8 +60,12 @@ impl Secrets {
     }
 
     fn learn_auth(&self, auth: &Auth) {
-        if let Auth::ApiKey(secret) | Auth::Bearer(secret) = auth {
-            self.learn(secret.reveal());
+        match auth {
+            Auth::ApiKey(secret) | Auth::Bearer(secret) => self.learn(secret.reveal()),
+            Auth::Signed(signing) => {
+                signing.secrets().iter().for_each(|secret| self.learn(secret.reveal()));
+            }
+            _ => {}
         }
     }
 

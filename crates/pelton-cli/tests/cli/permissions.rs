@@ -91,6 +91,16 @@ fn looking_around_a_machine_is_never_asked_about() {
 }
 
 #[test]
+fn what_looking_commands_could_do_besides_is_never_allowed() {
+    check("inside.jsonl", 500);
+}
+
+#[test]
+fn glances_in_passing_are_never_asked_about() {
+    check("glances.jsonl", 150);
+}
+
+#[test]
 fn what_nobody_recovers_from_is_asked_about_in_every_mode() {
     check("irrecoverable.jsonl", 100);
 }

@@ -1,6 +1,7 @@
 //! Paths as they are judged: as given and where they lead, what they are relative to, and which of them steer other
 //! programs. Pure: they arrive resolved.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -69,22 +70,30 @@ pub(super) fn protected(place: &Place) -> Option<String> {
 }
 
 fn protected_name(path: &Path) -> Option<String> {
-    let names: Vec<String> =
-        path.components().map(|part| part.as_os_str().to_string_lossy().to_lowercase()).collect();
-    for (at, name) in names.iter().enumerate() {
-        let next = names.get(at + 1).map(String::as_str);
-        match name.as_str() {
-            // Checkouts that the program itself makes there are worked in.
-            ".claude" if next == Some("worktrees") && names.len() > at + 2 => {}
-            name if is_protected_dir(name) => return Some(name.to_owned()),
-            ".config" if next == Some("git") => return Some(".config/git".to_owned()),
-            ".config" if next == Some("fish") => return Some(".config/fish".to_owned()),
-            _ => {}
+    let shown = |name: &OsStr| Some(name.to_string_lossy().to_lowercase());
+    let mut names = path.iter().peekable();
+    while let Some(name) = names.next() {
+        let next = names.peek().copied();
+        let is =
+            |other: Option<&OsStr>, meant: &str| other.is_some_and(|other| other.eq_ignore_ascii_case(meant));
+        let Some(known) = protected::find(name) else {
+            // Names of directories that steer programs, in one that others write to.
+            if next.is_some() && is(Some(name), ".config") {
+                let steering = ["git", "fish"].into_iter().find(|steering| is(next, steering));
+                if let Some(steering) = steering {
+                    return Some(format!(".config/{steering}"));
+                }
+            }
+            continue;
+        };
+        let is_directory = known.kind == protected::Kind::Directory;
+        // Checkouts that the program itself makes there are worked in.
+        let is_worked_in = known.name == protected::CONFIGURATION
+            && is(next, protected::CONFIGURATION_FREE)
+            && names.clone().nth(1).is_some();
+        if !is_worked_in && (is_directory || next.is_none()) {
+            return shown(name);
         }
     }
-    names.last().filter(|name| protected::find(name.as_ref()).is_some()).cloned()
-}
-
-fn is_protected_dir(name: &str) -> bool {
-    protected::find(name.as_ref()).is_some_and(|known| known.kind == protected::Kind::Directory)
+    None
 }

@@ -12,7 +12,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-pub(super) use self::command::{CommandPattern, HOLE, blanks_folded, glob};
+pub(crate) use self::command::glob;
+pub(super) use self::command::{CommandPattern, HOLE, blanks_folded};
 use self::host::HostPattern;
 pub(super) use self::host::host_of;
 use self::names::{AGENT_NAMES, Fields};

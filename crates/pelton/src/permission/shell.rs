@@ -148,7 +148,8 @@ impl Survey {
         let values = Values::of(script, &numbers);
         let found = found_names(script);
         let carried = Carried::of(script);
-        // What runs for a word must be looking and nothing else, and of a form that is known: then the word is no more than text.
+        // What runs for a word must be looking and nothing else, and of a kind that people look at that way: then the word is
+        // no more than text.
         let mut all_inner_look = true;
         for (at, command) in script.commands.iter().enumerate() {
             let feed = feed_of(command, script);
@@ -245,12 +246,13 @@ fn is_read_by_next(command: &Command, script: &Script) -> bool {
     script.commands.iter().any(is_next)
 }
 
-/// Whether what a command says has a known form: names, numbers, dates, lines of files that are looked at.
+/// Whether what a command says is of the kind that people put into other commands: names, numbers, dates, lines of files
+/// that are looked at. Who asks in there for the user or the environment is asked why.
 fn tells(args: &[Arg]) -> bool {
     const TELLING: &[&str] = &[
         "git", "date", "pwd", "basename", "dirname", "realpath", "readlink", "wc", "seq", "find", "stat",
-        "du", "grep", "sort", "uniq", "cut", "tr", "head", "tail", "sed", "awk", "jq", "nproc", "uname",
-        "true", "false", ":",
+        "du", "ls", "cat", "rg", "fd", "tac", "nl", "diff", "comm", "expr", "grep", "sort", "uniq", "cut",
+        "tr", "head", "tail", "sed", "awk", "jq", "nproc", "uname", "true", "false", ":",
     ];
     args.first().is_none_or(|name| name.literal().is_some_and(|name| TELLING.contains(&name)))
 }

@@ -27,6 +27,14 @@ impl Sign for FakeSigner {
         post.headers.insert("authorization", words.parse().unwrap());
         Ok(())
     }
+
+    fn secrets(&self) -> Vec<Secret> {
+        vec![Secret::new(signing_key(self.key))]
+    }
+}
+
+fn signing_key(number: u32) -> String {
+    format!("a-long-signing-key-{number:04}")
 }
 
 fn signature(url: &str, version: &str, body: &[u8]) -> u64 {
@@ -82,5 +90,35 @@ async fn loop_R7_credentials_that_sign_are_renewed_in_their_own_way() {
         .collect();
     assert_eq!(keys, ["key-1", "key-1", "key-2"]);
     assert_eq!(issued.load(Ordering::Relaxed), 2);
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn what_requests_are_signed_with_is_written_down_nowhere() {
+    let script = Script::new().reply([tool("Read", json!({"file_path": "keys.txt"}))]).reply([text("Done.")]);
+    let stage = Stage::new(script).await;
+    let text = format!("key = {}\n", signing_key(1));
+    stage.write("keys.txt", &text);
+    let mut engine = stage.engine_with(|options| {
+        options.endpoint.auth = Auth::None;
+        let keeper = Keeper::new(Cloud::default(), Arc::new(RealWorld::new()));
+        options.endpoint.credentials = Some(Arc::new(keeper));
+    });
+    run(&mut engine, "Go.").await.assert_completed();
+    let mut seen = 0;
+    let mut dirs = vec![stage.config_dir()];
+    while let Some(dir) = dirs.pop() {
+        for entry in std::fs::read_dir(dir).unwrap().map(Result::unwrap) {
+            if entry.file_type().unwrap().is_dir() {
+                dirs.push(entry.path());
+                continue;
+            }
+            let written = std::fs::read(entry.path()).unwrap();
+            let written = String::from_utf8_lossy(&written);
+            assert!(!written.contains(&signing_key(1)), "{}", entry.path().display());
+            seen += usize::from(written.contains("key = [redacted]"));
+        }
+    }
+    assert!(seen > 0, "the result is there without it");
     stage.assert_all_played();
 }

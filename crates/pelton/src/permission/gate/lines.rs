@@ -29,12 +29,19 @@ impl Gate {
         let start = cwd.to_path_buf();
         let all = vec![start.clone()];
         let mut dirs = Dirs { start, all, sure: None, is_lost: false, follower: Follower::default() };
+        // Who changes something may make files of any name.
+        let all_look = survey.steps.iter().all(|step| step.look.is_some());
         survey
             .steps
             .iter()
             .map(|step| {
                 let known = dirs.known_to(step).map(|known| std::mem::replace(&mut dirs.all, known));
-                let touched = self.touched_by(step, &dirs, here);
+                let mut touched = self.touched_by(step, &dirs, here);
+                if !(all_look && dirs.hold_no_options(step)) {
+                    touched
+                        .looks_at
+                        .take_if(|_| step.look.as_ref().is_some_and(|look| !look.dashless.is_empty()));
+                }
                 let gone_to = self.goes(step, &dirs);
                 if let Some(all) = known {
                     dirs.all = all;
@@ -106,7 +113,9 @@ impl Gate {
             let inside = dirs.all.iter().all(|dir| dirs.place(dir).is_some_and(|dir| here.contains(&dir)));
             touched.looks_at = places.filter(|_| works_here && inside && !dirs.is_lost);
         }
-        if self.rules.restricting().any(super::super::rule::Rule::is_about_files) {
+        // Of what certainly only looks it is known which words are files; git has names of its own for them.
+        let is_understood = touched.looks_at.is_some() && !step.runs_git;
+        if !is_understood && self.rules.restricting().any(super::super::rule::Rule::is_about_files) {
             for path in step.may_name.iter().filter_map(|files| self.paths(files, dirs)).flatten() {
                 match place(&path, &dirs.follower) {
                     Ok(place) => touched.may_name.push(place),
@@ -262,6 +271,21 @@ impl Gate {
 impl Dirs {
     fn place(&self, path: &Path) -> Option<Place> {
         place(path, &self.follower).ok()
+    }
+
+    /// Whether no file is called like an option where a pattern of the command would find it.
+    fn hold_no_options(&self, step: &Step) -> bool {
+        let patterns = step.look.iter().flat_map(|look| &look.dashless);
+        patterns.into_iter().all(|files| match files {
+            Files::Matching(pattern) => self.all.iter().all(|dir| {
+                let is_option = |path: &PathBuf| {
+                    let name = path.strip_prefix(dir).unwrap_or(path);
+                    name.as_os_str().as_encoded_bytes().starts_with(b"-")
+                };
+                matching(pattern, dir).is_some_and(|found| !found.iter().any(is_option))
+            }),
+            _ => false,
+        })
     }
 
     fn joined(&self, path: &str) -> Vec<PathBuf> {

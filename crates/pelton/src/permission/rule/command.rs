@@ -3,31 +3,46 @@
 /// Stands in a text for a part that only running it would tell. No command holds it: control characters are refused.
 pub(in super::super) const HOLE: char = '\0';
 
-/// `*` is any text. A pattern that ends in ` *` or `:*` also means what stands before it, alone.
+/// `*` is any text. A pattern that ends in ` *` or `:*` also means what stands before it, alone. What every call is compared
+/// with is put together once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct CommandPattern {
     glob: String,
     /// What stands before a trailing ` *`.
     alone: Option<String>,
+    /// Both of them, somewhere in a text.
+    within: (String, Option<String>),
+    /// The first, with more words behind it.
+    followed: String,
+    is_exact: bool,
+    is_compound: bool,
 }
 
 impl CommandPattern {
     pub fn new(pattern: &str) -> Self {
         let pattern = blanks_folded(pattern);
-        match pattern.strip_suffix(":*").or_else(|| pattern.strip_suffix(" *")) {
-            Some(prefix) => Self { glob: format!("{prefix} *"), alone: Some(prefix.to_owned()) },
-            None => Self { glob: pattern, alone: None },
+        let (glob, alone) = match pattern.strip_suffix(":*").or_else(|| pattern.strip_suffix(" *")) {
+            Some(prefix) => (format!("{prefix} *"), Some(prefix.to_owned())),
+            None => (pattern, None),
+        };
+        Self {
+            within: (format!("*{glob}*"), alone.as_ref().map(|alone| format!("*{alone}"))),
+            followed: format!("{glob} *"),
+            is_exact: !glob.contains('*'),
+            is_compound: glob.contains(['|', ';', '&', '\n', '<', '>', '`']) || glob.contains("$("),
+            glob,
+            alone,
         }
     }
 
     /// Whether it means one command and no other.
     pub fn is_exact(&self) -> bool {
-        !self.glob.contains('*')
+        self.is_exact
     }
 
     /// Whether it speaks of more than one command: then it is looked for in the whole line.
     pub fn is_compound(&self) -> bool {
-        self.glob.contains(['|', ';', '&', '\n', '<', '>', '`']) || self.glob.contains("$(")
+        self.is_compound
     }
 
     /// Whether the text, with its blanks folded, certainly matches, whatever is in its holes.
@@ -37,8 +52,8 @@ impl CommandPattern {
 
     /// Whether it matches somewhere in the text.
     pub fn is_in(&self, text: &str) -> bool {
-        glob(&format!("*{}*", self.glob), text)
-            || self.alone.as_deref().is_some_and(|alone| glob(&format!("*{alone}"), text))
+        let (anywhere, at_end) = &self.within;
+        glob(anywhere, text) || at_end.as_deref().is_some_and(|at_end| glob(at_end, text))
     }
 
     /// Whether it speaks of what begins at one of these words.
@@ -46,8 +61,7 @@ impl CommandPattern {
         if self.glob.starts_with('*') {
             return false;
         }
-        let begins =
-            |at: usize| self.matches(&words[at..]) || glob(&format!("{} *", self.glob), &words[at..]);
+        let begins = |at: usize| self.matches(&words[at..]) || glob(&self.followed, &words[at..]);
         begins(0) || words.match_indices(' ').any(|(at, _)| begins(at + 1))
     }
 
@@ -70,7 +84,7 @@ pub(in super::super) fn blanks_folded(text: &str) -> String {
 }
 
 /// Whether a text matches a pattern in which `*` is any text. Takes time in proportion to both lengths at worst.
-pub(in super::super) fn glob(pattern: &str, text: &str) -> bool {
+pub(crate) fn glob(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut p, mut t) = (0, 0);
     // The last star, and how much of the text it has taken.
@@ -96,14 +110,22 @@ pub(in super::super) fn glob(pattern: &str, text: &str) -> bool {
 fn could_be_one(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let hole = HOLE as u8;
+    // Most part ways before anything is open.
+    let differ = |(said, seen): (&u8, &u8)| *said != b'*' && *seen != hole && said != seen;
+    let is_open = |(said, seen): (&u8, &u8)| *said == b'*' || *seen == hole;
+    let both = || pattern.iter().zip(text);
+    if both().take_while(|pair| !is_open(*pair)).any(differ) {
+        return false;
+    }
     // `row[t]`: whether what is left of the pattern and the text behind `t` can be one. From the end backwards.
     let mut row = vec![false; text.len() + 1];
     row[text.len()] = true;
     for t in (0..text.len()).rev() {
         row[t] = text[t] == hole && row[t + 1];
     }
+    let mut behind = vec![false; text.len() + 1];
     for byte in pattern.iter().rev() {
-        let behind = std::mem::replace(&mut row, vec![false; text.len() + 1]);
+        std::mem::swap(&mut row, &mut behind);
         for t in (0..=text.len()).rev() {
             let at = text.get(t);
             row[t] = match byte {
@@ -140,6 +162,9 @@ mod tests {
             ("a*b*c", "aXbYbZc", true),
             ("a*b*c", "aXcYb", false),
             ("*", "", true),
+            ("https://*.x/*", "https://a.x/", true),
+            ("https://*.x/*", "https://x/", false),
+            ("ab*ba", "aba", false),
         ] {
             assert_eq!(
                 CommandPattern::new(pattern).matches(&blanks_folded(text)),

@@ -1,7 +1,8 @@
 //! Programs whose words follow no table: each has a form of its own in which it only looks.
 
 use super::arg::{Arg, Files};
-use super::look::Look;
+use super::look::{Look, understand};
+use super::programs::{PLAIN, Program};
 
 /// Which processes there are; not what is in their environment.
 pub(super) fn ps(args: &[Arg]) -> Option<Look> {
@@ -146,4 +147,32 @@ pub(super) fn unzip(args: &[Arg]) -> Option<Look> {
         }
         _ => None,
     }
+}
+
+/// Where there is no terminal a pager shows a file and ends. A word that begins with `+` is a command for it.
+pub(super) fn pager(args: &[Arg]) -> Option<Look> {
+    const PAGER: Program = Program { short: &["NSRFXinEmMsrgGQJ"], long: &["LINE-NUMBERS"], ..PLAIN };
+    let is_command = |arg: &Arg| arg.prefix().starts_with('+');
+    (!args.iter().any(is_command)).then(|| understand(&PAGER, args)).flatten()
+}
+
+/// Which processes have files and sockets open. `-D` writes, `-r` never ends, `+D` looks through directories.
+pub(super) fn open_files(args: &[Arg]) -> Option<Look> {
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        let text = arg.literal()?;
+        let Some(cluster) = text.strip_prefix('-') else {
+            (!text.starts_with('+')).then_some(())?;
+            continue;
+        };
+        // Letters that stand alone, then perhaps one that takes what is behind it.
+        let value = cluster.trim_start_matches(|c| "anPltURwVbhv".contains(c));
+        match value.strip_prefix(['i', 's', 'p', 'u', 'c', 'd']) {
+            None => (value.is_empty() && !cluster.is_empty()).then_some(())?,
+            // An address or a state is a word of its own, or missing.
+            Some("") if !value.starts_with(['i', 's']) => _ = args.next()?.literal()?,
+            Some(_) => {}
+        }
+    }
+    Some(Look::nothing())
 }

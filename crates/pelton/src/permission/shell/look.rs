@@ -18,12 +18,20 @@ pub(in super::super) struct Look {
     pub works_in: Vec<Files>,
     /// Names that are found may become other words: options, or several, as `xargs` splits them.
     pub splits: bool,
+    /// Patterns that would become options, were there files of such names: there must be none.
+    pub dashless: Vec<Files>,
 }
 
 impl Look {
     /// It looks at nothing.
     pub fn nothing() -> Self {
-        Self { files: Vec::new(), reach: Reach::Named, works_in: Vec::new(), splits: false }
+        Self {
+            files: Vec::new(),
+            reach: Reach::Named,
+            works_in: Vec::new(),
+            splits: false,
+            dashless: Vec::new(),
+        }
     }
 
     pub fn at(files: Vec<Files>) -> Self {
@@ -64,6 +72,8 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
         "unzip" => forms::unzip(rest),
         "getent" => forms::database(rest),
         "ip" => forms::addresses(rest),
+        "less" | "more" => forms::pager(rest),
+        "lsof" => forms::open_files(rest),
         "command" => match rest {
             [option, names @ ..] if matches!(option.literal(), Some("-v" | "-V")) => {
                 names.iter().all(|name| name.literal().is_some()).then(Look::nothing)
@@ -103,6 +113,7 @@ pub(super) fn understand(program: &Program, args: &[Arg]) -> Option<Look> {
     }
     let mut operands: Vec<&Arg> = Vec::new();
     let mut files = Vec::new();
+    let mut dashless = Vec::new();
     let mut seen: Vec<String> = Vec::new();
     let mut reach = program.reach;
     let mut args = args.iter();
@@ -118,7 +129,9 @@ pub(super) fn understand(program: &Program, args: &[Arg]) -> Option<Look> {
             if arg.prefix().starts_with('-') {
                 option_with_pattern(program, arg)?;
             } else {
-                (!arg.may_be_option() || program.harmless).then_some(())?;
+                if arg.may_be_option() && !program.harmless {
+                    dashless.push(arg.files().filter(|_| program.fine_without_dashes)?);
+                }
                 operands.push(arg);
             }
             continue;
@@ -231,7 +244,7 @@ pub(super) fn understand(program: &Program, args: &[Arg]) -> Option<Look> {
     if reach == Reach::BelowAndLinked && is_seen(&["--no-dereference"]) {
         reach = Reach::Below;
     }
-    Some(Look { files, reach, ..Look::nothing() })
+    Some(Look { files, reach, dashless, ..Look::nothing() })
 }
 
 /// What words show that are only text: names, where patterns find them. What a pattern behind a variable finds, nobody knows.
@@ -250,6 +263,8 @@ fn option_with_pattern(program: &Program, arg: &Arg) -> Option<()> {
 fn accept(takes: Takes, value: &Arg, files: &mut Vec<Files>) -> Option<()> {
     match takes {
         Takes::Nothing | Takes::Maybe => {}
+        // What is calculated is a number, whatever it is; how is judged by itself.
+        Takes::Number if value.parts() == [Part::Arithmetic] => {}
         Takes::Number => is_number(value.literal()?).then_some(())?,
         Takes::Word | Takes::Two => {
             // A pattern that is not quoted may become several words.

@@ -38,6 +38,9 @@ pub(super) struct Program {
     pub wide: Reach,
     /// None of its options, known or not, writes or runs anything: a pattern may become one.
     pub harmless: bool,
+    /// It reads no option that harms but one that nobody gives to a file as its name: a pattern is fine where no file is
+    /// called like an option.
+    pub fine_without_dashes: bool,
 }
 
 /// What the words are that belong to no option.
@@ -141,6 +144,7 @@ pub(super) const PLAIN: Program = Program {
     reach: Reach::Named,
     wide: Reach::Named,
     harmless: false,
+    fine_without_dashes: false,
 };
 
 pub(super) const DIGITS: &str = "0123456789";
@@ -328,6 +332,7 @@ const PROGRAMS: &[Program] = &[
         long: &[
             "brief mime mime-type mime-encoding keep-going no-dereference extension exclude: separator: no-pad",
         ],
+        fine_without_dashes: true,
         ..PLAIN
     },
     Program {

@@ -285,6 +285,7 @@ pub(super) const MACHINE: &[Program] = &[
         long: &["ctime kernel notime decode userspace reltime level: facility: nopager since: until:"],
         ..ALONE
     },
+    Program { names: &["pstree"], short: &["aAclnpsStTuUV H:"], operands: Operands::Words, ..PLAIN },
     Program { names: &["stty"], short: &["ag"], long: &["all save"], ..ALONE },
     Program {
         names: &["objdump"],

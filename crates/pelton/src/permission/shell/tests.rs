@@ -165,6 +165,7 @@ fn whatever_may_write_run_or_hide_is_unknown() {
         "sed -f x a",
         "awk 'BEGIN{system(\"id\")}'",
         "awk -f x a",
+        "echo $(touch x)",
         "echo $(id)",
         "echo ${x@P}",
         "echo ${!x}",

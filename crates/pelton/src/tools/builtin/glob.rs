@@ -1,11 +1,13 @@
 //! Glob: files by name, newest first.
 
 use std::cmp::Reverse;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use globset::{GlobBuilder, GlobMatcher};
+use globset::{GlobBuilder, GlobSet};
 use ignore::overrides::Override;
 use ignore::types::Types;
 use pelton_model::World;
@@ -45,7 +47,8 @@ struct Input {
 /// A pattern and the directory it starts from.
 struct Search {
     root: PathBuf,
-    matcher: GlobMatcher,
+    /// Of one pattern: a set looks at endings and whole names before it tries an expression.
+    matcher: GlobSet,
 }
 
 impl Tool for GlobTool {
@@ -102,7 +105,8 @@ fn parse(input: &Value, cx: &ToolCx) -> Result<Search, InvalidInput> {
         .empty_alternates(true)
         .build()
         .map_err(|error| wrong(error.kind().to_string()))?;
-    Ok(Search { root, matcher: glob.compile_matcher() })
+    let matcher = GlobSet::builder().add(glob).build().map_err(|error| wrong(error.kind().to_string()))?;
+    Ok(Search { root, matcher })
 }
 
 fn glob(
@@ -131,7 +135,7 @@ fn glob(
         let mut opener = Opener::default();
         let (kept, sieve) = (&kept, &sieve);
         move |path: &Path| {
-            if path.strip_prefix(root).is_ok_and(|below| matcher.is_match(below)) && sieve.passes(path) {
+            if below(root, path).is_some_and(|below| matcher.is_match(below)) && sieve.passes(path) {
                 let changed = opener.changed_at(path);
                 kept.offer((Reverse(changed), path.to_path_buf()), (), 1);
             }
@@ -173,6 +177,13 @@ fn glob(
         "durationMs": u64::try_from(deadline.elapsed().as_millis()).unwrap_or(u64::MAX),
     });
     Output::text(lines.join("\n")).with_detail(detail)
+}
+
+/// The path from the root on. What a walk meets begins with its root, letter by letter.
+fn below<'p>(root: &Path, path: &'p Path) -> Option<&'p Path> {
+    let rest = path.as_os_str().as_bytes().strip_prefix(root.as_os_str().as_bytes())?;
+    let rest = rest.strip_prefix(b"/").unwrap_or(rest);
+    Some(Path::new(OsStr::from_bytes(rest)))
 }
 
 #[cfg(test)]
