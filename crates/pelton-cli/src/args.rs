@@ -12,7 +12,7 @@ use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use uuid::Uuid;
 
 pub(crate) use self::client::{ClientArgs, ThinkingArg, ThinkingDisplayArg};
-pub(crate) use self::mcp::{AddArgs, AddJsonArgs, KeptIn, McpCommand, RemoveArgs, Transport};
+pub(crate) use self::mcp::{AddArgs, AddJsonArgs, KeptIn, LoginArgs, McpCommand, RemoveArgs, Transport};
 use crate::fail::tell;
 
 /// Give it a task: Pelton drives a language model through a loop of answers and tools until the task is done.

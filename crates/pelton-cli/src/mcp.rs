@@ -1,6 +1,7 @@
 //! `pelton mcp`: servers of tools, kept and looked at; and this program as one of them.
 
 mod kept; // where entries are
+mod login; // who we are there
 mod serve; // our tools, for others
 
 use std::io::Write;
@@ -25,6 +26,8 @@ pub(crate) fn run(command: &McpCommand, args: &RunArgs) -> Result<ExitCode, Fail
         McpCommand::Get { name } => get(name, args),
         McpCommand::Remove(said) => remove(said),
         McpCommand::Test { names } => finish(test(names, args)),
+        McpCommand::Login(said) => finish(login::login(said, args)),
+        McpCommand::Logout { name } => login::logout(name, args),
         McpCommand::Serve(said) => finish(serve::serve(&said.run)),
     }
 }

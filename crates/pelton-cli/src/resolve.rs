@@ -8,6 +8,7 @@ mod env; // what the process was given
 mod key_program; // the program that prints a key
 mod keeper; // changes of what may run, written to settings files
 mod layers; // which settings files count, and what of them
+mod logins; // logins at servers of tools
 mod limits; // how often, how long, how much
 mod memory; // what the model is told of the project and its user
 mod mcp; // who serves tools

@@ -68,6 +68,14 @@ impl ServerConfig {
         Self { name, reach: Reach::Wire(wire), scope: Scope::Dynamic, timeout, always_load: false, written }
     }
 
+    /// The port that somebody comes back to who logs in there, if its entry says one.
+    pub fn callback_port(&self) -> Option<u16> {
+        match &self.reach {
+            Reach::Http(remote) | Reach::Sse(remote) => remote.oauth.callback_port,
+            _ => None,
+        }
+    }
+
     /// An entry that cannot be used, to be told of like the others.
     pub fn unusable(name: impl Into<String>, why: impl Into<String>, scope: Scope) -> Self {
         let reach = Reach::Nowhere(why.into());
@@ -118,6 +126,29 @@ pub struct Remote {
     pub headers: Vec<(String, String)>,
     /// A command that prints more of them, as JSON.
     pub headers_helper: Option<String>,
+    /// How somebody logs in there, where that is not found out.
+    pub oauth: OauthConfig,
+}
+
+impl Remote {
+    /// Whether its entry says who asks: then there is no login.
+    pub fn has_authorization(&self) -> bool {
+        self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"))
+    }
+}
+
+/// How somebody logs in at a server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OauthConfig {
+    /// Who we are to whoever gives tokens; without it, they are told.
+    pub client_id: Option<String>,
+    /// The port that somebody comes back to.
+    pub callback_port: Option<u16>,
+    /// What is asked for, separated by blanks.
+    pub scopes: Option<String>,
+    /// Where it is described who gives tokens.
+    pub metadata_url: Option<String>,
 }
 
 /// What was read.
@@ -248,7 +279,21 @@ fn remote(fields: &Map<String, Value>, fill: &mut Fill<'_>) -> Result<Remote, St
         return Err(format!("`url` is no http address: {url}"));
     }
     let headers_helper = fields.get("headersHelper").and_then(Value::as_str).map(str::to_owned);
-    Ok(Remote { url, headers: pairs(fields, "headers", fill)?, headers_helper })
+    let oauth = match fields.get("oauth") {
+        None | Some(Value::Null) => OauthConfig::default(),
+        Some(Value::Object(oauth)) => {
+            let word = |name: &str| oauth.get(name).and_then(Value::as_str).map(str::to_owned);
+            let port = oauth.get("callbackPort").and_then(Value::as_u64);
+            OauthConfig {
+                client_id: word("clientId"),
+                callback_port: port.and_then(|port| u16::try_from(port).ok()),
+                scopes: word("scopes"),
+                metadata_url: word("authServerMetadataUrl"),
+            }
+        }
+        Some(_) => return Err("`oauth` is no object".to_owned()),
+    };
+    Ok(Remote { url, headers: pairs(fields, "headers", fill)?, headers_helper, oauth })
 }
 
 fn pairs(

@@ -13,6 +13,7 @@ mod handler; // what servers may ask of us
 mod joining; // all of them, when a session begins
 mod limits;
 mod line; // the connection to one
+mod oauth; // logins
 mod reach; // the ways to a server
 mod schema; // inputs as the model's API takes them: pure
 mod server; // one server
@@ -20,7 +21,8 @@ mod tool; // one of its tools
 mod prompt; // one of its prompts
 mod library; // what else it has to read
 
-pub use config::{Program, Reach, Read, Remote, Scope, ServerConfig, read_servers};
+pub use config::{OauthConfig, Program, Reach, Read, Remote, Scope, ServerConfig, read_servers};
 pub use joining::{Joining, connect_all};
+pub use oauth::{Login, Logins, PendingLogin, begin_login};
 pub use reach::{Inbox, Wire};
 pub use server::{Caller, Server, Surroundings};

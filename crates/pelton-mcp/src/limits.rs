@@ -40,6 +40,12 @@ pub(crate) const ENDPOINT_TIME: Duration = Duration::from_secs(60);
 /// The longest a command that makes headers may take, and the most it may print.
 pub(crate) const HELPER_TIME: Duration = Duration::from_secs(10);
 pub(crate) const HELPER_BYTES_MAX: usize = 64 * 1024;
+/// The longest somebody who gives tokens may take to answer, and the most they may say.
+pub(crate) const OAUTH_ANSWER_TIME: Duration = Duration::from_secs(30);
+pub(crate) const OAUTH_ANSWER_BYTES_MAX: usize = 1024 * 1024;
+/// How long another process is waited for that renews a login, and how often it is looked for.
+pub(crate) const LOCK_WAIT: Duration = Duration::from_secs(60);
+pub(crate) const LOCK_LOOK: Duration = Duration::from_millis(50);
 /// Characters of an answer, in all of its words, that a server may ask to have passed on whole.
 pub(crate) const RESULT_CHARS_ASKED_MAX: usize = 500_000;
 /// Programs that are connected to at the same time, and addresses.

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{Reach, ServerConfig};
+use crate::config::{Reach, Remote, ServerConfig};
 use crate::content;
 use crate::handler::Handler;
 use crate::library::{self, Listing};
@@ -28,6 +28,7 @@ use crate::limits::{
     CALL_TIME, CONNECT_TIME, REJOIN_TRIES, REJOIN_WAIT, REMOTE_TRIES, SILENCE_PROGRAM, SILENCE_REMOTE,
 };
 use crate::line::Line;
+use crate::oauth::{Bearer, Logins};
 use crate::prompt::ServedPrompt;
 use crate::reach::{self, NotReached};
 use crate::tool::{ServedTool, cut};
@@ -50,6 +51,10 @@ pub struct Surroundings {
     pub call_time: Duration,
     /// The longest a call may be silent, where somebody has said.
     pub silence: Option<Duration>,
+    /// Where logins are kept; without it, nobody is logged in.
+    pub logins: Option<Arc<dyn Logins>>,
+    /// How we show who we are to those that give tokens, where an entry says who that is.
+    pub client_secret: Option<String>,
 }
 
 impl Surroundings {
@@ -64,6 +69,8 @@ impl Surroundings {
             connect_time: CONNECT_TIME,
             call_time: CALL_TIME,
             silence: None,
+            logins: None,
+            client_secret: None,
         }
     }
 }
@@ -72,6 +79,15 @@ impl Surroundings {
     /// The environment of a program: whoever pays keeps their keys, unless an entry names them.
     pub(crate) fn env_of_programs(&self) -> Vec<(OsString, OsString)> {
         self.env.iter().filter(|(name, _)| !is_withheld(name)).cloned().collect()
+    }
+}
+
+impl Surroundings {
+    /// What requests to an address carry, if somebody can be logged in there.
+    pub(crate) fn bearer(&self, server: &str, remote: &Remote) -> Option<Bearer> {
+        let logins = self.logins.clone().filter(|_| !remote.has_authorization())?;
+        let http = (self.http)().ok()?;
+        Some(Bearer { server: server.to_owned(), url: remote.url.clone(), logins, http })
     }
 }
 
@@ -114,6 +130,20 @@ struct Known {
     /// Tools that cannot be offered, and why.
     faults: Vec<(String, String)>,
     enabled: bool,
+    /// What the requests of the connection carry.
+    token: Option<String>,
+}
+
+/// A call that came to nothing.
+struct Failed {
+    words: String,
+    needs_login: bool,
+}
+
+impl Failed {
+    fn because(words: String) -> Self {
+        Self { words, needs_login: false }
+    }
 }
 
 /// A call under way.
@@ -169,6 +199,7 @@ impl Server {
             has_resources: false,
             faults: Vec::new(),
             enabled: true,
+            token: None,
         };
         Arc::new_cyclic(|this| Self {
             this: Weak::clone(this),
@@ -178,6 +209,11 @@ impl Server {
             line: tokio::sync::Mutex::default(),
             calls: Mutex::default(),
         })
+    }
+
+    /// What it is reached by.
+    pub fn surroundings(&self) -> &Surroundings {
+        &self.surroundings
     }
 
     /// How it was configured.
@@ -245,7 +281,26 @@ impl Server {
     /// Calls a tool by its own name. A connection that is gone is made again first; a call that may have arrived is never
     /// made twice.
     pub async fn call(self: &Arc<Self>, tool: &str, input: Value, caller: &Caller) -> Result<Output, String> {
-        let peer = self.peer().await?;
+        let failed = match Box::pin(self.call_once(tool, input.clone(), caller)).await {
+            // Refused at the door: it was not made. It is made with a token that is newer, if there is one.
+            Err(failed) if failed.needs_login => failed,
+            called => return called.map_err(|failed| failed.words),
+        };
+        if Box::pin(self.renew_login()).await {
+            let again = Box::pin(self.call_once(tool, input, caller));
+            return again.await.map_err(|failed| failed.words);
+        }
+        let why = failed.words;
+        Err(format!("{why} (the server {} wants somebody to log in)", self.config.name))
+    }
+
+    async fn call_once(
+        self: &Arc<Self>,
+        tool: &str,
+        input: Value,
+        caller: &Caller,
+    ) -> Result<Output, Failed> {
+        let peer = self.peer().await.map_err(Failed::because)?;
         let mut params = CallToolRequestParams::new(tool.to_owned());
         if let Value::Object(arguments) = input {
             params = params.with_arguments(arguments);
@@ -254,8 +309,10 @@ impl Server {
         meta.insert("claudecode/toolUseId".to_owned(), json!(&*caller.call));
         let options = PeerRequestOptions::no_options().with_meta(RequestMetaObject(meta));
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let handle =
-            peer.send_request_with_option(request, options).await.map_err(|error| self.lost(&error))?;
+        let handle = peer
+            .send_request_with_option(request, options)
+            .await
+            .map_err(|error| self.failed(tool, &error))?;
         let mut under_way = UnderWay {
             server: self,
             peer: &peer,
@@ -269,18 +326,38 @@ impl Server {
             Ok(answer) => answer,
             Err(time) => {
                 let (server, time) = (&self.config.name, time.as_secs_f64());
-                return Err(format!("{tool} of the server {server} did not answer within {time} s"));
+                let why = format!("{tool} of the server {server} did not answer within {time} s");
+                return Err(Failed::because(why));
             }
         };
         under_way.id = None;
         match answer {
-            Ok(ServerResult::InputRequiredResult(_)) => Err(format!(
+            Ok(ServerResult::InputRequiredResult(_)) => Err(Failed::because(format!(
                 "the server {} wants to know more before it answers, in a way this version does not speak",
                 self.config.name
-            )),
+            ))),
             Ok(result) => Ok(content::output(&serde_json::to_value(result).unwrap_or_default())),
             Err(error) => Err(self.failed(tool, &error)),
         }
+    }
+
+    /// Connects with a token that is newer than the one that was refused. Without one, somebody has to log in.
+    async fn renew_login(self: &Arc<Self>) -> bool {
+        let (Reach::Http(remote) | Reach::Sse(remote)) = &self.config.reach else { return false };
+        let bearer = self.surroundings.bearer(&self.config.name, remote);
+        let used = self.known().token.clone();
+        let newer = match &bearer {
+            Some(bearer) => bearer.after(used.as_deref()).await,
+            None => None,
+        };
+        if newer.is_some() {
+            self.connect().await;
+            return self.known().state == ServerState::Connected;
+        }
+        let mut known = self.known();
+        known.state = ServerState::NeedsAuth;
+        known.error = Some(reach::LOG_IN.to_owned());
+        false
     }
 
     /// What comes of a call, or the time that is up: that of silence, which begins anew with every word of progress, or that
@@ -376,7 +453,8 @@ impl Server {
         });
         let mut known = self.known();
         match met {
-            Ok(Met { service, tools: (tools, faults), prompts }) => {
+            Ok(Met { service, token, tools: (tools, faults), prompts }) => {
+                known.token = token;
                 let told = service.peer().peer_info();
                 known.has_resources = told.as_ref().is_some_and(|told| told.capabilities.resources.is_some());
                 known.prompts = prompts;
@@ -430,7 +508,7 @@ impl Server {
 
     async fn meet(self: &Arc<Self>, tries: u32) -> Result<Met, NotReached> {
         let handler = || Handler(Arc::downgrade(self));
-        let service = reach::connect(&self.config, &self.surroundings, tries, handler).await?;
+        let (service, token) = reach::connect(&self.config, &self.surroundings, tries, handler).await?;
         let told = service.peer().peer_info();
         let offers_tools = told.as_ref().is_none_or(|told| told.capabilities.tools.is_some());
         let offers_prompts = told.is_some_and(|told| told.capabilities.prompts.is_some());
@@ -443,7 +521,7 @@ impl Server {
             true => self.list_prompts(service.peer()).await.unwrap_or_default(),
             false => Vec::new(),
         };
-        Ok(Met { service, tools, prompts })
+        Ok(Met { service, token, tools, prompts })
     }
 
     async fn list_tools(self: &Arc<Self>, peer: &Peer<RoleClient>) -> Result<Listed, String> {
@@ -473,22 +551,24 @@ impl Server {
         self.config.timeout.map_or(silence, |given| silence.max(given))
     }
 
-    /// A call that did not leave.
-    fn lost(&self, error: &ServiceError) -> String {
-        format!("the server {} could not be asked: {}", self.config.name, words(error))
-    }
-
-    /// A call that left and was not answered.
-    fn failed(&self, tool: &str, error: &ServiceError) -> String {
-        let server = &self.config.name;
-        match error {
+    /// A call that was not answered.
+    fn failed(&self, tool: &str, error: &ServiceError) -> Failed {
+        // What could not be sent does not count itself among the causes.
+        let cause: &(dyn std::error::Error + 'static) = match error {
+            ServiceError::TransportSend(cause) => cause,
+            other => other,
+        };
+        let (server, needs_login) = (&self.config.name, reach::needs_login(cause));
+        let words = match error {
+            _ if needs_login => format!("{tool} was refused: {}", reach::LOG_IN),
             ServiceError::McpError(error) => error.message.to_string(),
             ServiceError::TransportClosed | ServiceError::TransportSend(_) => format!(
                 "the connection to the server {server} was lost before {tool} answered: whether the call was carried out is not known ({})",
-                words(error)
+                words(cause)
             ),
             other => format!("{tool} of the server {server}: {}", words(other)),
-        }
+        };
+        Failed { words, needs_login }
     }
 
     /// Itself, for what outlives a borrow.
@@ -510,6 +590,7 @@ type Listed = (Vec<Arc<ServedTool>>, Vec<(String, String)>);
 /// A server that was met.
 struct Met {
     service: RunningService<RoleClient, Handler>,
+    token: Option<String>,
     tools: Listed,
     prompts: Vec<Arc<ServedPrompt>>,
 }

@@ -25,6 +25,13 @@ pub(crate) enum McpCommand {
         /// Their names; all that a session started here would have, if not said
         names: Vec<String>,
     },
+    /// Log in at a server; the login is kept and renewed
+    Login(LoginArgs),
+    /// Forget a login
+    Logout {
+        /// The server
+        name: String,
+    },
     /// Offer the built-in tools as a server, on standard input and output. Rules and mode hold as in a session; what would be
     /// asked about is refused
     #[command(version, disable_version_flag = true)]
@@ -80,6 +87,18 @@ pub(crate) struct RemoveArgs {
     pub scope: Option<KeptIn>,
     /// Its name
     pub name: String,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct LoginArgs {
+    /// The server
+    pub name: String,
+    /// Open no browser; the address is printed in any case
+    #[arg(long)]
+    pub no_browser: bool,
+    /// The port on 127.0.0.1 to come back to; any that is free if not said
+    #[arg(long)]
+    pub port: Option<u16>,
 }
 
 #[derive(Debug, clap::Args)]

@@ -16,8 +16,10 @@ use serde_json::Value;
 
 use super::env::Env;
 use super::layers::{Sources, said_in_json, text_of};
+use super::logins::{self, LoginFile};
 use super::memory::MANAGED_DIR;
 use super::network::http_options;
+use super::sessions::config_dir;
 use super::trust::{Trust, state_file};
 use crate::args::RunArgs;
 use crate::fail::{Fail, tell};
@@ -144,6 +146,8 @@ impl Named {
         surroundings.connect_time = time("MCP_TIMEOUT")?.unwrap_or(surroundings.connect_time);
         surroundings.call_time = time("MCP_TOOL_TIMEOUT")?.unwrap_or(surroundings.call_time);
         surroundings.silence = time("CLAUDE_CODE_MCP_TOOL_IDLE_TIMEOUT")?;
+        surroundings.logins = config_dir(env).map(|dir| Arc::new(LoginFile(dir.join(logins::FILE))) as _);
+        surroundings.client_secret = env.get("MCP_CLIENT_SECRET").map(str::to_owned);
         let outside = self.servers.into_iter().map(|server| Server::new(server, surroundings.clone()));
         let outside = outside.collect();
         let mut named_later = ServersNamed::in_surroundings(surroundings);

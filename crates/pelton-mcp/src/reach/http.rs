@@ -19,11 +19,13 @@ use crate::server::Surroundings;
 pub(super) async fn transport(
     remote: &Remote,
     name: &str,
+    token: Option<String>,
     surroundings: &Surroundings,
 ) -> Result<StreamableHttpClientTransport<reqwest::Client>, NotReached> {
     let client = (surroundings.http)().map_err(NotReached::because)?;
     let mut config = StreamableHttpClientTransportConfig::with_uri(remote.url.as_str());
     config.custom_headers = headers(remote, name, surroundings).await?;
+    config.auth_header = token;
     Ok(StreamableHttpClientTransport::with_client(client, config))
 }
 

@@ -15,7 +15,7 @@ use tokio::task::AbortHandle;
 use url::Url;
 
 use super::wire::WireError;
-use super::{NotReached, http as asked_with};
+use super::{LOG_IN, NotReached, http as asked_with};
 use crate::config::Remote;
 use crate::limits::{ENDPOINT_TIME, INBOX_MAX};
 use crate::server::{Surroundings, words};
@@ -24,15 +24,23 @@ use crate::server::{Surroundings, words};
 pub(super) async fn open(
     remote: &Remote,
     name: &str,
+    token: Option<String>,
     surroundings: &Surroundings,
 ) -> Result<SseTransport, NotReached> {
     let client = (surroundings.http)().map_err(NotReached::because)?;
-    let headers = map(asked_with::headers(remote, name, surroundings).await?);
+    let mut headers = map(asked_with::headers(remote, name, surroundings).await?);
+    if let Some(token) = token {
+        let mut carried: HeaderValue = format!("Bearer {token}")
+            .parse()
+            .map_err(|_| NotReached::because("the token of the login cannot be sent"))?;
+        carried.set_sensitive(true);
+        headers.insert(header::AUTHORIZATION, carried);
+    }
     let base = Url::parse(&remote.url).map_err(|error| NotReached::because(error.to_string()))?;
     let asked = client.get(base.clone()).headers(headers.clone()).header(header::ACCEPT, "text/event-stream");
     let answer = asked.send().await.map_err(|error| NotReached::because(words(&error)))?;
     if matches!(answer.status().as_u16(), 401 | 403) {
-        return Err(NotReached { why: "it wants somebody to log in".to_owned(), needs_login: true });
+        return Err(NotReached { why: LOG_IN.to_owned(), needs_login: true });
     }
     if !answer.status().is_success() {
         return Err(NotReached::because(format!("it answered {}", answer.status())));
@@ -120,6 +128,7 @@ impl Transport<RoleClient> for SseTransport {
             let answer = asked.send().await.map_err(|error| WireError::because(&error))?;
             match answer.status() {
                 status if status.is_success() => Ok(()),
+                http::StatusCode::UNAUTHORIZED => Err(WireError::unknown_person()),
                 status => Err(WireError::new(format!("it answered {status}"))),
             }
         }

@@ -30,16 +30,28 @@ pub struct Inbox(Mutex<Option<mpsc::Sender<ServerJsonRpcMessage>>>);
 
 /// A message that could not be passed on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct WireError(String);
+#[error("{why}")]
+pub struct WireError {
+    why: String,
+    needs_login: bool,
+}
 
 impl WireError {
     pub(super) fn new(why: impl Into<String>) -> Self {
-        Self(why.into())
+        Self { why: why.into(), needs_login: false }
     }
 
     pub(super) fn because(error: &(dyn std::error::Error + 'static)) -> Self {
-        Self(words(error))
+        Self::new(words(error))
+    }
+
+    /// Refused, for somebody has to log in first.
+    pub(super) fn unknown_person() -> Self {
+        Self { why: super::LOG_IN.to_owned(), needs_login: true }
+    }
+
+    pub(super) fn needs_login(&self) -> bool {
+        self.needs_login
     }
 }
 
@@ -84,7 +96,9 @@ impl Transport<RoleClient> for WireTransport {
         self.asked.retain(|_, asked| !asked.is_finished());
         let passed = self.wire.pass(message);
         let Some(id) = id else {
-            return futures::future::Either::Left(async move { passed.await.map(drop).map_err(WireError) });
+            return futures::future::Either::Left(
+                async move { passed.await.map(drop).map_err(WireError::new) },
+            );
         };
         let sender = self.sender.clone();
         let asked_id = id.to_string();
