@@ -15,6 +15,7 @@ mod mcp; // who serves tools
 mod models; // which models, and how hard they try
 mod network; // which server, by which road
 mod permission; // what may run
+mod plugins; // which plugins count
 mod repository; // the git repository around a directory
 mod sandbox; // the box commands run in
 mod trust; // whether a directory is trusted
@@ -64,7 +65,8 @@ pub(crate) fn options(args: &RunArgs, env: &Env) -> Result<(Options, Payer, Serv
     let payer = Payer::found(&env, &settings)?;
     let memory = memory::memory(args, &env, &settings.memory, &cwd)?;
     let skills = skills::skills(args, &env, &settings.skills)?;
-    let named = mcp::servers(args, &env, &cwd, &settings)?;
+    let (plugins, plugin_errors) = plugins::plugins(args, &env, &cwd, &settings.plugins);
+    let named = mcp::servers(args, &env, &cwd, &settings, &plugins)?;
     let git_state = settings.memory.git.unwrap_or(true) && !bare(args, &env);
     let mut options = resolved(args, &env, settings, &cwd, endpoint(args, &env)?)?;
     options.memory = memory;
@@ -72,6 +74,8 @@ pub(crate) fn options(args: &RunArgs, env: &Env) -> Result<(Options, Payer, Serv
     options.keeper = Some(Arc::new(keeper::SettingsFiles(files)));
     options.skills = skills;
     add_agents(&mut options, skills::agents(args, &env, &cwd)?);
+    plugins::add(&mut options, plugins);
+    options.plugin_errors = plugin_errors;
     options.api_key_source = payer.source();
     payer.pay_at(&mut options.endpoint, &env, &cwd, &options.transport, &options.world)?;
     let servers = named.in_place(&options, &env)?;

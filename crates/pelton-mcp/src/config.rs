@@ -27,6 +27,8 @@ pub enum Scope {
     Project,
     /// The user, everywhere.
     User,
+    /// A plugin.
+    Plugin,
 }
 
 impl Scope {
@@ -38,6 +40,7 @@ impl Scope {
             Self::Local => "local",
             Self::Project => "project",
             Self::User => "user",
+            Self::Plugin => "plugin",
         }
     }
 }
@@ -100,6 +103,17 @@ pub enum Reach {
 }
 
 impl Reach {
+    /// Whether it is the same program with the same arguments, or the same address.
+    fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Program(one), Self::Program(other)) => {
+                (&one.command, &one.args) == (&other.command, &other.args)
+            }
+            (Self::Http(one) | Self::Sse(one), Self::Http(other) | Self::Sse(other)) => one.url == other.url,
+            _ => false,
+        }
+    }
+
     /// Whether it is on this machine.
     pub fn is_local(&self) -> bool {
         matches!(self, Self::Program(_) | Self::Wire(_) | Self::Nowhere(_))
@@ -162,6 +176,15 @@ pub struct Read {
     pub errors: Vec<(String, String)>,
     /// What else somebody should know.
     pub warnings: Vec<String>,
+}
+
+impl Read {
+    /// The same without servers that are reached as one of these is.
+    #[must_use]
+    pub fn without(mut self, others: &[ServerConfig]) -> Self {
+        self.servers.retain(|server| !others.iter().any(|other| other.reach.is_same(&server.reach)));
+        self
+    }
 }
 
 /// Reads the object `mcpServers`. `variable` knows what stands for `${NAME}`.

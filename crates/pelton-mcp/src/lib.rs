@@ -14,6 +14,7 @@ mod joining; // all of them, when a session begins
 mod limits;
 mod line; // the connection to one
 mod oauth; // logins
+mod plugin; // servers that plugins bring: pure
 mod reach; // the ways to a server
 mod schema; // inputs as the model's API takes them: pure
 mod server; // one server
@@ -24,5 +25,6 @@ mod library; // what else it has to read
 pub use config::{OauthConfig, Program, Reach, Read, Remote, Scope, ServerConfig, read_servers};
 pub use joining::{Joining, connect_all};
 pub use oauth::{Login, Logins, PendingLogin, begin_login};
+pub use plugin::servers_of_plugin;
 pub use reach::{Inbox, Wire};
 pub use server::{Caller, Server, Surroundings};

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use pelton::event::{AgentFacts, Event, Init, Refusal, Synthetic};
 use pelton::history::{Entry, Kind};
 use pelton::hooks::HookEvent;
+use pelton::plugins::{Plugin, PluginError};
 use pelton::tools::ServerState;
 use pelton::tools::{AGENT_TOOL, AGENT_TOOL_ALIAS};
 use pelton::{CLI_VERSION, SYNTHETIC_MODEL, fresh_id};
@@ -189,7 +190,6 @@ impl Frames {
     }
 
     fn init(&self, init: &Init) -> Vec<u8> {
-        const NOTHING: [&str; 0] = [];
         let server = |(name, state): &(String, ServerState)| json!({"name": name, "status": state.name()});
         let commands: Vec<&str> = init.commands.iter().map(|command| command.name.as_str()).collect();
         let servers: Vec<Value> = init.servers.iter().map(server).collect();
@@ -197,6 +197,8 @@ impl Frames {
         let listed =
             |name: &String| if name == AGENT_TOOL { AGENT_TOOL_ALIAS.to_owned() } else { name.clone() };
         let tools: Vec<String> = init.tools.iter().map(listed).collect();
+        let plugins: Vec<Value> = init.plugins.iter().map(|plugin| plugin_row(plugin)).collect();
+        let errors: Vec<Value> = init.plugin_errors.iter().map(plugin_error).collect();
         self.system("init")
             .field("cwd", init.cwd.to_string_lossy())
             .field("tools", tools)
@@ -209,8 +211,9 @@ impl Frames {
             .field("output_style", "default")
             .field("agents", &init.agents)
             .field("skills", &init.skills)
-            .field("plugins", NOTHING)
+            .field("plugins", &plugins)
             .field("fast_mode_state", outcome::fast_mode_state(init.fast_mode))
+            .field_if("plugin_errors", (!errors.is_empty()).then_some(errors))
             .finish_line()
     }
 
@@ -404,6 +407,25 @@ impl Frames {
 
 fn millis(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A plugin, as clients are told of it.
+fn plugin_row(plugin: &Plugin) -> Value {
+    let mut row = json!({"name": plugin.name, "path": plugin.root.to_string_lossy()});
+    if let Some(version) = &plugin.version {
+        row["version"] = json!(version);
+    }
+    row
+}
+
+/// What is wrong with one, as clients are told of it.
+fn plugin_error(error: &PluginError) -> Value {
+    let mut row =
+        json!({"plugin": error.plugin, "type": error.problem.kind, "message": error.problem.message});
+    if let Some(path) = &error.path {
+        row["path"] = json!(path.to_string_lossy());
+    }
+    row
 }
 
 #[cfg(test)]

@@ -38,6 +38,7 @@ use crate::interrupt::Interrupter;
 use crate::limits::EVENTS_QUEUED_MAX;
 use crate::options::{LateAnswer, Options};
 use crate::permission::Permissions;
+use crate::plugins::{PluginError, PluginProblem};
 use crate::prompt::Prompt;
 use crate::queue::{Held, Queue};
 use crate::sandbox::{Sandbox, Start};
@@ -247,7 +248,8 @@ impl Engine {
         } else if let Some(tool) = options.tools.iter_mut().find(|tool| agent::is_one(tool.as_ref())) {
             *tool = Arc::new(AgentTool::new(&options.agents));
         }
-        let skills = Skills::new(options.skills.clone(), &options.cwd, &options.additional_dirs);
+        let skills =
+            Skills::new(options.skills.clone(), &options.plugins, &options.cwd, &options.additional_dirs);
         let can_ask = options.questions.is_some() || kin.hooks.listens(HookEvent::PermissionRequest);
         if !can_ask || kin.agent.is_some() {
             // Nobody could ever answer; agents have a parent who can be asked to.
@@ -739,11 +741,22 @@ impl Engine {
             skills: self.skills.all().iter().map(|skill| skill.name.clone()).collect(),
             servers: self.offer.servers(),
             agents: self.agents_offered(),
+            plugins: self.options.plugins.clone(),
+            plugin_errors: plugin_errors(&self.options),
             api_key_source: self.options.api_key_source,
             fast_mode: self.fast_mode(),
             transcript: self.session.file(),
         }
     }
+}
+
+/// What is wrong with plugins, those that can be used included.
+fn plugin_errors(options: &Options) -> Vec<PluginError> {
+    let partly = options.plugins.iter().flat_map(|plugin| {
+        let told = |problem: &PluginProblem| PluginError::unusable(plugin.id(), problem.clone(), None);
+        plugin.problems.iter().map(told)
+    });
+    options.plugin_errors.iter().cloned().chain(partly).collect()
 }
 
 /// What the model is offered, and what can be called besides.

@@ -17,6 +17,7 @@ use crate::compact::Level;
 use crate::history::{EditId, Entry, EntryId};
 use crate::hooks::HookRun;
 use crate::permission::{Mode, Update};
+use crate::plugins::{Plugin, PluginError};
 use crate::tools::ahead::Speculated;
 use crate::tools::background::BackgroundNews;
 use crate::tools::executor::Call;
@@ -364,6 +365,10 @@ pub struct Init {
     pub servers: Vec<(String, ServerState)>,
     /// The agents it may start.
     pub agents: Vec<String>,
+    /// The plugins there are.
+    pub plugins: Vec<Arc<Plugin>>,
+    /// Plugins that cannot be used, or not whole, and why.
+    pub plugin_errors: Vec<PluginError>,
     /// Where the credentials came from, in the words of the protocol.
     pub api_key_source: &'static str,
     /// Whether answers come fast.

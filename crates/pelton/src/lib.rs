@@ -17,6 +17,7 @@ pub mod tools; // what the model may call
 pub mod permission; // what may run
 mod media; // pictures that fit
 pub mod hooks; // other people's programs, called at named moments
+pub mod plugins; // directories that bring skills, agents, hooks and servers
 pub mod compact; // keeping what the model sees small enough
 mod skills; // texts that users and the model call by name
 mod context; // what the model is told besides the conversation

@@ -14,6 +14,8 @@ pub(crate) const PROXY_REFUSALS_MAX: usize = 20;
 
 /// Events waiting for a slow reader before the run itself waits.
 pub const EVENTS_QUEUED_MAX: usize = 256;
+/// The most bytes of a file that says what a plugin brings.
+pub const PLUGIN_FILE_BYTES_MAX: u64 = 1024 * 1024;
 /// Progress reports of tools waiting to be told; more are lost.
 pub const REPORTS_QUEUED_MAX: usize = 64;
 /// News of questions beside the conversation waiting to be told. All that can be asked at once cannot fail as often between two looks.

@@ -19,12 +19,13 @@ use crate::compact::{CompactOptions, Room};
 use crate::context::{MemorySources, SystemPrompt};
 use crate::file_history::FileHistoryLimits;
 use crate::history::SnipReplay;
-use crate::hooks::HookConfig;
+use crate::hooks::{HookConfig, Problem, Source};
 use crate::host::Host;
 use crate::limits::{
     AgentLimits, OUTPUT_TOKENS_UNKNOWN_MODEL, TOOL_CALLS_RUNNING_MAX, ToolLimits, WINDOW_TOKENS_UNKNOWN_MODEL,
 };
 use crate::permission::{Answer, Keeper, Mode, Questions, RuleSet};
+use crate::plugins::{Plugin, PluginError};
 use crate::sandbox::SandboxOptions;
 use crate::secrets::Secrets;
 use crate::skills::SkillSources;
@@ -99,6 +100,10 @@ pub struct Options {
     pub memory: Option<MemorySources>,
     /// The skills and custom commands that it and its user may call; none if absent.
     pub skills: Option<SkillSources>,
+    /// The plugins there are; see [`Options::add_plugin`].
+    pub(crate) plugins: Vec<Arc<Plugin>>,
+    /// Plugins that were wanted and cannot be used.
+    pub plugin_errors: Vec<PluginError>,
     /// Whether it is told the state of the git repository around its directory: what differs, and the newest commits. It is
     /// read without running git.
     pub git_state: bool,
@@ -303,6 +308,8 @@ impl Options {
             memory: None,
             git_state: false,
             skills: None,
+            plugins: Vec::new(),
+            plugin_errors: Vec::new(),
             tools: builtin::all(),
             tool_aliases: BTreeMap::new(),
             plan_instructions: None,
@@ -347,6 +354,38 @@ impl Options {
             disk: Arc::new(RealDisk),
             entrypoint: "sdk-rust".to_owned(),
         }
+    }
+
+    /// Adds what a plugin brings: its skills and commands, its agents, its hooks, and its programs for the shell. Its
+    /// servers of tools are for the host to connect to. Tells what is wrong with its hooks. Blocks.
+    ///
+    /// ```
+    /// use pelton::Options;
+    /// use pelton::plugins::Plugin;
+    /// # use pelton_model::{Auth, Endpoint, Secret};
+    /// # let dir = tempfile::tempdir()?;
+    /// # std::fs::create_dir_all(dir.path().join("kit/agents"))?;
+    /// # std::fs::write(dir.path().join("kit/agents/a.md"), "---\nname: a\ndescription: b\n---\nYou are.")?;
+    /// let mut options = Options::new("/srv/project", Endpoint::new("http://127.0.0.1:9", Auth::ApiKey(Secret::new("any"))));
+    /// options.add_plugin(Plugin::read(&dir.path().join("kit"), "inline", dir.path()).unwrap());
+    /// assert!(options.agents.iter().any(|agent| agent.name == "kit:a"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn add_plugin(&mut self, plugin: Plugin) -> Vec<Problem> {
+        let source = Source::Plugin { root: plugin.root.clone(), data: plugin.data.clone() };
+        let problems =
+            plugin.hooks.iter().flat_map(|hooks| self.hooks.add_settings(hooks, &source)).collect();
+        self.agents.extend(plugin.agents());
+        self.skills.get_or_insert_default();
+        let path = self.env.iter_mut().find(|(name, _)| name == "PATH");
+        if let (Some(programs), Some((_, path))) = (plugin.programs(), path) {
+            let mut found_first = programs.into_os_string();
+            found_first.push(":");
+            found_first.push(&path);
+            *path = found_first;
+        }
+        self.plugins.push(Arc::new(plugin));
+        problems
     }
 
     /// What a model can hold, as far as the host lets it.

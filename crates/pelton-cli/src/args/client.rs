@@ -70,8 +70,8 @@ pub(crate) struct ClientArgs {
     /// Settings of the administrator of the machine
     #[arg(long, value_name = "JSON", hide = true)]
     pub managed_settings: Option<String>,
-    /// A folder with a plugin
-    #[arg(long, value_name = "DIR", hide = true)]
+    /// Use the plugin in this folder, too; may be repeated
+    #[arg(long, value_name = "DIR")]
     pub plugin_dir: Vec<PathBuf>,
     /// Say more about what happens inside
     #[arg(
@@ -130,11 +130,7 @@ impl ClientArgs {
 
     /// What was said that has no effect in this version.
     pub fn without_effect(&self) -> Vec<&'static str> {
-        let said = [
-            ("--plugin-dir", !self.plugin_dir.is_empty()),
-            ("--debug", self.debug.is_some()),
-            ("--debug-file", self.debug_file.is_some()),
-        ];
+        let said = [("--debug", self.debug.is_some()), ("--debug-file", self.debug_file.is_some())];
         said.into_iter().filter(|(_, said)| *said).map(|(name, _)| name).collect()
     }
 }

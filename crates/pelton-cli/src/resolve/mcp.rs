@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pelton::Options;
+use pelton::plugins::Plugin;
 use pelton::process::is_withheld;
 use pelton::settings::{Brought, ServerSettings, Settings, Treatment, Watched, untrusted};
-use pelton_mcp::{Reach, Read, Scope, Server, ServerConfig, Surroundings, read_servers};
+use pelton_mcp::{Reach, Read, Scope, Server, ServerConfig, Surroundings, read_servers, servers_of_plugin};
 use pelton_model::HttpTransport;
 use pelton_serve::ServersNamed;
 use serde_json::Value;
@@ -40,7 +41,13 @@ pub(crate) struct Servers {
 }
 
 /// Finds out who serves.
-pub(super) fn servers(args: &RunArgs, env: &Env, cwd: &Path, settings: &Settings) -> Result<Named, Fail> {
+pub(super) fn servers(
+    args: &RunArgs,
+    env: &Env,
+    cwd: &Path,
+    settings: &Settings,
+    plugins: &[Plugin],
+) -> Result<Named, Fail> {
     let variable = |name: &str| env.get(name).map(str::to_owned);
     let mut named = Named { settings: settings.servers.clone(), ..Named::default() };
     let managed = Path::new(MANAGED_DIR).join("managed-mcp.json");
@@ -63,6 +70,10 @@ pub(super) fn servers(args: &RunArgs, env: &Env, cwd: &Path, settings: &Settings
             };
             named.add(read, scope);
         }
+        for plugin in plugins {
+            let variable = |name: &str| not_withheld(env, name);
+            named.add(servers_of_plugin(plugin, variable).without(&named.servers), Scope::Plugin);
+        }
     }
     named.keep_what_may_be_used();
     Ok(named)
@@ -71,8 +82,7 @@ pub(super) fn servers(args: &RunArgs, env: &Env, cwd: &Path, settings: &Settings
 /// What a project names. Whoever opened it may not have read it: it is not told the keys of whoever pays, and no command of
 /// its own makes headers before its directory is trusted.
 fn of_project(written: &Value, env: &Env, cwd: &Path, settings: &Settings) -> Read {
-    let variable = |name: &str| env.get(name).filter(|_| !is_withheld(OsStr::new(name))).map(str::to_owned);
-    let mut read = read_servers(written, Scope::Project, variable);
+    let mut read = read_servers(written, Scope::Project, |name| not_withheld(env, name));
     read.servers.retain(|server| !settings.servers.rejected.contains(&server.name));
     if untrusted(Brought::AgentExtras, Watched::Unattended) != Treatment::Used
         && !Trust::in_dir(env, cwd).is_given()
@@ -89,6 +99,11 @@ fn of_project(written: &Value, env: &Env, cwd: &Path, settings: &Settings) -> Re
         }
     }
     read
+}
+
+/// What a variable stands for, if it is no key of whoever pays.
+fn not_withheld(env: &Env, name: &str) -> Option<String> {
+    env.get(name).filter(|_| !is_withheld(OsStr::new(name))).map(str::to_owned)
 }
 
 /// Servers as they were named, each name once.
@@ -260,7 +275,7 @@ mod tests {
 
     fn named(env: &Env, work: &Path, words: &[&str]) -> Vec<ServerConfig> {
         let args = Args::parse_from(["pelton"].iter().chain(words)).run;
-        servers(&args, env, work, &Settings::default()).unwrap().servers
+        servers(&args, env, work, &Settings::default(), &[]).unwrap().servers
     }
 
     #[test]

@@ -27,6 +27,7 @@ mod patience; // how patient a run is, and how fast its answers come
 mod piped; // a whole session through pipes
 mod permission; // what runs without anybody to ask
 mod permissions; // `pelton permissions`
+mod plugins; // folders that bring skills, agents, hooks and programs
 mod sandbox; // commands in a box
 mod rewind; // files as they were
 mod screen; // what people see on a terminal

@@ -49,13 +49,17 @@ impl Settings {
         if self.sandbox.give_up_grants() {
             given_up.push("sandbox".to_owned());
         }
+        if !std::mem::take(&mut self.plugins.marketplaces).is_empty() {
+            given_up.push("extraKnownMarketplaces".to_owned());
+        }
         let steering = |name: &str| {
             let name = name.to_ascii_uppercase();
             name.contains("_PROXY") || STEERING.iter().any(|beginning| name.starts_with(beginning))
         };
         given_up.extend(self.env.keys().filter(|name| steering(name)).map(|name| format!("env.{name}")));
         self.env.retain(|name, _| !steering(name));
-        // A user's hooks may be guards: a repository switches off its own, not theirs.
+        // A user's plugins and hooks may be guards: a repository switches off its own, not theirs.
+        self.plugins.enabled.retain(|_, is_on| *is_on);
         if self.disable_all_hooks.take() == Some(true) {
             self.hooks = Default::default();
         }
@@ -67,6 +71,9 @@ impl Settings {
         let mut given_up = Vec::new();
         if !std::mem::take(&mut self.hooks).is_empty() {
             given_up.push("hooks".to_owned());
+        }
+        if !std::mem::take(&mut self.plugins.enabled).is_empty() {
+            given_up.push("enabledPlugins".to_owned());
         }
         if self.api_key_helper.take().is_some() {
             given_up.push("apiKeyHelper".to_owned());

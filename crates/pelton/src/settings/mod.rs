@@ -80,6 +80,8 @@ pub struct Settings {
     pub servers: ServerSettings,
     /// How skills are told of and followed.
     pub skills: SkillSettings,
+    /// Which plugins count.
+    pub plugins: PluginSettings,
     /// `sandbox`: commands in a box.
     pub sandbox: SandboxSettings,
     /// What is said about making room in the context.
@@ -142,6 +144,20 @@ pub struct SkillSettings {
     pub listing_permille: Option<u16>,
     /// `skillListingMaxDescChars`: characters told of one skill.
     pub description_chars_max: Option<usize>,
+}
+
+/// Which plugins count.
+///
+/// See [`read()`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PluginSettings {
+    /// `enabledPlugins`: by their `name@marketplace`.
+    pub enabled: BTreeMap<String, bool>,
+    /// `extraKnownMarketplaces`, as far as they are directories of this machine: where each is, as written.
+    pub marketplaces: BTreeMap<String, String>,
+    /// No hooks of plugins are used.
+    pub without_hooks: bool,
 }
 
 /// The object `retry`: how patient a call is.
@@ -211,6 +227,7 @@ impl Settings {
             memory: self.memory.over(lower.memory),
             servers: self.servers.over(lower.servers),
             skills: self.skills.over(lower.skills),
+            plugins: self.plugins.over(lower.plugins),
             sandbox: self.sandbox.over(lower.sandbox),
             cleanup_days: self.cleanup_days.or(lower.cleanup_days),
             compact: CompactSettings {
@@ -233,6 +250,15 @@ impl Settings {
         settings.hooks.extend(self.hooks);
         settings.prices.extend(self.prices);
         settings
+    }
+}
+
+impl PluginSettings {
+    fn over(self, mut lower: Self) -> Self {
+        lower.enabled.extend(self.enabled);
+        lower.marketplaces.extend(self.marketplaces);
+        lower.without_hooks |= self.without_hooks;
+        lower
     }
 }
 

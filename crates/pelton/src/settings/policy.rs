@@ -73,11 +73,12 @@ impl Settings {
                 count => left_out.push(format!("{count} allow rules")),
             }
         }
+        // Whoever switches hooks off switches off their own, not the administrator's.
+        let only_managed = self.policy.hooks_only == Some(true) || self.disable_all_hooks == Some(true);
+        self.plugins.without_hooks = only_managed || self.policy.hooks_off == Some(true);
         if self.policy.hooks_off == Some(true) {
             self.hooks = Default::default();
         } else {
-            // Whoever switches hooks off switches off their own, not the administrator's.
-            let only_managed = self.policy.hooks_only == Some(true) || self.disable_all_hooks == Some(true);
             if only_managed && self.hooks.keep_managed() && self.policy.hooks_only == Some(true) {
                 left_out.push("hooks".to_owned());
             }

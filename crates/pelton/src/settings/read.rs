@@ -13,8 +13,8 @@ use pelton_model::catalogue::{Prices, Rates};
 use serde_json::{Map, Value};
 
 use super::{
-    LoopSettings, MemorySettings, RetrySettings, ServerMatch, ServerSettings, Settings, SkillSettings,
-    relaxed,
+    LoopSettings, MemorySettings, PluginSettings, RetrySettings, ServerMatch, ServerSettings, Settings,
+    SkillSettings, relaxed,
 };
 use crate::context::AgentsMd;
 use crate::hooks::{Severity, Source};
@@ -117,6 +117,7 @@ impl Reader<'_> {
             memory: self.memory(all),
             servers: self.servers(all),
             skills: self.skills(all),
+            plugins: self.plugins(all),
             sandbox: self.sandbox(all),
             durability: self.field(all, "", "durability", "\"synced\" or \"fast\"", |value| {
                 Durability::from_name(value.as_str()?)
@@ -153,6 +154,29 @@ impl Reader<'_> {
             rejected: self.texts(all, "", "disabledMcpjsonServers").unwrap_or_default(),
             allowed,
             denied: denied.unwrap_or_default(),
+        }
+    }
+
+    fn plugins(&mut self, all: &Map<String, Value>) -> PluginSettings {
+        let switches = |value: &Value| -> Option<_> {
+            // A list of versions, too, means that it is wanted.
+            let is_on =
+                |value: &Value| value.as_bool().or_else(|| value.as_array().map(|list| !list.is_empty()));
+            value.as_object()?.iter().map(|(name, value)| Some((name.clone(), is_on(value)?))).collect()
+        };
+        let expected = "an object of \"plugin@marketplace\" and true or false";
+        let local = |(name, entry): (&String, &Value)| {
+            let source = &entry["source"];
+            let is_local = matches!(source["source"].as_str(), Some("directory" | "file"));
+            source["path"].as_str().filter(|_| is_local).map(|path| (name.clone(), path.to_owned()))
+        };
+        let known = |value: &Value| Some(value.as_object()?.iter().filter_map(local).collect());
+        PluginSettings {
+            enabled: self.field(all, "", "enabledPlugins", expected, switches).unwrap_or_default(),
+            marketplaces: self
+                .field(all, "", "extraKnownMarketplaces", "an object", known)
+                .unwrap_or_default(),
+            without_hooks: false,
         }
     }
 

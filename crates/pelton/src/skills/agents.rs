@@ -10,7 +10,7 @@ use crate::permission::Mode;
 use crate::tools::AgentDefinition;
 use crate::tools::agent::FORK;
 
-/// The agents that the Markdown files in these directories, and below them, describe. Of two with one name the first counts.
+/// The agents that these Markdown files, and those in these directories and below them, describe. Of two with one name the first counts.
 /// A file that describes none is passed over. Hooks and servers of their own are not taken from files.
 ///
 /// ```
@@ -38,6 +38,9 @@ fn markdown_in(dir: &Path, deep: usize, entered: &mut HashSet<PathBuf>, files: &
     if deep == 0 || !entered.insert(real) {
         return;
     }
+    if dir.is_file() {
+        return files.extend(is_markdown(dir).then(|| dir.to_owned()));
+    }
     let Ok(entries) = fs::read_dir(dir) else { return };
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).take(SKILLS_MAX).collect();
     paths.sort();
@@ -45,14 +48,15 @@ fn markdown_in(dir: &Path, deep: usize, entered: &mut HashSet<PathBuf>, files: &
         let Ok(about) = fs::metadata(&path) else { continue };
         if about.is_dir() {
             markdown_in(&path, deep - 1, entered, files);
-        } else if about.is_file()
-            && about.len() <= SKILL_BYTES_MAX
-            && path.extension().is_some_and(|end| end == "md")
-            && files.len() < SKILLS_MAX
-        {
+        } else if files.len() < SKILLS_MAX && is_markdown(&path) {
             files.push(path);
         }
     }
+}
+
+fn is_markdown(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "md")
+        && fs::metadata(path).is_ok_and(|about| about.is_file() && about.len() <= SKILL_BYTES_MAX)
 }
 
 /// The agent a text describes; `None` if it has no usable name, or nobody could know what it is for.

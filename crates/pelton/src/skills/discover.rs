@@ -3,9 +3,11 @@
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::skill::Skill;
 use crate::limits::{SKILL_BYTES_MAX, SKILL_DIRECTORIES_DEEP_MAX, SKILLS_MAX};
+use crate::plugins::Plugin;
 
 /// Where skills and custom commands are looked for. Nothing is read from anywhere else.
 ///
@@ -75,8 +77,13 @@ impl SkillSources {
 }
 
 /// All that are there from the start. Of two with one name the first counts: managed before the user's before the
-/// project's, the nearest first, and a skill before a command.
-pub fn all(sources: &SkillSources, cwd: &Path, additional_dirs: &[PathBuf]) -> Vec<Skill> {
+/// project's, the nearest first, and a skill before a command. Those of plugins have the plugin's name in theirs.
+pub fn all(
+    sources: &SkillSources,
+    plugins: &[Arc<Plugin>],
+    cwd: &Path,
+    additional_dirs: &[PathBuf],
+) -> Vec<Skill> {
     let mut homes: Vec<PathBuf> = Vec::new();
     homes.extend(sources.managed_dir.as_ref().map(|dir| dir.join(".claude")));
     homes.extend(sources.user_dir.clone());
@@ -88,6 +95,7 @@ pub fn all(sources: &SkillSources, cwd: &Path, additional_dirs: &[PathBuf]) -> V
     let mut found = Finding::default();
     homes.iter().for_each(|home| found.skills(&home.join("skills")));
     homes.iter().for_each(|home| found.commands(&home.join("commands"), SKILL_DIRECTORIES_DEEP_MAX));
+    plugins.iter().for_each(|plugin| found.of_plugin(plugin));
     found.skills
 }
 
@@ -114,11 +122,35 @@ struct Finding {
 
 impl Finding {
     fn skills(&mut self, dir: &Path) {
-        for dir in names_in(dir) {
-            let file = dir.join("SKILL.md");
-            if let (Some(name), Some(text)) = (name_of(&dir), self.text_of(&file)) {
-                self.skills.push(Skill::read(&name, &file, Some(&dir), &text));
+        names_in(dir).iter().for_each(|dir| self.skill(dir));
+    }
+
+    fn skill(&mut self, dir: &Path) {
+        let file = dir.join("SKILL.md");
+        if let (Some(name), Some(text)) = (name_of(dir), self.text_of(&file)) {
+            self.skills.push(Skill::read(&name, &file, Some(dir), &text));
+        }
+    }
+
+    fn of_plugin(&mut self, plugin: &Arc<Plugin>) {
+        let before = self.skills.len();
+        for dir in &plugin.skills {
+            match dir.join("SKILL.md").is_file() {
+                true => self.skill(dir),
+                false => self.skills(dir),
             }
+        }
+        for path in &plugin.commands {
+            match path.is_dir() {
+                true => self.commands(path, SKILL_DIRECTORIES_DEEP_MAX),
+                false => self.command(path),
+            }
+        }
+        for skill in &mut self.skills[before..] {
+            // Here a skill is called what it says, not what its directory is called.
+            let own = skill.own_name.take().filter(|name| is_typed(name));
+            skill.name = format!("{}:{}", plugin.name, own.as_ref().unwrap_or(&skill.name));
+            skill.plugin = Some(Arc::clone(plugin));
         }
     }
 
@@ -130,11 +162,17 @@ impl Finding {
         for path in names_in(dir) {
             if path.is_dir() {
                 self.commands(&path, deep - 1);
-            } else if path.extension().is_some_and(|end| end == "md")
-                && let (Some(name), Some(text)) = (name_of(&path.with_extension("")), self.text_of(&path))
-            {
-                self.skills.push(Skill::read(&name, &path, None, &text));
+            } else {
+                self.command(&path);
             }
+        }
+    }
+
+    fn command(&mut self, path: &Path) {
+        if path.extension().is_some_and(|end| end == "md")
+            && let (Some(name), Some(text)) = (name_of(&path.with_extension("")), self.text_of(path))
+        {
+            self.skills.push(Skill::read(&name, path, None, &text));
         }
     }
 
@@ -161,6 +199,9 @@ fn names_in(dir: &Path) -> Vec<PathBuf> {
 /// A name that can be typed.
 fn name_of(path: &Path) -> Option<String> {
     let name = path.file_name()?.to_str()?;
-    let fits = !name.starts_with('.') && !name.contains(char::is_whitespace) && name != "synced";
-    fits.then(|| name.to_owned())
+    (is_typed(name) && name != "synced").then(|| name.to_owned())
+}
+
+fn is_typed(name: &str) -> bool {
+    !name.is_empty() && !name.starts_with('.') && !name.contains(char::is_whitespace)
 }

@@ -119,7 +119,7 @@ struct Values<'a> {
     arguments: &'a str,
     words: Vec<String>,
     names: &'a [String],
-    variables: [(&'static str, String); 4],
+    variables: Vec<(&'static str, String)>,
     /// An argument was put in.
     is_used: bool,
 }
@@ -127,12 +127,16 @@ struct Values<'a> {
 impl<'a> Values<'a> {
     fn new(skill: &'a Skill, expander: &Expander<'a>) -> Self {
         let dir = skill.dir.as_ref().map(|dir| dir.display().to_string()).unwrap_or_default();
-        let variables = [
+        let mut variables = vec![
             ("${CLAUDE_SESSION_ID}", expander.session_id.to_owned()),
             ("${CLAUDE_EFFORT}", expander.effort.to_owned()),
             ("${CLAUDE_SKILL_DIR}", dir),
             ("${CLAUDE_PROJECT_DIR}", expander.project_dir.to_owned()),
         ];
+        if let Some(plugin) = &skill.plugin {
+            variables.push(("${CLAUDE_PLUGIN_ROOT}", plugin.root.display().to_string()));
+            variables.push(("${CLAUDE_PLUGIN_DATA}", plugin.data.display().to_string()));
+        }
         let arguments = expander.arguments.trim();
         Self { arguments, words: shell_words(arguments), names: &skill.arguments, variables, is_used: false }
     }

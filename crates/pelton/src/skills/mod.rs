@@ -18,6 +18,7 @@ use crate::context::attachment::Attachment;
 use crate::context::memory::Patterns;
 use crate::limits::{SKILL_TOLD_AGAIN_CHARS_MAX, SKILLS_TOLD_AGAIN_CHARS_MAX};
 use crate::permission::Loan;
+use crate::plugins::Plugin;
 use crate::tools::Tool;
 
 pub use agents::agents_in;
@@ -37,6 +38,7 @@ pub(crate) struct Skills(Option<Arc<Shared>>);
 
 struct Shared {
     sources: SkillSources,
+    plugins: Vec<Arc<Plugin>>,
     cwd: PathBuf,
     additional_dirs: Vec<PathBuf>,
     state: Mutex<State>,
@@ -74,11 +76,17 @@ pub(crate) struct Called {
 
 impl Skills {
     /// Nothing is looked for yet. Without sources there are none.
-    pub fn new(sources: Option<SkillSources>, cwd: &Path, additional_dirs: &[PathBuf]) -> Self {
+    pub fn new(
+        sources: Option<SkillSources>,
+        plugins: &[Arc<Plugin>],
+        cwd: &Path,
+        additional_dirs: &[PathBuf],
+    ) -> Self {
         Self(sources.map(|sources| {
             let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
             Arc::new(Shared {
                 sources,
+                plugins: plugins.to_vec(),
                 cwd: real(cwd),
                 additional_dirs: additional_dirs.iter().map(|dir| real(dir)).collect(),
                 state: Mutex::default(),
@@ -101,7 +109,8 @@ impl Skills {
     pub async fn discover(&self) {
         let Some(shared) = self.0.clone() else { return };
         let looking = tokio::task::spawn_blocking(move || {
-            let skills = discover::all(&shared.sources, &shared.cwd, &shared.additional_dirs);
+            let skills =
+                discover::all(&shared.sources, &shared.plugins, &shared.cwd, &shared.additional_dirs);
             let wanted = skills.into_iter().filter(|skill| shared.sources.wants(skill));
             shared.state().skills = wanted.map(Arc::new).collect();
         });

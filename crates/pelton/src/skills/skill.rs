@@ -1,17 +1,23 @@
 //! One skill, as its file describes it. Pure, and lenient: what cannot be read is as good as absent.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use pelton_model::Effort;
 
 use crate::context::front_matter::Headed;
 use crate::permission::{Loan, Rule};
+use crate::plugins::Plugin;
 
 /// A skill or a custom command.
 #[derive(Debug, Clone)]
 pub(crate) struct Skill {
     /// What it is called by.
     pub name: String,
+    /// What it says itself that it is called.
+    pub own_name: Option<String>,
+    /// The plugin that brings it.
+    pub plugin: Option<Arc<Plugin>>,
     pub file: PathBuf,
     /// The directory with what belongs to it; a command has none.
     pub dir: Option<PathBuf>,
@@ -46,6 +52,8 @@ impl Skill {
         let is_fork = headed.text("context").as_deref() == Some("fork");
         Self {
             name: name.to_owned(),
+            own_name: dir.and_then(|_| headed.text("name")),
+            plugin: None,
             file: file.to_owned(),
             dir: dir.map(Path::to_path_buf),
             description: headed.text("description").unwrap_or_else(|| first_paragraph(&body)),

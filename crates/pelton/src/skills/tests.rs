@@ -27,7 +27,7 @@ impl Here {
         let mut sources = SkillSources::project();
         sources.managed_dir = Some(self.path("managed"));
         sources.user_dir = Some(self.path("user"));
-        Skills::new(Some(sources), &self.path("repo/part"), &[self.path("more")])
+        Skills::new(Some(sources), &[], &self.path("repo/part"), &[self.path("more")])
     }
 }
 

@@ -1,0 +1,262 @@
+//! Which plugins count: those of the command line, and those that settings switch on and that are on this machine.
+
+use std::path::{Path, PathBuf};
+
+use pelton::Options;
+use pelton::plugins::{Plugin, PluginError, PluginProblem};
+use pelton::settings::PluginSettings;
+use serde_json::Value;
+
+use super::env::Env;
+use super::layers::text_of;
+use super::sessions::config_dir;
+use crate::args::RunArgs;
+use crate::fail::tell;
+
+/// The most plugins of a session.
+const PLUGINS_MAX: usize = 256;
+/// The most bytes of a list of plugins.
+const LIST_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// What a folder of plugins says about them.
+const LIST: &str = ".claude-plugin/marketplace.json";
+/// Where a plugin comes from that was named for the run.
+const INLINE: &str = "inline";
+
+/// Finds the plugins of a run, and those that were wanted in vain. Of two with one name the first counts.
+pub(super) fn plugins(
+    args: &RunArgs,
+    env: &Env,
+    cwd: &Path,
+    settings: &PluginSettings,
+) -> (Vec<Plugin>, Vec<PluginError>) {
+    let home = config_dir(env).map(|dir| dir.join("plugins"));
+    let data = home.as_ref().map_or_else(|| cwd.join(".claude/plugins/data"), |home| home.join("data"));
+    let mut found = Finding::default();
+    for (nth, dir) in args.client.plugin_dir.iter().enumerate() {
+        let path = cwd.join(dir);
+        let read = Plugin::read(&path, INLINE, &data);
+        found.add(read, &format!("{INLINE}[{nth}]"), Some(path));
+    }
+    if super::bare(args, env) {
+        return found.whole(settings);
+    }
+    for id in settings.enabled.iter().filter(|(_, is_on)| **is_on).map(|(id, _)| id) {
+        let Some((name, marketplace)) = id.split_once('@') else {
+            let problem =
+                PluginProblem::new("generic-error", format!("'{id}' is not of the form name@marketplace"));
+            found.errors.push(PluginError::unusable(id, problem, None));
+            continue;
+        };
+        let lists = Lists { home: home.as_deref(), settings, cwd };
+        match lists.place_of(name, marketplace) {
+            Ok(path) => found.add(Plugin::read(&path, marketplace, &data), id, Some(path)),
+            Err(why) => {
+                let problem = PluginProblem::new("plugin-not-found", why);
+                found.errors.push(PluginError::unusable(id, problem, None));
+            }
+        }
+    }
+    found.whole(settings)
+}
+
+/// Adds what they bring.
+pub(super) fn add(options: &mut Options, plugins: Vec<Plugin>) {
+    for plugin in plugins {
+        let (name, data, root) = (plugin.id(), plugin.data.clone(), plugin.root.clone());
+        if plugin.has_hooks() || !plugin.servers.is_empty() {
+            // Its programs expect it to be there; they say themselves what they cannot do without it.
+            let _ = std::fs::create_dir_all(data);
+        }
+        for problem in options.add_plugin(plugin) {
+            tell(&format!("warning: the plugin {name} ({}): {problem}", root.display()));
+        }
+    }
+}
+
+#[derive(Default)]
+struct Finding {
+    plugins: Vec<Plugin>,
+    errors: Vec<PluginError>,
+}
+
+impl Finding {
+    fn add(&mut self, read: Result<Plugin, PluginProblem>, asked_for_as: &str, path: Option<PathBuf>) {
+        match read {
+            Ok(plugin) if self.plugins.len() < PLUGINS_MAX => {
+                if self.plugins.iter().all(|known| known.name != plugin.name) {
+                    self.plugins.push(plugin);
+                }
+            }
+            Ok(plugin) => {
+                let problem = PluginProblem::new("generic-error", format!("there are {PLUGINS_MAX} already"));
+                self.errors.push(PluginError::unusable(plugin.id(), problem, path));
+            }
+            Err(problem) => self.errors.push(PluginError::unusable(asked_for_as, problem, path)),
+        }
+    }
+
+    fn whole(mut self, settings: &PluginSettings) -> (Vec<Plugin>, Vec<PluginError>) {
+        for error in &self.errors {
+            tell(&format!("warning: the plugin {} is not used: {}", error.plugin, error.problem.message));
+        }
+        if settings.without_hooks {
+            self.plugins.iter_mut().for_each(Plugin::forget_hooks);
+        }
+        (self.plugins, self.errors)
+    }
+}
+
+/// Where plugins are on this machine.
+struct Lists<'a> {
+    /// The user's folder of plugins.
+    home: Option<&'a Path>,
+    settings: &'a PluginSettings,
+    cwd: &'a Path,
+}
+
+impl Lists<'_> {
+    fn place_of(&self, name: &str, marketplace: &str) -> Result<PathBuf, String> {
+        if let Some(path) = self.installed(&format!("{name}@{marketplace}")) {
+            return Ok(path);
+        }
+        let folder = self.folder_of(marketplace).ok_or_else(|| {
+            format!("neither it nor its marketplace '{marketplace}' is on this machine (nothing is fetched)")
+        })?;
+        let list = json_in(&folder.join(LIST))
+            .ok_or_else(|| format!("{} cannot be read", folder.join(LIST).display()))?;
+        let mut listed = list["plugins"].as_array().into_iter().flatten();
+        let entry = listed
+            .find(|entry| entry["name"] == name)
+            .ok_or_else(|| format!("the marketplace '{marketplace}' does not have it"))?;
+        let source = entry["source"].as_str().filter(|source| source.starts_with("./"));
+        let source = source.ok_or("it is to be fetched from elsewhere, which is not done")?;
+        let base = list["metadata"]["pluginRoot"].as_str().unwrap_or_default();
+        let (folder, path) = (folder.canonicalize(), folder.join(base).join(source).canonicalize());
+        match (folder, path) {
+            (Ok(folder), Ok(path)) if path.starts_with(&folder) => Ok(path),
+            _ => Err(format!("'{source}' leads to nothing inside of the marketplace")),
+        }
+    }
+
+    /// Where the list of what is installed says that it is.
+    fn installed(&self, id: &str) -> Option<PathBuf> {
+        let list = json_in(&self.home?.join("installed_plugins.json"))?;
+        let entry = list.get("plugins")?.get(id)?;
+        let entry = entry.as_array().map_or(Some(entry), |scopes| scopes.last())?;
+        entry.get("installPath")?.as_str().map(PathBuf::from)
+    }
+
+    /// The folder of a marketplace.
+    fn folder_of(&self, marketplace: &str) -> Option<PathBuf> {
+        if let Some(said) = self.settings.marketplaces.get(marketplace) {
+            let path = self.cwd.join(said);
+            // The list itself may be named.
+            return match path.ends_with(LIST) {
+                true => path.ancestors().nth(2).map(Path::to_path_buf),
+                false => Some(path),
+            };
+        }
+        let known = json_in(&self.home?.join("known_marketplaces.json"))?;
+        known.get(marketplace)?.get("installLocation")?.as_str().map(PathBuf::from)
+    }
+}
+
+fn json_in(file: &Path) -> Option<Value> {
+    serde_json::from_str(&text_of(file, LIST_BYTES_MAX).ok()??).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use clap::Parser;
+    use serde_json::json;
+
+    use super::*;
+    use crate::args::Args;
+
+    struct Place {
+        dir: tempfile::TempDir,
+        env: Env,
+    }
+
+    impl Place {
+        fn new() -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let said = [("CLAUDE_CONFIG_DIR".to_owned(), dir.path().join("config").display().to_string())];
+            Self { env: Env::of_process().with(&said.into()), dir }
+        }
+
+        fn write(&self, name: &str, text: &(impl ToString + ?Sized)) -> &Self {
+            let path = self.dir.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text.to_string()).unwrap();
+            self
+        }
+
+        fn plugins(
+            &self,
+            words: &[&str],
+            enabled: &[(&str, bool)],
+            known: &[(&str, &str)],
+        ) -> (Vec<String>, Vec<String>) {
+            let args = Args::parse_from(["pelton"].iter().chain(words)).run;
+            let mut settings = PluginSettings::default();
+            settings.enabled = enabled.iter().map(|(id, is_on)| ((*id).to_owned(), *is_on)).collect();
+            settings.marketplaces =
+                known.iter().map(|(name, at)| ((*name).to_owned(), (*at).to_owned())).collect();
+            let (plugins, errors) = plugins(&args, &self.env, self.dir.path(), &settings);
+            let told = |error: PluginError| format!("{} {}", error.plugin, error.problem.kind);
+            (plugins.iter().map(Plugin::id).collect(), errors.into_iter().map(told).collect())
+        }
+    }
+
+    #[test]
+    fn what_is_named_for_the_run_and_what_is_switched_on_and_here_counts() {
+        let place = Place::new();
+        let list = json!({"name": "shop", "plugins": [
+            {"name": "near", "source": "./plugins/near"},
+            {"name": "far", "source": {"source": "github", "repo": "a/b"}},
+            {"name": "out", "source": "./../../kit"}]});
+        place.write("kit/commands/a.md", "x").write("shop/plugins/near/commands/a.md", "x");
+        place.write("shop/.claude-plugin/marketplace.json", &list).write("old/commands/a.md", "x");
+        let installed =
+            json!({"version": 2, "plugins": {"old@gone": [{"installPath": place.dir.path().join("old")}]}});
+        place.write("config/plugins/installed_plugins.json", &installed);
+
+        let said = ["--plugin-dir", "kit", "--plugin-dir", "none"];
+        let (plugins, errors) = place.plugins(&said, &[], &[]);
+        assert_eq!(
+            (plugins, errors),
+            (vec!["kit@inline".to_owned()], vec!["inline[1] path-not-found".to_owned()])
+        );
+
+        let enabled = [
+            ("near@shop", true),
+            ("old@gone", true),
+            ("far@shop", true),
+            ("out@shop", true),
+            ("odd", true),
+            ("x@shop", true),
+            ("y@z", true),
+            ("near@other", false),
+        ];
+        let (plugins, errors) = place.plugins(&[], &enabled, &[("shop", "shop")]);
+        assert_eq!(plugins, ["near@shop", "old@gone"]);
+        assert_eq!(
+            errors,
+            [
+                "far@shop plugin-not-found",
+                "odd generic-error",
+                "out@shop plugin-not-found",
+                "x@shop plugin-not-found",
+                "y@z plugin-not-found"
+            ]
+        );
+        assert_eq!(place.plugins(&["--bare"], &enabled, &[("shop", "shop")]).0, [""; 0]);
+
+        let known = json!({"shop": {"installLocation": place.dir.path().join("shop")}});
+        place.write("config/plugins/known_marketplaces.json", &known);
+        assert_eq!(place.plugins(&[], &[("near@shop", true)], &[]).0, ["near@shop"]);
+    }
+}

@@ -1,0 +1,401 @@
+//! Plugins: directories that bring skills, commands, agents, hooks and servers, under a name of their own. [`Plugin::read`]
+//! looks at what a directory brings; [`Options::add_plugin`](crate::Options::add_plugin) puts it into a session.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use crate::limits::PLUGIN_FILE_BYTES_MAX;
+use crate::skills::agents_in;
+use crate::tools::AgentDefinition;
+
+/// What a plugin says about itself.
+const MANIFEST: &str = ".claude-plugin/plugin.json";
+/// The most characters of a plugin's name.
+const NAME_CHARS_MAX: usize = 64;
+
+/// A plugin, as its directory describes it.
+///
+/// ```
+/// let dir = tempfile::tempdir()?;
+/// let root = dir.path().join("review");
+/// std::fs::create_dir_all(root.join("commands"))?;
+/// std::fs::write(root.join("commands/look.md"), "Look at $ARGUMENTS.")?;
+/// let plugin = pelton::plugins::Plugin::read(&root, "inline", &dir.path().join("data")).unwrap();
+/// assert_eq!((plugin.name.as_str(), plugin.id().as_str()), ("review", "review@inline"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Plugin {
+    /// Its name: what it brings is called `name:…`.
+    pub name: String,
+    /// Where it comes from.
+    pub marketplace: String,
+    /// Its version, as it says itself.
+    pub version: Option<String>,
+    /// Where it is.
+    pub root: PathBuf,
+    /// Where it may keep what it wants to keep. Nothing is made there.
+    pub data: PathBuf,
+    /// What it names as servers of tools: objects of names and entries, nothing in them filled in.
+    pub servers: Vec<Map<String, Value>>,
+    /// What it should have brought and could not.
+    pub problems: Vec<PluginProblem>,
+    /// Directories of skills, or of one skill each.
+    pub(crate) skills: Vec<PathBuf>,
+    /// Directories of commands, or single files.
+    pub(crate) commands: Vec<PathBuf>,
+    agents: Vec<PathBuf>,
+    /// What it would like to have called, in the form of the settings' `hooks`.
+    pub(crate) hooks: Vec<Value>,
+}
+
+/// Something about a plugin that is not as it should be.
+///
+/// See [`Plugin`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PluginProblem {
+    /// What kind of trouble, in the words of the protocol.
+    pub kind: &'static str,
+    /// What is wrong, and where.
+    pub message: String,
+}
+
+/// A plugin that could not be used, or not whole.
+///
+/// See [`Plugin`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PluginError {
+    /// Its `name@marketplace`, or what it was asked for by.
+    pub plugin: String,
+    /// What is wrong.
+    pub problem: PluginProblem,
+    /// Where it was looked for, if nothing of it is used.
+    pub path: Option<PathBuf>,
+}
+
+impl PluginError {
+    /// One of which nothing is used.
+    pub fn unusable(plugin: impl Into<String>, problem: PluginProblem, path: Option<PathBuf>) -> Self {
+        Self { plugin: plugin.into(), problem, path }
+    }
+}
+
+impl PluginProblem {
+    /// A problem of a kind that clients know, such as `path-not-found`.
+    pub fn new(kind: &'static str, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into() }
+    }
+
+    fn manifest(message: impl Into<String>) -> Self {
+        Self::new("manifest-validation-error", message)
+    }
+}
+
+impl Plugin {
+    /// Reads what a directory brings. `data_home` is where plugins keep what they want to keep. Blocks.
+    pub fn read(root: &Path, marketplace: &str, data_home: &Path) -> Result<Self, PluginProblem> {
+        let missing = |error| {
+            PluginProblem::new("path-not-found", format!("{} cannot be read: {error}", root.display()))
+        };
+        let root = root.canonicalize().map_err(missing)?;
+        if !root.is_dir() {
+            return Err(PluginProblem::new("path-not-found", format!("{} is no directory", root.display())));
+        }
+        let manifest = match json_in(&root.join(MANIFEST)) {
+            Ok(None) => Map::new(),
+            Ok(Some(Value::Object(manifest))) => manifest,
+            Ok(Some(_)) => return Err(PluginProblem::manifest(format!("{MANIFEST} is no object"))),
+            Err(error) => return Err(PluginProblem::manifest(format!("{MANIFEST} {error}"))),
+        };
+        let name = match text(&manifest, "name")? {
+            Some(name) => name,
+            None => root.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
+        };
+        let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if name.is_empty() || name.chars().count() > NAME_CHARS_MAX || !name.chars().all(plain) {
+            let message =
+                format!("'{name}' is no name: letters, digits, `-`, `_` and `.`, at most {NAME_CHARS_MAX}");
+            return Err(PluginProblem::manifest(message));
+        }
+        let mut plugin = Self {
+            version: text(&manifest, "version")?,
+            data: data_home.join(format!("{name}-{marketplace}").replace(|c: char| !plain(c), "-")),
+            marketplace: marketplace.to_owned(),
+            name,
+            root,
+            servers: Vec::new(),
+            problems: Vec::new(),
+            skills: Vec::new(),
+            commands: Vec::new(),
+            agents: Vec::new(),
+            hooks: Vec::new(),
+        };
+        plugin.take_files(&manifest)?;
+        plugin.take_hooks(&manifest)?;
+        plugin.take_servers(&manifest)?;
+        Ok(plugin)
+    }
+
+    /// `name@marketplace`.
+    pub fn id(&self) -> String {
+        format!("{}@{}", self.name, self.marketplace)
+    }
+
+    /// The directory of programs that commands find by their names, if it has one.
+    pub fn programs(&self) -> Option<PathBuf> {
+        Some(self.root.join("bin")).filter(|dir| dir.is_dir())
+    }
+
+    /// Whether it brings something that runs by itself.
+    pub fn has_hooks(&self) -> bool {
+        !self.hooks.is_empty()
+    }
+
+    /// Its hooks are not used.
+    pub fn forget_hooks(&mut self) {
+        self.hooks.clear();
+    }
+
+    /// The sub-agents it describes. Blocks.
+    pub fn agents(&self) -> Vec<AgentDefinition> {
+        let mut agents = agents_in(&self.agents);
+        for agent in &mut agents {
+            agent.name = format!("{}:{}", self.name, agent.name);
+            // How much runs without asking is not for whoever wrote a plugin to say.
+            agent.permission_mode = None;
+        }
+        agents
+    }
+
+    fn take_files(&mut self, manifest: &Map<String, Value>) -> Result<(), PluginProblem> {
+        let usual = |name: &str| Some(self.root.join(name)).filter(|path| path.exists());
+        // Further skills come beside the usual ones; commands and agents elsewhere take the place of the usual.
+        self.skills.extend(usual("skills"));
+        let (commands, agents) = (usual("commands"), usual("agents"));
+        let more = self.paths(manifest, "skills")?.unwrap_or_default();
+        self.skills.extend(more);
+        self.commands = self.paths(manifest, "commands")?.unwrap_or_else(|| commands.into_iter().collect());
+        self.agents = self.paths(manifest, "agents")?.unwrap_or_else(|| agents.into_iter().collect());
+        if self.skills.is_empty() && self.root.join("SKILL.md").is_file() {
+            self.skills.push(self.root.clone());
+        }
+        Ok(())
+    }
+
+    fn take_hooks(&mut self, manifest: &Map<String, Value>) -> Result<(), PluginProblem> {
+        let mut files = vec![self.root.join("hooks/hooks.json")];
+        for part in parts(manifest, "hooks")? {
+            match part {
+                Part::File(path) => files.extend(self.inside(&path)),
+                Part::Inline(hooks) => self.hooks.push(unwrapped(hooks, "hooks")),
+            }
+        }
+        files.dedup();
+        for file in files {
+            match json_in(&file) {
+                Ok(None) => {}
+                Ok(Some(Value::Object(hooks))) => self.hooks.push(unwrapped(hooks, "hooks")),
+                Ok(Some(_)) => self.complain("hook-load-failed", &file, "is no object"),
+                Err(error) => self.complain("hook-load-failed", &file, &error),
+            }
+        }
+        Ok(())
+    }
+
+    fn take_servers(&mut self, manifest: &Map<String, Value>) -> Result<(), PluginProblem> {
+        let mut files = vec![self.root.join(".mcp.json")];
+        for part in parts(manifest, "mcpServers")? {
+            match part {
+                Part::File(path) => files.extend(self.inside(&path)),
+                Part::Inline(servers) => self.servers.push(servers),
+            }
+        }
+        files.dedup();
+        for file in files {
+            match json_in(&file) {
+                Ok(None) => {}
+                Ok(Some(Value::Object(servers))) => match unwrapped(servers, "mcpServers") {
+                    Value::Object(servers) => self.servers.push(servers),
+                    _ => self.complain("mcp-config-invalid", &file, "has no object `mcpServers`"),
+                },
+                Ok(Some(_)) => self.complain("mcp-config-invalid", &file, "is no object"),
+                Err(error) => self.complain("mcp-config-invalid", &file, &error),
+            }
+        }
+        Ok(())
+    }
+
+    /// The paths under a key, as far as they lead to something inside; `None` if nothing is said.
+    fn paths(
+        &mut self,
+        manifest: &Map<String, Value>,
+        key: &str,
+    ) -> Result<Option<Vec<PathBuf>>, PluginProblem> {
+        let wrong = || PluginProblem::manifest(format!("`{key}` must be a path or a list of paths"));
+        let said: Vec<&str> = match manifest.get(key) {
+            None | Some(Value::Null) => return Ok(None),
+            Some(Value::String(path)) => vec![path],
+            Some(Value::Array(paths)) => {
+                paths.iter().map(|path| path.as_str().ok_or_else(wrong)).collect::<Result<_, _>>()?
+            }
+            Some(_) => return Err(wrong()),
+        };
+        Ok(Some(said.into_iter().filter_map(|path| self.inside(path)).collect()))
+    }
+
+    /// What a path of the manifest leads to, if that is inside.
+    fn inside(&mut self, path: &str) -> Option<PathBuf> {
+        let real = self.root.join(path).canonicalize().ok();
+        let real = real.filter(|real| path.starts_with("./") && real.starts_with(&self.root));
+        if real.is_none() {
+            let message =
+                format!("'{path}' in {MANIFEST} is no path inside: such begin with ./ and lead to something");
+            self.problems.push(PluginProblem::new("path-not-found", message));
+        }
+        real
+    }
+
+    fn complain(&mut self, kind: &'static str, file: &Path, why: &str) {
+        let message = format!("{} {why}", file.strip_prefix(&self.root).unwrap_or(file).display());
+        self.problems.push(PluginProblem { kind, message });
+    }
+}
+
+/// Something a manifest gives, or says where it is.
+enum Part {
+    File(String),
+    Inline(Map<String, Value>),
+}
+
+fn parts(manifest: &Map<String, Value>, key: &str) -> Result<Vec<Part>, PluginProblem> {
+    let one = |value: &Value| match value {
+        Value::String(path) => Ok(Part::File(path.clone())),
+        Value::Object(inline) => Ok(Part::Inline(inline.clone())),
+        _ => Err(PluginProblem::manifest(format!("`{key}` must be a path, an object, or a list of them"))),
+    };
+    match manifest.get(key) {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(Value::Array(all)) => all.iter().map(one).collect(),
+        Some(value) => one(value).map(|part| vec![part]),
+    }
+}
+
+/// What stands under a key, or the whole where that is how it was written.
+fn unwrapped(mut object: Map<String, Value>, key: &str) -> Value {
+    object.remove(key).unwrap_or(Value::Object(object))
+}
+
+fn text(manifest: &Map<String, Value>, key: &str) -> Result<Option<String>, PluginProblem> {
+    match manifest.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(_) => Err(PluginProblem::manifest(format!("`{key}` must be a text"))),
+    }
+}
+
+/// A file that may be there.
+fn json_in(file: &Path) -> Result<Option<Value>, String> {
+    let about = match fs::metadata(file) {
+        Ok(about) => about,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(format!("cannot be read: {error}")),
+    };
+    if !about.is_file() || about.len() > PLUGIN_FILE_BYTES_MAX {
+        return Err(format!("is no file of at most {PLUGIN_FILE_BYTES_MAX} bytes"));
+    }
+    let bytes = fs::read(file).map_err(|error| format!("cannot be read: {error}"))?;
+    serde_json::from_slice(bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&bytes))
+        .map(Some)
+        .map_err(|error| format!("is not JSON: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn plugin(files: &[(&str, &str)]) -> Result<Plugin, PluginProblem> {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("outside.json"), "{}").unwrap();
+        let root = dir.path().join("kit");
+        for (name, text) in files {
+            let path = root.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        Plugin::read(&root, "shop", Path::new("/data"))
+    }
+
+    #[test]
+    fn everything_is_optional_and_found_where_it_usually_is() {
+        let kit = plugin(&[
+            ("skills/one/SKILL.md", "x"),
+            ("commands/look.md", "x"),
+            ("agents/a.md", "---\nname: a\ndescription: b\npermissionMode: bypassPermissions\n---\nYou are."),
+            ("hooks/hooks.json", r#"{"description": "x", "hooks": {"Stop": []}}"#),
+            (".mcp.json", r#"{"mcpServers": {"s": {"command": "x"}}}"#),
+        ])
+        .unwrap();
+        assert_eq!((kit.name.as_str(), kit.id()), ("kit", "kit@shop".to_owned()));
+        assert_eq!(kit.data, Path::new("/data/kit-shop"));
+        assert_eq!((kit.skills.len(), kit.commands.len(), kit.problems.len()), (1, 1, 0));
+        assert_eq!(kit.hooks, [json!({"Stop": []})]);
+        assert_eq!(Value::Object(kit.servers[0].clone()), json!({"s": {"command": "x"}}));
+    }
+
+    #[test]
+    fn a_manifest_names_and_adds_and_takes_the_place_of_what_is_usual() {
+        let manifest = json!({"name": "n", "version": "1.2", "unknown": 1, "skills": "./more", "commands": ["./c.md", "./none.md"],
+            "hooks": {"Stop": []}, "mcpServers": ["./servers.json", {"inline": {"command": "y"}}]});
+        let kit = plugin(&[
+            (MANIFEST, &manifest.to_string()),
+            ("skills/one/SKILL.md", "x"),
+            ("more/two/SKILL.md", "x"),
+            ("commands/usual.md", "x"),
+            ("c.md", "x"),
+            ("servers.json", r#"{"bare": {"command": "x"}}"#),
+        ])
+        .unwrap();
+        assert_eq!((kit.name.as_str(), kit.version.as_deref()), ("n", Some("1.2")));
+        assert_eq!((kit.skills.len(), kit.commands.len()), (2, 1));
+        assert!(kit.commands[0].ends_with("kit/c.md"));
+        assert_eq!((kit.hooks.len(), kit.servers.len()), (1, 2));
+        assert_eq!(kit.problems.iter().map(|problem| problem.kind).collect::<Vec<_>>(), ["path-not-found"]);
+    }
+
+    #[test]
+    fn what_leads_outside_or_is_of_another_kind_is_told() {
+        for path in ["../outside.json", "./../outside.json", "/etc/passwd", "hooks.json"] {
+            let kit =
+                plugin(&[(MANIFEST, &json!({"name": "n", "hooks": path}).to_string()), ("hooks.json", "{}")]);
+            let kit = kit.unwrap();
+            assert!(kit.hooks.is_empty() && kit.problems.len() == 1, "{path}: {:?}", kit.problems);
+        }
+        for manifest in [
+            json!({"name": 3}),
+            json!({"name": "a b"}),
+            json!({"name": "a:b"}),
+            json!({"name": ""}),
+            json!({"name": "n", "skills": 3}),
+            json!({"name": "n", "agents": [3]}),
+            json!({"name": "n", "hooks": true}),
+            json!([]),
+        ] {
+            let error = plugin(&[(MANIFEST, &manifest.to_string())]).unwrap_err();
+            assert_eq!(error.kind, "manifest-validation-error", "{manifest}");
+        }
+        assert_eq!(plugin(&[(MANIFEST, "{")]).unwrap_err().kind, "manifest-validation-error");
+        assert_eq!(plugin(&[]).unwrap_err().kind, "path-not-found");
+        let broken = plugin(&[("hooks/hooks.json", "{"), (".mcp.json", "[]")]).unwrap();
+        assert_eq!(
+            broken.problems.iter().map(|problem| problem.kind).collect::<Vec<_>>(),
+            ["hook-load-failed", "mcp-config-invalid"]
+        );
+    }
+}
