@@ -22,6 +22,7 @@ mod trust; // whether a directory is trusted
 mod skills; // what users and the model call by name
 pub(crate) mod sessions; // where sessions are kept, and which one goes on
 
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -168,7 +169,8 @@ fn resolved(
     options.thinking_display = models::thinking_display(args);
     options.fast_mode = settings.fast_mode.unwrap_or(false);
     options.task_budget = args.task_budget;
-    options.max_output_tokens = env.number("CLAUDE_CODE_MAX_OUTPUT_TOKENS")?;
+    options.max_output_tokens =
+        env.number::<NonZeroU32>("CLAUDE_CODE_MAX_OUTPUT_TOKENS")?.map(NonZeroU32::get);
     options.window_tokens = env.number("CLAUDE_CODE_MAX_CONTEXT_TOKENS")?;
     options.compact = compact::compact(args, env, &settings.compact)?;
     options.system_prompt.custom =

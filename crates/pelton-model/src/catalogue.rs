@@ -174,7 +174,8 @@ pub fn cost(model: &str, usage: &Usage, overrides: &[(String, Prices)]) -> Optio
         None => caps(&resolve(model))?.prices,
     };
     let (write_5m, write_1h) = cache_writes(usage);
-    let prompt = usage.input_tokens + write_5m + write_1h + usage.cache_read_input_tokens;
+    let written = write_5m.saturating_add(write_1h);
+    let prompt = usage.input_tokens.saturating_add(written).saturating_add(usage.cache_read_input_tokens);
     let rates = match prices.long_prompt {
         Some((threshold, rates)) if prompt > threshold => rates,
         _ => prices.rates,

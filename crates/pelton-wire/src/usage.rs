@@ -9,6 +9,9 @@ use std::fmt;
 use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
+/// The largest count that is believed: no call consumes as much, and millions of such counts can be added up.
+const COUNT_MAX: u64 = 1_000_000_000_000;
+
 /// Tokens and server tools one or more model calls consumed.
 ///
 /// ```
@@ -192,9 +195,9 @@ fn increase(count: &mut u64, by: u64) {
     *count = count.saturating_add(by);
 }
 
-/// A count in whatever form a server writes it; anything else reads as absent.
+/// A count in whatever form a server writes it; anything else reads as absent. Sums of counts always fit.
 fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
-    deserializer.deserialize_any(Scalar).map(|(count, _)| count)
+    deserializer.deserialize_any(Scalar).map(|(count, _)| count.map(|count| count.min(COUNT_MAX)))
 }
 
 /// A text; anything else reads as absent.

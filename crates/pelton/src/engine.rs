@@ -54,10 +54,11 @@ use crate::tools::builtin::{ask_user, plan, tasks, web_search};
 use crate::tools::changed::ChangedFiles;
 use crate::tools::file_memory::{FileMemory, Moment};
 use crate::tools::offer::Offer;
-use crate::tools::structured::{BadSchema, StructuredOutput};
+use crate::tools::structured::{self, BadSchema, StructuredOutput};
 use crate::tools::{Progress, Report, Tool, ToolCx, tool_search};
+use crate::transcript::TranscriptError;
 use crate::turn::Terminal;
-use crate::turn::live::{CacheAudit, INTERRUPTED_IN_TOOLS, LastReply};
+use crate::turn::live::{CacheAudit, INTERRUPTED, INTERRUPTED_IN_TOOLS, LastReply};
 use crate::turn::side::SideSender;
 
 use asides::Asides;
@@ -192,6 +193,11 @@ pub enum StartError {
     /// The schema of the structured output cannot be used.
     #[error(transparent)]
     Schema(#[from] BadSchema),
+    /// The answer must fit a schema, and a rule denies the tool it would come by.
+    #[error(
+        "a rule denies StructuredOutput, by which an answer in the form of a JSON schema comes: take the rule or the schema away"
+    )]
+    StructuredDenied,
     /// Commands must run in a box, and there can be none.
     #[error("the sandbox is required and not available here: {reason}")]
     Sandbox {
@@ -265,6 +271,7 @@ impl Engine {
             }
         }
         let structured = match &options.json_schema {
+            Some(_) if options.rules.removes(structured::NAME) => return Err(StartError::StructuredDenied),
             Some(schema) => Some(Arc::new(StructuredOutput::new(schema)?)),
             None => None,
         };
@@ -460,7 +467,9 @@ impl Engine {
                     Taken::Ended(terminal)
                 })
             }
-            Ok(Settled::GoOn) if cancel.is_cancelled() => Ok(Taken::Interrupted),
+            Ok(Settled::GoOn) if cancel.is_cancelled() => {
+                self.interrupted_at_once(&prompt, &queued, &mut told).await
+            }
             Ok(Settled::GoOn) => self.take_in(prompt, &queued, &cancel, &mut told).await,
         };
         let taken = match taken {
@@ -482,10 +491,13 @@ impl Engine {
         for event in told {
             events.send(event).await;
         }
-        // What was interrupted on its way, or cannot be written down, goes on waiting.
-        if let (Some(held), Ok(Taken::Ask(_) | Taken::Local(_) | Taken::Ended(Terminal::HookStopped))) =
-            (held, &taken)
-        {
+        // What was not begun, or cannot be written down, goes on waiting.
+        let is_over = match &taken {
+            Ok(Taken::Ask(_) | Taken::Local(_) | Taken::Ended(Terminal::HookStopped)) => true,
+            Ok(Taken::Interrupted { before_it_began }) => !before_it_began,
+            Ok(Taken::Ended(_) | Taken::Reshape(_)) | Err(_) => false,
+        };
+        if let Some(held) = held.filter(|_| is_over) {
             held.settle();
             tally.consumed.clone_from(&queued);
             events.send(Event::PromptsConsumed(queued)).await;
@@ -501,7 +513,7 @@ impl Engine {
             // Worked off above.
             Ok(Taken::Reshape(_)) => Ending::BeforeLoop(Terminal::Completed),
             Ok(Taken::Ended(terminal)) => Ending::BeforeLoop(terminal),
-            Ok(Taken::Interrupted) => Ending::BeforeLoop(Terminal::AbortedStreaming),
+            Ok(Taken::Interrupted { .. }) => Ending::BeforeLoop(Terminal::AbortedStreaming),
             Err(error) => {
                 last.unrecorded = Some(error);
                 Ending::Unrecorded
@@ -517,6 +529,22 @@ impl Engine {
             events.send(Event::PromptsCompleted(consumed)).await;
         }
         events.send(Event::Result(Arc::new(outcome))).await;
+    }
+
+    /// The user interrupted before anything was done. A prompt that waited was on its way already, and is over; nothing is
+    /// recorded of others, nor where a host has ended the engine for good.
+    async fn interrupted_at_once(
+        &mut self,
+        prompt: &Prompt,
+        queued: &[Uuid],
+        told: &mut Vec<Event>,
+    ) -> Result<Taken, TranscriptError> {
+        if queued.is_empty() || self.options.cancel.is_cancelled() {
+            return Ok(Taken::Interrupted { before_it_began: true });
+        }
+        let gathered = self.gather().await;
+        self.record_interrupted(prompt, queued, INTERRUPTED, gathered, told).await?;
+        Ok(Taken::Interrupted { before_it_began: false })
     }
 
     /// S7: what is done to files from here on can be taken back to this message.

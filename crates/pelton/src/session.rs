@@ -102,7 +102,9 @@ impl Session {
 
     /// Records a prompt of the user's. `queued` are the prompts that waited and are part of it.
     pub fn record_input(&mut self, prompt: &Prompt, queued: &[Uuid]) -> Result<Arc<Entry>, TranscriptError> {
-        let id = prompt.id.unwrap_or_else(|| fresh_id(self.world.as_ref()));
+        // An id that was used before would make two messages one when the session is read again.
+        let unused = |id: &Uuid| !self.kept.was_prompted_as(*id);
+        let id = prompt.id.filter(unused).unwrap_or_else(|| fresh_id(self.world.as_ref()));
         self.record_as(id, Kind::Prompt { meta: false }, prompt.json(), None, queued)
     }
 

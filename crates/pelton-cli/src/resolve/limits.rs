@@ -1,5 +1,6 @@
 //! How often, how long, how much.
 
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use pelton::Options;
@@ -85,8 +86,10 @@ fn patience(retry: &mut RetryPolicy, env: &Env, settings: &RetrySettings) -> Res
     if let Some(retries) = env.number::<u32>("CLAUDE_CODE_MAX_RETRIES")?.or(settings.retries_max) {
         retry.retries_max = retries.min(RETRIES_MAX);
     }
-    if let Some(idle) =
-        env.number("CLAUDE_STREAM_IDLE_TIMEOUT_MS")?.map(Duration::from_millis).or(settings.idle)
+    if let Some(idle) = env
+        .number::<NonZeroU64>("CLAUDE_STREAM_IDLE_TIMEOUT_MS")?
+        .map(|ms| Duration::from_millis(ms.get()))
+        .or(settings.idle)
     {
         retry.idle = idle;
     }

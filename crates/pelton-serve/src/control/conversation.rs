@@ -363,6 +363,8 @@ impl<'a> Conversation<'a> {
             handles.interrupter.interrupt();
         }
         let mut is_read = true;
+        // Behind the result nothing is heard any more: it would be taken for something about this submission.
+        let mut is_over = false;
         loop {
             let announces_in = desk.frames.announces_in();
             let event = tokio::select! {
@@ -372,7 +374,7 @@ impl<'a> Conversation<'a> {
                     handles.interrupter.interrupt();
                     continue;
                 }
-                heard = desk.hear(Some(handles)) => {
+                heard = desk.hear(Some(handles)), if !is_over => {
                     match heard {
                         Heard::User(line) => hold(line, desk, handles),
                         Heard::Initialize(request) => desk.reply(&request.id, Ok(self.about.clone())),
@@ -399,6 +401,7 @@ impl<'a> Conversation<'a> {
             let Some(event) = event else { break };
             if let Event::Result(outcome) = &event {
                 handles.last = Some(Arc::clone(outcome));
+                is_over = true;
                 // Nothing that belongs to the submission comes behind its result.
                 while let Ok(question) = questions.try_recv() {
                     desk.out.push(question);

@@ -39,7 +39,10 @@ pub(super) enum Taken {
     /// The submission ends before the model is asked.
     Ended(Terminal),
     /// The user interrupted.
-    Interrupted,
+    Interrupted {
+        /// Nothing was done about it yet: a prompt that waited goes on waiting.
+        before_it_began: bool,
+    },
 }
 
 /// How far the hooks of the session's start have come.
@@ -116,9 +119,9 @@ impl Engine {
             taken => taken,
         };
         match taken {
-            Some(Taken::Interrupted) => {
+            Some(taken @ Taken::Interrupted { .. }) => {
                 self.record_interrupted(&prompt, queued, INTERRUPTED, gathered, told).await?;
-                return Ok(Taken::Interrupted);
+                return Ok(taken);
             }
             Some(taken) => return Ok(taken),
             None => {}
@@ -132,15 +135,14 @@ impl Engine {
         let words = prompt.only_words();
         let Some(prompt) = cancel.run_until_cancelled(prompt.made_to_fit()).await else {
             self.record_interrupted(&words, queued, INTERRUPTED, gathered, told).await?;
-            return Ok(Taken::Interrupted);
+            return Ok(Taken::Interrupted { before_it_began: false });
         };
         let prompt =
             self.record_input(&prompt, queued, Around { changed, ..around }, branch, gathered, told).await?;
         Ok(Taken::Ask(Order { prompt, choices }))
     }
 
-    /// A3: the user interrupted before the prompt was recorded, in a hook for example. Both are recorded now; a prompt that
-    /// waited in the queue goes on waiting there. Tells how many words there are in the user's role beside the prompt.
+    /// A3: the user interrupted before the prompt was recorded, in a hook for example. Both are recorded now. Tells how many words there are in the user's role beside the prompt.
     pub(super) async fn record_interrupted(
         &mut self,
         prompt: &Prompt,
@@ -150,7 +152,7 @@ impl Engine {
         told: &mut Vec<Event>,
     ) -> Result<u32, TranscriptError> {
         let branch = git_branch(&self.options.cwd);
-        if queued.is_empty() && !prompt.blocks.is_empty() {
+        if !prompt.blocks.is_empty() {
             let entry = self.record_input(prompt, queued, Around::default(), branch, gathered, told).await?;
             told.push(Event::Prompt(entry));
         } else {
@@ -311,7 +313,7 @@ impl Engine {
         let cx = CommandCx { cwd: &cwd, cancel };
         let expanded = tokio::select! {
             biased;
-            () = cancel.cancelled() => return Some(Taken::Interrupted),
+            () = cancel.cancelled() => return Some(Taken::Interrupted { before_it_began: false }),
             expanded = async {
                 match (&command, &skill) {
                     (Some(command), _) => command.expand(called.arguments, &cx).await,
@@ -416,7 +418,7 @@ fn heard(
     contexts: &mut Vec<String>,
     told: &mut Vec<Event>,
 ) -> Option<Taken> {
-    let interrupted = || cancel.is_cancelled().then_some(Taken::Interrupted);
+    let interrupted = || cancel.is_cancelled().then_some(Taken::Interrupted { before_it_began: false });
     let Some(mut fired) = fired else { return interrupted() };
     let stop = fired.verdict.stop.take();
     let block = fired.verdict.block.take();

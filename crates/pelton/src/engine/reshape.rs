@@ -246,7 +246,7 @@ impl Engine {
                 self.keep_of(question);
                 match summed {
                     Summed::Smaller => Ok("The conversation was summed up. /uncompact undoes it.".to_owned()),
-                    Summed::Aborted => return Ok(Taken::Interrupted),
+                    Summed::Aborted => return Ok(Taken::Interrupted { before_it_began: false }),
                     Summed::Nothing => Err("There is nothing to sum up yet.".to_owned()),
                     Summed::NoSmaller(why) | Summed::Failed(why) => {
                         Err(format!("There is no summary: {why}"))

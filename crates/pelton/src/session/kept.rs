@@ -2,7 +2,7 @@
 //! entries are looked at once, in their order, while they come or when a session goes on. A summary carries what was kept
 //! until then, so that nobody has to look at what stands before it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -45,6 +45,9 @@ pub(crate) struct Kept {
     /// Calls that do something to this and have no result yet.
     #[serde(skip)]
     open: HashMap<Arc<str>, Call>,
+    /// The ids of what the user asked for, as far as it was seen.
+    #[serde(skip)]
+    prompted: HashSet<EntryId>,
 }
 
 /// Something the user asked for.
@@ -78,6 +81,7 @@ impl Kept {
             Kind::Prompt { meta: false } => {
                 let words = Shown::of(&entry.words(), REQUEST_REATTACHED_CHARS_MAX).with_note(None);
                 let request = Request { id: entry.id, words };
+                self.prompted.insert(entry.id);
                 self.first_request.get_or_insert_with(|| request.clone());
                 self.request = Some(request);
             }
@@ -96,6 +100,11 @@ impl Kept {
             }
             Kind::Assistant { .. } => {}
         }
+    }
+
+    /// Whether the user asked for something under this id.
+    pub fn was_prompted_as(&self, id: EntryId) -> bool {
+        self.prompted.contains(&id)
     }
 
     /// What the record of a summary says: what was kept until then, and which memory files are told with it.

@@ -205,7 +205,8 @@ impl Quote {
 /// What a call will likely consume. What the last one wrote to the cache or read from it is read now, the rest is new;
 /// where nothing was cached, nothing will be.
 pub fn likely_usage(last: Option<&Usage>, prompt_tokens: u64, mean_output_tokens: u64) -> Usage {
-    let cached = last.map_or(0, |last| last.cache_read_input_tokens + last.cache_creation_input_tokens);
+    let cached =
+        last.map_or(0, |last| last.cache_read_input_tokens.saturating_add(last.cache_creation_input_tokens));
     let read = cached.min(prompt_tokens);
     let rest = prompt_tokens - read;
     let (plain, written) = if cached > 0 { (0, rest) } else { (rest, 0) };

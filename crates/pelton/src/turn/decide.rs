@@ -66,6 +66,8 @@ pub enum Compaction {
 pub enum Reply {
     /// It wants tools.
     ToolUse,
+    /// It wants tools, and the output limit cut the last of its calls, which is answered with the others.
+    ToolUseCut,
     /// It has finished.
     EndTurn,
     /// It has finished without the structured output it was asked for.
@@ -74,6 +76,8 @@ pub enum Reply {
     Paused {
         /// There is text in it.
         said_something: bool,
+        /// A structured output was asked for, and this is none.
+        unstructured: bool,
     },
     /// Nothing usable in it: no text and no call.
     Empty,
@@ -260,7 +264,7 @@ fn choose(memory: &Memory, limits: &Limits, gauges: Gauges, seen: Seen) -> Next 
         | Seen::Reply(Reply::Aborted)
         | Seen::Compacted(Compaction::Aborted) => Stop(Terminal::AbortedStreaming),
 
-        Seen::Reply(Reply::ToolUse) => FinishTools,
+        Seen::Reply(Reply::ToolUse | Reply::ToolUseCut) => FinishTools,
         Seen::Reply(Reply::EndTurn) => RunStopHooks,
         Seen::Reply(Reply::Refused) => Stop(Terminal::Completed),
         Seen::Reply(Reply::Withheld(withheld)) => recover(memory, limits, withheld),
@@ -270,8 +274,9 @@ fn choose(memory: &Memory, limits: &Limits, gauges: Gauges, seen: Seen) -> Next 
         Seen::Reply(Reply::Paused { .. }) if memory.pauses < limits.pauses_max => {
             Continue(Transition::PauseTurn)
         }
-        Seen::Reply(Reply::Paused { said_something: true }) => RunStopHooks,
-        Seen::Reply(Reply::Paused { said_something: false }) => Stop(Terminal::NoAnswer),
+        Seen::Reply(Reply::Paused { unstructured: true, .. }) => structured_again(memory, limits),
+        Seen::Reply(Reply::Paused { said_something: true, .. }) => RunStopHooks,
+        Seen::Reply(Reply::Paused { said_something: false, .. }) => Stop(Terminal::NoAnswer),
         Seen::Reply(Reply::Empty) if !memory.nudged => Continue(Transition::EmptyReplyNudge),
         Seen::Reply(Reply::Empty) => Stop(Terminal::NoAnswer),
         Seen::Reply(Reply::Fallback) => next_model(memory, limits),
@@ -326,12 +331,22 @@ fn after_tools(memory: &Memory, limits: &Limits, tools: Tools) -> Next {
             Stop(Terminal::MalformedToolUse)
         }
         Tools::Repeating if limits.stop_on_repetition => Stop(Terminal::Repetitive),
+        Tools::Done | Tools::Unusable | Tools::Repeating if memory.call_was_cut => continued(memory, limits),
         Tools::Done | Tools::Unusable | Tools::Repeating | Tools::Misstructured => match rest {
             Some(Rest::Nobody(failure)) => Stop(failed(failure)),
             Some(Rest::Next) => next_model(memory, limits),
             Some(Rest::Same) | None if tools == Tools::Misstructured => structured_again(memory, limits),
             Some(Rest::Same) | None => Continue(Transition::NextTurn),
         },
+    }
+}
+
+/// T5.
+fn continued(memory: &Memory, limits: &Limits) -> Next {
+    if memory.output_recoveries < limits.output_recoveries_max {
+        Next::Continue(Transition::MaxOutputTokensRecovery)
+    } else {
+        Next::Stop(Terminal::ModelError)
     }
 }
 
@@ -367,10 +382,7 @@ fn recover(memory: &Memory, limits: &Limits, withheld: Withheld) -> Next {
         Withheld::OutputTruncated { cap_can_rise: true } if !memory.escalated => {
             Continue(Transition::MaxOutputTokensEscalate)
         }
-        Withheld::OutputTruncated { .. } if memory.output_recoveries < limits.output_recoveries_max => {
-            Continue(Transition::MaxOutputTokensRecovery)
-        }
-        Withheld::OutputTruncated { .. } => Stop(Terminal::ModelError),
+        Withheld::OutputTruncated { .. } => continued(memory, limits),
 
         Withheld::StreamCut { calls: true, .. } => Next::FinishTools,
         Withheld::StreamCut { rest: Rest::Same, .. } if memory.stream_cuts < limits.stream_cuts_max => {

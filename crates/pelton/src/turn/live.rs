@@ -234,7 +234,7 @@ impl Hands for Live<'_> {
         self.tell_unpriced().await;
         self.tally.duration_api += self.world.monotonic().saturating_sub(asked_at);
         self.board.counted(self.session.history.view().tokens(), self.tally.usage.output_tokens);
-        self.board.enter(if matches!(reply, Ok(Reply::ToolUse)) {
+        self.board.enter(if matches!(reply, Ok(Reply::ToolUse | Reply::ToolUseCut)) {
             Phase::ToolExec
         } else {
             Phase::RecoveryCheck

@@ -83,6 +83,8 @@ pub struct Memory {
     pub escalated: bool,
     /// Answers continued that the output limit cut.
     pub output_recoveries: u8,
+    /// The output limit cut a call of the newest answer.
+    pub call_was_cut: bool,
     /// Answers continued whose stream broke.
     pub stream_cuts: u16,
     /// Blocks of stop hooks obeyed.
@@ -117,6 +119,9 @@ const SMALL_CONTINUATION_TOKENS: u64 = 500;
 impl Memory {
     /// Notes what was seen and chosen.
     pub fn note(&mut self, gauges: Gauges, seen: Seen, next: Next) {
+        if let Seen::Reply(reply) = seen {
+            self.call_was_cut = reply == Reply::ToolUseCut;
+        }
         match seen {
             Seen::Reply(Reply::Withheld(withheld)) => self.withheld = Some(withheld),
             Seen::Reply(Reply::Repairable { otherwise: Failure::Media, .. }) => {
@@ -124,6 +129,7 @@ impl Memory {
             }
             Seen::Reply(
                 Reply::ToolUse
+                | Reply::ToolUseCut
                 | Reply::EndTurn
                 | Reply::Unstructured
                 | Reply::Paused { .. }

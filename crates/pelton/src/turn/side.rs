@@ -19,7 +19,7 @@ use super::spending::{Forecast, InFlight, Spending, Wish};
 use crate::limits::SEARCH_TOKENS_MAX;
 
 /// About how many bytes are one token, where nobody has counted.
-const BYTES_PER_TOKEN: u64 = 4;
+pub(super) const BYTES_PER_TOKEN: u64 = 4;
 
 /// A question with no history.
 pub(crate) struct SideQuestion {
@@ -180,6 +180,11 @@ impl Errand {
                 Step::Started(started) => {
                     if let Some(paid) = &mut self.paid {
                         paid.started(&started.model, &started.usage);
+                    }
+                }
+                Step::Delta(delta) => {
+                    if let Some(paid) = &mut self.paid {
+                        paid.wrote(&delta);
                     }
                 }
                 // Nobody is shown the answer while it is written.

@@ -5,13 +5,17 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pelton_model::catalogue::{self, Prices};
-use pelton_model::{Ask, ErrorKind, ModelError, Notice, Reply, Speed, TransportErrorKind};
+use pelton_model::{Ask, Delta, DeltaKind, ErrorKind, ModelError, Notice, Reply, Speed, TransportErrorKind};
 use pelton_wire::usage::{ServerToolUse, Usage};
 use tokio::sync::Notify;
 
 use super::budget::{Answer, Policy, Purse, Quote, Reserved, likely_usage};
+use super::side::BYTES_PER_TOKEN;
 use crate::account::Account;
 use crate::event::ModelUsage;
+
+/// About how many bytes of an event that brings more of a tool's input are not of that input.
+const INPUT_ENVELOPE_BYTES: usize = 96;
 
 /// The money of a tree of agents.
 #[derive(Debug)]
@@ -104,6 +108,7 @@ impl Spending {
                 reserved: Some(reserved),
                 model: forecast.ask.model.clone(),
                 started: None,
+                written_bytes: 0,
             })),
             Answer::Later => Wish::Later(format!("waits until calls in flight have ended: {told}")),
             Answer::Refused => Wish::Refused(format!("not enough money for another call: {told}")),
@@ -165,6 +170,8 @@ pub(crate) struct InFlight {
     model: String,
     /// What the newest attempt has consumed, as far as the server said.
     started: Option<(String, Usage)>,
+    /// What it has written, as far as it came here.
+    written_bytes: u64,
 }
 
 impl InFlight {
@@ -191,6 +198,23 @@ impl InFlight {
     /// An attempt has begun to answer.
     pub fn started(&mut self, model: &str, usage: &Usage) {
         self.started = Some((model.to_owned(), usage.clone()));
+        self.written_bytes = 0;
+    }
+
+    /// A piece of its answer came.
+    pub fn wrote(&mut self, delta: &Delta) {
+        let bytes = match &delta.kind {
+            DeltaKind::Text(text) | DeltaKind::Thinking { text, .. } => text.len(),
+            DeltaKind::InputJson => delta.raw.len().saturating_sub(INPUT_ENVELOPE_BYTES),
+            _ => 0,
+        };
+        self.written_bytes += bytes as u64;
+    }
+
+    /// What an answer consumed that has no end: of what it wrote, the server has told the beginning at most.
+    fn with_written(&self, usage: &Usage) -> Usage {
+        let written = self.written_bytes / BYTES_PER_TOKEN;
+        Usage { output_tokens: usage.output_tokens.max(written), ..usage.clone() }
     }
 
     /// An attempt has failed. Tells what it consumed, and whether another may be sent.
@@ -208,19 +232,25 @@ impl InFlight {
         (usage, may)
     }
 
-    /// The call has brought an answer. Of one that was cut, the server has not said all it consumed.
-    pub fn answered(mut self, reply: &Reply) {
-        self.started = None;
-        let cost = self.count(&reply.model, &reply.usage);
-        self.spending.money().purse.answered(reply.usage.output_tokens);
-        self.settle(if reply.cut.is_some() { self.at_most(cost) } else { cost });
+    /// The call has brought an answer. Tells what it consumed; of one that was cut, the server has not said all.
+    pub fn answered(mut self, reply: &Reply) -> Usage {
+        let usage = self.settled_by(reply);
+        self.spending.money().purse.answered(usage.output_tokens);
+        usage
     }
 
     /// The same for a call beside the conversation: what is written there says nothing about the answers in it.
     pub fn answered_aside(mut self, reply: &Reply) {
+        self.settled_by(reply);
+    }
+
+    fn settled_by(&mut self, reply: &Reply) -> Usage {
         self.started = None;
-        let cost = self.count(&reply.model, &reply.usage);
-        self.settle(if reply.cut.is_some() { self.at_most(cost) } else { cost });
+        let is_cut = reply.cut.is_some();
+        let usage = if is_cut { self.with_written(&reply.usage) } else { reply.usage.clone() };
+        let cost = self.count(&reply.model, &usage);
+        self.settle(if is_cut { self.at_most(cost) } else { cost });
+        usage
     }
 
     /// The call has failed for good. Tells what it consumed.
@@ -254,6 +284,7 @@ impl InFlight {
     fn count_started(&mut self) -> (Option<Usage>, f64) {
         match self.started.take() {
             Some((model, usage)) => {
+                let usage = self.with_written(&usage);
                 let cost = self.count(&model, &usage);
                 (Some(usage), cost)
             }

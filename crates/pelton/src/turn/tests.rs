@@ -27,19 +27,21 @@ const BROKEN_ELSEWHERE: Reply = Reply::Withheld(Withheld::StreamCut { calls: fal
 const BROKEN_CALLS: Reply = Reply::Withheld(Withheld::StreamCut { calls: true, rest: Rest::Same });
 const BROKEN_CALLS_LAST: Reply = broken_for_good(true, Failure::Api);
 const BROKEN_CALLS_ELSEWHERE: Reply = Reply::Withheld(Withheld::StreamCut { calls: true, rest: Rest::Next });
-const PAUSED: Reply = Reply::Paused { said_something: true };
-const PAUSED_SILENT: Reply = Reply::Paused { said_something: false };
+const PAUSED: Reply = Reply::Paused { said_something: true, unstructured: false };
+const PAUSED_SILENT: Reply = Reply::Paused { said_something: false, unstructured: false };
+const PAUSED_UNSTRUCTURED: Reply = Reply::Paused { said_something: true, unstructured: true };
 
 const fn broken_for_good(calls: bool, failure: Failure) -> Reply {
     Reply::Withheld(Withheld::StreamCut { calls, rest: Rest::Nobody(failure) })
 }
 
-const REPLIES: [Reply; 28] = [
+const REPLIES: [Reply; 32] = [
     Reply::ToolUse,
     Reply::EndTurn,
     Reply::Unstructured,
     PAUSED,
     PAUSED_SILENT,
+    PAUSED_UNSTRUCTURED,
     Reply::Empty,
     Reply::Refused,
     BROKEN,
@@ -53,8 +55,11 @@ const REPLIES: [Reply; 28] = [
     MEDIA,
     CUT,
     CUT_LOW,
+    Reply::ToolUseCut,
     Reply::Repairable { rung: Rung::Thinking, otherwise: Failure::Api },
     Reply::Repairable { rung: Rung::Image, otherwise: Failure::Media },
+    Reply::Repairable { rung: Rung::Media, otherwise: Failure::Media },
+    Reply::Repairable { rung: Rung::Tool, otherwise: Failure::Api },
     Reply::Repairable { rung: Rung::Beta, otherwise: Failure::Api },
     Reply::Fallback,
     Reply::Failed(Failure::Api),
@@ -184,6 +189,9 @@ fn each_reason_to_go_on_has_its_bound() {
     let many = &Limits { turns_max: None, ..limits.clone() };
     check(many, CUT, &[], &format!("{recovered} → ModelError"));
     check(many, CUT_LOW, &[], &format!("max_output_tokens_escalate {recovered} → ModelError"));
+    check(many, Reply::ToolUseCut, &[Seen::Tools(Tools::Done)], &format!("{recovered} → ModelError"));
+    check(many, Reply::ToolUseCut, &[Seen::Tools(Tools::Repeating)], &format!("{recovered} → ModelError"));
+    check(many, Reply::ToolUseCut, &[Seen::Tools(Tools::HookStopped)], " → HookStopped");
     // M4, X7: a broken stream has a bound of its own, beside that of the retries.
     let twice = &Limits { stream_cuts_max: 2, ..limits.clone() };
     check(twice, BROKEN, &[], "stream_cut_retry stream_cut_retry → ModelError");
@@ -331,6 +339,7 @@ impl HeldBack {
             ) => self.open = Some(Withheld::MediaTooLarge),
             Seen::Reply(
                 Reply::ToolUse
+                | Reply::ToolUseCut
                 | Reply::EndTurn
                 | Reply::Unstructured
                 | Reply::Paused { .. }

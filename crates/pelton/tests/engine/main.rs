@@ -43,6 +43,7 @@ mod signed; // requests that are signed as a whole
 mod skills; // texts that users and the model call by name
 mod status; // what can be seen from outside while it runs
 mod streams; // answers as they arrive, whole and broken
+mod strange; // servers that count, number and name in ways of their own
 mod structured; // answers in the form of a schema
 mod task_budget; // the tokens a task may take, as the model is told
 mod summaries; // what calls came to, in a line

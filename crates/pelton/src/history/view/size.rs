@@ -11,6 +11,11 @@ use super::{Part, View, weight};
 
 /// A recorded count of less than this part of our own estimate is not believed.
 const RECALLED_TIMES_MIN: u64 = 4;
+/// The most tokens that may have stood in front of what such a count is about.
+const RECALLED_OVERHEAD_MAX: u64 = 250_000;
+/// A count of more than so many times our own estimate, and so many tokens more, is not believed.
+const BELIEVED_TIMES_MAX: u64 = 8;
+const BELIEVED_MORE_MAX: u64 = 100_000;
 
 /// What is known of the size of a view.
 #[derive(Debug, Clone, Copy, Default)]
@@ -88,7 +93,7 @@ impl Size {
         let then = self.of(self.then(counted)).max(1);
         // What came is added to what was counted. Of what went nobody knows how much of the count it was: a share.
         if now >= then {
-            total + (now - then)
+            total.saturating_add(now - then)
         } else {
             u64::try_from(u128::from(total) * u128::from(now) / u128::from(then)).unwrap_or(total)
         }
@@ -119,17 +124,22 @@ impl Size {
     }
 }
 
+/// The most tokens that something of this weight can be.
+fn most_of(weight: Weight) -> u64 {
+    weight.tokens().saturating_mul(BELIEVED_TIMES_MAX).saturating_add(BELIEVED_MORE_MAX)
+}
+
 impl View {
     /// How much system prompt and tools take, by their bytes.
     pub(crate) fn set_overhead(&mut self, bytes: usize) {
         self.size.overhead = (bytes / BYTES_PER_TOKEN) as u64;
     }
 
-    /// The model counted everything sent and its own answer. A server that counts nothing, or everything twice, knows no
-    /// better than we do.
+    /// The model counted everything sent and its own answer. A server that counts nothing, everything twice, or more than
+    /// there can be, knows no better than we do.
     pub(crate) fn counted(&mut self, usage: &Usage) {
-        let total = usage.prompt_tokens() + usage.output_tokens;
-        if total > 0 {
+        let total = usage.prompt_tokens().saturating_add(usage.output_tokens);
+        if total > 0 && usage.prompt_tokens() <= most_of(self.size.all()) {
             self.size.count(total);
         }
     }
@@ -150,7 +160,8 @@ impl View {
         let before = weight(&self.parts[..first]);
         let total = origin.usage.prompt_tokens();
         // It counted the messages and more; what is far beside that was counted by somebody else's rules.
-        if total.saturating_mul(RECALLED_TIMES_MIN) < before.tokens() {
+        let most = most_of(before).saturating_add(RECALLED_OVERHEAD_MAX);
+        if total.saturating_mul(RECALLED_TIMES_MIN) < before.tokens() || total > most {
             return;
         }
         self.size.counted = Some(Counted { total, weight: before, overhead: None });

@@ -102,6 +102,9 @@ impl Live<'_> {
                         self.record_empty_call(answer).await?;
                     }
                     self.note_first_token();
+                    if let Some(paid) = &mut self.paid {
+                        paid.wrote(&delta);
+                    }
                     self.board.streamed(streamed_bytes(&delta.kind));
                     self.events.send(Event::Delta(delta)).await;
                 }
@@ -196,16 +199,22 @@ impl Live<'_> {
         if self.executor.is_empty() {
             self.last.cut_call = Some(Arc::clone(name));
             answer.held.retain(|block| !matches!(block.kind, BlockKind::ToolUse { .. }));
-        } else if input.is_ok() {
+        } else {
+            self.last.cut_call = Some(Arc::clone(name));
+            if input.is_err() {
+                return;
+            }
             // Nobody knows what it would have been called with.
             *input = Err(BadInput { raw: String::new(), error: "the output limit cut it".to_owned() });
         }
     }
 
-    /// Some servers number the calls of every answer anew, but in a conversation an id may be used once.
+    /// Some servers number the calls of every answer anew, or in a way that others refuse to read; but in a conversation an
+    /// id may be used once, and names of both kinds are made of plain letters.
     fn with_id_of_its_own(&self, answer: &Answer, mut block: Block) -> Block {
-        let BlockKind::ToolUse { id, .. } = &mut block.kind else { return block };
-        if !self.session.history.view().has_call(id) {
+        let BlockKind::ToolUse { id, name, .. } = &mut block.kind else { return block };
+        let is_known = |id: &str| self.session.history.view().has_call(id);
+        if is_plain(id) && !is_known(id) && is_plain(name) {
             return block;
         }
         // A block that is no JSON object is left to the view, which leaves it out.
@@ -213,9 +222,22 @@ impl Live<'_> {
         else {
             return block;
         };
-        let own = format!("toolu_{}_{}", answer.origin.message_id, block.index);
-        json.insert("id".to_owned(), own.as_str().into());
-        *id = own.into();
+        if !is_plain(name) {
+            *name = plainly(name).into();
+            json.insert("name".to_owned(), (**name).into());
+        }
+        if !is_plain(id) || is_known(id) {
+            let first = plainly(&format!("toolu_{}_{}", answer.origin.message_id, block.index));
+            let mut own = first.clone();
+            // A server may number its answers anew, too.
+            let mut again = 1;
+            while is_known(&own) {
+                again += 1;
+                own = format!("{first}_{again}");
+            }
+            json.insert("id".to_owned(), own.as_str().into());
+            *id = own.into();
+        }
         block.json = Bytes::from(serde_json::Value::Object(json).to_string());
         block
     }
@@ -317,14 +339,19 @@ impl Live<'_> {
         files_known: Moment,
     ) -> Result<Reply, TranscriptError> {
         let cut = self.cut_of(reply);
-        self.tally.usage.add(&reply.usage);
         let cut_by_money = self.is_cut_by_money();
-        if let Some(paid) = self.paid.take() {
-            paid.answered(reply);
-        }
+        let mut in_context = reply.context_usage().clone();
+        let usage = match self.paid.take() {
+            Some(paid) => paid.answered(reply),
+            None => reply.usage.clone(),
+        };
+        self.tally.usage.add(&usage);
         let report = self.cache.answered(&reply.usage);
         self.tell_cache(report).await;
-        self.session.history.view_mut().counted(reply.context_usage());
+        if reply.cut.is_some() {
+            in_context.output_tokens = in_context.output_tokens.max(usage.output_tokens);
+        }
+        self.session.history.view_mut().counted(&in_context);
         self.last.stop_reason = Some(reply.stop_reason.clone());
         if let Some(error) = &cut {
             // One overload is a failed attempt like any other; R2: the third in a row leaves nobody to ask but the next.
@@ -351,7 +378,12 @@ impl Live<'_> {
         }
         self.last.held_back = None;
         if !self.executor.is_empty() {
-            // The calls count, whatever the stop reason says.
+            // The calls count, whatever the stop reason says; one that the limit cut is answered like them.
+            if reply.stop_reason == StopReason::MaxTokens && self.last.cut_call.is_some() {
+                let reason = "the output limit cut a call behind others, which count".to_owned();
+                self.note(LoopKind::Ladder, reason).await;
+                return Ok(Reply::ToolUseCut);
+            }
             return Ok(Reply::ToolUse);
         }
         let said_something = !self.last.text.is_empty();
@@ -359,10 +391,13 @@ impl Live<'_> {
             StopReason::MaxTokens => {
                 let caps = catalogue::caps(&self.question.model);
                 let more = caps.is_some_and(|caps| caps.output_max > reply.max_tokens);
-                self.truncated(more && !cut_by_money && reply.max_tokens <= LOW_OUTPUT_TOKENS_MAX).await
+                let cap_can_rise = more && !cut_by_money && reply.max_tokens <= LOW_OUTPUT_TOKENS_MAX;
+                self.truncated(cap_can_rise).await
             }
             StopReason::ContextWindowExceeded => self.window_exceeded().await,
-            StopReason::PauseTurn => Reply::Paused { said_something },
+            StopReason::PauseTurn => {
+                Reply::Paused { said_something, unstructured: self.structured.is_some() }
+            }
             _ if self.structured.is_some() => Reply::Unstructured,
             _ if said_something => Reply::EndTurn,
             _ => Reply::Empty,
@@ -475,8 +510,7 @@ impl Live<'_> {
     fn meaning(&self, error: &ModelError) -> Reply {
         if let Some((rung, otherwise)) = super::recover::rung(error)
             && (otherwise != Failure::Media || self.session.history.view().media_count() > 0)
-            // The last tool stays: a conversation with calls in it is refused without any.
-            && (rung != Rung::Tool || self.tools.len() > 1)
+            && (rung != Rung::Tool || self.can_leave_out_tool(error))
         {
             return Reply::Repairable { rung, otherwise };
         }
@@ -513,6 +547,22 @@ impl Live<'_> {
             self.tally.first_token_after = Some(self.world.monotonic().saturating_sub(self.started_at));
         }
     }
+}
+
+/// The most characters of a call's id or a tool's name that servers read.
+const NAME_CHARS_MAX: usize = 128;
+
+/// Whether every server reads it as an id of a call, or a name of a tool.
+fn is_plain(name: &str) -> bool {
+    let plain = |c: u8| c.is_ascii_alphanumeric() || c == b'_' || c == b'-';
+    !name.is_empty() && name.len() <= NAME_CHARS_MAX && name.bytes().all(plain)
+}
+
+/// The same in letters that every server reads.
+fn plainly(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    let plainly: String = name.chars().take(NAME_CHARS_MAX - 8).map(plain).collect();
+    if plainly.is_empty() { "_".to_owned() } else { plainly }
 }
 
 /// Whether a call is made without anything, or was cut before there was anything.

@@ -42,6 +42,11 @@ impl Live<'_> {
         if !contexts.is_empty() {
             self.say_as_user(&reminder(&contexts)).await?;
         }
+        self.attach_prompts().await
+    }
+
+    /// Prompts that want to be read with the next question.
+    pub(super) async fn attach_prompts(&mut self) -> Result<(), TranscriptError> {
         while let Some(held) = self.queue.take_for_question() {
             if self.cancel.is_cancelled() {
                 break;

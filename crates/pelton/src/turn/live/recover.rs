@@ -10,7 +10,7 @@ use crate::dials::Set;
 use crate::event::{Event, LoopKind};
 use crate::history::{MediaLeftOut, View};
 use crate::limits::{IMAGES_LARGE_MAX, REQUEST_BYTES_KEPT, REQUEST_BYTES_MAX};
-use crate::tools::structured::REMINDER;
+use crate::tools::structured::{self, REMINDER};
 use crate::transcript::TranscriptError;
 use crate::turn::decide::{Failure, Rung};
 use crate::turn::reasons::Transition;
@@ -32,7 +32,26 @@ const MEDIA_UNKNOWN_MODEL_MAX: usize = 100;
 impl Live<'_> {
     /// Does what the next trip needs.
     pub(super) async fn make_ready(&mut self, transition: Transition) -> Result<(), TranscriptError> {
+        self.say_what_goes_before(transition).await?;
         match transition {
+            // Z7: the model reads something new in the user's role anyway.
+            Transition::MaxOutputTokensRecovery
+            | Transition::EmptyReplyNudge
+            | Transition::TokenBudgetContinuation
+            | Transition::StopHookBlocking
+            | Transition::StructuredOutputRetry => self.attach_prompts().await,
+            _ => Ok(()),
+        }
+    }
+
+    async fn say_what_goes_before(&mut self, transition: Transition) -> Result<(), TranscriptError> {
+        match transition {
+            // The call that was cut has its answer; the next may be longer.
+            Transition::MaxOutputTokensRecovery if !self.executor.is_empty() => {
+                self.question.max_tokens = self.question.max_tokens.max(self.raised_output_limit());
+                self.last.cut_call = None;
+                self.attach_changes().await
+            }
             Transition::MaxOutputTokensRecovery => self.ask_for_rest().await,
             Transition::EmptyReplyNudge => self.say_as_user(SAY_SOMETHING).await,
             Transition::TokenBudgetContinuation => self.say_as_user(SAY_MORE).await,
@@ -87,10 +106,21 @@ impl Live<'_> {
 
     /// T4: the cut answer does not count, and is asked for again with more room.
     async fn raise_output_limit(&mut self) -> Result<(), TranscriptError> {
+        self.question.max_tokens = self.raised_output_limit();
+        self.withdraw_answer().await
+    }
+
+    fn raised_output_limit(&self) -> u32 {
         let most =
             catalogue::caps(&self.question.model).map_or(RAISED_OUTPUT_TOKENS_MAX, |caps| caps.output_max);
-        self.question.max_tokens = most.min(RAISED_OUTPUT_TOKENS_MAX);
-        self.withdraw_answer().await
+        most.min(RAISED_OUTPUT_TOKENS_MAX)
+    }
+
+    /// Whether the tool that a request was refused for can be left out of it. The last one stays: a conversation with calls in
+    /// it is refused without any. So does the one that the answer has to come by.
+    pub(super) fn can_leave_out_tool(&self, error: &ModelError) -> bool {
+        let refused = tool_place(error).and_then(|index| self.tools.get(index));
+        self.tools.len() > 1 && refused.is_none_or(|tool| tool.spec().name != structured::NAME)
     }
 
     /// The newest answer does not count any more.
