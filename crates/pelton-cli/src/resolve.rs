@@ -107,7 +107,8 @@ pub(crate) fn servers(args: &RunArgs, env: &Env) -> Result<Vec<Arc<Server>>, Fai
     let cwd = working_directory()?;
     let settings = layers::settings(args, env, &cwd, Watched::Unattended)?;
     let env = env.clone().with(&settings.env);
-    let named = mcp::servers(args, &env, &cwd, &settings)?;
+    let (plugins, _) = plugins::plugins(args, &env, &cwd, &settings.plugins);
+    let named = mcp::servers(args, &env, &cwd, &settings, &plugins)?;
     let options = Options::new(&cwd, Endpoint::new("http://127.0.0.1", Auth::None));
     named.in_place(&options, &env).map(|servers| servers.outside)
 }

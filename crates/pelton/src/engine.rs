@@ -12,6 +12,7 @@ mod kin; // what a tree of agents shares
 mod models; // which are asked, and what they can hold
 mod outcome; // from the reason for the end to the result
 mod turns; // the loop of one submission
+mod stated; // what there is, told at the beginning
 mod reshape; // what people do to the context by hand
 
 use std::path::PathBuf;
@@ -20,7 +21,7 @@ use std::time::Duration;
 
 use futures::Stream;
 use pelton_model::stream::{Sender, stream};
-use pelton_model::{Ask, FastMode, Prefix, Speed, TaskBudget, catalogue};
+use pelton_model::{Ask, Prefix, Speed, TaskBudget, catalogue};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -29,7 +30,7 @@ use crate::account::Tally;
 use crate::context::memory::Memory;
 use crate::context::tools_json;
 use crate::dials::Dials;
-use crate::event::{Event, Init, LoopKind};
+use crate::event::{Event, LoopKind};
 use crate::file_history::{Beside, FileHistory};
 use crate::gauge::Gauge;
 use crate::history::Entry;
@@ -38,7 +39,6 @@ use crate::interrupt::Interrupter;
 use crate::limits::EVENTS_QUEUED_MAX;
 use crate::options::{LateAnswer, Options};
 use crate::permission::Permissions;
-use crate::plugins::{PluginError, PluginProblem};
 use crate::prompt::Prompt;
 use crate::queue::{Held, Queue};
 use crate::sandbox::{Sandbox, Start};
@@ -695,12 +695,6 @@ impl Engine {
         })
     }
 
-    /// The agents the model may start, by name.
-    fn agents_offered(&self) -> Vec<String> {
-        let offered = self.offer.tools().iter().any(|tool| agent::is_one(tool.as_ref()));
-        self.options.agents.iter().filter(|_| offered).map(|agent| agent.name.clone()).collect()
-    }
-
     fn session_hooks(&self, cancel: &CancellationToken) -> SessionHooks {
         let options = &self.options;
         let mut cx = HookCx::new(
@@ -748,43 +742,6 @@ impl Engine {
     fn cwd(&self) -> PathBuf {
         self.cwd.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
-
-    /// Whether the next answer will be a fast one.
-    fn fast_mode(&self) -> FastMode {
-        if self.options.fast_mode && catalogue::can_be_fast(&self.options.model) {
-            self.kin.client.fast_mode()
-        } else {
-            FastMode::Off
-        }
-    }
-
-    fn init(&self, model: String) -> Init {
-        Init {
-            session_id: self.session.id,
-            cwd: self.cwd(),
-            model,
-            mode: self.kin.permissions.mode(),
-            tools: self.offer.names(),
-            commands: self.all_commands(),
-            skills: self.skills.all().iter().map(|skill| skill.name.clone()).collect(),
-            servers: self.offer.servers(),
-            agents: self.agents_offered(),
-            plugins: self.options.plugins.clone(),
-            plugin_errors: plugin_errors(&self.options),
-            api_key_source: self.options.api_key_source,
-            fast_mode: self.fast_mode(),
-            transcript: self.session.file(),
-        }
-    }
-}
-
-/// What is wrong with plugins, those that can be used included.
-fn plugin_errors(options: &Options) -> Vec<PluginError> {
-    let partly = options.plugins.iter().flat_map(|plugin| {
-        let told = |problem: &PluginProblem| PluginError::unusable(plugin.id(), problem.clone(), None);
-        plugin.problems.iter().map(told)
-    });
-    options.plugin_errors.iter().cloned().chain(partly).collect()
 }
 
 /// What the model is offered, and what can be called besides.
