@@ -19,6 +19,7 @@ mod frames; // stream-json and json, field by field
 mod going_on; // where a session is looked for
 mod hardship; // full disks, foreign users, odd files
 mod hooks; // hooks from settings
+mod idle; // what waiting costs
 mod loop_scenarios; // what the loop does about trouble, as flags and frames show it
 mod mcp; // `pelton mcp`
 mod memory; // what files tell the model

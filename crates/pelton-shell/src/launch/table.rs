@@ -2,6 +2,9 @@
 
 mod wider; // launchers that rules which allow do not look behind
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use crate::word::Word;
 
 /// A program that runs the command behind its options.
@@ -82,11 +85,17 @@ pub(super) fn plain(name: &str) -> Option<&'static Launcher> {
 
 /// A launcher that rules which deny or ask look behind.
 pub(super) fn launcher(name: &str, arguments: &[Word]) -> Option<&'static Launcher> {
-    wider::LAUNCHERS
-        .iter()
-        .filter(|launcher| launcher.name == name)
-        .find(|launcher| {
-            launcher.after.is_none_or(|after| arguments.iter().any(|word| word.literal() == Some(after)))
-        })
-        .or_else(|| plain(name))
+    // Asked for every command, and most are none.
+    static BY_NAME: LazyLock<HashMap<&str, Vec<&Launcher>>> = LazyLock::new(|| {
+        let mut by_name: HashMap<&str, Vec<&Launcher>> = HashMap::new();
+        for launcher in wider::LAUNCHERS {
+            by_name.entry(launcher.name).or_default().push(launcher);
+        }
+        by_name
+    });
+    let is_meant = |launcher: &&&'static Launcher| {
+        launcher.after.is_none_or(|after| arguments.iter().any(|word| word.literal() == Some(after)))
+    };
+    let known = BY_NAME.get(name).into_iter().flatten().find(is_meant);
+    known.copied().or_else(|| plain(name))
 }

@@ -18,7 +18,7 @@ use super::place::{Base, Here, Kind, Place};
 use super::rule::host_of;
 use super::rules::RuleSet;
 use super::shell;
-use crate::places::{Follower, normalised, resolve};
+use crate::places::{Follower, Resolved, normalised, resolve};
 
 /// What a call touches, in the words rules are written in. Paths are absolute.
 ///
@@ -219,14 +219,17 @@ impl Readable {
 }
 
 fn place(path: &Path, follower: &Follower) -> io::Result<Place> {
-    let real = follower.resolve(path)?.path;
-    let kind = kind_of(&real, follower);
+    let Resolved { path: real, missing } = follower.resolve(path)?;
+    let kind = kind_of(&real, missing, follower);
     Ok(Place { given: normalised(path), real, kind })
 }
 
-fn kind_of(real: &Path, follower: &Follower) -> Kind {
+fn kind_of(real: &Path, missing: usize, follower: &Follower) -> Kind {
     if real.starts_with("/proc") || real.starts_with("/sys") {
         return Kind::Special;
+    }
+    if missing > 0 {
+        return Kind::Plain;
     }
     let Ok(Some(about)) = follower.look(real) else { return Kind::Plain };
     let kind = about.file_type();

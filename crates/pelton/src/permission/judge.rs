@@ -219,8 +219,10 @@ impl RuleSet {
             let decision = self.judge_doubt(mode, request, why);
             parts.push(decision.as_part(text));
         }
-        let worst = parts.iter().map(|part| part.verdict).max();
-        let part = parts.iter().position(|part| Some(part.verdict) == worst);
+        // Of several that ask, the one is told that nobody recovers from.
+        let weight = |part: &Part| (part.verdict, matches!(part.cause, Cause::Critical(_)));
+        let worst = parts.iter().map(weight).max();
+        let part = parts.iter().position(|part| Some(weight(part)) == worst);
         let mut decision = match (part.map(|at| &parts[at]), whole) {
             (Some(part), Some(whole)) if whole.verdict < part.verdict => decided_by(part),
             (_, Some(whole)) => whole,

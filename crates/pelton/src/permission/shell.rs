@@ -428,7 +428,8 @@ fn looked(args: &[Arg], plain: &[Arg], gets_more: bool, moves: Option<&Move>) ->
     }
     if !gets_more {
         // `command -v x` is more than a wrapper.
-        return look::look(plain).or_else(|| look::look(args)).or_else(|| feed::substituted(plain));
+        let whole = || (plain.len() < args.len()).then(|| look::look(args)).flatten();
+        return look::look(plain).or_else(whole).or_else(|| feed::substituted(plain));
     }
     let mut more = plain.to_vec();
     more.push(Arg::unknown());

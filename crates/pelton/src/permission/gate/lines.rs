@@ -113,8 +113,10 @@ impl Gate {
             let inside = dirs.all.iter().all(|dir| dirs.place(dir).is_some_and(|dir| here.contains(&dir)));
             touched.looks_at = places.filter(|_| works_here && inside && !dirs.is_lost);
         }
-        // Of what certainly only looks it is known which words are files; git has names of its own for them.
-        let is_understood = touched.looks_at.is_some() && !step.runs_git;
+        // Of what certainly only looks, or does nothing but change files, it is known which words are files; git has names
+        // of its own for them.
+        let only_looks = touched.looks_at.is_some() && !step.runs_git;
+        let is_understood = only_looks || step.is_plain_edit && touched.all_edits_known;
         if !is_understood && self.rules.restricting().any(super::super::rule::Rule::is_about_files) {
             for path in step.may_name.iter().filter_map(|files| self.paths(files, dirs)).flatten() {
                 match place(&path, &dirs.follower) {

@@ -9,6 +9,9 @@
 //! text that is glued to the option or missing, `^` two texts that name no file. A `!` before them says that with them the
 //! program shows [more](Program::wide).
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use super::subcommands::MACHINE;
 
 /// What an option takes.
@@ -117,7 +120,13 @@ impl Program {
 
 /// The program of that name.
 pub(super) fn program(name: &str) -> Option<&'static Program> {
-    PROGRAMS.iter().chain(MACHINE).find(|program| program.names.contains(&name))
+    // Asked several times for each command.
+    static BY_NAME: LazyLock<HashMap<&str, &Program>> = LazyLock::new(|| {
+        let named = |program: &'static Program| program.names.iter().map(move |name| (*name, program));
+        // The first of a name counts.
+        PROGRAMS.iter().chain(MACHINE).rev().flat_map(named).collect()
+    });
+    BY_NAME.get(name).copied()
 }
 
 /// What a test of `find` takes, if it only looks.
