@@ -383,3 +383,18 @@ fn numbers_are_no_names() {
         assert_eq!(script.doubts.is_empty(), certain, "{text}");
     }
 }
+
+#[test]
+fn found_a_backslash_in_an_array_in_a_substitution_is_unclear() {
+    for command in [
+        "n0 $(z=(\\;) n1 \\\n n2)",
+        "n0 $(z+=(\\;) n3 | n4)",
+        "n0 \"$(declare -a z=([0]=\\|))\"",
+        "n0 <(z=('a'\\''b'); n1)",
+    ] {
+        assert!(pelton_shell::read(command).is_err(), "{command}");
+    }
+    for command in ["z=(\\;); n1", "n0 $(z=(';' a \";\"); n1)"] {
+        assert!(pelton_shell::read(command).is_ok(), "{command}");
+    }
+}

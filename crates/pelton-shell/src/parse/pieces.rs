@@ -80,7 +80,14 @@ impl Parser<'_, '_> {
                 b'|' if lexing == Lexing::Regex => self.ordinary(pieces),
                 byte if parentheses > 0 && is_break(byte) => self.ordinary(pieces),
                 b'(' if matches!(lexing, Lexing::Command | Lexing::Declaration) && awaits_array(pieces) => {
+                    let start = self.at;
                     self.deeper(Self::array)?;
+                    // Bash reads a substitution twice, and loses the backslashes of arrays in between: what was quoted ends
+                    // commands then, and the lines behind it run.
+                    let inside = self.text.get(start..self.at).unwrap_or_default();
+                    if self.place.in_substitution && inside.contains('\\') {
+                        return Err(Unclear::Syntax("a backslash in an array inside of a substitution"));
+                    }
                     pieces.push(Piece::Special(Part::Array));
                     lexed.array = true;
                     if !self.peek().is_none_or(is_break) || self.peek() == Some(b'(') {
