@@ -219,6 +219,8 @@ fn offered(server: &Arc<Server>) -> String {
     if server.has_resources() {
         offered.push("resources".to_owned());
     }
+    // What of its tools cannot be used.
+    offered.extend(server.status()["error"].as_str().map(str::to_owned));
     offered.join("; ")
 }
 

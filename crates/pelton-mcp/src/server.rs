@@ -51,6 +51,8 @@ pub struct Surroundings {
     pub call_time: Duration,
     /// The longest a call may be silent, where somebody has said.
     pub silence: Option<Duration>,
+    /// Tokens of an answer that the model is shown, about, where somebody has said.
+    pub result_tokens_max: Option<usize>,
     /// Where logins are kept; without it, nobody is logged in.
     pub logins: Option<Arc<dyn Logins>>,
     /// How we show who we are to those that give tokens, where an entry says who that is.
@@ -69,6 +71,7 @@ impl Surroundings {
             connect_time: CONNECT_TIME,
             call_time: CALL_TIME,
             silence: None,
+            result_tokens_max: None,
             logins: None,
             client_secret: None,
         }

@@ -11,6 +11,9 @@ use crate::limits::{RESULT_CHARS_ASKED_MAX, WORDS_BYTES_MAX};
 use crate::schema;
 use crate::server::{Caller, Server};
 
+/// About how many characters are one token.
+const CHARS_PER_TOKEN: usize = 4;
+
 /// A tool as its server described it.
 pub(crate) struct ServedTool {
     name: String,
@@ -79,7 +82,9 @@ impl Tool for ServedTool {
     }
 
     fn result_chars_max(&self, limits: &ToolLimits) -> usize {
-        self.result_chars.unwrap_or(limits.result_chars_max)
+        let said =
+            || Some(self.server.upgrade()?.surroundings().result_tokens_max?.saturating_mul(CHARS_PER_TOKEN));
+        self.result_chars.or_else(said).unwrap_or(limits.result_chars_max)
     }
 
     fn run<'a>(&'a self, input: Value, cx: &'a ToolCx) -> BoxFuture<'a, Output> {

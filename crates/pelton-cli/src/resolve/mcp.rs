@@ -161,6 +161,7 @@ impl Named {
         surroundings.connect_time = time("MCP_TIMEOUT")?.unwrap_or(surroundings.connect_time);
         surroundings.call_time = time("MCP_TOOL_TIMEOUT")?.unwrap_or(surroundings.call_time);
         surroundings.silence = time("CLAUDE_CODE_MCP_TOOL_IDLE_TIMEOUT")?;
+        surroundings.result_tokens_max = env.number("MAX_MCP_OUTPUT_TOKENS")?;
         surroundings.logins = config_dir(env).map(|dir| Arc::new(LoginFile(dir.join(logins::FILE))) as _);
         surroundings.client_secret = env.get("MCP_CLIENT_SECRET").map(str::to_owned);
         let outside = self.servers.into_iter().map(|server| Server::new(server, surroundings.clone()));

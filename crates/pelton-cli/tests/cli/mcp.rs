@@ -3,9 +3,10 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use pelton_testkit::{Script, Step, text, tool};
 use serde_json::{Value, json};
 
-use crate::place::{Commanded, Place};
+use crate::place::{Commanded, Place, model};
 
 /// A server that is written for the shell, and serves one tool.
 const SERVER: &str = r#"
@@ -14,7 +15,8 @@ while IFS= read -r line; do
     answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
     case "$line" in
     *'"method":"initialize"'*) answer '{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}' ;;
-    *'"method":"tools/list"'*) answer '{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}' ;;
+    *'"method":"tools/list"'*) answer '{"tools":['"$MORE"'{"name":"echo","inputSchema":{"type":"object"}}]}' ;;
+    *'"method":"tools/call"'*) answer '{"content":[{"type":"text","text":"'"$(head -c 4000 /dev/zero | tr '\0' x)"'"}]}' ;;
     esac
 done
 "#;
@@ -147,4 +149,64 @@ fn without_servers_the_way_to_them_is_told() {
     {
         assert!(help.well().contains(part), "{part}");
     }
+}
+
+#[test]
+fn pit_X4_faulty_tools_are_named_and_spare_the_others_and_one_that_is_refused_is_left_out() {
+    let place = Place::new();
+    let file = place.put("server.sh", SERVER);
+    let faulty: Vec<String> =
+        (0..10).map(|nth| format!(r#"{{"name":"bad{nth}","inputSchema":{{"type":"string"}}}},"#)).collect();
+    let more = faulty.concat() + r#"{"name":"refused","inputSchema":{"type":"object","pattern":"("}},"#;
+    let entry = json!({"command": "sh", "args": [file], "env": {"MORE": more}});
+    place.pelton(["mcp", "add-json", "shop", &entry.to_string()]).run().well();
+    let tried = place.pelton(["mcp", "test"]).run();
+    for part in ["bad0 is left out", "bad9 is left out", "echo"] {
+        assert!(tried.well().contains(part), "{part}: {}", tried.out);
+    }
+    let names = |body: &Value| -> Vec<String> {
+        let tools = body["tools"].as_array().unwrap().iter();
+        tools.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let config = json!({"mcpServers": {"shop": entry}}).to_string();
+    let probe = model(Script::new().reply([text("Done.")]));
+    place.task(&probe, ["go", "--mcp-config", &config]).run().well();
+    let sent = names(&probe.requests()[0].body);
+    assert!(
+        sent.contains(&"mcp__shop__echo".to_owned()) && !sent.iter().any(|name| name.contains("bad")),
+        "{sent:?}"
+    );
+    let at = sent.iter().position(|name| name == "mcp__shop__refused").unwrap();
+    let refusal = format!("tools.{at}.custom.input_schema: JSON schema is invalid");
+    let strict = model(
+        Script::new()
+            .step(Step::status(400).message(refusal))
+            .reply([tool("mcp__shop__echo", json!({}))])
+            .reply([text("Done.")]),
+    );
+    let words = ["go", "--allowedTools", "mcp__shop", "--mcp-config", &config];
+    place.task(&strict, words).run().well();
+    let requests = strict.requests();
+    assert_eq!(requests.len(), 3);
+    let expected: Vec<String> = sent.iter().filter(|name| *name != "mcp__shop__refused").cloned().collect();
+    assert_eq!(names(&requests[1].body), expected, "without the one that was refused, and nothing else");
+    assert!(requests[2].body["messages"].to_string().contains("xxxx"));
+}
+
+#[test]
+fn an_answer_of_a_server_is_as_long_as_was_said() {
+    let place = Place::new();
+    let file = place.put("server.sh", SERVER);
+    let asked = |tokens: &str| {
+        let script = Script::new().reply([tool("mcp__shop__echo", json!({}))]).reply([text("Done.")]);
+        let model = model(script);
+        let config = json!({"mcpServers": {"shop": {"command": "sh", "args": [file]}}}).to_string();
+        let words = ["go", "--allowedTools", "mcp__shop", "--mcp-config", &config];
+        place.task(&model, words).env("MAX_MCP_OUTPUT_TOKENS", tokens).run().well();
+        model.requests()[1].body["messages"].to_string()
+    };
+    let whole = "x".repeat(4000);
+    assert!(asked("1000").contains(&whole));
+    let cut = asked("500");
+    assert!(!cut.contains(&whole) && cut.contains("tool-results"), "{cut}");
 }

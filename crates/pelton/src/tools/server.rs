@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::tool::{Access, InvalidInput, Output, ResultBlock, Safety, Spec, Tool, ToolCx};
 use crate::command::Command;
-use crate::limits::{SERVED_NAME_CHARS_MAX, SERVERS_MAX};
+use crate::limits::{SERVED_NAME_CHARS_MAX, SERVERS_MAX, ToolLimits};
 
 /// E4: somebody who serves tools. Asked often, so everything here answers at once, from what is known.
 ///
@@ -244,6 +244,10 @@ impl Tool for Served {
 
     fn access(&self, input: &Value, cx: &ToolCx) -> Result<Access, InvalidInput> {
         self.now().map_err(InvalidInput)?.access(input, cx)
+    }
+
+    fn result_chars_max(&self, limits: &ToolLimits) -> usize {
+        self.now().map_or(limits.result_chars_max, |tool| tool.result_chars_max(limits))
     }
 
     fn run<'a>(&'a self, input: Value, cx: &'a ToolCx) -> BoxFuture<'a, Output> {
