@@ -2,14 +2,15 @@
 
 mod opener; // what a walk has met, opened
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use ignore::overrides::Override;
 use ignore::types::Types;
@@ -231,6 +232,13 @@ impl<K: Ord, V> Kept<K, V> {
         }
     }
 
+    /// Counts what somebody else has dropped.
+    pub fn leave_out(&self, count: u64) {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.offered += count;
+        inner.dropped |= count > 0;
+    }
+
     /// Whether something with this key would be dropped at once.
     pub fn is_beyond(&self, key: &K) -> bool {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
@@ -248,8 +256,44 @@ impl<K: Ord, V> Kept<K, V> {
     }
 }
 
+/// The newest files that one thread has met: most are older than those it has already, and cost nothing more. They are offered to
+/// all when the thread is done.
+pub(super) struct Newest<'k> {
+    shared: &'k Kept<NewestFirst, ()>,
+    own: BTreeSet<NewestFirst>,
+    left_out: u64,
+}
+
+impl<'k> Newest<'k> {
+    pub fn of(shared: &'k Kept<NewestFirst, ()>) -> Self {
+        Self { shared, own: BTreeSet::new(), left_out: 0 }
+    }
+
+    pub fn meet(&mut self, changed: SystemTime, path: &Path) {
+        let is_full = self.own.len() >= self.shared.weight_max;
+        if is_full && self.own.last().is_some_and(|(Reverse(oldest), _)| changed < *oldest) {
+            self.left_out += 1;
+            return;
+        }
+        self.own.insert((Reverse(changed), path.to_path_buf()));
+        if is_full {
+            self.own.pop_last();
+            self.left_out += 1;
+        }
+    }
+}
+
+impl Drop for Newest<'_> {
+    fn drop(&mut self) {
+        self.shared.leave_out(self.left_out);
+        while let Some(newest) = self.own.pop_first() {
+            self.shared.offer(newest, (), 1);
+        }
+    }
+}
+
 /// The order of newest first; equal times by name.
-pub(super) type NewestFirst = (std::cmp::Reverse<std::time::SystemTime>, PathBuf);
+pub(super) type NewestFirst = (Reverse<SystemTime>, PathBuf);
 
 /// Whether this is the store of a version control system.
 pub(crate) fn is_store(name: &OsStr) -> bool {
@@ -273,6 +317,19 @@ mod tests {
             assert_eq!(kept, [(1, ()), (2, ()), (3, ())]);
             assert!(dropped);
         }
+    }
+
+    #[test]
+    fn the_newest_of_all_threads_are_kept_and_all_are_counted() {
+        let shared: Kept<NewestFirst, ()> = Kept::new(3);
+        let at = |second: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(second);
+        for seconds in [[5, 1, 9, 3, 2], [8, 4, 7, 6, 0]] {
+            let mut newest = Newest::of(&shared);
+            seconds.into_iter().for_each(|second| newest.meet(at(second), Path::new("a")));
+        }
+        let (kept, offered, dropped) = shared.finish();
+        let seconds: Vec<SystemTime> = kept.into_iter().map(|((Reverse(time), _), ())| time).collect();
+        assert_eq!((seconds, offered, dropped), (vec![at(9), at(8), at(7)], 10, true));
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! Glob: files by name, newest first.
 
-use std::cmp::Reverse;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
@@ -19,7 +18,7 @@ use super::looking;
 use crate::limits::ToolLimits;
 use crate::tools::disk::Target;
 use crate::tools::search::{
-    Deadline, Kept, NewestFirst, Opener, PassesOver, Sieve, Tree, is_still_there, real_root, visit,
+    Deadline, Kept, Newest, NewestFirst, Opener, PassesOver, Sieve, Tree, is_still_there, real_root, visit,
 };
 use crate::tools::tool::{Access, InvalidInput, Output, Readable, Safety, Spec, Tool, ToolCx, parse_input};
 
@@ -133,11 +132,10 @@ fn glob(
     let tree = Tree { root, globs: Override::empty(), types: Types::empty(), passes_over };
     let unreadable = visit(tree, &deadline, || {
         let mut opener = Opener::default();
-        let (kept, sieve) = (&kept, &sieve);
+        let (mut newest, sieve) = (Newest::of(&kept), &sieve);
         move |path: &Path| {
             if below(root, path).is_some_and(|below| matcher.is_match(below)) && sieve.passes(path) {
-                let changed = opener.changed_at(path);
-                kept.offer((Reverse(changed), path.to_path_buf()), (), 1);
+                newest.meet(opener.changed_at(path), path);
             }
         }
     });
