@@ -349,7 +349,7 @@ async fn pit_X5_many_tools_are_told_of_by_name_and_found_without_touching_the_pr
 }
 
 #[tokio::test]
-async fn pit_X1_a_late_server_is_usable_at_once_without_touching_the_prefix() {
+async fn a_late_server_is_usable_at_once_without_touching_the_prefix() {
     let script = Script::new()
         .reply([text("Not yet.")])
         .reply([tool("mcp__calc__swap", json!({})).id("toolu_1")])
