@@ -215,8 +215,8 @@ impl Bench {
         cx.judged = self.permit(tool.as_ref(), &mut told, &cx, says, hooks, &mut place).await?;
         // Behind this nothing changes what may run, so the next question can be asked.
         drop(place);
-        // The permission may have come with others: what may be read is asked again.
-        let cx = self.cx(call);
+        // The permission may have come with others: what may be read is asked again. What is opened is what was judged.
+        let cx = ToolCx { judged: cx.judged, ..self.cx(call) };
         if tool.safety(&told.input) != Safety::Shared {
             self.announce().await.map_err(Ended::unrecorded)?;
         }

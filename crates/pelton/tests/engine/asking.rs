@@ -199,6 +199,26 @@ async fn loop_E6_an_input_that_was_changed_is_checked_and_judged_anew() {
 }
 
 #[tokio::test]
+async fn what_is_put_in_the_way_while_somebody_is_asked_is_not_followed() {
+    let write = json!({"file_path": "inner/made.txt", "content": "mine"});
+    let stage = Stage::new(Script::new().reply([tool("Write", write)]).reply([text("Done.")])).await;
+    let (inner, outside) = (stage.path("inner"), stage.path("../outside"));
+    std::fs::create_dir(&inner).unwrap();
+    std::fs::create_dir(&outside).unwrap();
+    let target = outside.clone();
+    let person = Person::who(move |_| {
+        std::fs::remove_dir(&inner).unwrap();
+        std::os::unix::fs::symlink(&target, &inner).unwrap();
+        Some(Answer::allow())
+    });
+    run(&mut engine(&stage, &person, &Notes::default(), |_| {}), "Go.").await.assert_completed();
+    let (_, is_error, words) = results_in(&stage.request(2)).remove(0);
+    assert!(is_error, "{words}");
+    assert!(!outside.join("made.txt").exists());
+    assert_eq!(person.asked().len(), 1);
+}
+
+#[tokio::test]
 async fn loop_P2_loop_E6_questions_come_one_at_a_time_and_in_call_order_while_hooks_run_together() {
     let script = Script::new().reply([look("a"), look("b"), look("c")]).reply([text("Done.")]);
     let stage = Stage::new(script).await;
