@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use pelton_wire::pieces::Pieces;
 
 use crate::step::Again;
 
@@ -18,7 +19,7 @@ pub struct Ask {
     /// System prompt and tools.
     pub prefix: Arc<Prefix>,
     /// Pieces that together are the inside of the JSON array of messages, commas included.
-    pub messages: Vec<Bytes>,
+    pub messages: Pieces,
     /// Whether and how the model thinks before it answers.
     pub thinking: Thinking,
     /// What is shown of its thinking.
@@ -45,12 +46,17 @@ pub struct Ask {
 
 impl Ask {
     /// A streamed question in the foreground, with the model's own defaults.
-    pub fn new(model: impl Into<String>, max_tokens: u32, prefix: Arc<Prefix>, messages: Vec<Bytes>) -> Self {
+    pub fn new(
+        model: impl Into<String>,
+        max_tokens: u32,
+        prefix: Arc<Prefix>,
+        messages: impl Into<Pieces>,
+    ) -> Self {
         Self {
             model: model.into(),
             max_tokens,
             prefix,
-            messages,
+            messages: messages.into(),
             thinking: Thinking::ModelDefault,
             display: ThinkingDisplay::Omitted,
             effort: None,

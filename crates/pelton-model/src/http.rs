@@ -18,6 +18,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, TryStreamExt};
 use http_body::{Frame, SizeHint};
+use pelton_wire::pieces::Place;
 use reqwest::{NoProxy, Proxy, Url, redirect};
 
 pub use self::trust::Roots;
@@ -191,7 +192,7 @@ impl Transport for HttpTransport {
                 (host, None) => host.into(),
             };
             let request = client?.post(url).headers(post.headers);
-            let sent = request.body(reqwest::Body::wrap(Pieces::of(post.body))).send().await;
+            let sent = request.body(reqwest::Body::wrap(Sending::of(post.body))).send().await;
             let response = sent.map_err(|error| explain::error(&host, error))?;
             let (status, headers) = (response.status().as_u16(), response.headers().clone());
             let body = response.bytes_stream().map_err(move |error| explain::error(&host, error)).boxed();
@@ -215,19 +216,19 @@ impl Transport for HttpTransport {
 }
 
 /// A body whose pieces are sent one after the other, uncopied, with its length told ahead.
-struct Pieces {
+struct Sending {
     body: Body,
-    next: usize,
+    next: Place,
     left: u64,
 }
 
-impl Pieces {
+impl Sending {
     fn of(body: Body) -> Self {
-        Self { next: 0, left: body.length(), body }
+        Self { next: Place::default(), left: body.length(), body }
     }
 }
 
-impl http_body::Body for Pieces {
+impl http_body::Body for Sending {
     type Data = Bytes;
     type Error = std::convert::Infallible;
 
@@ -235,9 +236,9 @@ impl http_body::Body for Pieces {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        while let Some(piece) = self.body.pieces().get(self.next).cloned() {
-            self.next += 1;
-            self.left -= piece.len() as u64;
+        let Self { body, next, left } = &mut *self;
+        while let Some(piece) = body.pieces().next(next).cloned() {
+            *left -= piece.len() as u64;
             if !piece.is_empty() {
                 return Poll::Ready(Some(Ok(Frame::data(piece))));
             }

@@ -10,6 +10,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use http::HeaderMap;
+use pelton_wire::pieces::Pieces;
 
 /// Carries requests to a model server.
 ///
@@ -64,41 +65,43 @@ pub struct Post {
     pub fresh_connection: bool,
 }
 
-/// A request body: a list of shared pieces. Cloning copies pointers.
+/// A request body, in pieces. Cloning copies a pointer.
 #[derive(Clone)]
-pub struct Body {
-    pieces: Arc<[Bytes]>,
-    length: u64,
-}
+pub struct Body(Arc<Pieces>);
 
 impl Body {
     /// The pieces, in the order they are sent.
-    pub fn pieces(&self) -> &[Bytes] {
-        &self.pieces
+    pub fn pieces(&self) -> &Pieces {
+        &self.0
     }
 
     /// The length of all pieces together, in bytes.
     pub fn length(&self) -> u64 {
-        self.length
+        self.0.length()
     }
 
     /// The pieces as one text of bytes; meant for tests and small bodies.
     pub fn to_vec(&self) -> Vec<u8> {
-        self.pieces.concat()
+        self.0.to_vec()
+    }
+}
+
+impl From<Pieces> for Body {
+    fn from(pieces: Pieces) -> Self {
+        Self(Arc::new(pieces))
     }
 }
 
 impl From<Vec<Bytes>> for Body {
     fn from(pieces: Vec<Bytes>) -> Self {
-        let length = pieces.iter().map(|piece| piece.len() as u64).sum();
-        Self { pieces: pieces.into(), length }
+        Pieces::from(pieces).into()
     }
 }
 
 // A body holds a whole conversation: nobody wants it in a log.
 impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Body({} pieces, {} bytes)", self.pieces.len(), self.length)
+        write!(f, "Body({} bytes)", self.length())
     }
 }
 

@@ -108,7 +108,7 @@ async fn illegal_requests_are_refused_as_over_http() {
     let model = Script::new().reply([text("Never said.")]).start_in_memory().unwrap().expect_illegal();
     let client = client(&model, Arc::new(model.transport()), 0);
     let mut illegal = ask("Hi.");
-    illegal.messages = vec![r#"{"role":"assistant","content":"I begin."}"#.into()];
+    illegal.messages = [r#"{"role":"assistant","content":"I begin."}"#.into()].into_iter().collect();
     let steps: Vec<_> = client.call(illegal).collect().await;
     assert!(matches!(steps.last(), Some(pelton_model::Step::Failed(error)) if error.status == Some(400)));
     assert_eq!(model.illegal().len(), 1);

@@ -5,3 +5,4 @@ pub mod stop; // why an answer ended
 pub mod content; // content blocks we make ourselves
 pub mod message; // the message object of frames and transcripts
 pub mod line; // JSON lines around bytes that exist already
+pub mod pieces; // bytes in shared pieces

@@ -2,9 +2,10 @@
 //!
 //!     scripts/bench shaping
 //!
-//! Whole turns of a real engine are measured, with its record on the disk, from one request to the next. CPU time counts,
-//! of all threads, so the figures hold on a busy machine. What the server would do is left out, and so is writing: the
-//! request is a list of pieces, one or two for each thing that was said, and making that list is measured beside.
+//! Whole turns of a real engine are measured, with its record on the disk, from an answer to the moment the next request
+//! is handed to whoever writes its bytes. CPU time counts, of all threads, so the figures hold on a busy machine. Only what
+//! the server would do is left out. Early and late turns take turns, too, so that both see the same weather; of each the
+//! usual turn is told (the median), and what all of them cost together (the mean), with every boundary among them.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -23,9 +24,10 @@ use serde_json::{Value, json};
 
 /// The turns that are compared, each with those around it.
 const EARLY: std::ops::Range<usize> = 6..16;
-const LATE: std::ops::Range<usize> = 1_950..2_050;
-const TURNS: usize = 2_060;
-/// Sessions whose early turns are measured.
+const LATE: std::ops::Range<usize> = 1_900..2_100;
+const TURNS: usize = 2_110;
+/// How often both are measured, and how many short sessions there are for each long one.
+const ROUNDS: usize = 3;
 const EARLY_SESSIONS: usize = 12;
 const EARLY_TURNS: usize = 20;
 /// More than this would not be flat.
@@ -50,51 +52,64 @@ fn main() {
     println!(
         "CPU of a turn beside writing its request, at turn 10 and at turn 2,000 (at most {RATIO_MAX} times):"
     );
+    let mut is_flat = true;
     for (way, name) in [
         (Way::Calls, "a call in each turn"),
         (Way::Full, "the same in a window that is nearly full"),
         (Way::Prompts, "a prompt in each turn"),
     ] {
-        let early: Vec<Turn> = (0..EARLY_SESSIONS)
-            .flat_map(|_| runtime.block_on(session(way, EARLY_TURNS))[EARLY].to_vec())
-            .collect();
-        let late = runtime.block_on(session(way, TURNS))[LATE].to_vec();
-        let (early, late) = (mean(&early), mean(&late));
-        let ratio = micros(late.beside) / micros(early.beside);
-        println!(
-            "{:>7.0} µs {:>7.0} µs  {ratio:.2} times  {name} (with writing {:.0} µs and {:.0} µs, of {} and {} pieces)",
-            micros(early.beside),
-            micros(late.beside),
-            micros(early.whole),
-            micros(late.whole),
-            early.pieces,
-            late.pieces,
-        );
+        let (mut early, mut late) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            for _ in 0..EARLY_SESSIONS {
+                early.extend_from_slice(&runtime.block_on(session(way, EARLY_TURNS))[EARLY]);
+            }
+            late.extend_from_slice(&runtime.block_on(session(way, TURNS))[LATE]);
+        }
+        let usual = Compared::of(&mut early, &mut late, median);
+        let mean = Compared::of(&mut early, &mut late, mean);
+        println!("{usual}  {name} (mean: {mean})");
+        is_flat &= usual.ratio() <= RATIO_MAX && mean.ratio() <= RATIO_MAX;
+    }
+    if !is_flat {
+        println!("a turn costs more than {RATIO_MAX} times as much late in a session");
+        std::process::exit(1);
     }
 }
 
-/// What a turn took.
-#[derive(Clone, Copy)]
-struct Turn {
-    whole: Duration,
-    /// Without writing the request.
-    beside: Duration,
-    pieces: usize,
+/// What a turn takes early and late, in microseconds.
+struct Compared {
+    early: f64,
+    late: f64,
 }
 
-fn mean(turns: &[Turn]) -> Turn {
-    let count = turns.len().max(1);
-    let mean = |of: fn(&Turn) -> Duration| turns.iter().map(of).sum::<Duration>() / count as u32;
-    let pieces = turns.iter().map(|turn| turn.pieces).sum::<usize>() / count;
-    Turn { whole: mean(|turn| turn.whole), beside: mean(|turn| turn.beside), pieces }
+impl Compared {
+    fn of(early: &mut [Duration], late: &mut [Duration], by: fn(&mut [Duration]) -> Duration) -> Self {
+        let micros = |time: Duration| time.as_secs_f64() * 1e6;
+        Self { early: micros(by(early)), late: micros(by(late)) }
+    }
+
+    fn ratio(&self) -> f64 {
+        self.late / self.early
+    }
 }
 
-fn micros(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e6
+impl std::fmt::Display for Compared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:>5.0} µs {:>5.0} µs  {:.2} times", self.early, self.late, self.ratio())
+    }
+}
+
+fn median(turns: &mut [Duration]) -> Duration {
+    turns.sort_unstable();
+    turns[turns.len() / 2]
+}
+
+fn mean(turns: &mut [Duration]) -> Duration {
+    turns.iter().sum::<Duration>() / u32::try_from(turns.len()).unwrap_or(u32::MAX)
 }
 
 /// Plays a session of so many turns, and tells what each of them took.
-async fn session(way: Way, turns: usize) -> Vec<Turn> {
+async fn session(way: Way, turns: usize) -> Vec<Duration> {
     let dir = tempfile::Builder::new().tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     let model = Arc::new(Model { way, turns, seen: Mutex::default() });
     let endpoint = Endpoint::new("http://127.0.0.1:9", Auth::ApiKey(Secret::new("any")));
@@ -122,12 +137,7 @@ async fn session(way: Way, turns: usize) -> Vec<Turn> {
     }
     let seen = model.seen.lock().unwrap_or_else(PoisonError::into_inner);
     let pairs = seen.iter().zip(seen.iter().skip(1));
-    pairs
-        .map(|(this, next)| {
-            let whole = next.came.saturating_sub(this.left);
-            Turn { whole, beside: whole.saturating_sub(next.writing), pieces: next.pieces }
-        })
-        .collect()
+    pairs.map(|(this, next)| next.came.saturating_sub(this.left)).collect()
 }
 
 fn config(dir: &Path) -> std::path::PathBuf {
@@ -147,38 +157,21 @@ struct Model {
 struct Seen {
     came: Duration,
     left: Duration,
-    /// What making the list of its pieces takes.
-    writing: Duration,
-    pieces: usize,
 }
 
 impl Transport for Model {
     fn post(&self, post: Post) -> BoxFuture<'static, Result<Response, TransportError>> {
         let came = cpu();
-        let writing = writing(post.body.pieces());
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let turn = seen.len();
         let calls = self.way != Way::Prompts && turn + 1 < self.turns;
         let answer = answer(turn, calls, post.body.length());
-        seen.push_back(Seen { came, left: cpu(), writing, pieces: post.body.pieces().len() });
+        seen.push_back(Seen { came, left: cpu() });
         let body = stream::iter([Ok(Bytes::from(answer))]).boxed();
         let mut headers = http::HeaderMap::new();
         headers.insert("content-type", http::HeaderValue::from_static("text/event-stream"));
         async move { Ok(Response { status: 200, headers, body }) }.boxed()
     }
-}
-
-/// What making a list of these pieces takes: the view makes one, the dialect another with what stands around them, and
-/// the body shares that.
-fn writing(pieces: &[Bytes]) -> Duration {
-    let began = cpu();
-    let messages: Vec<Bytes> = pieces.to_vec();
-    let mut all = Vec::with_capacity(messages.len());
-    all.extend(messages.iter().cloned());
-    let bytes: usize = all.iter().map(Bytes::len).sum();
-    let shared: Arc<[Bytes]> = all.into();
-    drop(std::hint::black_box((messages, shared, bytes)));
-    cpu().saturating_sub(began)
 }
 
 /// An answer that counts what it was sent, as servers do.

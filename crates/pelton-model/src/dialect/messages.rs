@@ -3,6 +3,7 @@
 mod errors;
 
 use bytes::Bytes;
+use pelton_wire::pieces::Pieces;
 use pelton_wire::stop::StopReason;
 use pelton_wire::usage::{Usage, UsageDelta};
 use serde::Deserialize;
@@ -55,7 +56,7 @@ pub(crate) fn body(ask: &Ask, manner: Manner) -> Body {
     let caps = catalogue::caps(&model);
     let Prefix { system, tools } = &*ask.prefix;
 
-    let mut pieces = Vec::with_capacity(ask.messages.len() + 6);
+    let mut pieces = Pieces::default();
     let model = Value::from(catalogue::api_id(&model));
     pieces.push(Bytes::from(format!(r#"{{"model":{model},"max_tokens":{max_tokens},"stream":{streaming}"#)));
     for (name, array) in [(r#","system":"#, system), (r#","tools":"#, tools)] {
@@ -87,7 +88,7 @@ pub(crate) fn body(ask: &Ask, manner: Manner) -> Body {
     }
     tail += r#","messages":["#;
     pieces.push(Bytes::from(tail));
-    pieces.extend(ask.messages.iter().cloned());
+    pieces.append(&ask.messages);
     pieces.push(Bytes::from_static(b"]}"));
     Body::from(pieces)
 }

@@ -61,7 +61,7 @@ fn answers(id: &str) -> Arc<Entry> {
 
 pub(crate) fn sent(view: &mut View) -> Vec<Value> {
     let mut text = vec![b'['];
-    view.request().iter().for_each(|piece| text.extend_from_slice(piece));
+    text.extend(view.request().to_vec());
     text.push(b']');
     serde_json::from_slice(&text).unwrap()
 }
@@ -190,7 +190,7 @@ fn the_bytes_before_a_mark_never_change() {
     let mut view = View::default();
     view.push(prompt("hi"));
     let without_marks = |view: &mut View| {
-        let bytes: Vec<u8> = view.request().concat();
+        let bytes: Vec<u8> = view.request().to_vec();
         String::from_utf8(bytes).unwrap().replace(r#","cache_control":{"type":"ephemeral"}"#, "")
     };
     let mut before = without_marks(&mut view);

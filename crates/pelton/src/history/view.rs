@@ -6,13 +6,14 @@
 mod edit; // changes that can be recorded, and made again
 mod media; // leaving out images and documents
 mod outline; // what there is, for those who plan
+mod pieces; // the bytes of a request
 mod running; // sums, and what became of what was sent
 mod size; // how much of the context window it takes
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use bytes::Bytes;
+use pelton_wire::pieces::{Pieces, Stretch};
 
 use super::entry::{CallId, Entry, EntryId, Kind, Piece};
 use super::repair::{stand_in, unanswered_of_server};
@@ -22,6 +23,7 @@ pub use media::MediaLeftOut;
 pub use outline::{PartFacts, Role};
 pub use running::ChangedSince;
 
+use pieces::STRETCH_PARTS;
 use running::{LastSent, Sums};
 use size::Size;
 
@@ -42,6 +44,8 @@ pub struct View {
     /// What was sent last. The newest place that the server may know is marked again, so that the next request finds it
     /// however many blocks came in between.
     last: LastSent,
+    /// The bytes of the oldest parts, so many to each, as they are sent where nothing of them is marked.
+    stretches: Vec<Stretch>,
     sums: Sums,
     /// Up to here the sizes of results were looked at.
     weighed: usize,
@@ -121,10 +125,10 @@ impl View {
 
     /// The inside of the request's `messages` array, as pieces of shared bytes, with cache marks on the newest
     /// block that takes one and on the one that carried the mark before. Remembers the mark for the next request.
-    pub(crate) fn request(&mut self) -> Vec<Bytes> {
+    pub(crate) fn request(&mut self) -> Pieces {
         debug_assert!(self.open.is_empty(), "every call is answered before the model is asked");
         let newest = self.parts.iter().rposition(|part| part.entry.can_be_marked());
-        let pieces = self.pieces(newest);
+        let pieces = self.pieces([newest, self.last.marked()]);
         self.last.sent(self.parts.len(), newest);
         pieces
     }
@@ -157,7 +161,7 @@ impl View {
         });
         self.size.lost(lost);
         if let Some(first_gone) = first_gone {
-            self.last.touched(first_gone, why);
+            self.touched(first_gone, why);
         }
         self.after_edit();
         before - self.parts.len()
@@ -208,8 +212,14 @@ impl View {
                 }
             }
         }
-        self.last.touched(self.parts.len(), "an answer was taken back");
+        self.touched(self.parts.len(), "an answer was taken back");
         self.after_edit();
+    }
+
+    /// From this place on nothing is what it was.
+    fn touched(&mut self, place: usize, by: &str) {
+        self.last.touched(place, by);
+        self.stretches.truncate(place / STRETCH_PARTS);
     }
 
     /// Positions and sums after parts went.
@@ -221,41 +231,6 @@ impl View {
             self.parts.iter().rposition(|part| part.entry.is_assistant()).map_or(0, |last| last + 1);
         self.results_end =
             user_from + self.parts[user_from..].iter().take_while(|part| is_result(part)).count();
-    }
-
-    fn pieces(&self, newest: Option<usize>) -> Vec<Bytes> {
-        const FIRST_USER: Bytes = Bytes::from_static(br#"{"role":"user","content":["#);
-        const FIRST_ASSISTANT: Bytes = Bytes::from_static(br#"{"role":"assistant","content":["#);
-        const NEXT_USER: Bytes = Bytes::from_static(br#"]},{"role":"user","content":["#);
-        const NEXT_ASSISTANT: Bytes = Bytes::from_static(br#"]},{"role":"assistant","content":["#);
-        const COMMA: Bytes = Bytes::from_static(b",");
-        const MARK: Bytes = Bytes::from_static(br#","cache_control":{"type":"ephemeral"}"#);
-        const END: Bytes = Bytes::from_static(b"]}");
-
-        let marked = self.last.marked();
-        let mut pieces = Vec::with_capacity(self.parts.len() * 2 + 8);
-        let mut side = None;
-        for (index, part) in self.parts.iter().enumerate() {
-            let assistant = part.entry.is_assistant();
-            pieces.push(match (side, assistant) {
-                (None, false) => FIRST_USER,
-                (None, true) => FIRST_ASSISTANT,
-                (Some(true), false) => NEXT_USER,
-                (Some(false), true) => NEXT_ASSISTANT,
-                (Some(_), _) => COMMA,
-            });
-            side = Some(assistant);
-            if Some(index) == newest || Some(index) == marked {
-                let (before, after) = part.entry.blocks_around_mark();
-                pieces.extend([before, MARK, after]);
-            } else {
-                pieces.push(part.entry.blocks());
-            }
-        }
-        if side.is_some() {
-            pieces.push(END);
-        }
-        pieces
     }
 
     fn push_answer(&mut self, call: Option<CallId>, entry: Arc<Entry>) -> Pushed {
@@ -300,7 +275,7 @@ impl View {
                 self.size.grew(entry.weight);
                 self.sums.take_away(&self.parts[index].entry);
                 self.sums.add(&entry);
-                self.last.touched(index, "a result came late");
+                self.touched(index, "a result came late");
                 self.parts[index] = Part { entry, stand_in: false };
                 self.weighed = self.weighed.min(index);
                 Pushed::Seen
@@ -318,7 +293,7 @@ impl View {
             self.size.lost(part.entry.weight);
             self.sums.take_away(&part.entry);
         }
-        self.last.touched(self.parts.len(), "an answer was cut");
+        self.touched(self.parts.len(), "an answer was cut");
         if !self.ends_with_user() {
             self.results_end = self.parts.len();
         } else {
@@ -338,7 +313,7 @@ impl View {
         };
         self.parts.extend(answer.into_iter().enumerate().filter(stays).map(|(_, part)| part));
         self.size.weighs(weight(&self.parts));
-        self.last.touched(from + first, "a server's own tool never answered");
+        self.touched(from + first, "a server's own tool never answered");
         self.after_edit();
     }
 
@@ -355,7 +330,7 @@ impl View {
         self.size.grew(part.entry.weight);
         self.sums.add(&part.entry);
         let index = self.results_end;
-        self.last.touched(index, "a result came late");
+        self.touched(index, "a result came late");
         self.weighed = self.weighed.min(index);
         self.parts.insert(index, part);
         self.results_end = index + 1;

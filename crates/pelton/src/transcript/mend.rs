@@ -84,7 +84,7 @@ pub fn mend(from: &Path, to: &Path, session: Uuid, how: Mending) -> io::Result<M
 /// What the model is sent of a conversation.
 fn sent(loaded: &Loaded) -> Vec<u8> {
     let (mut history, _) = History::replay(loaded.entries.clone(), loaded.edits.clone(), HashSet::new());
-    history.view_mut().request().concat()
+    history.view_mut().request().to_vec()
 }
 
 /// What of a file is not in the new one.

@@ -49,7 +49,7 @@ fn sent(loaded: &Loaded) -> String {
     if !view.open_calls().is_empty() {
         return format!("open: {:?}", view.open_calls());
     }
-    String::from_utf8(view.request().concat())
+    String::from_utf8(view.request().to_vec())
         .unwrap()
         .replace(r#","cache_control":{"type":"ephemeral"}"#, "")
 }

@@ -69,7 +69,7 @@ impl ConcatLines for [String] {
 fn sent(loaded: &Loaded) -> String {
     let (mut history, _) =
         crate::history::History::replay(loaded.entries.clone(), loaded.edits.clone(), Default::default());
-    String::from_utf8(history.view_mut().request().concat()).unwrap()
+    String::from_utf8(history.view_mut().request().to_vec()).unwrap()
 }
 
 #[test]

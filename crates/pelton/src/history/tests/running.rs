@@ -29,6 +29,36 @@ fn any_deed() -> impl Strategy<Value = Deed> {
     ]
 }
 
+impl Deed {
+    /// Does it, as far as it is no more than a change; `name` is what it is called from then on.
+    fn carry_out(self, history: &mut History, name: Uuid, edits: &mut Vec<Uuid>) {
+        match self {
+            Self::Clear(call) => {
+                let clear = Edit::Clear { calls: vec![call.to_string()] };
+                edits.extend(history.edit(name, "clear", clear).map(|_| name));
+            }
+            Self::LeaveOut(from, to) if !history.entries().is_empty() => {
+                let all = history.entries();
+                let edit = replace(&all[from % all.len()].clone(), &all[to % all.len()].clone());
+                edits.extend(history.edit(name, "leave out", edit).map(|_| name));
+            }
+            Self::Undo => {
+                if let Some(edit) = edits.pop() {
+                    history.edit(name, "undo", Edit::Undo { edit });
+                }
+            }
+            Self::ForgetThinking => _ = history.view_mut().leave_out_thinking("test"),
+            Self::TakeBack => {
+                let answer = history.entries().iter().rev().take_while(|entry| entry.is_assistant());
+                let ids: Vec<EntryId> = answer.map(|entry| entry.id).collect();
+                history.withdraw(&ids);
+            }
+            Self::DropMedia => _ = history.view_mut().leave_out_oldest_media(1),
+            Self::Say(_) | Self::Ask | Self::LeaveOut(..) => {}
+        }
+    }
+}
+
 /// The blocks of all messages, without their marks, and the message each is in.
 fn blocks_of(messages: &[Value]) -> Vec<(usize, String)> {
     let mut blocks = Vec::new();
@@ -68,27 +98,42 @@ proptest! {
                     }
                     asked = Some(now);
                 }
-                Deed::Clear(call) => {
-                    edits.extend(history.edit(name, "clear", Edit::Clear { calls: vec![call.to_string()] }).map(|_| name));
+                deed => deed.carry_out(&mut history, name, &mut edits),
+            }
+            prop_assert_eq!(history.view().disagreement(), None);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn what_was_put_together_is_what_is_there(
+        rounds in 30usize..120,
+        deeds in prop::collection::vec((any_deed(), 0usize..120), 1..25),
+    ) {
+        let mut history = History::default();
+        history.push(prompt("hi"));
+        for round in 0..rounds {
+            let id = round.to_string();
+            history.push(calls(&id));
+            history.push(answers_at_length(&id));
+        }
+        let mut edits = Vec::new();
+        for (number, (deed, place)) in deeds.into_iter().enumerate() {
+            let name = Uuid::from_u128(1 << 65 | number as u128);
+            match deed {
+                Deed::Say(sample) => _ = history.push(renamed(&sample)),
+                // Anywhere, not among the first few only.
+                Deed::Clear(_) => Deed::Clear(place).carry_out(&mut history, name, &mut edits),
+                Deed::LeaveOut(from, to) => {
+                    Deed::LeaveOut(from + place, to + place).carry_out(&mut history, name, &mut edits);
                 }
-                Deed::LeaveOut(from, to) if !history.entries().is_empty() => {
-                    let all = history.entries();
-                    let edit = replace(&all[from % all.len()].clone(), &all[to % all.len()].clone());
-                    edits.extend(history.edit(name, "leave out", edit).map(|_| name));
-                }
-                Deed::Undo => {
-                    if let Some(edit) = edits.pop() {
-                        history.edit(name, "undo", Edit::Undo { edit });
-                    }
-                }
-                Deed::ForgetThinking => _ = history.view_mut().leave_out_thinking("test"),
-                Deed::TakeBack => {
-                    let answer = history.entries().iter().rev().take_while(|entry| entry.is_assistant());
-                    let ids: Vec<EntryId> = answer.map(|entry| entry.id).collect();
-                    history.withdraw(&ids);
-                }
-                Deed::DropMedia => _ = history.view_mut().leave_out_oldest_media(1),
-                Deed::Ask | Deed::LeaveOut(..) => {}
+                deed => deed.carry_out(&mut history, name, &mut edits),
+            }
+            if history.view().open_calls().is_empty() && !history.view().is_empty() {
+                history.view_mut().request();
             }
             prop_assert_eq!(history.view().disagreement(), None);
         }

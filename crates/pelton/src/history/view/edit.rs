@@ -49,7 +49,7 @@ impl View {
             }
         }
         let Some(first) = first else { return false };
-        self.last.touched(first, by);
+        self.touched(first, by);
         self.leave_out_thinking_from(first, by);
         self.size.changed(weight(&self.parts));
         true

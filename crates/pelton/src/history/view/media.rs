@@ -164,7 +164,7 @@ impl View {
         }
         if let Some(first_changed) = first_changed {
             // Thinking is bound to everything before it.
-            self.last.touched(first_changed, by);
+            self.touched(first_changed, by);
             self.leave_out_thinking_from(first_changed, by);
             self.size.changed(weight(&self.parts));
         }

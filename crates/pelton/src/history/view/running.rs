@@ -127,7 +127,7 @@ impl View {
         };
         let same = self.parts.iter().zip(&before.parts).take_while(is_same).count();
         if same < before.parts.len() {
-            self.last.touched(same, by);
+            self.touched(same, by);
         }
     }
 
@@ -142,6 +142,9 @@ impl View {
         let (kept, real) = (known(&self.sums), known(&Sums::of(&self.parts)));
         if kept != real {
             return Some(format!("{kept:?} instead of {real:?}"));
+        }
+        if !self.stretches_are_true() {
+            return Some("what was put together is not what is there".to_owned());
         }
         // Where it begins matters only while it goes on.
         let mut looked = self.clone();
