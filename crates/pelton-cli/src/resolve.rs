@@ -65,9 +65,10 @@ pub(crate) fn options(args: &RunArgs, env: &Env) -> Result<(Options, Payer, Serv
     let env = env.clone().with(&settings.env);
     let payer = Payer::found(&env, &settings)?;
     let memory = memory::memory(args, &env, &settings.memory, &cwd)?;
-    let skills = skills::skills(args, &env, &settings.skills)?;
+    let skills = skills::skills(args, &env, &settings)?;
     let (plugins, plugin_errors) = plugins::plugins(args, &env, &cwd, &settings.plugins);
     let named = mcp::servers(args, &env, &cwd, &settings, &plugins)?;
+    let brought_hooks_off = settings.brought_hooks_off;
     let git_state = settings.memory.git.unwrap_or(true) && !bare(args, &env);
     let mut options = resolved(args, &env, settings, &cwd, endpoint(args, &env)?)?;
     options.memory = memory;
@@ -75,6 +76,9 @@ pub(crate) fn options(args: &RunArgs, env: &Env) -> Result<(Options, Payer, Serv
     options.keeper = Some(Arc::new(keeper::SettingsFiles(files)));
     options.skills = skills;
     add_agents(&mut options, skills::agents(args, &env, &cwd)?);
+    if brought_hooks_off {
+        options.agents.iter_mut().for_each(|agent| agent.hooks = None);
+    }
     plugins::add(&mut options, plugins);
     options.plugin_errors = plugin_errors;
     options.api_key_source = payer.source();

@@ -309,7 +309,7 @@ impl Engine {
         let dials = dials(&options, &kin.spending);
         let chosen = Chosen::of(&options);
         let queue = queue_of(&session, &interrupter, &options);
-        gather::bind_skills(&mut options.tools, &skills, &kin.permissions, session.id);
+        gather::bind_skills(&mut options.tools, &skills, &kin, session.id);
         let memory = gather::memory(&options, &kin.permissions);
         let cache = gather::cache_of(&options);
         if let Some(resumed) = &mut options.resume {
@@ -606,8 +606,9 @@ impl Engine {
         let refused = CancellationToken::new();
         let agents = self.children(submission, refused.clone(), events);
         self.kin.permissions.let_read(&self.spill_dir());
-        if let Some(notes) = gather::notes(&self.options) {
-            self.kin.permissions.let_read(notes.dir);
+        let notes_dir = gather::notes(&self.options).map(|notes| notes.dir.to_path_buf());
+        if let Some(dir) = &notes_dir {
+            self.kin.permissions.let_read(dir);
         }
         // A full queue loses reports, never results.
         let progress = Progress::new(move |call, report| _ = reports.try_send((Arc::from(call), report)));
@@ -627,6 +628,7 @@ impl Engine {
             submission: submission.clone(),
             refused,
             repetition: Mutex::default(),
+            notes_dir,
             may_defer: self.options.may_defer,
             ahead: self.options.speculation.clone().map(Ahead::new),
             hooks: self.session_hooks(&cancel),

@@ -167,7 +167,7 @@ impl Plugin {
         for agent in &mut agents {
             agent.name = format!("{}:{}", self.name, agent.name);
             // How much runs without asking is not for whoever wrote a plugin to say.
-            agent.permission_mode = None;
+            (agent.permission_mode, agent.hooks) = (None, None);
         }
         agents
     }

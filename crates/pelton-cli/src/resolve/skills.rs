@@ -1,8 +1,9 @@
 //! Where skills and custom commands are looked for.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use pelton::settings::SkillSettings;
+use pelton::settings::Settings;
 use pelton::tools::AgentDefinition;
 use pelton::{SkillSources, agents_in};
 
@@ -11,15 +12,12 @@ use super::layers::Sources;
 use super::memory::MANAGED_DIR;
 use super::repository::Repository;
 use super::sessions::config_dir;
+use super::trust::Trust;
 use crate::args::RunArgs;
 use crate::fail::Fail;
 
 /// Which skills count. `None` if none do.
-pub(super) fn skills(
-    args: &RunArgs,
-    env: &Env,
-    settings: &SkillSettings,
-) -> Result<Option<SkillSources>, Fail> {
+pub(super) fn skills(args: &RunArgs, env: &Env, settings: &Settings) -> Result<Option<SkillSources>, Fail> {
     if super::bare(args, env) || args.disable_slash_commands {
         return Ok(None);
     }
@@ -28,6 +26,8 @@ pub(super) fn skills(
     skills.managed_dir = Some(MANAGED_DIR.into());
     skills.user_dir = config_dir(env).filter(|_| sources.user);
     skills.project = sources.project;
+    skills.hooks = !settings.brought_hooks_off;
+    let settings = &settings.skills;
     skills.run_commands = settings.shell_off != Some(true);
     skills.listing_permille = settings.listing_permille.unwrap_or(skills.listing_permille);
     skills.description_chars_max = settings.description_chars_max.unwrap_or(skills.description_chars_max);
@@ -35,20 +35,68 @@ pub(super) fn skills(
     Ok(Some(skills))
 }
 
-/// The sub-agents that files describe: an organisation's before the project's, the nearest first, before the user's.
+/// The sub-agents that files describe: an organisation's before the project's, the nearest first, before the user's. Hooks
+/// of the project's are not called unless somebody trusts it.
 pub(super) fn agents(args: &RunArgs, env: &Env, cwd: &Path) -> Result<Vec<AgentDefinition>, Fail> {
     if super::bare(args, env) {
         return Ok(Vec::new());
     }
     let sources = Sources::said(args.setting_sources.as_deref())?;
-    let mut homes = vec![PathBuf::from(MANAGED_DIR).join(".claude")];
+    let in_homes =
+        |homes: &[PathBuf]| agents_in(&homes.iter().map(|home| home.join("agents")).collect::<Vec<_>>());
+    let mut agents = in_homes(&[PathBuf::from(MANAGED_DIR).join(".claude")]);
     if sources.project {
         let top = Repository::around(cwd).map_or_else(|| cwd.to_owned(), |repository| repository.root);
         // A further checkout of a repository is not below its root: then it is looked at alone.
         let top = if cwd.starts_with(&top) { top } else { cwd.to_owned() };
-        homes.extend(cwd.ancestors().take_while(|dir| dir.starts_with(&top)).map(|dir| dir.join(".claude")));
-        homes.extend(args.add_dir.iter().map(|dir| cwd.join(dir).join(".claude")));
+        let around = cwd.ancestors().take_while(|dir| dir.starts_with(&top)).map(|dir| dir.join(".claude"));
+        let added = args.add_dir.iter().map(|dir| cwd.join(dir).join(".claude"));
+        let mut brought = in_homes(&around.chain(added).collect::<Vec<_>>());
+        if brought.iter().any(|agent| agent.hooks.is_some()) && !Trust::in_dir(env, cwd).is_given() {
+            brought.iter_mut().for_each(|agent| agent.hooks = None);
+        }
+        agents.extend(brought);
     }
-    homes.extend(config_dir(env).filter(|_| sources.user));
-    Ok(agents_in(&homes.iter().map(|home| home.join("agents")).collect::<Vec<_>>()))
+    if let (true, Some(home)) = (sources.user, config_dir(env)) {
+        agents.extend(in_homes(&[home]));
+    }
+    let mut names = HashSet::new();
+    agents.retain(|agent| names.insert(agent.name.clone()));
+    Ok(agents)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::Args;
+
+    #[test]
+    fn hooks_of_agents_that_a_project_brings_wait_for_trust() {
+        let dir = tempfile::tempdir().unwrap();
+        let (home, work) = (dir.path().join("home"), dir.path().join("work"));
+        let hooks = "hooks:\n  Stop:\n    - hooks:\n        - type: command\n          command: 'true'\n";
+        for (place, name) in [(home.join(".claude"), "own"), (work.join(".claude"), "brought")] {
+            fs::create_dir_all(place.join("agents")).unwrap();
+            let text = format!("---\nname: {name}\ndescription: d\n{hooks}---\nBody");
+            fs::write(place.join("agents/a.md"), text).unwrap();
+        }
+        let home = home.to_str().unwrap().to_owned();
+        let env = Env::of_process().without(&["CLAUDE_CONFIG_DIR"]).with(&[("HOME".to_owned(), home)].into());
+        let args = Args::parse_from(["pelton"]).run;
+        let with_hooks = || {
+            let agents = agents(&args, &env, &work).unwrap();
+            assert_eq!(
+                agents.iter().map(|agent| agent.name.as_str()).collect::<Vec<_>>(),
+                ["brought", "own"]
+            );
+            agents.iter().map(|agent| agent.hooks.is_some()).collect::<Vec<_>>()
+        };
+        assert_eq!(with_hooks(), [false, true]);
+        Trust::in_dir(&env, &work).say(&env, true).unwrap();
+        assert_eq!(with_hooks(), [true, true]);
+    }
 }

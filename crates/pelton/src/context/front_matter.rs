@@ -109,13 +109,19 @@ fn quoted(head: &str, but: &[char]) -> String {
     for line in head.lines() {
         let indent = line.len() - line.trim_start().len();
         let words = &line[indent..];
-        let (key, value) = match (words.strip_prefix("- "), words.split_once(':')) {
-            (Some(value), _) => ("- ".to_owned(), value),
-            (None, Some((key, value))) if is_key(key) => (format!("{key}: "), value),
+        let (dash, words) = words.strip_prefix("- ").map_or(("", words), |item| ("- ", item));
+        let (key, value) = match words.split_once(':') {
+            // An item may be the first line of more; one with a colon in a word is a text.
+            Some((key, value)) if is_key(key) && (dash.is_empty() || !value.starts_with(|c| c != ' ')) => {
+                (format!("{dash}{key}: "), value)
+            }
+            _ if !dash.is_empty() => (dash.to_owned(), words),
             _ => (String::new(), ""),
         };
         let value = value.trim();
-        let is_plain = !value.is_empty() && !value.starts_with(but);
+        // A number or a yes or no is YAML in any case.
+        let is_known = matches!(value, "true" | "false" | "null") || value.parse::<f64>().is_ok();
+        let is_plain = !value.is_empty() && !value.starts_with(but) && !is_known;
         if key.is_empty() || !is_plain {
             lines.push_str(line);
         } else {
@@ -164,9 +170,19 @@ mod tests {
         };
         check("paths:\n  - a\n  - \"**/*.rs\"", &["a", "**/*.rs"]);
         check("paths:\n  - **/*.rs\n  - *.md", &["**/*.rs", "*.md"]);
+        check("paths:\n  - a:b\n  - *.md", &["a:b", "*.md"]);
         check("paths: **/*.{ts,tsx}, b", &["**/*.{ts,tsx}", "b"]);
         check("paths: [a, b]", &["a", "b"]);
         check("paths: Bash(git add, git commit), Read", &["Bash(git add, git commit)", "Read"]);
+    }
+
+    #[test]
+    fn what_is_no_yaml_in_one_line_does_not_spoil_what_stands_deeper() {
+        let read = Headed::read(
+            "---\na: b: c\nd:\n  - e: f: g\n    h: [1]\n    k: true\n    l: 10\n  - i:\n      - j: *k\n---\n",
+        );
+        let expected = serde_json::json!({"a": "b: c", "d": [{"e": "f: g", "h": [1], "k": true, "l": 10}, {"i": [{"j": "*k"}]}]});
+        assert_eq!(Value::Object(read.head), expected);
     }
 
     #[test]

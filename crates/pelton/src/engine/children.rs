@@ -19,6 +19,7 @@ use super::{Engine, StartError, queue_of};
 use crate::context::SystemPrompt;
 use crate::event::{AgentFacts, Event};
 use crate::history::History;
+use crate::hooks::{HookConfig, Hooks};
 use crate::options::Options;
 use crate::permission::{Mode, Permissions};
 use crate::session::Session;
@@ -86,16 +87,38 @@ impl Children {
         let mut engine = if me.is_fork {
             self.fork(me, history).map_err(NotStarted)?
         } else {
-            self.fresh(me, &order).map_err(NotStarted)?
+            let definition = self.definition(&order).map_err(NotStarted)?;
+            let hooks = self.hooks_of(definition).await;
+            self.fresh(me, &order, definition, hooks).map_err(NotStarted)?
         };
         engine.cwd = Arc::new(Mutex::new(cx.cwd.clone()));
         Ok(self.watch(engine, facts, &order, cx).await)
     }
 
-    /// An agent that knows nothing but its task.
-    fn fresh(&self, me: AgentSelf, order: &Order) -> Result<Engine, String> {
+    fn definition(&self, order: &Order) -> Result<&AgentDefinition, String> {
         let definition = self.options.agents.iter().find(|agent| agent.name == order.agent_type);
-        let definition = definition.ok_or_else(|| format!("There is no agent '{}'.", order.agent_type))?;
+        definition.ok_or_else(|| format!("There is no agent '{}'.", order.agent_type))
+    }
+
+    /// The hooks that are called for an agent: those that are called for its parent, and its own while it runs.
+    async fn hooks_of(&self, definition: &AgentDefinition) -> Hooks {
+        let own = definition.hooks.as_ref().map(|hooks| HookConfig::of_agent(hooks, &definition.name));
+        let (own, problems) = own.unwrap_or_default();
+        for problem in problems {
+            let content = format!("The agent '{}': {problem}", definition.name);
+            self.events.send(Event::Informational { content, prevents_continuation: false }).await;
+        }
+        self.kin.hooks.for_agent(own)
+    }
+
+    /// An agent that knows nothing but its task.
+    fn fresh(
+        &self,
+        me: AgentSelf,
+        order: &Order,
+        definition: &AgentDefinition,
+        hooks: Hooks,
+    ) -> Result<Engine, String> {
         let mut options = self.options.clone();
         options.tools.retain(|tool| {
             let name = tool.spec().name;
@@ -128,7 +151,7 @@ impl Children {
         if let Some(memory) = &mut options.memory {
             memory.notes_dir = None;
         }
-        let mut kin = self.kin.clone();
+        let mut kin = Kin { hooks: Arc::new(hooks), ..self.kin.clone() };
         kin.permissions = narrowed(&self.kin.permissions, definition, &mut options);
         self.member(options, kin, me)
     }
@@ -144,7 +167,8 @@ impl Children {
         options.limits.turns_max = Some(self.kin.census.limits.turns_max);
         options.limits.output_tokens_wanted = None;
         options.json_schema = None;
-        let mut engine = self.member(options, self.kin.clone(), me)?;
+        let hooks = Arc::new(self.kin.hooks.for_agent(HookConfig::default()));
+        let mut engine = self.member(options, Kin { hooks, ..self.kin.clone() }, me)?;
         engine.question = self.question.clone();
         let open = history.view().open_calls().to_vec();
         engine.session.history = history;

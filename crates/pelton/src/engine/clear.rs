@@ -60,6 +60,7 @@ impl Engine {
         self.files_told = options.files.now();
         self.memory = gather::memory(options, &self.kin.permissions);
         self.skills.forget();
+        self.kin.hooks.forget_skills();
         self.offer.forget();
         self.question.prefix = Arc::new(Prefix::default());
         (self.todos, self.tasks) = (Todos::default(), Tasks::default());

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::Engine;
+use super::kin::Kin;
 use crate::command::{CommandError, Expansion};
 use crate::context::attachment::Attachment;
 use crate::context::memory::Memory;
@@ -16,7 +17,7 @@ use crate::context::{GitState, Notes, git_state};
 use crate::event::CommandInfo;
 use crate::options::Options;
 use crate::permission::Permissions;
-use crate::skills::{self, Expander, Skill, SkillTool, Skills, expand};
+use crate::skills::{self, Expander, Skill, SkillSession, SkillTool, Skills, expand};
 use crate::tools::{Tool, builtin};
 use crate::turn::live::CacheAudit;
 
@@ -105,6 +106,9 @@ impl Engine {
         };
         let cx = self.tool_cx(cancel.child_token());
         let text = expand(skill, &expander, &cx).await.map_err(CommandError)?;
+        if self.skills.bring_hooks() {
+            self.kin.hooks.add_skill(&skill.name, &skill.hooks);
+        }
         if skill.agent.is_none() {
             self.skills.came_with_prompt(&skill.file, &text);
         }
@@ -124,18 +128,17 @@ impl Engine {
 }
 
 /// Puts a tool for these skills in the place of the one for none; without skills there is no tool.
-pub(super) fn bind_skills(
-    tools: &mut Vec<Arc<dyn Tool>>,
-    skills: &Skills,
-    permissions: &Permissions,
-    session: Uuid,
-) {
+pub(super) fn bind_skills(tools: &mut Vec<Arc<dyn Tool>>, skills: &Skills, kin: &Kin, session: Uuid) {
     if !skills.is_on() {
         tools.retain(|tool| tool.spec().name != skills::NAME);
     }
     if let Some(tool) = tools.iter_mut().find(|tool| tool.spec().name == skills::NAME) {
-        let session = Some((permissions.clone(), session.to_string()));
-        *tool = Arc::new(SkillTool::new(skills.clone(), session));
+        let session = SkillSession {
+            id: session.to_string(),
+            permissions: kin.permissions.clone(),
+            hooks: Arc::clone(&kin.hooks),
+        };
+        *tool = Arc::new(SkillTool::new(skills.clone(), Some(session)));
     }
 }
 

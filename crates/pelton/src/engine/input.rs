@@ -331,6 +331,10 @@ impl Engine {
                 return Some(Taken::Local(Answered { text, is_error: true }));
             }
         };
+        for problem in skill.iter().flat_map(|skill| &skill.hook_problems) {
+            let content = format!("/{}: {problem}", called.name);
+            told.push(Event::Informational { content, prevents_continuation: false });
+        }
         let model = expansion.model.map(|model| catalogue::resolve(&model));
         if let Some(model) = model.as_ref().filter(|model| !self.can_pay(model)) {
             let text = format!(

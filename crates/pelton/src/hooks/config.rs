@@ -58,6 +58,8 @@ pub struct Entry {
     pub on_failure: OnFailure,
     /// Who asked for it.
     pub source: Source,
+    /// It is called once, and then no more (`once`, of skills).
+    pub once: bool,
 }
 
 /// What is called.
@@ -144,6 +146,10 @@ pub enum Source {
     },
     /// The program that uses the library, or an SDK client.
     Host,
+    /// The head of a skill's file.
+    Skill,
+    /// The description of a sub-agent.
+    Agent,
 }
 
 /// How a callback is treated.
@@ -193,6 +199,21 @@ impl HookConfig {
         problems
     }
 
+    /// What a sub-agent brings for the time it runs, as settings write it. Its end is a [`HookEvent::SubagentStop`], its own
+    /// and no other's.
+    pub(crate) fn of_agent(hooks: &Value, agent: &str) -> (Self, Vec<Problem>) {
+        let (mut entries, problems) = read::settings(hooks, &Source::Agent, CONFIGURED_MAX);
+        for entry in entries.iter_mut().filter(|entry| entry.event == HookEvent::Stop) {
+            (entry.event, entry.matcher) = (HookEvent::SubagentStop, Matcher::Names(vec![agent.to_owned()]));
+        }
+        (Self { entries: entries.into_iter().map(Arc::new).collect() }, problems)
+    }
+
+    /// Leaves out these.
+    pub(crate) fn leave_out(&mut self, gone: &[Arc<Entry>]) {
+        self.entries.retain(|entry| !gone.iter().any(|gone| Arc::ptr_eq(entry, gone)));
+    }
+
     /// Adds what another file registered, as far as there is room.
     pub fn extend(&mut self, more: Self) {
         let room = CONFIGURED_MAX.saturating_sub(self.entries.len());
@@ -232,6 +253,7 @@ impl HookConfig {
             status_message: None,
             on_failure: terms.on_failure,
             source: Source::Host,
+            once: false,
         }));
         Ok(())
     }

@@ -1,10 +1,11 @@
 //! Calls everyone who listens to an event, side by side, and makes one verdict of their answers.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -27,11 +28,13 @@ use super::outcome::{HookOutcome, Said, Speaker, Verdict, merge};
 use crate::fresh_id;
 use crate::secrets::Secrets;
 
-/// The hooks of a session. Dropping them ends those still running in the background.
+/// The hooks of a session, or of a sub-agent in it. Dropping the last of them ends those still running in the background.
 #[derive(Debug, Default)]
 pub struct Hooks {
     config: HookConfig,
-    background: Background,
+    /// What skills brought that were called, by their names.
+    of_skills: Mutex<BTreeMap<String, HookConfig>>,
+    background: Arc<Background>,
 }
 
 /// What hooks are called with, besides the event.
@@ -139,12 +142,58 @@ pub enum HookKind {
 impl Hooks {
     /// The hooks of a configuration.
     pub fn new(config: HookConfig) -> Self {
-        Self { config, background: Background::default() }
+        Self { config, ..Self::default() }
+    }
+
+    /// The same for a sub-agent: with what it brings itself, and with what skills bring that it calls.
+    pub fn for_agent(&self, own: HookConfig) -> Self {
+        let mut config = self.config.clone();
+        self.of_skills().values().for_each(|brought| config.extend(brought.clone()));
+        config.extend(own);
+        Self { config, of_skills: Mutex::default(), background: Arc::clone(&self.background) }
+    }
+
+    /// A skill was called: what it brings counts until the end of the session.
+    pub fn add_skill(&self, name: &str, brought: &HookConfig) {
+        if !brought.is_empty() {
+            // What is there already stays, and with it what was called once.
+            self.of_skills().entry(name.to_owned()).or_insert_with(|| brought.clone());
+        }
+    }
+
+    /// Another conversation begins, in which no skill was called.
+    pub fn forget_skills(&self) {
+        self.of_skills().clear();
     }
 
     /// Whether anybody listens to an event at all; if not, there is no need to describe it.
     pub fn listens(&self, event: HookEvent) -> bool {
-        self.config.listens(event)
+        self.config.listens(event) || self.of_skills().values().any(|brought| brought.listens(event))
+    }
+
+    /// Who is to be called for an event. Whoever is called once is not found again.
+    fn matching(
+        &self,
+        event: HookEvent,
+        subject: Option<&str>,
+        condition: impl Fn(&str) -> bool,
+    ) -> Vec<Arc<Entry>> {
+        let mut of_skills = self.of_skills();
+        if of_skills.is_empty() {
+            return self.config.matching(event, subject, condition);
+        }
+        let mut all = self.config.clone();
+        of_skills.values().for_each(|brought| all.extend(brought.clone()));
+        let matching = all.matching(event, subject, condition);
+        let once: Vec<_> = matching.iter().filter(|entry| entry.once).cloned().collect();
+        if !once.is_empty() {
+            of_skills.values_mut().for_each(|brought| brought.leave_out(&once));
+        }
+        matching
+    }
+
+    fn of_skills(&self) -> MutexGuard<'_, BTreeMap<String, HookConfig>> {
+        self.of_skills.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Calls every hook that listens to an event and waits for all of them, each at most for its own time and a
@@ -158,7 +207,7 @@ impl Hooks {
         let subject = subject(event, &json);
         let name = subject.map_or(event.name().to_owned(), |subject| format!("{}:{subject}", event.name()));
         let met = |rule: &str| cx.condition.as_ref().is_none_or(|condition| condition(rule));
-        let entries = self.config.matching(event, subject, met);
+        let entries = self.matching(event, subject, met);
         let together = time_together(event, &entries);
         let moment = Arc::new(Moment {
             event,

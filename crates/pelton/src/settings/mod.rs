@@ -68,6 +68,8 @@ pub struct Settings {
     pub hooks: HookConfig,
     /// `disableAllHooks`.
     pub disable_all_hooks: Option<bool>,
+    /// Hooks that skills and sub-agents bring are not called, because somebody switched hooks off.
+    pub brought_hooks_off: bool,
     /// `modelPricing`: what models cost.
     pub prices: BTreeMap<String, Prices>,
     /// `retry`: how patient a call is.
@@ -221,6 +223,7 @@ impl Settings {
             policy: self.policy.over(lower.policy),
             hooks: lower.hooks,
             disable_all_hooks: self.disable_all_hooks.or(lower.disable_all_hooks),
+            brought_hooks_off: self.brought_hooks_off || lower.brought_hooks_off,
             prices: lower.prices,
             retry: self.retry.over(lower.retry),
             turns: self.turns.over(lower.turns),

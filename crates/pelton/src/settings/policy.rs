@@ -83,6 +83,8 @@ impl Settings {
                 left_out.push("hooks".to_owned());
             }
         }
+        let off = [self.policy.hooks_off, self.policy.hooks_only, self.disable_all_hooks];
+        self.brought_hooks_off = off.contains(&Some(true));
         self.disable_all_hooks = None;
         if self.policy.servers_only == Some(true) {
             self.servers.allowed = Some(self.policy.servers_allowed.clone().unwrap_or_default());

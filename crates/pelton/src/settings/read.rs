@@ -522,6 +522,6 @@ fn layer(source: &Source) -> Layer {
         Source::Project => Layer::Project,
         Source::Local => Layer::Local,
         Source::Flag => Layer::CommandLine,
-        Source::Plugin { .. } | Source::Host => Layer::Session,
+        Source::Plugin { .. } | Source::Host | Source::Skill | Source::Agent => Layer::Session,
     }
 }

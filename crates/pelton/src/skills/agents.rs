@@ -11,7 +11,7 @@ use crate::tools::AgentDefinition;
 use crate::tools::agent::FORK;
 
 /// The agents that these Markdown files, and those in these directories and below them, describe. Of two with one name the first counts.
-/// A file that describes none is passed over. Hooks and servers of their own are not taken from files.
+/// A file that describes none is passed over. Servers of their own are not taken from files.
 ///
 /// ```
 /// let dir = tempfile::tempdir()?;
@@ -73,6 +73,7 @@ fn read(text: &str) -> Option<AgentDefinition> {
     agent.permission_mode = headed.text("permissionMode").and_then(|mode| Mode::from_name(&mode));
     agent.max_turns = headed.text("maxTurns").and_then(|turns| turns.parse().ok()).filter(|turns| *turns > 0);
     agent.skills = headed.list("skills").unwrap_or_default();
+    agent.hooks = headed.head.get("hooks").filter(|hooks| !hooks.is_null()).cloned();
     agent.background = headed.flag("background").unwrap_or(false);
     agent.effort = headed.text("effort").and_then(|effort| effort.parse().ok());
     agent.color = headed.text("color");

@@ -34,6 +34,8 @@ pub struct SkillSources {
     pub only: Option<Vec<String>>,
     /// Whether commands in the texts of skills are run, where permissions allow them.
     pub run_commands: bool,
+    /// Whether hooks are called that skills bring.
+    pub hooks: bool,
     /// The share of the context window that may be spent on telling what skills there are.
     pub listing_permille: u16,
     /// Characters, in place of that share.
@@ -50,6 +52,7 @@ impl Default for SkillSources {
             project: false,
             only: None,
             run_commands: true,
+            hooks: true,
             listing_permille: 10,
             listing_chars_max: None,
             description_chars_max: 1_536,

@@ -25,7 +25,7 @@ pub use agents::agents_in;
 pub use discover::SkillSources;
 pub(crate) use expand::{Expander, expand};
 pub(crate) use skill::Skill;
-pub(crate) use tool::{NAME, SkillTool};
+pub(crate) use tool::{NAME, SkillSession, SkillTool};
 
 /// The tool for a session without skills: an engine puts one for its own in its place, or none.
 pub(crate) fn tool() -> Arc<dyn Tool> {
@@ -212,6 +212,11 @@ impl Skills {
     /// Whether commands in their texts are run.
     pub fn runs_commands(&self) -> bool {
         self.0.as_ref().is_some_and(|shared| shared.sources.run_commands)
+    }
+
+    /// Whether hooks are called that they bring.
+    pub fn bring_hooks(&self) -> bool {
+        self.0.as_ref().is_some_and(|shared| shared.sources.hooks)
     }
 
     /// The model called for a skill: its text comes with what is told before the next question. Tells whether it is new:

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use pelton_model::Effort;
 
 use crate::context::front_matter::Headed;
+use crate::hooks::{HookConfig, Problem, Source};
 use crate::permission::{Loan, Rule};
 use crate::plugins::Plugin;
 
@@ -38,6 +39,10 @@ pub(crate) struct Skill {
     pub effort: Option<Effort>,
     /// The kind of agent that follows it, if not the one that called.
     pub agent: Option<String>,
+    /// What is called from the moment it is followed to the end of the session.
+    pub hooks: HookConfig,
+    /// What is wrong with these.
+    pub hook_problems: Vec<Problem>,
     pub body: String,
 }
 
@@ -49,6 +54,9 @@ impl Skill {
         let rules = headed.list("allowed-tools").or_else(|| headed.list("allowed_tools")).unwrap_or_default();
         let denied = headed.list("disallowed-tools").or_else(|| headed.list("disallowed_tools"));
         let denied = denied.unwrap_or_default();
+        let mut hooks = HookConfig::default();
+        let hook_problems =
+            headed.head.get("hooks").map(|brought| hooks.add_settings(brought, &Source::Skill));
         let is_fork = headed.text("context").as_deref() == Some("fork");
         Self {
             name: name.to_owned(),
@@ -68,13 +76,18 @@ impl Skill {
             model: headed.text("model").filter(|model| model != "inherit"),
             effort: headed.text("effort").and_then(|effort| effort.parse().ok()),
             agent: is_fork.then(|| headed.text("agent").unwrap_or_else(|| "general-purpose".to_owned())),
+            hooks,
+            hook_problems: hook_problems.unwrap_or_default(),
             body,
         }
     }
 
     /// Whether following it grants or runs nothing, so that nobody need be asked.
     pub fn is_plain(&self) -> bool {
-        self.loan.allowed.is_empty() && self.agent.is_none() && !super::expand::has_commands(&self.body)
+        self.loan.allowed.is_empty()
+            && self.agent.is_none()
+            && self.hooks.is_empty()
+            && !super::expand::has_commands(&self.body)
     }
 }
 
@@ -147,7 +160,8 @@ mod tests {
             "---\ndescription: Use when: always\nwhen_to_use: at night\nargument-hint: [file] [line]\narguments: file line\n\
              allowed-tools: Bash(git add:*), Read Grep Bash(git log --oneline)\ndisable-model-invocation: yes\n\
              user-invocable: 'off'\ncontext: fork\nagent: Explore\nmodel: haiku\neffort: low\n\
-             disallowed-tools: Bash(git push:*) Write\npaths: [\"src/**/*.rs\", \"*.md\"]\n---\nBody",
+             disallowed-tools: Bash(git push:*) Write\npaths: [\"src/**/*.rs\", \"*.md\"]\n\
+             hooks:\n  Stop:\n    - hooks:\n        - type: command\n          command: make test\n          once: true\n---\nBody",
         );
         assert_eq!(skill.description, "Use when: always");
         assert_eq!(skill.arguments, ["file", "line"]);
@@ -158,6 +172,8 @@ mod tests {
         );
         let rules: Vec<String> = skill.loan.allowed.iter().map(ToString::to_string).collect();
         assert_eq!(rules, ["Bash(git add:*)", "Read", "Grep", "Bash(git log --oneline)"]);
+        assert_eq!(skill.hooks.commands().collect::<Vec<_>>(), [("Stop", "make test")]);
+        assert!(skill.hooks.entries().all(|entry| entry.once) && skill.hook_problems.is_empty());
         assert!(!skill.for_model && !skill.for_user && !skill.is_plain());
         assert_eq!((skill.agent.as_deref(), skill.model.as_deref()), (Some("Explore"), Some("haiku")));
     }

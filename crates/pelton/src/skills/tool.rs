@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::expand::{Expander, expand};
 use super::{Called, Skill, Skills};
+use crate::hooks::Hooks;
 use crate::permission::Permissions;
 use crate::tools::agent::{self, NotStarted, Order};
 use crate::tools::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx, builtin, parse_input};
@@ -21,8 +22,17 @@ const INPUT: &str = r#"{"type":"object","properties":{"skill":{"type":"string","
 /// The tool.
 pub(crate) struct SkillTool {
     skills: Skills,
-    /// What commands in skills are judged by, and the session they belong to.
-    session: Option<(Permissions, String)>,
+    /// The session they belong to.
+    session: Option<SkillSession>,
+}
+
+/// What skills need of the session that calls them.
+pub(crate) struct SkillSession {
+    pub id: String,
+    /// What commands in skills are judged by.
+    pub permissions: Permissions,
+    /// Who is called from then on.
+    pub hooks: Arc<Hooks>,
 }
 
 #[derive(Deserialize)]
@@ -32,7 +42,7 @@ struct Input {
 }
 
 impl SkillTool {
-    pub fn new(skills: Skills, session: Option<(Permissions, String)>) -> Self {
+    pub fn new(skills: Skills, session: Option<SkillSession>) -> Self {
         Self { skills, session }
     }
 
@@ -44,7 +54,7 @@ impl SkillTool {
                 skill.name
             ));
         }
-        let (permissions, session_id) =
+        let SkillSession { id: session_id, permissions, hooks } =
             self.session.as_ref().ok_or_else(|| "There are no skills here.".to_owned())?;
         // Somebody allowed the call, and with it what the skill needs.
         permissions.lend_more(&skill.loan);
@@ -58,6 +68,9 @@ impl SkillTool {
         let text = expand(&skill, &expander, cx)
             .await
             .map_err(|why| format!("The skill {} cannot be followed: {why}.", skill.name))?;
+        if self.skills.bring_hooks() {
+            hooks.add_skill(&skill.name, &skill.hooks);
+        }
         match &skill.agent {
             Some(agent) => fork(&skill, agent, text, cx).await,
             None => Ok(self.tell(&skill, &text)),
@@ -68,10 +81,13 @@ impl SkillTool {
         let text = format!("<command-name>{}</command-name>\n{text}", skill.name);
         let called =
             Called { file: skill.file.clone(), text, loan: skill.loan.clone(), model: skill.model.clone() };
-        let words = match self.skills.call(called) {
+        let mut words = match self.skills.call(called) {
             true => format!("The skill {} follows. Do what it says.", skill.name),
             false => format!("You have the text of the skill {} already: follow it.", skill.name),
         };
+        for problem in &skill.hook_problems {
+            words += &format!("\nA hook of this skill is not as it should be, tell the user: {problem}.");
+        }
         Output::text(words).with_detail(json!({"success": true, "commandName": skill.name}))
     }
 

@@ -2,6 +2,7 @@
 
 mod permit; // whether it may run: rules, hooks, people
 mod foresee; // calls made before the model asks for them
+mod notes; // what the model may note for itself
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -118,6 +119,8 @@ pub struct Bench {
     pub(crate) ahead: Option<Ahead>,
     /// Which calls bring the same again and again.
     pub repetition: Mutex<Repetition>,
+    /// Where the model keeps notes of its own, if it does.
+    pub notes_dir: Option<PathBuf>,
     /// Whether hooks may put a call off.
     pub may_defer: bool,
     /// Ends the submission.
@@ -233,7 +236,12 @@ impl Bench {
                 Err(panic) => crashed(&call.name, panic.as_ref()),
             },
         };
-        let output = pictures::fitted(output, &cx.cancel).await;
+        let mut output = pictures::fitted(output, &cx.cancel).await;
+        if let (Some(changed), Some(dir), Ok(Access::Edit(_))) =
+            (&cx.judged, &self.notes_dir, tool.access(&call.input, cx))
+        {
+            output = notes::checked(output, changed, dir).await;
+        }
         let took = cx.world.monotonic().saturating_sub(started);
         if let Some(moved) = &output.new_cwd {
             self.cwd.lock().unwrap_or_else(PoisonError::into_inner).clone_from(moved);

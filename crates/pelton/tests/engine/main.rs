@@ -9,6 +9,7 @@ mod disk; // a disk that can be filled up
 mod agents; // tasks for others
 mod asking; // calls that somebody is asked about
 mod broken; // streams that break after something was complete
+mod brought_hooks; // hooks of skills and agents
 mod cache; // what the server kept, and why it did not
 mod calls; // what happens to tool calls
 mod circles; // models that repeat themselves

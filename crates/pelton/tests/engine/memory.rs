@@ -5,7 +5,7 @@ use pelton::{Event, MemorySources, Options};
 use pelton_testkit::{Script, text, tool};
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, blocks, last_user_blocks, lines, resume_from, run, unmarked};
+use crate::stage::{Stage, blocks, last_user_blocks, lines, results_in, resume_from, run, unmarked};
 use crate::streams::months_later;
 
 fn with_memory(options: &mut Options) {
@@ -213,4 +213,34 @@ async fn loop_S2_the_repository_and_the_memory_are_told_and_a_schema_is_enforced
     assert!(user[1].contains("Speak plainly."));
     let tools = request["tools"].as_array().unwrap();
     assert!(tools.iter().any(|tool| tool["name"] == "StructuredOutput"));
+}
+
+#[tokio::test]
+async fn an_index_of_notes_that_is_too_long_is_written_and_said_to_be() {
+    let index = |lines: usize| "- a note\n".repeat(lines);
+    let stage = Stage::new(Script::new()).await;
+    let notes = stage.path("notes");
+    std::fs::create_dir_all(&notes).unwrap();
+    let write = |name: &str, content: String| {
+        tool("Write", json!({"file_path": notes.join(name), "content": content}))
+    };
+    let add = json!({"file_path": notes.join("MEMORY.md"), "old_string": "- a note\n- the end", "new_string": "- a\n- note\n- the end"});
+    let script = Script::new()
+        .reply([write("MEMORY.md", index(199) + "- the end")])
+        .reply([tool("Edit", add)])
+        .reply([write("topic.md", index(300))])
+        .reply([write("MEMORY.md", "x".repeat(25_001))])
+        .reply([text("Noted.")]);
+    let stage = stage.playing(script).await;
+    let mut engine = stage.engine_with(|options| {
+        with_memory(options);
+        options.memory.as_mut().unwrap().notes_dir = Some(notes.clone());
+    });
+    let told = run(&mut engine, "Note it.").await;
+    told.assert_completed();
+    let results = results_in(&stage.request(5));
+    let are_errors: Vec<bool> = results.iter().map(|(_, is_error, _)| *is_error).collect();
+    assert_eq!(are_errors, [false, true, false, true], "{results:?}");
+    assert!(results[1].2.contains("Shorten it"), "{results:?}");
+    assert_eq!(stage.read("notes/MEMORY.md").len(), 25_001, "it was written all the same");
 }

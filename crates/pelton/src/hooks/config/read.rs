@@ -114,10 +114,15 @@ impl Reader<'_> {
         let timeout = self.timeout(place, hook);
         let condition = self.field(place, hook, "if", "a permission rule", Value::as_str);
         let status = self.field(place, hook, "statusMessage", "a text", Value::as_str);
+        let once = self.field(place, hook, "once", "true or false", Value::as_bool);
         for name in hook.keys().filter(|name| !COMMAND_FIELDS.contains(&name.as_str())) {
             self.warn(&format!("{place}.{name}"), "is no field of a command hook");
         }
-        let (command, timeout, condition, status) = (command?, timeout?, condition?, status?);
+        let (command, timeout, condition, status, once) = (command?, timeout?, condition?, status?, once?);
+        let once = once == Some(true);
+        if once && *self.source != Source::Skill {
+            self.warn(&format!("{place}.once"), "has no effect: only hooks of skills are called once");
+        }
         if condition.is_some() && !event.is_about_a_call() {
             let why =
                 "can only be met by a call of a tool, and this event is about none: the hook is never called";
@@ -132,6 +137,7 @@ impl Reader<'_> {
             status_message: status.map(str::to_owned),
             on_failure: OnFailure::Usual,
             source: self.source.clone(),
+            once: once && *self.source == Source::Skill,
         }))
     }
 

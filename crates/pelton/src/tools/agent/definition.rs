@@ -36,12 +36,12 @@ pub struct AgentDefinition {
     pub permission_mode: Option<Mode>,
     /// How often it may ask the model.
     pub max_turns: Option<u32>,
+    /// Hooks that are called while it runs, as settings write them, beside those of the session. `Stop` is its own end.
+    pub hooks: Option<Value>,
     /// Skills it knows from the start. Held for later; so is everything below.
     pub skills: Vec<String>,
     /// MCP servers of its own, by name or in full.
     pub mcp_servers: Vec<Value>,
-    /// Hooks that are called while it runs, as settings write them.
-    pub hooks: Option<Value>,
     /// Where it keeps what it learnt.
     pub memory: Option<MemoryScope>,
     /// It is not waited for.
