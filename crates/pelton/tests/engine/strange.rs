@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::stage::{
     Stage, Told, blocks, holds, last_user_blocks, prompt, pulling, rest, results_in, resume_from, run, sh,
-    text_of,
+    text_of, until,
 };
 
 const SCHEMA: &str = r#"{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}"#;
@@ -93,7 +93,7 @@ async fn loop_B1_what_an_answer_wrote_before_it_broke_off_is_paid_and_counted() 
     let mut engine = stage.engine();
     let interrupter = engine.interrupter();
     let mut events = Box::pin(engine.submit(prompt("Go.")));
-    let (mut told, ()) = pulling(&mut events, stage.model.wait_at_gate("never")).await;
+    let mut told = until(&mut events, |event| matches!(event, pelton::Event::Message(_))).await;
     interrupter.interrupt();
     told.extend(rest(&mut events).await);
     let told = Told(told);
