@@ -69,18 +69,31 @@ impl View {
         };
         let before = std::mem::take(&mut self.parts);
         let mut view = self.emptied();
-        let again = |part: Part| (!part.stand_in).then_some(part.entry);
-        for entry in before.into_iter().filter_map(again).chain(with) {
+        before.into_iter().for_each(|part| view.push_again(part));
+        if let Some(entry) = with {
             view.push(entry);
         }
-        for entry in behind.into_iter().filter_map(again).filter(|entry| !entry.is_thinking()) {
-            view.push(entry);
-        }
+        behind.into_iter().filter(|part| !part.entry.is_thinking()).for_each(|part| view.push_again(part));
         view.last = std::mem::take(&mut self.last);
         view.last.touched(first, by);
         view.after_edit();
         *self = view;
         true
+    }
+
+    /// Says again what was said before. What stands for a result that nobody gave stays where it was: what comes before an
+    /// edit is the same, byte for byte.
+    fn push_again(&mut self, part: Part) {
+        if !part.stand_in {
+            self.push(part.entry);
+            return;
+        }
+        let Kind::ToolResult { call, .. } = &part.entry.kind else { return };
+        if let Some(position) = self.open.iter().position(|open| open == call) {
+            self.end_answer(&part.entry);
+            self.open.remove(position);
+            self.insert_result(part);
+        }
     }
 
     /// The same places, or further apart, so that no call is on one side and its result on the other. `None` if a call
