@@ -427,6 +427,8 @@ proptest! {
             let before = named(&stage);
             // By name, what the user left there the last time they touched it.
             let mut users: Vec<Option<Option<Vec<u8>>>> = vec![None; NAMES.len()];
+            // By name, what the agent found there each time, and what it left the last time.
+            let mut agents: Vec<(Vec<Option<Vec<u8>>>, Option<Vec<u8>>)> = vec![Default::default(); NAMES.len()];
             for (deed, who) in &deeds {
                 let then = named(&stage);
                 match (who, deed) {
@@ -447,6 +449,12 @@ proptest! {
                     }
                     (Who::Command | Who::Tool, _) => stage.shell(|| do_it(&stage, deed)).await,
                 }
+                if *who != Who::User {
+                    for (at, now) in named(&stage).into_iter().enumerate().filter(|(at, now)| *now != then[*at]) {
+                        agents[at].0.push(then[at].clone());
+                        agents[at].1 = now;
+                    }
+                }
             }
             let (last, last_named) = (stage.all(), named(&stage));
             let preview = stage.history.preview(start).unwrap();
@@ -457,10 +465,15 @@ proptest! {
                 let name = NAMES[at];
                 match &users[at] {
                     None => assert_eq!(now, before[at], "{name} was the agent's alone: {deeds:?}"),
-                    Some(users) => assert!(
-                        now == last_named[at] || now == *users,
-                        "{name} is neither as it was left nor as the user made it: {deeds:?}"
-                    ),
+                    Some(users) => {
+                        // What the user brought back to what the agent had left is the agent's again.
+                        let (found, agent_left) = &agents[at];
+                        let is_agents = *agent_left == last_named[at] && found.contains(&now);
+                        assert!(
+                            now == last_named[at] || now == *users || is_agents,
+                            "{name} is neither as it was left nor as the user made it: {deeds:?}"
+                        );
+                    }
                 }
             }
             stage.history.undo(Conflicts::Leave).unwrap();
