@@ -111,10 +111,16 @@ pub(super) fn commands() -> impl Iterator<Item = CommandInfo> {
 impl Engine {
     /// What fills the context, what each level of the cascade would free, and what the next turn costs.
     pub fn context_usage(&mut self) -> ContextUsage {
+        let prefix = self.weighed_prefix();
+        self.usage_of(&prefix, self.session.history.view())
+    }
+
+    /// What stands in front of the messages, counted with them from here on.
+    fn weighed_prefix(&mut self) -> Arc<Prefix> {
         self.renew_prefix();
         let prefix = Arc::clone(&self.question.prefix);
         self.session.history.view_mut().set_overhead(prefix.system.len() + prefix.tools.len());
-        self.usage_of(&prefix, self.session.history.view())
+        prefix
     }
 
     /// A handle to see the same from outside, also while a submission runs. Until the first prompt it tells of what is
@@ -192,6 +198,8 @@ impl Engine {
     /// ```
     pub async fn reshape(&mut self, surgery: &Surgery) -> Result<Reshaped, ReshapeError> {
         self.session.record.open(git_branch(&self.options.cwd))?;
+        // The figure that is told is the one everybody goes by.
+        self.weighed_prefix();
         let history = &self.session.history;
         let view = history.view();
         let before_tokens = view.tokens();
@@ -306,7 +314,7 @@ impl Engine {
             told.push(Event::Context(ContextEvent::Boundary(boundary.into())));
         }
         Ok(format!(
-            "The context takes about {after_tokens} tokens now; it were {before_tokens}. (edit {})",
+            "The context takes about {after_tokens} tokens now, {before_tokens} before. (edit {})",
             names.join(", ")
         ))
     }

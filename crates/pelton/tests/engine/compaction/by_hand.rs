@@ -66,6 +66,17 @@ async fn loop_C8_somebody_asks_for_a_summary_and_takes_it_back() {
 }
 
 #[tokio::test]
+async fn what_a_change_by_hand_tells_is_the_figure_that_is_shown_also_in_another_process() {
+    let stage = Stage::new(three_exchanges()).await;
+    let file = talk(&stage).await.transcript_file().unwrap();
+    let mut engine = stage.resume(&file);
+    let told = run(&mut engine, "/context keep-last 1").await;
+    let after = boundaries(&told).last().unwrap().after_tokens;
+    assert_eq!(after, engine.context_usage().used_tokens);
+    assert!(told.outcome().text.contains(&format!("about {after} tokens now")), "{}", told.outcome().text);
+}
+
+#[tokio::test]
 async fn there_must_be_something_to_sum_up() {
     let stage = Stage::new(Script::new()).await;
     let told = run(&mut stage.engine(), "/compact").await;
