@@ -404,6 +404,15 @@ fn who() -> impl Strategy<Value = Who> {
     prop::sample::select(vec![Who::User, Who::Command, Who::Tool])
 }
 
+/// What the agent did to a name.
+#[derive(Debug, Clone, Default)]
+struct OfAgent {
+    /// What it found there each time.
+    found: Vec<Option<Vec<u8>>>,
+    /// What it left there the last time.
+    left: Option<Vec<u8>>,
+}
+
 /// The names, and what is there under each.
 fn named(stage: &Stage) -> Vec<Option<Vec<u8>>> {
     NAMES.iter().map(|name| fs::read(stage.path(name)).ok()).collect()
@@ -427,8 +436,7 @@ proptest! {
             let before = named(&stage);
             // By name, what the user left there the last time they touched it.
             let mut users: Vec<Option<Option<Vec<u8>>>> = vec![None; NAMES.len()];
-            // By name, what the agent found there each time, and what it left the last time.
-            let mut agents: Vec<(Vec<Option<Vec<u8>>>, Option<Vec<u8>>)> = vec![Default::default(); NAMES.len()];
+            let mut agents: Vec<OfAgent> = vec![OfAgent::default(); NAMES.len()];
             for (deed, who) in &deeds {
                 let then = named(&stage);
                 match (who, deed) {
@@ -451,8 +459,8 @@ proptest! {
                 }
                 if *who != Who::User {
                     for (at, now) in named(&stage).into_iter().enumerate().filter(|(at, now)| *now != then[*at]) {
-                        agents[at].0.push(then[at].clone());
-                        agents[at].1 = now;
+                        agents[at].found.push(then[at].clone());
+                        agents[at].left = now;
                     }
                 }
             }
@@ -467,8 +475,8 @@ proptest! {
                     None => assert_eq!(now, before[at], "{name} was the agent's alone: {deeds:?}"),
                     Some(users) => {
                         // What the user brought back to what the agent had left is the agent's again.
-                        let (found, agent_left) = &agents[at];
-                        let is_agents = *agent_left == last_named[at] && found.contains(&now);
+                        let OfAgent { found, left } = &agents[at];
+                        let is_agents = *left == last_named[at] && found.contains(&now);
                         assert!(
                             now == last_named[at] || now == *users || is_agents,
                             "{name} is neither as it was left nor as the user made it: {deeds:?}"
