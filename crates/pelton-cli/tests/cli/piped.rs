@@ -377,11 +377,11 @@ fn flags_come_in_both_spellings_and_with_empty_values() {
 #[test]
 fn what_has_no_effect_says_so() {
     let (place, model) = (Place::new(), model(Script::new()));
-    let words = ["--plugin-dir=x", "--debug", "--debug-file=y"];
+    let words = ["--debug", "--debug-file=y"];
     let talk = Talk::start(&place, &model, &words);
     let over = talk.end();
     assert_eq!(over.code, Some(0));
-    for word in ["--plugin-dir", "--debug ", "--debug-file"] {
+    for word in ["--debug ", "--debug-file"] {
         assert!(over.err.contains(word), "{word}: {}", over.err);
     }
     let beyond = r#"{"mcpServers":{"files":{"url":"http://127.0.0.1/"}}}"#;

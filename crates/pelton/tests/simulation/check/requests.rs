@@ -74,7 +74,8 @@ impl Checker {
         self.broken.extend(back);
     }
 
-    /// B1: no call is sent once the cap is reached, and the sum told is what the model reported.
+    /// B1: no call is sent once the cap is reached, and the sum told is what the model reported; of answers that broke off, as
+    /// much as came of them.
     fn money_is_kept(&mut self, heard: &Heard, requests: &[Seen]) {
         let mut spent = 0.0;
         let mut spent_at_most = 0.0;
@@ -83,7 +84,7 @@ impl Checker {
                 let number = seen.number;
                 self.expect(spent < cap, || format!("request {number} was sent after ${spent} of ${cap}"));
             }
-            spent_at_most += cost(seen);
+            spent_at_most += if is_whole(seen) { cost(seen) } else { cost_at_most(seen) };
             spent += self.costs.get(&seen.number).copied().unwrap_or_default();
         }
         let Some(outcome) = heard.outcome() else { return };
@@ -102,9 +103,21 @@ fn is_whole(seen: &Seen) -> bool {
 }
 
 fn cost(seen: &Seen) -> f64 {
-    let usage = seen.reply.usage.clone().unwrap_or_default();
-    let usage: Usage = serde_json::from_value(usage).unwrap_or_default();
-    catalogue::cost(seen.body["model"].as_str().unwrap_or_default(), &usage, &[]).unwrap_or_default()
+    cost_of(seen, &usage(seen))
+}
+
+/// Of an answer without an end the model has not reported all; it wrote no more tokens than a quarter of its bytes.
+fn cost_at_most(seen: &Seen) -> f64 {
+    let usage = usage(seen);
+    cost_of(seen, &Usage { output_tokens: usage.output_tokens.max(seen.reply.bytes as u64 / 4), ..usage })
+}
+
+fn usage(seen: &Seen) -> Usage {
+    serde_json::from_value(seen.reply.usage.clone().unwrap_or_default()).unwrap_or_default()
+}
+
+fn cost_of(seen: &Seen, usage: &Usage) -> f64 {
+    catalogue::cost(seen.body["model"].as_str().unwrap_or_default(), usage, &[]).unwrap_or_default()
 }
 
 fn ids(message: &Value, kind: &str, key: &str) -> Vec<String> {
