@@ -518,14 +518,6 @@ def test_skills_that_are_named(stage):
     assert "the wanted one" in said and "the other one" not in said
 
 
-def test_plugins_are_told_to_have_no_effect(stage, tmp_path):
-    here = stage(text("Hi."))
-    messages = hi(here, plugins=[{"type": "local", "path": str(tmp_path)}])
-    assert system(messages, "init")[0]["plugins"] == []
-    assert any("--plugin-dir has no effect" in line for line in here.stderr)
-    assert len(here.bodies()) == 1
-
-
 def test_only_the_servers_that_are_named(stage):
     here = stage(text("Hi."))
     (here.work / ".mcp.json").write_text(json.dumps({"mcpServers": {"of-the-project": {"command": "serve"}}}))
