@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Room, rounds, weight};
+use super::{Room, rounds};
 use crate::history::{Entry, EntryId, Kind, PartFacts, Piece, Role};
 use crate::limits::{FOLD_PIECE_CHARS_MAX, FOLD_SHOWN_CHARS_MAX};
 use crate::spill::Shown;
@@ -86,19 +86,29 @@ pub fn stretch(outline: &[PartFacts], room: Room, after: Option<EntryId>) -> Opt
         .copied()
         .filter(|cut| *cut >= behind)
         .collect();
-    let first = *cuts.first()?;
-    // The request that is being worked on is not folded; what was done for it so far may be.
-    let crosses = |end: usize| (first..end).contains(&current);
-    let most = room.percent(STRETCH_PERCENT_MAX);
-    let fits = |end: &&usize| **end > first && !crosses(**end) && weight(&outline[first..**end]) <= most;
-    let end = cuts.iter().rev().find(fits)?;
-    let parts = &outline[first..*end];
-    let tokens = weight(parts);
-    if tokens < room.percent(STRETCH_PERCENT_MIN) {
-        return None;
+    let mut sums = vec![0];
+    sums.extend(outline.iter().scan(0, |sum, part| {
+        *sum += part.tokens;
+        Some(*sum)
+    }));
+    let between = |first: usize, end: usize| sums[end] - sums[first];
+    let (least, most) = (room.percent(STRETCH_PERCENT_MIN), room.percent(STRETCH_PERCENT_MAX));
+    for (at, &first) in cuts.iter().enumerate() {
+        // The request that is being worked on is not folded; what was done for it so far may be.
+        let crosses = |end: usize| (first..end).contains(&current);
+        let fits = |end: &&usize| !crosses(**end) && between(first, **end) <= most;
+        // They become longer and longer: none behind the first that does not fit does.
+        let Some(&end) = cuts[at + 1..].iter().take_while(fits).last() else { continue };
+        if between(first, end) < least {
+            continue;
+        }
+        let parts = &outline[first..end];
+        // Thinking goes when anything before it changes: a stretch is not named by it.
+        let lasts = |part: &&PartFacts| !part.stand_in && part.role != Role::Thinking;
+        let (from, to) = (parts.iter().find(lasts)?.id, parts.iter().rev().find(lasts)?.id);
+        return Some(Stretch { from, to, tokens: between(first, end) });
     }
-    let to = parts.iter().rev().find(|part| !part.stand_in)?.id;
-    Some(Stretch { from: outline[first].id, to, tokens })
+    None
 }
 
 /// Whether a fold is small enough to be of use.

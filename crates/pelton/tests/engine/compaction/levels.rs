@@ -71,11 +71,23 @@ async fn loop_C2_old_bulky_results_lose_their_words_oldest_first() {
 
 #[tokio::test]
 async fn loop_C3_folds_made_beforehand_keep_everything_else_from_being_summed_up() {
-    let script = (0..24).fold(Script::new().step(fold("They were counted.").always()), |script, n| {
-        script.reply(say(n, 2_500))
-    });
+    for is_first in [true, false] {
+        folds_alone_make_room(is_first).await;
+    }
+}
+
+/// Whether the request that is being worked on is the first thing said or not.
+async fn folds_alone_make_room(is_first: bool) {
+    let mut script = Script::new().step(fold("They were counted.").always());
+    if !is_first {
+        script = script.reply([text("Hello.")]);
+    }
+    let script = (0..24).fold(script, |script, n| script.reply(say(n, 2_500)));
     let stage = Stage::new(script.reply([text("Done.")])).await;
     let mut engine = with_bash(&stage);
+    if !is_first {
+        run(&mut engine, "Hello!").await.assert_completed();
+    }
 
     let told = run(&mut engine, "Count, please.").await;
 
