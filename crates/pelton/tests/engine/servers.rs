@@ -274,6 +274,27 @@ impl Tool for Ware {
 }
 
 #[tokio::test]
+async fn pit_X5_tools_that_are_known_by_name_are_known_after_a_summary_too() {
+    let words = "word ".repeat(2_000);
+    let script = Script::new()
+        .reply([text(format!("One. {words}"))])
+        .reply([text(format!("Two. {words}"))])
+        .reply([text("What was said, in short.")])
+        .reply([text("Three.")]);
+    let stage = Stage::new(script).await;
+    let mut engine =
+        stage.engine_with(|options| options.servers = vec![Arc::new(Warehouse(200)) as Arc<dyn ToolServer>]);
+    run(&mut engine, "Go.").await.assert_completed();
+    run(&mut engine, "On.").await.assert_completed();
+    run(&mut engine, "/compact").await;
+    run(&mut engine, "And now?").await.assert_completed();
+    let sent = stage.request(4)["messages"].to_string();
+    assert!(sent.contains("What was said, in short.") && !sent.contains("One. word"), "{sent}");
+    assert!(sent.contains("There are further tools") && sent.contains("mcp__house__ware_199"), "{sent}");
+    stage.assert_all_played();
+}
+
+#[tokio::test]
 async fn pit_X5_many_tools_are_told_of_by_name_and_found_without_touching_the_prefix() {
     let by_another = json!({"name": "mcp__house__ware_12", "input": {"count": 2}});
     let script = Script::new()

@@ -46,7 +46,7 @@ impl Live<'_> {
             request.as_ref().filter(|request| !stays(request.id)).map(|request| request.words.clone())
         };
         let sources = Sources {
-            instructions: self.surroundings().into_iter().chain(memory).collect(),
+            instructions: self.surroundings().into_iter().chain(memory).chain(self.offer.shelved()).collect(),
             first_request: gone(&kept.first_request),
             request: gone(&kept.request),
             plan: kept.plan.as_ref().map(|plan| first_chars(plan, PLAN_REATTACHED_CHARS_MAX).to_owned()),
