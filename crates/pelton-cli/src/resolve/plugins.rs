@@ -1,5 +1,7 @@
 //! Which plugins count: those of the command line, and those that settings switch on and that are on this machine.
 
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use pelton::Options;
@@ -65,7 +67,7 @@ pub(super) fn add(options: &mut Options, plugins: Vec<Plugin>) {
         let (name, data, root) = (plugin.id(), plugin.data.clone(), plugin.root.clone());
         if plugin.has_hooks() || !plugin.servers.is_empty() {
             // Its programs expect it to be there; they say themselves what they cannot do without it.
-            let _ = std::fs::create_dir_all(data);
+            let _ = DirBuilder::new().recursive(true).mode(0o700).create(data);
         }
         for problem in options.add_plugin(plugin) {
             tell(&format!("warning: the plugin {name} ({}): {problem}", root.display()));

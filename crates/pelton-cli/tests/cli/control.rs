@@ -200,6 +200,24 @@ fn pit_K2_an_interrupt_is_answered_first_and_ends_the_turn_wherever_it_is() {
 }
 
 #[test]
+fn loop_A6_an_interrupt_right_behind_a_result_is_meant_for_the_prompt_before_it() {
+    let step = |script: Script, _| script.reply([text("one")]);
+    let (place, model) = (Place::new(), model((0..20).fold(Script::new(), step)));
+    let mut talk = Talk::start(&place, &model, &[]);
+    for n in 0..10 {
+        talk.prompt("first");
+        assert_eq!(talk.result()["subtype"], "success", "round {n}");
+        // Both are there before anybody can have looked at the first.
+        let prompt = json!({"type": "user", "message": {"role": "user", "content": "second"}});
+        let interrupt = json!({"type": "control_request", "request_id": format!("i{n}"), "request": {"subtype": "interrupt"}});
+        talk.say_text(&format!("{prompt}\n{interrupt}\n"));
+        assert_eq!(talk.result()["subtype"], "error_during_execution", "round {n}");
+    }
+    let over = talk.end();
+    assert_eq!(of_type(&over.seen, "result").len(), 20, "one for each prompt");
+}
+
+#[test]
 fn an_interrupt_of_nothing_is_well() {
     let (place, model) = (Place::new(), model(Script::new().reply([text("one")])));
     let mut talk = Talk::start(&place, &model, &[]);
