@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use pelton_wire::pieces::Pieces;
@@ -30,8 +31,10 @@ pub struct Ask {
     pub user_id: Option<String>,
     /// Who waits for the answer.
     pub source: Source,
-    /// Another model can be asked instead: the third overload in a row ends the call.
-    pub fallback_ready: bool,
+    /// How many other models can be asked instead. If any can, the third overload in a row ends the call.
+    pub fallbacks: u32,
+    /// What the question has taken already, with models that were given up for this one.
+    pub earlier: Earlier,
     /// Whether the answer comes in pieces or at once.
     pub streaming: bool,
     /// How fast it comes, and at which price.
@@ -42,6 +45,15 @@ pub struct Ask {
     pub refused_betas: RefusedBetas,
     /// The answer before this question was cut, and this asks for the rest: not before the wait that follows a failure.
     pub after: Option<Box<Again>>,
+}
+
+/// What a question took before this model was asked: the patience with failures is one for all models.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Earlier {
+    /// Requests in vain.
+    pub requests: u32,
+    /// Time since the first of them.
+    pub elapsed: Duration,
 }
 
 impl Ask {
@@ -62,7 +74,8 @@ impl Ask {
             effort: None,
             user_id: None,
             source: Source::Foreground,
-            fallback_ready: false,
+            fallbacks: 0,
+            earlier: Earlier::default(),
             streaming: true,
             speed: Speed::Standard,
             task_budget: None,

@@ -13,7 +13,7 @@ use futures::Stream;
 
 use self::approach::Approach;
 use self::attempt::attempt;
-use crate::ask::Ask;
+use crate::ask::{Ask, Earlier};
 use crate::client::Road;
 use crate::error::{ModelError, Tried};
 use crate::retry::{self, Advice, Caller, Progress, Retry};
@@ -45,9 +45,9 @@ impl Stream for Call {
 
 /// Asks until there is an answer or no hope of one.
 async fn run(road: Arc<Road>, ask: Ask, steps: Sender<Step>) {
-    let caller = Caller { source: ask.source, fallback_ready: ask.fallback_ready };
+    let caller = Caller { source: ask.source, fallbacks: ask.fallbacks };
     let mut approach = Approach::new(&road, &ask);
-    let mut row = Row::new(&road);
+    let mut row = Row::new(&road, &ask.earlier);
     if let Some(again) = &ask.after {
         row = Row { began: again.began, progress: again.progress, tried: again.tried.clone() };
         approach.distrust(&again.notice.kind);
@@ -91,8 +91,10 @@ struct Row {
 }
 
 impl Row {
-    fn new(road: &Road) -> Self {
-        Self { began: road.world.monotonic(), progress: Progress::default(), tried: Vec::new() }
+    fn new(road: &Road, earlier: &Earlier) -> Self {
+        let began = road.world.monotonic().saturating_sub(earlier.elapsed);
+        let progress = Progress { elsewhere: earlier.requests, ..Progress::default() };
+        Self { began, progress, tried: Vec::new() }
     }
 
     /// One more failed.

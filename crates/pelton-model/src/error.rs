@@ -206,6 +206,11 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    /// Whether another model may do better, if there is one.
+    pub fn leads_elsewhere(&self) -> bool {
+        matches!(self, Self::Overloaded | Self::Server)
+    }
+
     /// Whether there was an answer, but not all of it or not one that can be read.
     fn is_broken_answer(&self) -> bool {
         matches!(self, Self::StreamCut | Self::Stalled | Self::EmptyStream | Self::Malformed)

@@ -36,7 +36,8 @@ mod world;
 
 pub use self::http::{HttpOptions, HttpTransport, ProxyRules, Roots};
 pub use ask::{
-    Ask, Effort, Prefix, RefusedBetas, Source, Speed, TaskBudget, Thinking, ThinkingDisplay, UnknownEffort,
+    Ask, Earlier, Effort, Prefix, RefusedBetas, Source, Speed, TaskBudget, Thinking, ThinkingDisplay,
+    UnknownEffort,
 };
 pub use call::Call;
 pub use client::{Auth, Client, DEFAULT_VERSION, Endpoint, Secret};

@@ -108,8 +108,8 @@ pub struct Advice {
 pub struct Caller {
     /// Whether somebody waits for it.
     pub source: Source,
-    /// Another model stands ready to be asked instead.
-    pub fallback_ready: bool,
+    /// How many other models stand ready to be asked instead.
+    pub fallbacks: u32,
 }
 
 /// How far a call has come when it fails. The failure itself is not counted yet.
@@ -123,6 +123,8 @@ pub struct Progress {
     pub overloads: u32,
     /// The latest ones in a row that reached nobody.
     pub unreached: u32,
+    /// Requests in vain to other models before: all models of a question share its retries.
+    pub elsewhere: u32,
     /// Time since the first attempt.
     pub elapsed: Duration,
 }
@@ -163,7 +165,7 @@ pub fn plan(
     if *kind == ErrorKind::Overloaded {
         // Background work gives way at once: every retry of it delays somebody who waits.
         let gives_way = caller.source == Source::Background;
-        let goes_elsewhere = caller.fallback_ready && progress.overloads + 1 >= OVERLOADS_BEFORE_FALLBACK;
+        let goes_elsewhere = caller.fallbacks > 0 && progress.overloads + 1 >= OVERLOADS_BEFORE_FALLBACK;
         if gives_way || goes_elsewhere {
             return Retry::GiveUp;
         }
@@ -185,26 +187,33 @@ pub fn plan(
     let patient = match policy.horizon {
         Some(horizon) => progress.elapsed.saturating_add(wait) <= horizon,
         None if is_unreached(kind) && progress.unreached >= UNREACHED_RETRIES_MAX => false,
-        None => progress.retries < policy.retries_max,
+        None => progress.retries < retries_here(kind, progress, caller, policy),
     };
     if patient { Retry::After(wait) } else { Retry::GiveUp }
+}
+
+/// How many retries a model has of those that all models share. One is left for each that would be asked next.
+fn retries_here(kind: &ErrorKind, progress: Progress, caller: Caller, policy: &RetryPolicy) -> u32 {
+    let kept = if kind.leads_elsewhere() { caller.fallbacks } else { 0 };
+    policy.retries_max.saturating_sub(progress.elsewhere).saturating_sub(kept)
 }
 
 /// How many retries there can be, this one included, as far as a failure of this kind decides. `progress` is what
 /// [`plan`] was told. Where time decides, or nothing: as many as there are with this one.
 pub fn retries_max(kind: &ErrorKind, progress: Progress, caller: Caller, policy: &RetryPolicy) -> u32 {
     let Progress { retries, other, overloads, unreached, .. } = progress;
+    let here = retries_here(kind, progress, caller, policy);
     let left_of = |bound: u32, made: u32| retries.saturating_add(bound.saturating_sub(made));
     let bound = if policy.unattended {
         (!is_load(kind)).then(|| left_of(UNATTENDED_RETRIES_MAX, other))
     } else if policy.horizon.is_some() {
         None
     } else if is_unreached(kind) {
-        Some(policy.retries_max.min(left_of(UNREACHED_RETRIES_MAX, unreached)))
+        Some(here.min(left_of(UNREACHED_RETRIES_MAX, unreached)))
     } else {
-        Some(policy.retries_max)
+        Some(here)
     };
-    let elsewhere = (*kind == ErrorKind::Overloaded && caller.fallback_ready)
+    let elsewhere = (*kind == ErrorKind::Overloaded && caller.fallbacks > 0)
         .then(|| left_of(OVERLOADS_BEFORE_FALLBACK - 1, overloads));
     let bound = bound.into_iter().chain(elsewhere).min();
     let this_one = retries.saturating_add(1);

@@ -16,7 +16,7 @@ fn told(should_retry: bool) -> Advice {
 
 #[allow(clippy::needless_pass_by_value, reason = "reads better at the call site")]
 fn check(kind: ErrorKind, advice: Advice, progress: Progress, source: Source, expected: Retry) {
-    let caller = Caller { source, fallback_ready: false };
+    let caller = Caller { source, fallbacks: 0 };
     let plan = plan(&error(kind.clone()), advice, progress, caller, 0.0, &RetryPolicy::default());
     assert_eq!(plan, expected, "{kind:?} {advice:?} {progress:?} {source:?}");
 }
@@ -111,19 +111,19 @@ fn background_work_gives_way_to_an_overload_only() {
 
 #[test]
 fn with_another_model_ready_the_third_overload_in_a_row_is_the_last() {
-    let at = |overloads, fallback_ready| {
+    let at = |overloads, fallbacks| {
         let progress = Progress { retries: overloads, overloads, ..Progress::default() };
-        let caller = Caller { source: Source::Foreground, fallback_ready };
+        let caller = Caller { source: Source::Foreground, fallbacks };
         plan(&error(ErrorKind::Overloaded), Advice::default(), progress, caller, 0.0, &RetryPolicy::default())
     };
     assert_eq!(
-        [0, 1, 2, 3].map(|made| at(made, true)),
+        [0, 1, 2, 3].map(|made| at(made, 1)),
         [after_ms(500), after_ms(1000), Retry::GiveUp, Retry::GiveUp]
     );
-    assert_eq!(at(2, false), after_ms(2000), "nobody else can be asked");
+    assert_eq!(at(2, 0), after_ms(2000), "nobody else can be asked");
     // Other failures before it do not count.
     let progress = Progress { retries: 5, other: 5, ..Progress::default() };
-    let caller = Caller { source: Source::Foreground, fallback_ready: true };
+    let caller = Caller { source: Source::Foreground, fallbacks: 1 };
     let first = plan(
         &error(ErrorKind::Overloaded),
         Advice::default(),
@@ -208,30 +208,59 @@ fn loop_R10_a_silent_server_is_asked_as_often_as_any_other() {
 fn how_many_retries_there_can_be_is_told_as_it_is() {
     use ErrorKind::*;
     let refused = || Connection(TransportErrorKind::Refused);
-    let bound = |kind, progress, fallback_ready, policy: &RetryPolicy| {
-        retries_max(&kind, progress, Caller { source: Source::Foreground, fallback_ready }, policy)
+    let bound = |kind, progress, fallbacks, policy: &RetryPolicy| {
+        retries_max(&kind, progress, Caller { source: Source::Foreground, fallbacks }, policy)
     };
     let patient = &RetryPolicy::default();
-    assert_eq!(bound(Stalled, retries(0), false, patient), 10);
-    assert_eq!(bound(Overloaded, retries(9), false, patient), 10);
+    assert_eq!(bound(Stalled, retries(0), 0, patient), 10);
+    assert_eq!(bound(Overloaded, retries(9), 0, patient), 10);
     // A change of the question is one more than the policy knows of.
-    assert_eq!(bound(RequestTooLarge, retries(10), false, patient), 11);
+    assert_eq!(bound(RequestTooLarge, retries(10), 0, patient), 11);
     // Nobody there: three in a row, whatever came before.
-    assert_eq!(bound(refused(), retries(0), true, patient), 3);
-    assert_eq!(bound(refused(), Progress { unreached: 1, ..retries(3) }, false, patient), 5);
-    assert_eq!(bound(refused(), retries(9), false, patient), 10);
+    assert_eq!(bound(refused(), retries(0), 1, patient), 3);
+    assert_eq!(bound(refused(), Progress { unreached: 1, ..retries(3) }, 0, patient), 5);
+    assert_eq!(bound(refused(), retries(9), 0, patient), 10);
     // Another model is asked after the third overload.
-    assert_eq!(bound(Overloaded, retries(0), true, patient), 2);
-    assert_eq!(bound(Overloaded, Progress { overloads: 1, ..retries(4) }, true, patient), 5);
-    assert_eq!(bound(Server, retries(0), true, patient), 10);
+    assert_eq!(bound(Overloaded, retries(0), 1, patient), 2);
+    assert_eq!(bound(Overloaded, Progress { overloads: 1, ..retries(4) }, 1, patient), 5);
+    // One retry is left for each model that would be asked next, and what others took is gone.
+    assert_eq!(bound(Server, retries(0), 1, patient), 9);
+    assert_eq!(bound(Server, retries(0), 3, patient), 7);
+    assert_eq!(bound(Stalled, retries(0), 3, patient), 10);
+    let later = |elsewhere| Progress { elsewhere, ..Progress::default() };
+    assert_eq!(bound(Server, later(6), 1, patient), 3);
+    assert_eq!(bound(Stalled, later(6), 1, patient), 4);
+    assert_eq!(bound(refused(), later(8), 0, patient), 2);
     // Time decides, or nothing.
     let horizon = &RetryPolicy { horizon: Some(Duration::from_secs(60)), ..RetryPolicy::default() };
-    assert_eq!(bound(Server, retries(20), false, horizon), 21);
-    assert_eq!(bound(refused(), retries(7), false, horizon), 8);
+    assert_eq!(bound(Server, retries(20), 0, horizon), 21);
+    assert_eq!(bound(refused(), retries(7), 0, horizon), 8);
     let unattended = &RetryPolicy { unattended: true, ..RetryPolicy::default() };
-    assert_eq!(bound(RateLimited, retries(400), false, unattended), 401);
-    assert_eq!(bound(Overloaded, retries(0), true, unattended), 2);
-    assert_eq!(bound(Server, Progress { other: 100, ..retries(150) }, false, unattended), 350);
+    assert_eq!(bound(RateLimited, retries(400), 0, unattended), 401);
+    assert_eq!(bound(Overloaded, retries(0), 1, unattended), 2);
+    assert_eq!(bound(Server, Progress { other: 100, ..retries(150) }, 0, unattended), 350);
+}
+
+#[test]
+fn all_models_of_a_question_share_its_retries() {
+    let at = |retries, elsewhere, fallbacks, kind: ErrorKind, policy: &RetryPolicy| {
+        let progress = Progress { retries, elsewhere, ..Progress::default() };
+        let caller = Caller { source: Source::Foreground, fallbacks };
+        plan(&error(kind), Advice::default(), progress, caller, 0.0, policy)
+    };
+    let policy = &RetryPolicy::default();
+    // The wait begins anew with each model, the number does not.
+    assert_eq!(at(0, 9, 0, ErrorKind::Server, policy), after_ms(500));
+    assert_eq!(at(0, 10, 0, ErrorKind::Server, policy), Retry::GiveUp);
+    assert_eq!(at(3, 6, 0, ErrorKind::Overloaded, policy), after_ms(4000));
+    assert_eq!(at(4, 6, 0, ErrorKind::Overloaded, policy), Retry::GiveUp);
+    // Whoever is asked next is to have one. What does not lead to another model keeps nothing for it.
+    assert_eq!(at(7, 0, 2, ErrorKind::Server, policy), after_ms(32_000));
+    assert_eq!(at(8, 0, 2, ErrorKind::Server, policy), Retry::GiveUp);
+    assert_eq!(at(9, 0, 2, ErrorKind::RateLimited, policy), after_ms(32_000));
+    // Neither counts where time decides.
+    let horizon = &RetryPolicy { horizon: Some(Duration::from_secs(60)), ..RetryPolicy::default() };
+    assert_eq!(at(1, 50, 2, ErrorKind::Server, horizon), after_ms(1000));
 }
 
 #[test]
@@ -370,7 +399,7 @@ fn failures() -> impl Strategy<Value = Vec<(ErrorKind, Advice, f64)>> {
 
 fn callers() -> impl Strategy<Value = Caller> {
     let source = prop_oneof![Just(Source::Foreground), Just(Source::Background)];
-    (source, any::<bool>()).prop_map(|(source, fallback_ready)| Caller { source, fallback_ready })
+    (source, 0..4_u32).prop_map(|(source, fallbacks)| Caller { source, fallbacks })
 }
 
 proptest! {
@@ -399,7 +428,7 @@ proptest! {
         });
         prop_assert!(ended && progress.retries <= policy.retries_max);
         prop_assert!(progress.elapsed <= policy.retry_after_max * policy.retries_max);
-        let fallback_used = caller.fallback_ready && progress.overloads >= 3;
+        let fallback_used = caller.fallbacks > 0 && progress.overloads >= 3;
         prop_assert!(!fallback_used, "a fourth overload in a row");
     }
 

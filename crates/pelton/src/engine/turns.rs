@@ -94,6 +94,7 @@ impl Engine {
             stop_feedback: None,
             stop_hook_active: false,
             tried: Arc::default(),
+            asked_at: Duration::ZERO,
             again: None,
             paid: None,
             summaries: Summaries::by(summariser),

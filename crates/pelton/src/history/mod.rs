@@ -10,6 +10,7 @@ mod view; // what the model sees: legal by construction
 pub(crate) mod result; // looking into the result of a call
 mod repair; // what stands in for a result that never came
 mod snip; // what was taken out of what is sent
+pub(crate) mod names; // ids and names that every server reads
 mod media; // images and documents in entries
 mod tokens; // estimates for what the model has not counted yet
 

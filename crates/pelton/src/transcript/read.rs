@@ -25,6 +25,7 @@ use super::{
     RequestFacts, SNIP_BOUNDARY, TOMBSTONE_LINE,
 };
 use crate::event::LoopKind;
+use crate::history::names;
 use crate::history::{By, Edit, EditId, Edited, Entry, Kind, MediaPlace, Origin, Piece, SnipBoundary};
 use crate::limits::{CACHE_REPORTS_KEPT_MAX, TRANSCRIPT_LINE_BYTES_MAX};
 
@@ -582,6 +583,11 @@ fn entries(line: &Line<'_>, id: Uuid, source: &Source<'_>) -> Option<Vec<Arc<Ent
     let entry = |kind: Kind, blocks: &[&str]| {
         Entry::new(id, at, kind, source.array_of(message.content.get(), all, blocks)).ok()
     };
+    // Of a block that makes or answers a call.
+    let of_call = |kind: Kind, raw: &str, renamed: Option<String>| match renamed {
+        Some(renamed) => Entry::new(id, at, kind, Bytes::from(format!("[{renamed}]"))).ok(),
+        None => entry(kind, &[raw]),
+    };
     for raw in blocks {
         let block: Block<'_> = serde_json::from_str(raw).ok()?;
         if block.r#type == "text" && block.text.is_none_or(is_blank) {
@@ -589,21 +595,31 @@ fn entries(line: &Line<'_>, id: Uuid, source: &Source<'_>) -> Option<Vec<Arc<Ent
         }
         let made_here = match (assistant, block.r#type.as_str()) {
             (true, kind) => {
+                let mut renamed = None;
                 let piece = match kind {
                     "text" => Piece::Text,
                     "thinking" | "redacted_thinking" => Piece::Thinking,
-                    "tool_use" => Piece::Call { id: block.id?.into(), name: block.name?.into() },
+                    "tool_use" => {
+                        let (id, name) = (block.id?, block.name?);
+                        let (plain_id, plain_name) = (names::plain_id(&id), names::plain_name(&name));
+                        if plain_id != id || plain_name != name {
+                            renamed = names::renamed(raw, &[("id", &plain_id), ("name", &plain_name)]);
+                        }
+                        Piece::Call { id: plain_id.into(), name: plain_name.into() }
+                    }
                     _ => Piece::Other,
                 };
-                entry(Kind::Assistant { origin: Arc::clone(&origin), piece }, &[raw])?
+                of_call(Kind::Assistant { origin: Arc::clone(&origin), piece }, raw, renamed)?
             }
             (false, "tool_result") => {
-                let kind = Kind::ToolResult {
-                    call: block.tool_use_id?.into(),
-                    is_error: block.is_error.unwrap_or_default(),
-                };
+                let call = block.tool_use_id?;
+                let plain = names::plain_id(&call);
+                let renamed =
+                    (plain != call).then(|| names::renamed(raw, &[("tool_use_id", &plain)])).flatten();
+                let kind =
+                    Kind::ToolResult { call: plain.into(), is_error: block.is_error.unwrap_or_default() };
                 let detail = line.tool_use_result.map(|detail| source.bytes_of(detail.get()));
-                entry(kind, &[raw])?.with_detail(detail)
+                of_call(kind, raw, renamed)?.with_detail(detail)
             }
             (false, _) => {
                 words.push(raw);

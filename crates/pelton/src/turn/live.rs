@@ -132,6 +132,8 @@ pub(crate) struct Live<'a> {
     pub stop_hook_active: bool,
     /// Requests in vain to models that were given up for another.
     pub tried: Arc<Vec<Tried>>,
+    /// When the question was first asked, of whichever model.
+    pub asked_at: Duration,
     /// The last answer was cut: what the question for its rest waits for.
     pub again: Option<Box<Again>>,
     /// The money of the call that is being made.

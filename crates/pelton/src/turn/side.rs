@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::StreamExt;
 use pelton_model::{
-    Ask, Block, Call, Client, ErrorKind, ModelError, Notice, Prefix, Reply, Source, Step, Thinking,
+    Ask, Block, Call, Client, Earlier, ErrorKind, ModelError, Notice, Prefix, Reply, Source, Step, Thinking,
 };
 use pelton_wire::stop::StopReason;
 use pelton_wire::usage::Usage;
@@ -142,7 +142,13 @@ impl Answer {
 impl Errand {
     /// Begins to ask. Nobody else stands ready to be asked instead.
     pub fn new(client: Client, ask: Ask, paid: Box<InFlight>) -> Self {
-        let ask = Ask { max_tokens: paid.max_tokens(), fallback_ready: false, after: None, ..ask };
+        let ask = Ask {
+            max_tokens: paid.max_tokens(),
+            fallbacks: 0,
+            earlier: Earlier::default(),
+            after: None,
+            ..ask
+        };
         let call = client.call(ask.clone());
         Self { client, ask, paid: Some(paid), call, blocks: Vec::new() }
     }

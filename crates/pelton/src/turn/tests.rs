@@ -677,7 +677,14 @@ impl Hands for RandomWorld {
     }
 
     async fn fit(&mut self) -> Fit {
-        Fit::Ready
+        // Seldom blocked, or no run would be long.
+        if self.picks.next().is_none_or(|pick| pick % 16 != 0) {
+            return Fit::Ready;
+        }
+        let why = self.pick(&BLOCKS);
+        self.done.push("blocked".into());
+        self.held.saw(Seen::Blocked(why));
+        Fit::Blocked(why)
     }
 
     async fn ask(&mut self) -> Reply {
@@ -737,6 +744,7 @@ proptest! {
         prop_assert!(count("max_output_tokens_recovery") <= 3);
         let named: Vec<&str> = Transition::ALL.iter().map(|transition| transition.name()).collect();
         let went_on = world.done.iter().filter(|done| named.contains(&done.as_str())).count();
-        prop_assert_eq!(count("ask"), went_on + 1, "one reason for every trip but the first");
+        prop_assert!(count("blocked") <= 1, "what is blocked is over");
+        prop_assert_eq!(count("ask") + count("blocked"), went_on + 1, "one reason for every trip but the first");
     }
 }

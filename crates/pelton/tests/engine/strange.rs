@@ -63,6 +63,35 @@ async fn pit_L3_calls_have_ids_and_names_that_every_server_reads_and_each_its_ow
 }
 
 #[tokio::test]
+async fn pit_L3_a_record_whose_calls_no_server_would_read_goes_on() {
+    let calls = ["toolu_one", "toolu_two"].map(|id| tool("Bash", sh(&format!("echo from {id}"))).id(id));
+    let stage = Stage::new(Script::new().reply(calls).reply([text("Done.")]).reply([text("Still.")])).await;
+    let mut engine = stage.engine();
+    let file = engine.transcript_file().unwrap();
+    run(&mut engine, "Go.").await.assert_completed();
+    drop(engine);
+    // As others would have written it.
+    let record = std::fs::read_to_string(&file).unwrap();
+    let record = record
+        .replace(r#""toolu_one""#, r#""functions.Bash:0""#)
+        .replace(r#""toolu_two""#, r#""functions.Bash:1""#)
+        .replace(r#""name":"Bash""#, r#""name":"shell.run""#);
+    std::fs::write(&file, record).unwrap();
+
+    run(&mut stage.resume(&file), "Sure?").await.assert_completed();
+
+    let sent = stage.request(3);
+    let results = results_in(&sent);
+    let said: Vec<&str> = results.iter().map(|(_, _, said)| said.trim()).collect();
+    assert_eq!(said, ["from toolu_one", "from toolu_two"]);
+    assert!(
+        !sent.to_string().contains("functions.Bash") && !sent.to_string().contains("shell.run"),
+        "{sent}"
+    );
+    stage.assert_all_played();
+}
+
+#[tokio::test]
 async fn a_tool_that_cannot_be_named_is_answered_and_sent_back_under_a_name_that_can() {
     let script = Script::new().reply([tool("fs.read file", json!({"x": 1}))]).reply([text("Done.")]);
     let stage = Stage::new(script).await;

@@ -50,7 +50,7 @@ async fn loop_R1_background_work_gives_way_to_an_overload() {
 
 #[tokio::test(start_paused = true)]
 async fn loop_R2_with_a_fallback_the_third_overload_in_a_row_is_the_last() {
-    let ready = Ask { fallback_ready: true, ..an_ask() };
+    let ready = Ask { fallbacks: 1, ..an_ask() };
     let in_stream =
         || events([START, r#"{"type":"error","error":{"type":"overloaded_error","message":"m"}}"#]);
     let outcome =

@@ -7,13 +7,14 @@ use bytes::{BufMut, Bytes, BytesMut};
 use futures::StreamExt;
 use pelton_model::catalogue::ThinkingKinds;
 use pelton_model::{
-    Again, Ask, BadInput, Block, BlockKind, DeltaKind, ErrorKind, ModelError, Notice, Started, Step,
+    Again, Ask, BadInput, Block, BlockKind, DeltaKind, Earlier, ErrorKind, ModelError, Notice, Started, Step,
     Thinking, catalogue,
 };
 use pelton_wire::stop::StopReason;
 
 use super::{INTERRUPTED, Live};
 use crate::event::{CacheReport, Event, LoopKind, Refusal};
+use crate::history::names::{is_plain, plainly};
 use crate::history::{Kind, Origin, Piece, View};
 use crate::status::{Wait, Waiting};
 use crate::tools::executor::{Call, EndedBy, Executor};
@@ -45,9 +46,9 @@ impl Live<'_> {
         let messages = view.request();
         let files_known = self.bench.cx.files.now();
         let max_tokens = self.max_tokens();
-        let fallback_ready = self.next_model().is_some();
+        let (fallbacks, earlier) = (self.models_left(), self.taken_elsewhere());
         let after = self.again.take();
-        let ask = Ask { messages, max_tokens, thinking, fallback_ready, after, ..self.question.clone() };
+        let ask = Ask { messages, max_tokens, thinking, fallbacks, earlier, after, ..self.question.clone() };
         self.cache.sent(&ask, &self.tools, changed.as_ref(), self.world.now());
         let mut call = self.client.call(ask);
         let mut answer = None;
@@ -404,6 +405,16 @@ impl Live<'_> {
         })
     }
 
+    /// What the question took so far, if it was asked of other models before.
+    fn taken_elsewhere(&mut self) -> Earlier {
+        let now = self.world.monotonic();
+        let requests = self.tried.iter().fold(0, |sum: u32, tried| sum.saturating_add(tried.times));
+        if requests == 0 {
+            self.asked_at = now;
+        }
+        Earlier { requests, elapsed: now.saturating_sub(self.asked_at) }
+    }
+
     /// What cut the answer, if anything did. An answer ends the row of requests in vain; one that was cut does not.
     fn cut_of(&mut self, reply: &pelton_model::Reply) -> Option<ModelError> {
         let mut tried = std::mem::take(&mut self.tried);
@@ -524,7 +535,7 @@ impl Live<'_> {
                 Reply::Withheld(Withheld::PromptTooLong { can_shrink: self.could_free() > 0 })
             }
             ErrorKind::RequestTooLarge | ErrorKind::Image { .. } => Reply::Withheld(Withheld::MediaTooLarge),
-            ErrorKind::Overloaded | ErrorKind::Server if self.next_model().is_some() => Reply::Fallback,
+            kind if kind.leads_elsewhere() && self.next_model().is_some() => Reply::Fallback,
             _ if error.status.is_none() && error.error_type.is_none() => Reply::Failed(Failure::Unreachable),
             _ => Reply::Failed(Failure::Api),
         }
@@ -547,22 +558,6 @@ impl Live<'_> {
             self.tally.first_token_after = Some(self.world.monotonic().saturating_sub(self.started_at));
         }
     }
-}
-
-/// The most characters of a call's id or a tool's name that servers read.
-const NAME_CHARS_MAX: usize = 128;
-
-/// Whether every server reads it as an id of a call, or a name of a tool.
-fn is_plain(name: &str) -> bool {
-    let plain = |c: u8| c.is_ascii_alphanumeric() || c == b'_' || c == b'-';
-    !name.is_empty() && name.len() <= NAME_CHARS_MAX && name.bytes().all(plain)
-}
-
-/// The same in letters that every server reads.
-fn plainly(name: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
-    let plainly: String = name.chars().take(NAME_CHARS_MAX - 8).map(plain).collect();
-    if plainly.is_empty() { "_".to_owned() } else { plainly }
 }
 
 /// Whether a call is made without anything, or was cut before there was anything.

@@ -151,6 +151,12 @@ impl Live<'_> {
         self.fallbacks.iter().find(|fallback| **fallback != self.question.model)
     }
 
+    /// How many there are of those.
+    pub(super) fn models_left(&self) -> u32 {
+        let left = self.fallbacks.iter().filter(|fallback| **fallback != self.question.model);
+        u32::try_from(left.count()).unwrap_or(u32::MAX)
+    }
+
     /// Until the next prompt another model is asked, because a skill wants it.
     pub(super) async fn ask_from_now_on(&mut self, model: &str) {
         let model = catalogue::resolve(model);
