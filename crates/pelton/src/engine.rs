@@ -13,6 +13,7 @@ mod models; // which are asked, and what they can hold
 mod outcome; // from the reason for the end to the result
 mod turns; // the loop of one submission
 mod stated; // what there is, told at the beginning
+mod reach; // what hooks that are no programs are reached by
 mod reshape; // what people do to the context by hand
 
 use std::path::PathBuf;
@@ -61,7 +62,6 @@ use crate::turn::Terminal;
 use crate::turn::live::{CacheAudit, INTERRUPTED, INTERRUPTED_IN_TOOLS, LastReply};
 use crate::turn::side::SideSender;
 
-use asides::Asides;
 pub use beside::{Tasks, Title};
 use children::Children;
 use input::{Begun, Choices, Order, Taken};
@@ -612,13 +612,10 @@ impl Engine {
         }
         // A full queue loses reports, never results.
         let progress = Progress::new(move |call, report| _ = reports.try_send((Arc::from(call), report)));
-        let aside = Asides {
-            client: self.kin.client.clone(),
-            spending: Arc::clone(&self.kin.spending),
-            small: self.small_model(),
-            main: self.options.model.clone(),
-            news: beside,
-        };
+        let aside = self.aside(beside);
+        let cx = ToolCx { progress, agents, aside: Some(Arc::clone(&aside)), ..self.tool_cx(cancel.clone()) };
+        let mut hooks = self.session_hooks(&cancel);
+        hooks.cx.reach.aside = Some(aside);
         Bench {
             tools: self.offer.callable(),
             shelf: self.offer.shelf().clone(),
@@ -631,11 +628,11 @@ impl Engine {
             notes_dir,
             may_defer: self.options.may_defer,
             ahead: self.options.speculation.clone().map(Ahead::new),
-            hooks: self.session_hooks(&cancel),
+            hooks,
             cwd: Arc::clone(&self.cwd),
             transcript: self.session.record.transcript(),
             file_history: self.kin.file_history.clone(),
-            cx: ToolCx { progress, agents, aside: Some(Arc::new(aside)), ..self.tool_cx(cancel) },
+            cx,
         }
     }
 
@@ -706,6 +703,7 @@ impl Engine {
             Arc::clone(&options.world),
         );
         (cx.cancel, cx.secrets) = (cancel.clone(), options.secrets.clone());
+        cx.reach = self.reach(cancel);
         let agent = self.kin.agent.as_ref();
         let base = Base {
             session_id: self.session.id.to_string(),

@@ -15,6 +15,7 @@ pub mod host; // what it asks of the program around it
 mod turn; // the loop, and the one place that decides
 pub mod tools; // what the model may call
 pub mod permission; // what may run
+mod aside; // questions to a model beside the conversation
 mod media; // pictures that fit
 pub mod hooks; // other people's programs, called at named moments
 pub mod plugins; // directories that bring skills, agents, hooks and servers

@@ -60,9 +60,9 @@ impl Frames {
         made_to_fit(frames, FRAME_BYTES_MAX)
     }
 
-    /// What a program did that was called as a hook. Functions of the client know that themselves.
+    /// What was called as a hook, and what it did. Functions of the client know that themselves.
     pub(super) fn hook(&self, run: &HookRun) -> Vec<u8> {
-        if run.kind != HookKind::Command {
+        if run.kind == HookKind::Callback {
             return Vec::new();
         }
         let about = |subtype: &str| {

@@ -4,22 +4,36 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use pelton_model::{Client, Source};
+use pelton_model::{Client, Source, catalogue};
 
-use crate::tools::aside::{Aside, AsideQuestion, Told, Whom};
+use super::Engine;
+use crate::aside::{Aside, AsideQuestion, Told, Whom};
 use crate::turn::side::{self, SideQuestion, SideSender};
 use crate::turn::spending::{Spending, Wish};
 
 /// Asks for the tools of one submission.
-pub(super) struct Asides {
-    pub client: Client,
-    pub spending: Arc<Spending>,
+struct Asides {
+    client: Client,
+    spending: Arc<Spending>,
     /// The small model, if there is one that can be paid.
-    pub small: Option<String>,
+    small: Option<String>,
     /// The model of the conversation.
-    pub main: String,
+    main: String,
     /// Who tells what becomes of the questions meanwhile.
-    pub news: SideSender,
+    news: SideSender,
+}
+
+impl Engine {
+    /// Who asks a model for tools and hooks; `news` hears what becomes of the questions meanwhile.
+    pub(super) fn aside(&self, news: SideSender) -> Arc<dyn Aside> {
+        Arc::new(Asides {
+            client: self.kin.client.clone(),
+            spending: Arc::clone(&self.kin.spending),
+            small: self.small_model(),
+            main: self.options.model.clone(),
+            news,
+        })
+    }
 }
 
 impl Aside for Asides {
@@ -33,6 +47,7 @@ impl Aside for Asides {
         let model = match whom {
             Whom::Small => self.small.clone(),
             Whom::Main => Some(self.main.clone()),
+            Whom::Named(model) => Some(catalogue::resolve(&model)),
         };
         let (client, spending, news) = (self.client.clone(), Arc::clone(&self.spending), self.news.clone());
         async move {

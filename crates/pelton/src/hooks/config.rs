@@ -15,8 +15,8 @@ use serde_json::Value;
 use super::callback::HookCallback;
 use super::event::HookEvent;
 use super::limits::{
-    CALLBACK_TIME_DEFAULT, COMMAND_TIME_DEFAULT, CONFIGURED_MAX, DISPLAY_TIME_DEFAULT, PROMPT_TIME_DEFAULT,
-    SESSION_END_TIME_DEFAULT, SESSION_END_TIME_MAX, TIME_MAX,
+    CALLBACK_TIME_DEFAULT, COMMAND_TIME_DEFAULT, CONFIGURED_MAX, DISPLAY_TIME_DEFAULT, JUDGE_TIME_DEFAULT,
+    PROMPT_TIME_DEFAULT, SESSION_END_TIME_DEFAULT, SESSION_END_TIME_MAX, TIME_MAX,
 };
 use super::matcher::Matcher;
 
@@ -70,6 +70,45 @@ pub enum Hook {
     Command(CommandHook),
     /// A function of the host.
     Callback(Arc<dyn HookCallback>),
+    /// An address that events are sent to.
+    Http(HttpHook),
+    /// A question to a model.
+    Judge(JudgeHook),
+    /// A tool of a server.
+    ServerTool(ServerToolHook),
+}
+
+/// An address that is a hook (`http`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpHook {
+    /// The address.
+    pub url: String,
+    /// What is sent with the event, in the words of the settings.
+    pub headers: Vec<(String, String)>,
+    /// Variables of the environment that these may hold.
+    pub allowed_env: Vec<String>,
+}
+
+/// A question to a model that is a hook (`prompt`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JudgeHook {
+    /// The condition it judges.
+    pub prompt: String,
+    /// Who is asked, if not the small model.
+    pub model: Option<String>,
+    /// What it objects to is told to the model instead of ending the turn.
+    pub continue_on_block: bool,
+}
+
+/// A tool of a server that is a hook (`mcp_tool`).
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServerToolHook {
+    /// The server.
+    pub server: String,
+    /// Its tool.
+    pub tool: String,
+    /// What it is called with; texts may name places in the event.
+    pub input: Value,
 }
 
 /// A program that is a hook.
@@ -263,12 +302,10 @@ impl HookConfig {
         self.entries.is_empty()
     }
 
-    /// The programs that are called: when, and which, as settings write them.
+    /// What settings have called: when, and which command, address, question or tool.
     pub fn commands(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.entries.iter().filter_map(|entry| match &entry.hook {
-            Hook::Command(hook) => Some((entry.event.name(), hook.command.as_str())),
-            Hook::Callback(_) => None,
-        })
+        let configured = |entry: &&Arc<Entry>| !matches!(entry.hook, Hook::Callback(_));
+        self.entries.iter().filter(configured).map(|entry| (entry.event.name(), entry.label()))
     }
 
     /// Every hook, in the order they were added.
@@ -308,9 +345,10 @@ impl Entry {
     pub fn time_limit(&self, together: Option<Duration>) -> Duration {
         let usual = match (&self.hook, self.event) {
             (Hook::Callback(_), _) => CALLBACK_TIME_DEFAULT,
-            (Hook::Command(_), HookEvent::UserPromptSubmit) => PROMPT_TIME_DEFAULT,
-            (Hook::Command(_), HookEvent::MessageDisplay) => DISPLAY_TIME_DEFAULT,
-            (Hook::Command(_), _) => COMMAND_TIME_DEFAULT,
+            (Hook::Judge(_), _) => JUDGE_TIME_DEFAULT,
+            (_, HookEvent::UserPromptSubmit) => PROMPT_TIME_DEFAULT,
+            (_, HookEvent::MessageDisplay) => DISPLAY_TIME_DEFAULT,
+            _ => COMMAND_TIME_DEFAULT,
         };
         let own = self.timeout.unwrap_or(usual);
         together.map_or(own, |together| own.min(together))
@@ -321,6 +359,9 @@ impl Entry {
         match &self.hook {
             Hook::Command(command) => &command.command,
             Hook::Callback(callback) => callback.label(),
+            Hook::Http(http) => &http.url,
+            Hook::Judge(judge) => &judge.prompt,
+            Hook::ServerTool(called) => &called.tool,
         }
     }
 
@@ -335,6 +376,9 @@ impl Entry {
                 (&one.command, &one.args, one.shell) == (&two.command, &two.args, two.shell)
                     && plugin(&self.source) == plugin(&other.source)
             }
+            (Hook::Http(one), Hook::Http(two)) => one == two,
+            (Hook::Judge(one), Hook::Judge(two)) => one == two,
+            (Hook::ServerTool(one), Hook::ServerTool(two)) => one == two,
             _ => false,
         }
     }
@@ -354,6 +398,10 @@ impl fmt::Debug for Hook {
         match self {
             Self::Command(command) => command.fmt(f),
             Self::Callback(callback) => f.debug_tuple("Callback").field(&callback.label()).finish(),
+            // Headers may hold secrets.
+            Self::Http(http) => f.debug_tuple("Http").field(&http.url).finish(),
+            Self::Judge(judge) => judge.fmt(f),
+            Self::ServerTool(called) => called.fmt(f),
         }
     }
 }

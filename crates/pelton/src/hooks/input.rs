@@ -50,7 +50,6 @@ pub struct ToolCall {
 
 /// What one event tells.
 #[derive(Debug, Clone, PartialEq)]
-#[cfg_attr(not(test), expect(dead_code, reason = "some moments of a session are not told yet"))]
 #[non_exhaustive]
 pub enum EventInput {
     /// A tool is about to run.
@@ -103,6 +102,8 @@ pub enum EventInput {
         stop_hook_active: bool,
         /// The model's last words.
         last_assistant_message: Option<String>,
+        /// What runs on in the background.
+        background_tasks: Vec<Value>,
     },
     /// A sub-agent is about to end.
     SubagentStop {
@@ -116,6 +117,8 @@ pub enum EventInput {
         agent_transcript_path: PathBuf,
         /// Its last words.
         last_assistant_message: Option<String>,
+        /// What runs on in the background.
+        background_tasks: Vec<Value>,
     },
     /// The turn ended with an error of the model's server.
     StopFailure {
@@ -278,11 +281,11 @@ impl EventInput {
                 fields.put("permission_suggestions", suggestions.clone());
             }
             Self::UserPromptSubmit { prompt } => fields.put("prompt", prompt.as_str()),
-            Self::Stop { stop_hook_active, last_assistant_message } => {
+            Self::Stop { stop_hook_active, last_assistant_message, background_tasks } => {
                 fields.put("stop_hook_active", *stop_hook_active);
                 fields.put_some("last_assistant_message", last_assistant_message.as_deref());
-                // Always there for scripts that read them; nothing runs in the background yet.
-                fields.put("background_tasks", json!([]));
+                fields.put("background_tasks", background_tasks.clone());
+                // Always there for scripts that read it; nothing is done at set times.
                 fields.put("session_crons", json!([]));
             }
             Self::SubagentStop {
@@ -291,13 +294,14 @@ impl EventInput {
                 agent_type,
                 agent_transcript_path,
                 last_assistant_message,
+                background_tasks,
             } => {
                 fields.put("stop_hook_active", *stop_hook_active);
                 fields.put("agent_id", agent_id.as_str());
                 fields.put("agent_transcript_path", words(agent_transcript_path));
                 fields.put("agent_type", agent_type.as_str());
                 fields.put_some("last_assistant_message", last_assistant_message.as_deref());
-                fields.put("background_tasks", json!([]));
+                fields.put("background_tasks", background_tasks.clone());
                 fields.put("session_crons", json!([]));
             }
             Self::StopFailure { error, error_details, last_assistant_message } => {

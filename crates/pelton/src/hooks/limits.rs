@@ -10,6 +10,10 @@ pub const PROMPT_TIME_DEFAULT: Duration = Duration::from_secs(30);
 pub const DISPLAY_TIME_DEFAULT: Duration = Duration::from_secs(10);
 /// A callback's time when the host names none.
 pub const CALLBACK_TIME_DEFAULT: Duration = Duration::from_secs(60);
+/// The time of a question to a model.
+pub const JUDGE_TIME_DEFAULT: Duration = Duration::from_secs(30);
+/// Tokens of the answer to it.
+pub const JUDGE_TOKENS_MAX: u32 = 1_000;
 /// The time of all hooks at a session's end together, when none of them asks for more.
 pub const SESSION_END_TIME_DEFAULT: Duration = Duration::from_millis(1_500);
 /// The longest time hooks may hold up a session's end.

@@ -15,6 +15,7 @@ mod session; // the hooks of one session
 mod limits; // every number that bounds a hook
 mod background; // hooks nobody waits for
 mod callback; // hooks that are functions of the host
+mod outside; // hooks that are addresses, questions to a model, or tools of servers
 mod command; // hooks that are programs
 mod long_text; // what is too long to be told goes to a file
 
@@ -27,5 +28,6 @@ pub use run::{HookKind, HookRun};
 pub(crate) use background::Arrived;
 pub(crate) use input::{Base, ToolCall};
 pub(crate) use outcome::PermissionDecision;
+pub(crate) use outside::{Reach, ServerTools};
 pub(crate) use run::{Fired, HookCx, Hooks};
 pub(crate) use session::{Expanded, SessionHooks};

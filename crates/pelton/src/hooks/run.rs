@@ -25,6 +25,7 @@ use super::input::{HookInput, subject};
 use super::limits::{BACKGROUND_MAX, RUNNING_MAX};
 use super::long_text;
 use super::outcome::{HookOutcome, Said, Speaker, Verdict, merge};
+use super::outside::{self, Reach};
 use crate::fresh_id;
 use crate::secrets::Secrets;
 
@@ -57,6 +58,8 @@ pub struct HookCx {
     pub cancel: CancellationToken,
     /// Who is told about starts and ends.
     pub watch: HookWatch,
+    /// What hooks that are no programs are reached by.
+    pub(crate) reach: Reach,
     /// For hooks with an `if`. When nobody can tell whether it holds, they are called: a guard too many does less harm
     /// than one too few.
     pub condition: Option<HookCondition>,
@@ -137,6 +140,12 @@ pub enum HookKind {
     Command,
     /// A function of the host.
     Callback,
+    /// An address on the web.
+    Http,
+    /// A question to a model.
+    Prompt,
+    /// A tool of a server.
+    ServerTool,
 }
 
 impl Hooks {
@@ -226,6 +235,7 @@ impl Hooks {
                 env_file: cx.env_file.clone(),
             },
             spill_dir: cx.spill_dir.clone(),
+            reach: cx.reach.clone(),
             cancel: cx.cancel.clone(),
             not_after: together.map(|together| cx.world.monotonic() + together),
             world: Arc::clone(&cx.world),
@@ -301,6 +311,7 @@ struct Moment {
     tool_use_id: Option<String>,
     surroundings: Surroundings,
     spill_dir: PathBuf,
+    reach: Reach,
     cancel: CancellationToken,
     /// When all hooks have to be over, by the world's clock.
     not_after: Option<Duration>,
@@ -320,13 +331,16 @@ impl Call {
         match self.entry.hook {
             Hook::Command(_) => HookKind::Command,
             Hook::Callback(_) => HookKind::Callback,
+            Hook::Http(_) => HookKind::Http,
+            Hook::Judge(_) => HookKind::Prompt,
+            Hook::ServerTool(_) => HookKind::ServerTool,
         }
     }
 
     fn waiting(&self) -> Waiting {
         match &self.entry.hook {
             Hook::Command(command) => command.waiting,
-            Hook::Callback(_) => Waiting::UntilDone,
+            _ => Waiting::UntilDone,
         }
     }
 
@@ -344,6 +358,7 @@ impl Call {
                 Hook::Callback(callback) => {
                     (self.callback(&**callback, &speaker, time).await, Printed::default())
                 }
+                Hook::Http(_) | Hook::Judge(_) | Hook::ServerTool(_) => self.outside(&speaker, time).await,
             }
         };
         long_text::keep(&mut said, &self.moment.spill_dir, &self.moment.surroundings.secrets, &self.id).await;
@@ -375,6 +390,32 @@ impl Call {
             // Half an answer is none: what it printed does not count.
             Over::TimedOut => (speaker.timed_out(self.limit, false), Printed::default()),
             Over::Cancelled => (Speaker::cancelled(), Printed::default()),
+        }
+    }
+
+    /// What is no program and no function. What it says is understood like a command's output.
+    async fn outside(&self, speaker: &Speaker<'_>, time: Duration) -> (Said, Printed) {
+        let Moment { event, json, text, cancel, reach, surroundings, .. } = &*self.moment;
+        let answer = async {
+            match &self.entry.hook {
+                Hook::Http(hook) => outside::post(reach, hook, text.clone(), &surroundings.env).await,
+                Hook::Judge(hook) => outside::judge(reach, hook, *event, json).await,
+                Hook::ServerTool(hook) => outside::call(reach, hook, json).await,
+                Hook::Command(_) | Hook::Callback(_) => Ok(String::new()),
+            }
+        };
+        let answer = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return (Speaker::cancelled(), Printed::default()),
+            answer = timeout(time, answer) => answer,
+        };
+        match answer {
+            Ok(Ok(stdout)) => {
+                let said = speaker.exited(Some(0), &stdout, "");
+                (said, Printed { stdout, ..Printed::default() })
+            }
+            Ok(Err(why)) => (speaker.failed(&why), Printed::default()),
+            Err(_) => (speaker.timed_out(self.limit, false), Printed::default()),
         }
     }
 
@@ -449,6 +490,7 @@ impl HookCx {
             world,
             cancel: CancellationToken::new(),
             watch: HookWatch::ignored(),
+            reach: Reach::default(),
             condition: None,
         }
     }

@@ -80,6 +80,29 @@ impl SessionHooks {
         self.fire(HookEvent::PostToolUseFailure, cwd, event).await
     }
 
+    /// All calls of an answer are over; each comes with what the model is told about it.
+    pub async fn after_batch(&self, calls: Vec<(ToolCall, Value)>, cwd: &Path) -> Option<Fired> {
+        self.fire(HookEvent::PostToolBatch, cwd, || EventInput::PostToolBatch { calls }).await
+    }
+
+    /// Commands work elsewhere from here on.
+    pub async fn moved(&self, from: &Path, to: &Path) -> Option<Fired> {
+        let words = |path: &Path| Value::from(path.to_string_lossy());
+        let fields = || [("old_cwd".to_owned(), words(from)), ("new_cwd".to_owned(), words(to))];
+        let event = HookEvent::CwdChanged;
+        self.fire(event, to, || EventInput::Other { event, fields: fields().into_iter().collect() }).await
+    }
+
+    /// Somebody's attention is wanted.
+    pub async fn notify(&self, kind: &str, message: &str, cwd: &Path) -> Option<Fired> {
+        let event = || EventInput::Notification {
+            message: message.to_owned(),
+            title: None,
+            notification_type: kind.to_owned(),
+        };
+        self.fire(HookEvent::Notification, cwd, event).await
+    }
+
     /// Somebody is about to be asked whether a tool may run; hooks may decide in their place.
     pub async fn permission_request(
         &self,
@@ -171,10 +194,15 @@ impl SessionHooks {
         &self,
         stop_hook_active: bool,
         last_words: Option<String>,
+        background_tasks: Vec<Value>,
         cwd: &Path,
     ) -> Option<Fired> {
         let (Some(agent_id), Some(agent_type)) = (&self.base.agent_id, &self.base.agent_type) else {
-            let event = || EventInput::Stop { stop_hook_active, last_assistant_message: last_words };
+            let event = || EventInput::Stop {
+                stop_hook_active,
+                last_assistant_message: last_words,
+                background_tasks,
+            };
             return self.fire(HookEvent::Stop, cwd, event).await;
         };
         // H6: a sub-agent has an end of its own.
@@ -184,8 +212,19 @@ impl SessionHooks {
             agent_type: agent_type.clone(),
             agent_transcript_path: self.agent_transcript.clone().unwrap_or_default(),
             last_assistant_message: last_words,
+            background_tasks,
         };
         self.fire(HookEvent::SubagentStop, cwd, event).await
+    }
+
+    /// The submission ended because the model's server failed: the hooks of the end are not asked.
+    pub async fn stop_failure(&self, error: &str, details: &str, told: &str, cwd: &Path) -> Option<Fired> {
+        let event = || EventInput::StopFailure {
+            error: error.to_owned(),
+            error_details: Some(details.to_owned()),
+            last_assistant_message: Some(told.to_owned()),
+        };
+        self.fire(HookEvent::StopFailure, cwd, event).await
     }
 
     /// A sub-agent is about to begin: the one these hooks are called for.
@@ -195,6 +234,11 @@ impl SessionHooks {
             agent_type: self.base.agent_type.clone().unwrap_or_default(),
         };
         self.fire(HookEvent::SubagentStart, cwd, event).await
+    }
+
+    /// Whether anybody listens.
+    pub fn listens(&self, event: HookEvent) -> bool {
+        self.hooks.listens(event)
     }
 
     async fn fire(&self, event: HookEvent, cwd: &Path, input: impl FnOnce() -> EventInput) -> Option<Fired> {

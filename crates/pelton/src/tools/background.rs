@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
@@ -198,6 +199,16 @@ impl Background {
     /// The ids of those that run.
     pub fn running(&self) -> Vec<String> {
         self.lock().iter().filter(|kept| kept.ended().is_none()).map(|kept| kept.task.id.clone()).collect()
+    }
+
+    /// Those that run, as hooks are told of them.
+    pub fn for_hooks(&self) -> Vec<Value> {
+        let running = |kept: &&Kept| kept.ended().is_none();
+        let told = |kept: &Kept| {
+            let BackgroundTask { id, description, command, .. } = &*kept.task;
+            json!({"task_id": id, "task_type": "local_bash", "description": description, "command": command})
+        };
+        self.lock().iter().filter(running).map(told).collect()
     }
 
     /// Waits for a command's end, for a while.

@@ -245,6 +245,9 @@ impl Bench {
         let took = cx.world.monotonic().saturating_sub(started);
         if let Some(moved) = &output.new_cwd {
             self.cwd.lock().unwrap_or_else(PoisonError::into_inner).clone_from(moved);
+            if let Some(mut fired) = self.session_hooks().moved(&cx.cwd, moved).await {
+                hooks.heard(&mut fired);
+            }
         }
         if !cx.cancel.is_cancelled() {
             let fired = if output.is_error {
@@ -393,9 +396,14 @@ impl Bench {
         cx
     }
 
+    /// Where commands work.
+    pub(crate) fn cwd_now(&self) -> PathBuf {
+        self.cwd.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// What a call would get to know now.
     pub(crate) fn cx_now(&self) -> ToolCx {
-        let cwd = self.cwd.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let cwd = self.cwd_now();
         let readable = self.permissions.gate().readable(&cwd);
         let roots = self.permissions.roots().into();
         ToolCx { cwd, roots, readable, ..self.cx.clone() }

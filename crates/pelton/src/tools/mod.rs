@@ -27,7 +27,6 @@ mod notebook; // notebooks by their cells
 mod text; // bytes of a file as characters
 pub(crate) mod patch; // what changed between two versions
 pub(crate) mod search; // walking a tree for Glob and Grep
-pub(crate) mod aside; // questions to a model beside the conversation
 pub(crate) mod web; // pages of the web
 mod lenient; // numbers and flags the way models write them
 

@@ -14,13 +14,14 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::agent::Agents;
-use super::aside::Aside;
+
 use super::background::Background;
 use super::builtin::tasks::Tasks;
 use super::builtin::todo::Todos;
 use super::disk::Target;
 use super::file_memory::FileMemory;
 use super::web::Web;
+use crate::aside::Aside;
 use crate::host::{Elicitation, Elicited, Host};
 use crate::limits::ToolLimits;
 pub use crate::permission::{Access, Readable};

@@ -15,7 +15,7 @@ mod fold; // summaries of finished stretches, made beforehand
 mod sources; // what is told again after a summary
 mod usage; // where the tokens are
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -34,6 +34,7 @@ use super::reasons::{Terminal, Transition};
 use super::side::{Answer, SideNews, SideSender};
 use super::spending::{InFlight, Spending};
 use crate::account::Tally;
+use crate::aside::Told;
 use crate::compact::Room;
 use crate::compact::breaker::Breaker;
 use crate::context::memory::Memory;
@@ -42,13 +43,13 @@ use crate::dials::Dials;
 use crate::event::{DeferredCall, Denial, Event, LoopEvent, LoopKind, ToolStarted};
 use crate::gauge::Gauge;
 use crate::history::{Entry, EntryId};
+use crate::hooks::{HookEvent, ToolCall};
 use crate::limits::{REPETITION_STUCK_AT, REPETITION_TOLD_AT};
 use crate::options::Options;
 use crate::queue::Queue;
 use crate::session::Session;
 use crate::skills::Skills;
 use crate::status::{Board, Phase};
-use crate::tools::aside::Told;
 use crate::tools::bench::{Bench, Ending, Finished, HookWords};
 use crate::tools::changed::ChangedFiles;
 use crate::tools::executor::{Call, EndedBy, Executor};
@@ -294,6 +295,7 @@ impl Live<'_> {
     /// What is left to tell once the reason for the end is known.
     pub async fn end(&mut self, terminal: Terminal) {
         self.close_ahead().await;
+        self.tell_hooks_of_failure(terminal).await;
         self.tell_background().await;
         // Those that are not there yet are not waited for.
         self.tell_summaries().await;
@@ -328,6 +330,7 @@ impl Live<'_> {
     async fn drain_tools(&mut self) -> Result<Tools, TranscriptError> {
         let mut endings = Vec::new();
         let mut contexts = Vec::new();
+        let mut batch = self.bench.hooks.listens(HookEvent::PostToolBatch).then(Vec::new);
         self.executor.complete();
         loop {
             self.start_tools().await;
@@ -340,10 +343,21 @@ impl Live<'_> {
                     continue;
                 }
                 contexts.append(&mut finished.hooks.contexts);
-                self.record_result(&call, finished).await?;
+                let result = self.record_result(&call, finished).await?;
+                if let Some(batch) = &mut batch {
+                    batch.push((told_to_hooks(&call), seen_by_model(&result)));
+                }
             }
             if self.executor.is_drained() {
                 // A refusal can end the run with the last of its calls.
+                if self.cancel.is_cancelled() {
+                    self.interrupted(INTERRUPTED_IN_TOOLS).await?;
+                    return Ok(Tools::Aborted);
+                }
+                let is_ended = match batch.take().filter(|batch| !batch.is_empty()) {
+                    Some(batch) => self.ask_batch_hooks(batch, &mut contexts).await,
+                    None => false,
+                };
                 if self.cancel.is_cancelled() {
                     self.interrupted(INTERRUPTED_IN_TOOLS).await?;
                     return Ok(Tools::Aborted);
@@ -355,6 +369,7 @@ impl Live<'_> {
                 self.summarise().await;
                 // Results wait for the write only; the disk is waited for before the next side effect.
                 return Ok(match together(&endings) {
+                    Tools::Done | Tools::Unusable if is_ended => Tools::HookStopped,
                     Tools::Done if self.last.repetition.is_some() => Tools::Repeating,
                     tools => tools,
                 });
@@ -392,7 +407,11 @@ impl Live<'_> {
         Ok(())
     }
 
-    async fn record_result(&mut self, call: &Call, finished: Finished) -> Result<(), TranscriptError> {
+    async fn record_result(
+        &mut self,
+        call: &Call,
+        finished: Finished,
+    ) -> Result<Arc<Entry>, TranscriptError> {
         if finished.ending == Ending::Denied {
             self.tally.denials.push(Denial {
                 tool: Arc::clone(&call.tool),
@@ -411,10 +430,35 @@ impl Live<'_> {
         }
         self.summaries.saw(call, &finished.output);
         let entry = self.session.record_result(&call.id, &finished.output)?;
-        self.tell_as_user(entry).await;
+        self.tell_as_user(Arc::clone(&entry)).await;
         self.watch_for_repetition(call, finished.ending, &finished.output).await;
         self.expect_more(call, finished.output);
-        Ok(())
+        Ok(entry)
+    }
+
+    /// What the hooks say that listen to all calls of an answer. True if they end the run.
+    async fn ask_batch_hooks(&mut self, batch: Vec<(ToolCall, Value)>, contexts: &mut Vec<String>) -> bool {
+        let bench = Arc::clone(&self.bench);
+        let Some(mut fired) = bench.hooks.after_batch(batch, &bench.cwd_now()).await else { return false };
+        contexts.append(&mut fired.verdict.contexts);
+        let stop = fired.verdict.stop.or(fired.verdict.block);
+        let is_ended = stop.is_some();
+        let messages = fired.verdict.messages;
+        self.tell_hooks(HookWords { messages, stop, runs: fired.runs, ..HookWords::default() }).await;
+        is_ended
+    }
+
+    /// H5: who listens to failures hears of one. What they say changes nothing.
+    async fn tell_hooks_of_failure(&mut self, terminal: Terminal) {
+        let Some(error) = self.last.error.as_ref().filter(|_| terminal.is_of_the_api()) else { return };
+        let details = error.to_string();
+        let (class, told) = (error.kind.wire_name(), format!("API Error: {details}"));
+        let bench = Arc::clone(&self.bench);
+        let fired = bench.hooks.stop_failure(class, &details, &told, &bench.cwd_now()).await;
+        if let Some(fired) = fired {
+            let messages = fired.verdict.messages;
+            self.tell_hooks(HookWords { messages, runs: fired.runs, ..HookWords::default() }).await;
+        }
     }
 
     /// L12: tells when a call brings the same again and again.
@@ -440,9 +484,10 @@ impl Live<'_> {
     /// H1–H5: what the stop hooks say about the end.
     async fn ask_stop_hooks(&mut self) -> Result<Verdict, TranscriptError> {
         let words = self.last.words();
-        let cwd = self.bench.cwd.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let bench = Arc::clone(&self.bench);
-        let Some(fired) = bench.hooks.stop(self.stop_hook_active, words, &cwd).await else {
+        let tasks = bench.cx.background.for_hooks();
+        let Some(fired) = bench.hooks.stop(self.stop_hook_active, words, tasks, &bench.cwd_now()).await
+        else {
             return Ok(Verdict::Pass);
         };
         if self.cancel.is_cancelled() {
@@ -547,6 +592,18 @@ impl From<Answer> for Told {
         let is_whole = answer.is_whole();
         Self { blocks: answer.blocks.into_iter().map(|block| block.json).collect(), is_whole }
     }
+}
+
+/// A call as hooks are told of it.
+fn told_to_hooks(call: &Call) -> ToolCall {
+    let input = call.input.as_deref().cloned().unwrap_or_default();
+    ToolCall { name: call.tool.to_string(), input, id: call.id.to_string() }
+}
+
+/// What the model reads of a call's result.
+fn seen_by_model(result: &Entry) -> Value {
+    let block = serde_json::from_slice::<[Value; 1]>(&result.json);
+    block.ok().and_then(|[mut block]| Some(block.get_mut("content")?.take())).unwrap_or_default()
 }
 
 /// What the endings of all calls mean together.

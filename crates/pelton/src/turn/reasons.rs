@@ -158,6 +158,11 @@ impl Terminal {
         Self::Unrecorded,
     ];
 
+    /// Whether the model's server would not answer.
+    pub(crate) fn is_of_the_api(self) -> bool {
+        matches!(self, Self::PromptTooLong | Self::ImageError | Self::ModelError | Self::ModelUnreachable)
+    }
+
     /// Whether it is an end that nothing went wrong with.
     pub(crate) fn is_well(self) -> bool {
         matches!(

@@ -23,8 +23,10 @@ struct SlowRead {
     read: Arc<dyn Tool>,
     takes: Duration,
     /// What ran, and how it ended.
-    runs: Arc<Mutex<Vec<(String, Option<Ending>)>>>,
+    runs: Runs,
 }
+
+type Runs = Arc<Mutex<Vec<(String, Option<Ending>)>>>;
 
 #[derive(Clone, Copy, PartialEq)]
 enum Ending {
@@ -34,7 +36,7 @@ enum Ending {
 
 /// Notes that a run was stopped, unless something else was noted of it before.
 struct Note {
-    runs: Arc<Mutex<Vec<(String, Option<Ending>)>>>,
+    runs: Runs,
     at: usize,
 }
 

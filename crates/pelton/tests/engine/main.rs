@@ -29,6 +29,7 @@ mod large; // results too long to be told
 mod late; // permissions answered after a restart
 mod media; // pictures that fit, and what happens to those that do not
 mod memory; // what files tell it about the project and its user
+mod moments; // every moment that hooks are called at, and hooks that are no programs
 mod money; // what a run may cost, and did
 mod permissions; // what may be looked at and changed, and what not
 mod planning; // plan mode, and questions to the user

@@ -16,13 +16,13 @@ use serde_json::{Value, json};
 use crate::stage::{Stage, Told, last_user_blocks, notes, results_in, run, text_of, unmarked};
 
 /// A server whose tools are changed by calling one of them.
-struct Calculator {
+pub struct Calculator {
     state: Mutex<ServerState>,
     tools: Arc<Mutex<Vec<&'static str>>>,
 }
 
 impl Calculator {
-    fn with(state: ServerState, tools: &[&'static str]) -> Arc<Self> {
+    pub fn with(state: ServerState, tools: &[&'static str]) -> Arc<Self> {
         Arc::new(Self { state: Mutex::new(state), tools: Arc::new(Mutex::new(tools.to_vec())) })
     }
 

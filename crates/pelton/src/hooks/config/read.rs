@@ -4,18 +4,28 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::{CommandHook, Entry, Hook, OnFailure, Problem, Severity, Shell, Source, Waiting};
+use super::{
+    CommandHook, Entry, Hook, HttpHook, JudgeHook, OnFailure, Problem, ServerToolHook, Severity, Shell,
+    Source, Waiting,
+};
 use crate::hooks::event::HookEvent;
 use crate::hooks::limits::{CONFIGURED_MAX, TIME_MAX};
 use crate::hooks::matcher::Matcher;
 use crate::limits::SHELL_COMMAND_BYTES_MAX;
 
 /// Kinds of hooks that exist elsewhere and are not built here.
-const KINDS_NOT_BUILT: &[&str] = &["http", "mcp_tool", "prompt", "agent"];
+const KINDS_NOT_BUILT: &[&str] = &["agent"];
 
-/// Fields of a command hook.
-const COMMAND_FIELDS: &[&str] =
-    &["type", "command", "args", "async", "asyncRewake", "shell", "if", "timeout", "statusMessage", "once"];
+/// Fields of every hook.
+const COMMON_FIELDS: &[&str] = &["type", "if", "timeout", "statusMessage", "once"];
+
+/// What hooks can be, and the fields each has of its own.
+const KINDS: [(&str, &[&str]); 4] = [
+    ("command", &["command", "args", "async", "asyncRewake", "shell"]),
+    ("http", &["url", "headers", "allowedEnvVars"]),
+    ("prompt", &["prompt", "model", "continueOnBlock"]),
+    ("mcp_tool", &["server", "tool", "input"]),
+];
 
 /// The entries of a `hooks` object, at most `room` of them.
 pub(super) fn settings(hooks: &Value, source: &Source, room: usize) -> (Vec<Entry>, Vec<Problem>) {
@@ -91,8 +101,11 @@ impl Reader<'_> {
         place: &str,
         hook: &Map<String, Value>,
     ) -> Result<Option<Entry>, Wrong> {
-        match hook.get("type").and_then(Value::as_str) {
-            Some("command") => {}
+        let kind = hook.get("type").and_then(Value::as_str);
+        let own_fields = KINDS.iter().find(|(name, _)| Some(*name) == kind).map(|(_, fields)| *fields);
+        let known = KINDS.map(|(name, _)| format!("`{name}`")).join(", ");
+        match kind {
+            Some(_) if own_fields.is_some() => {}
             Some(kind) if KINDS_NOT_BUILT.contains(&kind) => {
                 self.warn(
                     place,
@@ -101,24 +114,31 @@ impl Reader<'_> {
                 return Ok(None);
             }
             Some(kind) => {
-                self.error(&format!("{place}.type"), &format!("is `{kind}`; it must be `command`"));
+                self.error(&format!("{place}.type"), &format!("is `{kind}`; it must be one of {known}"));
                 return Err(Wrong);
             }
             None => {
-                self.error(&format!("{place}.type"), "is missing; it must be `command`");
+                self.error(&format!("{place}.type"), &format!("is missing; it must be one of {known}"));
                 return Err(Wrong);
             }
         }
         // All fields are read before any of them gives up, so that every mistake is named at once.
-        let command = self.command(place, hook);
+        let called = match kind {
+            Some("http") => self.http(place, hook),
+            Some("prompt") => self.judge(place, hook),
+            Some("mcp_tool") => self.server_tool(place, hook),
+            _ => self.command(place, hook).map(Hook::Command),
+        };
         let timeout = self.timeout(place, hook);
         let condition = self.field(place, hook, "if", "a permission rule", Value::as_str);
         let status = self.field(place, hook, "statusMessage", "a text", Value::as_str);
         let once = self.field(place, hook, "once", "true or false", Value::as_bool);
-        for name in hook.keys().filter(|name| !COMMAND_FIELDS.contains(&name.as_str())) {
-            self.warn(&format!("{place}.{name}"), "is no field of a command hook");
+        let fields = || own_fields.unwrap_or_default().iter().chain(COMMON_FIELDS);
+        for name in hook.keys().filter(|name| !fields().any(|field| field == name)) {
+            let kind = kind.unwrap_or_default();
+            self.warn(&format!("{place}.{name}"), &format!("is no field of a {kind} hook"));
         }
-        let (command, timeout, condition, status, once) = (command?, timeout?, condition?, status?, once?);
+        let (called, timeout, condition, status, once) = (called?, timeout?, condition?, status?, once?);
         let once = once == Some(true);
         if once && *self.source != Source::Skill {
             self.warn(&format!("{place}.once"), "has no effect: only hooks of skills are called once");
@@ -132,7 +152,7 @@ impl Reader<'_> {
             event,
             matcher: matcher.clone(),
             condition: condition.map(str::to_owned),
-            hook: Hook::Command(command),
+            hook: called,
             timeout,
             status_message: status.map(str::to_owned),
             on_failure: OnFailure::Usual,
@@ -174,6 +194,51 @@ impl Reader<'_> {
             _ => Waiting::UntilDone,
         };
         Ok(CommandHook { command: command.to_owned(), args, shell: shell?.unwrap_or_default(), waiting })
+    }
+
+    fn http(&mut self, place: &str, hook: &Map<String, Value>) -> Result<Hook, Wrong> {
+        let url = self.field(place, hook, "url", "an address", Value::as_str);
+        let headers = self.field(place, hook, "headers", "an object of texts", |headers| {
+            let texts = |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_owned()));
+            headers.as_object()?.iter().map(texts).collect::<Option<Vec<_>>>()
+        });
+        let allowed = self.field(place, hook, "allowedEnvVars", "a list of names", |names| {
+            names.as_array()?.iter().map(|name| name.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>()
+        });
+        let (url, headers, allowed_env) = (url?.unwrap_or_default(), headers?, allowed?);
+        if !(url.starts_with("https://") || url.starts_with("http://")) {
+            self.error(&format!("{place}.url"), "must begin with https:// or http://");
+            return Err(Wrong);
+        }
+        let (headers, allowed_env) = (headers.unwrap_or_default(), allowed_env.unwrap_or_default());
+        Ok(Hook::Http(HttpHook { url: url.to_owned(), headers, allowed_env }))
+    }
+
+    fn judge(&mut self, place: &str, hook: &Map<String, Value>) -> Result<Hook, Wrong> {
+        let prompt = self.needed(place, hook, "prompt");
+        let model = self.field(place, hook, "model", "a model", Value::as_str);
+        let goes_on = self.field(place, hook, "continueOnBlock", "true or false", Value::as_bool);
+        let (prompt, model, continue_on_block) = (prompt?, model?.map(str::to_owned), goes_on? == Some(true));
+        Ok(Hook::Judge(JudgeHook { prompt, model, continue_on_block }))
+    }
+
+    fn server_tool(&mut self, place: &str, hook: &Map<String, Value>) -> Result<Hook, Wrong> {
+        let (server, tool) = (self.needed(place, hook, "server"), self.needed(place, hook, "tool"));
+        let input =
+            self.field(place, hook, "input", "an object", |input| input.as_object().map(|_| input.clone()));
+        let input = input?.unwrap_or_else(|| Value::Object(Map::new()));
+        Ok(Hook::ServerTool(ServerToolHook { server: server?, tool: tool?, input }))
+    }
+
+    /// A text that has to be there.
+    fn needed(&mut self, place: &str, hook: &Map<String, Value>, name: &str) -> Result<String, Wrong> {
+        match self.field(place, hook, name, "a text", Value::as_str)?.filter(|text| !text.trim().is_empty()) {
+            Some(text) => Ok(text.to_owned()),
+            None => {
+                self.error(&format!("{place}.{name}"), "is missing or empty");
+                Err(Wrong)
+            }
+        }
     }
 
     fn timeout(&mut self, place: &str, hook: &Map<String, Value>) -> Result<Option<Duration>, Wrong> {

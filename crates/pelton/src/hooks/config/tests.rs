@@ -38,7 +38,7 @@ fn a_whole_settings_object_becomes_entries() {
     assert_eq!(entries.len(), 4);
     let command = |at: usize| match &entries[at].hook {
         Hook::Command(command) => command,
-        Hook::Callback(_) => panic!("not a command"),
+        _ => panic!("not a command"),
     };
     assert_eq!(entries[0].timeout, Some(Duration::from_millis(2_500)));
     assert_eq!(entries[0].condition.as_deref(), Some("Bash(rm *)"));
@@ -108,18 +108,33 @@ fn every_mistake_is_named_with_its_place() {
     check(
         &json!({"Stop": [{"hooks": [{"command": "x"}]}]}),
         0,
-        &["error: `hooks.Stop[0].hooks[0].type` is missing; it must be `command`"],
+        &[
+            "error: `hooks.Stop[0].hooks[0].type` is missing; it must be one of `command`, `http`, `prompt`, `mcp_tool`",
+        ],
     );
     check(
         &json!({"Stop": [{"hooks": [{"type": "shell", "command": "x"}]}]}),
         0,
-        &["error: `hooks.Stop[0].hooks[0].type` is `shell`; it must be `command`"],
+        &[
+            "error: `hooks.Stop[0].hooks[0].type` is `shell`; it must be one of `command`, `http`, `prompt`, `mcp_tool`",
+        ],
     );
     check(
-        &json!({"Stop": [{"hooks": [{"type": "http", "url": "x"}]}]}),
+        &json!({"Stop": [{"hooks": [{"type": "agent", "prompt": "x"}]}]}),
         0,
         &[
-            "warning: `hooks.Stop[0].hooks[0]` is never called: hooks of the type `http` are not supported yet",
+            "warning: `hooks.Stop[0].hooks[0]` is never called: hooks of the type `agent` are not supported yet",
+        ],
+    );
+    check(
+        &json!({"Stop": [{"hooks": [{"type": "http", "url": "x"}, {"type": "prompt"}, {"type": "mcp_tool", "server": "s"},
+            {"type": "prompt", "prompt": "x", "args": []}]}]}),
+        1,
+        &[
+            "error: `hooks.Stop[0].hooks[0].url` must begin with https:// or http://",
+            "error: `hooks.Stop[0].hooks[1].prompt` is missing or empty",
+            "error: `hooks.Stop[0].hooks[2].tool` is missing or empty",
+            "warning: `hooks.Stop[0].hooks[3].args` is no field of a prompt hook",
         ],
     );
     check(

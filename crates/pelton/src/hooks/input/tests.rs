@@ -65,9 +65,13 @@ fn each_event_tells_its_fields() {
     );
     check(EventInput::UserPromptSubmit { prompt: "hi".into() }, None, r#""prompt":"hi""#);
     check(
-        EventInput::Stop { stop_hook_active: true, last_assistant_message: Some("done".into()) },
+        EventInput::Stop {
+            stop_hook_active: true,
+            last_assistant_message: Some("done".into()),
+            background_tasks: vec![json!({"task_id": "b1"})],
+        },
         None,
-        r#""stop_hook_active":true,"last_assistant_message":"done","background_tasks":[],"session_crons":[]"#,
+        r#""stop_hook_active":true,"last_assistant_message":"done","background_tasks":[{"task_id":"b1"}],"session_crons":[]"#,
     );
     check(
         EventInput::SubagentStop {
@@ -76,6 +80,7 @@ fn each_event_tells_its_fields() {
             agent_type: "helper".into(),
             agent_transcript_path: "/a.jsonl".into(),
             last_assistant_message: None,
+            background_tasks: Vec::new(),
         },
         Some("helper"),
         r#""stop_hook_active":false,"agent_id":"a1","agent_transcript_path":"/a.jsonl","agent_type":"helper","background_tasks":[],"session_crons":[]"#,

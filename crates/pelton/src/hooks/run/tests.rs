@@ -97,7 +97,7 @@ fn bash_call() -> EventInput {
 }
 
 fn stop() -> EventInput {
-    EventInput::Stop { stop_hook_active: false, last_assistant_message: None }
+    EventInput::Stop { stop_hook_active: false, last_assistant_message: None, background_tasks: Vec::new() }
 }
 
 fn session_start() -> EventInput {

@@ -147,13 +147,17 @@ impl Bench {
                 // Answers before this one may have settled it.
                 let decision = judge();
                 match decision.verdict {
-                    Verdict::Allow => return Decided::Answered(Answer::allow()),
-                    Verdict::Deny => return Decided::Denied(decision.reason),
+                    Verdict::Allow => return (Decided::Answered(Answer::allow()), None),
+                    Verdict::Deny => return (Decided::Denied(decision.reason), None),
                     Verdict::Ask => {}
                 }
             }
             let _wait = self.hooks.board.wait(Wait::Permission { call: Arc::clone(&question.call) });
-            Decided::Answered(questions.ask(question).await)
+            let message = format!("Pelton needs your permission to use {}", question.tool);
+            let hooks = self.session_hooks();
+            let notified = hooks.notify("permission_prompt", &message, &cx.cwd);
+            let (answer, notified) = tokio::join!(questions.ask(question), notified);
+            (Decided::Answered(answer), notified)
         };
         let wanted = question.suggestions.iter().map(Update::to_json).collect();
         let told = self.session_hooks();
@@ -170,12 +174,12 @@ impl Bench {
                     return Decided::Nobody;
                 }
             }
-            decided = &mut asked => return decided,
+            answered = &mut asked => return heard_of(answered, hooks),
         }
         tokio::select! {
             biased;
             () = cx.cancel.cancelled() => Decided::Interrupted,
-            decided = &mut asked => decided,
+            answered = &mut asked => heard_of(answered, hooks),
         }
     }
 
@@ -189,6 +193,14 @@ impl Bench {
         }
         Ended(Ending::Denied, Output::error(why))
     }
+}
+
+/// What was decided, once it is kept what hooks said that were told of the question.
+fn heard_of((decided, notified): (Decided, Option<Fired>), hooks: &mut HookWords) -> Decided {
+    if let Some(mut fired) = notified {
+        hooks.heard(&mut fired);
+    }
+    decided
 }
 
 /// What hooks decided in the place of the user, if they did.

@@ -8,11 +8,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::INTERRUPTED;
+use crate::aside::{AsideQuestion, Whom};
 use crate::limits::{
     WEB_ANSWER_TOKENS_MAX, WEB_ASKED_CHARS_MAX, WEB_BODY_BYTES_MAX, WEB_ERROR_CHARS_MAX, WEB_SHOWN_CHARS_MAX,
 };
 use crate::spill::{self, first_chars};
-use crate::tools::aside::{AsideQuestion, Whom};
 use crate::tools::lenient;
 use crate::tools::tool::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx, parse_input};
 use crate::tools::web::{self, Page, Said};

@@ -9,9 +9,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::INTERRUPTED;
+use crate::aside::{AsideQuestion, Whom};
 use crate::limits::{SEARCH_ANSWER_TOKENS_MAX, SEARCH_DOMAINS_MAX, SEARCH_HITS_TOLD_MAX, SEARCH_USES_MAX};
 use crate::spill::first_chars;
-use crate::tools::aside::{AsideQuestion, Whom};
 use crate::tools::tool::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx, parse_input};
 
 /// Its name, which rules are written for.

@@ -5,12 +5,12 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::Live;
+use crate::aside::Told;
 use crate::compact::collapse::{Fold, Stretch, is_gain, shown, stretch};
 use crate::compact::{FOLD, Level, micro};
 use crate::event::LoopKind;
 use crate::history::{By, Edit};
 use crate::limits::{FOLD_TOKENS_MAX, FOLDS_STAGED_MAX};
-use crate::tools::aside::Told;
 use crate::transcript::TranscriptError;
 use crate::turn::side::{self, SideQuestion};
 use crate::turn::spending::Wish;

@@ -8,13 +8,13 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::Live;
+use crate::aside::Told;
 use crate::context::TOOL_SUMMARY;
 use crate::event::{Event, LoopKind};
 use crate::limits::{
     SUMMARIES_PENDING_MAX, SUMMARY_CALLS_MAX, SUMMARY_CHARS_MAX, SUMMARY_SHOWN_CHARS_MAX, SUMMARY_TOKENS_MAX,
 };
 use crate::tools::Output;
-use crate::tools::aside::Told;
 use crate::tools::executor::Call;
 use crate::turn::side::{self, SideQuestion};
 use crate::turn::spending::Wish;

@@ -1,5 +1,5 @@
 //! Questions that tools ask a model beside the conversation. Who asks it is behind [`Aside`], which the engine puts into the
-//! [`ToolCx`](super::ToolCx): tools know neither the engine nor its money.
+//! [`ToolCx`](crate::tools::ToolCx): tools know neither the engine nor its money.
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -43,12 +43,14 @@ pub(crate) struct AsideQuestion {
 }
 
 /// Who is asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Whom {
     /// The small model. There may be none.
     Small,
     /// The model of the conversation.
     Main,
+    /// This one.
+    Named(String),
 }
 
 /// What is said behind the words of an answer that is not whole.

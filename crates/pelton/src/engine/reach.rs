@@ -1,0 +1,47 @@
+//! What hooks that are no programs are reached by. Whoever set up a hook has allowed what it does.
+
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::Engine;
+use crate::hooks::{Reach, ServerTools};
+use crate::tools::{ServerList, ToolCx};
+
+/// The servers of a session, as they are when they are called.
+struct ServersForHooks {
+    servers: ServerList,
+    cx: ToolCx,
+}
+
+impl Engine {
+    /// The roads there are at any moment of the session. Nobody hears what becomes of a question meanwhile.
+    pub(super) fn reach(&self, cancel: &CancellationToken) -> Reach {
+        let (unheard, _) = mpsc::channel(1);
+        let servers = ServersForHooks { servers: self.servers(), cx: self.tool_cx(cancel.child_token()) };
+        Reach {
+            web: Some(Arc::clone(&self.options.transport)),
+            aside: Some(self.aside(unheard)),
+            servers: Some(Arc::new(servers)),
+        }
+    }
+}
+
+impl ServerTools for ServersForHooks {
+    fn call(&self, server: &str, tool: &str, input: Value) -> BoxFuture<'static, Result<String, String>> {
+        let tools = self.servers.get(server).map(|server| server.tools()).unwrap_or_default();
+        let found = tools.into_iter().find(|found| found.spec().name == tool);
+        let missing = format!("cannot be called: no server `{server}` has a tool `{tool}` now");
+        let cx = self.cx.clone();
+        async move {
+            let output = found.ok_or(missing)?.run(input, &cx).await;
+            let words = output.words();
+            if output.is_error { Err(format!("failed: {words}")) } else { Ok(words) }
+        }
+        .boxed()
+    }
+}
