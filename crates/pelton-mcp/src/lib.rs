@@ -6,6 +6,8 @@
 //! a call finds the connection gone (an address also by itself, a few times); whatever happens, it says at once what is known of it.
 //!
 //! What configuration files say is read by [`read_servers`], which touches nothing. The protocol itself is `rmcp`'s.
+//!
+//! A part of Pelton: it goes along with the engine and makes no promise of its own. Embedders start at the crate `pelton`.
 
 mod config; // what configuration says: pure
 mod content; // what a call brought, in the model's terms: pure

@@ -11,6 +11,18 @@ use pelton_wire::pieces::Pieces;
 use crate::step::Again;
 
 /// One question to a model: the whole conversation, as bytes that are shared with whoever keeps it.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use bytes::Bytes;
+/// use pelton_model::{Ask, Effort, Prefix};
+///
+/// let messages = vec![Bytes::from_static(br#"{"role":"user","content":"hi"}"#)];
+/// let mut ask = Ask::new("opus", 1000, Arc::new(Prefix::default()), messages);
+/// ask.effort = Some(Effort::Low);
+/// assert!(ask.streaming); // unless said otherwise
+/// ```
 #[derive(Clone, Debug)]
 pub struct Ask {
     /// The model: an id or an alias of the [catalogue](crate::catalogue).
@@ -86,6 +98,15 @@ impl Ask {
 }
 
 /// What stands before the messages. Frozen for a session, so that the server's prompt cache keeps it.
+///
+/// ```
+/// use bytes::Bytes;
+/// use pelton_model::Prefix;
+///
+/// let system = Bytes::from_static(br#"[{"type":"text","text":"Answer in French."}]"#);
+/// let prefix = Prefix { system, ..Prefix::default() };
+/// assert!(prefix.tools.is_empty());
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prefix {
     /// The JSON array of system blocks. Empty, or an empty array: no system prompt.
@@ -96,6 +117,14 @@ pub struct Prefix {
 
 /// Whether and how a model thinks. What a model cannot do is replaced by the nearest thing it can; a model that
 /// the catalogue does not know is only told what was asked for by name.
+///
+/// ```
+/// use pelton_model::Thinking;
+///
+/// assert_eq!(Thinking::up_to(4096), Thinking::Enabled { budget: 4096 });
+/// assert_eq!(Thinking::up_to(0), Thinking::Disabled);
+/// assert_eq!(Thinking::default(), Thinking::ModelDefault);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Thinking {
@@ -121,6 +150,17 @@ impl Thinking {
 }
 
 /// What is shown of a model's thinking.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use pelton_model::{Ask, Prefix};
+/// # let messages = vec![bytes::Bytes::from_static(br#"{"role":"user","content":"hi"}"#)];
+/// use pelton_model::ThinkingDisplay;
+///
+/// let mut ask = Ask::new("opus", 1000, Arc::new(Prefix::default()), messages);
+/// assert_eq!(ask.display, ThinkingDisplay::Omitted);
+/// ask.display = ThinkingDisplay::Summarized; // for people who like to watch
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ThinkingDisplay {
@@ -132,6 +172,14 @@ pub enum ThinkingDisplay {
 }
 
 /// How hard a model tries.
+///
+/// ```
+/// use pelton_model::Effort;
+///
+/// assert_eq!("high".parse(), Ok(Effort::High));
+/// assert!(Effort::Low < Effort::Max);
+/// assert_eq!(Effort::XHigh.to_string(), "xhigh");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 #[allow(missing_docs)]
@@ -163,6 +211,13 @@ impl fmt::Display for Effort {
 }
 
 /// A word that is no level of effort.
+///
+/// ```
+/// use pelton_model::{Effort, UnknownEffort};
+///
+/// let error = "heroic".parse::<Effort>().unwrap_err();
+/// assert_eq!(error, UnknownEffort("heroic".to_owned()));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no level of effort: low, medium, high, xhigh or max")]
 pub struct UnknownEffort(pub String);
@@ -179,6 +234,17 @@ impl FromStr for Effort {
 }
 
 /// Who waits for an answer.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use pelton_model::{Ask, Prefix};
+/// # let messages = vec![bytes::Bytes::from_static(br#"{"role":"user","content":"hi"}"#)];
+/// use pelton_model::Source;
+///
+/// let mut title = Ask::new("haiku", 100, Arc::new(Prefix::default()), messages);
+/// assert_eq!(title.source, Source::Foreground);
+/// title.source = Source::Background; // nobody waits for a title: it is not repeated when the server is overloaded
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Source {
     /// Somebody: the main loop, a sub-agent.
@@ -189,6 +255,18 @@ pub enum Source {
 }
 
 /// How fast an answer comes.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use pelton_model::{Ask, Prefix};
+/// # let messages = vec![bytes::Bytes::from_static(br#"{"role":"user","content":"hi"}"#)];
+/// use pelton_model::{Speed, catalogue};
+///
+/// let mut ask = Ask::new("opus", 1000, Arc::new(Prefix::default()), messages);
+/// if catalogue::can_be_fast(&ask.model) {
+///     ask.speed = Speed::Fast;
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Speed {
     /// As usual.
@@ -199,6 +277,14 @@ pub enum Speed {
 }
 
 /// The tokens a task may take, shown to the model as a countdown. Not a hard limit.
+///
+/// ```
+/// use pelton_model::TaskBudget;
+///
+/// let budget = TaskBudget { total: 100_000, remaining: None }; // `Ask::task_budget` is where it goes
+/// let later = TaskBudget { remaining: Some(budget.total - 30_000), ..budget };
+/// assert_eq!(later.remaining, Some(70_000));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskBudget {
     /// Tokens of the whole task. Servers take no less than 20,000: a smaller budget is sent as what remains of that.
@@ -208,6 +294,16 @@ pub struct TaskBudget {
 }
 
 /// Beta features that a server refused: they are neither named in a request nor made use of.
+///
+/// ```
+/// use pelton_model::RefusedBetas;
+///
+/// let mut refused = RefusedBetas::default();
+/// refused.add(&["fast-mode".to_owned()]);
+/// assert!(refused.contains("fast-mode") && !refused.contains("task-budgets"));
+/// refused.add(&[]); // a server that does not say which
+/// assert!(refused.contains("task-budgets"));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RefusedBetas {
     all: bool,

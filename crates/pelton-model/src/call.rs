@@ -24,6 +24,42 @@ use crate::stream::{Sender, stream};
 const STEPS_QUEUED_MAX: usize = 64;
 
 /// A running call: a stream of [`Step`]s. Pulled; dropping it cancels.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use bytes::Bytes;
+/// # use futures::{FutureExt, StreamExt, future::BoxFuture};
+/// # use pelton_model::{Ask, Auth, Client, Endpoint, Post, Prefix, RealWorld, Response, RetryPolicy, Transport, TransportError};
+/// # struct Says(&'static [&'static str]);
+/// # impl Transport for Says {
+/// #     fn post(&self, _: Post) -> BoxFuture<'static, Result<Response, TransportError>> {
+/// #         let body = futures::stream::iter(self.0.iter().map(|event| Ok(Bytes::from(format!("data: {event}\n\n"))))).boxed();
+/// #         async move { Ok(Response { status: 200, headers: Default::default(), body }) }.boxed()
+/// #     }
+/// # }
+/// # let server = Says(&[
+/// #     r#"{"type":"message_start","message":{"id":"msg_1","model":"m","usage":{"input_tokens":3}}}"#,
+/// #     r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#,
+/// #     r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"hello"}}"#,
+/// #     r#"{"type":"content_block_stop","index":0}"#,
+/// #     r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":1}}"#,
+/// #     r#"{"type":"message_stop"}"#,
+/// # ]);
+/// # let endpoint = Endpoint::new("http://in.memory", Auth::None);
+/// # let client = Client::new(endpoint, Arc::new(server), RetryPolicy::default(), Arc::new(RealWorld::new()));
+/// # let messages = vec![Bytes::from_static(br#"{"role":"user","content":"hi"}"#)];
+/// # let ask = Ask::new("any-model", 1000, Arc::new(Prefix::default()), messages);
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+/// use pelton_model::{Call, Step};
+///
+/// let mut call: Call = client.call(ask);
+/// let mut last = None;
+/// while let Some(step) = call.next().await {
+///     last = Some(step);
+/// }
+/// assert!(matches!(last, Some(Step::Finished(_)))); // or `Failed`: one of the two is always the last
+/// # });
+/// ```
 #[must_use = "a call does nothing unless it is polled"]
 pub struct Call {
     steps: Pin<Box<dyn Stream<Item = Step> + Send>>,

@@ -8,6 +8,15 @@ use pelton_wire::usage::Usage;
 use crate::ask::Effort;
 
 /// What one model can do.
+///
+/// ```
+/// use pelton_model::{Effort, catalogue};
+///
+/// let caps = catalogue::caps("claude-opus-5-5").unwrap();
+/// assert_eq!(caps.window, 1_000_000);
+/// assert!(caps.output_default <= caps.output_max);
+/// assert_eq!(caps.effort(Effort::XHigh), Some(Effort::XHigh)); // or the nearest below it
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Caps {
@@ -44,6 +53,13 @@ impl Caps {
 }
 
 /// The kinds of thinking a model accepts.
+///
+/// ```
+/// use pelton_model::catalogue::{self, ThinkingKinds};
+///
+/// let can_be_off = |model: &str| catalogue::caps(model).is_some_and(|caps| caps.thinking != ThinkingKinds::AdaptiveAlways);
+/// assert!(can_be_off("claude-sonnet-4-5"));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ThinkingKinds {
@@ -60,6 +76,14 @@ pub enum ThinkingKinds {
 }
 
 /// Whether a model can be asked to answer fast.
+///
+/// ```
+/// use pelton_model::catalogue::{self, FastKind};
+///
+/// for caps in catalogue::models() {
+///     assert_eq!(caps.fast != FastKind::Never, catalogue::can_be_fast(caps.id), "{}", caps.id);
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FastKind {
@@ -72,6 +96,16 @@ pub enum FastKind {
 }
 
 /// Prices in US dollars per million tokens.
+///
+/// ```
+/// use pelton_model::catalogue::{self, Prices, Rates};
+/// use pelton_wire::usage::Usage;
+///
+/// let rates = Rates { input: 1.0, output: 2.0, cache_write_5m: 0.0, cache_write_1h: 0.0, cache_read: 0.0 };
+/// let ours = [("our-model".to_owned(), Prices { rates, long_prompt: None })];
+/// let usage = Usage { input_tokens: 1_000_000, output_tokens: 1_000_000, ..Usage::default() };
+/// assert_eq!(catalogue::cost("our-model", &usage, &ours), Some(3.0));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prices {
     /// The usual ones.
@@ -81,6 +115,13 @@ pub struct Prices {
 }
 
 /// Prices of each kind of token, in US dollars per million.
+///
+/// ```
+/// use pelton_model::catalogue;
+///
+/// let rates = catalogue::caps("claude-opus-5-5").unwrap().prices.rates;
+/// assert!(rates.cache_read < rates.input && rates.input < rates.output);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
     /// Input that was not cached.

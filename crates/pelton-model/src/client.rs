@@ -53,6 +53,18 @@ impl fmt::Debug for Secret {
 }
 
 /// How a request says who pays.
+///
+/// ```
+/// use pelton_model::{Auth, Secret};
+///
+/// let (key, token): (Option<&str>, _) = (None, Some("a-token")); // what the environment says
+/// let auth = match (key, token) {
+///     (Some(key), _) => Auth::ApiKey(Secret::new(key)),
+///     (None, Some(token)) => Auth::Bearer(Secret::new(token)),
+///     (None, None) => Auth::None,
+/// };
+/// assert_eq!(auth, Auth::Bearer(Secret::new("a-token")));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Auth {

@@ -22,6 +22,26 @@ use crate::client::Auth;
 use crate::error::ModelError;
 
 /// Knows who pays.
+///
+/// ```
+/// use futures::FutureExt;
+/// use futures::future::BoxFuture;
+/// use pelton_model::{Auth, Credentials, ModelError, Secret};
+///
+/// /// One key, and no other.
+/// struct Fixed;
+///
+/// impl Credentials for Fixed {
+///     fn current(&self) -> BoxFuture<'static, Result<Auth, ModelError>> {
+///         async { Ok(Auth::ApiKey(Secret::new("sk-secret"))) }.boxed()
+///     }
+///
+///     fn refresh(&self, _: Auth) -> BoxFuture<'static, Result<Option<Auth>, ModelError>> {
+///         async { Ok(None) }.boxed()
+///     }
+/// }
+/// # assert!(matches!(Fixed.current().now_or_never(), Some(Ok(Auth::ApiKey(_)))));
+/// ```
 pub trait Credentials: Send + Sync {
     /// What the next request is sent with. Asked before every request: it has to be quick when nothing changed.
     fn current(&self) -> BoxFuture<'static, Result<Auth, ModelError>>;
@@ -32,12 +52,41 @@ pub trait Credentials: Send + Sync {
 }
 
 /// Hands out credentials. Asked by one at a time; what it began, it is left to finish.
+///
+/// ```
+/// use futures::FutureExt;
+/// use futures::future::BoxFuture;
+/// use pelton_model::credentials::{Issued, Issuer};
+/// use pelton_model::{Auth, ModelError, Secret};
+///
+/// /// Whoever asks gets a fresh token.
+/// struct Desk;
+///
+/// impl Issuer for Desk {
+///     fn issue(&self, _: Option<Auth>) -> BoxFuture<'static, Result<Issued, ModelError>> {
+///         let auth = Auth::Bearer(Secret::new("fresh"));
+///         async { Ok(Issued { auth, good_until: None }) }.boxed()
+///     }
+/// }
+///
+/// # assert!(matches!(Desk.issue(None).now_or_never(), Some(Ok(_))));
+/// ```
 pub trait Issuer: Send + Sync + 'static {
     /// Credentials, and if there is any choice, others than `refused`.
     fn issue(&self, refused: Option<Auth>) -> BoxFuture<'static, Result<Issued, ModelError>>;
 }
 
 /// Credentials that were handed out.
+///
+/// ```
+/// use jiff::{SignedDuration, Timestamp};
+/// use pelton_model::credentials::Issued;
+/// use pelton_model::{Auth, Secret};
+///
+/// let now = Timestamp::UNIX_EPOCH;
+/// let issued = Issued { auth: Auth::Bearer(Secret::new("fresh")), good_until: Some(now + SignedDuration::from_hours(1)) };
+/// assert!(issued.good_until.is_some_and(|until| until > now)); // not asked for again before that
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Issued {
     /// The credentials.

@@ -10,6 +10,14 @@ use crate::transport::{TransportError, TransportErrorKind};
 const TRIED_MAX: usize = 16;
 
 /// A call that failed: match on [`kind`](ModelError::kind), show the `Display` form.
+///
+/// ```
+/// use pelton_model::{ErrorKind, ModelError};
+///
+/// let error = ModelError::new(ErrorKind::Overloaded, "the server has too much to do");
+/// assert_eq!(error.to_string(), "the server has too much to do");
+/// assert_eq!((error.kind, error.status), (ErrorKind::Overloaded, None));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelError {
     /// What to do about it depends on this.
@@ -27,6 +35,17 @@ pub struct ModelError {
 }
 
 /// Requests to one model that failed in one way.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use pelton_model::{ErrorKind, ModelError, Tried};
+///
+/// let tried = Tried { model: "claude-opus-5-5".to_owned(), status: Some(529), kind: ErrorKind::Overloaded, times: 3 };
+/// let mut error = ModelError::new(ErrorKind::Overloaded, "Overloaded");
+/// error.tried = Arc::new(vec![tried]);
+/// assert_eq!(error.attempts(), 3);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tried {
     /// The model.
@@ -133,6 +152,17 @@ impl From<TransportError> for ModelError {
 }
 
 /// The kinds of failure that are treated differently somewhere.
+///
+/// ```
+/// use pelton_model::ErrorKind;
+///
+/// /// Whether the same question can be asked again later.
+/// fn may_pass(kind: &ErrorKind) -> bool {
+///     matches!(kind, ErrorKind::Overloaded | ErrorKind::RateLimited | ErrorKind::Server | ErrorKind::Timeout)
+/// }
+/// assert!(may_pass(&ErrorKind::Overloaded) && !may_pass(&ErrorKind::Authentication));
+/// assert_eq!(ErrorKind::RateLimited.wire_name(), "rate_limit");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {

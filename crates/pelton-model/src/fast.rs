@@ -4,6 +4,22 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// What a question in fast mode gets from a client.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use pelton_model::FastMode;
+///
+/// /// What stands beside the model's name; `Client::fast_mode` says which it is.
+/// fn line(mode: FastMode) -> String {
+///     match mode {
+///         FastMode::On => "fast".to_owned(),
+///         FastMode::Cooldown { left } => format!("fast again in {left:?}"),
+///         _ => String::new(),
+///     }
+/// }
+/// assert_eq!(line(FastMode::Cooldown { left: Duration::from_secs(90) }), "fast again in 90s");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FastMode {

@@ -35,6 +35,15 @@ const DEAD_AFTER: Duration = Duration::from_secs(8);
 const REDIRECTS_MAX: usize = 5;
 
 /// How the road is built.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use pelton_model::HttpOptions;
+///
+/// let options = HttpOptions { connect_timeout: Duration::from_secs(5), ..HttpOptions::default() };
+/// assert!(options.proxy.is_none());
+/// ```
 #[derive(Clone, Debug)]
 pub struct HttpOptions {
     /// Proxies to go through.
@@ -60,6 +69,17 @@ impl Default for HttpOptions {
 }
 
 /// Which requests go through which proxy. Addresses may carry credentials.
+///
+/// ```
+/// use pelton_model::ProxyRules;
+///
+/// let proxy = ProxyRules {
+///     https: Some("http://ada:secret@proxy.example:3128".to_owned()),
+///     no_proxy: Some("localhost,.intern.example".to_owned()),
+///     ..ProxyRules::default()
+/// };
+/// assert!(!format!("{proxy:?}").contains("secret"), "credentials are never shown");
+/// ```
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct ProxyRules {
     /// The proxy for `http` addresses.
@@ -83,6 +103,17 @@ impl fmt::Debug for ProxyRules {
 }
 
 /// Sends requests over HTTP/1.1 or HTTP/2. Holds the pool of connections: make one, share it.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use pelton_model::{Auth, Client, Endpoint, HttpOptions, HttpTransport, RealWorld, RetryPolicy};
+///
+/// let road = Arc::new(HttpTransport::new(HttpOptions::default())); // one for all clients
+/// let endpoint = Endpoint::new("http://127.0.0.1:8080", Auth::None);
+/// let client = Client::new(endpoint, road, RetryPolicy::default(), Arc::new(RealWorld::new()));
+/// # drop(client);
+/// ```
 pub struct HttpTransport {
     options: HttpOptions,
     tls: OnceLock<Result<rustls::ClientConfig, TransportError>>,

@@ -4,7 +4,7 @@
 //! What stands between the two, from the outside in:
 //!
 //! - [`call`](Call): the loop: send, read, repeat what failed.
-//! - [`retry`]: when a failure is repeated, and after which wait. Pure.
+//! - `retry`: when a failure is repeated, and after which wait. Pure.
 //! - [`credentials`]: who pays, where that changes while we run; [`Sign`], where a secret in a header will not do.
 //! - `dialect`: what the bytes mean. Pure.
 //! - `assemble`: events become content blocks. Pure.
@@ -25,7 +25,7 @@ mod fast;
 mod http;
 pub mod json;
 mod limits;
-pub mod retry;
+mod retry;
 mod sign;
 pub mod sse;
 mod step;

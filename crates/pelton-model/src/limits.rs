@@ -4,6 +4,18 @@ use http::HeaderMap;
 use jiff::Timestamp;
 
 /// The limits of an account, as of one answer.
+///
+/// ```
+/// use pelton_model::RateLimits;
+///
+/// let mut headers = http::HeaderMap::new();
+/// headers.insert("anthropic-ratelimit-requests-limit", "50".parse()?);
+/// headers.insert("anthropic-ratelimit-requests-remaining", "0".parse()?);
+/// headers.insert("anthropic-ratelimit-requests-reset", "2026-11-15T12:00:30Z".parse()?);
+/// let limits = RateLimits::read(&headers).ok_or("the server tells them")?;
+/// assert_eq!(limits.lifted_at(), Some("2026-11-15T12:00:30Z".parse()?));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RateLimits {
@@ -24,6 +36,19 @@ pub struct RateLimits {
 }
 
 /// One limit. What a server does not say is `None`.
+///
+/// ```
+/// # let mut headers = http::HeaderMap::new();
+/// # headers.insert("anthropic-ratelimit-requests-limit", "50".parse()?);
+/// # headers.insert("anthropic-ratelimit-requests-remaining", "0".parse()?);
+/// # headers.insert("anthropic-ratelimit-requests-reset", "2026-11-15T12:00:30Z".parse()?);
+/// use pelton_model::RateLimits;
+///
+/// let limits = RateLimits::read(&headers).ok_or("the server tells them")?;
+/// let requests = limits.requests.ok_or("those of requests, too")?;
+/// assert_eq!((requests.limit, requests.remaining), (Some(50), Some(0)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limit {

@@ -79,22 +79,22 @@ impl Default for RetryPolicy {
 }
 
 /// Overload in a row after which a call with a fallback is given up: the other model is likely to be free.
-pub const OVERLOADS_BEFORE_FALLBACK: u32 = 3;
+pub(crate) const OVERLOADS_BEFORE_FALLBACK: u32 = 3;
 /// How often a server is tried that nobody is reached at: the port refuses, or the name leads nowhere. That is a
 /// mistake in the settings, a server that is not started, or a network that is down. None of them passes within
 /// the minutes that an overload may take, and whoever made the mistake should hear of it within seconds. With a
 /// horizon, or unattended, patience was asked for and is given.
-pub const UNREACHED_RETRIES_MAX: u32 = 3;
+pub(crate) const UNREACHED_RETRIES_MAX: u32 = 3;
 /// How often an unattended client repeats what is neither a rate limit nor an overload.
-pub const UNATTENDED_RETRIES_MAX: u32 = 300;
+pub(crate) const UNATTENDED_RETRIES_MAX: u32 = 300;
 /// The cap of an unattended client's own waits, jitter aside.
-pub const UNATTENDED_CAP: Duration = Duration::from_secs(5 * 60);
+pub(crate) const UNATTENDED_CAP: Duration = Duration::from_secs(5 * 60);
 /// The longest an unattended client waits for a limit to be lifted before it looks again.
-pub const UNATTENDED_RESET_MAX: Duration = Duration::from_secs(6 * 3600);
+pub(crate) const UNATTENDED_RESET_MAX: Duration = Duration::from_secs(6 * 3600);
 
 /// What a server says about repeating, beside the error itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Advice {
+pub(crate) struct Advice {
     /// Wait at least so long.
     pub retry_after: Option<Duration>,
     /// Repeat, or do not; wins over the kind of error.
@@ -105,7 +105,7 @@ pub struct Advice {
 
 /// Who wants the answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Caller {
+pub(crate) struct Caller {
     /// Whether somebody waits for it.
     pub source: Source,
     /// How many other models stand ready to be asked instead.
@@ -114,7 +114,7 @@ pub struct Caller {
 
 /// How far a call has come when it fails. The failure itself is not counted yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
+pub(crate) struct Progress {
     /// Retries already made.
     pub retries: u32,
     /// Of those, how many because of neither a rate limit nor an overload.
@@ -142,7 +142,7 @@ impl Progress {
 
 /// What follows a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Retry {
+pub(crate) enum Retry {
     /// Wait, then ask again.
     After(Duration),
     /// Report the failure.
@@ -153,7 +153,7 @@ pub enum Retry {
 const RETRY_AFTER_MIN: Duration = Duration::from_millis(100);
 
 /// Decides what follows a failure. `jitter` is a number in 0..1, fresh for each failure.
-pub fn plan(
+pub(crate) fn plan(
     error: &ModelError,
     advice: Advice,
     progress: Progress,
@@ -200,7 +200,7 @@ fn retries_here(kind: &ErrorKind, progress: Progress, caller: Caller, policy: &R
 
 /// How many retries there can be, this one included, as far as a failure of this kind decides. `progress` is what
 /// [`plan`] was told. Where time decides, or nothing: as many as there are with this one.
-pub fn retries_max(kind: &ErrorKind, progress: Progress, caller: Caller, policy: &RetryPolicy) -> u32 {
+pub(crate) fn retries_max(kind: &ErrorKind, progress: Progress, caller: Caller, policy: &RetryPolicy) -> u32 {
     let Progress { retries, other, overloads, unreached, .. } = progress;
     let here = retries_here(kind, progress, caller, policy);
     let left_of = |bound: u32, made: u32| retries.saturating_add(bound.saturating_sub(made));
@@ -273,7 +273,7 @@ const OVERFLOW_MARGIN_TOKENS: u64 = 1000;
 const OUTPUT_TOKENS_MIN: u64 = 3000;
 
 /// The output to ask for instead, when a failure says that too much was asked for. `None`: less would not help.
-pub fn fewer_tokens(kind: &ErrorKind, sent: u32) -> Option<u32> {
+pub(crate) fn fewer_tokens(kind: &ErrorKind, sent: u32) -> Option<u32> {
     let fewer = match *kind {
         ErrorKind::OutputOverflow { input, limit, .. } => {
             let room = limit.checked_sub(input)?.checked_sub(OVERFLOW_MARGIN_TOKENS)?;
@@ -286,7 +286,7 @@ pub fn fewer_tokens(kind: &ErrorKind, sent: u32) -> Option<u32> {
 }
 
 /// What the headers of a failure say about repeating.
-pub fn advice(headers: &HeaderMap, now: Timestamp) -> Advice {
+pub(crate) fn advice(headers: &HeaderMap, now: Timestamp) -> Advice {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let should_retry = match text("x-should-retry") {
         Some("true") => Some(true),

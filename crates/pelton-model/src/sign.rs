@@ -16,6 +16,33 @@ use crate::error::ModelError;
 use crate::transport::Post;
 
 /// Signs requests. Pure: the time comes in, and nothing is asked of anybody.
+///
+/// ```
+/// use jiff::Timestamp;
+/// use pelton_model::{ErrorKind, ModelError, Post, Secret, Sign};
+///
+/// /// Puts a tag on every request.
+/// struct Tag;
+///
+/// impl Sign for Tag {
+///     fn sign(&self, post: &mut Post, now: Timestamp) -> Result<(), ModelError> {
+///         let length = post.body.length();
+///         let tag = format!("{length}-{}", now.as_second()).parse().map_err(|error| {
+///             ModelError::new(ErrorKind::Authentication, format!("no tag: {error}"))
+///         })?;
+///         post.headers.insert("x-tag", tag);
+///         Ok(())
+///     }
+///
+///     fn secrets(&self) -> Vec<Secret> {
+///         vec![Secret::new("the key")]
+///     }
+/// }
+/// # let body = vec![bytes::Bytes::from_static(b"hello")].into();
+/// # let mut post = Post { url: String::new(), headers: Default::default(), body, fresh_connection: false };
+/// # Tag.sign(&mut post, Timestamp::UNIX_EPOCH).unwrap();
+/// # assert_eq!(post.headers["x-tag"], "5-0");
+/// ```
 pub trait Sign: Send + Sync {
     /// Adds to a request, which is complete otherwise, what proves who sends it. The body is there in
     /// [pieces](crate::Body::pieces), to be hashed without a copy.
@@ -27,6 +54,34 @@ pub trait Sign: Send + Sync {
 }
 
 /// A [`Sign`] and the name its credentials go by. Two of the same name are the same credentials.
+///
+/// ```
+/// # use jiff::Timestamp;
+/// # use pelton_model::{ErrorKind, ModelError, Post, Secret, Sign};
+/// # /// Puts a tag on every request.
+/// # struct Tag;
+/// #
+/// # impl Sign for Tag {
+/// #     fn sign(&self, post: &mut Post, now: Timestamp) -> Result<(), ModelError> {
+/// #         let length = post.body.length();
+/// #         let tag = format!("{length}-{}", now.as_second()).parse().map_err(|error| {
+/// #             ModelError::new(ErrorKind::Authentication, format!("no tag: {error}"))
+/// #         })?;
+/// #         post.headers.insert("x-tag", tag);
+/// #         Ok(())
+/// #     }
+/// #
+/// #     fn secrets(&self) -> Vec<Secret> {
+/// #         vec![Secret::new("the key")]
+/// #     }
+/// # }
+/// use pelton_model::{Auth, Endpoint, Signing};
+///
+/// let signing = Signing::new(Secret::new("key-1"), Tag); // `Tag` is a signer of yours
+/// let endpoint = Endpoint::new("https://models.example", Auth::Signed(signing.clone()));
+/// assert_eq!(signing.secrets(), [Secret::new("the key")]);
+/// # drop(endpoint);
+/// ```
 #[derive(Clone)]
 pub struct Signing {
     id: Secret,

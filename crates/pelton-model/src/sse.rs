@@ -11,6 +11,17 @@ use memchr::memchr2;
 pub const EVENT_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// One event.
+///
+/// ```
+/// use bytes::Bytes;
+/// use pelton_model::sse::{Decoder, Event};
+///
+/// let mut decoder = Decoder::default();
+/// decoder.push(Bytes::from_static(b"event: greeting\ndata: 1\n\n"));
+/// let Some(Event { name, data }) = decoder.next_event()? else { panic!("it is complete") };
+/// assert_eq!((&name[..], &data[..]), (&b"greeting"[..], &b"1"[..]));
+/// # Ok::<(), pelton_model::sse::TooLong>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// The event's name; empty if it has none.
@@ -20,6 +31,19 @@ pub struct Event {
 }
 
 /// An event grew beyond [`EVENT_BYTES_MAX`].
+///
+/// ```
+/// use bytes::Bytes;
+/// use pelton_model::sse::{Decoder, TooLong};
+///
+/// let mut decoder = Decoder::default();
+/// let mut read = Ok(None);
+/// while read == Ok(None) {
+///     decoder.push(Bytes::from(vec![b'x'; 8 * 1024 * 1024])); // a line that never ends
+///     read = decoder.next_event();
+/// }
+/// assert_eq!(read, Err(TooLong));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("one event of the stream is larger than {} MB", EVENT_BYTES_MAX / 1024 / 1024)]
 pub struct TooLong;

@@ -16,6 +16,21 @@ use crate::retry::Progress;
 ///
 /// A call ends with exactly one [`Finished`](Step::Finished) or [`Failed`](Step::Failed). Each attempt begins with
 /// [`Requesting`](Step::Requesting); after a [`Retry`](Step::Retry) whatever the failed attempt showed is void.
+///
+/// ```
+/// use pelton_model::Step;
+///
+/// /// What a spinner says.
+/// fn line(step: &Step) -> Option<String> {
+///     match step {
+///         Step::Requesting { attempt } => Some(format!("asking (attempt {attempt})")),
+///         Step::Retry(notice) => Some(format!("{}; again in {:?}", notice.message, notice.wait)),
+///         Step::Failed(error) => Some(error.to_string()),
+///         _ => None,
+///     }
+/// }
+/// assert_eq!(line(&Step::Requesting { attempt: 1 }).as_deref(), Some("asking (attempt 1)"));
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Step {
@@ -49,6 +64,39 @@ pub enum Step {
 }
 
 /// The head of an answer.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use bytes::Bytes;
+/// # use futures::{FutureExt, StreamExt, future::BoxFuture};
+/// # use pelton_model::{Ask, Auth, Client, Endpoint, Post, Prefix, RealWorld, Response, RetryPolicy, Transport, TransportError};
+/// # struct Says(&'static [&'static str]);
+/// # impl Transport for Says {
+/// #     fn post(&self, _: Post) -> BoxFuture<'static, Result<Response, TransportError>> {
+/// #         let body = futures::stream::iter(self.0.iter().map(|event| Ok(Bytes::from(format!("data: {event}\n\n"))))).boxed();
+/// #         async move { Ok(Response { status: 200, headers: Default::default(), body }) }.boxed()
+/// #     }
+/// # }
+/// # let server = Says(&[
+/// #     r#"{"type":"message_start","message":{"id":"msg_1","model":"m","usage":{"input_tokens":3}}}"#,
+/// #     r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#,
+/// #     r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"hello"}}"#,
+/// #     r#"{"type":"content_block_stop","index":0}"#,
+/// #     r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":1}}"#,
+/// #     r#"{"type":"message_stop"}"#,
+/// # ]);
+/// # let endpoint = Endpoint::new("http://in.memory", Auth::None);
+/// # let client = Client::new(endpoint, Arc::new(server), RetryPolicy::default(), Arc::new(RealWorld::new()));
+/// # let messages = vec![Bytes::from_static(br#"{"role":"user","content":"hi"}"#)];
+/// # let ask = Ask::new("any-model", 1000, Arc::new(Prefix::default()), messages);
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+/// use pelton_model::Step;
+///
+/// let steps: Vec<Step> = client.call(ask).collect().await;
+/// let started = steps.iter().find_map(|step| if let Step::Started(started) = step { Some(started) } else { None });
+/// assert_eq!(started.map(|started| (&*started.message_id, started.usage.input_tokens)), Some(("msg_1", 3)));
+/// # });
+/// ```
 #[derive(Clone, Debug)]
 pub struct Started {
     /// The server's id of the message.
@@ -64,6 +112,44 @@ pub struct Started {
 }
 
 /// An event of the stream, for those who show an answer while it grows.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use bytes::Bytes;
+/// # use futures::{FutureExt, StreamExt, future::BoxFuture};
+/// # use pelton_model::{Ask, Auth, Client, Endpoint, Post, Prefix, RealWorld, Response, RetryPolicy, Transport, TransportError};
+/// # struct Says(&'static [&'static str]);
+/// # impl Transport for Says {
+/// #     fn post(&self, _: Post) -> BoxFuture<'static, Result<Response, TransportError>> {
+/// #         let body = futures::stream::iter(self.0.iter().map(|event| Ok(Bytes::from(format!("data: {event}\n\n"))))).boxed();
+/// #         async move { Ok(Response { status: 200, headers: Default::default(), body }) }.boxed()
+/// #     }
+/// # }
+/// # let server = Says(&[
+/// #     r#"{"type":"message_start","message":{"id":"msg_1","model":"m","usage":{"input_tokens":3}}}"#,
+/// #     r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#,
+/// #     r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"hello"}}"#,
+/// #     r#"{"type":"content_block_stop","index":0}"#,
+/// #     r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":1}}"#,
+/// #     r#"{"type":"message_stop"}"#,
+/// # ]);
+/// # let endpoint = Endpoint::new("http://in.memory", Auth::None);
+/// # let client = Client::new(endpoint, Arc::new(server), RetryPolicy::default(), Arc::new(RealWorld::new()));
+/// # let messages = vec![Bytes::from_static(br#"{"role":"user","content":"hi"}"#)];
+/// # let ask = Ask::new("any-model", 1000, Arc::new(Prefix::default()), messages);
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+/// use pelton_model::{DeltaKind, Step};
+///
+/// let mut shown = String::new();
+/// let mut call = client.call(ask);
+/// while let Some(step) = call.next().await {
+///     if let Step::Delta(delta) = step && let DeltaKind::Text(more) = delta.kind {
+///         shown.push_str(&more); // as it grows
+///     }
+/// }
+/// assert_eq!(shown, "hello");
+/// # });
+/// ```
 #[derive(Clone, Debug)]
 pub struct Delta {
     /// The content block it belongs to, if to one.
@@ -75,6 +161,20 @@ pub struct Delta {
 }
 
 /// What an event brings.
+///
+/// ```
+/// use pelton_model::DeltaKind;
+///
+/// /// Whether something comes that people read.
+/// fn is_visible(kind: &DeltaKind) -> bool {
+///     match kind {
+///         DeltaKind::Text(text) => !text.is_empty(),
+///         DeltaKind::Thinking { text, .. } => !text.is_empty(),
+///         _ => false,
+///     }
+/// }
+/// assert!(is_visible(&DeltaKind::Text("hello".into())) && !is_visible(&DeltaKind::InputJson));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DeltaKind {
@@ -96,6 +196,18 @@ pub enum DeltaKind {
 }
 
 /// A block that begins.
+///
+/// ```
+/// use pelton_model::{DeltaKind, Opened};
+///
+/// /// The tool that is going to be called, before its input is there.
+/// fn comes(kind: &DeltaKind) -> Option<&str> {
+///     let DeltaKind::BlockStart(Opened { tool_name, .. }) = kind else { return None };
+///     tool_name.as_deref()
+/// }
+/// let opened = Opened { block_type: "tool_use".into(), tool_name: Some("Read".into()), tool_use_id: Some("toolu_01".into()) };
+/// assert_eq!(comes(&DeltaKind::BlockStart(opened)), Some("Read"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opened {
     /// The block's type on the wire: `text`, `tool_use` and so on.
@@ -107,6 +219,39 @@ pub struct Opened {
 }
 
 /// A complete content block.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use bytes::Bytes;
+/// # use futures::{FutureExt, StreamExt, future::BoxFuture};
+/// # use pelton_model::{Ask, Auth, Client, Endpoint, Post, Prefix, RealWorld, Response, RetryPolicy, Transport, TransportError};
+/// # struct Says(&'static [&'static str]);
+/// # impl Transport for Says {
+/// #     fn post(&self, _: Post) -> BoxFuture<'static, Result<Response, TransportError>> {
+/// #         let body = futures::stream::iter(self.0.iter().map(|event| Ok(Bytes::from(format!("data: {event}\n\n"))))).boxed();
+/// #         async move { Ok(Response { status: 200, headers: Default::default(), body }) }.boxed()
+/// #     }
+/// # }
+/// # let server = Says(&[
+/// #     r#"{"type":"message_start","message":{"id":"msg_1","model":"m","usage":{"input_tokens":3}}}"#,
+/// #     r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#,
+/// #     r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"hello"}}"#,
+/// #     r#"{"type":"content_block_stop","index":0}"#,
+/// #     r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":1}}"#,
+/// #     r#"{"type":"message_stop"}"#,
+/// # ]);
+/// # let endpoint = Endpoint::new("http://in.memory", Auth::None);
+/// # let client = Client::new(endpoint, Arc::new(server), RetryPolicy::default(), Arc::new(RealWorld::new()));
+/// # let messages = vec![Bytes::from_static(br#"{"role":"user","content":"hi"}"#)];
+/// # let ask = Ask::new("any-model", 1000, Arc::new(Prefix::default()), messages);
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+/// use pelton_model::Step;
+///
+/// let steps: Vec<Step> = client.call(ask).collect().await;
+/// let blocks = steps.iter().filter_map(|step| if let Step::Block(block) = step { Some(&block.json) } else { None });
+/// assert_eq!(blocks.collect::<Vec<_>>(), [r#"{"type":"text","text":"hello"}"#]); // ready to be sent back
+/// # });
+/// ```
 #[derive(Clone, Debug)]
 pub struct Block {
     /// Its place in the message.
@@ -118,6 +263,17 @@ pub struct Block {
 }
 
 /// What a block is.
+///
+/// ```
+/// use pelton_model::BlockKind;
+///
+/// /// The tool to call, if the block asks for one and its input can be read.
+/// fn called(kind: &BlockKind) -> Option<(&str, &serde_json::Value)> {
+///     let BlockKind::ToolUse { name, input: Ok(input), .. } = kind else { return None };
+///     Some((name, input))
+/// }
+/// assert_eq!(called(&BlockKind::Text { blank: false }), None);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum BlockKind {
@@ -146,6 +302,19 @@ pub enum BlockKind {
 }
 
 /// A tool input that is no JSON object. The block's `json` then carries an empty object in its place.
+///
+/// ```
+/// use pelton_model::{BadInput, BlockKind};
+///
+/// /// What the model is told instead of a result.
+/// fn objection(kind: &BlockKind) -> Option<String> {
+///     let BlockKind::ToolUse { input: Err(BadInput { error, .. }), .. } = kind else { return None };
+///     Some(format!("The input cannot be read: {error}"))
+/// }
+/// let input = Err(BadInput { raw: "{\"a\":".to_owned(), error: "it ends too early".to_owned() });
+/// let cut = BlockKind::ToolUse { id: "toolu_01".into(), name: "Read".into(), input };
+/// assert_eq!(objection(&cut).as_deref(), Some("The input cannot be read: it ends too early"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadInput {
     /// What the model wrote.
@@ -155,6 +324,16 @@ pub struct BadInput {
 }
 
 /// A failed attempt that will be repeated.
+///
+/// ```
+/// use pelton_model::Notice;
+///
+/// /// A line about an attempt that failed.
+/// fn line(notice: &Notice) -> String {
+///     let Notice { attempt, retries_max, wait, message, .. } = notice;
+///     format!("{message}: attempt {attempt} of {retries_max} follows in {wait:?}")
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Notice {
     /// 1 for the first retry.
@@ -181,6 +360,40 @@ pub struct Notice {
 }
 
 /// The end of an answer.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use bytes::Bytes;
+/// # use futures::{FutureExt, StreamExt, future::BoxFuture};
+/// # use pelton_model::{Ask, Auth, Client, Endpoint, Post, Prefix, RealWorld, Response, RetryPolicy, Transport, TransportError};
+/// # struct Says(&'static [&'static str]);
+/// # impl Transport for Says {
+/// #     fn post(&self, _: Post) -> BoxFuture<'static, Result<Response, TransportError>> {
+/// #         let body = futures::stream::iter(self.0.iter().map(|event| Ok(Bytes::from(format!("data: {event}\n\n"))))).boxed();
+/// #         async move { Ok(Response { status: 200, headers: Default::default(), body }) }.boxed()
+/// #     }
+/// # }
+/// # let server = Says(&[
+/// #     r#"{"type":"message_start","message":{"id":"msg_1","model":"m","usage":{"input_tokens":3}}}"#,
+/// #     r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#,
+/// #     r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"hello"}}"#,
+/// #     r#"{"type":"content_block_stop","index":0}"#,
+/// #     r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":1}}"#,
+/// #     r#"{"type":"message_stop"}"#,
+/// # ]);
+/// # let endpoint = Endpoint::new("http://in.memory", Auth::None);
+/// # let client = Client::new(endpoint, Arc::new(server), RetryPolicy::default(), Arc::new(RealWorld::new()));
+/// # let messages = vec![Bytes::from_static(br#"{"role":"user","content":"hi"}"#)];
+/// # let ask = Ask::new("any-model", 1000, Arc::new(Prefix::default()), messages);
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+/// use pelton_model::Step;
+///
+/// let steps: Vec<Step> = client.call(ask).collect().await;
+/// let Some(Step::Finished(reply)) = steps.last() else { panic!("it is the last step") };
+/// assert_eq!((reply.usage.input_tokens, reply.usage.output_tokens), (3, 1));
+/// assert!(reply.cut.is_none()); // all of it came
+/// # });
+/// ```
 #[derive(Clone, Debug)]
 pub struct Reply {
     /// The server's id of the message.
@@ -210,6 +423,16 @@ pub struct Reply {
 }
 
 /// How patient the question after a cut answer has to be: it is one more attempt in the row of those that failed.
+///
+/// ```
+/// use pelton_model::{Ask, Reply};
+///
+/// /// Asks for the rest of an answer that was cut, with the patience that is left.
+/// fn rest(reply: &Reply, question: &Ask) -> Option<Ask> {
+///     let after = Some(reply.again.clone()?);
+///     Some(Ask { after, ..question.clone() })
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Again {
     /// What is told before its wait.

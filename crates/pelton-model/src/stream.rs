@@ -41,6 +41,22 @@ where
 }
 
 /// Hands items to the stream it belongs to.
+///
+/// ```
+/// use pelton_model::stream::Sender;
+///
+/// /// A plain function that tells what it does, one thing at a time: it waits while nobody listens.
+/// async fn count(to: u32, told: Sender<u32>) {
+///     for number in 1..=to {
+///         told.send(number).await;
+///     }
+/// }
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// use futures::StreamExt;
+/// let counted = pelton_model::stream::stream(1, |told| count(3, told));
+/// assert_eq!(counted.collect::<Vec<_>>().await, [1, 2, 3]);
+/// # });
+/// ```
 #[derive(Debug)]
 pub struct Sender<T> {
     queue: Arc<Mutex<Queue<T>>>,
@@ -93,6 +109,18 @@ impl<T> Clone for Sender<T> {
 }
 
 /// The stream made by [`stream`].
+///
+/// ```
+/// use futures::{FutureExt, StreamExt};
+/// use pelton_model::stream::stream;
+///
+/// let mut produced = stream(1, |told| async move {
+///     told.send("first").await;
+///     std::future::pending().await // work that takes very long
+/// });
+/// assert_eq!(produced.next().now_or_never(), Some(Some("first")));
+/// drop(produced); // and with it the work
+/// ```
 #[must_use = "a stream does nothing unless it is polled"]
 pub struct Produced<T, F> {
     queue: Arc<Mutex<Queue<T>>>,

@@ -16,6 +16,23 @@ use pelton_wire::pieces::Pieces;
 ///
 /// A transport neither retries nor interprets: it answers with whatever status came back. Dropping the future or
 /// the body cancels the exchange.
+///
+/// ```
+/// use futures::FutureExt;
+/// use futures::future::BoxFuture;
+/// use pelton_model::{Post, Response, Transport, TransportError, TransportErrorKind};
+///
+/// /// A road with nobody at its end, for tests of what happens then.
+/// struct Nowhere;
+///
+/// impl Transport for Nowhere {
+///     fn post(&self, post: Post) -> BoxFuture<'static, Result<Response, TransportError>> {
+///         let why = format!("nobody listens at {}", post.url);
+///         async { Err(TransportError::new(TransportErrorKind::Refused, why)) }.boxed()
+///     }
+/// }
+/// # assert!(!Nowhere.has_proxy("https", "example.com"));
+/// ```
 pub trait Transport: Send + Sync {
     /// Sends one POST and resolves when the head of the answer is there.
     fn post(&self, post: Post) -> BoxFuture<'static, Result<Response, TransportError>>;
@@ -41,6 +58,14 @@ fn no_web() -> TransportError {
 }
 
 /// One GET. Redirects are answers like any other.
+///
+/// ```
+/// use pelton_model::Get;
+///
+/// let mut get = Get { url: "https://example.com/".to_owned(), headers: Default::default(), pinned: Vec::new() };
+/// get.pinned.push("93.184.215.14:443".parse()?); // what its name was found to stand for: no other is asked
+/// # Ok::<(), std::net::AddrParseError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Get {
     /// Where to: an `http` or `https` address.
@@ -53,6 +78,19 @@ pub struct Get {
 }
 
 /// One POST.
+///
+/// ```
+/// use bytes::Bytes;
+/// use pelton_model::Post;
+///
+/// let post = Post {
+///     url: "https://models.example/v1/messages".to_owned(),
+///     headers: http::HeaderMap::new(),
+///     body: vec![Bytes::from_static(b"{}")].into(),
+///     fresh_connection: false,
+/// };
+/// assert_eq!(post.body.length(), 2);
+/// ```
 #[derive(Clone, Debug)]
 pub struct Post {
     /// Where to.
@@ -66,6 +104,15 @@ pub struct Post {
 }
 
 /// A request body, in pieces. Cloning copies a pointer.
+///
+/// ```
+/// use bytes::Bytes;
+/// use pelton_model::Body;
+///
+/// let body = Body::from(vec![Bytes::from_static(b"{\"messages\":["), Bytes::from_static(b"]}")]);
+/// let same = body.clone(); // nothing is copied
+/// assert_eq!((same.length(), same.to_vec()), (15, b"{\"messages\":[]}".to_vec()));
+/// ```
 #[derive(Clone)]
 pub struct Body(Arc<Pieces>);
 
@@ -106,6 +153,18 @@ impl fmt::Debug for Body {
 }
 
 /// The head of an answer, and its body as it arrives.
+///
+/// ```
+/// use bytes::Bytes;
+/// use futures::{FutureExt, StreamExt};
+/// use pelton_model::Response;
+///
+/// // What a transport of a test answers with.
+/// let body = futures::stream::iter([Ok(Bytes::from_static(b"data: {}\n\n"))]).boxed();
+/// let mut response = Response { status: 200, headers: http::HeaderMap::new(), body };
+/// let first = response.body.next().now_or_never();
+/// assert_eq!(first, Some(Some(Ok(Bytes::from_static(b"data: {}\n\n")))));
+/// ```
 pub struct Response {
     /// The HTTP status.
     pub status: u16,
@@ -122,6 +181,13 @@ impl fmt::Debug for Response {
 }
 
 /// An exchange that failed on the way.
+///
+/// ```
+/// use pelton_model::{TransportError, TransportErrorKind};
+///
+/// let error = TransportError::new(TransportErrorKind::Dns, "models.example cannot be found");
+/// assert_eq!(error.to_string(), "models.example cannot be found");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct TransportError {
@@ -139,6 +205,17 @@ impl TransportError {
 }
 
 /// The ways an exchange fails on the way.
+///
+/// ```
+/// use pelton_model::{ErrorKind, TransportErrorKind};
+///
+/// /// Whether somebody should look at the network before asking again.
+/// fn is_set_up_wrong(kind: &ErrorKind) -> bool {
+///     use TransportErrorKind::{BadUrl, Dns, Proxy, Tls};
+///     matches!(kind, ErrorKind::Connection(BadUrl | Dns | Proxy | Tls))
+/// }
+/// assert!(is_set_up_wrong(&ErrorKind::Connection(TransportErrorKind::Tls)));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TransportErrorKind {

@@ -45,6 +45,15 @@ pub trait World: Send + Sync + 'static {
 }
 
 /// The machine's own clock and randomness.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use pelton_model::{RealWorld, World};
+///
+/// let world: Arc<dyn World> = Arc::new(RealWorld::new()); // tests bring another
+/// assert_ne!(world.random(), world.random());
+/// ```
 #[derive(Debug)]
 pub struct RealWorld {
     started: Instant,

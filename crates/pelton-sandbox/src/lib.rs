@@ -6,6 +6,8 @@
 //! own that becomes the command.
 //!
 //! Two things are never the case: a command that runs in a box with a side missing, and an engine that was itself confined.
+//!
+//! A part of Pelton: it goes along with the engine and makes no promise of its own. Embedders start at the crate `pelton`.
 
 pub mod policy; // what is wanted, and what is there
 pub mod protected; // names that steer other programs

@@ -1,5 +1,7 @@
 //! Front ends without a screen: plain text, one JSON result, and stream-json. They translate events for their
 //! readers and decide nothing. Writers are passed in; nothing here touches the process's own streams.
+//!
+//! A part of Pelton: it goes along with the engine and makes no promise of its own. Embedders start at the crate `pelton`.
 
 mod print; // one prompt, shown as it runs
 mod control; // a whole session through two pipes

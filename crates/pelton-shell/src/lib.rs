@@ -11,6 +11,8 @@
 //! assert_eq!(script.commands[0].words[1].literal(), Some("my dir"));
 //! assert!(script.commands[1].words[3].doubts().substitution);
 //! ```
+//!
+//! A part of Pelton: it goes along with the engine and makes no promise of its own. Embedders start at the crate `pelton`.
 
 mod limits; // every number that bounds the reading
 mod script; // the result: commands, redirections, doubts

@@ -32,13 +32,6 @@ pub struct CacheUsage {
     pub write_1h: u64,
 }
 
-impl CacheUsage {
-    /// The whole prompt.
-    pub fn total(&self) -> u64 {
-        self.input_tokens + self.cache_read_input_tokens + self.write_5m + self.write_1h
-    }
-}
-
 /// Entries of a request that others can read only once its answer has begun.
 #[derive(Debug)]
 #[must_use = "nothing is cached until the entries are committed"]
@@ -49,14 +42,7 @@ pub struct Pending {
 }
 
 impl PromptCache {
-    /// Accounts for one accepted request at `now` (any clock that only moves forward) and caches it at once.
-    pub fn account(&mut self, request: &Value, now: Duration) -> CacheUsage {
-        let (usage, pending) = self.begin(request, now);
-        self.commit(pending, now);
-        usage
-    }
-
-    /// Accounts for a request that has arrived; [`commit`](Self::commit) makes it readable when its answer begins.
+    /// Accounts for a request that has arrived at `now` (any clock that only moves forward); [`commit`](Self::commit) makes it readable when its answer begins.
     pub fn begin(&mut self, request: &Value, now: Duration) -> (CacheUsage, Pending) {
         let facts = tokens::facts_of(request);
         let parts = prompt::parts(request);

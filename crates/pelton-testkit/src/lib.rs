@@ -2,7 +2,7 @@
 //!
 //! Write down what the model says ([`script`]), start it, point a client at [`ScriptedModel::base_url`], look at
 //! what came in ([`Seen`]). Requests the real API would refuse are refused in its words ([`strict`]), token counts
-//! and cache hits are reported as it does ([`tokens`], [`cache`]), and everything that goes wrong on a network can
+//! and cache hits are reported as it does, and everything that goes wrong on a network can
 //! be made to go wrong ([`script::travel`]).
 //!
 //! ```
@@ -29,18 +29,17 @@
 //! The same without a network, for tests on a stopped clock: [`Script::start_in_memory`] and
 //! [`ScriptedModel::transport`], with a [`SeededWorld`] for time and chance.
 
-pub mod cache; // prompt-cache accounting
-pub mod catalogue; // the models and what each accepts
-pub mod issued; // signatures of thinking blocks
 pub mod script; // what the model does, request by request
 pub mod strict; // what the API refuses
-pub mod tokens; // deterministic token estimates
 
 mod base64;
+mod cache; // prompt-cache accounting
+mod catalogue; // the models and what each accepts
 mod cut; // texts into deltas
 mod dice; // seeded chance
 mod http; // HTTP/1.1, breakable on purpose
 mod image;
+mod issued; // signatures of thinking blocks
 mod memory; // the server without a network
 mod messages; // the Messages dialect
 mod pdf;
@@ -49,6 +48,7 @@ mod prompt;
 mod record; // requests and replies as JSON lines
 mod serve; // the scripted model as a program
 mod server; // the server and a test's handle to it
+mod tokens; // deterministic token estimates
 mod world; // time and chance from a seed
 
 pub use http::{BODY_BYTES_MAX, HEAD_BYTES_MAX, HEADERS_MAX};

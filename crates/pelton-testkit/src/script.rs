@@ -43,7 +43,17 @@ pub const PAUSE_MS_MAX: u64 = 60 * 60 * 1000;
 
 /// What the scripted model does, request by request.
 ///
-/// See [`Step`].
+/// ```
+/// use pelton_testkit::{Script, Step, text, tool};
+/// use serde_json::json;
+///
+/// let built = Script::new()
+///     .reply([text("Let me look."), tool("Read", json!({"file_path": "a.txt"}))])
+///     .reply([text("It says hello.")]);
+/// let written = Script::from_yaml_or_json("steps:\n  - reply:\n      - text: It says hello.\n")?;
+/// # drop((built, written));
+/// # Ok::<(), pelton_testkit::ScriptError>(())
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Script {
     pub(crate) model: Option<String>,
@@ -368,6 +378,14 @@ pub(crate) struct Staging {
 ///
 /// Its text is `line 4: step 2, reply item 1, field `txt`: unknown field; did you mean `text`?`, without the line when
 /// the script was built in Rust or is written in a way that has none.
+///
+/// ```
+/// use pelton_testkit::Script;
+///
+/// let error = Script::from_yaml_or_json("steps:\n  - reply:\n      - txt: Hello.\n").unwrap_err();
+/// assert_eq!((error.line, error.field.as_str()), (Some(3), "txt"));
+/// assert!(error.to_string().contains("did you mean"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{problem}; {way_out}", self.address())]
 #[non_exhaustive]

@@ -9,6 +9,20 @@ use std::path::PathBuf;
 use tokio::sync::broadcast;
 
 /// How a scripted model is served.
+///
+/// ```
+/// use pelton_testkit::{Script, ServeOptions, serve, text};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// let record = dir.path().join("record.jsonl");
+/// let options = ServeOptions { record: Some(record), ..ServeOptions::default() }; // on any free port
+/// let serving = serve(Script::new().reply([text("Hello.")]), options).await?;
+/// assert!(serving.base_url().starts_with("http://127.0.0.1:"));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct ServeOptions {
     /// The port on 127.0.0.1; 0 takes a free one.
@@ -28,6 +42,18 @@ pub async fn serve(mut script: Script, options: ServeOptions) -> Result<Serving,
 }
 
 /// A server that is being watched. Unlike a test's model it does not panic about illegal requests.
+///
+/// ```
+/// use pelton_testkit::{Script, ServeOptions, serve, text};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let serving = serve(Script::new().reply([text("Hello.")]), ServeOptions::default()).await?;
+/// println!("point a client at {}", serving.base_url());
+/// assert_eq!(serving.summary().steps_left, [1]); // nobody came
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Serving {
     server: Server,
@@ -64,6 +90,13 @@ impl Serving {
 }
 
 /// Something worth a line. `Display` writes it, without a line break.
+///
+/// ```
+/// use pelton_testkit::Notice;
+///
+/// let waiting = Notice::Waiting { request: 3, gate: "slow".to_owned() };
+/// assert_eq!(waiting.to_string(), "#3 waits at gate slow: POST /_script/gates/slow opens it");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {

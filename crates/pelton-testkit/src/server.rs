@@ -39,6 +39,13 @@ pub const WAIT_SECONDS_MAX: u64 = 30;
 const ACCEPT_RETRY_MS: u64 = 10;
 
 /// Why a scripted model did not start.
+///
+/// ```
+/// use pelton_testkit::{Script, StartError, Step};
+///
+/// let unplayable = Script::new().step(Step::status(7)).start_in_memory();
+/// assert!(matches!(unplayable, Err(StartError::Script(_))));
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
@@ -105,6 +112,32 @@ impl Script {
 
 /// A running scripted model. Dropping it ends the server; dropping one that refused an illegal request panics,
 /// unless that was expected.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use futures::StreamExt;
+/// # use pelton_model::{Ask, Auth, Client, Endpoint, Prefix, RetryPolicy, Secret};
+/// # use pelton_testkit::{ScriptedModel, SeededWorld};
+/// # async fn ask(model: &ScriptedModel, messages: &'static str) {
+/// #     let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// #     let mut policy = RetryPolicy::default();
+/// #     (policy.retries_max, policy.non_streaming_fallback) = (0, false);
+/// #     let client = Client::new(endpoint, Arc::new(model.transport()), policy, Arc::new(SeededWorld::new(7)));
+/// #     let ask = Ask::new("claude-sonnet-5-5", 1000, Arc::new(Prefix::default()), vec![messages.into()]);
+/// #     client.call(ask).for_each(async |_| {}).await;
+/// # }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use pelton_testkit::{Script, text};
+///
+/// let model = Script::new().reply([text("Hello.")]).start_in_memory()?;
+/// ask(&model, r#"{"role":"user","content":"Hi."}"#).await; // a client of yours
+/// assert_eq!(model.requests()[0].body["messages"][0]["content"], "Hi.");
+/// model.assert_clean(); // nothing illegal was sent
+/// model.assert_played_out(); // and nothing was left unasked
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct ScriptedModel {
     server: Server,

@@ -1,6 +1,6 @@
 //! What the real API refuses, in the real API's words.
 //!
-//! [`parse`] reads a body, [`check`] judges it. Both are pure. Each thing the API insists on is a [`Rule`] and can be
+//! `parse` reads a body, `check` judges it. Both are pure. Each thing the API insists on is a [`Rule`] and can be
 //! switched off by itself with [`Strictness`], for tests that want to see past one refusal to the next.
 //!
 //! The messages are the API's, as public bug reports and published measurements quote them, down to the order in which
@@ -25,12 +25,9 @@
 //! of the history that ends with a thinking block.
 //!
 //! ```
-//! use pelton_testkit::issued::Issued;
-//! use pelton_testkit::strict::{Context, Endpoint, Strictness, check};
-//! let request = serde_json::json!({"model": "claude-opus-5-5", "max_tokens": 100, "messages": []});
-//! let context = Context { endpoint: Endpoint::Messages, body_bytes: 60, version: "2023-06-01", betas: "" };
-//! let refusal = check(&request, &context, &Issued::new(0), &Strictness::default()).unwrap_err();
-//! assert_eq!(refusal.message, "messages: at least one message is required");
+//! use pelton_testkit::strict::{Rule, Strictness};
+//! let lenient = Strictness::default().relax(Rule::ToolPairs);
+//! assert!(lenient.is_on(Rule::Roles) && !lenient.is_on(Rule::ToolPairs));
 //! ```
 
 mod blocks; // the form of content blocks
@@ -53,6 +50,32 @@ use crate::prompt::{self, Part};
 use serde_json::Value;
 
 /// Why a request was refused, ready to be sent as an error body.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use futures::StreamExt;
+/// # use pelton_model::{Ask, Auth, Client, Endpoint, Prefix, RetryPolicy, Secret};
+/// # use pelton_testkit::{ScriptedModel, SeededWorld};
+/// # async fn ask(model: &ScriptedModel, messages: &'static str) {
+/// #     let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// #     let mut policy = RetryPolicy::default();
+/// #     (policy.retries_max, policy.non_streaming_fallback) = (0, false);
+/// #     let client = Client::new(endpoint, Arc::new(model.transport()), policy, Arc::new(SeededWorld::new(7)));
+/// #     let ask = Ask::new("claude-sonnet-5-5", 1000, Arc::new(Prefix::default()), vec![messages.into()]);
+/// #     client.call(ask).for_each(async |_| {}).await;
+/// # }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use pelton_testkit::{Script, text};
+///
+/// let model = Script::new().reply([text("Hello.")]).start_in_memory()?.expect_illegal();
+/// ask(&model, r#"{"role":"user","content":""}"#).await; // a client with a fault
+/// let refusal = model.illegal()[0].refusal.clone();
+/// assert_eq!((refusal.status, refusal.kind), (400, "invalid_request_error"));
+/// assert!(refusal.message.contains("content")); // the API's own words
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// The rule that refused.
@@ -69,7 +92,7 @@ pub struct Refusal {
 
 /// The endpoint a body was sent to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Endpoint {
+pub(crate) enum Endpoint {
     /// `POST /v1/messages`
     Messages,
     /// `POST /v1/messages/count_tokens`
@@ -78,7 +101,7 @@ pub enum Endpoint {
 
 /// What [`check`] needs to know besides the parsed body.
 #[derive(Debug, Clone, Copy)]
-pub struct Context<'a> {
+pub(crate) struct Context<'a> {
     /// Where the body was sent.
     pub endpoint: Endpoint,
     /// Size of the body, decompressed.
@@ -90,7 +113,7 @@ pub struct Context<'a> {
 }
 
 /// Reads a body as the API does: 413 above its limit, 400 when it is not a JSON object or nested too deep.
-pub fn parse(body: &[u8], strictness: &Strictness) -> Result<Value, Refusal> {
+pub(crate) fn parse(body: &[u8], strictness: &Strictness) -> Result<Value, Refusal> {
     if strictness.is_on(Rule::BodySize) {
         size::body(body.len())?;
     }
@@ -102,7 +125,7 @@ pub fn parse(body: &[u8], strictness: &Strictness) -> Result<Value, Refusal> {
 }
 
 /// Refuses what the API refuses. Rules are tried in the API's order: shape first, then settings, then history.
-pub fn check(
+pub(crate) fn check(
     request: &Value,
     context: &Context<'_>,
     issued: &Issued,

@@ -1,4 +1,6 @@
 //! The words that cross a wall: what goes to clients, to disk and to models. No behaviour, no IO.
+//!
+//! A part of Pelton: it goes along with the engine and makes no promise of its own. Embedders start at the crate `pelton`.
 
 pub mod usage; // what a model call consumed
 pub mod stop; // why an answer ended

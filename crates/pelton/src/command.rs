@@ -51,7 +51,13 @@ pub trait Command: Send + Sync {
 
 /// What users see of a command.
 ///
-/// See [`Command`].
+/// ```
+/// use pelton::command::CommandSpec;
+///
+/// let spec = CommandSpec { name: "review", description: "Looks at a file", argument_hint: "[file]" };
+/// let line = format!("/{} {}: {}", spec.name, spec.argument_hint, spec.description);
+/// assert_eq!(line, "/review [file]: Looks at a file");
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct CommandSpec<'a> {
     /// Its name, without the slash.
@@ -64,7 +70,17 @@ pub struct CommandSpec<'a> {
 
 /// What a command may know.
 ///
-/// See [`Command`].
+/// ```
+/// use pelton::command::{CommandCx, CommandError, Expansion};
+///
+/// /// `/todo`: what the file of that name in the session's directory says.
+/// fn todo(cx: &CommandCx<'_>) -> Result<Expansion, CommandError> {
+///     match std::fs::read_to_string(cx.cwd.join("TODO.md")) {
+///         Ok(words) => Ok(Expansion::prompt(words)),
+///         Err(error) => Err(CommandError(format!("nothing to do: {error}"))),
+///     }
+/// }
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct CommandCx<'a> {
@@ -104,7 +120,12 @@ pub struct Expansion {
 
 /// The command could not do its work. The text is for the user.
 ///
-/// See [`Command`].
+/// ```
+/// use pelton::command::CommandError;
+///
+/// let error = CommandError("name a file".to_owned());
+/// assert_eq!(error.to_string(), "name a file"); // that is what the user reads
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct CommandError(pub String);

@@ -46,7 +46,19 @@ pub(crate) struct Set {
 
 /// The budget of the session cannot be kept with a model whose price is not known.
 ///
-/// See [`Dials`].
+/// ```
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # let dir = tempfile::tempdir()?;
+/// # let endpoint = Endpoint::new("http://127.0.0.1:9", Auth::ApiKey(Secret::new("any")));
+/// use pelton::{Engine, Options};
+///
+/// let mut options = Options::new(dir.path(), endpoint);
+/// options.max_budget_usd = Some(2.50);
+/// let dials = Engine::new(options)?.dials();
+/// let refused = dials.set_model(Some("a-model-of-ours")).unwrap_err();
+/// assert!(refused.to_string().contains("the price of a-model-of-ours is not known"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the price of {0} is not known, so the budget cannot be kept")]
 pub struct UnknownPrice(String);

@@ -140,7 +140,10 @@ pub struct Engine {
 
 /// Why a session ends.
 ///
-/// See [`Engine`].
+/// ```
+/// // What hooks of the event `SessionEnd` read after `engine.close(EndReason::Logout)`.
+/// assert_eq!(pelton::EndReason::Logout.name(), "logout");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EndReason {

@@ -1,28 +1,29 @@
 //! What a run tells whoever watches it. Plain values; front ends translate them for their readers.
 
-use std::collections::BTreeMap;
+mod agents; // what sub-agents do
+mod outcome; // how it ended
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use pelton_model::{FastMode, ModelError, Notice, Started};
-use pelton_wire::stop::StopReason;
-use pelton_wire::usage::Usage;
+use pelton_model::{FastMode, Notice, Started};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
+
+pub use agents::{AgentEnd, AgentEvent, AgentFacts, AgentNews, AgentWork};
+pub use outcome::{DeferredCall, Denial, ModelUsage, Outcome};
 
 use crate::compact::Level;
 use crate::history::{EditId, Entry, EntryId};
 use crate::hooks::HookRun;
 use crate::permission::{Mode, Update};
 use crate::plugins::{Plugin, PluginError};
-use crate::tools::ahead::Speculated;
 use crate::tools::background::BackgroundNews;
-use crate::tools::executor::Call;
 use crate::tools::{Report, ServerState};
-use crate::turn::{Terminal, Transition};
+use crate::turn::Transition;
 
 /// One thing that happened.
 ///
@@ -164,7 +165,31 @@ pub enum Event {
 
 /// A model that declined to answer.
 ///
-/// See [`Event`].
+/// ```
+/// # use futures::StreamExt;
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # use pelton_testkit::{Script, Step, text, tool};
+/// # use serde_json::json;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let model = Script::new().step(Step::reply([text("No.")]).stop("refusal").stop_details(json!({"type": "refusal", "category": "cyber"}))).start().await?;
+/// # let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// # let mut options = pelton::Options::new(dir.path(), endpoint);
+/// # let mut engine = pelton::Engine::new(options)?;
+/// use pelton::{Event, Prompt};
+///
+/// let mut events = engine.submit(Prompt::text("Write a virus.")?);
+/// let mut declined = None;
+/// while let Some(event) = events.next().await {
+///     if let Event::Refusal(refusal) = event {
+///         declined = refusal.category.clone();
+///     }
+/// }
+/// assert_eq!(declined.as_deref(), Some("cyber"));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refusal {
@@ -182,7 +207,20 @@ pub struct Refusal {
 
 /// Something that was done to what the model is sent.
 ///
-/// See [`Event`].
+/// ```
+/// use pelton::event::ContextEvent;
+///
+/// /// A line for people about what is done to the context.
+/// fn line(event: &ContextEvent) -> String {
+///     match event {
+///         ContextEvent::Compacting { .. } => "summing up …".to_owned(),
+///         ContextEvent::Compacted(Err(why)) => format!("not summed up: {why}"),
+///         ContextEvent::Boundary(boundary) => format!("now {} tokens", boundary.after_tokens),
+///         _ => String::new(),
+///     }
+/// }
+/// assert_eq!(line(&ContextEvent::Compacted(Err("no model".to_owned()))), "not summed up: no model");
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum ContextEvent {
@@ -199,7 +237,17 @@ pub enum ContextEvent {
 
 /// A place from which on less is sent of what was said before.
 ///
-/// See [`Event`].
+/// ```
+/// use pelton::event::{Boundary, ContextEvent, Event};
+///
+/// /// How many tokens were freed, if that is what the event tells.
+/// fn freed(event: &Event) -> Option<u64> {
+///     let Event::Context(ContextEvent::Boundary(boundary)) = event else { return None };
+///     let Boundary { before_tokens, after_tokens, .. } = **boundary;
+///     Some(before_tokens.saturating_sub(after_tokens))
+/// }
+/// assert_eq!(freed(&Event::Requesting), None);
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Boundary {
@@ -237,7 +285,12 @@ impl Boundary {
 
 /// Why a conversation is summed up.
 ///
-/// See [`Event`].
+/// ```
+/// use pelton::event::{ContextEvent, Trigger};
+///
+/// let event = ContextEvent::Compacting { trigger: Trigger::Auto };
+/// assert!(matches!(event, ContextEvent::Compacting { trigger } if trigger.name() == "auto"));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trigger {
     /// It fills the window.
@@ -256,94 +309,29 @@ impl Trigger {
     }
 }
 
-/// Something that happened to a sub-agent.
-///
-/// See [`Event`].
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct AgentEvent {
-    /// Which one.
-    pub agent: Arc<AgentFacts>,
-    /// What happened.
-    pub news: AgentNews,
-}
-
-/// A sub-agent.
-///
-/// See [`Event`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct AgentFacts {
-    /// Its id.
-    pub id: String,
-    /// The call that started it.
-    pub call: Arc<str>,
-    /// What kind it is.
-    pub agent_type: String,
-    /// Its task, in a few words.
-    pub description: String,
-    /// Its task.
-    pub prompt: String,
-}
-
-/// What happened to a sub-agent. Of everything it tells, only the pieces of its answers are left out. Sub-agents of a
-/// sub-agent tell for themselves.
-///
-/// See [`Event`].
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub enum AgentNews {
-    /// It begins.
-    Started,
-    /// It told this.
-    Told(Box<Event>),
-    /// It uses a tool.
-    Progress {
-        /// Which.
-        tool: Arc<str>,
-        /// What it has done so far.
-        done: AgentWork,
-    },
-    /// It has ended: the last there is of it.
-    Ended {
-        /// How.
-        end: AgentEnd,
-        /// What it has done.
-        done: AgentWork,
-    },
-}
-
-/// How a sub-agent ended.
-///
-/// See [`Event`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum AgentEnd {
-    /// With a report.
-    Completed,
-    /// With an error.
-    Failed,
-    /// The user interrupted.
-    Stopped,
-}
-
-/// What a sub-agent has done.
-///
-/// See [`Event`].
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct AgentWork {
-    /// Tokens it has consumed.
-    pub tokens: u64,
-    /// Calls it has made.
-    pub tool_calls: u32,
-    /// How long it has worked.
-    pub duration: Duration,
-}
-
 /// What a submission starts with.
 ///
-/// See [`Event`].
+/// ```
+/// # use futures::StreamExt;
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # use pelton_testkit::{Script, Step, text, tool};
+/// # use serde_json::json;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let model = Script::new().reply([text("Nothing.")]).start().await?;
+/// # let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// # let mut options = pelton::Options::new(dir.path(), endpoint);
+/// # let mut engine = pelton::Engine::new(options)?;
+/// use pelton::{Event, Prompt};
+///
+/// let mut events = engine.submit(Prompt::text("What is here?")?);
+/// let Some(Event::Init(init)) = events.next().await else { return Err("it is the first event".into()) };
+/// assert!(init.tools.contains(&"Read".to_owned()));
+/// assert!(init.transcript.is_none(), "nothing is recorded unless `Options::sessions` says so");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Init {
@@ -379,7 +367,27 @@ pub struct Init {
 
 /// A slash command, as users see it.
 ///
-/// See [`Event`].
+/// ```
+/// # use futures::StreamExt;
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # use pelton_testkit::{Script, Step, text, tool};
+/// # use serde_json::json;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let model = Script::new().reply([text("Nothing.")]).start().await?;
+/// # let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// # let mut options = pelton::Options::new(dir.path(), endpoint);
+/// # let mut engine = pelton::Engine::new(options)?;
+/// use pelton::{Event, Prompt};
+///
+/// let mut events = engine.submit(Prompt::text("What is here?")?);
+/// let Some(Event::Init(init)) = events.next().await else { return Err("it is the first event".into()) };
+/// let menu: Vec<String> = init.commands.iter().map(|command| format!("/{}", command.name)).collect();
+/// assert!(menu.contains(&"/compact".to_owned()));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CommandInfo {
@@ -393,7 +401,31 @@ pub struct CommandInfo {
 
 /// A call that has begun to run.
 ///
-/// See [`Event`].
+/// ```
+/// # use futures::StreamExt;
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # use pelton_testkit::{Script, Step, text, tool};
+/// # use serde_json::json;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let model = Script::new().reply([tool("Glob", json!({"pattern": "*.rs"}))]).reply([text("Nothing.")]).start().await?;
+/// # let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// # let mut options = pelton::Options::new(dir.path(), endpoint);
+/// # let mut engine = pelton::Engine::new(options)?;
+/// use pelton::{Event, Prompt};
+///
+/// let mut events = engine.submit(Prompt::text("What is here?")?);
+/// let mut shown = Vec::new();
+/// while let Some(event) = events.next().await {
+///     if let Event::ToolStarted(started) = event {
+///         shown.push(format!("{} {}", started.tool, started.input));
+///     }
+/// }
+/// assert_eq!(shown, [r#"Glob {"pattern":"*.rs"}"#]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ToolStarted {
@@ -409,7 +441,31 @@ pub struct ToolStarted {
 
 /// Words of the harness in the assistant's role, an error most often. Not part of the conversation the model sees.
 ///
-/// See [`Event`].
+/// ```
+/// # use futures::StreamExt;
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # use pelton_testkit::{Script, Step, text, tool};
+/// # use serde_json::json;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let model = Script::new().step(Step::status(401).message("invalid x-api-key")).start().await?;
+/// # let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// # let mut options = pelton::Options::new(dir.path(), endpoint);
+/// # let mut engine = pelton::Engine::new(options)?;
+/// use pelton::{Event, Prompt};
+///
+/// let mut events = engine.submit(Prompt::text("What is here?")?);
+/// let mut shown = None;
+/// while let Some(event) = events.next().await {
+///     if let Event::Synthetic(words) = event {
+///         shown = words.error;
+///     }
+/// }
+/// assert_eq!(shown, Some("authentication_failed"));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Synthetic {
@@ -425,7 +481,32 @@ pub struct Synthetic {
 
 /// Something the loop did, and why.
 ///
-/// See [`Event`].
+/// ```
+/// # use futures::StreamExt;
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # use pelton_testkit::{Script, Step, text, tool};
+/// # use serde_json::json;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let model = Script::new().reply([tool("Glob", json!({"pattern": "*"}))]).reply([text("Nothing.")]).start().await?;
+/// # let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// # let mut options = pelton::Options::new(dir.path(), endpoint);
+/// # let mut engine = pelton::Engine::new(options)?;
+/// use pelton::event::LoopKind;
+/// use pelton::{Event, Prompt};
+///
+/// let mut events = engine.submit(Prompt::text("What is here?")?);
+/// let mut went_on = Vec::new();
+/// while let Some(event) = events.next().await {
+///     if let Event::Loop(told) = event && told.kind == LoopKind::Transition {
+///         went_on.push(told.turn);
+///     }
+/// }
+/// assert_eq!(went_on, [1]); // once: the results of the tool had to be read
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoopEvent {
@@ -439,7 +520,31 @@ pub struct LoopEvent {
 
 /// What the server's cache had of a question.
 ///
-/// See [`Event`].
+/// ```
+/// # use futures::StreamExt;
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # use pelton_testkit::{Script, Step, text, tool};
+/// # use serde_json::json;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let model = Script::new().reply([text("Four.")]).start().await?;
+/// # let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// # let mut options = pelton::Options::new(dir.path(), endpoint);
+/// # let mut engine = pelton::Engine::new(options)?;
+/// use pelton::{Event, Prompt};
+///
+/// let mut events = engine.submit(Prompt::text("What is two and two?")?);
+/// let mut reports = Vec::new();
+/// while let Some(event) = events.next().await {
+///     if let Event::Cache(report) = event {
+///         reports.push(report);
+///     }
+/// }
+/// assert_eq!((reports[0].read, reports[0].missed), (0, 0)); // there was nothing in it yet
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CacheReport {
@@ -457,7 +562,14 @@ pub struct CacheReport {
 
 /// What a question of the conversation asks for.
 ///
-/// See [`Event`].
+/// ```
+/// use pelton::event::{Asked, CacheReport};
+///
+/// /// Summaries are asked for beside the conversation: their misses are no reason to worry.
+/// fn is_worth_a_warning(report: &CacheReport) -> bool {
+///     report.asked == Asked::Turn && report.missed > 10_000
+/// }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -535,105 +647,4 @@ impl LoopKind {
             Self::Cache => "cache",
         }
     }
-}
-
-/// How a submission ended, and what it cost.
-///
-/// See [`Event`].
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Outcome {
-    /// Why it ended.
-    pub terminal: Terminal,
-    /// Whether the model was asked, or would have been had nothing come in between. Slash commands and hooks can answer
-    /// a prompt without it.
-    pub asked: bool,
-    /// Whether that is a failure.
-    pub is_error: bool,
-    /// The last words of the answer, or the error's text.
-    pub text: String,
-    /// The answer in the form of the schema, if one was asked for and brought.
-    pub structured_output: Option<Value>,
-    /// What went wrong, for endings that have no answer.
-    pub errors: Vec<String>,
-    /// Why the last answer ended.
-    pub stop_reason: Option<StopReason>,
-    /// The error that ended it, if one did.
-    pub error: Option<ModelError>,
-    /// One, plus the messages in the user's role that came about; 0 if the model was not to be asked.
-    pub num_turns: u32,
-    /// How long it took.
-    pub duration: Duration,
-    /// How much of that the model took.
-    pub duration_api: Duration,
-    /// Until the first word came.
-    pub first_token_after: Option<Duration>,
-    /// What this submission consumed.
-    pub usage: Usage,
-    /// What the session consumed, by model.
-    pub by_model: BTreeMap<String, ModelUsage>,
-    /// What the session cost; models without a known price count nothing and are named in `by_model`.
-    pub cost_usd: f64,
-    /// Whether the next answer would come fast.
-    pub fast_mode: FastMode,
-    /// Calls that were not allowed.
-    pub denials: Vec<Denial>,
-    /// How often the loop went on, by reason.
-    pub transitions: BTreeMap<&'static str, u32>,
-    /// What else the loop did, counted by kind.
-    pub loop_events: BTreeMap<&'static str, u32>,
-    /// How often the model was asked again after a failure.
-    pub retries: u32,
-    /// How many calls ran.
-    pub tool_calls: u32,
-    /// What came of calls that were made before the model asked for them.
-    pub speculation: Speculated,
-    /// The call that a hook put off, if that is how it ended.
-    pub deferred: Option<DeferredCall>,
-}
-
-/// What one model consumed.
-///
-/// See [`Event`].
-#[derive(Debug, Clone, Default)]
-#[non_exhaustive]
-pub struct ModelUsage {
-    /// Tokens.
-    pub usage: Usage,
-    /// Cost, if the model's price is known.
-    pub cost_usd: Option<f64>,
-}
-
-/// A call that a hook put off: the run ended before it, and whoever resumes the session has it judged anew.
-///
-/// See [`Event`].
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct DeferredCall {
-    /// The tool.
-    pub tool: Arc<str>,
-    /// The call.
-    pub call: Arc<str>,
-    /// Its input.
-    pub input: Arc<Value>,
-}
-
-impl From<Call> for DeferredCall {
-    fn from(Call { id, tool, input }: Call) -> Self {
-        Self { tool, call: id, input: input.unwrap_or_default() }
-    }
-}
-
-/// A call that was not allowed.
-///
-/// See [`Event`].
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Denial {
-    /// The tool.
-    pub tool: Arc<str>,
-    /// The call.
-    pub call: Arc<str>,
-    /// Its input.
-    pub input: Arc<Value>,
 }

@@ -79,7 +79,14 @@ pub trait Elicitor: Send + Sync {
 
 /// A question of a tool to a person.
 ///
-/// See [`Elicitor`].
+/// ```
+/// use pelton::host::Elicitation;
+/// use serde_json::json;
+///
+/// let schema = json!({"type": "object", "properties": {"colour": {"type": "string"}}});
+/// let question = Elicitation::new("toolu_01".into(), "painter", "Which colour?", schema);
+/// assert_eq!(format!("{} asks: {}", question.asker, question.message), "painter asks: Which colour?");
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Elicitation {
@@ -102,7 +109,19 @@ impl Elicitation {
 
 /// An answer to an [`Elicitation`].
 ///
-/// See [`Elicitor`].
+/// ```
+/// use pelton::host::Elicited;
+///
+/// /// What a tool makes of the answer.
+/// fn colour(answer: &Elicited) -> Result<&str, &'static str> {
+///     match answer {
+///         Elicited::Accept(value) => value["colour"].as_str().ok_or("that is no colour"),
+///         Elicited::Decline => Ok("white"),
+///         Elicited::Cancel => Err("nobody answered"),
+///     }
+/// }
+/// assert_eq!(colour(&Elicited::Decline), Ok("white"));
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum Elicited {
     /// The answer. That it fits the schema is for the asker to check: people mistype.
@@ -115,7 +134,18 @@ pub enum Elicited {
 
 /// The program around a session, as far as it takes part.
 ///
-/// See [`AppState`].
+/// ```
+/// use pelton::host::{Elicitation, Elicited, Host};
+/// use tokio_util::sync::CancellationToken;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let host = Host::default(); // `Options::host` is where it goes
+/// let question = Elicitation::new("toolu_01".into(), "painter", "Which colour?", serde_json::json!({}));
+/// let answer = host.elicit(&question, &CancellationToken::new()).await;
+/// assert_eq!(answer, Elicited::Decline); // there is nobody to ask
+/// # }
+/// ```
 #[derive(Clone, Default)]
 pub struct Host {
     state: Option<Arc<dyn AppState>>,

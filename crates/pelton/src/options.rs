@@ -200,7 +200,17 @@ pub struct Options {
 
 /// A conversation to go on with.
 ///
-/// See [`Sessions`].
+/// ```
+/// use pelton::{Resumed, transcript};
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let file = dir.path().join("session.jsonl");
+/// # std::fs::write(&file, r#"{"type":"user","uuid":"00000000-0000-4000-8000-000000000001","message":{"role":"user","content":"Hi"}}"#)?;
+/// let conversation = transcript::read(&file)?;
+/// let resumed = Resumed { file, conversation }; // `Options::resume` is where it goes
+/// assert_eq!(resumed.conversation.entries.len(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Resumed {
     /// Its file: new lines are added there.

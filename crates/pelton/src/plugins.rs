@@ -54,7 +54,14 @@ pub struct Plugin {
 
 /// Something about a plugin that is not as it should be.
 ///
-/// See [`Plugin`].
+/// ```
+/// use std::path::Path;
+///
+/// use pelton::plugins::Plugin;
+///
+/// let missing = Plugin::read(Path::new("/no/such/plugin"), "inline", Path::new("/no/such/data"));
+/// assert!(missing.is_err_and(|problem| problem.kind == "path-not-found"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PluginProblem {
@@ -66,7 +73,14 @@ pub struct PluginProblem {
 
 /// A plugin that could not be used, or not whole.
 ///
-/// See [`Plugin`].
+/// ```
+/// use pelton::plugins::{PluginError, PluginProblem};
+///
+/// // How a front end tells of a plugin that it could not find itself; others are in `Init::plugin_errors`.
+/// let problem = PluginProblem::new("path-not-found", "/opt/review cannot be read");
+/// let error = PluginError::unusable("review@team", problem, Some("/opt/review".into()));
+/// assert_eq!(format!("{}: {}", error.plugin, error.problem.message), "review@team: /opt/review cannot be read");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PluginError {

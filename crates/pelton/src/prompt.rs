@@ -34,7 +34,15 @@ pub struct Prompt {
 
 /// One piece of a prompt.
 ///
-/// See [`Prompt`].
+/// ```
+/// use pelton::{Prompt, PromptBlock};
+///
+/// let words = PromptBlock::Text("Sum it up.".to_owned());
+/// let report = PromptBlock::Document { base64: "JVBERi0xLjQK".to_owned() };
+/// let prompt = Prompt::blocks([words, report])?;
+/// assert_eq!(prompt.words(), "Sum it up.");
+/// # Ok::<(), pelton::BlankPrompt>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PromptBlock {
@@ -56,7 +64,12 @@ pub enum PromptBlock {
 
 /// A prompt needs something in it.
 ///
-/// See [`Prompt`].
+/// ```
+/// use pelton::{BlankPrompt, Prompt};
+///
+/// assert_eq!(Prompt::text(" \n ").unwrap_err(), BlankPrompt);
+/// assert_eq!(BlankPrompt.to_string(), "the prompt is empty");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the prompt is empty")]
 pub struct BlankPrompt;

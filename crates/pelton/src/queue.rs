@@ -18,7 +18,12 @@ use crate::transcript::{QueuedPrompt, TranscriptError};
 
 /// When a queued prompt is read.
 ///
-/// See [`Queue`].
+/// ```
+/// use pelton::Priority;
+///
+/// assert_eq!(Priority::from_name("now"), Some(Priority::Now)); // as the protocol calls it
+/// assert_eq!(Priority::default(), Priority::Later);
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Priority {
     /// At once: the running submission is ended, and the prompt begins the next one.
@@ -51,7 +56,23 @@ impl Priority {
 
 /// The prompt was not taken.
 ///
-/// See [`Queue`].
+/// ```
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let endpoint = Endpoint::new("http://127.0.0.1:9", Auth::ApiKey(Secret::new("any")));
+/// use pelton::{Engine, Options, Priority, Prompt, QUEUED_PROMPTS_MAX, QueueError};
+///
+/// let queue = Engine::new(Options::new(dir.path(), endpoint))?.queue();
+/// for _ in 0..QUEUED_PROMPTS_MAX {
+///     queue.add(Prompt::text("And on.")?, Priority::Later).await?;
+/// }
+/// let one_more = queue.add(Prompt::text("And on.")?, Priority::Later).await;
+/// assert!(matches!(one_more, Err(QueueError::Full)));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum QueueError {

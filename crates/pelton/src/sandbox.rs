@@ -72,7 +72,14 @@ pub struct SandboxOptions {
 
 /// What commands can reach. Nothing, unless said.
 ///
-/// See [`SandboxOptions`].
+/// ```
+/// use pelton::sandbox::NetworkOptions;
+///
+/// let mut network = NetworkOptions::default(); // nothing can be reached
+/// network.allowed_domains.push("*.example.com".to_owned());
+/// network.strict = true; // and nobody is asked about other hosts
+/// assert!(!network.local_binding);
+/// ```
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct NetworkOptions {

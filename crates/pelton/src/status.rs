@@ -56,7 +56,12 @@ pub struct Status {
 /// `CompactCheck → Streaming → ToolExec`, where an answer without calls leads to `RecoveryCheck` and from there to
 /// `Done`, or over `Compact` (if that is what helps) back to the next round.
 ///
-/// See [`Status`].
+/// ```
+/// use pelton::Phase;
+///
+/// assert_eq!(Phase::ToolExec.name(), "TOOL_EXEC");
+/// assert!(Phase::Streaming.is_query_loop() && !Phase::ProcessUserInput.is_query_loop());
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Phase {
@@ -83,7 +88,15 @@ pub enum Phase {
 
 /// What a submission waits for.
 ///
-/// See [`Status`].
+/// ```
+/// use pelton::Wait;
+///
+/// /// Whether a person keeps the submission waiting.
+/// fn is_our_turn(waits: &[Wait]) -> bool {
+///     waits.iter().any(|wait| matches!(wait, Wait::Permission { .. } | Wait::Elicitation { .. }))
+/// }
+/// assert!(is_our_turn(&[Wait::Permission { call: "toolu_01".into() }]));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Wait {

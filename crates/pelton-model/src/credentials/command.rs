@@ -16,6 +16,15 @@ use crate::world::World;
 pub const HELPER_TTL: Duration = Duration::from_secs(5 * 60);
 
 /// Runs the program. Processes are started elsewhere: this is the door to them.
+///
+/// ```
+/// use futures::FutureExt;
+/// use pelton_model::credentials::RunHelper;
+///
+/// // A function will do; a real one starts the program and bounds its time.
+/// let helper = || async { Ok("sk-printed\n".to_owned()) }.boxed();
+/// assert_eq!(helper.run().now_or_never(), Some(Ok("sk-printed\n".to_owned())));
+/// ```
 pub trait RunHelper: Send + Sync + 'static {
     /// What the program printed; or, in words for people, why there is nothing. Bounds its time.
     fn run(&self) -> BoxFuture<'static, Result<String, String>>;
@@ -31,6 +40,20 @@ where
 }
 
 /// Hands out what a program prints, and runs it again after a while.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use futures::FutureExt;
+/// use pelton_model::credentials::{HELPER_TTL, HelperCommand, Issuer};
+/// use pelton_model::{Auth, RealWorld, Secret};
+///
+/// let program = || async { Ok("sk-printed\n".to_owned()) }.boxed();
+/// let helper = HelperCommand::new(program, Auth::ApiKey, HELPER_TTL, Arc::new(RealWorld::new()));
+/// let issued = helper.issue(None).now_or_never().expect("it waits for nothing")?;
+/// assert_eq!(issued.auth, Auth::ApiKey(Secret::new("sk-printed")));
+/// # Ok::<(), pelton_model::ModelError>(())
+/// ```
 pub struct HelperCommand {
     program: Box<dyn RunHelper>,
     kind: fn(Secret) -> Auth,

@@ -18,6 +18,31 @@ const ISSUE_WAIT_MAX: Duration = Duration::from_secs(120);
 pub(super) const KEPT_ON: Duration = Duration::from_secs(30);
 
 /// [`Credentials`] from an [`Issuer`]. One for all clients that use the same credentials: share it.
+///
+/// ```
+/// # use futures::FutureExt;
+/// # use futures::future::BoxFuture;
+/// # use pelton_model::credentials::{Issued, Issuer};
+/// # use pelton_model::{Auth, ModelError, Secret};
+/// # struct Desk;
+/// #
+/// # impl Issuer for Desk {
+/// #     fn issue(&self, _: Option<Auth>) -> BoxFuture<'static, Result<Issued, ModelError>> {
+/// #         let auth = Auth::Bearer(Secret::new("fresh"));
+/// #         async { Ok(Issued { auth, good_until: None }) }.boxed()
+/// #     }
+/// # }
+/// use std::sync::Arc;
+///
+/// use pelton_model::credentials::Keeper;
+/// use pelton_model::{Credentials, RealWorld};
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+/// let keeper = Keeper::new(Desk, Arc::new(RealWorld::new())); // `Desk` is an issuer of yours
+/// assert_eq!(keeper.current().await?, Auth::Bearer(Secret::new("fresh")));
+/// # Ok::<(), ModelError>(())
+/// # }).unwrap();
+/// ```
 pub struct Keeper {
     desk: Arc<Desk>,
 }

@@ -38,6 +38,19 @@ const LOCK_POLL: Duration = Duration::from_millis(50);
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 /// Where a login is kept and renewed.
+///
+/// ```
+/// use pelton_model::credentials::{OauthOptions, TokenForm};
+///
+/// let options = OauthOptions {
+///     path: "/home/ada/.claude/.credentials.json".into(),
+///     token_url: "https://login.example/token".to_owned(),
+///     client_id: Some("pelton".to_owned()),
+///     form: TokenForm::Json,
+///     user_agent: "pelton/1".to_owned(),
+/// };
+/// assert_ne!(options.form, TokenForm::default());
+/// ```
 #[derive(Clone, Debug)]
 pub struct OauthOptions {
     /// The file: a JSON object whose `claudeAiOauth` holds `accessToken`, `refreshToken`, `expiresAt` (milliseconds
@@ -54,6 +67,16 @@ pub struct OauthOptions {
 }
 
 /// How an exchange of tokens is written.
+///
+/// ```
+/// use pelton_model::credentials::TokenForm;
+///
+/// /// Servers of this product read JSON, others what the standard says.
+/// fn form_of(token_url: &str) -> TokenForm {
+///     if token_url.ends_with("/v1/oauth/token") { TokenForm::Json } else { TokenForm::default() }
+/// }
+/// assert_eq!(form_of("https://login.example/token"), TokenForm::Form);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TokenForm {
     /// As a form: what the standard says.
@@ -64,6 +87,26 @@ pub enum TokenForm {
 }
 
 /// Hands out the token of a file, and renews it when it runs out or is refused.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use pelton_model::credentials::{Issuer, OauthFile, OauthOptions, TokenForm};
+/// use pelton_model::{HttpOptions, HttpTransport, RealWorld};
+///
+/// # let options = OauthOptions {
+/// #     path: "/no/such/file".into(),
+/// #     token_url: "https://login.example/token".to_owned(),
+/// #     client_id: Some("pelton".to_owned()),
+/// #     form: TokenForm::Json,
+/// #     user_agent: "pelton/1".to_owned(),
+/// # };
+/// let road = Arc::new(HttpTransport::new(HttpOptions::default()));
+/// let login = OauthFile::new(options, road, Arc::new(RealWorld::new())); // nothing is read yet
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+/// assert!(login.issue(None).await.is_err()); // here there is no such file
+/// # });
+/// ```
 pub struct OauthFile {
     clerk: Arc<Clerk>,
 }

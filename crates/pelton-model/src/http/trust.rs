@@ -23,6 +23,16 @@ use crate::transport::{TransportError, TransportErrorKind};
 type Read = dyn Fn() -> Result<Vec<Vec<u8>>, String> + Send + Sync;
 
 /// The authorities whose certificates are trusted. Nobody, by default.
+///
+/// ```
+/// use pelton_model::{HttpOptions, Roots};
+///
+/// // Read when the first certificate has to be judged; here, nobody is trusted.
+/// let roots = Roots::read_by(|| Err("this machine has no certificates".to_owned()));
+/// let options = HttpOptions { roots, ..HttpOptions::default() };
+/// assert_eq!(format!("{:?}", Roots::default()), "Roots(nobody)");
+/// # drop(options);
+/// ```
 #[derive(Clone, Default)]
 pub struct Roots {
     read: Option<Arc<Read>>,

@@ -2,6 +2,22 @@ use super::*;
 use proptest::prelude::*;
 use serde_json::json;
 
+impl CacheUsage {
+    /// The whole prompt.
+    pub(crate) fn total(&self) -> u64 {
+        self.input_tokens + self.cache_read_input_tokens + self.write_5m + self.write_1h
+    }
+}
+
+impl PromptCache {
+    /// Accounts for a request that is answered at once.
+    pub(crate) fn account(&mut self, request: &Value, now: Duration) -> CacheUsage {
+        let (usage, pending) = self.begin(request, now);
+        self.commit(pending, now);
+        usage
+    }
+}
+
 const MARK: &str = "cache_control";
 
 fn mark() -> Value {

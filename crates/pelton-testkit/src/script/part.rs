@@ -5,6 +5,17 @@ use std::time::Duration;
 
 /// One item of a reply, sent in the order of the list. Made by [`text`], [`tool`], [`gate`] and the other
 /// functions of this module.
+///
+/// ```
+/// use pelton_testkit::{Script, gate, text, tool};
+/// use serde_json::json;
+///
+/// // Stops in the middle of a word until a test opens the gate, then calls a tool under a name the test knows.
+/// let said = text("Let me look.").fragments(3).after(1, gate("slow"));
+/// let call = tool("Read", json!({"file_path": "a.txt"})).id("toolu_mine");
+/// let script = Script::new().reply([said, call]);
+/// # drop(script);
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
     pub(crate) kind: Kind,
@@ -15,6 +26,15 @@ pub struct Part {
 }
 
 /// Where the text of a block, or the JSON of a tool input, is cut into deltas.
+///
+/// ```
+/// use pelton_testkit::{Fragments, text};
+///
+/// let in_three = text("Let me look.").fragments(3);
+/// let inside_a_word = text("Let me look.").fragments([5]);
+/// let by_the_seed = text("Let me look.").fragments(Fragments::Random);
+/// assert!(in_three != inside_a_word && inside_a_word != by_the_seed);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Fragments {

@@ -3,6 +3,17 @@
 use std::time::Duration;
 
 /// How bytes are cut into writes and how fast they come. The default: one write per event, no waiting.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use pelton_testkit::{Chunk, Pace, Step, text};
+///
+/// let slow = Pace::chunk_bytes(7).delay(Duration::from_millis(20)); // cuts characters in two
+/// assert_eq!(slow.chunk, Chunk::Bytes(7));
+/// let step = Step::reply([text("Grüße.")]).pace(slow);
+/// # drop(step);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pace {
     /// How large each write is.
@@ -28,6 +39,13 @@ impl Pace {
 }
 
 /// How large each write is.
+///
+/// ```
+/// use pelton_testkit::{Chunk, Pace};
+///
+/// let pace = Pace { chunk: Chunk::Random, ..Pace::default() }; // the same sizes for the same seed
+/// assert_ne!(pace.chunk, Chunk::default());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Chunk {
@@ -41,6 +59,30 @@ pub enum Chunk {
 }
 
 /// How lines of the event stream end; all are legal.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use futures::StreamExt;
+/// # use pelton_model::{Ask, Auth, Client, Endpoint, Prefix, RetryPolicy, Secret};
+/// # use pelton_testkit::{ScriptedModel, SeededWorld};
+/// # async fn ask(model: &ScriptedModel, messages: &'static str) {
+/// #     let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// #     let mut policy = RetryPolicy::default();
+/// #     (policy.retries_max, policy.non_streaming_fallback) = (0, false);
+/// #     let client = Client::new(endpoint, Arc::new(model.transport()), policy, Arc::new(SeededWorld::new(7)));
+/// #     let ask = Ask::new("claude-sonnet-5-5", 1000, Arc::new(Prefix::default()), vec![messages.into()]);
+/// #     client.call(ask).for_each(async |_| {}).await;
+/// # }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use pelton_testkit::{Ending, LineEnd, Script, Step, text};
+///
+/// let model = Script::new().step(Step::reply([text("Hello.")]).line_end(LineEnd::Mixed)).start_in_memory()?;
+/// ask(&model, r#"{"role":"user","content":"Hi."}"#).await; // a client of yours, which has to cope
+/// assert_eq!(model.requests()[0].reply.ending, Some(Ending::Complete));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum LineEnd {
@@ -56,6 +98,17 @@ pub enum LineEnd {
 }
 
 /// Something that goes wrong with an answer.
+///
+/// ```
+/// use pelton_testkit::{EarlyEnd, Fault, Place, Script, Step, text};
+///
+/// // The first answer breaks off, the second comes.
+/// let script = Script::new()
+///     .step(Step::reply([text("Hello.")]).fault(Fault::reset_after_bytes(100)))
+///     .reply([text("Hello.")]);
+/// assert_eq!(Fault::reset_after_bytes(100), Fault::Ends(EarlyEnd::Reset, Place::Bytes(100)));
+/// # drop(script);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
@@ -118,6 +171,14 @@ impl Fault {
 }
 
 /// How an answer ends before its time.
+///
+/// ```
+/// use pelton_testkit::{EarlyEnd, Fault, Place};
+///
+/// let all = [EarlyEnd::Cut, EarlyEnd::End, EarlyEnd::Reset, EarlyEnd::Stall];
+/// let faults = all.map(|end| Fault::Ends(end, Place::Events(3))); // one step of a script for each
+/// assert_eq!(faults[0], Fault::cut_after_events(3));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EarlyEnd {
@@ -132,6 +193,15 @@ pub enum EarlyEnd {
 }
 
 /// Where an answer ends before its time.
+///
+/// ```
+/// use pelton_testkit::{EarlyEnd, Fault, Place};
+///
+/// // An answer that breaks at every place there is: one step of a script for each.
+/// let faults: Vec<Fault> = (0..5).map(|events| Fault::Ends(EarlyEnd::Reset, Place::Events(events))).collect();
+/// assert_eq!(faults[4], Fault::reset_after_events(4));
+/// assert_eq!(Fault::close_before_headers(), Fault::Ends(EarlyEnd::Cut, Place::BeforeHeaders));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Place {

@@ -6,6 +6,33 @@ use regex::Regex;
 /// Conditions on a request. All that are given must hold; with none given, every request will do.
 ///
 /// The text conditions are regular expressions, searched for anywhere in the text.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use futures::StreamExt;
+/// # use pelton_model::{Ask, Auth, Client, Endpoint, Prefix, RetryPolicy, Secret};
+/// # use pelton_testkit::{ScriptedModel, SeededWorld};
+/// # async fn ask(model: &ScriptedModel, messages: &'static str) {
+/// #     let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// #     let mut policy = RetryPolicy::default();
+/// #     (policy.retries_max, policy.non_streaming_fallback) = (0, false);
+/// #     let client = Client::new(endpoint, Arc::new(model.transport()), policy, Arc::new(SeededWorld::new(7)));
+/// #     let ask = Ask::new("claude-sonnet-5-5", 1000, Arc::new(Prefix::default()), vec![messages.into()]);
+/// #     client.call(ask).for_each(async |_| {}).await;
+/// # }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use pelton_testkit::{Script, Step, When, text};
+///
+/// let model = Script::new()
+///     .step(Step::reply([text("A title.")]).when(When::any().system("write a title")))
+///     .step(Step::reply([text("Hello.")]).when(When::any().last_user_text("^Hi")))
+///     .start_in_memory()?;
+/// ask(&model, r#"{"role":"user","content":"Hi."}"#).await; // a client of yours
+/// assert_eq!(model.requests()[0].step, Some(2));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct When {
     pub(crate) nth: Option<u32>,

@@ -8,6 +8,33 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A request and what became of it.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use futures::StreamExt;
+/// # use pelton_model::{Ask, Auth, Client, Endpoint, Prefix, RetryPolicy, Secret};
+/// # use pelton_testkit::{ScriptedModel, SeededWorld};
+/// # async fn ask(model: &ScriptedModel, messages: &'static str) {
+/// #     let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// #     let mut policy = RetryPolicy::default();
+/// #     (policy.retries_max, policy.non_streaming_fallback) = (0, false);
+/// #     let client = Client::new(endpoint, Arc::new(model.transport()), policy, Arc::new(SeededWorld::new(7)));
+/// #     let ask = Ask::new("claude-sonnet-5-5", 1000, Arc::new(Prefix::default()), vec![messages.into()]);
+/// #     client.call(ask).for_each(async |_| {}).await;
+/// # }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use pelton_testkit::{Script, text};
+///
+/// let model = Script::new().reply([text("Hello.")]).start_in_memory()?;
+/// ask(&model, r#"{"role":"user","content":"Hi."}"#).await; // a client of yours
+/// let seen = &model.requests()[0];
+/// assert_eq!((seen.method.as_str(), seen.path.as_str()), ("POST", "/v1/messages"));
+/// assert!(seen.header("x-api-key").is_some());
+/// assert_eq!(seen.body["max_tokens"], 1000);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Seen {
@@ -47,6 +74,32 @@ impl Seen {
 }
 
 /// What was sent so far.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use futures::StreamExt;
+/// # use pelton_model::{Ask, Auth, Client, Endpoint, Prefix, RetryPolicy, Secret};
+/// # use pelton_testkit::{ScriptedModel, SeededWorld};
+/// # async fn ask(model: &ScriptedModel, messages: &'static str) {
+/// #     let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// #     let mut policy = RetryPolicy::default();
+/// #     (policy.retries_max, policy.non_streaming_fallback) = (0, false);
+/// #     let client = Client::new(endpoint, Arc::new(model.transport()), policy, Arc::new(SeededWorld::new(7)));
+/// #     let ask = Ask::new("claude-sonnet-5-5", 1000, Arc::new(Prefix::default()), vec![messages.into()]);
+/// #     client.call(ask).for_each(async |_| {}).await;
+/// # }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use pelton_testkit::{Script, text};
+///
+/// let model = Script::new().reply([text("Hello.")]).start_in_memory()?;
+/// ask(&model, r#"{"role":"user","content":"Hi."}"#).await; // a client of yours
+/// let sent = &model.requests()[0].reply;
+/// assert_eq!((sent.status, sent.body.is_none()), (Some(200), true)); // it was a stream
+/// assert!(sent.bytes > 0 && sent.usage.is_some());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Sent {
@@ -67,6 +120,32 @@ pub struct Sent {
 }
 
 /// An event as it was sent.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use futures::StreamExt;
+/// # use pelton_model::{Ask, Auth, Client, Endpoint, Prefix, RetryPolicy, Secret};
+/// # use pelton_testkit::{ScriptedModel, SeededWorld};
+/// # async fn ask(model: &ScriptedModel, messages: &'static str) {
+/// #     let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// #     let mut policy = RetryPolicy::default();
+/// #     (policy.retries_max, policy.non_streaming_fallback) = (0, false);
+/// #     let client = Client::new(endpoint, Arc::new(model.transport()), policy, Arc::new(SeededWorld::new(7)));
+/// #     let ask = Ask::new("claude-sonnet-5-5", 1000, Arc::new(Prefix::default()), vec![messages.into()]);
+/// #     client.call(ask).for_each(async |_| {}).await;
+/// # }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use pelton_testkit::{Script, text};
+///
+/// let model = Script::new().reply([text("Hello.")]).start_in_memory()?;
+/// ask(&model, r#"{"role":"user","content":"Hi."}"#).await; // a client of yours
+/// let events = &model.requests()[0].reply.events;
+/// assert_eq!(events.first().map(|event| event.name.as_str()), Some("message_start"));
+/// assert!(events.iter().any(|event| event.data.contains("Hello.")));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SentEvent {
@@ -77,6 +156,32 @@ pub struct SentEvent {
 }
 
 /// A request that a strict rule refused.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use futures::StreamExt;
+/// # use pelton_model::{Ask, Auth, Client, Endpoint, Prefix, RetryPolicy, Secret};
+/// # use pelton_testkit::{ScriptedModel, SeededWorld};
+/// # async fn ask(model: &ScriptedModel, messages: &'static str) {
+/// #     let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// #     let mut policy = RetryPolicy::default();
+/// #     (policy.retries_max, policy.non_streaming_fallback) = (0, false);
+/// #     let client = Client::new(endpoint, Arc::new(model.transport()), policy, Arc::new(SeededWorld::new(7)));
+/// #     let ask = Ask::new("claude-sonnet-5-5", 1000, Arc::new(Prefix::default()), vec![messages.into()]);
+/// #     client.call(ask).for_each(async |_| {}).await;
+/// # }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use pelton_testkit::strict::Rule;
+/// use pelton_testkit::{Script, text};
+///
+/// let model = Script::new().reply([text("Hello.")]).start_in_memory()?.expect_illegal();
+/// ask(&model, r#"{"role":"user","content":""}"#).await; // a client with a fault
+/// let illegal = &model.illegal()[0];
+/// assert_eq!((illegal.request, illegal.refusal.rule), (1, Rule::EmptyText));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Illegal {
@@ -87,6 +192,30 @@ pub struct Illegal {
 }
 
 /// A request no step was left for.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use futures::StreamExt;
+/// # use pelton_model::{Ask, Auth, Client, Endpoint, Prefix, RetryPolicy, Secret};
+/// # use pelton_testkit::{ScriptedModel, SeededWorld};
+/// # async fn ask(model: &ScriptedModel, messages: &'static str) {
+/// #     let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// #     let mut policy = RetryPolicy::default();
+/// #     (policy.retries_max, policy.non_streaming_fallback) = (0, false);
+/// #     let client = Client::new(endpoint, Arc::new(model.transport()), policy, Arc::new(SeededWorld::new(7)));
+/// #     let ask = Ask::new("claude-sonnet-5-5", 1000, Arc::new(Prefix::default()), vec![messages.into()]);
+/// #     client.call(ask).for_each(async |_| {}).await;
+/// # }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use pelton_testkit::Script;
+///
+/// let model = Script::new().start_in_memory()?; // a script that says nothing
+/// ask(&model, r#"{"role":"user","content":"Hi."}"#).await; // a client that asks all the same
+/// assert_eq!(model.unexpected()[0].request, 1);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Unexpected {

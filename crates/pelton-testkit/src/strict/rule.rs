@@ -6,6 +6,14 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
 /// One thing the API insists on; each can be switched off by itself.
+///
+/// ```
+/// use pelton_testkit::strict::{Rule, Strictness};
+///
+/// let relaxed = Strictness::default().relax(Rule::KnownModel); // models of your own are asked
+/// assert!(!relaxed.is_on(Rule::KnownModel));
+/// assert_eq!(Rule::KnownModel.name(), "known-model"); // as scripts write it
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -112,6 +120,16 @@ impl fmt::Display for Rule {
 /// Which rules are on. The default is all of them.
 ///
 /// In scripts: `true`, `false`, `{off: [tool-pairs, …]}` or `{only: [tool-pairs, …]}`.
+///
+/// ```
+/// use pelton_testkit::strict::{Rule, Strictness};
+/// use pelton_testkit::{Script, text};
+///
+/// let only = Strictness::only(&[Rule::ToolPairs, Rule::Roles]);
+/// assert!(only.is_on(Rule::Roles) && !only.is_on(Rule::MaxTokens));
+/// let script = Script::new().strict(only).reply([text("Hello.")]);
+/// # drop(script);
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Strictness {
     /// One bit for each relaxed rule.

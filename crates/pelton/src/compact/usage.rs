@@ -55,7 +55,18 @@ pub struct ContextUsage {
 
 /// A share of the context.
 ///
-/// See [`ContextUsage`].
+/// ```
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # let dir = tempfile::tempdir()?;
+/// # let endpoint = Endpoint::new("http://127.0.0.1:9", Auth::ApiKey(Secret::new("any")));
+/// use pelton::{Engine, Options};
+///
+/// let mut engine = Engine::new(Options::new(dir.path(), endpoint))?;
+/// let usage = engine.context_usage();
+/// let largest = usage.shares.iter().max_by_key(|share| share.tokens).ok_or("something is used")?;
+/// assert_eq!(largest.kind, "tools"); // before anything was said
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Share {
@@ -69,7 +80,18 @@ pub struct Share {
 
 /// What a level would do now.
 ///
-/// See [`ContextUsage`].
+/// ```
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # let dir = tempfile::tempdir()?;
+/// # let endpoint = Endpoint::new("http://127.0.0.1:9", Auth::ApiKey(Secret::new("any")));
+/// use pelton::{Engine, Options};
+///
+/// let mut engine = Engine::new(Options::new(dir.path(), endpoint))?;
+/// let usage = engine.context_usage();
+/// assert!(!usage.levels.is_empty());
+/// assert!(usage.levels.iter().all(|plan| plan.would_free_tokens == 0), "nothing was said that could go");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]

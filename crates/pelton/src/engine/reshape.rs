@@ -42,7 +42,28 @@ pub(super) enum Reshaping {
 
 /// What was done to what the model is sent.
 ///
-/// See [`Surgery`].
+/// ```
+/// # use futures::StreamExt;
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # use pelton_testkit::{Script, Step, text, tool};
+/// # use serde_json::json;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let model = Script::new().reply([text("Four. ".repeat(500))]).reply([text("Five.")]).start().await?;
+/// # let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// # let mut options = pelton::Options::new(dir.path(), endpoint);
+/// # let mut engine = pelton::Engine::new(options)?;
+/// use pelton::Prompt;
+///
+/// engine.submit(Prompt::text("What is two and two?")?).for_each(async |_| {}).await;
+/// engine.submit(Prompt::text("And one more?")?).for_each(async |_| {}).await;
+/// let reshaped = engine.reshape(&"drop 1".parse()?).await?;
+/// assert!(reshaped.after_tokens < reshaped.before_tokens);
+/// assert_eq!(reshaped.edits.len(), 1);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reshaped {
@@ -56,7 +77,26 @@ pub struct Reshaped {
 
 /// Something cannot be done to what the model is sent.
 ///
-/// See [`Surgery`].
+/// ```
+/// # use futures::StreamExt;
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # use pelton_testkit::{Script, Step, text, tool};
+/// # use serde_json::json;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let model = Script::new().start().await?;
+/// # let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// # let mut options = pelton::Options::new(dir.path(), endpoint);
+/// # let mut engine = pelton::Engine::new(options)?;
+/// use pelton::ReshapeError;
+/// use pelton::compact::Surgery;
+///
+/// let nothing_said = engine.reshape(&Surgery::Drop(1..=1)).await;
+/// assert!(matches!(nothing_said, Err(ReshapeError::Nothing(_))));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReshapeError {

@@ -27,7 +27,16 @@ pub use plan::Conflict;
 
 /// How much is kept of a session's files.
 ///
-/// See [`FileHistory`].
+/// ```
+/// use std::time::Duration;
+///
+/// use pelton::file_history::FileHistoryLimits;
+///
+/// let mut limits = FileHistoryLimits::default(); // `Options::file_history` is where it goes
+/// limits.total_bytes_max = 50_000_000;
+/// limits.kept_for = Some(Duration::from_secs(7 * 24 * 3600));
+/// assert!(limits.file_bytes_max < limits.total_bytes_max);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FileHistoryLimits {
@@ -83,7 +92,34 @@ enum Opened {
 
 /// What to do with files that somebody else changed, too.
 ///
-/// See [`FileHistory`].
+/// ```
+/// # use futures::StreamExt;
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # use pelton_testkit::{Script, Step, text, tool};
+/// # use serde_json::json;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let model = Script::new().reply([tool("Write", json!({"file_path": "a.txt", "content": "A"}))]).reply([text("Written.")]).start().await?;
+/// # let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// # let mut options = pelton::Options::new(dir.path(), endpoint);
+/// # options.sessions = Some(pelton::Sessions { config_dir: dir.path().join("config"), durability: Default::default() });
+/// # options.mode = pelton::permission::Mode::AcceptEdits;
+/// # options.file_history = Some(pelton::file_history::FileHistoryLimits::default());
+/// # let mut engine = pelton::Engine::new(options)?;
+/// use pelton::Prompt;
+/// use pelton::file_history::Conflicts;
+///
+/// engine.submit(Prompt::text("Write a file.")?).for_each(async |_| {}).await;
+/// std::fs::write(dir.path().join("a.txt"), "mine")?; // somebody else changes it
+/// let history = engine.file_history().ok_or("it is kept")?;
+/// let kept = history.rewind(history.messages()?[0], Conflicts::Leave)?;
+/// assert!(kept.files[0].left.is_some() && dir.path().join("a.txt").exists());
+/// history.rewind(history.messages()?[0], Conflicts::Overwrite)?;
+/// assert!(!dir.path().join("a.txt").exists());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Conflicts {
     /// Leave them as they are.
@@ -94,7 +130,30 @@ pub enum Conflicts {
 
 /// What going back would do, or did.
 ///
-/// See [`FileHistory`].
+/// ```
+/// # use futures::StreamExt;
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # use pelton_testkit::{Script, Step, text, tool};
+/// # use serde_json::json;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let model = Script::new().reply([tool("Write", json!({"file_path": "a.txt", "content": "A"}))]).reply([text("Written.")]).start().await?;
+/// # let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// # let mut options = pelton::Options::new(dir.path(), endpoint);
+/// # options.sessions = Some(pelton::Sessions { config_dir: dir.path().join("config"), durability: Default::default() });
+/// # options.mode = pelton::permission::Mode::AcceptEdits;
+/// # options.file_history = Some(pelton::file_history::FileHistoryLimits::default());
+/// # let mut engine = pelton::Engine::new(options)?;
+/// use pelton::Prompt;
+///
+/// engine.submit(Prompt::text("Write a file.")?).for_each(async |_| {}).await;
+/// let history = engine.file_history().ok_or("it is kept")?;
+/// let rewound = history.preview(history.messages()?[0])?; // nothing is done yet
+/// assert_eq!((rewound.files.len(), rewound.uncovered_more), (1, 0));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rewound {
@@ -108,7 +167,32 @@ pub struct Rewound {
 
 /// One file on the way back.
 ///
-/// See [`FileHistory`].
+/// ```
+/// # use futures::StreamExt;
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # use pelton_testkit::{Script, Step, text, tool};
+/// # use serde_json::json;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let model = Script::new().reply([tool("Write", json!({"file_path": "a.txt", "content": "A"}))]).reply([text("Written.")]).start().await?;
+/// # let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// # let mut options = pelton::Options::new(dir.path(), endpoint);
+/// # options.sessions = Some(pelton::Sessions { config_dir: dir.path().join("config"), durability: Default::default() });
+/// # options.mode = pelton::permission::Mode::AcceptEdits;
+/// # options.file_history = Some(pelton::file_history::FileHistoryLimits::default());
+/// # let mut engine = pelton::Engine::new(options)?;
+/// use pelton::Prompt;
+///
+/// engine.submit(Prompt::text("Write a file.")?).for_each(async |_| {}).await;
+/// let history = engine.file_history().ok_or("it is kept")?;
+/// let rewound = history.preview(history.messages()?[0])?;
+/// let [file] = &rewound.files[..] else { return Err("one file was written".into()) };
+/// assert!(file.path.ends_with("a.txt") && file.left.is_none());
+/// assert_eq!((file.insertions, file.deletions), (0, 1));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RewoundFile {
@@ -126,7 +210,31 @@ pub struct RewoundFile {
 
 /// What going back means for a file.
 ///
-/// See [`FileHistory`].
+/// ```
+/// # use futures::StreamExt;
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # use pelton_testkit::{Script, Step, text, tool};
+/// # use serde_json::json;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let model = Script::new().reply([tool("Write", json!({"file_path": "a.txt", "content": "A"}))]).reply([text("Written.")]).start().await?;
+/// # let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// # let mut options = pelton::Options::new(dir.path(), endpoint);
+/// # options.sessions = Some(pelton::Sessions { config_dir: dir.path().join("config"), durability: Default::default() });
+/// # options.mode = pelton::permission::Mode::AcceptEdits;
+/// # options.file_history = Some(pelton::file_history::FileHistoryLimits::default());
+/// # let mut engine = pelton::Engine::new(options)?;
+/// use pelton::Prompt;
+/// use pelton::file_history::{Conflicts, RewoundKind};
+///
+/// engine.submit(Prompt::text("Write a file.")?).for_each(async |_| {}).await;
+/// let history = engine.file_history().ok_or("it is kept")?;
+/// let rewound = history.rewind(history.messages()?[0], Conflicts::Leave)?;
+/// assert_eq!(rewound.files[0].kind, RewoundKind::Removed); // it was not there before
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RewoundKind {
     /// It gets its earlier content or mode.
@@ -139,7 +247,31 @@ pub enum RewoundKind {
 
 /// Why nothing can be brought back.
 ///
-/// See [`FileHistory`].
+/// ```
+/// # use futures::StreamExt;
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # use pelton_testkit::{Script, Step, text, tool};
+/// # use serde_json::json;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let model = Script::new().reply([tool("Write", json!({"file_path": "a.txt", "content": "A"}))]).reply([text("Written.")]).start().await?;
+/// # let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// # let mut options = pelton::Options::new(dir.path(), endpoint);
+/// # options.sessions = Some(pelton::Sessions { config_dir: dir.path().join("config"), durability: Default::default() });
+/// # options.mode = pelton::permission::Mode::AcceptEdits;
+/// # options.file_history = Some(pelton::file_history::FileHistoryLimits::default());
+/// # let mut engine = pelton::Engine::new(options)?;
+/// use pelton::Prompt;
+/// use pelton::file_history::{Conflicts, HistoryError};
+///
+/// engine.submit(Prompt::text("Write a file.")?).for_each(async |_| {}).await;
+/// let history = engine.file_history().ok_or("it is kept")?;
+/// assert!(matches!(history.preview(uuid::Uuid::nil()), Err(HistoryError::NoSuchMessage)));
+/// assert!(matches!(history.undo(Conflicts::Leave), Err(HistoryError::NothingToUndo)));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HistoryError {

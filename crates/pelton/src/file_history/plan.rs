@@ -42,7 +42,12 @@ pub struct Move {
 
 /// Somebody else changed a file.
 ///
-/// See [`FileHistory`](super::FileHistory).
+/// ```
+/// use pelton::file_history::Conflict;
+///
+/// let line = format!("a.txt {}", Conflict::ChangedSince.words());
+/// assert_eq!(line, "a.txt was changed by somebody else afterwards");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Conflict {

@@ -20,11 +20,10 @@ pub type EditId = Uuid;
 /// One change of what the model is sent. What was said stays as it is.
 ///
 /// ```
-/// use pelton::history::{By, Edit};
+/// use pelton::history::Edit;
 ///
 /// let edit = Edit::Clear { calls: vec!["toolu_01".to_owned()] };
 /// assert_eq!(serde_json::to_string(&edit)?, r#"{"op":"clear","calls":["toolu_01"]}"#);
-/// # let _ = By::Nothing;
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -90,7 +89,14 @@ impl Edit {
 
 /// What takes the place of entries.
 ///
-/// See [`Edit`].
+/// ```
+/// use pelton::history::{By, Edit};
+///
+/// let (from, to) = (uuid::Uuid::from_u128(1), uuid::Uuid::from_u128(2));
+/// let edit = Edit::Replace { from, to, by: By::Words("We counted jars.".to_owned()) };
+/// assert_eq!(serde_json::to_value(&edit)?["by"]["words"], "We counted jars."); // as the transcript keeps it
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -107,7 +113,30 @@ pub enum By {
 
 /// An edit in its place among what was said.
 ///
-/// See [`Edit`].
+/// ```
+/// # use futures::StreamExt;
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # use pelton_testkit::{Script, Step, text, tool};
+/// # use serde_json::json;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let model = Script::new().reply([text("Four.")]).reply([text("Five.")]).start().await?;
+/// # let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// # let mut options = pelton::Options::new(dir.path(), endpoint);
+/// # options.sessions = Some(pelton::Sessions { config_dir: dir.path().join("config"), durability: Default::default() });
+/// # let mut engine = pelton::Engine::new(options)?;
+/// use pelton::{Prompt, transcript};
+///
+/// engine.submit(Prompt::text("What is two and two?")?).for_each(async |_| {}).await;
+/// engine.submit(Prompt::text("And one more?")?).for_each(async |_| {}).await;
+/// let reshaped = engine.reshape(&"drop 1".parse()?).await?;
+/// let recorded = transcript::read(&engine.transcript_file().ok_or("it is recorded")?)?;
+/// assert_eq!(recorded.edits[0].id, reshaped.edits[0]);
+/// assert_eq!(recorded.edits[0].at, recorded.entries.len()); // behind all that was said so far
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Edited {

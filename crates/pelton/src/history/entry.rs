@@ -64,7 +64,27 @@ pub struct Entry {
 
 /// What an entry is.
 ///
-/// See [`Entry`].
+/// ```
+/// # use futures::StreamExt;
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # use pelton_testkit::{Script, Step, text, tool};
+/// # use serde_json::json;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let model = Script::new().reply([tool("Glob", json!({"pattern": "*"}))]).reply([text("Nothing.")]).start().await?;
+/// # let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// # let mut options = pelton::Options::new(dir.path(), endpoint);
+/// # let mut engine = pelton::Engine::new(options)?;
+/// use pelton::Prompt;
+/// use pelton::history::Kind;
+///
+/// engine.submit(Prompt::text("What is here?")?).for_each(async |_| {}).await;
+/// let results = engine.history().iter().filter(|entry| matches!(entry.kind, Kind::ToolResult { is_error: false, .. }));
+/// assert_eq!(results.count(), 1);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub enum Kind {
     /// Words in the user's role.
@@ -90,7 +110,28 @@ pub enum Kind {
 
 /// The model's answer a block belongs to.
 ///
-/// See [`Entry`].
+/// ```
+/// # use futures::StreamExt;
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # use pelton_testkit::{Script, Step, text, tool};
+/// # use serde_json::json;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let model = Script::new().reply([text("Four.")]).start().await?;
+/// # let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// # let mut options = pelton::Options::new(dir.path(), endpoint);
+/// # let mut engine = pelton::Engine::new(options)?;
+/// use pelton::Prompt;
+/// use pelton::history::Kind;
+///
+/// engine.submit(Prompt::text("What is two and two?")?).for_each(async |_| {}).await;
+/// let last = engine.history().last().ok_or("something was said")?;
+/// let Kind::Assistant { origin, .. } = &last.kind else { return Err("the model said it".into()) };
+/// assert!(origin.model.starts_with("claude-") && origin.usage.input_tokens > 0);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Origin {
     /// The API's message id.
@@ -105,7 +146,32 @@ pub struct Origin {
 
 /// The kinds of content block the loop tells apart.
 ///
-/// See [`Entry`].
+/// ```
+/// # use futures::StreamExt;
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # use pelton_testkit::{Script, Step, text, tool};
+/// # use serde_json::json;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let model = Script::new().reply([text("Let me look."), tool("Glob", json!({"pattern": "*"}))]).reply([text("Nothing.")]).start().await?;
+/// # let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// # let mut options = pelton::Options::new(dir.path(), endpoint);
+/// # let mut engine = pelton::Engine::new(options)?;
+/// use pelton::Prompt;
+/// use pelton::history::{Kind, Piece};
+///
+/// engine.submit(Prompt::text("What is here?")?).for_each(async |_| {}).await;
+/// let mut called = Vec::new();
+/// for entry in engine.history() {
+///     if let Kind::Assistant { piece: Piece::Call { name, .. }, .. } = &entry.kind {
+///         called.push(name.to_string());
+///     }
+/// }
+/// assert_eq!(called, ["Glob"]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
     /// Text for the user.

@@ -18,7 +18,15 @@ pub const MEDIA_LEFT_OUT: &str = "[An image or document was left out here becaus
 
 /// Where an image or document is. It stays true whatever else is left out: a note takes the place of what goes.
 ///
-/// See [`Entry`].
+/// ```
+/// use pelton::history::{Edit, MediaPlace};
+///
+/// // The second block of a result becomes a note in what the model is sent.
+/// let place = MediaPlace { of: "toolu_01".to_owned(), block: 0, inner: Some(1) };
+/// let edit = Edit::Media { places: vec![place] };
+/// assert_eq!(serde_json::to_value(&edit)?["places"][0]["inner"], 1);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct MediaPlace {
     /// The call whose result it is in; for prompts, the entry.

@@ -18,10 +18,9 @@ pub use edit::{By, Edit, EditId, Edited};
 pub use entry::{CallId, Entry, EntryId, Kind, Origin, Piece};
 pub use media::MediaPlace;
 pub use snip::{SnipBoundary, SnipReplay};
-pub use view::View;
 
 pub(crate) use log::{Change, History, Stays};
-pub(crate) use view::{ChangedSince, MediaLeftOut, PartFacts, Role};
+pub(crate) use view::{ChangedSince, MediaLeftOut, PartFacts, Role, View};
 
 #[cfg(test)]
 pub(crate) mod tests;

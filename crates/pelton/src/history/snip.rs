@@ -8,7 +8,15 @@ use super::entry::{Entry, EntryId};
 
 /// A place in a recorded conversation from which on parts of what was said before were not sent any more.
 ///
-/// See [`SnipReplay`].
+/// ```
+/// use pelton::history::SnipBoundary;
+///
+/// /// The names of what was taken out, as other programs write them.
+/// fn removed(boundary: &SnipBoundary) -> Vec<&str> {
+///     let names = boundary.line["removedUuids"].as_array().map_or(&[][..], Vec::as_slice);
+///     names.iter().filter_map(|name| name.as_str()).collect()
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct SnipBoundary {

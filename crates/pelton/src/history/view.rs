@@ -28,10 +28,8 @@ use running::{LastSent, Sums};
 use size::Size;
 
 /// What the model sees of a conversation.
-///
-/// See [`Edit`](super::Edit).
 #[derive(Debug, Clone, Default)]
-pub struct View {
+pub(crate) struct View {
     parts: Vec<Part>,
     /// Calls of the newest answer that have no result yet, in call order.
     open: Vec<CallId>,
@@ -114,12 +112,14 @@ impl View {
     }
 
     /// Whether there is nothing to send.
-    pub fn is_empty(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }
 
     /// How many content-carrying entries will be sent.
-    pub fn len(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
         self.parts.len()
     }
 

@@ -45,7 +45,14 @@ pub trait HookCallback: Send + Sync {
 
 /// What a callback is told.
 ///
-/// See [`HookCallback`].
+/// ```
+/// use pelton::hooks::HookCall;
+///
+/// /// The command that is about to run, for callbacks of `PreToolUse`.
+/// fn command<'a>(call: &HookCall<'a>) -> Option<&'a str> {
+///     call.input["tool_input"]["command"].as_str()
+/// }
+/// ```
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct HookCall<'a> {
@@ -65,7 +72,16 @@ impl<'a> HookCall<'a> {
 
 /// Why a callback has no answer.
 ///
-/// See [`HookCallback`].
+/// ```
+/// use pelton::hooks::CallbackError;
+///
+/// /// What a callback hands back when whoever it asks is out of reach.
+/// fn unreachable(error: &std::io::Error) -> CallbackError {
+///     CallbackError(format!("the policy server does not answer: {error}"))
+/// }
+/// let error = unreachable(&std::io::ErrorKind::ConnectionRefused.into());
+/// assert!(error.to_string().starts_with("the policy server does not answer"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct CallbackError(pub String);

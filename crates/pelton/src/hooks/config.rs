@@ -149,7 +149,13 @@ pub enum Waiting {
 
 /// What it means that a hook failed or ran out of time.
 ///
-/// See [`HookCallback`].
+/// ```
+/// use pelton::hooks::{CallbackTerms, OnFailure};
+///
+/// // Without an answer, nothing runs.
+/// let careful = CallbackTerms { on_failure: OnFailure::Blocks, ..CallbackTerms::default() };
+/// assert_ne!(careful.on_failure, OnFailure::default());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnFailure {
     /// What is usual: it is shown and does not block. A callback out of time blocks where something waits for its
@@ -162,7 +168,14 @@ pub enum OnFailure {
 
 /// Who asked for a hook.
 ///
-/// See [`HookConfig`].
+/// ```
+/// use pelton::hooks::{HookConfig, Source};
+/// use serde_json::json;
+///
+/// let mut hooks = HookConfig::default();
+/// let wrong = hooks.add_settings(&json!({"Stop": "make test"}), &Source::Project);
+/// assert_eq!(wrong[0].source, Source::Project); // whoever reads the message knows whose file it is
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Source {
@@ -193,7 +206,14 @@ pub enum Source {
 
 /// How a callback is treated.
 ///
-/// See [`HookCallback`].
+/// ```
+/// use std::time::Duration;
+///
+/// use pelton::hooks::{CallbackTerms, OnFailure};
+///
+/// let terms = CallbackTerms { timeout: Some(Duration::from_secs(5)), ..CallbackTerms::default() };
+/// assert_eq!(terms.on_failure, OnFailure::Usual);
+/// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CallbackTerms {
     /// Its time limit, if not the usual one.
@@ -204,7 +224,14 @@ pub struct CallbackTerms {
 
 /// Something in the settings that is not as it should be.
 ///
-/// See [`HookConfig`].
+/// ```
+/// use pelton::hooks::{HookConfig, Source};
+/// use serde_json::json;
+///
+/// let settings = json!({"Stop": [{"hooks": [{"type": "command"}]}]});
+/// let problems = HookConfig::default().add_settings(&settings, &Source::User);
+/// assert!(problems[0].place.starts_with("hooks.Stop[0].hooks[0]"), "{}", problems[0]);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {
@@ -220,7 +247,14 @@ pub struct Problem {
 
 /// How bad a problem is.
 ///
-/// See [`HookConfig`].
+/// ```
+/// use pelton::hooks::{HookConfig, Severity, Source};
+/// use serde_json::json;
+///
+/// let problems = HookConfig::default().add_settings(&json!({"Stop": "make test"}), &Source::User);
+/// let is_usable = problems.iter().all(|problem| problem.severity == Severity::Warning);
+/// assert!(!is_usable);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
     /// Nothing is wrong that we can tell, but what is written there has no effect.

@@ -2,7 +2,15 @@
 
 /// A moment in the life of a session.
 ///
-/// See [`HookCallback`](super::HookCallback).
+/// ```
+/// use pelton::hooks::HookEvent;
+///
+/// let event = HookEvent::from_name("PreToolUse").ok_or("there is such a moment")?;
+/// assert_eq!(event, HookEvent::PreToolUse);
+/// assert_eq!(event.matched_by(), Some("tool_name")); // what a matcher is compared with
+/// assert_eq!(HookEvent::from_name("OnFullMoon"), None);
+/// # Ok::<(), &str>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum HookEvent {

@@ -16,7 +16,16 @@ const EXIT_BLOCKS: i32 = 2;
 
 /// How a run of a hook ended.
 ///
-/// See [`Event`](crate::Event).
+/// ```
+/// use pelton::hooks::HookOutcome;
+///
+/// /// Whether a line about it is worth the reader's time.
+/// fn is_news(outcome: HookOutcome) -> bool {
+///     !matches!(outcome, HookOutcome::Success | HookOutcome::Background)
+/// }
+/// assert!(is_news(HookOutcome::TimedOut));
+/// assert_eq!(HookOutcome::TimedOut.wire_name(), "cancelled"); // as the protocol calls it
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum HookOutcome {

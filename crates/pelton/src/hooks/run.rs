@@ -104,7 +104,36 @@ pub struct Fired {
 
 /// One run of a hook.
 ///
-/// See [`Event`](crate::Event).
+/// ```
+/// # use futures::StreamExt;
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # use pelton_testkit::{Script, Step, text, tool};
+/// # use serde_json::json;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let model = Script::new().reply([text("Done.")]).start().await?;
+/// # let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// # let mut options = pelton::Options::new(dir.path(), endpoint);
+/// # let stop = json!({"Stop": [{"hooks": [{"type": "command", "command": "echo tested"}]}]});
+/// # assert!(options.hooks.add_settings(&stop, &pelton::hooks::Source::User).is_empty());
+/// # let mut engine = pelton::Engine::new(options)?;
+/// use pelton::hooks::HookOutcome;
+/// use pelton::{Event, Prompt};
+///
+/// // Settings say: at `Stop`, run `echo tested`.
+/// let mut events = engine.submit(Prompt::text("Do it.")?);
+/// let mut runs = Vec::new();
+/// while let Some(event) = events.next().await {
+///     if let Event::Hook(run) = event {
+///         runs.push(run);
+///     }
+/// }
+/// assert_eq!((runs[0].label.as_str(), runs[0].outcome), ("echo tested", HookOutcome::Success));
+/// assert_eq!(runs[0].stdout.trim(), "tested");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HookRun {
@@ -132,7 +161,14 @@ pub struct HookRun {
 
 /// What kind of hook ran.
 ///
-/// See [`Event`](crate::Event).
+/// ```
+/// use pelton::hooks::{HookKind, HookRun};
+///
+/// /// What is shown of a run: programs by their command line, callbacks of the host not at all.
+/// fn shown(run: &HookRun) -> Option<&str> {
+///     (run.kind == HookKind::Command).then_some(run.label.as_str())
+/// }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HookKind {

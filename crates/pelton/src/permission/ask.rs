@@ -50,7 +50,16 @@ pub trait Asker: Send + Sync {
 
 /// A call somebody has to decide about.
 ///
-/// See [`Asker`].
+/// ```
+/// use pelton::permission::Question;
+///
+/// /// What a person is shown.
+/// fn shown(question: &Question) -> String {
+///     let commands: Vec<String> =
+///         question.parts.iter().map(|part| format!("  {} ({})", part.text, part.verdict.name())).collect();
+///     format!("{} wants to run: {}\n{}", question.tool, question.why, commands.join("\n"))
+/// }
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Question {
@@ -80,7 +89,16 @@ pub struct Question {
 
 /// What becomes of a call.
 ///
-/// See [`Asker`].
+/// ```
+/// use pelton::permission::{Answer, Behavior, Change, Update};
+///
+/// // This call and its like.
+/// let rule = Update::session(Change::AddRules(Behavior::Allow, vec!["Bash(make:*)".parse()?]));
+/// let always = Answer::Allow { updated_input: None, updates: vec![rule] };
+/// assert_ne!(always, Answer::allow());
+/// assert!(matches!(Answer::deny("Not today."), Answer::Deny { interrupt: false, .. }));
+/// # Ok::<(), pelton::permission::RuleError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
     /// It runs.
@@ -113,7 +131,22 @@ impl Answer {
 
 /// The way to an [`Asker`]. All clones are one, so that a person is asked one thing at a time, whoever asks.
 ///
-/// See [`Asker`].
+/// ```
+/// use futures::future::BoxFuture;
+/// use pelton::permission::{Answer, Asker, Question, Questions};
+///
+/// struct Nobody;
+///
+/// impl Asker for Nobody {
+///     fn ask<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Answer> {
+///         Box::pin(async { Answer::deny("Nobody is here.") })
+///     }
+/// }
+///
+/// let questions = Questions::to(Nobody);
+/// let same = questions.clone(); // for another engine: whoever answers is asked one thing at a time
+/// assert!(!same.takes_many());
+/// ```
 #[derive(Clone)]
 pub struct Questions {
     asker: Arc<dyn Asker>,

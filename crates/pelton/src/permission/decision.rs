@@ -6,7 +6,13 @@ use super::rule::Rule;
 
 /// What became of a call.
 ///
-/// See [`Asker`](super::Asker).
+/// ```
+/// use pelton::permission::Verdict;
+///
+/// // The strictest of several counts.
+/// let parts = [Verdict::Allow, Verdict::Deny, Verdict::Ask];
+/// assert_eq!(parts.into_iter().max().map(Verdict::name), Some("deny"));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verdict {
     /// It may run.
@@ -30,7 +36,22 @@ impl Verdict {
 
 /// A verdict and all that is to be said for it.
 ///
-/// See [`Asker`](super::Asker).
+/// ```
+/// # use pelton::permission::{Access, HookSays, Judged, Mode, Permissions, RuleSet};
+/// # let dir = tempfile::tempdir()?;
+/// # let cwd = dir.path();
+/// # let mut rules = RuleSet::default();
+/// # let permissions = Permissions::new(rules, Mode::Default, cwd.to_owned(), Vec::new(), None);
+/// # let command = "make install";
+/// # let (input, access) = (serde_json::json!({"command": command}), Access::Shell(command.to_owned()));
+/// # let judged = Judged { tool: "Bash", input: &input, access: &access, cwd, hook: HookSays::Nothing };
+/// use pelton::permission::Verdict;
+///
+/// let decision = permissions.judge(&judged); // `make install`, and no rule says anything about it
+/// assert_eq!(decision.verdict, Verdict::Ask);
+/// assert!(!decision.is_allowed() && !decision.reason.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Decision {
@@ -50,7 +71,22 @@ pub struct Decision {
 
 /// One command of a line, judged alone.
 ///
-/// See [`Asker`](super::Asker).
+/// ```
+/// # use pelton::permission::{Access, HookSays, Judged, Mode, Permissions, RuleSet};
+/// # let dir = tempfile::tempdir()?;
+/// # let cwd = dir.path();
+/// # let mut rules = RuleSet::default();
+/// # let permissions = Permissions::new(rules, Mode::Default, cwd.to_owned(), Vec::new(), None);
+/// # let command = "ls && make install";
+/// # let (input, access) = (serde_json::json!({"command": command}), Access::Shell(command.to_owned()));
+/// # let judged = Judged { tool: "Bash", input: &input, access: &access, cwd, hook: HookSays::Nothing };
+/// use pelton::permission::Verdict;
+///
+/// let decision = permissions.judge(&judged); // `ls && make install`
+/// let verdicts: Vec<(&str, Verdict)> = decision.parts.iter().map(|part| (part.text.as_str(), part.verdict)).collect();
+/// assert_eq!(verdicts, [("ls", Verdict::Allow), ("make install", Verdict::Ask)]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Part {
@@ -68,7 +104,23 @@ pub struct Part {
 
 /// What decides about a call.
 ///
-/// See [`Asker`](super::Asker).
+/// ```
+/// # use pelton::permission::{Access, HookSays, Judged, Mode, Permissions, RuleSet};
+/// # let dir = tempfile::tempdir()?;
+/// # let cwd = dir.path();
+/// # let mut rules = RuleSet::default();
+/// # rules.deny.push("Bash(curl:*)".parse()?);
+/// # let permissions = Permissions::new(rules, Mode::Default, cwd.to_owned(), Vec::new(), None);
+/// # let command = "curl example.com";
+/// # let (input, access) = (serde_json::json!({"command": command}), Access::Shell(command.to_owned()));
+/// # let judged = Judged { tool: "Bash", input: &input, access: &access, cwd, hook: HookSays::Nothing };
+/// use pelton::permission::Cause;
+///
+/// let decision = permissions.judge(&judged); // `curl example.com`, and a rule denies `Bash(curl:*)`
+/// assert_eq!(decision.cause, Cause::Rule("Bash(curl:*)".to_owned()));
+/// assert_eq!(decision.cause.name(), "rule");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cause {

@@ -22,7 +22,14 @@ use crate::places::{Follower, Resolved, normalised, resolve};
 
 /// What a call touches, in the words rules are written in. Paths are absolute.
 ///
-/// See [`Asker`](super::Asker).
+/// ```
+/// use pelton::permission::Access;
+/// use pelton::tools::access_of;
+/// use serde_json::json;
+///
+/// let access = access_of("Read", &json!({"file_path": "src/main.rs"}), "/srv/project".as_ref()).unwrap();
+/// assert_eq!(access, Access::Read("/srv/project/src/main.rs".into()));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Access {
@@ -48,7 +55,17 @@ pub enum Access {
 
 /// A call, as it is judged.
 ///
-/// See [`Permissions`](super::Permissions).
+/// ```
+/// use pelton::permission::{Access, HookSays, Judged, Mode, Permissions, RuleSet};
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let cwd = dir.path();
+/// let permissions = Permissions::new(RuleSet::default(), Mode::Default, cwd.to_owned(), Vec::new(), None);
+/// let (input, access) = (serde_json::json!({"command": "ls"}), Access::Shell("ls".to_owned()));
+/// let call = Judged { tool: "Bash", input: &input, access: &access, cwd, hook: HookSays::Nothing };
+/// assert!(permissions.judge(&call).is_allowed()); // it only looks
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Judged<'a> {
     /// The tool.
@@ -194,7 +211,16 @@ impl Found {
 
 /// Which of the files that a search meets it may show: those that no rule denies or asks about.
 ///
-/// See [`Tool`](crate::tools::Tool).
+/// ```
+/// use std::path::Path;
+///
+/// use pelton::tools::ToolCx;
+///
+/// // A search of your own asks before it shows a file.
+/// let cx = ToolCx::outside("/srv/project");
+/// let file = Path::new("/srv/project/main.rs");
+/// assert!(cx.readable.allows(file, file)); // outside of a session there are no rules
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Readable(Option<Arc<(Arc<RuleSet>, Here)>>);
 

@@ -14,7 +14,18 @@ use super::shell::{Step, Survey};
 
 /// What a hook that ran before a call said about it.
 ///
-/// See [`Permissions`](super::Permissions).
+/// ```
+/// use pelton::permission::{Access, HookSays, Judged, Mode, Permissions, RuleSet};
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let cwd = dir.path();
+/// let permissions = Permissions::new(RuleSet::default(), Mode::Default, cwd.to_owned(), Vec::new(), None);
+/// let (input, access) = (serde_json::json!({"command": "make"}), Access::Shell("make".to_owned()));
+/// let call = Judged { tool: "Bash", input: &input, access: &access, cwd, hook: HookSays::Nothing };
+/// assert!(!permissions.judge(&call).is_allowed());
+/// assert!(permissions.judge(&Judged { hook: HookSays::Vouches, ..call }).is_allowed());
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum HookSays<'a> {
     /// Nothing.

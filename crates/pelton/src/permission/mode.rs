@@ -2,7 +2,12 @@
 
 /// How much runs without asking.
 ///
-/// See [`RuleSet`](super::RuleSet).
+/// ```
+/// use pelton::permission::Mode;
+///
+/// assert_eq!(Mode::from_name("acceptEdits"), Some(Mode::AcceptEdits)); // as settings and flags write it
+/// assert_eq!(Mode::default().name(), "default");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Mode {
     /// Reads inside the working directories, and commands that only look.

@@ -24,7 +24,14 @@ use super::update::Behavior;
 
 /// One rule as users write it: `Tool` or `Tool(specifier)`.
 ///
-/// See [`RuleSet`](super::RuleSet).
+/// ```
+/// use pelton::permission::Rule;
+///
+/// let rule: Rule = "Bash(cargo test:*)".parse()?;
+/// assert_eq!((rule.tool(), rule.content()), ("Bash", Some("cargo test:*")));
+/// assert!(!rule.is_bare() && "Bash".parse::<Rule>()?.is_bare());
+/// # Ok::<(), pelton::permission::RuleError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Rule {
     said: Arc<Said>,
@@ -65,7 +72,12 @@ struct Field {
 
 /// The rule's text cannot be read.
 ///
-/// See [`RuleSet`](super::RuleSet).
+/// ```
+/// use pelton::permission::Rule;
+///
+/// let error = "Bash(ls".parse::<Rule>().unwrap_err();
+/// assert_eq!(error.to_string(), "permission rule 'Bash(ls': the closing ')' is missing");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("permission rule '{rule}': {problem}")]
 pub struct RuleError {

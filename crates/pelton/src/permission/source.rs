@@ -6,7 +6,13 @@ use std::sync::Arc;
 
 /// Where a rule was written.
 ///
-/// See [`RuleSet`](super::RuleSet).
+/// ```
+/// use pelton::permission::{Layer, Rule, RuleSource};
+///
+/// let rule = "Bash(ls)".parse::<Rule>()?.with_source(RuleSource::layer(Layer::Project));
+/// assert_eq!(rule.source().to_string(), "project settings"); // with file and line, where they are known
+/// # Ok::<(), pelton::permission::RuleError>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct RuleSource {
@@ -22,7 +28,14 @@ pub struct RuleSource {
 
 /// Whose word a rule is.
 ///
-/// See [`RuleSet`](super::RuleSet).
+/// ```
+/// use pelton::permission::{Layer, Rule};
+///
+/// let rule: Rule = "Bash(ls)".parse()?;
+/// assert_eq!(rule.source().layer, Layer::Session); // unless somebody says where it was written
+/// assert_eq!(Layer::Managed.name(), "managed");
+/// # Ok::<(), pelton::permission::RuleError>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Layer {

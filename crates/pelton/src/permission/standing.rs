@@ -60,7 +60,15 @@ struct Standing {
 
 /// A change that was not made, because there are too many already.
 ///
-/// See [`Permissions`].
+/// ```
+/// use pelton::permission::{Behavior, Change, Mode, Permissions, RuleSet, Update};
+///
+/// let permissions = Permissions::new(RuleSet::default(), Mode::Default, "/".into(), Vec::new(), None);
+/// let rules = (0..2_000).map(|n| format!("Bash(make {n})").parse()).collect::<Result<_, _>>()?;
+/// let refused = permissions.apply(&Update::session(Change::AddRules(Behavior::Allow, rules)));
+/// assert!(refused.is_err_and(|error| error.to_string().contains("at most 1000 rules")));
+/// # Ok::<(), pelton::permission::RuleError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not changed: a session takes at most {most} {what} on top of those it started with")]
 pub struct TooMany {

@@ -29,7 +29,16 @@ pub struct Update {
 /// What changes. Rules and directories are those that earlier updates brought for the same destination: what the
 /// session started with stays.
 ///
-/// See [`Update`].
+/// ```
+/// use pelton::permission::{Change, Mode, Permissions, RuleSet, Update};
+///
+/// # let dir = tempfile::tempdir()?;
+/// let permissions = Permissions::new(RuleSet::default(), Mode::Default, "/".into(), Vec::new(), None);
+/// let more = Change::AddDirectories(vec![dir.path().to_owned()]);
+/// permissions.apply(&Update::session(more))?;
+/// assert_eq!(permissions.roots().len(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change {
@@ -49,7 +58,15 @@ pub enum Change {
 
 /// What a rule does with the calls it matches.
 ///
-/// See [`Update`].
+/// ```
+/// use pelton::permission::{Behavior, RuleSet};
+///
+/// let mut rules = RuleSet::default();
+/// rules.of_mut(Behavior::Deny).push("Read(**/.env)".parse()?);
+/// assert_eq!(rules.deny.len(), 1);
+/// assert_eq!(Behavior::Deny.name(), "deny");
+/// # Ok::<(), pelton::permission::RuleError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Behavior {
     /// They run.
@@ -62,7 +79,13 @@ pub enum Behavior {
 
 /// Where a change is to be kept.
 ///
-/// See [`Update`].
+/// ```
+/// use pelton::permission::{Change, Destination, Mode, Update};
+///
+/// let update = Update { change: Change::SetMode(Mode::Plan), destination: Destination::UserSettings };
+/// assert_eq!(update.to_json()["destination"], "userSettings");
+/// assert_eq!(Update::session(update.change).destination, Destination::Session);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Destination {
@@ -80,7 +103,13 @@ pub enum Destination {
 
 /// A change that cannot be understood.
 ///
-/// See [`Update`].
+/// ```
+/// use pelton::permission::Update;
+/// use serde_json::json;
+///
+/// let error = Update::from_json(&json!({"type": "setMode", "mode": "reckless"})).unwrap_err();
+/// assert_eq!(error.to_string(), "permission update: there is no mode 'reckless'");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("permission update: {0}")]
 pub struct BadUpdate(pub String);

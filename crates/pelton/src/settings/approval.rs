@@ -4,6 +4,16 @@ use ring::digest::{SHA256, digest};
 use serde_json::Value;
 
 /// Whether a server of a directory was approved. See [`approval`].
+///
+/// ```
+/// use pelton::settings::{Approval, approval, fingerprint};
+/// use serde_json::json;
+///
+/// let server = json!({"command": "serve"});
+/// let changed = json!({"command": "serve", "args": ["--everything"]});
+/// assert_eq!(approval(&server, Some(&fingerprint(&server))), Approval::Given);
+/// assert_eq!(approval(&changed, Some(&fingerprint(&server))), Approval::Changed);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Approval {

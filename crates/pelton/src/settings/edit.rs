@@ -9,6 +9,15 @@ use super::relaxed::strict;
 use crate::permission::{Behavior, Change, Rule, Update};
 
 /// Why a file is left as it is. See [`edited`].
+///
+/// ```
+/// use pelton::settings::{Unwritable, with_value};
+///
+/// let broken = with_value("{\"model\": ", &["model"], &"opus".into());
+/// assert!(matches!(broken, Err(Unwritable::Broken(_))));
+/// let unexpected = with_value("{\"env\": 3}", &["env", "LANG"], &"C".into());
+/// assert!(matches!(unexpected, Err(Unwritable::Unexpected(_))));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unwritable {

@@ -38,7 +38,17 @@ use crate::transcript::Durability;
 
 /// What one file says, or several together. `None` means that nothing was said.
 ///
-/// See [`read()`].
+/// ```
+/// use pelton::hooks::Source;
+/// use pelton::settings::{Origin, read};
+///
+/// let origin = |source| Origin { source, file: "settings.json", anchor: None };
+/// let (user, _) = read(r#"{"model": "opus", "effortLevel": "low"}"#, origin(&Source::User))?;
+/// let (project, _) = read(r#"{"model": "haiku"}"#, origin(&Source::Project))?;
+/// let settings = project.over(user);
+/// assert_eq!((settings.model.as_deref(), settings.effort.is_some()), (Some("haiku"), true));
+/// # Ok::<(), pelton::settings::BrokenSettings>(())
+/// ```
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Settings {
@@ -102,7 +112,17 @@ pub struct Settings {
 
 /// The object `loop`: how the loop goes about calls.
 ///
-/// See [`read()`].
+/// ```
+/// use pelton::hooks::Source;
+/// use pelton::settings::{Origin, read};
+/// use pelton::tools::Siblings;
+///
+/// # let origin = Origin { source: &Source::User, file: "settings.json", anchor: None };
+/// let (settings, _) = read(r#"{"loop": {"siblingAbort": "side_effects"}}"#, origin)?;
+/// assert_eq!(settings.turns.siblings, Some(Siblings::SideEffects));
+/// assert_eq!(settings.turns.stop_on_repetition, None); // nothing is said about it
+/// # Ok::<(), pelton::settings::BrokenSettings>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoopSettings {
@@ -118,7 +138,17 @@ pub struct LoopSettings {
 
 /// What the model is told of the project and its user.
 ///
-/// See [`read()`].
+/// ```
+/// use pelton::hooks::Source;
+/// use pelton::settings::{Origin, read};
+/// use pelton::AgentsMd;
+///
+/// # let origin = Origin { source: &Source::User, file: "settings.json", anchor: None };
+/// let (settings, _) = read(r#"{"agentsMd": "both", "claudeMdExcludes": ["vendor/**"]}"#, origin)?;
+/// assert_eq!(settings.memory.agents_md, Some(AgentsMd::Both));
+/// assert_eq!(settings.memory.excludes, ["vendor/**"]);
+/// # Ok::<(), pelton::settings::BrokenSettings>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemorySettings {
@@ -136,7 +166,16 @@ pub struct MemorySettings {
 
 /// How skills are told of and followed.
 ///
-/// See [`read()`].
+/// ```
+/// use pelton::hooks::Source;
+/// use pelton::settings::{Origin, read};
+///
+/// # let origin = Origin { source: &Source::User, file: "settings.json", anchor: None };
+/// let (settings, _) = read(r#"{"skillListingBudgetFraction": 0.02, "disableSkillShellExecution": true}"#, origin)?;
+/// assert_eq!(settings.skills.listing_permille, Some(20));
+/// assert_eq!(settings.skills.shell_off, Some(true));
+/// # Ok::<(), pelton::settings::BrokenSettings>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SkillSettings {
@@ -150,7 +189,16 @@ pub struct SkillSettings {
 
 /// Which plugins count.
 ///
-/// See [`read()`].
+/// ```
+/// use pelton::hooks::Source;
+/// use pelton::settings::{Origin, read};
+///
+/// # let origin = Origin { source: &Source::User, file: "settings.json", anchor: None };
+/// let (settings, _) = read(r#"{"enabledPlugins": {"review@team": true, "spell@team": false}}"#, origin)?;
+/// let enabled: Vec<&String> = settings.plugins.enabled.iter().filter(|(_, on)| **on).map(|(name, _)| name).collect();
+/// assert_eq!(enabled, ["review@team"]);
+/// # Ok::<(), pelton::settings::BrokenSettings>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PluginSettings {
@@ -164,7 +212,17 @@ pub struct PluginSettings {
 
 /// The object `retry`: how patient a call is.
 ///
-/// See [`read()`].
+/// ```
+/// use pelton::hooks::Source;
+/// use pelton::settings::{Origin, read};
+/// use std::time::Duration;
+///
+/// # let origin = Origin { source: &Source::User, file: "settings.json", anchor: None };
+/// let (settings, _) = read(r#"{"retry": {"maxRetries": 3, "idleTimeoutMs": 20000}}"#, origin)?;
+/// assert_eq!(settings.retry.retries_max, Some(3));
+/// assert_eq!(settings.retry.idle, Some(Duration::from_secs(20)));
+/// # Ok::<(), pelton::settings::BrokenSettings>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RetrySettings {
@@ -192,7 +250,15 @@ pub struct RetrySettings {
 
 /// What is said about making room in the context.
 ///
-/// See [`read()`].
+/// ```
+/// use pelton::hooks::Source;
+/// use pelton::settings::{Origin, read};
+///
+/// # let origin = Origin { source: &Source::User, file: "settings.json", anchor: None };
+/// let (settings, _) = read(r#"{"autoCompactEnabled": false, "autoCompactWindow": 150000}"#, origin)?;
+/// assert_eq!((settings.compact.auto, settings.compact.window_tokens), (Some(false), Some(150_000)));
+/// # Ok::<(), pelton::settings::BrokenSettings>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CompactSettings {

@@ -6,6 +6,17 @@ use crate::permission::{Layer, Mode};
 /// What only managed settings may say, and what of them is not to be changed by flags.
 ///
 /// See [`read()`](super::read()).
+///
+/// ```
+/// use pelton::hooks::Source;
+/// use pelton::settings::{Origin, read};
+///
+/// # let origin = Origin { source: &Source::Policy, file: "settings.json", anchor: None };
+/// let (settings, _) = read(r#"{"allowManagedPermissionRulesOnly": true}"#, origin)?;
+/// assert_eq!(settings.policy.rules_only, Some(true));
+/// assert_eq!(settings.policy.hooks_only, None);
+/// # Ok::<(), pelton::settings::BrokenSettings>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PolicySettings {

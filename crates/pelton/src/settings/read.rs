@@ -24,7 +24,18 @@ use crate::transcript::Durability;
 
 /// A file of settings, before it is read.
 ///
-/// See [`read()`].
+/// ```
+/// use std::path::Path;
+///
+/// use pelton::hooks::Source;
+/// use pelton::settings::{Origin, read};
+///
+/// // `/src/**` in this file means the project's `src`.
+/// let origin = Origin { source: &Source::Project, file: ".claude/settings.json", anchor: Some(Path::new("/srv/project")) };
+/// let (settings, _) = read(r#"{"permissions": {"deny": ["Edit(/src/**)"]}}"#, origin)?;
+/// assert_eq!(settings.rules.deny[0].source().file.as_deref(), Some(".claude/settings.json"));
+/// # Ok::<(), pelton::settings::BrokenSettings>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Origin<'a> {
     /// Whose settings.
@@ -37,7 +48,16 @@ pub struct Origin<'a> {
 
 /// Something in a file that is not as it should be. The rest of the file counts.
 ///
-/// See [`read()`].
+/// ```
+/// use pelton::hooks::{Severity, Source};
+/// use pelton::settings::{Origin, read};
+///
+/// let origin = Origin { source: &Source::User, file: "settings.json", anchor: None };
+/// let (settings, problems) = read(r#"{"model": "opus", "env": ["LANG"]}"#, origin)?;
+/// assert_eq!(settings.model.as_deref(), Some("opus")); // the rest counts
+/// assert_eq!((problems[0].severity, problems[0].file.as_str()), (Severity::Error, "settings.json"));
+/// # Ok::<(), pelton::settings::BrokenSettings>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {
@@ -51,7 +71,14 @@ pub struct Problem {
 
 /// A file that cannot be read at all.
 ///
-/// See [`read()`].
+/// ```
+/// use pelton::hooks::Source;
+/// use pelton::settings::{Origin, read};
+///
+/// let origin = Origin { source: &Source::User, file: "settings.json", anchor: None };
+/// let broken = read(r#"{"model": "#, origin).unwrap_err();
+/// assert!(broken.to_string().starts_with("settings.json: "));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}: {text}")]
 pub struct BrokenSettings {

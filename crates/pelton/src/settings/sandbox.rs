@@ -5,6 +5,17 @@ use std::collections::BTreeMap;
 /// What settings say about the sandbox. Paths are as written, but for those that start where their file says.
 ///
 /// See [`read()`](super::read()).
+///
+/// ```
+/// use pelton::hooks::Source;
+/// use pelton::settings::{Origin, read};
+///
+/// # let origin = Origin { source: &Source::User, file: "settings.json", anchor: None };
+/// let (settings, _) = read(r#"{"sandbox": {"enabled": true, "network": {"allowedDomains": ["example.com"]}}}"#, origin)?;
+/// assert_eq!((settings.sandbox.enabled, settings.sandbox.required), (Some(true), None));
+/// assert_eq!(settings.sandbox.allowed_domains, ["example.com"]);
+/// # Ok::<(), pelton::settings::BrokenSettings>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SandboxSettings {
@@ -55,6 +66,17 @@ pub struct SandboxSettings {
 /// A variable that commands do not see.
 ///
 /// See [`read()`](super::read()).
+///
+/// ```
+/// use pelton::hooks::Source;
+/// use pelton::settings::{Origin, read};
+///
+/// # let origin = Origin { source: &Source::User, file: "settings.json", anchor: None };
+/// let (settings, _) = read(r#"{"sandbox": {"credentials": {"envVars": [{"name": "GITHUB_TOKEN", "mode": "deny"}]}}}"#, origin)?;
+/// let withheld = &settings.sandbox.withheld[0];
+/// assert_eq!((withheld.name.as_str(), withheld.masked), ("GITHUB_TOKEN", false));
+/// # Ok::<(), pelton::settings::BrokenSettings>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Withheld {

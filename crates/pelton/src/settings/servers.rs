@@ -34,7 +34,16 @@ pub struct ServerSettings {
 
 /// What a server is known by.
 ///
-/// See [`ServerSettings`].
+/// ```
+/// use pelton::hooks::Source;
+/// use pelton::settings::{Origin, ServerMatch, read};
+///
+/// let text = r#"{"allowedMcpServers": [{"serverCommand": ["npx", "weather"]}], "allowManagedMcpServersOnly": true}"#;
+/// let (settings, _) = read(text, Origin { source: &Source::Policy, file: "managed.json", anchor: None })?;
+/// let allowed = settings.policy.servers_allowed.as_deref();
+/// assert_eq!(allowed, Some(&[ServerMatch::Command(vec!["npx".to_owned(), "weather".to_owned()])][..]));
+/// # Ok::<(), pelton::settings::BrokenSettings>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerMatch {

@@ -2,6 +2,14 @@
 //! those that nobody does.
 
 /// Something a repository brings along. See [`untrusted`].
+///
+/// ```
+/// use pelton::settings::{Brought, Treatment, Watched, untrusted};
+///
+/// // What a repository brings along restricts at once, and grants nothing before somebody trusts it.
+/// assert_eq!(untrusted(Brought::Restrictions, Watched::Interactive), Treatment::Used);
+/// assert_ne!(untrusted(Brought::Grants, Watched::Interactive), Treatment::Used);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Brought {
@@ -18,6 +26,15 @@ pub enum Brought {
 }
 
 /// Whether somebody watches. See [`untrusted`].
+///
+/// ```
+/// use std::io::IsTerminal;
+///
+/// use pelton::settings::{Brought, Treatment, Watched, untrusted};
+///
+/// let watched = if std::io::stdin().is_terminal() { Watched::Interactive } else { Watched::Unattended };
+/// assert_eq!(untrusted(Brought::Restrictions, watched), Treatment::Used); // whoever watches
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Watched {
     /// A person who can be asked.
@@ -27,6 +44,13 @@ pub enum Watched {
 }
 
 /// What becomes of it. See [`untrusted`].
+///
+/// ```
+/// use pelton::settings::{Brought, Treatment, Watched, untrusted};
+///
+/// let wants_a_warning = untrusted(Brought::Grants, Watched::Unattended) == Treatment::LeftWithWarning;
+/// assert!(wants_a_warning);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Treatment {

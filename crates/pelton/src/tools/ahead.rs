@@ -47,7 +47,15 @@ impl Default for Speculation {
 
 /// What came of making calls ahead.
 ///
-/// See [`Speculation`].
+/// ```
+/// use pelton::tools::Speculated;
+///
+/// /// How often a guess was right, in percent; `Outcome::speculation` is where the figures are.
+/// fn hit_rate(speculated: &Speculated) -> Option<usize> {
+///     (speculated.hits * 100).checked_div(speculated.calls)
+/// }
+/// assert_eq!(hit_rate(&Speculated::default()), None);
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Speculated {

@@ -32,7 +32,28 @@ pub(crate) struct Background {
 
 /// A command that was started in the background.
 ///
-/// See [`Event`](crate::Event).
+/// ```
+/// # use futures::StreamExt;
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # use pelton_testkit::{Script, Step, text, tool};
+/// # use serde_json::json;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let model = Script::new().reply([tool("Bash", json!({"command": "sleep 60", "run_in_background": true}))]).reply([text("It runs.")]).start().await?;
+/// # let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// # let mut options = pelton::Options::new(dir.path(), endpoint);
+/// # options.rules.allow.push("Bash(sleep:*)".parse()?);
+/// # let mut engine = pelton::Engine::new(options)?;
+/// use pelton::Prompt;
+///
+/// engine.submit(Prompt::text("Start it.")?).for_each(async |_| {}).await;
+/// let running = engine.tasks().running();
+/// assert_eq!(running[0].command, "sleep 60");
+/// assert!(running[0].output.exists()); // what it prints, to be read at any time
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BackgroundTask {
@@ -50,7 +71,12 @@ pub struct BackgroundTask {
 
 /// How a background command ended.
 ///
-/// See [`Event`](crate::Event).
+/// ```
+/// use pelton::tools::BackgroundEnd;
+///
+/// assert_eq!(BackgroundEnd::Exited(2).words(), "failed with exit code 2");
+/// assert_eq!(BackgroundEnd::Stopped.words(), "stopped");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BackgroundEnd {
@@ -82,7 +108,17 @@ impl BackgroundEnd {
 
 /// What there is to tell of a background command.
 ///
-/// See [`Event`](crate::Event).
+/// ```
+/// use pelton::Event;
+/// use pelton::tools::BackgroundNews;
+///
+/// /// A line when a background command has ended.
+/// fn ended(event: &Event) -> Option<String> {
+///     let Event::Background(BackgroundNews::Ended(task, end)) = event else { return None };
+///     Some(format!("{} {}", task.description, end.words()))
+/// }
+/// assert_eq!(ended(&Event::Requesting), None);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BackgroundNews {

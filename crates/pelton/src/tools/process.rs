@@ -34,7 +34,22 @@ const POLL_EVERY: Duration = Duration::from_millis(10);
 
 /// A program to start.
 ///
-/// See [`ProcessTree`].
+/// ```
+/// use std::ffi::OsStr;
+/// use std::path::Path;
+///
+/// use pelton::process::{Launch, Printed};
+///
+/// let launch = Launch {
+///     program: Path::new("/usr/bin/make"),
+///     args: &[OsStr::new("test")],
+///     cwd: Path::new("/srv/project"),
+///     env: &[("LANG".into(), "C".into())], // nothing is inherited
+///     keep: None,
+///     printed: Printed::Read,
+/// };
+/// assert_eq!(launch.args.len(), 1);
+/// ```
 #[derive(Debug)]
 pub struct Launch<'a> {
     /// The program's file.
@@ -53,7 +68,26 @@ pub struct Launch<'a> {
 
 /// Where it goes what a program prints.
 ///
-/// See [`ProcessTree`].
+/// ```
+/// # use std::ffi::OsStr;
+/// # use std::path::Path;
+/// # use std::time::Duration;
+/// # use pelton::process::Launch;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> std::io::Result<()> {
+/// # let dir = tempfile::tempdir()?;
+/// # let log = dir.path().join("log");
+/// # let args = [OsStr::new("-c"), OsStr::new("echo hello")];
+/// use pelton::process::{Printed, ProcessTree};
+///
+/// let file = std::fs::File::create(&log)?;
+/// # let (program, cwd) = (Path::new("/bin/sh"), Path::new("/"));
+/// let launch = Launch { program, args: &args, cwd, env: &[], keep: None, printed: Printed::Into(&file) };
+/// ProcessTree::start(&launch)?.end(Duration::from_secs(5), Duration::from_secs(1)).await?;
+/// assert_eq!(std::fs::read_to_string(&log)?, "hello\n"); // `sh -c 'echo hello'`
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub enum Printed<'a> {
     /// Through pipes, to be read here.
@@ -268,7 +302,23 @@ impl Drop for ProcessTree {
 
 /// How a tree ended.
 ///
-/// See [`ProcessTree`].
+/// ```
+/// # use std::ffi::OsStr;
+/// # use std::path::Path;
+/// # use std::time::Duration;
+/// # use pelton::process::Launch;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> std::io::Result<()> {
+/// # let args = [OsStr::new("-c"), OsStr::new("exit 3")];
+/// use pelton::process::{Printed, ProcessTree};
+///
+/// # let (program, cwd) = (Path::new("/bin/sh"), Path::new("/"));
+/// let launch = Launch { program, args: &args, cwd, env: &[], keep: None, printed: Printed::Read };
+/// let ended = ProcessTree::start(&launch)?.end(Duration::from_secs(5), Duration::from_secs(1)).await?;
+/// assert_eq!((ended.status.code(), ended.asked), (Some(3), false)); // `sh -c 'exit 3'`
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Ended {
     /// How the program itself exited.

@@ -78,7 +78,18 @@ pub trait ToolServer: Send + Sync {
 
 /// Something a server has to read.
 ///
-/// See [`ToolServer`].
+/// ```
+/// use pelton::tools::Resource;
+///
+/// // What a `ToolServer` has to read besides its tools.
+/// let resource = Resource {
+///     uri: "weather://today".to_owned(),
+///     name: "today".to_owned(),
+///     description: Some("The weather of today".to_owned()),
+///     media_type: Some("text/plain".to_owned()),
+/// };
+/// assert!(resource.uri.starts_with("weather:"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resource {
     /// What it is asked for by.
@@ -93,7 +104,16 @@ pub struct Resource {
 
 /// How a server is.
 ///
-/// See [`ToolServer`].
+/// ```
+/// use pelton::tools::ServerState;
+///
+/// /// Whether waiting would help.
+/// fn may_come(state: ServerState) -> bool {
+///     state == ServerState::Pending
+/// }
+/// assert!(may_come(ServerState::Pending) && !may_come(ServerState::NeedsAuth));
+/// assert_eq!(ServerState::NeedsAuth.name(), "needs-auth"); // as the protocol calls it
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ServerState {
@@ -139,7 +159,17 @@ pub struct ServerList(Arc<Mutex<Vec<Arc<dyn ToolServer>>>>);
 
 /// A session has as many servers as it can have.
 ///
-/// See [`ServerList`].
+/// ```
+/// use std::sync::Arc;
+///
+/// use pelton::tools::{ServerList, ToolServer, TooManyServers};
+///
+/// /// Adds as many servers as there is room for.
+/// fn add(servers: &ServerList, new: Vec<Arc<dyn ToolServer>>) -> Result<(), TooManyServers> {
+///     new.into_iter().try_for_each(|server| servers.put(server).map(drop))
+/// }
+/// assert!(TooManyServers.to_string().starts_with("a session can have"));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a session can have {SERVERS_MAX} servers at most")]
 pub struct TooManyServers;

@@ -110,7 +110,16 @@ pub trait Tool: Send + Sync {
 
 /// What the model is told about a tool.
 ///
-/// See [`Tool`].
+/// ```
+/// use pelton::tools::builtin;
+///
+/// for tool in builtin::all() {
+///     let spec = tool.spec();
+///     let schema: serde_json::Value = serde_json::from_str(spec.input_schema)?;
+///     assert_eq!(schema["type"], "object", "{}", spec.name);
+/// }
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Spec<'a> {
     /// The public name, as users' rules and hooks write it.
@@ -132,7 +141,16 @@ impl Spec<'_> {
 
 /// May a call run while others run?
 ///
-/// See [`Tool`].
+/// ```
+/// use pelton::tools::{Safety, builtin};
+/// use serde_json::json;
+///
+/// let tools = builtin::all();
+/// let read = tools.iter().find(|tool| tool.spec().name == "Read").expect("it is built in");
+/// let write = tools.iter().find(|tool| tool.spec().name == "Write").expect("so is this");
+/// assert_eq!(read.safety(&json!({"file_path": "a.txt"})), Safety::Shared);
+/// assert_eq!(write.safety(&json!({"file_path": "a.txt", "content": "A"})), Safety::Alone);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Safety {
     /// Reads only: runs together with other shared calls.
@@ -146,7 +164,13 @@ pub enum Safety {
 
 /// The input does not fit the tool. The text names the field and what would be right.
 ///
-/// See [`Tool`].
+/// ```
+/// use pelton::tools::{InvalidInput, access_of};
+/// use serde_json::json;
+///
+/// let Err(InvalidInput(why)) = access_of("Read", &json!({"path": "a.txt"}), "/srv".as_ref()) else { panic!() };
+/// assert!(why.contains("file_path")); // the model reads this, and knows better next time
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidInput(pub String);
 
@@ -175,7 +199,12 @@ pub struct Output {
 
 /// One piece of a tool's answer.
 ///
-/// See [`Output`].
+/// ```
+/// use pelton::tools::{Output, ResultBlock};
+///
+/// let output = Output::text("3 files");
+/// assert_eq!(output.content, [ResultBlock::Text("3 files".to_owned())]);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ResultBlock {
@@ -245,7 +274,15 @@ impl Output {
 
 /// Everything a running call may know about the session. Tools see each other only through files.
 ///
-/// See [`Tool`].
+/// ```
+/// use std::path::Path;
+///
+/// use pelton::tools::ToolCx;
+///
+/// let cx = ToolCx::outside("/srv/project"); // as a test of a tool makes it; in a session, the engine does
+/// assert_eq!(cx.absolute(Path::new("src/main.rs")), Path::new("/srv/project/src/main.rs"));
+/// assert!(!cx.cancel.is_cancelled()); // to be looked at by whatever takes long
+/// ```
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ToolCx {
@@ -364,7 +401,17 @@ type ReportSink = dyn Fn(&str, Report) + Send + Sync;
 
 /// How far a running call is.
 ///
-/// See [`Progress`].
+/// ```
+/// use std::sync::{Arc, Mutex};
+///
+/// use pelton::tools::{Progress, Report};
+///
+/// let seen = Arc::new(Mutex::new(Vec::new()));
+/// let sink = Arc::clone(&seen);
+/// let progress = Progress::new(move |_, report| sink.lock().unwrap().push(report));
+/// progress.report("toolu_01", Report::OutputLine("compiling".to_owned()));
+/// assert_eq!(*seen.lock().unwrap(), [Report::OutputLine("compiling".to_owned())]);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Report {

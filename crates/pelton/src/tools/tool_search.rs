@@ -51,7 +51,12 @@ impl Default for ToolSearch {
 
 /// A word that does not say when tools are sent by name only.
 ///
-/// See [`ToolSearch`].
+/// ```
+/// use pelton::tools::ToolSearch;
+///
+/// let error = "sometimes".parse::<ToolSearch>().unwrap_err();
+/// assert!(error.to_string().contains("write true, false, auto or auto:N"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{0}' does not say when tools are searched for: write true, false, auto or auto:N with N from 0 to 100"

@@ -34,7 +34,18 @@ pub trait Disk: Send + Sync {
 
 /// A file that grows at its end. Dropping it lets others write to it.
 ///
-/// See [`Disk`].
+/// ```
+/// use pelton::transcript::{Disk, RealDisk};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> std::io::Result<()> {
+/// # let dir = tempfile::tempdir()?;
+/// let file = RealDisk.open(&dir.path().join("session.jsonl"))?;
+/// assert_eq!(file.write(b"{}\n")?, 3);
+/// file.sync().await?; // from here on, it survives the end of the machine
+/// # Ok(())
+/// # }
+/// ```
 pub trait DiskFile: Send + Sync {
     /// How long it is.
     fn bytes(&self) -> io::Result<u64>;
@@ -59,7 +70,16 @@ pub trait DiskFile: Send + Sync {
 
 /// The disk of this machine. Its files are readable by the user alone.
 ///
-/// See [`Disk`].
+/// ```
+/// use std::sync::Arc;
+///
+/// use pelton::transcript::{Disk, RealDisk};
+///
+/// let disk: Arc<dyn Disk> = Arc::new(RealDisk); // `Options::disk` is where another one would go
+/// # let dir = tempfile::tempdir()?;
+/// assert_eq!(disk.open(&dir.path().join("session.jsonl"))?.bytes()?, 0);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RealDisk;
 

@@ -17,7 +17,17 @@ use crate::limits::{TRANSCRIPT_FAULTS_LISTED_MAX, TRANSCRIPT_LINE_BYTES_MAX};
 
 /// What is in a session's file, and what is wrong with it.
 ///
-/// See [`examine`].
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let file = dir.path().join("session.jsonl");
+/// use pelton::transcript::examine;
+///
+/// std::fs::write(&file, "{\"type\":\"summary\",\"summary\":\"Jars\"}\n")?;
+/// let examined = examine(&file)?;
+/// assert!(examined.is_sound());
+/// assert_eq!((examined.lines, examined.types["summary"]), (1, 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Examined {
@@ -45,7 +55,16 @@ pub struct Examined {
 
 /// Something that is wrong with a line.
 ///
-/// See [`examine`].
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let file = dir.path().join("session.jsonl");
+/// use pelton::transcript::examine;
+///
+/// std::fs::write(&file, "{\"type\":\"summary\",\"summary\":\"Jars\"}\n{\"type\":\"us")?;
+/// let fault = &examine(&file)?.first_faults[0];
+/// assert_eq!((fault.line, fault.place), (2, 36));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Fault {
@@ -59,7 +78,12 @@ pub struct Fault {
 
 /// What can be wrong with a line. None of it keeps the others from being read.
 ///
-/// See [`examine`].
+/// ```
+/// use pelton::transcript::FaultKind;
+///
+/// let line = format!("line 7: {}", FaultKind::ParentMissing.name());
+/// assert_eq!(line, "line 7: the line it follows is missing");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum FaultKind {

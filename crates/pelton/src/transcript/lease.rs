@@ -17,7 +17,21 @@ const CLAIM_FILE: &str = "lease.json";
 
 /// Whoever writes to a session.
 ///
-/// See [`holder`].
+/// ```
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # let dir = tempfile::tempdir()?;
+/// # let endpoint = Endpoint::new("http://127.0.0.1:9", Auth::ApiKey(Secret::new("any")));
+/// # let mut options = pelton::Options::new(dir.path(), endpoint);
+/// # options.sessions = Some(pelton::Sessions { config_dir: dir.path().join("config"), durability: Default::default() });
+/// # let engine = pelton::Engine::new(options)?;
+/// # engine.title().set("Jars")?;
+/// # let file = engine.transcript_file().ok_or("it is recorded")?;
+/// use pelton::transcript::holder;
+///
+/// let holder = holder(&file).ok_or("the engine of this process writes to it")?;
+/// assert_eq!(holder.pid, std::process::id());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Holder {

@@ -23,7 +23,20 @@ const FIRST_BYTES: usize = 8 * 1024;
 
 /// The file of a session, not opened.
 ///
-/// See [`list_sessions`].
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let (config, id) = (dir.path(), "00000000-0000-4000-8000-000000000001");
+/// # let folder = config.join("projects/-srv-shop");
+/// # std::fs::create_dir_all(&folder)?;
+/// # let line = r#"{"type":"user","cwd":"/srv/shop","message":{"role":"user","content":"Count the jars"}}"#;
+/// # std::fs::write(folder.join(format!("{id}.jsonl")), line)?;
+/// use pelton::transcript::session_files;
+///
+/// let files = session_files(config); // nothing is opened
+/// assert_eq!((files[0].id.to_string().as_str(), files[0].project.as_str()), (id, "-srv-shop"));
+/// assert_eq!(files[0].facts().first_prompt.as_deref(), Some("Count the jars"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionFile {
@@ -41,7 +54,21 @@ pub struct SessionFile {
 
 /// What the ends of a session's file say about it.
 ///
-/// See [`list_sessions`].
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let (config, id) = (dir.path(), "00000000-0000-4000-8000-000000000001");
+/// # let folder = config.join("projects/-srv-shop");
+/// # std::fs::create_dir_all(&folder)?;
+/// # let line = r#"{"type":"user","cwd":"/srv/shop","message":{"role":"user","content":"Count the jars"}}"#;
+/// # std::fs::write(folder.join(format!("{id}.jsonl")), line)?;
+/// use pelton::transcript::session_files;
+///
+/// let facts = session_files(config)[0].facts(); // only the ends of the file are read
+/// assert_eq!(facts.cwd.as_deref(), Some("/srv/shop".as_ref()));
+/// let name = facts.title.or(facts.first_prompt).unwrap_or_default();
+/// assert_eq!(name, "Count the jars");
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionFacts {
@@ -67,7 +94,21 @@ pub struct SessionFacts {
 
 /// A session as it is listed.
 ///
-/// See [`list_sessions`].
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let (config, id) = (dir.path(), "00000000-0000-4000-8000-000000000001");
+/// # let folder = config.join("projects/-srv-shop");
+/// # std::fs::create_dir_all(&folder)?;
+/// # let line = r#"{"type":"user","cwd":"/srv/shop","message":{"role":"user","content":"Count the jars"}}"#;
+/// # std::fs::write(folder.join(format!("{id}.jsonl")), line)?;
+/// use pelton::transcript::{Listed, list_sessions};
+///
+/// let lines = list_sessions(config).into_iter().map(|Listed { file, facts, .. }| {
+///     format!("{} {}", file.id, facts.first_prompt.unwrap_or_default())
+/// });
+/// assert_eq!(lines.collect::<Vec<_>>(), [format!("{id} Count the jars")]);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Listed {

@@ -21,7 +21,18 @@ const ACCOUNT_BYTES_KEPT_MAX: usize = 16 * 1024;
 
 /// What is left out of the new file.
 ///
-/// See [`mend`].
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let (from, to) = (dir.path().join("a.jsonl"), dir.path().join("b.jsonl"));
+/// # std::fs::write(&from, "{\"type\":\"summary\",\"summary\":\"Jars\"}\n\0\0{\"type\":\"us")?;
+/// # let session = uuid::Uuid::from_u128(2);
+/// use pelton::transcript::{Mending, mend};
+///
+/// let wants_it_small = true;
+/// let how = if wants_it_small { Mending::Shrink } else { Mending::Repair };
+/// assert_eq!(mend(&from, &to, session, how)?.lines_left_out, 1); // what cannot be read goes either way
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mending {
     /// What cannot be read, or is there twice.
@@ -33,7 +44,18 @@ pub enum Mending {
 
 /// What became of a file.
 ///
-/// See [`mend`].
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let (from, to) = (dir.path().join("a.jsonl"), dir.path().join("b.jsonl"));
+/// # std::fs::write(&from, "{\"type\":\"summary\",\"summary\":\"Jars\"}\n\0\0{\"type\":\"us")?;
+/// # let session = uuid::Uuid::from_u128(2);
+/// use pelton::transcript::{Mending, mend};
+///
+/// let mended = mend(&from, &to, session, Mending::Repair)?;
+/// assert_eq!((mended.lines_kept, mended.lines_left_out), (1, 1));
+/// assert_eq!(mended.bytes_after, std::fs::metadata(&to)?.len());
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Mended {

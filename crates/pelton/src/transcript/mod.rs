@@ -53,9 +53,9 @@ pub use place::{find_session, newest_session, project_key, session_file};
 pub use queued::QueuedPrompt;
 pub use read::{Loaded, ReadError, read, read_from};
 pub use remove::remove_session;
-pub use requests::{PrefixFacts, RequestFacts};
 pub use window::{read_window, read_window_until};
 pub use write::{Durability, TranscriptError};
 
 pub(crate) use place::directory_id;
+pub(crate) use requests::{PrefixFacts, RequestFacts};
 pub(crate) use write::{CompactLines, EditLine, End, Facts, QuestionState, Transcript};

@@ -7,7 +7,29 @@ use uuid::Uuid;
 
 /// A prompt that waits.
 ///
-/// See [`Queue`](crate::Queue).
+/// ```
+/// # use futures::StreamExt;
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # use pelton_testkit::{Script, Step, text, tool};
+/// # use serde_json::json;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let model = Script::new().start().await?;
+/// # let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// # let mut options = pelton::Options::new(dir.path(), endpoint);
+/// # options.sessions = Some(pelton::Sessions { config_dir: dir.path().join("config"), durability: Default::default() });
+/// # let mut engine = pelton::Engine::new(options)?;
+/// use pelton::{Priority, Prompt, transcript};
+///
+/// engine.queue().add(Prompt::text("And on.")?, Priority::Later).await?;
+/// let file = engine.transcript_file().ok_or("it is recorded")?;
+/// drop(engine); // it never came to read it
+/// let waits = transcript::read(&file)?.queued;
+/// assert!(waits[0].content.windows(7).any(|words| words == b"And on."));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueuedPrompt {
     /// Its id.

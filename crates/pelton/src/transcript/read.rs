@@ -31,7 +31,15 @@ use crate::limits::{CACHE_REPORTS_KEPT_MAX, TRANSCRIPT_LINE_BYTES_MAX};
 
 /// A conversation as its file tells it.
 ///
-/// See [`read_from`].
+/// ```
+/// use pelton::transcript::read_from;
+///
+/// let line = r#"{"type":"user","uuid":"00000000-0000-4000-8000-000000000001","message":{"role":"user","content":"Hi"}}"#;
+/// let loaded = read_from(line.as_bytes())?;
+/// assert_eq!((loaded.entries.len(), loaded.lines_skipped), (1, 0));
+/// assert_eq!(loaded.newest, Some(loaded.entries[0].id)); // what is said next follows it
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Loaded {
@@ -54,9 +62,9 @@ pub struct Loaded {
     /// Prompts that were taken and never consumed, oldest first.
     pub queued: Vec<QueuedPrompt>,
     /// What became of the newest requests, the newest last.
-    pub requests: Vec<RequestFacts>,
+    pub(crate) requests: Vec<RequestFacts>,
     /// When the newest of them was recorded.
-    pub requested_at: Option<Timestamp>,
+    pub(crate) requested_at: Option<Timestamp>,
     /// Lines that could not be read.
     pub lines_skipped: usize,
     /// Where its last whole line ends.

@@ -6,12 +6,10 @@ use serde::{Deserialize, Serialize};
 use crate::event::CacheReport;
 
 /// What is known of a request that was answered.
-///
-/// See [`read()`](super::read()).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub struct RequestFacts {
+pub(crate) struct RequestFacts {
     /// The model that was asked.
     pub model: String,
     /// What the cache had of it.
@@ -23,12 +21,10 @@ pub struct RequestFacts {
 }
 
 /// What stands in front of the messages.
-///
-/// See [`read()`](super::read()).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub struct PrefixFacts {
+pub(crate) struct PrefixFacts {
     /// The hashes of the system prompt and of the tools.
     pub system_hash: String,
     /// The same of the tools.

@@ -27,7 +27,13 @@ use jiff::Timestamp;
 
 /// How much a crash of the machine may cost.
 ///
-/// See [`Sessions`](crate::Sessions).
+/// ```
+/// use pelton::Sessions;
+/// use pelton::transcript::Durability;
+///
+/// let sessions = Sessions { config_dir: "/home/ada/.claude".into(), durability: Durability::Fast };
+/// assert_eq!(Durability::from_name("fast"), Some(sessions.durability)); // as settings write it
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
     /// Nothing that was acknowledged: the disk is waited for where it matters.
@@ -121,7 +127,20 @@ pub struct KeptBehind {
 
 /// The transcript cannot be kept.
 ///
-/// See [`Sessions`](crate::Sessions).
+/// ```
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # let dir = tempfile::tempdir()?;
+/// # let endpoint = Endpoint::new("http://127.0.0.1:9", Auth::ApiKey(Secret::new("any")));
+/// use pelton::transcript::{Durability, TranscriptError};
+/// use pelton::{Engine, Options, Sessions};
+///
+/// std::fs::write(dir.path().join("config"), "a file where a folder should be")?;
+/// let mut options = Options::new(dir.path(), endpoint);
+/// options.sessions = Some(Sessions { config_dir: dir.path().join("config"), durability: Durability::Fast });
+/// let refused = Engine::new(options)?.title().set("Jars");
+/// assert!(matches!(refused, Err(TranscriptError::Open { .. })));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum TranscriptError {

@@ -44,7 +44,13 @@ pub struct MemorySources {
 
 /// When an `AGENTS.md` counts.
 ///
-/// See [`MemorySources`].
+/// ```
+/// use pelton::{AgentsMd, MemorySources};
+///
+/// let mut memory = MemorySources::project();
+/// memory.agents_md = AgentsMd::Both;
+/// assert_eq!(AgentsMd::from_name("both"), Some(memory.agents_md)); // as settings write it
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AgentsMd {

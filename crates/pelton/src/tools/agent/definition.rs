@@ -64,7 +64,13 @@ pub struct AgentDefinition {
 
 /// Where an agent keeps what it learnt.
 ///
-/// See [`AgentDefinition`].
+/// ```
+/// use pelton::tools::{AgentDefinition, MemoryScope};
+///
+/// let mut reviewer = AgentDefinition::new("reviewer", "Reviews changes.", "You review changes.");
+/// reviewer.memory = Some(MemoryScope::Project); // what it learnt is there when it is called again
+/// assert_ne!(reviewer.memory, Some(MemoryScope::User));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MemoryScope {
@@ -78,7 +84,15 @@ pub enum MemoryScope {
 
 /// A place of an agent's own.
 ///
-/// See [`AgentDefinition`].
+/// ```
+/// use pelton::tools::{AgentDefinition, Isolation};
+/// use serde_json::json;
+///
+/// let said = json!({"description": "Tries things.", "prompt": "You try things.", "isolation": "worktree"});
+/// let agent = AgentDefinition::from_json("tinkerer", &said)?;
+/// assert_eq!(agent.isolation, Some(Isolation::Worktree)); // it leaves the user's files alone
+/// # Ok::<(), pelton::tools::BadAgent>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Isolation {

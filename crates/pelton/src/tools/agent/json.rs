@@ -8,7 +8,13 @@ use crate::permission::Mode;
 
 /// An agent that cannot be understood.
 ///
-/// See [`AgentDefinition`].
+/// ```
+/// use pelton::tools::AgentDefinition;
+/// use serde_json::json;
+///
+/// let error = AgentDefinition::from_json("reviewer", &json!({"description": "Reviews."})).unwrap_err();
+/// assert!(error.to_string().starts_with("agent 'reviewer': "));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("agent '{name}': {what}")]
 pub struct BadAgent {
