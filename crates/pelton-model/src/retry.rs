@@ -36,7 +36,7 @@ pub struct RetryPolicy {
     /// Repeat as long as this since the first attempt, instead of a number of times.
     pub horizon: Option<Duration>,
     /// Nobody waits at the other end, so nobody is kept waiting: rate limits and overload are outlasted however long
-    /// they take, anything else that passes is repeated [`UNATTENDED_RETRIES_MAX`] times. Only a limit on spending
+    /// they take, anything else that passes is repeated 300 times. Only a limit on spending
     /// ends the call at once. Wins over the number of retries and over the horizon.
     pub unattended: bool,
     /// A server that asks for a longer wait than this is not waited for.

@@ -1,4 +1,4 @@
-//! What was said. The `History` keeps everything and only grows; its [`View`] is what the model is sent.
+//! What was said. The `History` keeps everything and only grows; its `View` is what the model is sent.
 //!
 //! Nothing here waits, asks the clock or knows who is watching. Entries are serialised once, when they are made;
 //! requests, transcript lines and client messages wrap the same bytes.
