@@ -60,6 +60,18 @@ pub struct Ask {
 }
 
 /// What a question took before this model was asked: the patience with failures is one for all models.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use pelton_model::{Ask, Earlier, ModelError};
+///
+/// /// The same question to another model, with what is left of the patience.
+/// fn instead(ask: &Ask, model: &str, error: &ModelError, took: Duration) -> Ask {
+///     let earlier = Earlier { requests: error.attempts(), elapsed: took };
+///     Ask { model: model.to_owned(), earlier, ..ask.clone() }
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Earlier {
     /// Requests in vain.
