@@ -1,6 +1,7 @@
 //! What was said on the command line. Nothing is resolved here: `Option` means "not said".
 
 mod client; // what programs say that drive a session
+mod config; // what is said about the configuration
 mod mcp; // what is said about servers of tools
 
 use std::ffi::{OsStr, OsString};
@@ -12,6 +13,7 @@ use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use uuid::Uuid;
 
 pub(crate) use self::client::{ClientArgs, ThinkingArg, ThinkingDisplayArg};
+pub(crate) use self::config::{ConfigArgs, ConfigCommand, ShowConfigArgs};
 pub(crate) use self::mcp::{AddArgs, AddJsonArgs, KeptIn, LoginArgs, McpCommand, RemoveArgs, Transport};
 use crate::fail::tell;
 
@@ -84,6 +86,9 @@ pub(crate) enum Command {
     /// Say what would be decided about calls, and why, without running anything
     #[command(subcommand)]
     Permissions(PermissionsCommand),
+    /// Look through the configuration: what counts here, where it stands, and what is wrong with it
+    #[command(subcommand)]
+    Config(ConfigCommand),
     /// Add MCP servers, look at them, take them away; or be one
     #[command(subcommand)]
     Mcp(McpCommand),

@@ -18,6 +18,7 @@ mod demo; // a real task, without a key
 mod mock; // the scripted model as a server
 mod mcp; // servers of tools, and this program as one
 mod permissions; // what would be decided, and why
+mod config; // what is configured, and what is wrong with it
 mod paper; // completions and the manual page
 
 mod written; // files of settings and state that are changed
@@ -77,6 +78,7 @@ fn run(args: Args) -> Result<ExitCode, Fail> {
         Some(Command::Sessions(command)) => sessions::run(&command),
         Some(Command::Doctor(doctor)) => doctor::run(&doctor),
         Some(Command::Permissions(command)) => permissions::run(&command),
+        Some(Command::Config(command)) => config::run(&command),
         Some(Command::Mcp(command)) => mcp::run(&command, &args.run),
         Some(Command::Mock(mock)) => finish(mock::serve(&mock)),
         Some(Command::Demo(demo)) => finish(demo::run(&demo, &args.run)),

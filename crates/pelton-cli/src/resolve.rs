@@ -3,6 +3,7 @@
 
 mod agents; // which agents there are, and which one works
 pub(crate) mod compact; // from where on the context is made smaller
+mod configured; // everything that is configured, for whoever looks through it
 mod credentials; // who pays
 mod env; // what the process was given
 mod key_program; // the program that prints a key
@@ -34,9 +35,10 @@ use pelton::transcript::find_session;
 use pelton_mcp::Server;
 use pelton_model::{Auth, Endpoint, HttpTransport};
 
+pub(crate) use self::configured::{configured, layers_here};
 pub(crate) use self::credentials::Payer;
 pub(crate) use self::env::Env;
-pub(crate) use self::layers::text_of;
+pub(crate) use self::layers::{Layer, text_of};
 use self::limits::{calls, limits};
 pub(crate) use self::mcp::Servers;
 use self::network::{endpoint, http_options};
@@ -52,7 +54,7 @@ use crate::fail::Fail;
 const BARE_TOOLS: [&str; 3] = ["Bash", "Read", "Edit"];
 
 /// Whether everything is left out that a directory or a user has set up around the model.
-fn bare(args: &RunArgs, env: &Env) -> bool {
+pub(crate) fn bare(args: &RunArgs, env: &Env) -> bool {
     args.bare || env.is_on("CLAUDE_CODE_SIMPLE")
 }
 
@@ -67,6 +69,7 @@ pub(crate) fn options(args: &RunArgs, env: &Env) -> Result<(Options, Payer, Serv
     let memory = memory::memory(args, &env, &settings.memory, &cwd)?;
     let skills = skills::skills(args, &env, &settings)?;
     let (plugins, plugin_errors) = plugins::plugins(args, &env, &cwd, &settings.plugins);
+    plugins::tell_of(&plugin_errors);
     let named = mcp::servers(args, &env, &cwd, &settings, &plugins)?;
     let brought_hooks_off = settings.brought_hooks_off;
     let git_state = settings.memory.git.unwrap_or(true) && !bare(args, &env);
@@ -111,7 +114,8 @@ pub(crate) fn servers(args: &RunArgs, env: &Env) -> Result<Vec<Arc<Server>>, Fai
     let cwd = working_directory()?;
     let settings = layers::settings(args, env, &cwd, Watched::Unattended)?;
     let env = env.clone().with(&settings.env);
-    let (plugins, _) = plugins::plugins(args, &env, &cwd, &settings.plugins);
+    let (plugins, errors) = plugins::plugins(args, &env, &cwd, &settings.plugins);
+    plugins::tell_of(&errors);
     let named = mcp::servers(args, &env, &cwd, &settings, &plugins)?;
     let options = Options::new(&cwd, Endpoint::new("http://127.0.0.1", Auth::None));
     named.in_place(&options, &env).map(|servers| servers.outside)

@@ -58,7 +58,7 @@ pub use options::{LateAnswer, Options, Resumed, Sessions};
 pub use prompt::{BlankPrompt, Prompt, PromptBlock};
 pub use queue::{Priority, Queue, QueueError};
 pub use session::fresh_id;
-pub use skills::{SkillSources, agents_in};
+pub use skills::{SkillSources, agent_files_in, agents_in};
 pub use status::{Phase, Status, Wait};
 pub use turn::{Limits, Terminal, Transition};
 

@@ -24,9 +24,9 @@ pub(super) const SETTINGS_BYTES_MAX: u64 = 2 * 1024 * 1024;
 /// Everything that was set: the administrator's word over the command line over the files. Of a directory that nobody has trusted less counts when
 /// somebody watches, who can be asked.
 pub(super) fn settings(args: &RunArgs, env: &Env, cwd: &Path, watched: Watched) -> Result<Settings, Fail> {
-    let managed = managed(Path::new(MANAGED_DIR), args.client.managed_settings.as_deref())?;
-    let mut all = managed.over(said(args, env, cwd, watched)?);
-    if super::bare(args, env) {
+    let bare = super::bare(args, env);
+    let mut all = together(&layers(args, env, cwd)?, watched, bare)?;
+    if bare {
         all.disable_all_hooks = Some(true);
     }
     let left_out = all.obey();
@@ -39,39 +39,136 @@ pub(super) fn settings(args: &RunArgs, env: &Env, cwd: &Path, watched: Watched) 
     Ok(all)
 }
 
-/// What the administrator of the machine says: one file, then the others by their names, then what whoever started this
-/// hands over. Nothing that can be switched off.
-fn managed(dir: &Path, handed_over: Option<&str>) -> Result<Settings, Fail> {
-    let mut all = Settings::default();
-    if let Some(text) = handed_over.filter(|text| !text.trim().is_empty()) {
-        let origin = Origin { source: &Source::Policy, file: "--managed-settings", anchor: None };
-        let (settings, problems) =
-            settings::read(text, origin).map_err(|error| Fail::at_start(error.to_string()))?;
-        problems.iter().for_each(|problem| tell(&format!("warning: {problem}")));
-        all = settings;
+/// One file that counts, or what was said in place of one, before anybody has read it.
+pub(crate) struct Layer {
+    pub source: Source,
+    /// What messages call it.
+    pub name: String,
+    /// Where path rules that begin with `/` are anchored.
+    pub anchor: Option<PathBuf>,
+    /// What is in it, or why nobody can say.
+    pub text: Result<String, String>,
+    /// It comes with a directory that nobody has trusted.
+    pub is_untrusted: bool,
+    /// Somebody typed it, or handed it over, for this run: what is wrong with it is an error.
+    is_for_this_run: bool,
+}
+
+impl Layer {
+    fn in_file(source: Source, file: &Path, anchor: Option<&Path>) -> Option<Self> {
+        let name = file.display().to_string();
+        let text = match text_of(file, SETTINGS_BYTES_MAX) {
+            Ok(None) => return None,
+            Ok(Some(text)) => Ok(text),
+            Err(error) => Err(error),
+        };
+        let anchor = anchor.map(Path::to_owned);
+        Some(Self { source, name, anchor, text, is_untrusted: false, is_for_this_run: false })
     }
+
+    fn for_this_run(source: Source, name: String, text: String) -> Self {
+        Self { source, name, anchor: None, text: Ok(text), is_untrusted: false, is_for_this_run: true }
+    }
+
+    pub fn origin(&self) -> Origin<'_> {
+        Origin { source: &self.source, file: &self.name, anchor: self.anchor.as_deref() }
+    }
+
+    /// Takes out what it may not say: before trust, and in a bare run. What that was.
+    pub fn leave_out(&self, settings: &mut Settings, watched: Watched, bare: bool) -> Vec<String> {
+        let mut given_up = Vec::new();
+        if self.is_untrusted {
+            if untrusted(Brought::Grants, watched) != Treatment::Used {
+                given_up.extend(settings.give_up_grants());
+            }
+            if bare || untrusted(Brought::Programs, watched) != Treatment::Used {
+                given_up.extend(settings.give_up_programs());
+            }
+        }
+        if bare && matches!(self.source, Source::User | Source::Project | Source::Local) {
+            // Only the command line names a helper then.
+            settings.api_key_helper = None;
+        }
+        given_up
+    }
+
+    /// What it says. What is wrong with it is told, and the rest of it counts; of a file that cannot be read at all
+    /// nobody knows what it forbids.
+    fn read(&self) -> Result<Settings, Fail> {
+        let read = match &self.text {
+            Ok(text) => settings::read(text, self.origin()).map_err(|error| error.to_string()),
+            Err(error) => Err(format!("{}: {error}", self.name)),
+        };
+        match read {
+            Ok((settings, problems)) => {
+                for problem in problems {
+                    if problem.severity == Severity::Error
+                        && self.is_for_this_run
+                        && self.source == Source::Flag
+                    {
+                        return Err(Fail::at_start(problem.to_string()));
+                    }
+                    tell(&format!("warning: {problem}"));
+                }
+                Ok(settings)
+            }
+            Err(error) if self.is_for_this_run => Err(Fail::at_start(error)),
+            Err(error) => {
+                tell(&format!("warning: {error} (the file is left as it is, and nothing of it counts)"));
+                let mut unknown = Settings::default();
+                unknown.restrictions_unknown = true;
+                Ok(unknown)
+            }
+        }
+    }
+}
+
+/// What layers say together, the weakest first.
+fn together(layers: &[Layer], watched: Watched, bare: bool) -> Result<Settings, Fail> {
+    let mut all = Settings::default();
+    for layer in layers {
+        let mut settings = layer.read()?;
+        let given_up = layer.leave_out(&mut settings, watched, bare);
+        if !given_up.is_empty() && untrusted(Brought::Grants, watched) == Treatment::LeftWithWarning {
+            tell(&format!(
+                "warning: {} comes with a directory that is not trusted, so what it grants itself is not used: {}",
+                layer.name,
+                given_up.join(", ")
+            ));
+        }
+        all = settings.over(all);
+    }
+    Ok(all)
+}
+
+/// All that counts in a run that was started like this, the weakest first.
+pub(crate) fn layers(args: &RunArgs, env: &Env, cwd: &Path) -> Result<Vec<Layer>, Fail> {
+    let mut layers = said(args, env, cwd)?;
+    layers.extend(managed(Path::new(MANAGED_DIR), args.client.managed_settings.as_deref()));
+    Ok(layers)
+}
+
+/// What the administrator of the machine says: what whoever started this hands over, then one file, then the others by
+/// their names. Nothing that can be switched off.
+fn managed(dir: &Path, handed_over: Option<&str>) -> Vec<Layer> {
+    let handed_over = handed_over
+        .filter(|text| !text.trim().is_empty())
+        .map(|text| Layer::for_this_run(Source::Policy, "--managed-settings".to_owned(), text.to_owned()));
     let mut parts: Vec<PathBuf> = fs::read_dir(dir.join("managed-settings.d"))
         .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
         .unwrap_or_default();
     parts.retain(|path| path.extension().is_some_and(|kind| kind == "json"));
     parts.sort();
-    for file in std::iter::once(dir.join("managed-settings.json")).chain(parts) {
-        all = managed_layer(&file).over(all);
-    }
-    Ok(all)
-}
-
-/// One file of the administrator. If others could have written it, nobody knows what the administrator forbids.
-fn managed_layer(file: &Path) -> Settings {
-    match written_by_others(file) {
-        None => layer(file, &Source::Policy, None),
-        Some(why) => {
-            tell(&format!("warning: {}: {why} (nothing of it counts until that is mended)", file.display()));
-            let mut unknown = Settings::default();
-            unknown.restrictions_unknown = true;
-            unknown
+    let files = std::iter::once(dir.join("managed-settings.json")).chain(parts);
+    let in_files = files.filter_map(|file| {
+        let mut layer = Layer::in_file(Source::Policy, &file, None)?;
+        // If others could have written it, nobody knows what the administrator forbids.
+        if let Some(why) = written_by_others(&file) {
+            layer.text = Err(why);
         }
-    }
+        Some(layer)
+    });
+    handed_over.into_iter().chain(in_files).collect()
 }
 
 /// Why a file, or the directory it is in, may have been written by somebody other than the administrator and whoever runs
@@ -92,38 +189,32 @@ pub(super) fn written_by_others(file: &Path) -> Option<String> {
 }
 
 /// Everything else that was set.
-fn said(args: &RunArgs, env: &Env, cwd: &Path, watched: Watched) -> Result<Settings, Fail> {
+fn said(args: &RunArgs, env: &Env, cwd: &Path) -> Result<Vec<Layer>, Fail> {
     let sources = Sources::said(args.setting_sources.as_deref())?;
-    let bare = super::bare(args, env);
-    let mut all = Settings::default();
     let files = Files::around(env, cwd);
+    let mut layers = Vec::new();
     if let (true, Some(file)) = (sources.user, &files.user) {
-        all = layer(file, &Source::User, file.parent()).over(all);
+        layers.extend(Layer::in_file(Source::User, file, file.parent()));
     }
     let trusted = || Trust::in_dir(env, cwd).is_given();
     // In the home directory the project's file is the user's.
     if sources.project && !is_same(&files.project, files.user.as_deref()) {
-        let mut project = layer(&files.project, &Source::Project, None);
-        if files.project.exists() && !trusted() {
-            leave_out(&mut project, &files.project, watched, bare);
-        }
-        all = project.over(all);
+        layers.extend(Layer::in_file(Source::Project, &files.project, None).map(|mut layer| {
+            layer.is_untrusted = !trusted();
+            layer
+        }));
     }
     if sources.local {
-        let mut local = layer(&files.local, &Source::Local, None);
-        if files.local.exists() && files.local_came_along() && !trusted() {
-            leave_out(&mut local, &files.local, watched, bare);
-        }
-        all = local.over(all);
-    }
-    if bare {
-        // Only the command line names a helper then.
-        all.api_key_helper = None;
+        layers.extend(Layer::in_file(Source::Local, &files.local, None).map(|mut layer| {
+            layer.is_untrusted = files.local_came_along() && !trusted();
+            layer
+        }));
     }
     if let Some(said) = args.settings.as_deref().filter(|said| !said.trim().is_empty()) {
-        all = from_command_line(said, cwd)?.over(all);
+        let (name, text) = said_in_json("--settings", said, cwd, SETTINGS_BYTES_MAX)?;
+        layers.push(Layer::for_this_run(Source::Flag, name, text));
     }
-    Ok(all)
+    Ok(layers)
 }
 
 /// Where the files are.
@@ -157,14 +248,11 @@ impl Files {
 
     /// What a directory would add, if it were trusted.
     pub(super) fn brought(&self) -> Settings {
-        let project = match is_same(&self.project, self.user.as_deref()) {
-            true => Settings::default(),
-            false => layer(&self.project, &Source::Project, None),
-        };
-        match self.local.exists() && self.local_came_along() {
-            true => layer(&self.local, &Source::Local, None).over(project),
-            false => project,
-        }
+        let is_users = is_same(&self.project, self.user.as_deref());
+        let project = Layer::in_file(Source::Project, &self.project, None).filter(|_| !is_users);
+        let local = Layer::in_file(Source::Local, &self.local, None).filter(|_| self.local_came_along());
+        let brought: Vec<Layer> = project.into_iter().chain(local).collect();
+        together(&brought, Watched::Interactive, false).unwrap_or_default()
     }
 }
 
@@ -193,46 +281,6 @@ impl Sources {
         }
         Ok(sources)
     }
-}
-
-/// One file that may be there. What is wrong with it is told, and the rest of it counts; of a file that cannot be read
-/// at all nobody knows what it forbids.
-fn layer(file: &Path, source: &Source, anchor: Option<&Path>) -> Settings {
-    let name = file.display().to_string();
-    let read = match text_of(file, SETTINGS_BYTES_MAX) {
-        Ok(None) => return Settings::default(),
-        Ok(Some(text)) => {
-            settings::read(&text, Origin { source, file: &name, anchor }).map_err(|error| error.to_string())
-        }
-        Err(error) => Err(format!("{name}: {error}")),
-    };
-    match read {
-        Ok((settings, problems)) => {
-            problems.iter().for_each(|problem| tell(&format!("warning: {problem}")));
-            settings
-        }
-        Err(error) => {
-            tell(&format!("warning: {error} (the file is left as it is, and nothing of it counts)"));
-            let mut unknown = Settings::default();
-            unknown.restrictions_unknown = true;
-            unknown
-        }
-    }
-}
-
-/// A file, or settings as they are. Somebody typed this for this run: what is wrong with it is an error.
-fn from_command_line(said: &str, cwd: &Path) -> Result<Settings, Fail> {
-    let (name, text) = said_in_json("--settings", said, cwd, SETTINGS_BYTES_MAX)?;
-    let origin = Origin { source: &Source::Flag, file: &name, anchor: None };
-    let (settings, problems) =
-        settings::read(&text, origin).map_err(|error| Fail::at_start(error.to_string()))?;
-    for problem in problems {
-        if problem.severity == Severity::Error {
-            return Err(Fail::at_start(problem.to_string()));
-        }
-        tell(&format!("warning: {problem}"));
-    }
-    Ok(settings)
 }
 
 /// What an option says that takes JSON or the name of a file: what to call it in complaints, and its text.
@@ -271,25 +319,6 @@ pub(crate) fn text_of(file: &Path, bytes_max: u64) -> Result<Option<String>, Str
         return Err(format!("is larger than {} MiB", bytes_max / 1024 / 1024));
     }
     String::from_utf8(text).map(Some).map_err(|_| "is not UTF-8".to_owned())
-}
-
-/// Takes out what a directory that nobody has trusted may not bring.
-fn leave_out(settings: &mut Settings, file: &Path, watched: Watched, bare: bool) {
-    let treatment = untrusted(Brought::Grants, watched);
-    let mut given_up = match treatment {
-        Treatment::Used => Vec::new(),
-        _ => settings.give_up_grants(),
-    };
-    if bare || untrusted(Brought::Programs, watched) != Treatment::Used {
-        given_up.extend(settings.give_up_programs());
-    }
-    if !given_up.is_empty() && treatment == Treatment::LeftWithWarning {
-        tell(&format!(
-            "warning: {} comes with a directory that is not trusted, so what it grants itself is not used: {}",
-            file.display(),
-            given_up.join(", ")
-        ));
-    }
 }
 
 /// Whether a file that should be the user's own came, or may have come, with the repository.
@@ -417,25 +446,25 @@ mod tests {
         let words =
             ["pelton", "--settings", r#"{"model": "mine", "env": {"A": "mine"}}"#, "--setting-sources", ""];
         let args = Args::parse_from(words).run;
-        let managed = managed(&managed_dir, None).unwrap();
-        let all = managed.over(said(&args, &env, &work, Watched::Unattended).unwrap());
+        let managed = || together(&managed(&managed_dir, None), Watched::Unattended, false).unwrap();
+        let said = together(&said(&args, &env, &work).unwrap(), Watched::Unattended, false).unwrap();
+        let all = managed().over(said);
         assert_eq!(all.model.as_deref(), Some("last"));
         assert_eq!(all.policy.mode, Some(pelton::permission::Mode::Plan));
         assert_eq!(all.env["A"], "m");
         assert_eq!(all.rules.deny.len(), 1);
         // What cannot be read may have forbidden anything.
         put("managed-settings.d/40.json", "{");
-        assert!(super::managed(&managed_dir, None).unwrap().restrictions_unknown);
+        assert!(managed().restrictions_unknown);
         fs::remove_file(managed_dir.join("managed-settings.d/40.json")).unwrap();
         let (file, folder) =
             (managed_dir.join("managed-settings.json"), managed_dir.join("managed-settings.d"));
         for (path, mode) in [(&file, 0o666), (&file, 0o664), (&folder, 0o777)] {
             let before = fs::metadata(path).unwrap().permissions().mode();
             allow(path, mode);
-            let managed = super::managed(&managed_dir, None).unwrap();
-            assert!(managed.restrictions_unknown, "{path:?} {mode:o}");
+            assert!(managed().restrictions_unknown, "{path:?} {mode:o}");
             allow(path, before);
-            assert!(!super::managed(&managed_dir, None).unwrap().restrictions_unknown, "{path:?} again");
+            assert!(!managed().restrictions_unknown, "{path:?} again");
         }
     }
 

@@ -51,7 +51,8 @@ pub(super) fn servers(
     let variable = |name: &str| env.get(name).map(str::to_owned);
     let mut named = Named { settings: settings.servers.clone(), ..Named::default() };
     let managed = Path::new(MANAGED_DIR).join("managed-mcp.json");
-    if let Some(written) = in_file(&managed, CONFIG_BYTES_MAX) {
+    if let Some(written) = in_file(&managed, CONFIG_BYTES_MAX).unwrap_or_else(|why| not_used(&managed, &why))
+    {
         // The administrator's list is the only one then.
         named.add(read_servers(&written["mcpServers"], Scope::Managed, variable), Scope::Managed);
         named.is_closed = true;
@@ -63,7 +64,8 @@ pub(super) fn servers(
     }
     if !args.client.strict_mcp_config && !super::bare(args, env) {
         let sources = Sources::said(args.setting_sources.as_deref())?;
-        for (scope, written) in configured(env, cwd, &sources) {
+        for Found { scope, file, servers } in configured(env, cwd, &sources) {
+            let Ok(written) = servers.map_err(|why| not_used::<()>(&file, &why)) else { continue };
             let read = match scope {
                 Scope::Project => of_project(&written, env, cwd, settings),
                 _ => read_servers(&written, scope, variable),
@@ -209,47 +211,61 @@ fn said_on_command_line(said: &str, cwd: &Path) -> Result<Value, Fail> {
     }
 }
 
+/// What one file names.
+pub(super) struct Found {
+    pub scope: Scope,
+    pub file: PathBuf,
+    /// The servers as they are written, or why nobody can say.
+    pub servers: Result<Value, String>,
+}
+
 /// What files name, the nearest to the user and the project first.
-fn configured(env: &Env, cwd: &Path, sources: &Sources) -> Vec<(Scope, Value)> {
+pub(super) fn configured(env: &Env, cwd: &Path, sources: &Sources) -> Vec<Found> {
     let mut found = Vec::new();
     let root = super::project_root(cwd);
-    let state = state_file(env).and_then(|file| in_file(&file, STATE_BYTES_MAX)).unwrap_or_default();
+    let kept = state_file(env);
+    let state = kept.as_ref().map_or(Ok(None), |file| in_file(file, STATE_BYTES_MAX));
+    let (state, broken) = match state {
+        Ok(state) => (state.unwrap_or_default(), None),
+        Err(why) => (Value::Null, Some(why)),
+    };
+    let in_state = |scope, servers: &Value| {
+        let file = kept.clone().unwrap_or_default();
+        Found { scope, file, servers: Ok(servers.clone()) }
+    };
     if sources.local {
         for dir in [cwd, root.as_path()] {
             let project = dir.to_str().and_then(|dir| state.get("projects")?.get(dir));
-            found.extend(project.map(|project| (Scope::Local, project["mcpServers"].clone())));
+            found.extend(project.map(|project| in_state(Scope::Local, &project["mcpServers"])));
         }
     }
     if sources.project {
         let dirs = cwd.ancestors().take_while(|dir| dir.starts_with(&root));
-        let files: Vec<PathBuf> = dirs.map(|dir| dir.join(".mcp.json")).collect();
-        found.extend(files.iter().filter_map(|file| {
-            Some((Scope::Project, in_file(file, CONFIG_BYTES_MAX)?["mcpServers"].clone()))
+        found.extend(dirs.map(|dir| dir.join(".mcp.json")).filter_map(|file| {
+            let servers = in_file(&file, CONFIG_BYTES_MAX).transpose()?;
+            let servers = servers.map(|mut written| written["mcpServers"].take());
+            Some(Found { scope: Scope::Project, file, servers })
         }));
     }
     if sources.user {
-        found.push((Scope::User, state["mcpServers"].clone()));
+        found.push(in_state(Scope::User, &state["mcpServers"]));
+    }
+    if let (Some(why), Some(file)) = (broken, kept) {
+        found.push(Found { scope: Scope::User, file, servers: Err(why) });
     }
     found
 }
 
-/// A file that may be there. What is wrong with it is told.
-fn in_file(file: &Path, bytes_max: u64) -> Option<Value> {
-    let complain = |why: &str| tell(&format!("warning: {}: {why} (nothing of it counts)", file.display()));
-    match text_of(file, bytes_max) {
-        Ok(None) => None,
-        Ok(Some(text)) => match serde_json::from_str(&text) {
-            Ok(written) => Some(written),
-            Err(error) => {
-                complain(&format!("is not JSON: {error}"));
-                None
-            }
-        },
-        Err(error) => {
-            complain(&error);
-            None
-        }
-    }
+/// Says of a file that nothing of it counts, and why.
+fn not_used<T: Default>(file: &Path, why: &str) -> T {
+    tell(&format!("warning: {}: {why} (nothing of it counts)", file.display()));
+    T::default()
+}
+
+/// A file that may be there.
+fn in_file(file: &Path, bytes_max: u64) -> Result<Option<Value>, String> {
+    let Some(text) = text_of(file, bytes_max)? else { return Ok(None) };
+    serde_json::from_str(&text).map(Some).map_err(|error| format!("is not JSON: {error}"))
 }
 
 #[cfg(test)]

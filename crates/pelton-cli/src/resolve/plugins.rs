@@ -61,6 +61,13 @@ pub(super) fn plugins(
     found.whole(settings)
 }
 
+/// Says which are not used, and why.
+pub(super) fn tell_of(errors: &[PluginError]) {
+    for error in errors {
+        tell(&format!("warning: the plugin {} is not used: {}", error.plugin, error.problem.message));
+    }
+}
+
 /// Adds what they bring.
 pub(super) fn add(options: &mut Options, plugins: Vec<Plugin>) {
     for plugin in plugins {
@@ -98,9 +105,6 @@ impl Finding {
     }
 
     fn whole(mut self, settings: &PluginSettings) -> (Vec<Plugin>, Vec<PluginError>) {
-        for error in &self.errors {
-            tell(&format!("warning: the plugin {} is not used: {}", error.plugin, error.problem.message));
-        }
         if settings.without_hooks {
             self.plugins.iter_mut().for_each(Plugin::forget_hooks);
         }

@@ -35,34 +35,57 @@ pub(super) fn skills(args: &RunArgs, env: &Env, settings: &Settings) -> Result<O
     Ok(Some(skills))
 }
 
-/// The sub-agents that files describe: an organisation's before the project's, the nearest first, before the user's. Hooks
-/// of the project's are not called unless somebody trusts it.
+/// The sub-agents that files describe: an organisation's before the project's, the nearest first, before the user's. What
+/// the project's would run is left out unless somebody trusts it.
 pub(super) fn agents(args: &RunArgs, env: &Env, cwd: &Path) -> Result<Vec<AgentDefinition>, Fail> {
-    if super::bare(args, env) {
-        return Ok(Vec::new());
+    let places = Places::of(args, env, cwd)?;
+    let mut agents = agents_in(&places.managed);
+    let mut brought = agents_in(&places.project);
+    if brought.iter().any(AgentDefinition::brings_programs) && !Trust::in_dir(env, cwd).is_given() {
+        brought.iter_mut().for_each(AgentDefinition::leave_out_programs);
     }
-    let sources = Sources::said(args.setting_sources.as_deref())?;
-    let in_homes =
-        |homes: &[PathBuf]| agents_in(&homes.iter().map(|home| home.join("agents")).collect::<Vec<_>>());
-    let mut agents = in_homes(&[PathBuf::from(MANAGED_DIR).join(".claude")]);
-    if sources.project {
-        let top = Repository::around(cwd).map_or_else(|| cwd.to_owned(), |repository| repository.root);
-        // A further checkout of a repository is not below its root: then it is looked at alone.
-        let top = if cwd.starts_with(&top) { top } else { cwd.to_owned() };
-        let around = cwd.ancestors().take_while(|dir| dir.starts_with(&top)).map(|dir| dir.join(".claude"));
-        let added = args.add_dir.iter().map(|dir| cwd.join(dir).join(".claude"));
-        let mut brought = in_homes(&around.chain(added).collect::<Vec<_>>());
-        if brought.iter().any(|agent| agent.hooks.is_some()) && !Trust::in_dir(env, cwd).is_given() {
-            brought.iter_mut().for_each(|agent| agent.hooks = None);
-        }
-        agents.extend(brought);
-    }
-    if let (true, Some(home)) = (sources.user, config_dir(env)) {
-        agents.extend(in_homes(&[home]));
-    }
+    agents.extend(brought);
+    agents.extend(agents_in(&places.user));
     let mut names = HashSet::new();
     agents.retain(|agent| names.insert(agent.name.clone()));
     Ok(agents)
+}
+
+/// Where files are looked for that describe agents.
+pub(super) fn agent_dirs(args: &RunArgs, env: &Env, cwd: &Path) -> Result<Vec<PathBuf>, Fail> {
+    let Places { managed, project, user } = Places::of(args, env, cwd)?;
+    Ok([managed, project, user].concat())
+}
+
+/// Directories of agents, by whose they are.
+#[derive(Default)]
+struct Places {
+    managed: Vec<PathBuf>,
+    project: Vec<PathBuf>,
+    user: Vec<PathBuf>,
+}
+
+impl Places {
+    fn of(args: &RunArgs, env: &Env, cwd: &Path) -> Result<Self, Fail> {
+        if super::bare(args, env) {
+            return Ok(Self::default());
+        }
+        let sources = Sources::said(args.setting_sources.as_deref())?;
+        let mut places =
+            Self { managed: vec![PathBuf::from(MANAGED_DIR).join(".claude/agents")], ..Self::default() };
+        if sources.project {
+            let top = Repository::around(cwd).map_or_else(|| cwd.to_owned(), |repository| repository.root);
+            // A further checkout of a repository is not below its root: then it is looked at alone.
+            let top = if cwd.starts_with(&top) { top } else { cwd.to_owned() };
+            let around = cwd.ancestors().take_while(|dir| dir.starts_with(&top)).map(Path::to_path_buf);
+            let added = args.add_dir.iter().map(|dir| cwd.join(dir));
+            places.project = around.chain(added).map(|dir| dir.join(".claude/agents")).collect();
+        }
+        if let (true, Some(home)) = (sources.user, config_dir(env)) {
+            places.user.push(home.join("agents"));
+        }
+        Ok(places)
+    }
 }
 
 #[cfg(test)]

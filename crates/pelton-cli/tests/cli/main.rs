@@ -9,6 +9,7 @@ mod bad_input; // what cannot be meant, told in one line
 mod background; // commands that run beside the conversation
 mod calls; // how the loop goes about calls
 mod contract; // what clients build on, whatever happens
+mod config;
 mod context; // what fills the context, and from where on it is made smaller
 mod control; // what a client and pelton ask of each other
 mod crash; // killed in the middle, and gone on with

@@ -164,6 +164,43 @@ impl HookEvent {
         self.matched_by() == Some("tool_name")
     }
 
+    /// Whether it is ever told here: some moments belong to other programs that share these files.
+    pub fn is_told(self) -> bool {
+        !matches!(
+            self,
+            Self::PostToolBatch
+                | Self::StopFailure
+                | Self::Notification
+                | Self::InstructionsLoaded
+                | Self::Setup
+                | Self::ConfigChange
+                | Self::CwdChanged
+                | Self::DirectoryAdded
+                | Self::FileChanged
+                | Self::WorktreeCreate
+                | Self::WorktreeRemove
+                | Self::TaskCreated
+                | Self::TaskCompleted
+                | Self::TeammateIdle
+                | Self::Elicitation
+                | Self::ElicitationResult
+                | Self::MessageDisplay
+                | Self::PreModelSwitch
+                | Self::PostModelSwitch
+        )
+    }
+
+    /// All that the field of its input can be that matchers look at, where that is known beforehand.
+    pub fn subjects(self) -> Option<&'static [&'static str]> {
+        Some(match self {
+            Self::SessionStart => &["startup", "resume", "clear", "compact", "fork"],
+            Self::SessionEnd => &["clear", "resume", "logout", "prompt_input_exit", "other"],
+            Self::PreCompact | Self::PostCompact => &["manual", "auto"],
+            Self::Setup => &["init", "maintenance"],
+            _ => return None,
+        })
+    }
+
     /// Whether plain text a command prints goes to the model.
     pub fn takes_plain_text(self) -> bool {
         matches!(self, Self::SessionStart | Self::UserPromptSubmit | Self::UserPromptExpansion)

@@ -26,7 +26,9 @@ pub use outcome::HookOutcome;
 pub use run::{HookKind, HookRun};
 
 pub(crate) use background::Arrived;
+pub(crate) use event::Blocking;
 pub(crate) use input::{Base, ToolCall};
+pub(crate) use matcher::Matcher;
 pub(crate) use outcome::PermissionDecision;
 pub(crate) use outside::{Reach, ServerTools};
 pub(crate) use run::{Fired, HookCx, Hooks};

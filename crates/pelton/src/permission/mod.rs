@@ -32,4 +32,4 @@ pub use suggest::suggestions;
 pub use update::{BadUpdate, Behavior, Change, Destination, Update};
 
 pub(crate) use gate::{Found, Gate};
-pub(crate) use rule::glob;
+pub(crate) use rule::{glob, known_tools};

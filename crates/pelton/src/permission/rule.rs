@@ -4,6 +4,7 @@ mod command; // over commands
 mod host; // over hosts
 mod path; // over files
 mod names; // of tools
+mod cover; // of one over another
 
 use std::fmt;
 use std::path::Path;
@@ -16,6 +17,7 @@ pub(crate) use self::command::glob;
 pub(super) use self::command::{CommandPattern, HOLE, blanks_folded};
 use self::host::HostPattern;
 pub(super) use self::host::host_of;
+pub(crate) use self::names::known as known_tools;
 use self::names::{AGENT_NAMES, Fields};
 use self::path::PathPattern;
 use super::place::{Here, Place};

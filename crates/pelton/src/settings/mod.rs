@@ -6,6 +6,7 @@
 //! passed over: files are shared with other programs and other versions.
 
 mod relaxed; // JSON with comments and trailing commas
+mod lines; // where things stand in a file
 mod read; // from a file's text to settings, with the place of everything that is wrong
 pub(crate) mod sandbox; // the object `sandbox`
 mod servers; // which servers of tools may be used
@@ -14,6 +15,8 @@ mod trust; // what counts before a directory is trusted
 mod grants; // what a repository may not grant itself
 mod policy; // what the administrator says above everybody
 mod edit; // changing a file by what has to be changed in it
+mod effective; // what all files together come to, and where each value stands
+mod lint; // what does not do what it seems to say
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,6 +28,8 @@ pub use sandbox::{SandboxSettings, Withheld};
 
 pub use approval::{Approval, approval, fingerprint};
 pub use edit::{Unwritable, edited, with_value};
+pub use effective::{Layered, Setting, effective};
+pub use lint::{Around, Finding, FindingKind, Looked, Weight, Written, lint};
 pub use policy::PolicySettings;
 pub use read::{BrokenSettings, Origin, Problem, read};
 pub use servers::{ServerMatch, ServerSettings};

@@ -2,7 +2,8 @@
 
 mod sandbox; // the object `sandbox`
 
-use std::collections::BTreeMap;
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use pelton_model::Effort;
 use pelton_model::catalogue::{Prices, Rates};
 use serde_json::{Map, Value};
 
+use super::lines::Lines;
 use super::{
     LoopSettings, MemorySettings, PluginSettings, RetrySettings, ServerMatch, ServerSettings, Settings,
     SkillSettings, relaxed,
@@ -65,6 +67,8 @@ pub struct Problem {
     pub severity: Severity,
     /// The file.
     pub file: String,
+    /// The line in it, from 1, where it is known.
+    pub line: Option<u32>,
     /// Which key, and what was expected.
     pub text: String,
 }
@@ -116,16 +120,43 @@ pub fn read(text: &str, origin: Origin<'_>) -> Result<(Settings, Vec<Problem>), 
         Err(error) => return Err(broken(error.to_string())),
     };
     let Value::Object(all) = all else { return Err(broken("must be a JSON object".to_owned())) };
-    let mut reader = Reader { origin, text, problems: Vec::new() };
+    let mut reader = Reader::new(text, origin);
     let settings = reader.settings(&all);
     Ok((settings, reader.problems))
+}
+
+/// The places of all keys that are looked for; `*` stands for a name that whoever writes a file chooses.
+pub(super) fn known_places() -> BTreeSet<String> {
+    let some = serde_json::json!({
+        "permissions": {}, "fileHistory": {}, "modelPricing": {"*": {}},
+        "sandbox": {"filesystem": {}, "network": {}, "credentials": {}},
+    });
+    let mut reader = Reader::new("", Origin { source: &Source::User, file: "", anchor: None });
+    reader.looked_for = Some(BTreeSet::new());
+    if let Some(some) = some.as_object() {
+        reader.settings(some);
+    }
+    reader.looked_for.unwrap_or_default()
 }
 
 struct Reader<'a> {
     origin: Origin<'a>,
     /// The file as it is, to say where things are in it.
     text: &'a str,
+    lines: OnceCell<Lines>,
     problems: Vec<Problem>,
+    /// The keys that were looked for, if somebody wants to know.
+    looked_for: Option<BTreeSet<String>>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(text: &'a str, origin: Origin<'a>) -> Self {
+        Self { origin, text, lines: OnceCell::new(), problems: Vec::new(), looked_for: None }
+    }
+
+    fn line(&self, place: &str) -> Option<u32> {
+        self.lines.get_or_init(|| Lines::of(self.text)).of_place(place)
+    }
 }
 
 impl Reader<'_> {
@@ -155,10 +186,11 @@ impl Reader<'_> {
         self.file_history(all, &mut settings);
         self.compact(all, &mut settings);
         self.policy(all, &mut settings);
-        if let Some(hooks) = all.get("hooks") {
+        if let Some(hooks) = self.said(all, "", "hooks") {
             for problem in settings.hooks.add_settings(hooks, self.origin.source) {
                 self.problems.push(Problem {
                     severity: problem.severity,
+                    line: self.line(&problem.place),
                     file: self.origin.file.to_owned(),
                     text: problem.to_string(),
                 });
@@ -247,7 +279,7 @@ impl Reader<'_> {
         let days = |value: &Value| value.as_u64().filter(|days| *days > 0);
         settings.cleanup_days =
             self.field(all, "", "cleanupPeriodDays", "a number of days, at least 1", days);
-        let Some(said) = all.get("fileHistory").filter(|said| !said.is_null()) else { return };
+        let Some(said) = self.said(all, "", "fileHistory") else { return };
         let Some(said) = said.as_object() else { return self.wrong("fileHistory", "must be an object") };
         let mut bytes = |key| self.field(said, "fileHistory.", key, "a number of bytes", Value::as_u64);
         settings.file_history_file_bytes_max = bytes("maxFileBytes");
@@ -255,7 +287,7 @@ impl Reader<'_> {
     }
 
     fn permissions(&mut self, all: &Map<String, Value>, settings: &mut Settings) {
-        let Some(said) = all.get("permissions").filter(|said| !said.is_null()) else { return };
+        let Some(said) = self.said(all, "", "permissions") else { return };
         let Some(said) = said.as_object() else {
             settings.restrictions_unknown = true;
             return self.wrong("permissions", "must be an object");
@@ -288,14 +320,13 @@ impl Reader<'_> {
     /// The rules under a key; `None` if nobody can say what stands there. A single rule that cannot be read is left out.
     fn rules(&mut self, said: &Map<String, Value>, behavior: Behavior) -> Option<Vec<Rule>> {
         let key = behavior.name();
-        let Some(value) = said.get(key).filter(|value| !value.is_null()) else { return Some(Vec::new()) };
+        let Some(value) = self.said(said, "permissions.", key) else { return Some(Vec::new()) };
         let Some(values) = value.as_array() else {
             self.wrong(&format!("permissions.{key}"), "must be a list of texts");
             return None;
         };
         let file: Arc<str> = self.origin.file.into();
         let anchor: Option<Arc<Path>> = self.origin.anchor.map(Arc::from);
-        let mut lines = Lines::of(self.text, key);
         let mut rules = Vec::new();
         for (at, value) in values.iter().enumerate() {
             let rule = match value.as_str() {
@@ -305,7 +336,7 @@ impl Reader<'_> {
             match rule {
                 Ok(rule) => {
                     let mut source = RuleSource::layer(layer(self.origin.source));
-                    source.line = value.as_str().and_then(|text| lines.next(text));
+                    source.line = self.line(&format!("permissions.{key}[{at}]"));
                     source.file = Some(Arc::clone(&file));
                     source.anchor.clone_from(&anchor);
                     rules.push(rule.with_source(source));
@@ -315,8 +346,10 @@ impl Reader<'_> {
                 }
             }
         }
-        for warning in rules.iter().filter_map(|rule| rule.warning(behavior)) {
-            self.warn(&format!("permissions.{key}"), &warning);
+        for rule in &rules {
+            if let Some(warning) = rule.warning(behavior) {
+                self.warn_at(rule.source().line, &format!("permissions.{key}"), &warning);
+            }
         }
         Some(rules)
     }
@@ -495,7 +528,7 @@ impl Reader<'_> {
         expected: &str,
         read: impl FnOnce(&'v Value) -> Option<T>,
     ) -> Option<T> {
-        let value = all.get(key).filter(|value| !value.is_null())?;
+        let value = self.said(all, place, key)?;
         let read = read(value);
         if read.is_none() {
             self.wrong(&format!("{place}{key}"), &format!("must be {expected}"));
@@ -503,46 +536,37 @@ impl Reader<'_> {
         read
     }
 
+    /// What is said under a key.
+    fn said<'v>(&mut self, all: &'v Map<String, Value>, place: &str, key: &str) -> Option<&'v Value> {
+        if let Some(looked_for) = &mut self.looked_for {
+            looked_for.insert(format!("{place}{key}"));
+        }
+        all.get(key).filter(|value| !value.is_null())
+    }
+
     fn wrong(&mut self, place: &str, text: &str) {
-        self.tell(Severity::Error, place, text);
+        self.tell(Severity::Error, self.line(place), place, text);
     }
 
     fn warn(&mut self, place: &str, text: &str) {
-        self.tell(Severity::Warning, place, text);
+        self.warn_at(self.line(place), place, text);
     }
 
-    fn tell(&mut self, severity: Severity, place: &str, text: &str) {
+    fn warn_at(&mut self, line: Option<u32>, place: &str, text: &str) {
+        self.tell(Severity::Warning, line, place, text);
+    }
+
+    fn tell(&mut self, severity: Severity, line: Option<u32>, place: &str, text: &str) {
         self.problems.push(Problem {
             severity,
             file: self.origin.file.to_owned(),
+            line,
             text: format!("`{place}` {text}"),
         });
     }
 }
 
-/// Where rules stand in a file.
-struct Lines<'a> {
-    text: &'a str,
-    at: usize,
-}
-
-impl<'a> Lines<'a> {
-    fn of(text: &'a str, key: &str) -> Self {
-        let permissions = text.find("\"permissions\"").unwrap_or_default();
-        let at = text[permissions..].find(&format!("\"{key}\"")).map_or(permissions, |at| permissions + at);
-        Self { text, at }
-    }
-
-    /// The line of the next rule of that text, from 1. `None` if it is written in another way than usual.
-    fn next(&mut self, rule: &str) -> Option<u32> {
-        let written = Value::from(rule).to_string();
-        let found = self.at + self.text[self.at..].find(&written)?;
-        self.at = found + written.len();
-        u32::try_from(self.text[..found].matches('\n').count() + 1).ok()
-    }
-}
-
-fn layer(source: &Source) -> Layer {
+pub(super) fn layer(source: &Source) -> Layer {
     match source {
         Source::Policy => Layer::Managed,
         Source::User => Layer::User,

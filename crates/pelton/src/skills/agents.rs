@@ -22,15 +22,24 @@ use crate::tools::agent::FORK;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn agents_in(dirs: &[PathBuf]) -> Vec<AgentDefinition> {
+    let mut names = HashSet::new();
+    let agents = agent_files_in(dirs).into_iter().filter_map(|(_, agent)| agent);
+    agents.filter(|agent| names.insert(agent.name.clone())).collect()
+}
+
+/// The files that [`agents_in`] looks at, and the agent each describes, if it does.
+pub fn agent_files_in(dirs: &[PathBuf]) -> Vec<(PathBuf, Option<AgentDefinition>)> {
     let mut files = Vec::new();
     let mut entered = HashSet::new();
     for dir in dirs {
         markdown_in(dir, SKILL_DIRECTORIES_DEEP_MAX, &mut entered, &mut files);
     }
-    let mut names = HashSet::new();
-    let texts = files.iter().filter_map(|file| fs::read(file).ok());
-    let agents = texts.filter_map(|bytes| read(&String::from_utf8_lossy(&bytes).replace("\r\n", "\n")));
-    agents.filter(|agent| names.insert(agent.name.clone())).collect()
+    let described = files.into_iter().filter_map(|file| {
+        let bytes = fs::read(&file).ok()?;
+        let agent = read(&String::from_utf8_lossy(&bytes).replace("\r\n", "\n"));
+        Some((file, agent))
+    });
+    described.collect()
 }
 
 fn markdown_in(dir: &Path, deep: usize, entered: &mut HashSet<PathBuf>, files: &mut Vec<PathBuf>) {

@@ -21,7 +21,7 @@ use crate::permission::Loan;
 use crate::plugins::Plugin;
 use crate::tools::Tool;
 
-pub use agents::agents_in;
+pub use agents::{agent_files_in, agents_in};
 pub use discover::SkillSources;
 pub(crate) use expand::{Expander, expand};
 pub(crate) use skill::Skill;

@@ -50,6 +50,11 @@ impl CommandPattern {
         glob(&self.glob, text) || self.alone.as_deref().is_some_and(|alone| glob(alone, text))
     }
 
+    /// Whether every text that the other matches is matched here, too. Only a star takes in a star.
+    pub fn covers(&self, other: &Self) -> bool {
+        self.matches(&other.glob) && other.alone.as_deref().is_none_or(|alone| self.matches(alone))
+    }
+
     /// Whether it matches somewhere in the text.
     pub fn is_in(&self, text: &str) -> bool {
         let (anywhere, at_end) = &self.within;

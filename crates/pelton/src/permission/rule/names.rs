@@ -12,7 +12,12 @@ const KNOWN: &str = "Agent Artifact AskUserQuestion Bash BashOutput Cd CronCreat
 
 /// Whether there is such a tool somewhere. Names with `_` are those of servers, which come and go.
 pub(super) fn is_known(tool: &str) -> bool {
-    tool.contains(['_', '*']) || KNOWN.split_whitespace().any(|known| known == tool)
+    tool.contains(['_', '*']) || known().any(|known| known == tool)
+}
+
+/// The tools there are somewhere.
+pub(crate) fn known() -> impl Iterator<Item = &'static str> {
+    KNOWN.split_whitespace()
 }
 
 /// What a tool's input has.

@@ -43,10 +43,9 @@ impl Reader<'_> {
             };
             settings.http_proxy_port = self.field(said, place, "httpProxyPort", "a port", port);
             settings.socks_proxy_port = self.field(said, place, "socksProxyPort", "a port", port);
-            let is_set = |key: &str| {
-                said.get(key).is_some_and(|value| {
-                    !matches!(value, Value::Null | Value::Bool(false)) && *value != serde_json::json!([])
-                })
+            let mut is_set = |key: &str| {
+                self.said(said, place, key)
+                    .is_some_and(|value| *value != Value::Bool(false) && *value != serde_json::json!([]))
             };
             let unknown = [
                 ("allowUnixSockets", "sandbox.network.allowUnixSockets"),

@@ -130,6 +130,17 @@ impl AgentDefinition {
         }
     }
 
+    /// Whether it would have programs run besides what the model asks for: hooks, or servers of its own.
+    pub fn brings_programs(&self) -> bool {
+        self.hooks.is_some() || self.mcp_servers.iter().any(|server| !server.is_string())
+    }
+
+    /// Takes that out: somebody may have opened a repository who has not read it.
+    pub fn leave_out_programs(&mut self) {
+        self.hooks = None;
+        self.mcp_servers.retain(Value::is_string);
+    }
+
     /// Whether it may have a tool: denials first, then its list.
     pub fn has(&self, tool: &str) -> bool {
         let named = |list: &[String]| list.iter().any(|entry| names(entry, tool));

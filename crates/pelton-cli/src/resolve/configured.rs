@@ -1,0 +1,78 @@
+//! Everything that is configured here, as it is written: for whoever looks through it. Nothing is told, and nothing run.
+
+use std::path::PathBuf;
+
+use pelton::settings::{Finding, FindingKind, Weight};
+use pelton::tools::AgentDefinition;
+use pelton::{Options, agent_files_in};
+use pelton_mcp::{read_servers, servers_of_plugin};
+use pelton_model::{Auth, Endpoint};
+
+use super::env::Env;
+use super::layers::{Layer, Sources, layers};
+use super::{mcp, plugins, skills, working_directory};
+use crate::args::RunArgs;
+use crate::fail::Fail;
+
+/// What is configured for a session that is started here.
+pub(crate) struct Configured {
+    pub cwd: PathBuf,
+    /// The settings, the weakest first.
+    pub layers: Vec<Layer>,
+    /// The names of servers of tools.
+    pub servers: Vec<String>,
+    /// Files that describe agents, and what they describe.
+    pub agents: Vec<(PathBuf, Option<AgentDefinition>)>,
+    /// Servers and plugins that were wanted and cannot be had.
+    pub unusable: Vec<Finding>,
+}
+
+/// The settings that count here, the weakest first.
+pub(crate) fn layers_here(args: &RunArgs, env: &Env) -> Result<Vec<Layer>, Fail> {
+    layers(args, env, &working_directory()?)
+}
+
+pub(crate) fn configured(args: &RunArgs, env: &Env) -> Result<Configured, Fail> {
+    let cwd = working_directory()?;
+    let layers = layers(args, env, &cwd)?;
+    let (mut servers, mut unusable) = (Vec::new(), Vec::new());
+    let mut complain = |file: String, text: String| {
+        unusable.push(Finding::new(FindingKind::Unusable, Weight::Warning, file, None, text));
+    };
+    // What cannot be read in them is a finding of its own.
+    let plugin_settings = layers.iter().fold(pelton::settings::Settings::default(), |all, layer| {
+        let read =
+            layer.text.as_deref().ok().and_then(|text| pelton::settings::read(text, layer.origin()).ok());
+        read.map_or_else(pelton::settings::Settings::default, |(settings, _)| settings).over(all)
+    });
+    let variable = |name: &str| env.get(name).map(str::to_owned);
+    for found in mcp::configured(env, &cwd, &Sources::said(args.setting_sources.as_deref())?) {
+        let file = found.file.display().to_string();
+        match found.servers {
+            Err(why) => complain(file, format!("{why}: none of its servers is used")),
+            Ok(written) => {
+                let read = read_servers(&written, found.scope, variable);
+                servers.extend(read.servers.into_iter().map(|server| server.name));
+                for (name, why) in read.errors {
+                    complain(file.clone(), format!("the MCP server `{name}` is not used: {why}"));
+                }
+                read.warnings.into_iter().for_each(|warning| complain(file.clone(), warning));
+            }
+        }
+    }
+    let (wanted, errors) = plugins::plugins(args, env, &cwd, &plugin_settings.plugins);
+    for error in errors {
+        let at = error.path.map_or_else(|| "enabledPlugins".to_owned(), |path| path.display().to_string());
+        complain(at, format!("the plugin {} is not used: {}", error.plugin, error.problem.message));
+    }
+    let mut options = Options::new(&cwd, Endpoint::new("http://127.0.0.1", Auth::None));
+    for plugin in wanted {
+        let file = plugin.root.display().to_string();
+        servers.extend(servers_of_plugin(&plugin, variable).servers.into_iter().map(|server| server.name));
+        for problem in options.add_plugin(plugin) {
+            complain(file.clone(), problem.to_string());
+        }
+    }
+    let agents = agent_files_in(&skills::agent_dirs(args, env, &cwd)?);
+    Ok(Configured { cwd, layers, servers, agents, unusable })
+}

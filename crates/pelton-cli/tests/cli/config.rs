@@ -1,0 +1,165 @@
+//! `pelton config`: what counts, where it stands, and what is wrong with it.
+
+use serde_json::{Value, json};
+
+use crate::place::{Commanded, Place};
+
+fn json_of(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// A place where one of each is wrong.
+fn faulty() -> Place {
+    let place = Place::new();
+    std::fs::write(
+        place.config().join("settings.json"),
+        "{\n  \"modle\": \"opus\",\n  \"model\": \"sonnet\"\n}\n",
+    )
+    .unwrap();
+    place.put(
+        ".claude/settings.json",
+        "{\n  \"permissions\": {\n    \"allow\": [\"Bash(make test)\"],\n    \"deny\": [\"Bash(make *)\", \"Wrte\"]\n  },\n\
+         \"hooks\": {\"PreToolUse\": [\n  {\"matcher\": \"bash\", \"hooks\": [{\"type\": \"command\", \"command\": \"./guard.sh\"}]}\n]}}\n",
+    );
+    place.put(".claude/agents/look.md", "---\nname: look\ndescription: Looks.\ntools: Raed\n---\nYou look.");
+    place.put(".claude/agents/none.md", "---\nname: none\n---\nYou are nothing.");
+    place.put(".mcp.json", r#"{"mcpServers": {"far": {"url": "http://127.0.0.1:1/"}}}"#);
+    place
+}
+
+#[test]
+fn each_fault_is_named_with_its_file_and_line_and_nothing_is_run() {
+    let place = faulty();
+    let ran = place.pelton(["config", "check"]).run();
+    assert_eq!((ran.code, ran.err.as_str()), (Some(1), ""), "{ran:?}");
+    let project = place.work().join(".claude/settings.json").display().to_string();
+    let agents = place.work().join(".claude/agents").display().to_string();
+    for (at, words) in [
+        (format!("{}:2: warning", place.config().join("settings.json").display()), "did you mean `model`?"),
+        (format!("{project}:3: warning"), "shadowed-rule"),
+        (format!("{project}:4: warning"), "Wrte"),
+        (format!("{project}:7: warning"), "did you mean `Bash`?"),
+        (format!("{project}:7: warning"), "hook-fails-open"),
+        (format!("{agents}/look.md:4: error"), "no tool at all"),
+        (format!("{agents}/look.md:4: warning"), "did you mean `Read`?"),
+        (format!("{agents}/none.md:1: warning"), "no-agent"),
+        (format!("{}: warning", place.work().join(".mcp.json").display()), "`far`"),
+    ] {
+        let found = ran.out.lines().any(|line| line.starts_with(&at) && line.contains(words));
+        assert!(found, "{at} … {words} is missing in:\n{}", ran.out);
+    }
+    assert!(ran.out.ends_with("1 error, 8 warnings\n"), "{}", ran.out);
+
+    let ran = place.pelton(["config", "check", "--json"]).run();
+    assert_eq!(ran.code, Some(1));
+    let findings = json_of(&ran.out)["findings"].as_array().unwrap().clone();
+    assert_eq!(findings.len(), 9);
+    assert_eq!(findings[0]["kind"], "unknown-key");
+    assert_eq!((&findings[0]["line"], &findings[0]["severity"]), (&json!(2), &json!("warning")));
+}
+
+#[test]
+fn where_nothing_is_wrong_that_is_said() {
+    let place = Place::new();
+    place.put(".claude/settings.json", r#"{"permissions": {"allow": ["Bash(ls *)"]}, "theme": "dark"}"#);
+    let ran = place.pelton(["config", "check"]).run();
+    assert!(ran.well().ends_with("1 note\n"), "{}", ran.out);
+    assert_eq!(
+        place.pelton(["config", "check", "--setting-sources", "user"]).run().well(),
+        "Nothing is wrong.\n"
+    );
+    place.put(".claude/settings.json", "{");
+    let ran = place.pelton(["config", "check"]).run();
+    assert!(ran.code == Some(1) && ran.out.contains("settings.json:1: error"), "{ran:?}");
+    place.pelton(["config", "check", "surprise"]).run().failed(1, &["surprise"]);
+}
+
+#[test]
+fn every_value_is_shown_with_where_it_stands_and_why_it_does_not_count() {
+    let place = Place::new();
+    let users = "{\n \"model\": \"sonnet\",\n \"env\": {\"A\": \"1\", \"ANTHROPIC_API_KEY\": \"sk-secret\"},\n \"permissions\": {\"deny\": [\"WebFetch\"]}}";
+    std::fs::write(place.config().join("settings.json"), users).unwrap();
+    place.put(
+        ".claude/settings.json",
+        "{\"model\": \"haiku\",\n\"env\": {\"A\": \"2\"},\n\"permissions\": {\"allow\": [\n\"Bash(make)\"], \"deny\": [\"Bash(rm *)\"]}}",
+    );
+    let shown = |words: &[&str]| -> Vec<Value> {
+        let ran =
+            place.pelton(["config", "show", "--effective", "--json"].iter().chain(words).copied()).run();
+        assert!(!ran.out.contains("sk-secret"), "{}", ran.out);
+        json_of(ran.well())["settings"].as_array().unwrap().clone()
+    };
+    let told = |settings: &[Value], used: bool| -> Vec<String> {
+        let of = |setting: &&Value| setting["used"] == used;
+        let line = |setting: &Value| {
+            format!("{} {} {} {}", setting["key"], setting["value"], setting["layer"], setting["line"])
+        };
+        settings.iter().filter(of).map(line).collect()
+    };
+    let before = shown(&[]);
+    assert_eq!(
+        told(&before, true),
+        [
+            "\"env.A\" \"2\" \"project\" 2",
+            "\"env.ANTHROPIC_API_KEY\" \"[redacted]\" \"user\" 3",
+            "\"model\" \"haiku\" \"project\" 1",
+            "\"permissions.deny\" \"WebFetch\" \"user\" 4",
+            "\"permissions.deny\" \"Bash(rm *)\" \"project\" 4",
+        ]
+    );
+    assert_eq!(
+        told(&before, false),
+        [
+            "\"env.A\" \"1\" \"user\" 3",
+            "\"model\" \"sonnet\" \"user\" 2",
+            "\"permissions.allow\" \"Bash(make)\" \"project\" 4",
+        ]
+    );
+    let not = before.iter().find(|setting| setting["key"] == "permissions.allow").unwrap();
+    assert!(not["reason"].as_str().unwrap().contains("not trusted"));
+    place.pelton(["trust", "--yes"]).run().well();
+    let flags = shown(&["--model", "opus", "--settings", r#"{"fastMode": true}"#]);
+    let used = told(&flags, true);
+    for expected in [
+        "\"fastMode\" true \"command line\" 1",
+        "\"model\" \"opus\" \"command line\" null",
+        "\"permissions.allow\" \"Bash(make)\" \"project\" 4",
+    ] {
+        assert!(used.iter().any(|line| line == expected), "{expected}: {used:#?}");
+    }
+    let text = place.pelton(["config", "show", "--effective"]).run();
+    let line =
+        format!("model = \"haiku\"  (project, {}:1)\n", place.work().join(".claude/settings.json").display());
+    assert!(text.well().contains(&line), "{}", text.out);
+    let files = place.pelton(["config", "show"]).run();
+    assert_eq!(files.well().lines().count(), 3, "{}", files.out);
+}
+
+#[test]
+fn what_is_said_to_count_is_what_a_session_goes_by() {
+    let place = Place::new();
+    std::fs::write(
+        place.config().join("settings.json"),
+        r#"{"permissions": {"defaultMode": "acceptEdits"}}"#,
+    )
+    .unwrap();
+    place.put(
+        ".claude/settings.json",
+        r#"{"permissions": {"allow": ["Bash(make:*)"], "ask": ["Bash(git push:*)"]}}"#,
+    );
+    for trusted in [false, true] {
+        if trusted {
+            place.pelton(["trust", "--yes"]).run().well();
+        }
+        let ran = place.pelton(["config", "show", "--effective", "--json"]).run();
+        let settings = json_of(ran.well());
+        let counts = settings["settings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|one| one["key"] == "permissions.allow" && one["used"] == true);
+        assert_eq!(counts, trusted);
+        let explained = place.pelton(["permissions", "explain", "--json", "make all"]).run();
+        assert_eq!(json_of(&explained.out)["decision"] == "allow", trusted, "{explained:?}");
+    }
+}
