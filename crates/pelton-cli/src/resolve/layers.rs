@@ -425,6 +425,65 @@ mod tests {
     }
 
     #[test]
+    fn hostile_repositories_bring_nothing_that_runs_while_somebody_watches_who_was_not_asked() {
+        use pelton::settings::Approval;
+        // What each of them does when it is opened without anybody in front is in `tests/cli/hostile.rs`.
+        let cases: serde_json::Value =
+            serde_json::from_str(include_str!("../../tests/cli/hostile.json")).unwrap();
+        let mut counted_once_trusted = 0;
+        for case in cases.as_array().unwrap() {
+            let name = &case["name"];
+            let dir = tempfile::tempdir().unwrap();
+            let (home, work) = (dir.path().join("home"), dir.path().join("work"));
+            fs::create_dir_all(&home).unwrap();
+            for (file, content) in case["files"].as_object().unwrap() {
+                let content = content.as_str().map_or_else(|| content.to_string(), str::to_owned);
+                let path = work.join(file);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, content.replace("@WORK@", work.to_str().unwrap())).unwrap();
+            }
+            for (link, target) in case["links"].as_object().into_iter().flatten() {
+                let link = work.join(link);
+                fs::create_dir_all(link.parent().unwrap()).unwrap();
+                std::os::unix::fs::symlink(target.as_str().unwrap(), link).unwrap();
+            }
+            if case["tracked"] == true {
+                for words in ["init -q .", "add -f ."] {
+                    let mut git = std::process::Command::new("git");
+                    assert!(git.args(words.split(' ')).current_dir(&work).status().unwrap().success());
+                }
+            }
+            let home = home.to_str().unwrap().to_owned();
+            let env =
+                Env::of_process().without(&["CLAUDE_CONFIG_DIR"]).with(&[("HOME".to_owned(), home)].into());
+            let cwd = work.join(case["cwd"].as_str().unwrap_or_default());
+            let args = Args::parse_from(["pelton"]).run;
+            let brings = || {
+                let said = settings(&args, &env, &cwd, Watched::Interactive).unwrap();
+                let agents = super::super::skills::agents(&args, &env, &cwd).unwrap();
+                let servers = Trust::in_dir(&env, &cwd).servers(&env);
+                // Settings: nothing that runs, grants, sends elsewhere or puts a guard aside.
+                !said.hooks.is_empty()
+                    || said.api_key_helper.is_some()
+                    || !said.env.is_empty()
+                    || !said.rules.allow.is_empty()
+                    || !said.additional_dirs.is_empty()
+                    || said.mode.is_some()
+                    || said.brought_hooks_off
+                    || !said.plugins.enabled.is_empty()
+                    || !said.plugins.marketplaces.is_empty()
+                    || agents.iter().any(pelton::tools::AgentDefinition::brings_programs)
+                    || servers.iter().any(|(_, approval)| *approval == Approval::Given)
+            };
+            assert!(!brings(), "{name}");
+            Trust::in_dir(&env, &cwd).say(&env, true).unwrap();
+            counted_once_trusted += usize::from(brings());
+        }
+        // The server above the working directory is asked about where it stands.
+        assert!(counted_once_trusted + 1 >= cases.as_array().unwrap().len(), "{counted_once_trusted}");
+    }
+
+    #[test]
     fn the_administrators_word_is_above_all_others() {
         let (dir, env, work) = place();
         let managed_dir = dir.path().join("etc");

@@ -240,7 +240,9 @@ pub(super) fn configured(env: &Env, cwd: &Path, sources: &Sources) -> Vec<Found>
         }
     }
     if sources.project {
-        let dirs = cwd.ancestors().take_while(|dir| dir.starts_with(&root));
+        // A further checkout of a repository is not below its root: then it is looked at alone.
+        let top = if cwd.starts_with(&root) { root.as_path() } else { cwd };
+        let dirs = cwd.ancestors().take_while(|dir| dir.starts_with(top));
         found.extend(dirs.map(|dir| dir.join(".mcp.json")).filter_map(|file| {
             let servers = in_file(&file, CONFIG_BYTES_MAX).transpose()?;
             let servers = servers.map(|mut written| written["mcpServers"].take());
@@ -319,6 +321,21 @@ mod tests {
         let servers = named(&env, &work, &["--strict-mcp-config", "--mcp-config", &said.to_string()]);
         let Reach::Program(program) = &servers[0].reach else { panic!() };
         assert_eq!((servers.len(), program.env[0].1.as_str()), (1, "sk-mine"));
+    }
+
+    #[test]
+    fn a_further_checkout_brings_its_own_servers() {
+        let (dir, env) = place();
+        let (work, side) = (dir.path().join("work"), dir.path().join("side"));
+        std::fs::create_dir_all(work.join(".git/worktrees/side")).unwrap();
+        std::fs::create_dir(&side).unwrap();
+        std::fs::write(side.join(".git"), format!("gitdir: {}/.git/worktrees/side\n", work.display()))
+            .unwrap();
+        std::fs::write(work.join(".git/worktrees/side/gitdir"), format!("{}/.git\n", side.display()))
+            .unwrap();
+        std::fs::write(side.join(".mcp.json"), r#"{"mcpServers": {"near": {"command": "x"}}}"#).unwrap();
+        let servers = named(&env, &side, &[]);
+        assert_eq!(servers.iter().map(|server| server.name.as_str()).collect::<Vec<_>>(), ["near"]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod bad_input; // what cannot be meant, told in one line
 mod background; // commands that run beside the conversation
 mod calls; // how the loop goes about calls
 mod contract; // what clients build on, whatever happens
-mod config;
+mod config; // `pelton config`
 mod context; // what fills the context, and from where on it is made smaller
 mod control; // what a client and pelton ask of each other
 mod crash; // killed in the middle, and gone on with
@@ -20,6 +20,7 @@ mod frames; // stream-json and json, field by field
 mod going_on; // where a session is looked for
 mod hardship; // full disks, foreign users, odd files
 mod hooks; // hooks from settings
+mod hostile; // repositories that want something run
 mod idle; // what waiting costs
 mod loop_scenarios; // what the loop does about trouble, as flags and frames show it
 mod mcp; // `pelton mcp`

@@ -27,7 +27,9 @@ pub fn agents_in(dirs: &[PathBuf]) -> Vec<AgentDefinition> {
     agents.filter(|agent| names.insert(agent.name.clone())).collect()
 }
 
-/// The files that [`agents_in`] looks at, and the agent each describes, if it does.
+/// The files that are looked at, and the agent each describes, if it does.
+///
+/// See [`agents_in`].
 pub fn agent_files_in(dirs: &[PathBuf]) -> Vec<(PathBuf, Option<AgentDefinition>)> {
     let mut files = Vec::new();
     let mut entered = HashSet::new();
