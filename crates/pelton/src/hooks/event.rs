@@ -168,13 +168,9 @@ impl HookEvent {
     pub fn is_told(self) -> bool {
         !matches!(
             self,
-            Self::PostToolBatch
-                | Self::StopFailure
-                | Self::Notification
-                | Self::InstructionsLoaded
+            Self::InstructionsLoaded
                 | Self::Setup
                 | Self::ConfigChange
-                | Self::CwdChanged
                 | Self::DirectoryAdded
                 | Self::FileChanged
                 | Self::WorktreeCreate

@@ -153,8 +153,8 @@ fn obey(settings: &mut [Setting], all: &Settings) {
                     && setting.value == rule.to_string()
             })
         } else if let Some(event) = setting.place.strip_prefix("hooks.") {
-            let command = setting.value["command"].as_str().unwrap_or_default();
-            all.hooks.commands().any(|called| called == (event, command))
+            let said = ["command", "url", "prompt", "tool"].map(|key| setting.value[key].as_str());
+            all.hooks.commands().any(|(at, called)| at == event && said.contains(&Some(called)))
         } else {
             setting.place != "permissions.defaultMode"
                 || setting.value != Mode::BypassPermissions.name()
