@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
-import { writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 
@@ -177,11 +177,21 @@ test("options of the agent SDK", concurrently, async (t) => {
       assert.equal((await here.bodies()).length, 1);
     }),
 
+    t.test("plugins that are named in the first words instead of on the command line", async (t) => {
+      const here = await stage(t, text("Hi."));
+      const kit = join(here.work, "kit");
+      await mkdir(join(kit, "commands"), { recursive: true });
+      await writeFile(join(kit, "commands", "look.md"), "Look at $ARGUMENTS.");
+      const messages = await hi(here, { plugins: [{ type: "local", path: kit }], pluginDelivery: "initialize" });
+      const [init] = system(messages, "init");
+      assert.deepEqual(init.plugins.map((plugin) => plugin.name), ["kit"]);
+      assert.ok(init.slash_commands.includes("kit:look"), init.slash_commands.join());
+      assert.equal((await here.bodies()).length, 1);
+    }),
+
     t.test("what is not offered is told and hinders nothing", async (t) => {
       const here = await stage(t, text("Hi."));
       const messages = await hi(here, {
-        plugins: [{ type: "local", path: here.work }],
-        pluginDelivery: "initialize",
         agentProgressSummaries: true,
         perTaskStopAffordance: true,
         onUserDialog: async () => ({ behavior: "cancelled" }),
@@ -190,9 +200,8 @@ test("options of the agent SDK", concurrently, async (t) => {
         toolConfig: { askUserQuestion: { previewFormat: "html" } },
         debugFile: join(here.work, "debug.txt"),
       });
-      assert.deepEqual(system(messages, "init")[0].plugins, []);
       const told = system(messages, "informational").map((message) => message.content).join("\n");
-      assert.match(told, /plugins has no effect/);
+      assert.match(told, /agentProgressSummaries has no effect/);
       assert.equal((await here.bodies()).length, 1);
     }),
   ]);

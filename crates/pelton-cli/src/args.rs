@@ -400,7 +400,7 @@ pub(crate) struct ReplayArgs {
     pub run: RunArgs,
 }
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(crate) struct RunArgs {
     /// The task
     #[arg(value_name = "PROMPT")]

@@ -1,11 +1,12 @@
 //! A whole session, driven by another program through standard input and standard output.
 
-use std::io::Read as _;
+use std::io::{BufRead as _, Read as _};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use pelton::{Options, StartError};
 use pelton_serve::{ConverseOptions, Ended, StateFrames, Streams, WhoDecides, converse};
+use serde_json::Value;
 
 use crate::args::{OutputFormat, RunArgs};
 use crate::fail::{Fail, tell};
@@ -20,9 +21,30 @@ const OUTPUT_CLOSED: u8 = 141;
 /// failure of its own, and hides the reason.
 const FIRST_WORDS_WAIT: Duration = Duration::from_secs(1);
 
+/// The most bytes of the first line that is waited for: a little more than a line may have.
+const FIRST_LINE_BYTES_MAX: u64 = 65 * 1024 * 1024;
+
 /// `pelton --input-format stream-json`.
 pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
     let mut signals = Signals::listen()?;
+    let mut args = args.clone();
+    let mut first = Vec::new();
+    if args.client.await_initialize {
+        // It may name plugins, and those belong to what is set up.
+        first = match tokio::select! {
+            biased;
+            first = first_line() => first,
+            ending = signals.next() => {
+                tell(ending.word());
+                return Ok(ExitCode::from(ending.exit_code()));
+            }
+        } {
+            Ok(first) => first,
+            Err(error) => return Err(Fail::new(format!("standard input cannot be read: {error}"))),
+        };
+        take_plugins(&mut args, &first);
+    }
+    let args = &args;
     let set_up = ready(args);
     if let Err(fail) = &set_up {
         tell_clients(fail, args);
@@ -30,7 +52,8 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
     }
     let (options, shown) = set_up?;
     let streams = Streams::apart(std::io::stdout(), std::io::stderr());
-    let talked = Box::pin(talk(options, &shown, &streams, &mut signals)).await;
+    let input = std::io::Cursor::new(first).chain(std::io::stdin());
+    let talked = Box::pin(talk(options, &shown, input, &streams, &mut signals)).await;
     let written = match talked.ending {
         // A reader that does not read must not keep a signalled program alive.
         Some(_) => tokio::time::timeout(END_WAIT, streams.finish()).await.unwrap_or(Ok(())),
@@ -63,6 +86,39 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
+/// The first line of a client, with its end. One that is longer than lines may be is cut, and then refused like any other.
+async fn first_line() -> std::io::Result<Vec<u8>> {
+    let read = || {
+        let mut line = Vec::new();
+        std::io::stdin().lock().take(FIRST_LINE_BYTES_MAX).read_until(b'\n', &mut line).map(|_| line)
+    };
+    // A thread of its own: nobody waits for it when a signal comes first.
+    let (heard, hears) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
+        let _ = heard.send(read());
+    });
+    hears.await.unwrap_or_else(|_| Ok(Vec::new()))
+}
+
+/// Takes the plugins of an `initialize` for ones of the command line.
+fn take_plugins(args: &mut RunArgs, line: &[u8]) {
+    let Ok(said) = serde_json::from_slice::<Value>(line) else { return };
+    let request = &said["request"];
+    if said["type"] != "control_request" || request["subtype"] != "initialize" {
+        return;
+    }
+    for plugin in request["plugins"].as_array().into_iter().flatten() {
+        let Some(path) = plugin["path"].as_str().filter(|_| plugin["type"] == "local") else {
+            tell("warning: a plugin of initialize is not used: only local ones with a path are known");
+            continue;
+        };
+        match plugin["skipMcpDiscovery"] == true {
+            true => args.client.plugin_dir_no_mcp.push(path.into()),
+            false => args.client.plugin_dir.push(path.into()),
+        }
+    }
+}
+
 /// Waits until the client has written something, or will write no more.
 pub(crate) fn let_client_speak() {
     let (heard, hears) = std::sync::mpsc::channel();
@@ -82,10 +138,16 @@ struct Talked {
 }
 
 /// Talks until the client is done, or a signal comes: then what runs has a little time to record its end.
-async fn talk(options: Options, shown: &ConverseOptions, streams: &Streams, signals: &mut Signals) -> Talked {
+async fn talk(
+    options: Options,
+    shown: &ConverseOptions,
+    input: impl std::io::Read + Send + 'static,
+    streams: &Streams,
+    signals: &mut Signals,
+) -> Talked {
     let cancel = options.cancel.clone();
     let (mut ending, mut nobody_reads) = (None, false);
-    let conversation = converse(options, shown, std::io::stdin(), streams);
+    let conversation = converse(options, shown, input, streams);
     let mut conversation = std::pin::pin!(conversation);
     let mut reader_gone = std::pin::pin!(reader_gone());
     let ended = loop {

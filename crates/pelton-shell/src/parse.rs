@@ -63,6 +63,7 @@ struct Findings {
     /// The texts of here-documents, by number.
     documents: Vec<Option<Word>>,
     doubts: Vec<Doubt>,
+    asked_about: Vec<Word>,
     /// How many pipelines were begun.
     pipelines: usize,
     /// How many lists of `&&` and `||` were begun.
@@ -93,7 +94,7 @@ impl Findings {
             }
             commands.push(command);
         }
-        Script { commands, doubts: self.doubts }
+        Script { commands, doubts: self.doubts, asked_about: self.asked_about }
     }
 }
 

@@ -12,6 +12,8 @@ pub struct Script {
     /// What only a rule about everything can vouch for. What is uncertain about the words of a command is said by the
     /// [words](Word::doubts), not here.
     pub doubts: Vec<Doubt>,
+    /// Files that a `[[ ]]` asks about: whether they are there, and what kind they are.
+    pub asked_about: Vec<Word>,
 }
 
 /// One simple command.

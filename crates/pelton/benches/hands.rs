@@ -1,6 +1,7 @@
 //! What the tools and the decisions about them cost, against the programs people would use by hand.
 //!
 //!     scripts/bench hands
+//!     cargo bench -p pelton --bench hands -- decisions undoing      only these
 //!
 //! Everything is measured in one run, side by side, so that the ratios hold on a busy machine, too. `rg` is found on the
 //! path or in the place that `RG` names; without it the searches are measured alone.
@@ -47,17 +48,29 @@ fn main() -> ExitCode {
     let dir = tempfile::tempdir().expect("a directory");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let mut verdict = Verdict::default();
-    decisions(dir.path(), &mut verdict);
+    let named: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    let wanted = |part: &str| named.is_empty() || named.iter().any(|name| name == part);
+    if wanted("decisions") {
+        decisions(dir.path(), &mut verdict);
+    }
     runtime.block_on(async {
-        printing(dir.path(), &mut verdict).await;
-        reading(dir.path(), &mut verdict).await;
-        let tree = dir.path().join("tree");
-        plant(&tree);
-        searches("a tree of 50,000 files", &tree, &planted_cases(), &mut verdict).await;
-        let workspace =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("a workspace");
-        searches("this workspace", &workspace, &workspace_cases(), &mut verdict).await;
-        undoing(dir.path(), &mut verdict).await;
+        if wanted("printing") {
+            printing(dir.path(), &mut verdict).await;
+        }
+        if wanted("reading") {
+            reading(dir.path(), &mut verdict).await;
+        }
+        if wanted("searches") {
+            let tree = dir.path().join("tree");
+            plant(&tree);
+            searches("a tree of 50,000 files", &tree, &planted_cases(), &mut verdict).await;
+            let workspace =
+                Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("a workspace");
+            searches("this workspace", &workspace, &workspace_cases(), &mut verdict).await;
+        }
+        if wanted("undoing") {
+            undoing(dir.path(), &mut verdict).await;
+        }
     });
     verdict.told()
 }

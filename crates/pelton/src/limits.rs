@@ -161,6 +161,8 @@ pub const FILE_HISTORY_EDITED_BYTES_MAX: u64 = 64 * 1024 * 1024;
 pub const FILE_HISTORY_JOURNAL_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// Files and directories of a tree that commands are watched in; a larger one is not watched.
 pub const FILE_HISTORY_FILES_MAX: usize = 300_000;
+/// Directories in which the kernel is asked to say what happens between commands; in more, everything is looked at.
+pub const FILE_HISTORY_DIRS_HEARD_MAX: usize = 16_384;
 /// The longest time for finding them.
 pub const FILE_HISTORY_FIRST_LOOK_MAX: Duration = Duration::from_secs(20);
 /// Files named that the history does not cover.

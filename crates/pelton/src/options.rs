@@ -366,6 +366,11 @@ impl Options {
         }
     }
 
+    /// The plugins that were added. See [`add_plugin`](Self::add_plugin).
+    pub fn plugins(&self) -> impl Iterator<Item = &Plugin> {
+        self.plugins.iter().map(Arc::as_ref)
+    }
+
     /// Adds what a plugin brings: its skills and commands, its agents, its hooks, and its programs for the shell. Its
     /// servers of tools are for the host to connect to. Tells what is wrong with its hooks. Blocks.
     ///

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use uuid::Uuid;
 
-#[derive(Debug, Default, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct ClientArgs {
     /// What comes on standard input (stream-json: one message per line, for as long as it is open)
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = InputFormat::Text)]
@@ -73,6 +73,9 @@ pub(crate) struct ClientArgs {
     /// Use the plugin in this folder, too; may be repeated
     #[arg(long, value_name = "DIR")]
     pub plugin_dir: Vec<PathBuf>,
+    /// The same, without the servers of tools that it brings
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub plugin_dir_no_mcp: Vec<PathBuf>,
     /// Say more about what happens inside
     #[arg(
         short = 'd',

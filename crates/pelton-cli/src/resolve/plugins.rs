@@ -34,9 +34,16 @@ pub(super) fn plugins(
     let home = config_dir(env).map(|dir| dir.join("plugins"));
     let data = home.as_ref().map_or_else(|| cwd.join(".claude/plugins/data"), |home| home.join("data"));
     let mut found = Finding::default();
-    for (nth, dir) in args.client.plugin_dir.iter().enumerate() {
+    let whole = args.client.plugin_dir.iter().map(|dir| (dir, true));
+    let without_servers = args.client.plugin_dir_no_mcp.iter().map(|dir| (dir, false));
+    for (nth, (dir, with_servers)) in whole.chain(without_servers).enumerate() {
         let path = cwd.join(dir);
-        let read = Plugin::read(&path, INLINE, &data);
+        let mut read = Plugin::read(&path, INLINE, &data);
+        if let Ok(plugin) = &mut read
+            && !with_servers
+        {
+            plugin.servers.clear();
+        }
         found.add(read, &format!("{INLINE}[{nth}]"), Some(path));
     }
     if super::bare(args, env) {

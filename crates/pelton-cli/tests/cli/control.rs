@@ -631,3 +631,37 @@ fn what_fills_the_context_is_told_before_during_and_after_a_turn() {
     let (there, here) = (told["usedTokens"].as_u64().unwrap(), counted);
     assert!(there.abs_diff(here) * 100 <= here * 5, "{there} instead of {here}");
 }
+
+#[test]
+fn whoever_approves_a_plan_may_choose_the_mode_to_go_on_in_and_every_change_is_told() {
+    let place = Place::new();
+    let write = json!({"file_path": place.work().join("late.txt"), "content": "x"});
+    let model = model(
+        Script::new()
+            .reply([tool("EnterPlanMode", json!({}))])
+            .reply([tool("ExitPlanMode", json!({"plan": "# One"}))])
+            .reply([tool("ExitPlanMode", json!({"plan": "# Two"}))])
+            .reply([tool("Write", write)])
+            .reply([text("Done.")]),
+    );
+    let mut talk = Talk::start(&place, &model, &ASKS);
+    talk.asked(&json!({"subtype": "initialize"}));
+    talk.prompt("go");
+    let refused = talk.question("can_use_tool");
+    assert_eq!(refused["request"]["input"]["plan"], "# One");
+    talk.answer(&refused, &json!({"behavior": "deny", "message": "Think more."}));
+    let approved = talk.question("can_use_tool");
+    let mode = json!([{"type": "setMode", "mode": "acceptEdits", "destination": "session"}]);
+    let input = approved["request"]["input"].clone();
+    talk.answer(&approved, &json!({"behavior": "allow", "updatedInput": input, "updatedPermissions": mode}));
+    assert_eq!(talk.result()["result"], "Done.");
+    assert!(place.has("late.txt"), "the mode is accepting edits");
+    let modes: Vec<&Value> = talk.seen.iter().map(|line| &line["permissionMode"]).collect();
+    let modes: Vec<&str> = modes.into_iter().filter_map(Value::as_str).collect();
+    assert_eq!(modes.first(), Some(&"default"));
+    assert_eq!(modes.iter().filter(|mode| **mode == "plan").count(), 1, "{modes:?}");
+    assert_eq!(modes.last(), Some(&"acceptEdits"), "{modes:?}");
+    let refusals = talk.seen.iter().filter(|line| line.to_string().contains("nothing to leave")).count();
+    assert_eq!(refusals, 0);
+    talk.end();
+}

@@ -101,6 +101,21 @@ fn glances_in_passing_are_never_asked_about() {
 }
 
 #[test]
+fn side_ways_to_files_and_commands_are_seen_and_tool_chains_may_be_asked_who_they_are() {
+    check("asides.jsonl", 500);
+}
+
+#[test]
+fn who_a_directory_lets_run_in_place_of_another_is_asked_about() {
+    let place = place();
+    place.put("cases.jsonl", "{\"command\": \"cargo --version\", \"expect\": \"allow\"}\n{\"command\": \"cd src && rustc -vV\", \"expect\": \"allow\"}\n");
+    place.pelton(["permissions", "check", "--corpus", "cases.jsonl"]).run().well();
+    place.put("rust-toolchain.toml", "[toolchain]\npath = \"/srv/own\"\n");
+    let ran = place.pelton(["permissions", "check", "--corpus", "cases.jsonl"]).run();
+    assert!(ran.out.contains("2 asked"), "{}", ran.out);
+}
+
+#[test]
 fn what_nobody_recovers_from_is_asked_about_in_every_mode() {
     check("irrecoverable.jsonl", 100);
 }

@@ -215,6 +215,9 @@ impl<'a> Conversation<'a> {
             brought.problems.push(format!("there is no agent '{agent}' to work as"));
         }
         let mut about = initialize::about(&options, shown.pid);
+        if let Some(applied) = brought.plugins_applied {
+            about["plugins_applied"] = applied.into();
+        }
         let (cwd, cancel) = (options.cwd.clone(), options.cancel.clone());
         let agents = options.agents.iter().map(|agent| agent.name.clone()).collect();
         let world = Arc::clone(&options.world);

@@ -23,12 +23,14 @@ pub(crate) struct Brought {
     pub agent_text: bool,
     /// What the session is called.
     pub title: Option<String>,
+    /// Whether the plugins that it names are there, if it names any.
+    pub plugins_applied: Option<bool>,
     /// What could not be used, in words.
     pub problems: Vec<String>,
 }
 
 /// Fields that have no effect in this version. Those whose absence nobody would notice are not named.
-const WITHOUT_EFFECT: [&str; 3] = ["plugins", "promptSuggestions", "agentProgressSummaries"];
+const WITHOUT_EFFECT: [&str; 2] = ["promptSuggestions", "agentProgressSummaries"];
 
 /// Puts into the options what the client brings. An error is the client's to correct.
 pub(crate) fn apply(request: &Value, options: &mut Options, client: &Client) -> Result<Brought, String> {
@@ -72,6 +74,9 @@ pub(crate) fn apply(request: &Value, options: &mut Options, client: &Client) -> 
             field("sdkMcpServerConfigs").and_then(|configs| configs.get(name)?.get("timeout")?.as_u64());
         brought.servers.push((name.to_owned(), timeout.map(Duration::from_millis)));
     }
+    if let Some(listed) = field("plugins").and_then(Value::as_array).filter(|listed| !listed.is_empty()) {
+        brought.plugins_applied = Some(are_there(listed, options));
+    }
     let is_said = |value: &Value| match value {
         Value::Bool(said) => *said,
         Value::Array(list) => !list.is_empty(),
@@ -82,6 +87,14 @@ pub(crate) fn apply(request: &Value, options: &mut Options, client: &Client) -> 
         brought.problems.push(format!("initialize.{name} has no effect in this version"));
     }
     Ok(brought)
+}
+
+/// Whether the session was started with all of these plugins: later nothing is added.
+fn are_there(listed: &[Value], options: &Options) -> bool {
+    listed.iter().all(|said| {
+        let path = said["path"].as_str().and_then(|path| options.cwd.join(path).canonicalize().ok());
+        path.is_some_and(|path| options.plugins().any(|plugin| plugin.root == path))
+    })
 }
 
 /// A text, or the texts of a list.
@@ -191,14 +204,15 @@ mod tests {
             "agents": {"general-purpose": {"description": "d", "prompt": "p"}, "other": {"description": "d", "prompt": "p"}},
             "sdkMcpServers": ["calc"], "sdkMcpServerConfigs": {"calc": {"timeout": 1500}},
             "hooks": {"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["hook_0"]}], "Tomorrow": []},
-            "plugins": ["one"], "toolAliases": {"a": "b", "c": 3}, "planModeInstructions": "Think.", "title": "mine"}));
+            "plugins": [{"type": "local", "path": "one"}], "toolAliases": {"a": "b", "c": 3}, "planModeInstructions": "Think.", "title": "mine"}));
         let brought = brought.unwrap();
         assert_eq!(options.system_prompt.custom.as_deref(), Some(""));
         assert_eq!(options.tool_aliases, [("a".to_owned(), "b".to_owned())].into());
         assert_eq!(options.plan_instructions.as_deref(), Some("Think."));
         assert_eq!(options.agents.iter().filter(|agent| agent.name == "general-purpose").count(), 1);
         assert_eq!(brought.servers, [("calc".to_owned(), Some(Duration::from_millis(1500)))]);
-        assert_eq!(brought.problems.len(), 2, "{:?}", brought.problems);
+        assert_eq!(brought.problems.len(), 1, "{:?}", brought.problems);
+        assert_eq!(brought.plugins_applied, Some(false), "it was not started with it");
         assert_eq!(brought.title.as_deref(), Some("mine"));
     }
 

@@ -11,6 +11,10 @@ const UNARY: &str = "abcdefghknoprstuvwxzGLNORS";
 
 /// Tests with two operands. `<` and `>` are read as operators.
 const TEXTS: &[&str] = &["==", "=", "!=", "-ef", "-nt", "-ot"];
+/// Letters of tests that are no questions about a file.
+const NO_FILES: &str = "nvzoRt";
+/// Tests that compare files.
+const FILES: &[&str] = &["-ef", "-nt", "-ot"];
 const NUMBERS: &[&str] = &["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
 
 const MISPLACED: Unclear = Unclear::Syntax("a condition that bash may read in another way");
@@ -56,6 +60,9 @@ impl Parser<'_, '_> {
             if matches!(letter, "v" | "R") && !operand.literal().is_some_and(is_name) {
                 self.found.doubt(DoubtKind::Subscript, operand.text());
             }
+            if !NO_FILES.contains(letter) {
+                self.found.asked_about.push(operand);
+            }
             return Ok(());
         }
         self.blanks_in_condition(Lines::One)?;
@@ -75,7 +82,10 @@ impl Parser<'_, '_> {
                 self.operand(Lexing::Regex)?;
             }
             operator if TEXTS.contains(&operator) => {
-                self.operand(Lexing::Pattern)?;
+                let right = self.operand(Lexing::Pattern)?;
+                if FILES.contains(&operator) {
+                    self.found.asked_about.extend([left, right]);
+                }
             }
             operator if NUMBERS.contains(&operator) => {
                 let right = self.operand(Lexing::Pattern)?;

@@ -156,9 +156,11 @@ impl Keeper {
                     self.roots = roots;
                 }
                 // What is other than it was is the work of others.
-                let Look { news, .. } = self.look(begun_ns)?;
-                if !news.is_empty() {
-                    lines.push(Line::Seen { entries: news });
+                if !self.tree.is_as_seen(&self.roots) {
+                    let Look { news, .. } = self.look(begun_ns)?;
+                    if !news.is_empty() {
+                        lines.push(Line::Seen { entries: news });
+                    }
                 }
                 None
             }

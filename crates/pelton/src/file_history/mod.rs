@@ -11,6 +11,7 @@ mod state; // what is at a path
 mod store; // the two files of a session
 mod sweep; // what is too old to be kept
 mod tree; // what the working directories look like
+mod watch; // whether anything happened there
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -506,3 +506,43 @@ async fn fifty_thousand_files() {
         println!("round {round}: {:?}", started.elapsed());
     }
 }
+
+#[tokio::test]
+async fn what_others_do_between_commands_is_theirs_wherever_it_happens() {
+    // After a few commands the trees are listened to, and not looked at again unless something was heard.
+    let others: [(&str, fn(&Stage)); 8] = [
+        ("content", |stage| stage.put("a/one", "theirs\n")),
+        ("a new file", |stage| stage.put("a/new", "theirs\n")),
+        ("a new directory", |stage| stage.put("a/deep/er/new", "theirs\n")),
+        ("a file gone", |stage| fs::remove_file(stage.path("a/one")).unwrap()),
+        ("another mode", |stage| {
+            fs::set_permissions(stage.path("a/one"), fs::Permissions::from_mode(0o600)).unwrap();
+        }),
+        ("renamed", |stage| fs::rename(stage.path("a/one"), stage.path("b/moved")).unwrap()),
+        ("a directory gone and there again", |stage| {
+            fs::remove_dir_all(stage.path("a")).unwrap();
+            stage.put("a/one", "theirs\n");
+        }),
+        ("put in its place", |stage| {
+            stage.put("b/tmp", "theirs\n");
+            fs::rename(stage.path("b/tmp"), stage.path("a/one")).unwrap();
+        }),
+    ];
+    for (what, others) in others {
+        let stage = Stage::new();
+        stage.put("a/one", "one\n");
+        stage.put("b/two", "two\n");
+        stage.says(1).await;
+        for n in 0..3 {
+            stage.shell(|| stage.put("b/two", &format!("{n}\n"))).await;
+        }
+        others(&stage);
+        let theirs = stage.all();
+        let id = stage.says(2).await;
+        stage.shell(|| stage.put("b/two", "agent\n")).await;
+        // In a directory that others have made, too.
+        stage.shell(|| stage.put("a/agent", "agent\n")).await;
+        stage.history.rewind(id, Conflicts::Leave).unwrap();
+        assert_eq!(stage.all(), theirs, "{what}");
+    }
+}

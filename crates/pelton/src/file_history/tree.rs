@@ -16,6 +16,7 @@ use nix::sys::stat::{FileStat, Mode, fstat, fstatat};
 use super::at::{self, Seen};
 use super::state::{Change, Mark, SavedPath, State};
 use super::store::Store;
+use super::watch::Watch;
 use crate::limits::{FILE_HISTORY_FILES_MAX, SEARCH_THREADS_MAX};
 use crate::tools::search::walker;
 
@@ -27,6 +28,8 @@ pub struct Tree {
     given_up: BTreeSet<PathBuf>,
     /// The ignore rules that are not in the trees themselves.
     rules: HashMap<PathBuf, Option<Mark>>,
+    /// Says whether anything happened since the last look.
+    watch: Watch,
 }
 
 #[derive(Debug)]
@@ -129,9 +132,24 @@ impl Tree {
         Some((path.into(), mark, state.clone()))
     }
 
+    /// Whether everything is certainly as it was when it was last looked at.
+    pub fn is_as_seen(&mut self, roots: &[PathBuf]) -> bool {
+        let roots = outermost(roots);
+        let is_same = |root: &PathBuf| {
+            // Something else may be there by now, with the old one elsewhere and unchanged.
+            let dir = self.dirs.get(root).zip(at::mark(root));
+            let rules = self.rules.get(&exclude_file(root));
+            dir.is_some_and(|(dir, now)| is_same_list(now, dir.mark))
+                && rules == Some(&at::mark(&exclude_file(root)))
+        };
+        roots.iter().filter(|root| !self.given_up.contains(*root)).all(is_same)
+            && self.watch.heard_nothing(&roots, self.dirs.keys().map(PathBuf::as_path))
+    }
+
     /// Looks at everything again.
     pub fn look(&mut self, survey: &Survey<'_>, store: &mut Store) -> io::Result<Look> {
         let roots = outermost(survey.roots);
+        self.watch.begin(&roots, self.dirs.keys().map(PathBuf::as_path));
         let mut look = Look::default();
         let (known, fresh): (Vec<_>, Vec<_>) = roots
             .into_iter()

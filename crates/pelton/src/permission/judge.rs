@@ -289,6 +289,10 @@ impl RuleSet {
             let why = format!("It would remove {what}, and nobody recovers from that.");
             return Decision::question(why, Cause::Critical(what.clone()));
         }
+        // The box keeps what is guarded from being read.
+        if touched.shows_guarded && request.hook != HookSays::Held {
+            return Decision::question(SHOWS_GUARDED, Cause::Unapproved);
+        }
         let mode_allows = |why: &str| Decision::new(Verdict::Allow, why, Cause::Unapproved);
         if mode == Mode::BypassPermissions {
             return mode_allows("The mode bypassPermissions allows it.");
@@ -334,7 +338,7 @@ impl RuleSet {
         let narrow =
             |rule: &&Rule| rule.command(request.tool).is_some_and(|pattern| vouches_for(pattern, step));
         // What is handed to it may be what a rule guards.
-        let is_guarded = touched.shows_guarded || (step.gets_more && self.guards_reading());
+        let is_guarded = step.gets_more && self.guards_reading();
         let is_certain = flows && step.doubt.is_none() && !is_guarded;
         let allowed = self.allow.iter().find(is_bare);
         let allowed = allowed.or_else(|| self.allow.iter().filter(|_| is_certain).find(narrow));
@@ -358,11 +362,7 @@ impl RuleSet {
         } else if let Some(why) = &step.doubt {
             (format!("This command needs approval: {why}."), Cause::Unclear)
         } else if touched.looks_at.is_some() && touched.shows_unnamed {
-            (
-                "This command needs approval: it may show files that a rule guards, or that links lead to."
-                    .to_owned(),
-                Cause::Unapproved,
-            )
+            (SHOWS_GUARDED.to_owned(), Cause::Unapproved)
         } else {
             ("This command needs approval.".to_owned(), Cause::Unapproved)
         };
@@ -385,6 +385,8 @@ impl RuleSet {
     }
 }
 
+const SHOWS_GUARDED: &str =
+    "This command needs approval: it may show files that a rule guards, or that links lead to.";
 const HELD: &str = "The sandbox holds it.";
 const PLANNING: &str = "Plan mode: nothing is changed before the plan is approved.";
 

@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 
 use pelton_shell::{
     Assignment, AssignmentKind, Command, Doubt, DoubtKind, Part, Redirection, RedirectionKind, Script,
-    Unclear, behind_plain_launchers, further_commands, is_harmless as does_no_harm, steers,
+    Unclear, Word, behind_plain_launchers, further_commands, is_harmless as does_no_harm, steers,
 };
 
 pub(super) use self::arg::Files;
@@ -166,6 +166,7 @@ impl Survey {
                 self.steps.push(step);
             }
         }
+        self.steps.extend(script.asked_about.iter().map(asked_about));
         if !all_inner_look {
             for step in self.steps.iter_mut().filter(|step| step.has_commands) {
                 step.look = None;
@@ -362,6 +363,9 @@ fn step(
         let words: Vec<Arg> = further.words.iter().map(Arg::of).collect();
         step.see(&words, gets_more);
         step.may_run.extend(mention::mentioned(further, &words));
+        for word in words.iter().skip(1) {
+            may_name(word, &mut step);
+        }
         for redirection in &further.redirections {
             let target = Arg::of(&redirection.target);
             let (reads, writes) = (redirection.kind.reads(), redirection.kind.writes());
@@ -412,6 +416,20 @@ fn step(
         may_name(arg, &mut step);
     }
     step
+}
+
+/// A file that a condition asks about. Nothing is shown of it but whether it is there, which is what a prohibition may be about.
+fn asked_about(word: &Word) -> Step {
+    let arg = Arg::of(word);
+    let files = arg.probable_files();
+    let last_name = arg.last_name().filter(|_| files.is_none());
+    Step {
+        text: word.text().to_owned(),
+        look: Some(Look::nothing()),
+        last_names: last_name.map(str::to_owned).into_iter().collect(),
+        deeds: files.map(Deed::Read).into_iter().collect(),
+        ..Step::default()
+    }
 }
 
 fn written(args: &[Arg]) -> String {
@@ -617,7 +635,8 @@ fn may_name(arg: &Arg, step: &mut Step) {
         step.last_names.extend(arg.last_name().map(str::to_owned));
         return;
     };
-    let value = word.split_once('=').map(|(_, value)| value);
+    // `f=@file` has a program send it.
+    let value = word.split_once('=').map(|(_, value)| value.strip_prefix('@').unwrap_or(value));
     let glued = if word.starts_with('-') && !word.starts_with("--") { word.get(2..) } else { None };
     // `HEAD:path`, `@file`.
     let behind = word.rsplit_once(':').map(|(_, behind)| behind).or_else(|| word.strip_prefix('@'));

@@ -1,4 +1,4 @@
-//! ListMcpResourcesTool and ReadMcpResourceTool: what servers have to read, besides tools.
+//! ListMcpResourcesTool, ReadMcpResourceTool and ReadMcpResourceDirTool: what servers have to read, besides tools.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,6 +14,7 @@ use crate::limits::RESOURCES_LISTED_MAX;
 
 pub(crate) const LIST: &str = "ListMcpResourcesTool";
 pub(crate) const READ: &str = "ReadMcpResourceTool";
+pub(crate) const READ_DIR: &str = "ReadMcpResourceDirTool";
 
 const LIST_SPEC: Spec<'static> = Spec {
     name: LIST,
@@ -25,6 +26,13 @@ const READ_SPEC: Spec<'static> = Spec {
     description: include_str!("read_resource.md"),
     input_schema: r#"{"type":"object","properties":{"server":{"type":"string"},"uri":{"type":"string"}},"required":["server","uri"],"additionalProperties":false}"#,
 };
+const READ_DIR_SPEC: Spec<'static> = Spec {
+    name: READ_DIR,
+    description: include_str!("read_resource_dir.md"),
+    input_schema: r#"{"type":"object","properties":{"server":{"type":"string"},"uri":{"type":"string"}},"required":["server","uri"],"additionalProperties":false}"#,
+};
+/// What a directory of resources is called where others have a type.
+const DIRECTORY: &str = "inode/directory";
 
 /// The servers that have something to read. All clones are one.
 #[derive(Clone)]
@@ -51,8 +59,8 @@ impl Library {
         !self.open().is_empty()
     }
 
-    pub fn tools(&self) -> [Arc<dyn Tool>; 2] {
-        [Arc::new(List(self.clone())), Arc::new(Read(self.clone()))]
+    pub fn tools(&self) -> [Arc<dyn Tool>; 3] {
+        [Arc::new(List(self.clone())), Arc::new(Read(self.clone())), Arc::new(ReadDir(self.clone()))]
     }
 
     /// Reads something of a server's; `None` if there is no such server, or it has nothing to read.
@@ -209,5 +217,99 @@ impl Tool for Read {
             }
         }
         .boxed()
+    }
+}
+
+struct ReadDir(Library);
+
+impl Tool for ReadDir {
+    fn spec(&self) -> Spec<'_> {
+        READ_DIR_SPEC
+    }
+
+    fn safety(&self, _: &Value) -> Safety {
+        Safety::Shared
+    }
+
+    fn access(&self, input: &Value, _: &ToolCx) -> Result<Access, InvalidInput> {
+        parse_input::<ReadInput>(input).map(|_| Access::Nothing)
+    }
+
+    fn run<'a>(&'a self, input: Value, cx: &'a ToolCx) -> BoxFuture<'a, Output> {
+        async move {
+            let ReadInput { server, uri } = match parse_input(&input) {
+                Ok(input) => input,
+                Err(InvalidInput(why)) => return Output::unusable(why),
+            };
+            let Some(open) = self.0.open().into_iter().find(|open| open.name() == server) else {
+                return Output::error(self.0.others(&server));
+            };
+            let children = match cx.cancel.run_until_cancelled(open.resources()).await {
+                Some(Ok(resources)) => children(&uri, &resources),
+                Some(Err(why)) => return Output::error(format!("{server} {uri}: {why}")),
+                None => return Output::error("Interrupted by the user."),
+            };
+            if children.is_empty() {
+                return Output::error(format!("{server} lists nothing below {uri}."));
+            }
+            let told = json!({"resources": children});
+            Output::text(told["resources"].to_string()).with_detail(told)
+        }
+        .boxed()
+    }
+}
+
+/// What is directly below a URI, in the order it was listed: resources, and once each what has resources below it.
+fn children(uri: &str, resources: &[super::server::Resource]) -> Vec<Value> {
+    let directory = format!("{}/", uri.trim_end_matches('/'));
+    let mut children: Vec<Value> = Vec::new();
+    for resource in resources {
+        let Some(below) = resource.uri.strip_prefix(&directory).filter(|below| !below.is_empty()) else {
+            continue;
+        };
+        let child = match below.trim_end_matches('/').split_once('/') {
+            Some((name, _)) => {
+                json!({"uri": format!("{directory}{name}"), "name": name, "mimeType": DIRECTORY})
+            }
+            None => {
+                let mut child = json!({"uri": resource.uri, "name": resource.name});
+                if let Some(media_type) = &resource.media_type {
+                    child["mimeType"] = json!(media_type);
+                }
+                child
+            }
+        };
+        if children.len() < RESOURCES_LISTED_MAX && children.iter().all(|known| known["uri"] != child["uri"])
+        {
+            children.push(child);
+        }
+    }
+    children
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_directly_below_is_listed_once() {
+        let resource = |uri: &str| super::super::server::Resource {
+            uri: uri.to_owned(),
+            name: uri.rsplit('/').next().unwrap().to_owned(),
+            description: None,
+            media_type: None,
+        };
+        let all = ["x://a/one", "x://a/deep/two", "x://a/deep/three", "x://ab/no", "x://a", "x://a/"];
+        let all: Vec<_> = all.iter().map(|uri| resource(uri)).collect();
+        for uri in ["x://a", "x://a/"] {
+            assert_eq!(
+                json!(children(uri, &all)),
+                json!([
+                    {"uri": "x://a/one", "name": "one"},
+                    {"uri": "x://a/deep", "name": "deep", "mimeType": "inode/directory"},
+                ])
+            );
+        }
+        assert_eq!(children("x://b", &all), Vec::<Value>::new());
     }
 }

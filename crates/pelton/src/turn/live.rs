@@ -46,11 +46,13 @@ use crate::history::{Entry, EntryId};
 use crate::hooks::{HookEvent, ToolCall};
 use crate::limits::{REPETITION_STUCK_AT, REPETITION_TOLD_AT};
 use crate::options::Options;
+use crate::permission::{Change, Update};
 use crate::queue::Queue;
 use crate::session::Session;
 use crate::skills::Skills;
 use crate::status::{Board, Phase};
 use crate::tools::bench::{Bench, Ending, Finished, HookWords};
+use crate::tools::builtin::plan;
 use crate::tools::changed::ChangedFiles;
 use crate::tools::executor::{Call, EndedBy, Executor};
 use crate::tools::file_memory::Moment;
@@ -423,7 +425,10 @@ impl Live<'_> {
             self.last.not_run = Some(finished.output.words());
         }
         let mut words = finished.hooks;
-        let updates = std::mem::take(&mut words.updates);
+        let mut updates = std::mem::take(&mut words.updates);
+        if matches!(&*call.tool, plan::ENTER | plan::EXIT) && !finished.output.is_error {
+            updates.push(Update::session(Change::SetMode(self.bench.permissions.mode())));
+        }
         self.tell_hooks(words).await;
         if !updates.is_empty() {
             self.events.send(Event::PermissionsChanged(updates.into())).await;

@@ -42,6 +42,8 @@ impl Gate {
                         .looks_at
                         .take_if(|_| step.look.as_ref().is_some_and(|look| !look.dashless.is_empty()));
                 }
+                let steered_by = step.look.as_ref().map_or(&[][..], |look| look.steered_by);
+                touched.looks_at.take_if(|_| dirs.hold(steered_by));
                 let gone_to = self.goes(step, &dirs);
                 if let Some(all) = known {
                     dirs.all = all;
@@ -108,7 +110,7 @@ impl Gate {
                 Reach::BelowAndLinked => holds(true),
                 Reach::Unnamed => guarded,
             };
-            touched.shows_guarded = touched.shows_unnamed && look.reach != Reach::Unnamed;
+            touched.shows_guarded = guarded && touched.shows_unnamed && look.reach != Reach::Unnamed;
             // What is run outside of the working directories looks at other things than it seems.
             let inside = dirs.all.iter().all(|dir| dirs.place(dir).is_some_and(|dir| here.contains(&dir)));
             touched.looks_at = places.filter(|_| works_here && inside && !dirs.is_lost);
@@ -288,6 +290,12 @@ impl Dirs {
             }),
             _ => false,
         })
+    }
+
+    /// Whether a file of one of these names is in a directory it may be run in, or above.
+    fn hold(&self, names: &[&str]) -> bool {
+        let is_there = |dir: &Path| names.iter().any(|name| dir.join(name).symlink_metadata().is_ok());
+        !names.is_empty() && self.all.iter().any(|dir| dir.ancestors().any(is_there))
     }
 
     fn joined(&self, path: &str) -> Vec<PathBuf> {

@@ -31,6 +31,7 @@ pub(super) fn deeds(args: &[Arg]) -> Deeds {
     match base_name(name) {
         "sed" => of_sed(rest),
         "dd" => of_dd(rest),
+        "test" | "[" => of_test(rest),
         base => match KNOWN.iter().find(|known| known.names.contains(&base)) {
             Some(known) => known.deeds(rest, name == base),
             None => Deeds::default(),
@@ -40,7 +41,7 @@ pub(super) fn deeds(args: &[Arg]) -> Deeds {
 
 /// Whether a program is known for what it does to files.
 pub(super) fn is_known(name: &str) -> bool {
-    matches!(name, "sed" | "dd") || KNOWN.iter().any(|known| known.names.contains(&name))
+    matches!(name, "sed" | "dd" | "test" | "[") || KNOWN.iter().any(|known| known.names.contains(&name))
 }
 
 /// How a program names the files it changes.
@@ -323,6 +324,28 @@ impl Known {
 }
 
 /// `sed -i` changes its files.
+/// The files it asks about: nothing is shown of them but whether they are there.
+fn of_test(args: &[Arg]) -> Deeds {
+    let says = |at: Option<usize>, is_it: fn(&str) -> bool| {
+        at.and_then(|at| args.get(at)).and_then(Arg::literal).is_some_and(is_it)
+    };
+    let is_file = |at: usize| {
+        let before = at.checked_sub(1);
+        says(before, asks_about_file) || says(before, compares_files) || says(Some(at + 1), compares_files)
+    };
+    let files = args.iter().enumerate().filter(|(at, _)| is_file(*at));
+    let deeds = files.filter_map(|(_, arg)| arg.probable_files()).map(Deed::Read).collect();
+    Deeds { deeds, is_plain_edit: false }
+}
+
+fn asks_about_file(operator: &str) -> bool {
+    matches!(operator.as_bytes(), [b'-', letter] if b"abcdefghkprsuwxGLNOS".contains(letter))
+}
+
+fn compares_files(operator: &str) -> bool {
+    matches!(operator, "-ef" | "-nt" | "-ot")
+}
+
 fn of_sed(args: &[Arg]) -> Deeds {
     if let Some(call) = sed::call(args) {
         let files: Option<Vec<Files>> = call.files.iter().map(|file| file.files()).collect();

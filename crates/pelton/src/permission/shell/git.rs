@@ -378,6 +378,14 @@ const GIT: &[Program] = &[
         ..PLAIN
     },
     Program { names: &["check-attr"], short: &["az"], long: &["all cached"], ..PLAIN },
+    Program {
+        names: &["range-diff"],
+        short: &["s"],
+        long: &["no-patch stat name-only left-only right-only creation-factor#"],
+        operands: Operands::Words,
+        reach: Reach::Unnamed,
+        ..PLAIN
+    },
     Program { names: &["cherry"], short: &["v"], long: &["abbrev?"], operands: Operands::Words, ..PLAIN },
     Program {
         names: &["diff-tree"],

@@ -4,8 +4,7 @@ use pelton_shell::{Part, is_harmless as does_no_harm};
 
 use super::arg::{Arg, Files};
 use super::programs::{self, Operands, Program, Reach, Takes};
-use super::versions::{is_help, is_version};
-use super::{awk, find, forms, git, is_private, sed, subcommands};
+use super::{awk, find, forms, git, is_private, sed, subcommands, versions};
 
 /// What a command that only looks looks at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +19,8 @@ pub(in super::super) struct Look {
     pub splits: bool,
     /// Patterns that would become options, were there files of such names: there must be none.
     pub dashless: Vec<Files>,
+    /// Names of files that would choose what is run, in the directory or above it: there must be none.
+    pub steered_by: &'static [&'static str],
 }
 
 impl Look {
@@ -31,6 +32,7 @@ impl Look {
             works_in: Vec::new(),
             splits: false,
             dashless: Vec::new(),
+            steered_by: &[],
         }
     }
 
@@ -50,7 +52,6 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
         "printf" => printf(rest),
         "test" => test(rest),
         "[" => test(rest.split_last().filter(|(last, _)| last.literal() == Some("]"))?.1),
-        "set" => set(rest),
         "ps" => forms::ps(rest),
         "tar" => forms::tar(rest),
         // With a value it would set one.
@@ -62,6 +63,10 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
             _ => None,
         },
         "hash" | "history" if rest.is_empty() => Some(Look::nothing()),
+        "set" if matches!(rest, [one] if one.literal() == Some("-o")) => Some(Look::nothing()),
+        // What it copies to is there already.
+        "tee" if matches!(rest, [one] if one.literal() == Some("/dev/null")) => Some(Look::nothing()),
+        "set" => set(rest),
         "declare" | "typeset" | "export" => listed(rest).or_else(|| exported(name.literal()?, rest)),
         "crontab" => (rest.len() == 1 && rest[0].literal() == Some("-l")).then(Look::nothing),
         "sysctl" => forms::kernel(rest),
@@ -80,11 +85,10 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
             }
             _ => None,
         },
-        name if is_version(name, rest) || is_help(name, rest) => Some(Look::nothing()),
-        name => match programs::program(name) {
+        name => versions::look(name, rest).or_else(|| match programs::program(name) {
             Some(program) => understand(program, rest),
             None => subcommands::look(name, rest),
-        },
+        }),
     }
 }
 
@@ -228,7 +232,8 @@ pub(super) fn understand(program: &Program, args: &[Arg]) -> Option<Look> {
     }
     for path in paths {
         // To some programs this names a file with more options in it.
-        let is_revision = |text: &str| matches!(text.get(1..2), None | Some("{" | "~" | "^" | "."));
+        let is_revision =
+            |text: &str| text == "@" || ["@{", "@~", "@^", "@.."].iter().any(|begin| text.starts_with(begin));
         (!path.prefix().starts_with('@') || path.literal().is_some_and(is_revision)).then_some(())?;
         // What comes through a pipe is made by commands that are judged by themselves.
         if !path.is_pipe() {

@@ -3,7 +3,7 @@
 //! Nobody can list every program that runs others (`tini -- rm x`, `heroku run rm x`, `concurrently 'rm x'`). What is known are
 //! programs whose words are data; for all others, a rule that restricts asks if what it speaks of stands in their words.
 
-use pelton_shell::{Command, is_seen_through};
+use pelton_shell::{Command, RedirectionKind, is_seen_through};
 
 use super::arg::Arg;
 use super::launch::base_name;
@@ -121,7 +121,8 @@ const TAKE_DATA: &[&str] = &[
 ];
 
 /// Words with which programs that take data run some of it.
-const RUNNING_WORDS: &[&str] = &["exec", "shell", "explore", "watch", "dlx"];
+const RUNNING_WORDS: &[&str] =
+    &["exec", "shell", "explore", "watch", "dlx", "--eval", "--exec", "--pipe", "--pager", "--editor"];
 
 /// Programs whose `run` means something that is written elsewhere, and whose `--` ends their own options.
 const RUN_SCRIPTS: &[&str] = &[
@@ -133,12 +134,21 @@ const RUN_SCRIPTS: &[&str] = &[
 pub(super) fn mentioned(command: &Command, args: &[Arg]) -> Option<String> {
     let (name, rest) = args.split_first()?;
     let name = base_name(name.literal()?);
-    if rest.is_empty() || takes_data(name, rest) || is_seen_through(command) {
+    // What it is told line by line may be commands, too.
+    let told: Vec<Arg> = command
+        .redirections
+        .iter()
+        .filter(|redirection| {
+            matches!(redirection.kind, RedirectionKind::HereString | RedirectionKind::HereDocument { .. })
+        })
+        .map(|redirection| Arg::of(&redirection.target))
+        .collect();
+    if rest.is_empty() && told.is_empty() || takes_data(name, rest) || is_seen_through(command) {
         return None;
     }
     let divides = |c: char| c.is_whitespace() || "'\"`()[]{};,=:!|&<>$\\".contains(c);
     let mut words = String::new();
-    for arg in rest {
+    for arg in rest.iter().chain(&told) {
         let text = arg.with_holes();
         // `/usr/bin/rm` is `rm`.
         for word in text.split(divides) {
@@ -156,7 +166,12 @@ fn takes_data(name: &str, rest: &[Arg]) -> bool {
         || matches!(name, "find" | "printf" | "test" | "[" | "ps" | "tar" | "unzip");
     let runs = |arg: &Arg| {
         arg.literal().is_some_and(|word| {
-            RUNNING_WORDS.contains(&word) || (matches!(word, "run" | "--") && !RUN_SCRIPTS.contains(&name))
+            let option = word.split_once('=').map_or(word, |(option, _)| option);
+            // A script by its path is no name of a service.
+            let is_path = name == "service" && word.contains('/');
+            is_path
+                || RUNNING_WORDS.contains(&option)
+                || (matches!(word, "run" | "--") && !RUN_SCRIPTS.contains(&name))
         })
     };
     is_known && !rest.iter().any(runs)

@@ -298,6 +298,40 @@ const PROGRAMS: &[Program] = &[
         ],
         ..PLAIN
     },
+    Program {
+        names: &["eza", "exa", "lsd"],
+        short: &["1aAlhrRSTFdGgimnuUHtxb L# sI:"],
+        long: &[
+            "tree all almost-all long oneline grid recurse reverse icons? color? classify header group-directories-first only-dirs only-files level# depth# sort: ignore-glob: time: time-style: no-user no-permissions no-time no-filesize total-size git-ignore",
+        ],
+        ..PLAIN
+    },
+    Program {
+        names: &["dust"],
+        short: &["d# n# rsbcfap"],
+        long: &["depth# reverse apparent-size no-percent-bars"],
+        ..PLAIN
+    },
+    Program {
+        names: &["tokei"],
+        short: &["fC et s:"],
+        long: &["files compact exclude: types: sort: hidden no-ignore"],
+        ..PLAIN
+    },
+    Program {
+        names: &["cloc"],
+        long: &[
+            "by-file by-file-by-lang quiet json csv md yaml exclude-dir: include-lang: exclude-lang: exclude-ext: include-ext:",
+        ],
+        ..PLAIN
+    },
+    Program {
+        names: &["scc"],
+        short: &["w is f:"],
+        long: &["by-file wide include-ext: exclude-dir: exclude-ext: format: sort: no-cocomo no-complexity"],
+        ..PLAIN
+    },
+    Program { names: &["otool"], short: &["LlhtTdDfvVX"], ..PLAIN },
     Program { names: &["xxd"], short: &["abeEiupP cglos#"], operands: Operands::OnePath, ..PLAIN },
     Program {
         names: &["od"],

@@ -47,6 +47,7 @@ const GROUPS: &[&str] = &[
     "localectl",
     "loginctl",
     "terraform",
+    "kubectl",
 ];
 
 const WORDS: Program = Program { operands: Operands::Words, ..PLAIN };
@@ -246,6 +247,8 @@ const SUBCOMMANDS: &[Program] = &[
         long: &["versions formula cask full-name"],
         ..WORDS
     },
+    // Both only read what is configured; whoever asks a cluster asks the network.
+    Program { names: &["kubectl config current-context", "kubectl config get-contexts"], ..ALONE },
     Program { names: &["gem list"], short: &["ld"], long: &["local details no-versions"], ..WORDS },
     Program { names: &["go env"], long: &[], short: &[], ..WORDS },
     Program {

@@ -129,8 +129,12 @@ async fn answered(input: Input, cx: &ToolCx) -> Output {
             "The user did not answer. Go on with what you think is best, and say what you assumed.",
         );
     }
+    // In the order they were asked in; a host may have added some.
+    let place = |question: &String| input.questions.iter().position(|asked| asked.question == *question);
+    let mut told: Vec<(&String, &String)> = answers.iter().collect();
+    told.sort_by_key(|(question, _)| place(question).unwrap_or(usize::MAX));
     let lines: Vec<String> =
-        answers.iter().map(|(question, answer)| format!("\"{question}\": {answer}")).collect();
+        told.into_iter().map(|(question, answer)| format!("\"{question}\": {answer}")).collect();
     let mut detail = json!({"questions": input.questions, "answers": answers});
     if let Some(annotations) = input.annotations {
         detail["annotations"] = annotations;

@@ -39,7 +39,7 @@ pub(crate) fn of(permissions: &Permissions, work: Option<&str>) -> [Arc<dyn Tool
 
 fn both(permissions: Option<&Permissions>, work: Option<&str>) -> [Arc<dyn Tool>; 2] {
     let (permissions, before) = (permissions.cloned(), Mutex::new(Mode::Default));
-    let mode = Arc::new(PlanMode { permissions, before, rules: rules(work) });
+    let mode = Arc::new(PlanMode { permissions, before, leaving: Mutex::default(), rules: rules(work) });
     [Arc::new(Enter(Arc::clone(&mode))), Arc::new(Exit(mode))]
 }
 
@@ -47,6 +47,8 @@ struct PlanMode {
     permissions: Option<Permissions>,
     /// What to go back to.
     before: Mutex<Mode>,
+    /// The call that asks to leave: whoever approves it may change the mode with the same words.
+    leaving: Mutex<Option<Arc<str>>>,
     /// What the model is told when it begins.
     rules: String,
 }
@@ -143,9 +145,12 @@ impl Tool for Exit {
         Safety::Alone
     }
 
-    fn access(&self, input: &Value, _: &ToolCx) -> Result<Access, InvalidInput> {
+    fn access(&self, input: &Value, cx: &ToolCx) -> Result<Access, InvalidInput> {
         parse_input::<ExitInput>(input)?;
-        if self.0.permissions.as_ref().is_some_and(|permissions| permissions.mode() != Mode::Plan) {
+        let mut leaving = self.0.leaving.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.0.permissions.as_ref().is_none_or(|permissions| permissions.mode() == Mode::Plan) {
+            *leaving = Some(Arc::clone(&cx.call_id));
+        } else if leaving.as_ref() != Some(&cx.call_id) {
             return Err(InvalidInput("plan mode is not on, so there is nothing to leave".to_owned()));
         }
         Ok(Access::Person("Go on with this plan?".to_owned()))
