@@ -524,10 +524,8 @@ impl Engine {
         };
         let consumed = std::mem::take(&mut tally.consumed);
         let outcome = self.outcome(ending, started_at, tally, last, &events).await;
+        self.tell_fill();
         drop(submitted);
-        if self.gauge.is_held() {
-            self.gauge.tell(self.usage_of(&self.question.prefix, self.session.history.view()));
-        }
         if !consumed.is_empty() {
             events.send(Event::PromptsCompleted(consumed)).await;
         }

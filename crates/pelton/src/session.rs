@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::compact::Level;
 use crate::compact::collapse::Fold;
-use crate::context::attachment::Attachment;
+use crate::context::attachment::{Attachment, AttachmentFacts, AttachmentKind};
 use crate::context::reminder;
 use crate::event::{LoopKind, Synthetic, Trigger};
 use crate::history::{By, Change, Edit, EditId, Edited, Entry, EntryId, History, Kind, MediaLeftOut};
@@ -100,12 +100,19 @@ impl Session {
         self.record_as(fresh_id(self.world.as_ref()), kind, json, detail, &[])
     }
 
-    /// Records a prompt of the user's. `queued` are the prompts that waited and are part of it.
-    pub fn record_input(&mut self, prompt: &Prompt, queued: &[Uuid]) -> Result<Arc<Entry>, TranscriptError> {
+    /// Records a prompt of the user's. `queued` are the prompts that waited and are part of it; `skill` is the file of the
+    /// skill whose text it is.
+    pub fn record_input(
+        &mut self,
+        prompt: &Prompt,
+        queued: &[Uuid],
+        skill: Option<PathBuf>,
+    ) -> Result<Arc<Entry>, TranscriptError> {
         // An id that was used before would make two messages one when the session is read again.
         let unused = |id: &Uuid| !self.kept.was_prompted_as(*id);
         let id = prompt.id.filter(unused).unwrap_or_else(|| fresh_id(self.world.as_ref()));
-        self.record_as(id, Kind::Prompt { meta: false }, prompt.json(), None, queued)
+        let facts = skill.and_then(|file| AttachmentFacts::of(AttachmentKind::InvokedSkill, vec![file]));
+        self.record_as(id, Kind::Prompt { meta: false }, prompt.json(), facts, queued)
     }
 
     fn record_as(
@@ -222,17 +229,34 @@ impl Session {
         self.history.note_edit(fresh_id(self.world.as_ref()), MEDIA, edit);
     }
 
-    /// Changes what the model is sent, and writes down how. `None` if there is nothing to change.
-    pub fn edit(&mut self, level: Level, edit: &Edit) -> Result<Option<(EditId, Change)>, TranscriptError> {
+    /// Changes what the model is sent, and writes down how.
+    pub fn edit(&mut self, level: Level, edit: &Edit, must: Must) -> Result<Made, TranscriptError> {
+        self.edit_with(level, edit, must, None)
+    }
+
+    /// The same as a part of something of which this was the first edit.
+    pub fn edit_with(
+        &mut self,
+        level: Level,
+        edit: &Edit,
+        must: Must,
+        with: Option<EditId>,
+    ) -> Result<Made, TranscriptError> {
         let id = fresh_id(self.world.as_ref());
         let mut tried = self.history.clone();
-        let Some(change) = tried.edit(id, level.name(), edit.clone()) else { return Ok(None) };
+        let Some(change) = tried.edit(id, level.name(), edit.clone()) else { return Ok(Made::Nothing) };
+        if must == Must::Shrink && change.after_tokens >= change.before_tokens {
+            return Ok(Made::NoSmaller(change));
+        }
+        if let Some(first) = with {
+            tried.belongs_with(first);
+        }
         if let Some(transcript) = self.record.transcript() {
-            transcript.edit(EditLine { id, by: level.name(), edit }, self.world.now())?;
+            transcript.edit(EditLine { id, by: level.name(), edit, with }, self.world.now())?;
         }
         self.history = tried;
         self.drop_stale_folds();
-        Ok(Some((id, change)))
+        Ok(Made::Done(id, change))
     }
 
     /// What the model would be sent if these texts took the place of everything between two entries, and what would do
@@ -269,7 +293,7 @@ impl Session {
         self.pay_owed_note()?;
         if let Some(transcript) = self.record.transcript() {
             let lines = CompactLines {
-                edit: EditLine { id, by: level.name(), edit },
+                edit: EditLine { id, by: level.name(), edit, with: None },
                 summary,
                 trigger: trigger.name(),
                 before_tokens: *before_tokens,
@@ -295,7 +319,7 @@ impl Session {
     }
 
     /// Undoes an edit. If what it took away is on the disk only, it is read from there.
-    pub async fn undo(&mut self, edit: EditId) -> Result<Option<(EditId, Change)>, UndoError> {
+    pub async fn undo(&mut self, edit: EditId) -> Result<Made, UndoError> {
         if self.history.is_released()
             && let Some(path) = self.record.path()
         {
@@ -308,7 +332,7 @@ impl Session {
             history.view_mut().takes_the_place_of(&before, "undo");
             self.history = history;
         }
-        Ok(self.edit(Level::Undo, &Edit::Undo { edit })?)
+        Ok(self.edit(Level::Undo, &Edit::Undo { edit }, Must::Change)?)
     }
 
     fn pay_owed_note(&mut self) -> Result<(), TranscriptError> {
@@ -339,6 +363,26 @@ impl Session {
 
 /// Who leaves media out, where no level of the cascade does.
 const MEDIA: &str = "media";
+
+/// What an edit must do to be kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Must {
+    /// Anything.
+    Change,
+    /// Make what is sent smaller.
+    Shrink,
+}
+
+/// What became of an edit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Made {
+    /// It counts.
+    Done(EditId, Change),
+    /// It was discarded: it would have made nothing smaller.
+    NoSmaller(Change),
+    /// What it is about is not there.
+    Nothing,
+}
 
 /// A summary and what it would stand for.
 #[derive(Debug, Clone)]
@@ -471,6 +515,11 @@ fn replayed(options: &Options, conversation: &Loaded) -> History {
     if conversation.is_partial {
         history.note_released();
     }
+    if let Some(counted) = conversation.requests.iter().rev().find_map(|request| request.counted.as_ref()) {
+        history.view_mut().recall(counted);
+        return history;
+    }
+    history.view_mut().learn_from_counts();
     // What was counted before something was changed tells nothing about now.
     let answered =
         conversation.entries.iter().rposition(|entry| matches!(entry.kind, Kind::Assistant { .. }));

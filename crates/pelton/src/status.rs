@@ -203,6 +203,13 @@ impl Board {
         });
     }
 
+    /// So much is in the context by now.
+    pub fn fills(&self, context_tokens: u64) {
+        self.0.send_if_modified(|status| {
+            std::mem::replace(&mut status.context_tokens, context_tokens) != context_tokens
+        });
+    }
+
     /// Something is waited for until the guard is dropped.
     #[must_use = "the wait is over when the guard is dropped"]
     pub fn wait(&self, wait: Wait) -> Waiting {

@@ -1,6 +1,7 @@
 //! What was done to the context: that a model sums it up, and the boundary behind which a summary stands for the rest.
 
-use pelton::event::{Boundary, ContextEvent};
+use pelton::compact::Level;
+use pelton::event::{Boundary, ContextEvent, Trigger};
 use serde_json::json;
 
 use super::{Frames, millis};
@@ -26,9 +27,14 @@ impl Frames {
         }
     }
 
-    /// Only summaries are boundaries to clients; what else was done is told with what the loop does.
+    /// Wherever something goes that the model was sent, there is a boundary; behind one that a summary stands at, the
+    /// summary. A result that went to a file is there as long as the file is.
     fn boundary(&mut self, boundary: &Boundary) -> Vec<u8> {
-        let (Some(summary), Some(trigger)) = (&boundary.summary, boundary.trigger) else { return Vec::new() };
+        if boundary.after_tokens >= boundary.before_tokens || boundary.level == Level::ResultBudget {
+            return Vec::new();
+        }
+        let by_hand = matches!(boundary.level, Level::Snip | Level::Manual | Level::Undo);
+        let trigger = boundary.trigger.unwrap_or(if by_hand { Trigger::Manual } else { Trigger::Auto });
         let metadata = json!({
             "trigger": trigger.name(),
             "pre_tokens": boundary.before_tokens,
@@ -36,7 +42,9 @@ impl Frames {
             "duration_ms": millis(boundary.duration),
         });
         let mut frames = self.system("compact_boundary").field("compact_metadata", metadata).finish_line();
-        frames.extend(self.message(summary, None));
+        if let Some(summary) = &boundary.summary {
+            frames.extend(self.message(summary, None));
+        }
         frames
     }
 }

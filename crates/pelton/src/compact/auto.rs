@@ -2,9 +2,10 @@
 //! told again, from where it comes.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 use super::{Room, rounds, weight};
-use crate::history::{EntryId, PartFacts, Role};
+use crate::history::{EntryId, LEFT_OUT, PartFacts, Role};
 
 /// What stays beside the summary, in percent of the room and of what was said.
 const KEPT_PERCENT: u8 = 20;
@@ -53,8 +54,12 @@ pub fn cut(outline: &[PartFacts], room: Room, keep: Keep) -> Option<Cut> {
 /// What is told again, from where it comes.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
-    /// Instruction files and surroundings.
-    pub instructions: Vec<String>,
+    /// Where the work is done.
+    pub surroundings: String,
+    /// Instruction files.
+    pub memory: Option<Memory>,
+    /// Tools that are known by name only.
+    pub shelved: Option<String>,
     /// The first request of the conversation.
     pub first_request: Option<String>,
     /// The request that is being worked on, unless it stands behind the summary.
@@ -65,23 +70,73 @@ pub struct Sources {
     pub mode: Option<String>,
     /// What is to be done, a line each.
     pub todos: Vec<String>,
-    /// Files that were read or changed last, and what they hold now.
+    /// Files that were read or changed last, the newest first, and what they hold now.
     pub files: Vec<(String, String)>,
-    /// Skills that were loaded.
-    pub skills: Vec<String>,
+    /// Skills that were loaded, by their files, the newest last.
+    pub skills: Vec<(PathBuf, String)>,
     /// What runs in the background.
     pub background: Vec<String>,
 }
 
+/// Instruction files.
+#[derive(Debug, Clone)]
+pub struct Memory {
+    /// What they say.
+    pub text: String,
+    /// Which they are.
+    pub files: Vec<PathBuf>,
+}
+
+/// What stands for what was said.
+#[derive(Debug, Clone, Copy)]
+pub enum InPlace<'a> {
+    /// A summary.
+    Summary(&'a str),
+    /// Nothing but a note that it was left out.
+    Note,
+}
+
 impl Sources {
+    /// The same in about so many tokens: what is least needed goes first, and the request never.
+    #[must_use]
+    pub fn within(mut self, most: u64, tokens_of: impl Fn(&str) -> u64) -> Self {
+        while self.texts(InPlace::Note).iter().map(|text| tokens_of(text)).sum::<u64>() > most
+            && self.let_go()
+        {}
+        self
+    }
+
+    /// Leaves out what is least needed of all there is. Tells whether there was anything.
+    fn let_go(&mut self) -> bool {
+        if self.files.pop().is_some() {
+            return true;
+        }
+        if !self.skills.is_empty() {
+            // The oldest.
+            self.skills.remove(0);
+            return true;
+        }
+        self.shelved.take().is_some()
+            || self.first_request.take_if(|first| Some(first) != self.request.as_mut()).is_some()
+            || self.memory.take().is_some()
+            || self.plan.take().is_some()
+            || !std::mem::take(&mut self.background).is_empty()
+            || !std::mem::take(&mut self.todos).is_empty()
+    }
+
     /// The texts that take the place of what was said, in order.
-    pub fn texts(&self, summary: &str) -> Vec<String> {
-        let mut texts = self.instructions.clone();
-        texts.push(format!(
-            "<conversation-summary>\nThe earlier part of this conversation is not shown any more. This is a summary of it; what \
-             comes after it here is as it is now.\n\n{}\n</conversation-summary>",
-            summary.trim()
-        ));
+    pub fn texts(&self, in_place: InPlace<'_>) -> Vec<String> {
+        let mut texts = vec![self.surroundings.clone()];
+        texts.extend(self.memory.as_ref().map(|memory| memory.text.clone()));
+        texts.extend(self.shelved.clone());
+        texts.push(match in_place {
+            InPlace::Note => LEFT_OUT.to_owned(),
+            InPlace::Summary(summary) => format!(
+                "<conversation-summary>\nThe earlier part of this conversation is not shown any more. This is a summary of \
+                 it; what comes after it here is as it is now.\n\n{}\n</conversation-summary>",
+                summary.trim()
+            ),
+        });
         let asked = |what: &str, words: &str| format!("{what}, word for word:\n{words}");
         match (&self.first_request, &self.request) {
             (Some(first), Some(now)) if first == now => texts.push(asked("The user's request", now)),
@@ -97,7 +152,7 @@ impl Sources {
         if !self.todos.is_empty() {
             texts.push(format!("The list of what is to be done:\n{}", self.todos.join("\n")));
         }
-        texts.extend(self.skills.iter().cloned());
+        texts.extend(self.skills.iter().map(|(_, text)| text.clone()));
         if !self.files.is_empty() {
             let mut text = String::from("Files you worked with last, as they are now:");
             for (path, content) in &self.files {

@@ -1,6 +1,7 @@
-//! The last step: the oldest rounds are left out, then long results are cut. It needs no model, so a conversation that
-//! cannot be sent can always be made sendable.
+//! The last step: the oldest rounds give way to what must not be lost, told again from where it comes; then long results are
+//! cut. It needs no model, so a conversation that cannot be sent can always be made sendable.
 
+use super::auto::Cut;
 use super::{rounds, weight};
 use crate::history::{CallId, EntryId, PartFacts, Role};
 
@@ -10,21 +11,37 @@ pub const KEEP_PERCENT: u64 = 50;
 /// A result below this is not cut.
 const RESULT_TOKENS_MIN: u64 = 400;
 
-/// What to leave out so that about `keep` of `used` tokens are left: the first and the last entry. The beginning, which
-/// says what the task is, and the newest round stay.
-pub fn oldest(outline: &[PartFacts], used: u64, keep: u64) -> Option<(EntryId, EntryId)> {
+/// What gives way so that about `keep` of `used` tokens are left: everything up to where something newer begins. The newest
+/// round stays, or, if nobody has answered yet, the newest prompt.
+pub fn cut(outline: &[PartFacts], used: u64, keep: u64) -> Option<Cut> {
     let cuts = cuts(outline);
-    let (&first, &newest) = cuts.first().zip(cuts.last())?;
+    let over = used.saturating_sub(keep);
+    let enough = |cut: &usize| weight(&outline[..*cut]) >= over;
+    let cut = cuts.iter().copied().find(enough).or(cuts.last().copied())?;
+    let (from, to) = between(outline, 0, cut)?;
+    Some(Cut { from, to, kept: outline.len() - cut })
+}
+
+/// How many tokens may be spent on telling things again where about `keep` are to be left: what is left of it beside what
+/// stays and stands in front, and always a quarter.
+pub fn told_again_max(keep: u64, stays: u64) -> u64 {
+    keep.saturating_sub(stays).max(keep / 4)
+}
+
+/// What to leave out of a conversation that somebody is to read as a whole, so that about `keep` of `used` tokens are left:
+/// the first and the last entry. The beginning, which says what the task is, and the newest round stay.
+pub fn oldest(outline: &[PartFacts], used: u64, keep: u64) -> Option<(EntryId, EntryId)> {
+    let rounds = rounds(outline);
+    let (&first, &newest) = rounds.first().zip(rounds.last())?;
     let over = used.saturating_sub(keep);
     let enough = |cut: &usize| *cut > first && weight(&outline[first..*cut]) >= over;
-    let cut = cuts.iter().copied().find(enough).unwrap_or(newest);
+    let cut = rounds.iter().copied().find(enough).unwrap_or(newest);
     between(outline, first, cut)
 }
 
-/// About how much [`oldest`] could leave out.
+/// About how much [`cut`] could take away.
 pub fn could_free(outline: &[PartFacts]) -> u64 {
-    let cuts = cuts(outline);
-    cuts.first().zip(cuts.last()).map_or(0, |(first, newest)| weight(&outline[*first..*newest]))
+    cuts(outline).last().map_or(0, |newest| weight(&outline[..*newest]))
 }
 
 /// The results to cut so that `over` tokens are freed, largest first.
@@ -53,16 +70,16 @@ pub fn between(outline: &[PartFacts], first: usize, end: usize) -> Option<(Entry
     Some((parts.first()?.id, last.id))
 }
 
-/// Where it can be cut: where answers begin, and, in a conversation in which nobody ever answered, where prompts do.
+/// Where it can be cut: where answers begin, and where a prompt does, with what stands around it or, at the least, alone.
 fn cuts(outline: &[PartFacts]) -> Vec<usize> {
-    let rounds = rounds(outline);
-    if rounds.len() > 1 {
-        return rounds;
-    }
-    let asked = |index: &usize| outline[*index].role == Role::Prompt { meta: false };
-    match rounds.first() {
-        // One answer, and words behind it: the round can go.
-        Some(first) => rounds.iter().copied().chain((*first..outline.len()).filter(asked)).collect(),
-        None => (0..outline.len()).filter(asked).collect(),
-    }
+    let begins = |index: &usize| {
+        let (part, before) = (&outline[*index], &outline[index - 1]);
+        match part.role {
+            Role::Prompt { meta: false } => true,
+            Role::Prompt { meta: true } => before.is_answer(),
+            Role::Result { .. } => false,
+            Role::Call { .. } | Role::Thinking | Role::Said => !before.is_answer(),
+        }
+    };
+    (1..outline.len()).filter(begins).collect()
 }

@@ -76,9 +76,9 @@ impl Level {
         }
     }
 
-    /// Whether it puts a summary in the place of what was said: what `/uncompact` undoes.
+    /// Whether it puts a summary, or a note, in the place of what was said: what `/uncompact` undoes.
     pub(crate) fn is_summary(name: &str) -> bool {
-        [Self::Autocompact, Self::Reactive, Self::Manual, Self::Local]
+        [Self::Collapse, Self::Autocompact, Self::Reactive, Self::Manual, Self::Local]
             .iter()
             .any(|level| level.name() == name)
     }

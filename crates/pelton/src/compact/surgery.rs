@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use super::local::between;
 use super::rounds;
-use crate::history::{By, Edit, EditId, MediaPlace, PartFacts, Role};
+use crate::history::{By, Edit, EditId, Edited, MediaPlace, PartFacts, Role};
 
 /// Something to do to what the model is sent. Nothing of it is lost: each can be undone.
 ///
@@ -76,8 +76,8 @@ pub(crate) struct Situation<'a> {
     pub outline: &'a [PartFacts],
     /// Its images and documents, oldest first.
     pub media: &'a [MediaPlace],
-    /// The newest edit that can be undone.
-    pub newest_edit: Option<EditId>,
+    /// The edits that can be undone, oldest first.
+    pub edits: &'a [&'a Edited],
 }
 
 impl Surgery {
@@ -113,12 +113,23 @@ impl Surgery {
                 let places = &situation.media[..situation.media.len().saturating_sub(*kept)];
                 Ok(if places.is_empty() { vec![] } else { vec![Edit::Media { places: places.to_vec() }] })
             }
-            Self::Undo(edit) => match edit.or(situation.newest_edit) {
-                Some(edit) => Ok(vec![Edit::Undo { edit }]),
+            Self::Undo(edit) => match edit.or(situation.edits.last().map(|edited| edited.id)) {
+                Some(edit) => Ok(undone_as_one(situation.edits, edit)),
                 None => Err("there is nothing to undo".to_owned()),
             },
         }
     }
+}
+
+/// Undoes an edit, and all that were made as one with it, the newest first.
+fn undone_as_one(edits: &[&Edited], edit: EditId) -> Vec<Edit> {
+    let first = |edited: &Edited| edited.with.unwrap_or(edited.id);
+    let Some(of) = edits.iter().find(|edited| edited.id == edit).map(|edited| first(edited)) else {
+        // It may be on the disk only.
+        return vec![Edit::Undo { edit }];
+    };
+    let same = edits.iter().rev().filter(|edited| first(edited) == of);
+    same.map(|edited| Edit::Undo { edit: edited.id }).collect()
 }
 
 /// Leaves out rounds, counted from 1.

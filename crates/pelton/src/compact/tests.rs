@@ -6,6 +6,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::auto::{InPlace, Memory, Sources};
+use super::local;
 use super::surgery::{Situation, Surgery};
 use crate::history::tests::{any_entry, entry, image, legal, prompt, renamed, sent, summary_named};
 use crate::history::{By, Edit, Entry, History, Kind, View};
@@ -67,7 +69,7 @@ proptest! {
         for surgery in &surgeries {
             let view = history.view();
             let (outline, media) = (view.outline(), view.media_places());
-            let situation = Situation { outline: &outline, media: &media, newest_edit: None };
+            let situation = Situation { outline: &outline, media: &media, edits: &[] };
             for edit in surgery.plan(&situation).unwrap_or_default() {
                 let name = Uuid::from_u128(9 << 64 | made.len() as u128);
                 if history.edit(name, "snip", edit).is_some() {
@@ -88,4 +90,59 @@ proptest! {
         }
         prop_assert_eq!(said(history.view()), whole);
     }
+
+    #[test]
+    fn pit_C1_pit_C3_whatever_was_said_the_last_step_leaves_something_legal_with_the_newest_prompt(
+        samples in prop::collection::vec(with_pictures(), 1..40),
+        answers in prop::collection::vec(any_entry(), 0..6),
+        keep in 0u64..400,
+    ) {
+        let mut history = History::default();
+        samples.iter().for_each(|sample| _ = history.push(renamed(sample)));
+        let before_prompt = history.view().len();
+        history.push(prompt("the newest request"));
+        answers.iter().for_each(|sample| _ = history.push(renamed(sample)));
+        let view = history.view();
+        let outline = view.outline();
+        let Some(cut) = local::cut(&outline, view.tokens(), keep) else {
+            prop_assert!(before_prompt == 0 || outline.len() == 1, "there is a place to cut before the prompt");
+            return Ok(());
+        };
+        prop_assert!(0 < cut.kept && cut.kept < outline.len());
+        let summary = Uuid::from_u128(7 << 64);
+        history.keep(summary_named(summary));
+        let edit = Edit::Replace { from: cut.from, to: cut.to, by: By::Entry(summary) };
+        // A call that waits for its result cannot be taken away.
+        prop_assume!(history.edit(Uuid::from_u128(8 << 64), "local", edit).is_some());
+        let mut view = history.view().clone();
+        prop_assert_eq!(view.outline()[0].id, summary, "nothing stands before it");
+        view.push(prompt("what now?"));
+        prop_assert_eq!(legal(&sent(&mut view)), Ok(()));
+    }
+}
+
+#[test]
+fn where_there_is_no_room_the_least_needed_is_not_told_again_and_the_request_always() {
+    let sources = Sources {
+        surroundings: "here".to_owned(),
+        memory: Some(Memory { text: "m".repeat(100), files: vec!["CLAUDE.md".into()] }),
+        first_request: Some("f".repeat(100)),
+        request: Some("r".repeat(100)),
+        todos: vec!["t".repeat(100)],
+        files: vec![("a".to_owned(), "a".repeat(100)), ("b".to_owned(), "b".repeat(100))],
+        skills: vec![("old".into(), "o".repeat(100)), ("new".into(), "n".repeat(100))],
+        ..Sources::default()
+    };
+    let left = |most: u64| {
+        let texts = sources.clone().within(most, |text| text.len() as u64).texts(InPlace::Note).concat();
+        "abonfmtr"
+            .chars()
+            .filter(|letter| texts.contains(&letter.to_string().repeat(100)))
+            .collect::<String>()
+    };
+    assert_eq!(left(10_000), "abonfmtr");
+    let steps: Vec<String> = (0..200).rev().map(|most| left(most * 10)).collect();
+    let mut steps = steps;
+    steps.dedup();
+    assert_eq!(steps, ["abonfmtr", "aonfmtr", "onfmtr", "nfmtr", "fmtr", "mtr", "tr", "r"]);
 }

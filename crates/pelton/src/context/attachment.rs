@@ -60,13 +60,17 @@ impl Attachment {
 
     /// The facts, as the transcript keeps them.
     pub fn facts(&self) -> Option<Bytes> {
-        let facts = AttachmentFacts { r#type: self.kind, files: self.files.clone() };
-        // A path that is no text cannot be kept as one; then the attachment is words alone.
-        serde_json::to_vec(&facts).ok().map(Bytes::from)
+        AttachmentFacts::of(self.kind, self.files.clone())
     }
 }
 
 impl AttachmentFacts {
+    /// What the transcript keeps of words that are of this kind and about these files.
+    pub fn of(kind: AttachmentKind, files: Vec<PathBuf>) -> Option<Bytes> {
+        // A path that is no text cannot be kept as one; then the attachment is words alone.
+        serde_json::to_vec(&Self { r#type: kind, files }).ok().map(Bytes::from)
+    }
+
     /// What the transcript has kept, if this is a kind that is known here.
     pub fn read(detail: &[u8]) -> Option<Self> {
         serde_json::from_slice(detail).ok()

@@ -2,6 +2,7 @@
 //! what the model was told then is part of the conversation.
 
 use std::future::Future;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use pelton_model::Effort;
@@ -19,7 +20,7 @@ use crate::options::Options;
 use crate::permission::Permissions;
 use crate::skills::{self, Expander, Skill, SkillSession, SkillTool, Skills, expand};
 use crate::tools::{Tool, builtin};
-use crate::turn::live::CacheAudit;
+use crate::turn::live::{CacheAudit, Known};
 
 /// What was found.
 #[derive(Default)]
@@ -34,14 +35,15 @@ impl Engine {
     /// Finds out what is not known yet. Nothing of the engine is held while that takes place.
     pub(super) fn gather(&self) -> impl Future<Output = Gathered> + use<> {
         let memory = (!self.has_gathered).then(|| self.memory.clone());
-        let kept = &self.session.kept;
-        let was_told = kept.instructed;
-        let told = if memory.is_some() { kept.told.clone() } else { Vec::new() };
+        // What is not sent any more, the model does not know.
+        let view = self.session.history.view();
+        let known = memory.as_ref().map(|_| Known::of(view));
         let wants_git = self.options.git_state && self.session.history.entries().is_empty();
         let cwd = self.options.cwd.clone();
         let skills = self.skills.clone();
-        if !self.has_gathered {
-            skills.recall(kept.listed.iter().cloned(), kept.skills.clone());
+        if let Some(known) = &known {
+            skills.recall([], self.session.kept.skills.clone());
+            skills.sees(known.listed.clone(), |text| view.tells(text));
         }
         async move {
             let git = async {
@@ -53,17 +55,25 @@ impl Engine {
                 }
             };
             let instructions = async {
-                match memory {
+                match memory.zip(known) {
                     None => None,
-                    Some(memory) if was_told => {
-                        memory.recall(told).await;
-                        None
-                    }
-                    Some(memory) => memory.load().await,
+                    Some((memory, known)) if known.instructed => memory.recall(known.heard).await,
+                    Some((memory, _)) => memory.load().await,
                 }
             };
             let (git, instructions, ()) = tokio::join!(git, instructions, skills.discover());
             Gathered { instructions, git }
+        }
+    }
+
+    /// A session goes on in another process: hooks of the skills that were called in it hold until its end.
+    pub(super) async fn bring_back_skill_hooks(&self) {
+        let files: Vec<PathBuf> = self.session.kept.skills.iter().map(|(file, _)| file.clone()).collect();
+        if files.is_empty() || !self.skills.bring_hooks() {
+            return;
+        }
+        for skill in self.skills.in_files(&files).await {
+            self.kin.hooks.add_skill(&skill.name, &skill.hooks);
         }
     }
 
@@ -109,8 +119,10 @@ impl Engine {
         if self.skills.bring_hooks() {
             self.kin.hooks.add_skill(&skill.name, &skill.hooks);
         }
+        // The same text is told once.
+        let is_there = skill.agent.is_none() && self.session.history.view().tells(&text);
         if skill.agent.is_none() {
-            self.skills.came_with_prompt(&skill.file, &text);
+            self.skills.was_read(&skill.file, &text);
         }
         let mut expansion = Expansion::prompt(match &skill.agent {
             // Agents are started by calls alone: there their stream has somebody who pulls it.
@@ -118,6 +130,7 @@ impl Engine {
                 "Start an agent of the kind {agent} with exactly the task below, wait for its report, and give that to the \
                  user.\n\n<task>\n{text}\n</task>"
             ),
+            None if is_there => format!("{CALLED_AGAIN}: follow it once more."),
             None => text,
         });
         expansion.allowed_tools.clone_from(&skill.loan.allowed);
@@ -126,6 +139,10 @@ impl Engine {
         Ok(expansion)
     }
 }
+
+/// What the model reads where a text would be told that it has already.
+pub(super) const CALLED_AGAIN: &str =
+    "You have the text of this skill already, from above in this conversation";
 
 /// Puts a tool for these skills in the place of the one for none; without skills there is no tool.
 pub(super) fn bind_skills(tools: &mut Vec<Arc<dyn Tool>>, skills: &Skills, kin: &Kin, session: Uuid) {

@@ -1,6 +1,7 @@
 //! From what was typed to what the model is told: hooks, commands, mentions. Nothing is recorded before it is clear
 //! that the model will be asked; then all of it is, and it is on the disk before the model hears of it.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use pelton_model::catalogue;
@@ -9,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::Engine;
-use super::gather::{self, Gathered};
+use super::gather::{self, CALLED_AGAIN, Gathered};
 use super::reshape::{self, Reshaping};
 use crate::command::{Called, Command, CommandCx, CommandSpec, Expansion};
 use crate::context::{Surroundings, git_branch, news_of_the_day, reminder};
@@ -22,7 +23,7 @@ use crate::session::{content, fresh_id};
 use crate::status::Phase;
 use crate::tools::builtin::plan;
 use crate::tools::changed::Changed;
-use crate::tools::mentions::{Attached, attachments};
+use crate::tools::mentions::{Attached, Mentioned, attachments};
 use crate::tools::offer::Callable;
 use crate::transcript::TranscriptError;
 use crate::turn::Terminal;
@@ -83,6 +84,8 @@ struct Around {
     attached: Vec<Attached>,
     /// Files that are not any more what the model read.
     changed: Vec<Changed>,
+    /// The file of the skill whose text the prompt is.
+    skill: Option<PathBuf>,
 }
 
 impl Engine {
@@ -105,6 +108,9 @@ impl Engine {
         let notices = self.memory.take_notices().into_iter();
         told.extend(notices.map(|content| Event::Informational { content, prevents_continuation: false }));
         self.hear_background(&hooks, told);
+        if !self.has_gathered {
+            self.bring_back_skill_hooks().await;
+        }
         self.renew_prefix();
 
         self.board.enter(Phase::ProcessUserInput);
@@ -129,8 +135,12 @@ impl Engine {
         let changed = self.changed_files.look(&self.options.files).await;
         if !prompt.verbatim {
             let cx = self.tool_cx(cancel.child_token());
-            around.attached =
+            let Mentioned { attached, problems } =
                 attachments(&prompt.words(), &self.kin.permissions, self.offer.library(), &cx).await;
+            around.attached = attached;
+            around.contexts.extend(problems.iter().cloned());
+            let said = problems.into_iter();
+            told.extend(said.map(|content| Event::Informational { content, prevents_continuation: false }));
         }
         let words = prompt.only_words();
         let Some(prompt) = cancel.run_until_cancelled(prompt.made_to_fit()).await else {
@@ -230,7 +240,7 @@ impl Engine {
         for attachment in self.memory.touched(read).await {
             told.push(Event::Attachment(self.session.record_attachment(&attachment)?));
         }
-        let entry = self.session.record_input(prompt, queued)?;
+        let entry = self.session.record_input(prompt, queued, around.skill)?;
         self.session.sync().await?;
         Ok(entry)
     }
@@ -354,6 +364,9 @@ impl Engine {
                 is_error: false,
             }));
         };
+        around.skill = skill
+            .filter(|skill| skill.agent.is_none() && !body.starts_with(CALLED_AGAIN))
+            .map(|skill| skill.file.clone());
         let loan = Loan { allowed: expansion.allowed_tools, denied: expansion.disallowed_tools };
         *choices = Choices { model, loan };
         let typed = format!(

@@ -24,6 +24,24 @@ pub(super) enum Ending {
 }
 
 impl Engine {
+    /// Why the model is not asked where the window is full.
+    fn why_full(&self) -> &'static str {
+        let compact = &self.options.compact;
+        match (compact.enabled, compact.auto) {
+            (true, true) => {
+                "The conversation fills the context window, and nothing more can be left out of it."
+            }
+            (true, false) => {
+                "The conversation fills the context window, and compacting by itself is switched off: /compact or /context \
+                 make room."
+            }
+            (false, _) => {
+                "The conversation fills the context window, and compaction is switched off: /context drop makes room, or \
+                 /clear begins anew."
+            }
+        }
+    }
+
     /// Turns the reason for the end into a result. An error the user must see is said first, in the assistant's
     /// role.
     pub(super) async fn outcome(
@@ -98,10 +116,7 @@ impl Engine {
                 let (message, name) = match &last.error {
                     Some(error) => (format!("API Error: {error}"), error.kind.wire_name()),
                     None if matches!(terminal, Terminal::BlockingLimit | Terminal::RapidRefill) => (
-                        format!(
-                            "The conversation fills the context window, and nothing more can be left out of it. {}",
-                            last.full.as_deref().unwrap_or_default()
-                        ),
+                        format!("{} {}", self.why_full(), last.full.as_deref().unwrap_or_default()),
                         "invalid_request",
                     ),
                     None if terminal == Terminal::MalformedToolUse => {

@@ -16,12 +16,12 @@ use crate::compact::auto::Keep;
 use crate::compact::surgery::Situation;
 use crate::compact::{ContextUsage, Level, Surgery};
 use crate::context::{git_branch, tools_by_server, tools_json};
-use crate::event::{Boundary, CommandInfo, ContextEvent, Event, Trigger};
+use crate::event::{Boundary, CommandInfo, ContextEvent, Event, LoopEvent, LoopKind, Trigger};
 use crate::gauge::ContextWatch;
-use crate::history::{Edit, EditId, View};
-use crate::session::UndoError;
+use crate::history::{Edit, EditId, Edited, View};
+use crate::session::{Made, Must, UndoError};
 use crate::transcript::TranscriptError;
-use crate::turn::live::{Around, Attempt, Summed, context_usage};
+use crate::turn::live::{Around, Attempt, Summed, context_usage, know_what_is_sent};
 
 /// What a command wants to be done to the context.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -243,28 +243,37 @@ impl Engine {
         let history = &self.session.history;
         let view = history.view();
         let before_tokens = view.tokens();
-        let situation = Situation {
-            outline: &view.outline(),
-            media: &view.media_places(),
-            newest_edit: history.edits().last().map(|edited| edited.id),
-        };
+        let situation =
+            Situation { outline: &view.outline(), media: &view.media_places(), edits: &history.edits() };
         let plan = surgery.plan(&situation).map_err(ReshapeError::Nothing)?;
-        let mut edits = Vec::new();
+        let mut edits: Vec<EditId> = Vec::new();
         for edit in plan {
             let made = match edit {
                 Edit::Undo { edit } => self.session.undo(edit).await.map_err(|error| match error {
                     UndoError::Read(why) => ReshapeError::Unreadable(why),
                     UndoError::Record(error) => ReshapeError::Unrecorded(error),
                 })?,
-                edit => self.session.edit(Level::Snip, &edit)?,
+                edit => self.session.edit_with(Level::Snip, &edit, Must::Change, edits.first().copied())?,
             };
-            edits.extend(made.map(|(id, _)| id));
+            if let Made::Done(id, _) = made {
+                edits.push(id);
+            }
         }
         if edits.is_empty() {
             return Err(ReshapeError::Nothing("there is nothing to change".to_owned()));
         }
         self.session.folds.clear();
+        know_what_is_sent(self.session.history.view(), &self.memory, &self.skills).await;
+        self.tell_fill();
         Ok(Reshaped { edits, before_tokens, after_tokens: self.session.history.view().tokens() })
+    }
+
+    /// Whoever looks from outside sees the figure that counts.
+    pub(super) fn tell_fill(&self) {
+        self.board.fills(self.session.history.view().tokens());
+        if self.gauge.is_held() {
+            self.gauge.tell(self.usage_of(&self.question.prefix, self.session.history.view()));
+        }
     }
 
     /// Works off a command about the context. What is to be told behind the submission's first event goes to `told`.
@@ -314,8 +323,10 @@ impl Engine {
             Reshaping::Unclear(why) => Err(why),
             Reshaping::Uncompact => {
                 let edits = self.session.history.edits();
-                match edits.iter().rev().find(|edited| Level::is_summary(&edited.by)).map(|edited| edited.id)
-                {
+                let takes_away = |edited: &&&Edited| {
+                    Level::is_summary(&edited.by) && matches!(edited.edit, Edit::Replace { .. })
+                };
+                match edits.iter().rev().find(takes_away).map(|edited| edited.id) {
                     Some(edit) => self.operate(&Surgery::Undo(Some(edit)), Level::Undo, told).await,
                     None => Err("Nothing was summed up that could be undone.".to_owned()),
                 }
@@ -349,7 +360,10 @@ impl Engine {
             "{}: from about {before_tokens} to {after_tokens} tokens: asked for by hand",
             level.name()
         );
-        for edit in edits {
+        self.session.note(LoopKind::Compaction, &reason, 0);
+        told.push(Event::Loop(LoopEvent { kind: LoopKind::Compaction, reason: reason.clone(), turn: 0 }));
+        // Several edits that do one thing are one to whoever asked for it.
+        for edit in edits.into_iter().take(1) {
             let boundary = Boundary::by_hand(edit, level, before_tokens, after_tokens, reason.clone());
             told.push(Event::Context(ContextEvent::Boundary(boundary.into())));
         }

@@ -148,12 +148,14 @@ pub struct Edited {
     pub by: String,
     /// What it changes.
     pub edit: Edit,
+    /// The first of several edits that were made as one, if it is a later one of these: they are undone as one.
+    pub with: Option<EditId>,
 }
 
 impl Edited {
     /// An edit behind so many entries.
     pub(crate) fn new(id: EditId, at: usize, by: impl Into<String>, edit: Edit) -> Self {
-        Self { id, at, by: by.into(), edit }
+        Self { id, at, by: by.into(), edit, with: None }
     }
 
     /// The name of what it puts in the place of what it takes away.

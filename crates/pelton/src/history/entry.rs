@@ -60,6 +60,8 @@ pub struct Entry {
     pub media: usize,
     /// One of them is an image that is too large to be sent among many.
     pub(crate) has_large_image: bool,
+    /// Whether there is an image among them at all.
+    pub(crate) has_image: bool,
 }
 
 /// What an entry is.
@@ -208,7 +210,9 @@ impl Entry {
         let weight = Weight::of(&json, &media);
         let tokens = u32::try_from(weight.tokens()).unwrap_or(u32::MAX);
         let has_large_image = media.iter().any(media::Medium::is_large);
-        Ok(Self { id, at, kind, json, detail: None, tokens, weight, media: media.len(), has_large_image })
+        let has_image = media.iter().any(|medium| medium.is_image);
+        let media = media.len();
+        Ok(Self { id, at, kind, json, detail: None, tokens, weight, media, has_large_image, has_image })
     }
 
     /// Adds the structured twin of a tool's result, or what words of the harness are about.

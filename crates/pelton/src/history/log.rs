@@ -81,6 +81,13 @@ impl History {
         Some(Change { before_tokens, after_tokens: self.view.tokens() })
     }
 
+    /// The newest edit was made as one with an earlier one.
+    pub fn belongs_with(&mut self, first: EditId) {
+        if let Some(newest) = self.edits.last_mut() {
+            newest.with = Some(first);
+        }
+    }
+
     /// What the view would be after an edit, to see whether it is worth it.
     pub fn view_after(&self, edit: &Edit, stand_in: Option<Arc<Entry>>) -> Option<View> {
         let mut view = self.view.clone();

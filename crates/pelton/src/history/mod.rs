@@ -20,7 +20,8 @@ pub use media::MediaPlace;
 pub use snip::{SnipBoundary, SnipReplay};
 
 pub(crate) use log::{Change, History, Stays};
-pub(crate) use view::{ChangedSince, MediaLeftOut, PartFacts, Role, View};
+pub(crate) use repair::LEFT_OUT;
+pub(crate) use view::{ChangedSince, CountFacts, MediaLeftOut, PartFacts, Role, View};
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -2,6 +2,8 @@
 
 use std::ops::{Add, AddAssign};
 
+use serde::{Deserialize, Serialize};
+
 use super::media::Medium;
 
 /// Bytes of JSON text per token. English prose has about four characters per token; code, JSON and escapes fewer.
@@ -11,7 +13,7 @@ const TOKENS_PER_WIDE: u32 = 1;
 const TOKENS_PER_WIDEST: u32 = 2;
 
 /// What something costs, in tokens as we would count them, by what it is made of: models count each kind in their own way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Weight {
     /// Letters, digits and signs of one or two bytes.
     pub narrow: u64,
@@ -116,6 +118,18 @@ impl Rates {
         words as u64 + weight.media
     }
 
+    /// Both rates, for a million of our tokens: all that the record keeps of them.
+    pub fn per_million(&self) -> (u64, u64) {
+        // Both lie between the bounds of a rate.
+        let millionths = |rate: f64| (rate * MILLION).round() as u64;
+        (millionths(self.narrow), millionths(self.wide))
+    }
+
+    /// The same rates, and what is believed of them at the start.
+    pub fn of_million((narrow, wide): (u64, u64)) -> Self {
+        Self { narrow: rate(narrow as f64 / MILLION), wide: rate(wide as f64 / MILLION), ..Self::default() }
+    }
+
     /// The model counted something of this weight.
     pub fn learn(&mut self, weight: Weight, counted: u64) {
         let (narrow, wide) = (weight.narrow as f64, weight.wide as f64);
@@ -127,12 +141,19 @@ impl Rates {
         let of_wide = self.both_spread * narrow + self.wide_spread * wide;
         let spread = narrow * of_narrow + wide * of_wide + noise * noise;
         let wrong = words - self.narrow * narrow - self.wide * wide;
-        self.narrow = (self.narrow + of_narrow / spread * wrong).clamp(Self::RATE_MIN, Self::RATE_MAX);
-        self.wide = (self.wide + of_wide / spread * wrong).clamp(Self::RATE_MIN, Self::RATE_MAX);
+        self.narrow = rate(self.narrow + of_narrow / spread * wrong);
+        self.wide = rate(self.wide + of_wide / spread * wrong);
         self.narrow_spread -= of_narrow * of_narrow / spread;
         self.wide_spread -= of_wide * of_wide / spread;
         self.both_spread -= of_narrow * of_wide / spread;
     }
+}
+
+const MILLION: f64 = 1e6;
+
+/// A rate that the record can keep: within the bounds, in millionths.
+fn rate(rate: f64) -> f64 {
+    (rate.clamp(Rates::RATE_MIN, Rates::RATE_MAX) * MILLION).round() / MILLION
 }
 
 #[cfg(test)]
@@ -175,6 +196,8 @@ mod tests {
             for (narrow, wide, counted) in said {
                 rates.learn(words(narrow, wide), counted);
             }
+            let recorded = Rates::of_million(rates.per_million());
+            prop_assert_eq!((recorded.narrow, recorded.wide), (rates.narrow, rates.wide), "the record keeps them");
             let tokens = rates.tokens(words(1_000, 1_000));
             prop_assert!((200..=40_000).contains(&tokens), "{tokens}");
         }

@@ -22,6 +22,7 @@ use super::tokens::Weight;
 pub use media::MediaLeftOut;
 pub use outline::{PartFacts, Role};
 pub use running::ChangedSince;
+pub use size::CountFacts;
 
 use pieces::STRETCH_PARTS;
 use running::{LastSent, Sums};

@@ -84,6 +84,10 @@ impl Kept {
                 self.prompted.insert(entry.id);
                 self.first_request.get_or_insert_with(|| request.clone());
                 self.request = Some(request);
+                // One that called a skill.
+                if let Some(facts) = entry.detail.as_deref().and_then(AttachmentFacts::read) {
+                    self.was_told(facts, entry);
+                }
             }
             Kind::Prompt { meta: true } => {
                 if let Some(facts) = entry.detail.as_deref().and_then(AttachmentFacts::read) {

@@ -16,9 +16,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::context::attachment::Attachment;
 use crate::context::memory::Patterns;
-use crate::limits::{SKILL_TOLD_AGAIN_CHARS_MAX, SKILLS_TOLD_AGAIN_CHARS_MAX};
+use crate::limits::{SKILL_TOLD_AGAIN_CHARS_MAX, SKILLS_KEPT_MAX, SKILLS_TOLD_AGAIN_CHARS_MAX};
 use crate::permission::Loan;
 use crate::plugins::Plugin;
+use crate::spill::first_chars;
 use crate::tools::Tool;
 
 pub use agents::{agent_files_in, agents_in};
@@ -59,8 +60,16 @@ struct State {
     told: HashSet<PathBuf>,
     /// What the model called for and has not read yet.
     called: Vec<Called>,
-    /// The texts it has read, by their files, the newest last.
-    read: Vec<(PathBuf, String)>,
+    /// The texts it has read, the newest last.
+    read: Vec<Read>,
+}
+
+/// The text of a skill that the model has read.
+struct Read {
+    file: PathBuf,
+    text: String,
+    /// It is still among what the model is sent.
+    is_seen: bool,
 }
 
 /// A skill that the model called for.
@@ -169,15 +178,42 @@ impl Skills {
         if let Some(shared) = &self.0 {
             let mut state = shared.state();
             state.told.extend(told);
-            let unknown = read.into_iter().filter(|text| !state.read.contains(text)).collect::<Vec<_>>();
+            let is_known = |(file, text): &(PathBuf, String)| {
+                state.read.iter().any(|read| read.file == *file && read.text == *text)
+            };
+            let unknown = read.into_iter().filter(|read| !is_known(read));
+            let unknown: Vec<Read> = unknown.map(|(file, text)| Read { file, text, is_seen: true }).collect();
             state.read.splice(..0, unknown);
         }
     }
 
-    /// The user called a skill: the model has read its text with the prompt.
-    pub fn came_with_prompt(&self, file: &Path, text: &str) {
+    /// What the model is sent has changed: it knows of these skills, and has the texts that are told there. Gives the newest
+    /// text of each skill that it had and has no more.
+    pub fn sees(&self, told: Vec<PathBuf>, is_told: impl Fn(&str) -> bool) -> Vec<(PathBuf, String)> {
+        let Some(shared) = &self.0 else { return Vec::new() };
+        let mut guard = shared.state();
+        let state = &mut *guard;
+        state.told = told.into_iter().collect();
+        let mut gone: Vec<(PathBuf, String)> = Vec::new();
+        for read in &mut state.read {
+            let is_coming = state.called.iter().any(|called| called.text == read.text);
+            let is_seen = is_coming || is_told(&read.text);
+            let was_seen = std::mem::replace(&mut read.is_seen, is_seen);
+            gone.retain(|(file, _)| *file != read.file);
+            if was_seen && !is_seen {
+                gone.push((
+                    read.file.clone(),
+                    first_chars(&read.text, SKILL_TOLD_AGAIN_CHARS_MAX).to_owned(),
+                ));
+            }
+        }
+        gone
+    }
+
+    /// The model has read the text of a skill, with a prompt of the user's or because it was told again.
+    pub fn was_read(&self, file: &Path, text: &str) {
         if let Some(shared) = &self.0 {
-            shared.state().read.push((file.to_path_buf(), text.to_owned()));
+            shared.state().note_read(file, text);
         }
     }
 
@@ -194,6 +230,23 @@ impl Skills {
         let name = name.trim().trim_start_matches('/');
         let state = self.0.as_ref()?.state();
         state.known().find(|skill| skill.name == name).cloned()
+    }
+
+    /// Those that these files describe, also such as are found only once a file near them is touched.
+    pub async fn in_files(&self, files: &[PathBuf]) -> Vec<Arc<Skill>> {
+        let Some(shared) = &self.0 else { return Vec::new() };
+        let is_one = |skill: &&Arc<Skill>| files.contains(&skill.file);
+        let found = |state: &State| state.all().filter(is_one).cloned().collect::<Vec<_>>();
+        let known = found(&shared.state());
+        // `dir/.claude/skills/name/SKILL.md` is found with a file in `dir`.
+        let missing = files.iter().filter(|file| !known.iter().any(|skill| skill.file == **file));
+        let near: Vec<PathBuf> =
+            missing.filter_map(|file| Some(file.ancestors().nth(4)?.join(".claude"))).collect();
+        if near.is_empty() {
+            return known;
+        }
+        self.touched(&near).await;
+        found(&shared.state())
     }
 
     /// All of them, by precedence, each name once.
@@ -224,9 +277,9 @@ impl Skills {
     pub fn call(&self, called: Called) -> bool {
         let Some(shared) = &self.0 else { return false };
         let mut state = shared.state();
-        let is_new = !state.read.iter().any(|(_, text)| *text == called.text);
+        let is_new = !state.read.iter().any(|read| read.is_seen && read.text == called.text);
         if is_new {
-            state.read.push((called.file.clone(), called.text.clone()));
+            state.note_read(&called.file, &called.text);
         }
         if is_new || !called.loan.is_empty() || called.model.is_some() {
             state.called.push(Called { text: if is_new { called.text } else { String::new() }, ..called });
@@ -239,22 +292,21 @@ impl Skills {
         self.0.as_ref().map(|shared| std::mem::take(&mut shared.state().called)).unwrap_or_default()
     }
 
-    /// What was told is gone from what the model sees: the newest text of each skill is told again, as far as there is room.
+    /// What is told again where all that was told goes: the newest text of each skill, as far as there is room.
     pub fn told_again(&self) -> Vec<(PathBuf, String)> {
         let Some(shared) = &self.0 else { return Vec::new() };
-        let mut state = shared.state();
+        let state = shared.state();
         let mut kept: Vec<(PathBuf, String)> = Vec::new();
         let mut room = SKILLS_TOLD_AGAIN_CHARS_MAX;
-        for (file, text) in std::mem::take(&mut state.read).into_iter().rev() {
-            let cut: String = text.chars().take(SKILL_TOLD_AGAIN_CHARS_MAX).collect();
+        for Read { file, text, .. } in state.read.iter().rev() {
+            let cut = first_chars(text, SKILL_TOLD_AGAIN_CHARS_MAX);
             let length = cut.chars().count();
-            if length <= room && !kept.iter().any(|(known, _)| *known == file) {
+            if length <= room && !kept.iter().any(|(known, _)| known == file) {
                 room -= length;
-                kept.push((file, cut));
+                kept.push((file.clone(), cut.to_owned()));
             }
         }
         kept.reverse();
-        state.read.clone_from(&kept);
         kept
     }
 }
@@ -290,6 +342,13 @@ impl Shared {
 }
 
 impl State {
+    fn note_read(&mut self, file: &Path, text: &str) {
+        self.read.retain(|read| read.file != file || read.text != text);
+        self.read.push(Read { file: file.to_path_buf(), text: text.to_owned(), is_seen: true });
+        let too_many = self.read.len().saturating_sub(SKILLS_KEPT_MAX);
+        self.read.drain(..too_many);
+    }
+
     fn all(&self) -> impl Iterator<Item = &Arc<Skill>> {
         self.skills.iter().chain(&self.nested)
     }

@@ -129,6 +129,12 @@ fn after_a_compaction_the_newest_text_of_each_skill_is_told_again() {
     let again = skills.told_again();
     let texts: Vec<String> = again.into_iter().map(|(_, text)| text).collect();
     assert_eq!(texts, ["b".repeat(20_000), "a for Bob".to_owned()]);
+    assert_eq!(skills.told_again().len(), 2, "and again, if that comes to nothing");
+    assert_eq!(skills.sees(Vec::new(), |_| false), [], "what was called for is on its way");
+    assert_eq!(skills.take_called().len(), 3);
+    let gone = skills.sees(Vec::new(), |text| text == "a for Bob");
+    let gone: Vec<(PathBuf, usize)> = gone.into_iter().map(|(file, text)| (file, text.len())).collect();
+    assert_eq!(gone, [("b".into(), 20_000)], "of the other there is a newer text");
     assert!(!call("a", "a for Bob") && call("a", "a for Ada"), "what was left out has to be told anew");
     for n in 0..10 {
         call(&format!("long{n}"), &n.to_string().repeat(20_000));

@@ -1,5 +1,6 @@
 //! `@path` in a prompt: the file is shown to the model as Read shows it, a directory as a list, and `@server:uri` as the server
-//! has it. Nothing is attached that a rule keeps from being read, and a word that leads nowhere is left as it is typed.
+//! has it. Nothing is attached that a rule keeps from being read; a word that leads nowhere is left as it is typed. What is
+//! there and cannot be attached is told to the model and the user.
 
 use std::path::{Path, PathBuf};
 
@@ -18,18 +19,47 @@ pub(crate) struct Attached {
     pub shown: Vec<ResultBlock>,
 }
 
+/// What the mentions of a text led to.
+#[derive(Default)]
+pub(crate) struct Mentioned {
+    pub attached: Vec<Attached>,
+    /// What is there and could not be attached, and why, a sentence each.
+    pub problems: Vec<String>,
+}
+
+/// What became of one.
+enum Led {
+    To(Vec<ResultBlock>),
+    /// There is nothing of that name.
+    Nowhere,
+    /// There is, and it cannot be shown.
+    Nothing(String),
+}
+
 /// Everything a text mentions that is there and may be read, each once.
 pub(crate) async fn attachments(
     text: &str,
     permissions: &Permissions,
     library: &Library,
     cx: &ToolCx,
-) -> Vec<Attached> {
+) -> Mentioned {
     let (gate, home) = (permissions.gate(), permissions.home());
-    let mut found: Vec<(PathBuf, Attached)> = Vec::new();
+    let mut found: Vec<(PathBuf, Option<Attached>)> = Vec::new();
+    let mut problems = Vec::new();
     for mention in mentions(text) {
-        if found.len() >= MENTIONS_MAX || cx.cancel.is_cancelled() {
+        if cx.cancel.is_cancelled() {
             break;
+        }
+        if found.len() >= MENTIONS_MAX {
+            let path = |name| absolute(name, home.as_deref(), cx);
+            let is_new = |path: &PathBuf| path.exists() && !found.iter().any(|(known, _)| known == path);
+            if spellings(mention).map(path).any(|path| is_new(&path)) {
+                problems.push(format!(
+                    "Only {MENTIONS_MAX} mentions of a prompt are looked at: @{mention} and those behind it were not attached."
+                ));
+                break;
+            }
+            continue;
         }
         let meant: Vec<(&str, (&str, Option<Lines>))> =
             spellings(mention).flat_map(|name| places(name).map(move |place| (name, place))).collect();
@@ -38,21 +68,29 @@ pub(crate) async fn attachments(
             if lines.is_none() && found.iter().any(|(known, _)| *known == path) {
                 break;
             }
-            let shown = match attach(&path, lines, &gate, cx).await {
-                None if lines.is_none() => fetch(name, library, cx).await,
-                shown => shown,
+            let led = match attach(&path, lines, &gate, cx).await {
+                Led::Nowhere if lines.is_none() => fetch(name, library, cx).await,
+                led => led,
             };
-            if let Some(shown) = shown {
-                found.push((path, Attached { mention: name.to_owned(), shown }));
-                break;
+            match led {
+                Led::To(shown) => {
+                    found.push((path, Some(Attached { mention: name.to_owned(), shown })));
+                    break;
+                }
+                Led::Nothing(why) => {
+                    problems.push(format!("@{name} was not attached: {why}"));
+                    found.push((path, None));
+                    break;
+                }
+                Led::Nowhere => {}
             }
         }
     }
-    found.into_iter().map(|(_, attached)| attached).collect()
+    Mentioned { attached: found.into_iter().filter_map(|(_, attached)| attached).collect(), problems }
 }
 
-async fn attach(path: &Path, lines: Option<Lines>, gate: &Gate, cx: &ToolCx) -> Option<Vec<ResultBlock>> {
-    let about = tokio::fs::metadata(path).await.ok()?;
+async fn attach(path: &Path, lines: Option<Lines>, gate: &Gate, cx: &ToolCx) -> Led {
+    let Ok(about) = tokio::fs::metadata(path).await else { return Led::Nowhere };
     // The user asked for it, so nobody need be asked; what rules deny or want to be asked about stays out.
     let access = Access::Read(path.to_path_buf());
     let found = Found::of(&access);
@@ -60,10 +98,13 @@ async fn attach(path: &Path, lines: Option<Lines>, gate: &Gate, cx: &ToolCx) -> 
     let hook = HookSays::Vouches;
     let call = Judged { tool: "Read", input: &input, access: &access, cwd: &cx.cwd, hook };
     if !gate.judge_at(&call, &found).is_allowed() {
-        return None;
+        return Led::Nothing("a rule keeps it from being read unasked.".to_owned());
     }
     if about.is_dir() {
-        return list(path, cx).await.map(|list| vec![ResultBlock::Text(list)]);
+        return match list(path, cx).await {
+            Ok(list) => Led::To(vec![ResultBlock::Text(list)]),
+            Err(error) => Led::Nothing(format!("it cannot be listed: {error}.")),
+        };
     }
     let cx = ToolCx { judged: found.real().map(Path::to_path_buf), ..cx.clone() };
     let input = match lines {
@@ -71,13 +112,19 @@ async fn attach(path: &Path, lines: Option<Lines>, gate: &Gate, cx: &ToolCx) -> 
         None => input,
     };
     let output = builtin::reader().run(input, &cx).await;
-    (!output.is_error).then_some(output.content)
+    if output.is_error { Led::Nothing(output.words()) } else { Led::To(output.content) }
 }
 
 /// What a server has under a name such as `server:uri`.
-async fn fetch(name: &str, library: &Library, cx: &ToolCx) -> Option<Vec<ResultBlock>> {
-    let (server, uri) = name.split_once(':').filter(|(_, uri)| !uri.is_empty())?;
-    let mut shown = cx.cancel.run_until_cancelled(library.read(server, uri)).await??.ok()?;
+async fn fetch(name: &str, library: &Library, cx: &ToolCx) -> Led {
+    let Some((server, uri)) = name.split_once(':').filter(|(_, uri)| !uri.is_empty()) else {
+        return Led::Nowhere;
+    };
+    let mut shown = match cx.cancel.run_until_cancelled(library.read(server, uri)).await.flatten() {
+        Some(Ok(shown)) => shown,
+        Some(Err(why)) => return Led::Nothing(why),
+        None => return Led::Nowhere,
+    };
     for block in &mut shown {
         if let ResultBlock::Text(text) = block
             && let Some((end, _)) = text.char_indices().nth(cx.limits.result_chars_max)
@@ -86,11 +133,11 @@ async fn fetch(name: &str, library: &Library, cx: &ToolCx) -> Option<Vec<ResultB
             text.push_str("\n(cut here: ReadMcpResourceTool reads all of it)");
         }
     }
-    Some(shown)
+    Led::To(shown)
 }
 
-async fn list(path: &Path, cx: &ToolCx) -> Option<String> {
-    let mut entries = tokio::fs::read_dir(path).await.ok()?;
+async fn list(path: &Path, cx: &ToolCx) -> std::io::Result<String> {
+    let mut entries = tokio::fs::read_dir(path).await?;
     let mut names = Vec::new();
     let mut more = false;
     while let Ok(Some(entry)) = entries.next_entry().await {
@@ -108,10 +155,10 @@ async fn list(path: &Path, cx: &ToolCx) -> Option<String> {
     }
     names.sort();
     if names.is_empty() {
-        return Some("(an empty directory)".to_owned());
+        return Ok("(an empty directory)".to_owned());
     }
     let end = if more { "\n(and more: Glob lists the rest)" } else { "" };
-    Some(names.join("\n") + end)
+    Ok(names.join("\n") + end)
 }
 
 /// What stands behind an `@` at the beginning of a word: up to the next blank, or all between quotes.

@@ -160,6 +160,7 @@ pub(super) struct Line<'a> {
     logical_parent_uuid: Option<Uuid>,
     edit_id: Option<EditId>,
     by: Option<String>,
+    with: Option<EditId>,
     #[serde(borrow)]
     pub edit: Option<&'a RawValue>,
     pub kept: Option<KeptBehind>,
@@ -422,7 +423,12 @@ impl Lines {
         if let (Some(edit), Some(id)) = (edit, line.edit_id) {
             // One of a later version is passed over, and what was said is sent as it was.
             match serde_json::from_str::<Edit>(edit.get()) {
-                Ok(edit) => self.edited(id, line.by.as_deref().unwrap_or_default(), edit),
+                Ok(edit) => {
+                    self.edited(id, line.by.as_deref().unwrap_or_default(), edit);
+                    if let Some((_, edited)) = self.edits.last_mut() {
+                        edited.with = line.with;
+                    }
+                }
                 Err(_) => (self.skipped, self.reshaped) = (self.skipped + 1, true),
             }
             is_foreign_boundary = false;
@@ -639,8 +645,7 @@ fn entries(line: &Line<'_>, id: Uuid, source: &Source<'_>) -> Option<Vec<Arc<Ent
     if !words.is_empty() {
         // Nobody asked for a summary in these words, whoever wrote it.
         let meta = line.is_meta || line.is_compact_summary;
-        let about =
-            line.attachment.filter(|_| meta).map(|facts| Bytes::copy_from_slice(facts.get().as_bytes()));
+        let about = line.attachment.map(|facts| Bytes::copy_from_slice(facts.get().as_bytes()));
         made.push(Arc::new(entry(Kind::Prompt { meta }, &words)?.with_detail(about)));
     }
     Some(made)

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::event::CacheReport;
+use crate::history::CountFacts;
 
 /// What is known of a request that was answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +19,12 @@ pub(crate) struct RequestFacts {
     pub prefix: PrefixFacts,
     /// How it was asked: thinking, effort and speed.
     pub manner: String,
+    /// There were images in it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_images: bool,
+    /// What the model had counted by then, and how it counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) counted: Option<CountFacts>,
 }
 
 /// What stands in front of the messages.
@@ -38,6 +45,8 @@ pub(crate) struct PrefixFacts {
 impl PrefixFacts {
     /// Bytes of all of it.
     pub(crate) fn bytes(&self) -> usize {
-        self.system_bytes + self.tools_bytes.iter().map(|(_, bytes)| bytes).sum::<usize>()
+        // A comma belongs to each tool; brackets stand around them.
+        let tools = self.tools_bytes.iter().map(|(_, bytes)| bytes).sum::<usize>();
+        self.system_bytes + if tools == 0 { "[]".len() } else { tools + 1 }
     }
 }

@@ -95,6 +95,8 @@ pub struct EditLine<'a> {
     pub by: &'a str,
     /// What was done.
     pub edit: &'a Edit,
+    /// The first of the edits that it is one with.
+    pub with: Option<EditId>,
 }
 
 /// A summary that stands for what was said before.
@@ -277,8 +279,8 @@ impl Transcript {
             Kind::Prompt { .. } | Kind::ToolResult { .. } => None,
         };
         let meta = matches!(entry.kind, Kind::Prompt { meta: true }).then_some(true);
-        // The facts of words of the harness, or the structured twin of a result.
-        let detail = if meta.is_some() { "attachment" } else { "toolUseResult" };
+        // What words are about, or the structured twin of a result.
+        let detail = if matches!(entry.kind, Kind::Prompt { .. }) { "attachment" } else { "toolUseResult" };
         // What the user wrote stays in its line: lists of sessions show it.
         let aside = match &entry.kind {
             Kind::Prompt { .. } => Some(SetAside::Media),
@@ -436,6 +438,7 @@ impl Transcript {
             .field("editId", edit.id)
             .field("by", edit.by)
             .field("edit", edit.edit)
+            .field_if("with", edit.with)
             .field("sessionId", self.facts.session_id)
             .field("timestamp", format!("{at:.3}"));
         self.append(&mut self.tail(), line.finish_line())

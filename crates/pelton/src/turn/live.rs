@@ -67,6 +67,7 @@ pub(crate) use attach::attachment_of;
 pub(crate) use cache::CacheAudit;
 pub(crate) use compact::{Attempt, Summed};
 pub(crate) use fold::Folding;
+pub(crate) use sources::{Known, know_what_is_sent};
 pub(crate) use summaries::Summaries;
 pub(crate) use usage::{Around, context_usage};
 

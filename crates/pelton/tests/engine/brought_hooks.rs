@@ -7,7 +7,7 @@ use pelton_testkit::{Part, Script, text, tool};
 use serde_json::json;
 
 use crate::hooks::said;
-use crate::stage::{Stage, Told, run};
+use crate::stage::{Stage, Told, resume_from, run};
 
 /// A skill that lets no command run.
 const CAREFUL: &str = "---
@@ -81,6 +81,29 @@ async fn hooks_of_a_skill_that_a_user_calls_are_called_too_unless_nobody_wants_t
         let told = run(&mut engine, "/careful").await;
         told.assert_completed();
         assert_eq!((ran(&told), stage.path("made").exists()), (vec![!wanted], !wanted));
+    }
+}
+
+#[tokio::test]
+async fn hooks_of_a_skill_are_called_in_a_process_that_goes_on_with_the_session() {
+    for by_user in [true, false] {
+        let script = match by_user {
+            true => Script::new(),
+            false => Script::new().reply([tool("Skill", json!({"skill": "careful"}))]),
+        };
+        let script = script.reply([text("Careful.")]).reply([bash("touch made")]).reply([text("Refused.")]);
+        let stage = stage(script, CAREFUL).await;
+        let mut engine = stage.engine_with(with_skills);
+        run(&mut engine, if by_user { "/careful" } else { "Be careful." }).await.assert_completed();
+        let file = engine.transcript_file().unwrap();
+        drop(engine);
+        let mut engine = stage.engine_with(|options| {
+            with_skills(options);
+            resume_from(options, &file);
+        });
+        let told = run(&mut engine, "Work.").await;
+        assert_eq!((ran(&told), stage.path("made").exists()), (vec![false], false), "{by_user}");
+        stage.assert_all_played();
     }
 }
 

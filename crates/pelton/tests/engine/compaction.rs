@@ -3,6 +3,7 @@
 mod broken; // summaries that are none
 mod by_hand; // what people ask for
 mod held; // what is kept in memory
+mod kept; // what must be there after each level
 mod figures; // how full it is, as everybody knows it
 mod levels; // C0 to C5, each where it is needed
 mod limits; // C6, C7: when it cannot help

@@ -52,6 +52,16 @@ fn outputs(told: &Told) -> Vec<&str> {
 }
 
 /// The texts of the last message of a request.
+fn informed(told: &Told) -> Vec<&str> {
+    told.0
+        .iter()
+        .filter_map(|event| match event {
+            Event::Informational { content, .. } => Some(content.as_str()),
+            _ => None,
+        })
+        .collect()
+}
+
 fn texts(request: &Value) -> Vec<&str> {
     last_user_blocks(request).iter().filter_map(|block| block["text"].as_str()).collect()
 }
@@ -206,10 +216,17 @@ async fn what_a_prompt_mentions_is_attached_as_read_shows_it() {
         stage.engine_with(|options| options.rules.deny = vec!["Read(secret.env)".parse().unwrap()]);
     let typed = "Compare @a.txt, (@sub) and @\"with blank.txt\" with @missing.txt, @secret.env, @raw.bin. \
                  Mail me@a.txt; @a.txt again.";
-    run(&mut engine, typed).await.assert_completed();
+    let told = run(&mut engine, typed).await;
+    told.assert_completed();
 
     let first = stage.request(1);
     let sent = texts(&first);
+    // What is there and cannot be attached is said to both.
+    for problem in ["@secret.env was not attached: a rule", "@raw.bin was not attached: "] {
+        assert!(sent.iter().any(|text| text.contains(problem)), "{problem}: {sent:#?}");
+        assert!(informed(&told).iter().any(|content| content.starts_with(problem)), "{problem}");
+    }
+    assert!(!informed(&told).iter().any(|content| content.contains("missing.txt")), "a word like any other");
     assert_eq!(sent.last(), Some(&typed), "what was typed is sent as it was typed");
     let attached: Vec<&&str> = sent.iter().filter(|text| text.contains("The user mentioned")).collect();
     assert_eq!(attached.len(), 3, "{attached:#?}");
@@ -221,6 +238,23 @@ async fn what_a_prompt_mentions_is_attached_as_read_shows_it() {
     assert!(!results_in(&stage.request(2))[0].1, "{:?}", results_in(&stage.request(2)));
     assert_eq!(stage.read("a.txt"), "omega\nbeta\n");
     stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn mentions_beyond_those_that_are_looked_at_are_said() {
+    let stage = Stage::new(Script::new().reply([text("Seen.")])).await;
+    (0..40).for_each(|n| stage.write(&format!("{n}.txt"), "text"));
+    let typed: Vec<String> = (0..40).map(|n| format!("@{n}.txt")).collect();
+    let told = run(&mut stage.engine(), &typed.join(" ")).await;
+    told.assert_completed();
+    let sent = stage.request(1);
+    let sent = texts(&sent);
+    assert_eq!(sent.iter().filter(|text| text.contains("The user mentioned")).count(), 32);
+    assert!(
+        sent.iter().any(|text| text.contains("@32.txt and those behind it were not attached")),
+        "{sent:#?}"
+    );
+    assert_eq!(informed(&told).len(), 1);
 }
 
 #[tokio::test]

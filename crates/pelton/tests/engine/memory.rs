@@ -48,28 +48,61 @@ async fn memory_is_told_in_the_users_role_in_front_of_the_prompt() {
 }
 
 #[tokio::test]
-async fn pit_B2_memory_is_not_read_anew_when_a_session_is_resumed() {
-    let script = Script::new().reply([text("One.")]).reply([text("Two.")]);
+async fn pit_B2_memory_that_changed_before_a_session_is_resumed_is_told_at_the_end() {
+    let script = Script::new()
+        .reply([read("part/a.rs")])
+        .reply([text("One.")])
+        .reply([text("Two.")])
+        .reply([text("Three.")])
+        .reply([text("Four.")]);
     let stage = Stage::new(script).await;
+    for dir in ["part", ".claude/rules"] {
+        std::fs::create_dir_all(stage.path(dir)).unwrap();
+    }
+    stage.write("part/a.rs", "fn main() {}\n");
     stage.write("CLAUDE.md", "As it was.");
+    stage.write("part/CLAUDE.md", "Below, as it was.");
+    stage.write(".claude/rules/code.md", "---\npaths: '**/*.rs'\n---\nThe rule, as it was.");
+    stage.write(".claude/rules/gone.md", "This goes.");
+    stage.write(".claude/rules/same.md", "This stays.");
     let mut engine = stage.engine_with(with_memory);
     run(&mut engine, "First.").await.assert_completed();
     let file = engine.transcript_file().unwrap();
     drop(engine);
 
     stage.write("CLAUDE.md", "As it is now.");
-    let mut engine = stage.engine_with(|options| {
-        with_memory(options);
-        resume_from(options, &file);
-        options.world = months_later();
-    });
-    run(&mut engine, "Second.").await.assert_completed();
-    let (first, second) = (stage.request(1), stage.request(2));
+    stage.write("part/CLAUDE.md", "Below, as it is now.");
+    stage.write(".claude/rules/code.md", "---\npaths: '**/*.rs'\n---\nThe rule, as it is now.");
+    stage.write(".claude/rules/came.md", "This came.");
+    std::fs::remove_file(stage.path(".claude/rules/gone.md")).unwrap();
+    let resumed = || {
+        stage.engine_with(|options| {
+            with_memory(options);
+            resume_from(options, &file);
+            options.world = months_later();
+        })
+    };
+    run(&mut resumed(), "Second.").await.assert_completed();
+    let (first, second) = (stage.request(2), stage.request(3));
     assert_eq!(first["system"], second["system"]);
     let (old, new) = (unmarked(&first["messages"]), unmarked(&second["messages"]));
     let (old, new) = (old.as_array().unwrap(), new.as_array().unwrap());
-    assert_eq!(new[..old.len()], old[..]);
-    assert!(!second["messages"].to_string().contains("As it is now."));
+    assert_eq!(new[..old.len()], old[..], "what was sent is the same, byte for byte");
+    let news = words(last_user_blocks(&second));
+    for told in
+        ["As it is now.", "Below, as it is now.", "The rule, as it is now.", "This came.", "gone.md is gone"]
+    {
+        assert!(news.contains(told), "{told:?} is missing: {news}");
+    }
+    assert!(!news.contains("This stays.") && !news.contains("as it was"), "{news}");
+    // Once: from here on that is what was told.
+    let mut engine = resumed();
+    run(&mut engine, "Third.").await.assert_completed();
+    run(&mut engine, "Fourth.").await.assert_completed();
+    for n in [4, 5] {
+        let news = words(last_user_blocks(&stage.request(n)));
+        assert!(!news.contains("have changed") && !news.contains("now."), "{news}");
+    }
     stage.assert_all_played();
 }
 

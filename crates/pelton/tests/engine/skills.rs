@@ -126,6 +126,27 @@ async fn loop_I11_a_skill_the_model_calls_comes_behind_the_results_and_once() {
 }
 
 #[tokio::test]
+async fn a_skill_that_a_user_calls_again_is_not_told_twice() {
+    let script = (0..4).fold(Script::new(), |script, _| script.reply([text("Hello.")]));
+    let stage = stage(script, &[GREET]).await;
+    let mut engine = stage.engine_with(with_skills);
+    for prompt in ["/greet Ada", "/greet Ada", "/greet Bob"] {
+        run(&mut engine, prompt).await.assert_completed();
+    }
+    let told_times = |n: usize, words: &str| stage.request(n).to_string().matches(words).count();
+    assert_eq!(told_times(2, "Say hello to Ada."), 1);
+    let again = words(last_user_blocks(&stage.request(2)));
+    assert!(
+        again.contains("<command-name>/greet") && again.contains("You have the text of this skill already")
+    );
+    assert_eq!(told_times(3, "Say hello to Bob."), 1, "that is another text");
+    // What was dropped has to be told again.
+    run(&mut engine, "/context drop 2-3").await;
+    run(&mut engine, "/greet Bob").await.assert_completed();
+    assert_eq!((told_times(4, "Say hello to Ada."), told_times(4, "Say hello to Bob.")), (1, 1));
+}
+
+#[tokio::test]
 async fn loop_I11_skills_below_are_told_when_a_file_there_is_touched_and_the_tools_stay() {
     let files = [
         ("sub/a.txt", "a"),

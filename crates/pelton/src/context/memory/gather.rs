@@ -111,6 +111,19 @@ impl Gatherer<'_> {
         }
     }
 
+    /// A rule about a file that was read.
+    pub fn rule(&mut self, file: MemoryFile) {
+        self.add(file, 0);
+    }
+
+    /// A file of the project that counted because of another that was read there.
+    pub fn nested(&mut self, file: &Path) {
+        if file.starts_with(&self.place.cwd) {
+            let is_local = file.file_name().is_some_and(|name| name == "CLAUDE.local.md");
+            self.file(file, if is_local { Whose::Local } else { Whose::Project });
+        }
+    }
+
     /// The files of one directory of the project.
     fn directory(&mut self, dir: &Path) {
         if self.sources.project {

@@ -33,6 +33,14 @@ struct Shared {
     known: Mutex<Known>,
 }
 
+/// What the model was told of a memory file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Heard {
+    pub file: PathBuf,
+    /// In these words; `None` if nobody knows any more, empty if that it is gone.
+    pub words: Option<String>,
+}
+
 /// Where a session works, links resolved.
 pub(crate) struct Place {
     pub cwd: PathBuf,
@@ -83,18 +91,15 @@ impl Memory {
     }
 
     /// What a conversation that goes on has heard already: these files count as told. The files themselves are read to
-    /// know which rules wait, and nothing of them is told again.
-    pub async fn recall(&self, told: Vec<PathBuf>) {
-        if self.0.is_none() {
-            return;
-        }
-        self.load().await;
-        if let Some(shared) = &self.0 {
-            let mut known = shared.known();
-            known.waiting.retain(|rule| !told.contains(&rule.file.path));
-            known.read.extend(told.iter().filter_map(|file| file.canonicalize().ok()));
-            known.notices.clear();
-        }
+    /// know which rules wait; what they say is told again only where it is not what was told.
+    pub async fn recall(&self, told: Vec<Heard>) -> Option<Attachment> {
+        let shared = Arc::clone(self.0.as_ref()?);
+        // What cannot be read off the loop's path is not worth the loop.
+        let recalled = tokio::task::spawn_blocking(move || {
+            let now = shared.read_again(&told);
+            changed(&told, &now)
+        });
+        recalled.await.ok()?
     }
 
     /// What files that were read (their real paths) bring that was not told yet: memory of the directories they are in,
@@ -133,6 +138,25 @@ impl Shared {
         };
         how(&mut gatherer);
         gatherer.found
+    }
+
+    /// Forgets what was told but for these files. Gives what they say by now, and those that count from the start.
+    fn read_again(&self, told: &[Heard]) -> Vec<MemoryFile> {
+        *self.known() = Known::default();
+        let mut now = self.gather(|gatherer| gatherer.gather_start());
+        let is_told = |path: &Path| told.iter().any(|heard| heard.file == path);
+        let rules = std::mem::take(&mut self.known().waiting);
+        let (rules, waiting): (Vec<_>, Vec<_>) = rules.into_iter().partition(|rule| is_told(&rule.file.path));
+        self.known().waiting = waiting;
+        now.extend(self.gather(|gatherer| {
+            rules.into_iter().for_each(|rule| gatherer.rule(rule.file));
+            // Those of directories below, which came with files there.
+            told.iter().for_each(|heard| gatherer.nested(&heard.file));
+        }));
+        let mut known = self.known();
+        known.read.extend(told.iter().filter_map(|heard| heard.file.canonicalize().ok()));
+        known.notices.clear();
+        now
     }
 
     /// Whether a file can bring anything, without looking at the disk.
@@ -185,6 +209,33 @@ fn attachment(kind: AttachmentKind, found: &[MemoryFile]) -> Option<Attachment> 
     Some(Attachment { kind, files, text: text(kind, found) })
 }
 
+/// What is told of files that do not say any more what was told of them, or that came or went since.
+fn changed(told: &[Heard], now: &[MemoryFile]) -> Option<Attachment> {
+    let heard = |path: &Path| told.iter().find(|heard| heard.file == path);
+    let is_news = |file: &&MemoryFile| match heard(&file.path) {
+        None => true,
+        Some(heard) => heard.words.as_ref().is_some_and(|words| words.trim() != section(file).trim()),
+    };
+    let is_gone = |heard: &&Heard| {
+        heard.words.as_ref().is_some_and(|words| !words.is_empty())
+            && !now.iter().any(|file| file.path == heard.file)
+            && !heard.file.exists()
+    };
+    let news: Vec<MemoryFile> = now.iter().filter(is_news).cloned().collect();
+    let gone: Vec<PathBuf> = told.iter().filter(is_gone).map(|heard| heard.file.clone()).collect();
+    if news.is_empty() && gone.is_empty() {
+        return None;
+    }
+    let mut words = vec![
+        "Instruction files have changed since you were told what they say. From here on this holds instead:"
+            .to_owned(),
+    ];
+    words.extend(gone.iter().map(|path| format!("{} is gone; what it said holds no more.", path.display())));
+    words.extend(news.iter().map(section));
+    let files = news.into_iter().map(|file| file.path).chain(gone).collect();
+    Some(Attachment::reminder(AttachmentKind::NestedInstructions, files, &words))
+}
+
 /// What was told of each of these files in words that [`Memory`] has made.
 pub(crate) fn told_in<'a>(words: &'a str, files: &[PathBuf]) -> Vec<(PathBuf, &'a str)> {
     let heading = |path: &PathBuf| words.find(&format!("Contents of {} (", path.display()));
@@ -214,16 +265,19 @@ fn text(kind: AttachmentKind, found: &[MemoryFile]) -> String {
         }
     };
     let mut words = vec![lead.to_owned()];
-    for file in found {
-        let importer = match &file.imported_by {
-            Some(importer) => format!(", imported by {}", importer.display()),
-            None => String::new(),
-        };
-        words.push(format!("\nContents of {} ({}{importer}):\n", file.path.display(), whose(file.whose)));
-        // Nothing in a file ends the reminder it stands in.
-        words.push(file.text.replace("</system-reminder>", "<\\/system-reminder>"));
-    }
+    words.extend(found.iter().map(section));
     reminder(&words)
+}
+
+/// A file, as the model reads it.
+fn section(file: &MemoryFile) -> String {
+    let importer = match &file.imported_by {
+        Some(importer) => format!(", imported by {}", importer.display()),
+        None => String::new(),
+    };
+    // Nothing in a file ends the reminder it stands in.
+    let text = file.text.replace("</system-reminder>", "<\\/system-reminder>");
+    format!("\nContents of {} ({}{importer}):\n\n{text}", file.path.display(), whose(file.whose))
 }
 
 fn whose(whose: Whose) -> &'static str {

@@ -246,7 +246,8 @@ async fn a_conversation_that_goes_on_is_not_told_twice() {
     let here = Here::new(&files);
     let memory = here.memory(|_| {});
     let told = ["home/work/CLAUDE.md", "home/work/src/CLAUDE.md", "home/work/.claude/rules/api.md"];
-    memory.recall(told.iter().map(|name| here.path(name)).collect()).await;
+    let heard = |name: &&str| Heard { file: here.path(name), words: None };
+    assert_eq!(memory.recall(told.iter().map(heard).collect()).await, None);
     assert_eq!(memory.touched(vec![here.path("home/work/src/a.rs")]).await, []);
     let told = memory.touched(vec![here.path("home/work/lib/a.rs")]).await;
     assert_eq!(here.names(&told), ["home/work/lib/CLAUDE.md"]);

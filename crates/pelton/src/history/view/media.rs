@@ -85,6 +85,11 @@ impl View {
         })
     }
 
+    /// Whether there are images at all.
+    pub(crate) fn has_images(&self) -> bool {
+        self.sums.images > 0
+    }
+
     /// Whether an image is larger than it may be among many others.
     pub(crate) fn has_large_images(&self) -> bool {
         self.sums.large_images > 0

@@ -87,6 +87,12 @@ impl View {
             .filter(|entry| entry.detail.is_some() && !entry.is_assistant())
     }
 
+    /// Whether the model reads these words somewhere in the user's role.
+    pub(crate) fn tells(&self, words: &str) -> bool {
+        let is_prompt = |part: &&Part| matches!(part.entry.kind, Kind::Prompt { .. });
+        self.parts.iter().filter(is_prompt).any(|part| part.entry.words().contains(words))
+    }
+
     /// The result of a call, as it is sent.
     pub(crate) fn result_of(&self, call: &str) -> Option<&Arc<Entry>> {
         let is_it = |part: &&Part| matches!(&part.entry.kind, Kind::ToolResult { call: answered, .. } if **answered == *call);

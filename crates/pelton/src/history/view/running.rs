@@ -14,6 +14,8 @@ pub(super) struct Sums {
     pub media: usize,
     /// Parts with an image that is too large among many others.
     pub large_images: usize,
+    /// Parts with an image.
+    pub images: usize,
     /// Models whose thinking is there, and how many blocks of each.
     pub thinkers: Vec<(String, usize)>,
 }
@@ -29,6 +31,7 @@ impl Sums {
         self.bytes += entry.json.len();
         self.media += entry.media;
         self.large_images += usize::from(entry.has_large_image);
+        self.images += usize::from(entry.has_image);
         if let Some(model) = thinker(entry) {
             match self.thinkers.iter_mut().find(|(known, _)| known == model) {
                 Some((_, blocks)) => *blocks += 1,
@@ -41,6 +44,7 @@ impl Sums {
         self.bytes -= entry.json.len();
         self.media -= entry.media;
         self.large_images -= usize::from(entry.has_large_image);
+        self.images -= usize::from(entry.has_image);
         if let Some(model) = thinker(entry) {
             self.thinkers.retain_mut(|(known, blocks)| {
                 *blocks -= usize::from(known == model);

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use pelton_wire::usage::Usage;
+use serde::{Deserialize, Serialize};
 
-use super::super::entry::Kind;
+use super::super::entry::{Kind, Origin};
 use super::super::tokens::{BYTES_PER_TOKEN, Rates, Weight};
 use super::{Part, View, weight};
 
@@ -42,6 +43,18 @@ struct Counted {
     weight: Weight,
     /// And of system prompt and tools; `None` if nobody knows any more: then they are taken for the same as now.
     overhead: Option<u64>,
+}
+
+/// A count of the model's and its way of counting, as the record keeps them: whoever goes on comes to the same figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CountFacts {
+    total: u64,
+    /// What it was about: the weights of words, images and documents, and what stood in front.
+    weight: Weight,
+    overhead: u64,
+    /// Tokens of the model's for a million of ours, of each kind.
+    rates: (u64, u64),
 }
 
 impl Size {
@@ -141,6 +154,45 @@ impl View {
         let total = usage.prompt_tokens().saturating_add(usage.output_tokens);
         if total > 0 && usage.prompt_tokens() <= most_of(self.size.all()) {
             self.size.count(total);
+        }
+    }
+
+    /// What the record keeps of the newest count.
+    pub(crate) fn count_facts(&self) -> Option<CountFacts> {
+        let Counted { total, weight, overhead } = self.size.counted?;
+        let overhead = overhead.unwrap_or(self.size.overhead);
+        Some(CountFacts { total, weight, overhead, rates: self.size.rates.per_million() })
+    }
+
+    /// What was known in an earlier process, as its record says.
+    pub(crate) fn recall(&mut self, facts: &CountFacts) {
+        let CountFacts { total, weight, overhead, rates } = *facts;
+        self.size.counted = Some(Counted { total, weight, overhead: Some(overhead) });
+        self.size.rates = Rates::of_million(rates);
+        self.size.is_changed = true;
+    }
+
+    /// How the model counts, from what it counted in a conversation of which nobody recorded it: whatever came between two
+    /// answers is the difference of their counts.
+    pub(crate) fn learn_from_counts(&mut self) {
+        let mut last: Option<(u64, Arc<Origin>)> = None;
+        let mut since = Weight::default();
+        for part in &self.parts {
+            if let Kind::Assistant { origin, .. } = &part.entry.kind
+                && origin.usage.prompt_tokens() > 0
+                && last.as_ref().is_none_or(|(_, known)| known.message_id != origin.message_id)
+            {
+                let total = origin.usage.prompt_tokens();
+                let more = last.as_ref().and_then(|(before, _)| total.checked_sub(*before));
+                if let Some(more) =
+                    more.filter(|more| *more > 0 && *more <= most_of(since) && since.tokens() > 0)
+                {
+                    self.size.rates.learn(since, more);
+                }
+                last = Some((total, Arc::clone(origin)));
+                since = Weight::default();
+            }
+            since += part.entry.weight;
         }
     }
 

@@ -12,6 +12,7 @@ use pelton_model::{
 };
 use pelton_wire::stop::StopReason;
 
+use super::cache::Messages;
 use super::{INTERRUPTED, Live};
 use crate::event::{CacheReport, Event, LoopKind, Refusal};
 use crate::history::names::{is_plain, plainly};
@@ -19,7 +20,7 @@ use crate::history::{Kind, Origin, Piece, View};
 use crate::status::{Wait, Waiting};
 use crate::tools::executor::{Call, EndedBy, Executor};
 use crate::tools::file_memory::Moment;
-use crate::transcript::TranscriptError;
+use crate::transcript::{RequestFacts, TranscriptError};
 use crate::turn::decide::{Failure, Reply, Rest, Rung, Withheld};
 use crate::turn::reasons::Transition;
 use crate::turn::side::{Came, SideNews};
@@ -42,14 +43,15 @@ impl Live<'_> {
     pub(super) async fn stream_answer(&mut self) -> Result<Reply, TranscriptError> {
         let thinking = self.thinking_for(self.session.history.view());
         let view = self.session.history.view_mut();
-        let changed = view.changed_since_sent();
+        let (changed, has_images) = (view.changed_since_sent(), view.has_images());
         let messages = view.request();
         let files_known = self.bench.cx.files.now();
         let max_tokens = self.max_tokens();
         let (fallbacks, earlier) = (self.models_left(), self.taken_elsewhere());
         let after = self.again.take();
         let ask = Ask { messages, max_tokens, thinking, fallbacks, earlier, after, ..self.question.clone() };
-        self.cache.sent(&ask, &self.tools, changed.as_ref(), self.world.now());
+        let messages = Messages { changed: changed.as_ref(), has_images };
+        self.cache.sent(&ask, &self.tools, messages, self.world.now());
         let mut call = self.client.call(ask);
         let mut answer = None;
         let mut wait: Option<Waiting> = None;
@@ -347,12 +349,12 @@ impl Live<'_> {
             None => reply.usage.clone(),
         };
         self.tally.usage.add(&usage);
-        let report = self.cache.answered(&reply.usage);
-        self.tell_cache(report).await;
         if reply.cut.is_some() {
             in_context.output_tokens = in_context.output_tokens.max(usage.output_tokens);
         }
         self.session.history.view_mut().counted(&in_context);
+        let report = self.cache.answered(&reply.usage);
+        self.tell_cache(report).await;
         self.last.stop_reason = Some(reply.stop_reason.clone());
         if let Some(error) = &cut {
             // One overload is a failed attempt like any other; R2: the third in a row leaves nobody to ask but the next.
@@ -430,7 +432,8 @@ impl Live<'_> {
     /// What became of the server's cache.
     pub(super) async fn tell_cache(&mut self, report: CacheReport) {
         if let Some(facts) = self.cache.facts(report.clone()) {
-            self.session.note_request(&facts);
+            let counted = self.session.history.view().count_facts();
+            self.session.note_request(&RequestFacts { counted, ..facts });
         }
         let missed = report.reason.clone();
         self.events.send(Event::Cache(report)).await;

@@ -1,5 +1,6 @@
 //! I11: what the model is told beside the results, before it is asked again.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Live;
@@ -12,7 +13,7 @@ use crate::queue::Held;
 use crate::skills::Called;
 use crate::tools::bench::HookWords;
 use crate::tools::changed::Changed;
-use crate::tools::mentions::attachments;
+use crate::tools::mentions::{Mentioned, attachments};
 use crate::tools::offer::Callable;
 use crate::transcript::TranscriptError;
 
@@ -90,6 +91,16 @@ impl Live<'_> {
         }
     }
 
+    /// The text of a skill that the model is following, and that is not among what it is sent any more.
+    pub(super) async fn attach_skill_again(
+        &mut self,
+        file: PathBuf,
+        text: String,
+    ) -> Result<(), TranscriptError> {
+        self.skills.was_read(&file, &text);
+        self.attach(&Attachment { kind: AttachmentKind::InvokedSkill, files: vec![file], text }).await
+    }
+
     /// Memory of the directories that files were read in, and rules about those files.
     async fn attach_memory(&mut self) -> Result<(), TranscriptError> {
         let files = &self.bench.cx.files;
@@ -137,16 +148,20 @@ impl Live<'_> {
                 self.events.send(Event::Informational { content, prevents_continuation: false }).await;
             }
             None => {
-                let attached = match prompt.verbatim {
-                    true => Vec::new(),
+                let Mentioned { attached, problems } = match prompt.verbatim {
+                    true => Mentioned::default(),
                     false => {
                         let library = self.offer.library();
                         attachments(&prompt.words(), &bench.permissions, library, &bench.cx_now()).await
                     }
                 };
+                contexts.extend(problems.iter().cloned());
+                for content in problems {
+                    self.events.send(Event::Informational { content, prevents_continuation: false }).await;
+                }
                 let prompt = prompt.made_to_fit().await;
                 self.session.record_around(&contexts, &attached)?;
-                let entry = self.session.record_input(&prompt, &ids)?;
+                let entry = self.session.record_input(&prompt, &ids, None)?;
                 held.settle();
                 let message = entry.id;
                 self.events.send(Event::Prompt(entry)).await;

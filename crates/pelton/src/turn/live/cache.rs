@@ -40,7 +40,18 @@ struct Sent {
     facts: PrefixFacts,
     /// Thinking, effort and speed.
     manner: String,
+    /// There are images in it.
+    has_images: bool,
     at: Timestamp,
+}
+
+/// What is known of the messages of a request.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Messages<'a> {
+    /// What was done to them since the request before.
+    pub changed: Option<&'a ChangedSince>,
+    /// There are images among them.
+    pub has_images: bool,
 }
 
 impl CacheAudit {
@@ -52,6 +63,7 @@ impl CacheAudit {
             prefix: None,
             facts: request.prefix.clone(),
             manner: request.manner.clone(),
+            has_images: request.has_images,
             at,
         });
         let held = turns.map_or(0, |request| request.cache.read + request.cache.written);
@@ -60,14 +72,8 @@ impl CacheAudit {
         audit
     }
 
-    /// A request is sent. `changed` is what was done to the messages since the one before.
-    pub fn sent(
-        &mut self,
-        ask: &Ask,
-        tools: &[Arc<dyn Tool>],
-        changed: Option<&ChangedSince>,
-        now: Timestamp,
-    ) {
+    /// A request is sent.
+    pub fn sent(&mut self, ask: &Ask, tools: &[Arc<dyn Tool>], messages: Messages<'_>, now: Timestamp) {
         let facts = match &self.last {
             Some(Sent { prefix: Some(prefix), facts, .. }) if Arc::ptr_eq(prefix, &ask.prefix) => {
                 facts.clone()
@@ -79,9 +85,10 @@ impl CacheAudit {
             prefix: Some(Arc::clone(&ask.prefix)),
             facts,
             manner: manner(ask),
+            has_images: messages.has_images,
             at: now,
         };
-        self.difference = self.last.as_ref().and_then(|last| difference(last, &sent, changed));
+        self.difference = self.last.as_ref().and_then(|last| difference(last, &sent, messages.changed));
         self.last = Some(sent);
     }
 
@@ -107,8 +114,8 @@ impl CacheAudit {
 
     /// What is recorded of the newest request.
     pub fn facts(&self, cache: CacheReport) -> Option<RequestFacts> {
-        let Sent { model, facts, manner, .. } = self.last.clone()?;
-        Some(RequestFacts { model, cache, prefix: facts, manner })
+        let Sent { model, facts, manner, has_images, .. } = self.last.clone()?;
+        Some(RequestFacts { model, cache, prefix: facts, manner, has_images, counted: None })
     }
 
     /// What stood in front of the newest request.
@@ -167,6 +174,10 @@ fn difference(last: &Sent, now: &Sent, changed: Option<&ChangedSince>) -> Option
     }
     if last.manner != now.manner {
         return Some(format!("thinking, effort or speed: {} instead of {}", now.manner, last.manner));
+    }
+    if last.has_images != now.has_images {
+        let what = if now.has_images { "the first came" } else { "the last went" };
+        return Some(format!("images: {what}, and the server reads messages with them in another way"));
     }
     if let Some(ChangedSince { message, by }) = changed {
         return Some(format!("messages[{message}]: changed after it was sent, by: {by}"));
@@ -262,7 +273,7 @@ mod tests {
 
     fn asked_once() -> CacheAudit {
         let mut audit = CacheAudit::default();
-        audit.sent(&ask(), &[], None, at(0));
+        audit.sent(&ask(), &[], Messages::default(), at(0));
         assert_eq!(audit.answered(&usage(0, 100)), report(0, 100, 0));
         audit
     }
@@ -272,7 +283,7 @@ mod tests {
         let mut audit = asked_once();
         let mut second = ask();
         change(&mut second);
-        audit.sent(&second, &[], changed, at(after));
+        audit.sent(&second, &[], Messages { changed, has_images: false }, at(after));
         let report = audit.answered(&usage(0, 120));
         assert_eq!(report.missed, 100);
         assert_eq!(report.reason.unwrap(), expected);
@@ -305,17 +316,29 @@ mod tests {
         );
         let mut audit = asked_once();
         let fast = Ask { speed: pelton_model::Speed::Fast, ..ask() };
-        audit.sent(&fast, &[], None, at(1));
+        audit.sent(&fast, &[], Messages::default(), at(1));
         assert!(audit.answered(&usage(0, 9)).reason.unwrap().starts_with("thinking, effort or speed"));
+    }
+
+    #[test]
+    fn the_first_image_is_a_reason_of_its_own() {
+        let mut audit = asked_once();
+        let with_image = Messages { has_images: true, ..Messages::default() };
+        audit.sent(&ask(), &[], with_image, at(1));
+        let reason = audit.answered(&usage(0, 120)).reason.unwrap();
+        assert!(reason.starts_with("images: the first came"), "{reason}");
+        audit.sent(&ask(), &[], with_image, at(1));
+        let reason = audit.answered(&usage(0, 120)).reason.unwrap();
+        assert!(reason.starts_with("nothing of what was sent before"), "{reason}");
     }
 
     #[test]
     fn what_is_read_or_was_left_out_is_not_missed() {
         let mut audit = asked_once();
-        audit.sent(&ask(), &[], None, at(0));
+        audit.sent(&ask(), &[], Messages::default(), at(0));
         assert_eq!(audit.answered(&usage(100, 20)), report(100, 20, 0));
         let changed = ChangedSince { message: 0, by: "autocompact".to_owned() };
-        audit.sent(&ask(), &[], Some(&changed), at(0));
+        audit.sent(&ask(), &[], Messages { changed: Some(&changed), has_images: false }, at(0));
         assert_eq!(audit.answered(&usage(30, 20)).missed, 20, "more than that was not sent");
         assert_eq!(audit.reports().len(), 3);
     }
@@ -327,10 +350,10 @@ mod tests {
         let recorded = serde_json::to_string(&audit.facts(report).unwrap()).unwrap();
         let recorded: RequestFacts = serde_json::from_str(&recorded).unwrap();
         let mut audit = CacheAudit::recall(std::slice::from_ref(&recorded), Some(at(0)));
-        audit.sent(&ask(), &[], None, at(90_000));
+        audit.sent(&ask(), &[], Messages::default(), at(90_000));
         assert!(audit.answered(&usage(0, 120)).reason.unwrap().starts_with("time: 90000 s"));
         let mut audit = CacheAudit::recall(&[recorded], Some(at(0)));
-        audit.sent(&Ask { prefix: prefix("[]", "[]"), ..ask() }, &[], None, at(1));
+        audit.sent(&Ask { prefix: prefix("[]", "[]"), ..ask() }, &[], Messages::default(), at(1));
         assert!(audit.answered(&usage(0, 120)).reason.unwrap().starts_with("tools: others are offered"));
     }
 
@@ -340,7 +363,7 @@ mod tests {
         assert_eq!(audit.compared(&ask(), None, at(1)), None);
         let report = audit.answered_beside(&usage(100, 7), None);
         assert_eq!((report.asked, report.missed), (Asked::Summary, 0));
-        audit.sent(&ask(), &[], None, at(1));
+        audit.sent(&ask(), &[], Messages::default(), at(1));
         assert_eq!(audit.answered(&usage(100, 7)).missed, 0);
     }
 }

@@ -8,11 +8,12 @@ use super::compact::{Attempt, Summed};
 use super::usage::{Around, context_usage};
 use crate::compact::auto::Keep;
 use crate::compact::usage::breakdown;
-use crate::compact::{ContextUsage, Level, auto, local, micro};
+use crate::compact::{ContextUsage, Level, auto, local, micro, weight};
 use crate::context::tools_by_server;
 use crate::event::{Boundary, ContextEvent, Event, LoopKind, Trigger};
-use crate::history::{By, Change, Edit, EditId, Entry, result};
+use crate::history::{Change, Edit, EditId, Entry, result};
 use crate::limits::RESULT_CUT_CHARS;
+use crate::session::{Made, Must};
 use crate::spill::Shown;
 use crate::transcript::TranscriptError;
 use crate::turn::decide::Blocked;
@@ -33,7 +34,7 @@ impl Live<'_> {
         }
         if !self.room.fits(self.used()) && !self.refused_by_hook {
             let keep = self.room.window_tokens * local::KEEP_PERCENT / 100;
-            self.make_sendable(Level::Local, keep, "the window is full").await?;
+            self.make_sendable(keep, "the window is full").await?;
         }
         Ok(None)
     }
@@ -140,39 +141,39 @@ impl Live<'_> {
 
     /// The last step: leaves out the oldest rounds until about `keep` tokens are left, then cuts results, longest first,
     /// until the rest can be sent. Tells whether anything became smaller.
-    pub(super) async fn make_sendable(
-        &mut self,
-        level: Level,
-        keep: u64,
-        why: &str,
-    ) -> Result<bool, TranscriptError> {
+    pub(super) async fn make_sendable(&mut self, keep: u64, why: &str) -> Result<bool, TranscriptError> {
         let before = self.used();
         let outline = self.session.history.view().outline();
-        if let Some((from, to)) = local::oldest(&outline, before, keep) {
-            let why = format!("{why}: the oldest rounds were left out");
-            self.edit(level, Edit::Replace { from, to, by: By::Note }, &why).await?;
+        if let Some(cut) = local::cut(&outline, before, keep) {
+            let stays = weight(&outline[outline.len() - cut.kept..]);
+            self.leave_out(cut, local::told_again_max(keep, self.overhead() + stays), why).await?;
         }
         let over = self.used().saturating_sub(keep);
         if !self.room.fits(self.used()) && over > 0 {
             for call in local::longest(&self.session.history.view().outline(), over) {
                 let Some(text) = self.cut_result(&call) else { continue };
                 let why = format!("{why}: a long result was cut");
-                self.edit(level, Edit::Shorten { call: call.to_string(), text }, &why).await?;
+                self.edit(Level::Local, Edit::Shorten { call: call.to_string(), text }, &why).await?;
             }
         }
         Ok(self.used() < before)
     }
 
-    /// Makes an edit, records it, and tells what it freed. `None` if there was nothing to do.
-    pub(super) async fn edit(
-        &mut self,
-        level: Level,
-        edit: Edit,
-        why: &str,
-    ) -> Result<Option<Change>, TranscriptError> {
-        let Some((id, change)) = self.session.edit(level, &edit)? else { return Ok(None) };
-        self.tell_boundary(level, id, change, why, None, Duration::ZERO).await;
-        Ok(Some(change))
+    /// Makes an edit, records it, and tells what it freed. One that frees nothing is discarded, and that is told.
+    pub(super) async fn edit(&mut self, level: Level, edit: Edit, why: &str) -> Result<(), TranscriptError> {
+        let name = level.name();
+        let not_done = match self.session.edit(level, &edit, Must::Shrink)? {
+            Made::Done(id, change) => {
+                self.tell_boundary(level, id, change, why, None, Duration::ZERO).await;
+                return Ok(());
+            }
+            Made::NoSmaller(Change { before_tokens, after_tokens }) => {
+                format!("{name} was discarded: {after_tokens} tokens would take the place of {before_tokens}")
+            }
+            Made::Nothing => format!("{name} did not run: what it is about is not there any more"),
+        };
+        self.note(LoopKind::Compaction, not_done).await;
+        Ok(())
     }
 
     /// Tells what a level did: from which figure to which, and why.
@@ -209,6 +210,11 @@ impl Live<'_> {
     /// What the next request takes: the one figure that is shown, told and acted on.
     pub(super) fn used(&self) -> u64 {
         self.session.history.view().tokens()
+    }
+
+    /// What of it is system prompt and tools.
+    pub(super) fn overhead(&self) -> u64 {
+        self.session.history.view().overhead_tokens()
     }
 
     /// Where the tokens are.

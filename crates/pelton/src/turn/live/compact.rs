@@ -2,6 +2,7 @@
 //! be lost is told again from where it comes.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use pelton_model::{Ask, Block, BlockKind, ErrorKind, ModelError, Notice};
@@ -10,16 +11,16 @@ use serde::Deserialize;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::sources::ToldAgain;
 use super::{INTERRUPTED, Live};
-use crate::compact::auto::{Cut, Keep};
+use crate::compact::auto::{Cut, InPlace, Keep};
 use crate::compact::breaker::shrank;
 use crate::compact::{Level, auto, local, micro, summary_request};
 use crate::context::reminder;
 use crate::event::{ContextEvent, Event, LoopKind, Trigger};
-use crate::history::{By, Edit, Entry, Kind, View};
+use crate::history::{By, Edit, Entry, Kind, LEFT_OUT, View};
 use crate::hooks::Fired;
 use crate::limits::{CONVERSATION_SUMMARY_CUTS_MAX, CONVERSATION_SUMMARY_TOKENS_MAX};
+use crate::session::SummedUp;
 use crate::status::Phase;
 use crate::tools::bench::HookWords;
 use crate::transcript::TranscriptError;
@@ -123,7 +124,7 @@ impl Live<'_> {
     /// The API counted more than we did: what it refused must become smaller by its own measure.
     async fn shorten_after_refusal(&mut self, why: &str) -> Result<bool, TranscriptError> {
         let keep = (self.room.window_tokens * local::KEEP_PERCENT / 100).min(self.used() / 2);
-        self.make_sendable(Level::Local, keep, why).await
+        self.make_sendable(keep, why).await
     }
 
     /// Has the conversation summed up, and puts the summary in its place if that makes it enough smaller.
@@ -167,27 +168,29 @@ impl Live<'_> {
         attempt: Attempt<'_>,
         cut: Cut,
         summary: &str,
-        began: std::time::Duration,
+        began: Duration,
     ) -> Result<Summed, TranscriptError> {
-        let ToldAgain { sources, facts } = self.sources(cut).await;
-        let summed_up = self.session.summed_up(cut.from, cut.to, &sources.texts(summary), facts);
-        let Some(summed_up) = summed_up else {
-            return Ok(Summed::Failed("what was summed up is not there any more".to_owned()));
+        let told = self.sources(cut).await;
+        let texts = told.sources.texts(InPlace::Summary(summary));
+        let Some(summed_up) = self.session.summed_up(cut.from, cut.to, &texts, told.facts()) else {
+            return Ok(Summed::Failed(NOT_THERE.to_owned()));
         };
         let (before, after) = (summed_up.before_tokens, summed_up.after_tokens);
         // System prompt and tools cannot become smaller; what can be has to.
-        let overhead = self.session.history.view().overhead_tokens();
+        let overhead = self.overhead();
         let enough = match attempt.level {
             Level::Autocompact => shrank(before.saturating_sub(overhead), after.saturating_sub(overhead)),
             _ => after < before,
         };
         if !enough {
+            self.know_what_is_sent().await;
             return Ok(Summed::NoSmaller(format!("{after} tokens would take the place of {before}")));
         }
         let Some((id, change)) = self.session.compact(attempt.level, attempt.trigger, &summed_up)? else {
-            return Ok(Summed::Failed("what was summed up is not there any more".to_owned()));
+            return Ok(Summed::Failed(NOT_THERE.to_owned()));
         };
         self.session.sync().await?;
+        self.know_what_is_sent().await;
         self.tell_compacted(Ok(())).await;
         let duration = self.world.monotonic().saturating_sub(began);
         let why = format!("a summary takes the place of all but the newest {} parts", cut.kept);
@@ -195,6 +198,35 @@ impl Live<'_> {
         self.tell_boundary(attempt.level, id, change, &why, told, duration).await;
         self.run_hooks_after(attempt.trigger, summary).await?;
         Ok(Summed::Smaller)
+    }
+
+    /// The same without a summary: what must not be lost is told again, as far as `most` tokens go, and of the rest there is
+    /// a note that it was left out. Discarded, and said so, if that makes nothing smaller.
+    pub(super) async fn leave_out(&mut self, cut: Cut, most: u64, why: &str) -> Result<(), TranscriptError> {
+        let (level, trigger) = (Level::Local, Trigger::Auto);
+        let told = self.sources(cut).await.within(most, self.session.history.view());
+        let texts = told.sources.texts(InPlace::Note);
+        let summed_up = self.session.summed_up(cut.from, cut.to, &texts, told.facts());
+        let not_done = match &summed_up {
+            None => Some(format!("local did not run: {NOT_THERE}")),
+            Some(SummedUp { before_tokens, after_tokens, .. }) if after_tokens >= before_tokens => Some(
+                format!("local was discarded: {after_tokens} tokens would take the place of {before_tokens}"),
+            ),
+            Some(_) => None,
+        };
+        if let Some(reason) = not_done {
+            self.note(LoopKind::Compaction, reason).await;
+        } else if let Some(summed_up) = summed_up
+            && let Some((id, change)) = self.session.compact(level, trigger, &summed_up)?
+        {
+            self.session.sync().await?;
+            let why = format!("{why}: the oldest rounds were left out");
+            let told = Some((summed_up.summary, trigger));
+            self.tell_boundary(level, id, change, &why, told, Duration::ZERO).await;
+            self.run_hooks_after(trigger, LEFT_OUT).await?;
+        }
+        self.know_what_is_sent().await;
+        Ok(())
     }
 
     /// C9: the hooks after a compaction. What they say is told to the model, behind everything else.
@@ -356,6 +388,9 @@ fn refused(error: &ModelError) -> Asked {
         _ => Asked::Failed(error.to_string()),
     }
 }
+
+/// What an edit names was taken away by another.
+const NOT_THERE: &str = "what was summed up is not there any more";
 
 /// What is done to a conversation that is too long to be summed up whole.
 const SHORTENED: &str = "it was too long to be summed up";

@@ -8,8 +8,9 @@ use super::Live;
 use crate::aside::Told;
 use crate::compact::collapse::{Fold, Stretch, is_gain, shown, stretch};
 use crate::compact::{FOLD, Level, micro};
+use crate::context::attachment::{AttachmentFacts, AttachmentKind};
 use crate::event::LoopKind;
-use crate::history::{By, Edit};
+use crate::history::{By, Edit, Entry};
 use crate::limits::{FOLD_TOKENS_MAX, FOLDS_STAGED_MAX};
 use crate::transcript::TranscriptError;
 use crate::turn::side::{self, SideQuestion};
@@ -94,10 +95,18 @@ impl Live<'_> {
     }
 
     async fn commit_folds(&mut self, why: &str) -> Result<(), TranscriptError> {
-        for Fold { stretch: Stretch { from, to, tokens }, words } in std::mem::take(&mut self.session.folds) {
+        let folds = std::mem::take(&mut self.session.folds);
+        if folds.is_empty() {
+            return Ok(());
+        }
+        for Fold { stretch: Stretch { from, to, tokens }, words } in folds {
             let edit = Edit::Replace { from, to, by: By::Words(words) };
             let why = format!("{why}: a finished stretch of about {tokens} tokens was folded");
             self.edit(Level::Collapse, edit, &why).await?;
+        }
+        // What rules say of a file comes with it again; a skill that is being followed does not come by itself.
+        for (file, text) in self.know_what_is_sent().await {
+            self.attach_skill_again(file, text).await?;
         }
         Ok(())
     }
@@ -115,7 +124,10 @@ impl Live<'_> {
             return self.note(LoopKind::Compaction, "a fold could not be made".to_owned()).await;
         };
         let fold = Fold::new(stretch, &said, &entries);
-        let tokens = self.session.history.view().tokens_of(&fold.words);
+        // Texts of skills are told again behind it.
+        let skills = entries.iter().filter(|entry| is_skill(entry)).map(|entry| entry.words());
+        let view = self.session.history.view();
+        let tokens = view.tokens_of(&fold.words) + skills.map(|text| view.tokens_of(&text)).sum::<u64>();
         if !is_gain(tokens, stretch) {
             self.breaker.fold_failed();
             let why = format!("a fold was thrown away: {tokens} tokens for {}", stretch.tokens);
@@ -158,4 +170,10 @@ impl Live<'_> {
         let asked = asked.map(|answer| Told::from(answer.ok()?).whole_words()).boxed();
         self.folding.pending = Some(Pending { stretch, asked });
     }
+}
+
+/// Whether it is the text of a skill.
+fn is_skill(entry: &Entry) -> bool {
+    let facts = entry.detail.as_deref().and_then(AttachmentFacts::read);
+    facts.is_some_and(|facts| facts.r#type == AttachmentKind::InvokedSkill)
 }

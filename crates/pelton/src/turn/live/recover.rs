@@ -240,7 +240,7 @@ impl Live<'_> {
             let left_out = view.leave_out_large_images();
             self.session.note_media_left_out(&left_out);
             let reason = format!("{} images are too large to be sent among many", left_out.places.len());
-            self.note(LoopKind::Repair, reason).await;
+            self.tell_left_out(reason).await;
         }
         let view = self.session.history.view_mut();
         let bytes = view.bytes() + prefix;
@@ -252,7 +252,7 @@ impl Live<'_> {
                 left_out.places.len(),
                 left_out.bytes
             );
-            self.note(LoopKind::Repair, reason).await;
+            self.tell_left_out(reason).await;
         }
     }
 
@@ -270,7 +270,13 @@ impl Live<'_> {
         let gone = left_out.places.len();
         let reason =
             format!("{gone} of {count} images and documents were left out, oldest first: {most} may be sent");
-        self.note(LoopKind::Repair, reason).await;
+        self.tell_left_out(reason).await;
+    }
+
+    /// Something the user gave or the model saw is not sent any more.
+    async fn tell_left_out(&mut self, reason: String) {
+        self.note(LoopKind::Repair, reason.clone()).await;
+        self.events.send(Event::Informational { content: reason, prevents_continuation: false }).await;
     }
 
     fn leave_out_betas(&mut self, error: &ModelError) -> String {
