@@ -54,6 +54,14 @@ impl fmt::Display for Form {
 }
 
 /// The program that calls [`helper()`](crate::helper()) first of all.
+///
+/// ```
+/// use pelton_sandbox::Helper;
+///
+/// // A program whose `main` hands the words behind `__sandbox` to the crate's `helper` first of all.
+/// let helper = Helper { program: "/usr/bin/pelton".into(), args: vec!["__sandbox".into()] };
+/// assert_eq!(helper.args, ["__sandbox"]);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Helper {
     /// Its file.
