@@ -510,7 +510,8 @@ async fn fifty_thousand_files() {
 #[tokio::test]
 async fn what_others_do_between_commands_is_theirs_wherever_it_happens() {
     // After a few commands the trees are listened to, and not looked at again unless something was heard.
-    let others: [(&str, fn(&Stage)); 8] = [
+    type Deed = fn(&Stage);
+    let others: [(&str, Deed); 8] = [
         ("content", |stage| stage.put("a/one", "theirs\n")),
         ("a new file", |stage| stage.put("a/new", "theirs\n")),
         ("a new directory", |stage| stage.put("a/deep/er/new", "theirs\n")),
