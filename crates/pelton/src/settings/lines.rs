@@ -29,7 +29,7 @@ impl Lines {
     }
 }
 
-/// A walk through JSON that is known to be right: what is expected is there.
+/// A walk through JSON. What is none is walked through, too, to an end.
 struct Walk<'t> {
     bytes: &'t [u8],
     at: usize,
@@ -91,7 +91,12 @@ impl Walk<'_> {
                 Some(_) => {
                     let inner = format!("{place}[{count}]");
                     self.lines.insert(inner.clone(), self.line);
+                    let before = self.at;
                     self.value(&inner);
+                    if self.at == before {
+                        // No value begins here: the text is no JSON, and nothing behind it has a place.
+                        self.at = self.bytes.len();
+                    }
                     count += 1;
                 }
             }
@@ -147,6 +152,9 @@ mod tests {
             assert_eq!(lines.of_place(place), Some(line), "{place}");
         }
         assert_eq!(lines.of_place("z.y"), None);
+        for broken in ["[}", "[[}", "{\"a\": [}", "{\"a\" }", "[", "{\"", "[1 }"] {
+            Lines::of(broken);
+        }
         assert_eq!(Lines::of("").of_place("a"), None);
     }
 
@@ -198,8 +206,9 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_walked_through(text in any::<String>()) {
+        fn any_text_is_walked_through(text in any::<String>(), marks in "[\\[\\]{}:,\"a1 \n\\\\]{0,24}") {
             Lines::of(&text);
+            Lines::of(&marks);
         }
     }
 }
