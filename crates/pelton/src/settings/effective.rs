@@ -20,7 +20,14 @@ const STAYS_OFF: &str = "disableSkillShellExecution";
 
 /// A file that counts, and what is taken out of it because nobody trusts where it comes from.
 ///
-/// See [`effective`].
+/// ```
+/// use pelton::hooks::Source;
+/// use pelton::settings::{Layered, Origin, Written, effective};
+///
+/// let origin = Origin { source: &Source::User, file: "user.json", anchor: None };
+/// let file = Layered { written: Written { origin, text: "{\"model\": \"opus\"}" }, leave_out: &|_| {} };
+/// assert_eq!(effective(&[file])[0].value, "opus");
+/// ```
 #[derive(Clone, Copy)]
 pub struct Layered<'a> {
     /// The file.
@@ -31,7 +38,15 @@ pub struct Layered<'a> {
 
 /// One value of one file.
 ///
-/// See [`effective`].
+/// ```
+/// use pelton::hooks::Source;
+/// use pelton::settings::{Layered, Origin, Written, effective};
+///
+/// let origin = Origin { source: &Source::User, file: "user.json", anchor: None };
+/// let text = "{\n  \"env\": {\"PORT\": \"80\"}\n}";
+/// let settings = effective(&[Layered { written: Written { origin, text }, leave_out: &|_| {} }]);
+/// assert_eq!((settings[0].place.as_str(), settings[0].line), ("env.PORT", Some(2)));
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Setting {

@@ -20,7 +20,14 @@ use crate::tools::AgentDefinition;
 
 /// A file of settings as it is.
 ///
-/// See [`lint()`].
+/// ```
+/// use pelton::hooks::Source;
+/// use pelton::settings::{Around, Origin, Written, lint};
+///
+/// let origin = Origin { source: &Source::User, file: "user.json", anchor: None };
+/// let findings = lint(&[Written { origin, text: "{" }], &Around::nothing("/here", &|_| None));
+/// assert_eq!(findings[0].kind.name(), "broken-file");
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Written<'a> {
     /// Whose it is, and what it is called.
@@ -31,7 +38,13 @@ pub struct Written<'a> {
 
 /// What a session would have, started where the files count.
 ///
-/// See [`lint()`].
+/// ```
+/// use pelton::settings::Around;
+///
+/// let mut around = Around::nothing("/here", &|_| None);
+/// around.tools.push("Bash".to_owned());
+/// assert!(around.servers.is_empty());
+/// ```
 #[non_exhaustive]
 pub struct Around<'a> {
     /// The names of built-in tools.
@@ -52,7 +65,15 @@ pub struct Around<'a> {
 
 /// What a file is like.
 ///
-/// See [`lint()`].
+/// ```
+/// use std::path::Path;
+///
+/// use pelton::settings::{Around, Looked};
+///
+/// let guard = |path: &Path| path.ends_with("guard.sh").then(|| Looked { runs: true, text: None });
+/// let around = Around::nothing("/here", &guard);
+/// assert!((around.look)(Path::new("/here/guard.sh")).is_some_and(|looked| looked.runs));
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Looked {
     /// It can be run as a program.
@@ -71,7 +92,12 @@ impl<'a> Around<'a> {
 
 /// Something that does not do what it seems to say.
 ///
-/// See [`lint()`].
+/// ```
+/// use pelton::settings::{Finding, FindingKind, Weight};
+///
+/// let finding = Finding::new(FindingKind::NoAgent, Weight::Warning, "agents/x.md", Some(1), "has no name");
+/// assert_eq!((finding.file.as_str(), finding.line), ("agents/x.md", Some(1)));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
@@ -89,7 +115,9 @@ pub struct Finding {
 
 /// What is the matter.
 ///
-/// See [`lint()`].
+/// ```
+/// assert_eq!(pelton::settings::FindingKind::DeadRule.name(), "dead-rule");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum FindingKind {
@@ -119,7 +147,11 @@ pub enum FindingKind {
 
 /// How much something matters.
 ///
-/// See [`lint()`].
+/// ```
+/// use pelton::settings::Weight;
+///
+/// assert!(Weight::Error > Weight::Warning && Weight::Note.name() == "note");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Weight {
     /// Worth knowing; nothing is wrong.
