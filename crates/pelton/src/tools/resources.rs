@@ -261,7 +261,7 @@ impl Tool for ReadDir {
 
 /// What is directly below a URI, in the order it was listed: resources, and once each what has resources below it.
 fn children(uri: &str, resources: &[super::server::Resource]) -> Vec<Value> {
-    let directory = format!("{}/", uri.trim_end_matches('/'));
+    let directory = if uri.ends_with('/') { uri.to_owned() } else { format!("{uri}/") };
     let mut children: Vec<Value> = Vec::new();
     for resource in resources {
         let Some(below) = resource.uri.strip_prefix(&directory).filter(|below| !below.is_empty()) else {
@@ -279,8 +279,9 @@ fn children(uri: &str, resources: &[super::server::Resource]) -> Vec<Value> {
                 child
             }
         };
-        if children.len() < RESOURCES_LISTED_MAX && children.iter().all(|known| known["uri"] != child["uri"])
-        {
+        let uri = |child: &Value| child["uri"].as_str().unwrap_or_default().trim_end_matches('/').to_owned();
+        let is_new = children.iter().all(|known| uri(known) != uri(&child));
+        if children.len() < RESOURCES_LISTED_MAX && is_new {
             children.push(child);
         }
     }
@@ -311,5 +312,7 @@ mod tests {
             );
         }
         assert_eq!(children("x://b", &all), Vec::<Value>::new());
+        let top: Vec<Value> = children("x://", &all).into_iter().map(|child| child["name"].clone()).collect();
+        assert_eq!(top, ["a", "ab"]);
     }
 }

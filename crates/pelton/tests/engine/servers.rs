@@ -561,6 +561,7 @@ async fn what_servers_have_to_read_is_listed_read_and_mentioned_and_their_prompt
             tool("ReadMcpResourceTool", json!({"server": "shop", "uri": "shop://prices"})),
             tool("ReadMcpResourceTool", json!({"server": "shop", "uri": "shop://nothing"})),
             tool("ReadMcpResourceTool", json!({"server": "other", "uri": "shop://prices"})),
+            tool("ReadMcpResourceDirTool", json!({"server": "shop", "uri": "shop://"})),
         ])
         .reply([text("Done.")])
         .reply([text("Yes.")]);
@@ -572,7 +573,10 @@ async fn what_servers_have_to_read_is_listed_read_and_mentioned_and_their_prompt
     told.assert_completed();
     assert!(init(&told).commands.iter().any(|command| command.name == "mcp__shop__advice"));
     let first = stage.request(1);
-    assert_eq!(names(&first)[14..], ["ListMcpResourcesTool", "ReadMcpResourceTool"]);
+    assert_eq!(
+        names(&first)[14..],
+        ["ListMcpResourcesTool", "ReadMcpResourceTool", "ReadMcpResourceDirTool"]
+    );
     let asked = first["messages"].to_string();
     assert!(asked.contains("milk: 1.20") && !asked.contains("no such thing"), "{asked}");
     let results = results_in(&stage.request(2));
@@ -583,6 +587,7 @@ async fn what_servers_have_to_read_is_listed_read_and_mentioned_and_their_prompt
     assert_eq!((results[1].1, results[1].2.as_str()), (false, "milk: 1.20"));
     assert!(results[2].1 && results[2].2.contains("no such thing"), "{results:?}");
     assert!(results[3].1 && results[3].2.contains("There are: shop."), "{results:?}");
+    assert!(!results[4].1 && results[4].2.contains(r#""uri":"shop://prices""#), "{results:?}");
 
     run(&mut engine, "/mcp__shop__advice milk").await.assert_completed();
     let asked = text_of(&json!(last_user_blocks(&stage.request(3))));
