@@ -63,9 +63,12 @@ pub(crate) async fn attachments(
         }
         let meant: Vec<(&str, (&str, Option<Lines>))> =
             spellings(mention).flat_map(|name| places(name).map(move |place| (name, place))).collect();
+        // What is wrong with one spelling does not matter if another is what was meant.
+        let mut wrong = None;
         for (name, (file, lines)) in meant {
             let path = absolute(file, home.as_deref(), cx);
             if lines.is_none() && found.iter().any(|(known, _)| *known == path) {
+                wrong = None;
                 break;
             }
             let led = match attach(&path, lines, &gate, cx).await {
@@ -75,15 +78,16 @@ pub(crate) async fn attachments(
             match led {
                 Led::To(shown) => {
                     found.push((path, Some(Attached { mention: name.to_owned(), shown })));
+                    wrong = None;
                     break;
                 }
-                Led::Nothing(why) => {
-                    problems.push(format!("@{name} was not attached: {why}"));
-                    found.push((path, None));
-                    break;
-                }
+                Led::Nothing(why) => wrong = Some((path, format!("@{name} was not attached: {why}"))),
                 Led::Nowhere => {}
             }
+        }
+        if let Some((path, problem)) = wrong {
+            problems.push(problem);
+            found.push((path, None));
         }
     }
     Mentioned { attached: found.into_iter().filter_map(|(_, attached)| attached).collect(), problems }

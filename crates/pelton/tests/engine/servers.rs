@@ -578,7 +578,8 @@ async fn what_servers_have_to_read_is_listed_read_and_mentioned_and_their_prompt
         ["ListMcpResourcesTool", "ReadMcpResourceTool", "ReadMcpResourceDirTool"]
     );
     let asked = first["messages"].to_string();
-    assert!(asked.contains("milk: 1.20") && !asked.contains("no such thing"), "{asked}");
+    assert!(asked.contains("milk: 1.20") && !asked.contains("prices was not attached"), "{asked}");
+    assert!(asked.contains("@shop:shop://nothing was not attached: no such thing"), "{asked}");
     let results = results_in(&stage.request(2));
     assert!(
         results[0].2.contains(r#""uri":"shop://prices""#) && results[0].2.contains("text/plain"),
