@@ -30,10 +30,12 @@ impl Frames {
     /// Wherever something goes that the model was sent, there is a boundary; behind one that a summary stands at, the
     /// summary. A result that went to a file is there as long as the file is.
     fn boundary(&mut self, boundary: &Boundary) -> Vec<u8> {
-        if boundary.after_tokens >= boundary.before_tokens || boundary.level == Level::ResultBudget {
+        // Where something was undone, something has come back.
+        let takes_away = !matches!(boundary.level, Level::ResultBudget | Level::Undo);
+        if boundary.after_tokens >= boundary.before_tokens || !takes_away {
             return Vec::new();
         }
-        let by_hand = matches!(boundary.level, Level::Snip | Level::Manual | Level::Undo);
+        let by_hand = matches!(boundary.level, Level::Snip | Level::Manual);
         let trigger = boundary.trigger.unwrap_or(if by_hand { Trigger::Manual } else { Trigger::Auto });
         let metadata = json!({
             "trigger": trigger.name(),
