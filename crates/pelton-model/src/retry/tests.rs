@@ -214,6 +214,7 @@ fn how_many_retries_there_can_be_is_told_as_it_is() {
     let patient = &RetryPolicy::default();
     assert_eq!(bound(Stalled, retries(0), 0, patient), 10);
     assert_eq!(bound(Overloaded, retries(9), 0, patient), 10);
+    assert_eq!(bound(Overloaded, retries(0), 0, patient), 10);
     // A change of the question is one more than the policy knows of.
     assert_eq!(bound(RequestTooLarge, retries(10), 0, patient), 11);
     // Nobody there: three in a row, whatever came before.
