@@ -1,7 +1,7 @@
 //! Hooks that are no programs: an address on the web, a question to a model, a tool of a server. What leads there is
 //! the session's, in a [`Reach`]; what comes back is understood like the output of a command.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -15,6 +15,7 @@ use super::config::{HttpHook, JudgeHook, ServerToolHook};
 use super::event::{Blocking, HookEvent};
 use super::limits::{JUDGE_TOKENS_MAX, OUTPUT_BYTES_MAX};
 use crate::aside::{Aside, AsideQuestion, Whom};
+use crate::secrets::is_withheld;
 
 /// The roads of a session to what hooks may be. A road that is not there makes such a hook fail, and says so.
 #[derive(Clone, Default)]
@@ -72,10 +73,10 @@ pub async fn post(
     }
 }
 
-/// A text with the values of those variables that it may know; others are empty.
+/// A text with the values of those variables that it may know; others are empty, and so are those that no program is given.
 fn with_variables(text: &str, allowed: &[String], env: &[(OsString, OsString)]) -> String {
     let value = |name: &str| {
-        let known = allowed.iter().any(|allowed| allowed == name);
+        let known = allowed.iter().any(|allowed| allowed == name) && !is_withheld(OsStr::new(name));
         let found = env.iter().find(|(variable, _)| known && variable == name);
         found.map(|(_, value)| value.to_string_lossy().into_owned()).unwrap_or_default()
     };
@@ -226,14 +227,17 @@ mod tests {
 
     #[test]
     fn a_header_knows_only_the_variables_it_may() {
-        let env: Vec<(OsString, OsString)> = [("TOKEN", "secret"), ("HOME", "/home/x")]
-            .map(|(name, value)| (name.into(), value.into()))
-            .into();
-        let allowed = ["TOKEN".to_owned()];
+        let env: Vec<(OsString, OsString)> =
+            [("TOKEN", "secret"), ("HOME", "/home/x"), ("ANTHROPIC_API_KEY", "sk-x")]
+                .map(|(name, value)| (name.into(), value.into()))
+                .into();
+        // Whoever writes a project's settings may not have the key of whoever pays.
+        let allowed = ["TOKEN", "ANTHROPIC_API_KEY"].map(str::to_owned);
         for (text, expected) in [
             ("Bearer $TOKEN", "Bearer secret"),
             ("Bearer ${TOKEN}!", "Bearer secret!"),
             ("$HOME-${HOME}", "-"),
+            ("${ANTHROPIC_API_KEY}$ANTHROPIC_API_KEY", ""),
             ("a$", "a$"),
             ("$$TOKEN", "$secret"),
             ("${TOKEN", "${TOKEN"),

@@ -431,26 +431,32 @@ impl Call {
 
     /// What is no program and no function. What it says is understood like a command's output.
     async fn outside(&self, speaker: &Speaker<'_>, time: Duration) -> (Said, Printed) {
-        let Moment { event, json, text, cancel, reach, surroundings, .. } = &*self.moment;
+        let Moment { event, text, cancel, reach, surroundings, .. } = &*self.moment;
+        // Nobody outside is told more than a command would be.
+        let told = surroundings.secrets.hidden(text).into_owned();
+        let json: Value = serde_json::from_slice(&told).unwrap_or_default();
         let answer = async {
             match &self.entry.hook {
-                Hook::Http(hook) => outside::post(reach, hook, text.clone(), &surroundings.env).await,
-                Hook::Judge(hook) => outside::judge(reach, hook, *event, json).await,
-                Hook::ServerTool(hook) => outside::call(reach, hook, json).await,
+                Hook::Http(hook) => outside::post(reach, hook, told.into(), &surroundings.env).await,
+                Hook::Judge(hook) => outside::judge(reach, hook, *event, &json).await,
+                Hook::ServerTool(hook) => outside::call(reach, hook, &json).await,
                 Hook::Command(_) | Hook::Callback(_) => Ok(String::new()),
             }
         };
+        // What a server's tool does wrong is its own: the session goes on.
+        let answer = AssertUnwindSafe(answer).catch_unwind();
         let answer = tokio::select! {
             biased;
             () = cancel.cancelled() => return (Speaker::cancelled(), Printed::default()),
             answer = timeout(time, answer) => answer,
         };
         match answer {
-            Ok(Ok(stdout)) => {
+            Ok(Ok(Ok(stdout))) => {
                 let said = speaker.exited(Some(0), &stdout, "");
                 (said, Printed { stdout, ..Printed::default() })
             }
-            Ok(Err(why)) => (speaker.failed(&why), Printed::default()),
+            Ok(Ok(Err(why))) => (speaker.failed(&why), Printed::default()),
+            Ok(Err(_)) => (speaker.failed("panicked"), Printed::default()),
             Err(_) => (speaker.timed_out(self.limit, false), Printed::default()),
         }
     }

@@ -8,6 +8,7 @@ use pelton::hooks::{HookEvent, HookKind};
 use pelton::permission::{Answer, Asker, Mode, Question, Questions};
 use pelton::tools::{ServerState, ToolServer};
 use pelton::{EndReason, Event, Options, Terminal};
+use pelton_model::{Auth, Secret};
 use pelton_testkit::{Script, Step, text, tool};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -230,6 +231,29 @@ async fn an_address_hears_of_a_call_and_can_refuse_it() {
     assert!(head.lines().any(|line| line.trim_end() == "x-other:"), "{head}");
     let body: Value = serde_json::from_str(body).unwrap();
     assert_eq!((&body["hook_event_name"], &body["tool_name"]), (&json!("PreToolUse"), &json!("Bash")));
+}
+
+#[tokio::test]
+async fn nobody_outside_is_told_the_key_of_whoever_pays() {
+    let key = "sk-ant-0123456789-abcdefghij";
+    let (url, seen) = address("200 OK", "{}").await;
+    let stage = Stage::new(Script::new().reply([text("Hello.")]).reply([text("{\"ok\": true}")])).await;
+    let settings = json!({
+        "UserPromptSubmit": [{"hooks": [{"type": "http", "url": url, "headers": {"X-Key": "is:$ANTHROPIC_API_KEY"},
+            "allowedEnvVars": ["ANTHROPIC_API_KEY"]}]}],
+        "Stop": [{"hooks": [{"type": "prompt", "prompt": "Well?"}]}],
+    });
+    let mut engine = stage.engine_with(|options| {
+        hook(options, &settings);
+        options.env.push(("ANTHROPIC_API_KEY".into(), key.into()));
+        options.endpoint.auth = Auth::ApiKey(Secret::new(key));
+    });
+    run(&mut engine, &format!("Is {key} a good key?")).await.assert_completed();
+    let asked = seen.lock().unwrap().remove(0);
+    assert!(asked.contains("Is [redacted] a good key?") && asked.contains("x-key: is:\r\n"), "{asked}");
+    assert!(!asked.contains(key), "{asked}");
+    assert!(!stage.request(2).to_string().contains(key));
+    stage.assert_all_played();
 }
 
 #[tokio::test]
