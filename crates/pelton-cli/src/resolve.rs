@@ -14,6 +14,7 @@ mod limits; // how often, how long, how much
 mod memory; // what the model is told of the project and its user
 mod mcp; // who serves tools
 mod models; // which models, and how hard they try
+mod manner; // how it answers, and as whom it works
 mod network; // which server, by which road
 mod permission; // what may run
 mod plugins; // which plugins count
@@ -72,6 +73,7 @@ pub(crate) fn options(args: &RunArgs, env: &Env) -> Result<(Options, Payer, Serv
     plugins::tell_of(&plugin_errors);
     let named = mcp::servers(args, &env, &cwd, &settings, &plugins)?;
     let brought_hooks_off = settings.brought_hooks_off;
+    let manner = settings.manner.clone();
     let git_state = settings.memory.git.unwrap_or(true) && !bare(args, &env);
     let mut options = resolved(args, &env, settings, &cwd, endpoint(args, &env)?)?;
     options.memory = memory;
@@ -84,6 +86,10 @@ pub(crate) fn options(args: &RunArgs, env: &Env) -> Result<(Options, Payer, Serv
     }
     plugins::add(&mut options, plugins);
     options.plugin_errors = plugin_errors;
+    manner::choose_style(&mut options, args, &env, &cwd, manner.output_style.as_deref())?;
+    if !bare(args, &env) {
+        manner::work_as(&mut options, args, manner.agent);
+    }
     options.api_key_source = payer.source();
     payer.pay_at(&mut options.endpoint, &env, &cwd, &options.transport, &options.world)?;
     let servers = named.in_place(&options, &env)?;
@@ -165,18 +171,20 @@ fn resolved(
     let mut options = Options::new(cwd, endpoint);
     options.transport = Arc::new(HttpTransport::new(http_options(env)?));
     options.home = env.path("HOME");
-    if let Some(model) = models::model(args, env, &settings) {
-        options.model = model;
-    }
+    options.model_choice = models::choice(&settings);
+    options.model = models::first_model(args, env, &settings, &options.model_choice)?;
     options.fallback_models = models::fallbacks(args, env, &settings);
     options.agent_model = env.get("CLAUDE_CODE_SUBAGENT_MODEL").map(str::to_owned);
     options.small_model = models::small(env);
     options.tool_use_summaries =
         args.tool_use_summaries && !env.is_on("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC");
     options.effort = models::effort(args, env, &settings)?;
-    options.thinking = models::thinking(args, env)?;
-    options.thinking_display = models::thinking_display(args);
-    options.fast_mode = settings.fast_mode.unwrap_or(false);
+    options.thinking = models::thinking(args, env, &settings)?;
+    options.thinking_display = models::thinking_display(args, &settings);
+    options.fast_mode = settings.fast_mode.unwrap_or(false) && settings.fast_mode_for_this_run != Some(true);
+    options.system_prompt.language.clone_from(&settings.manner.language);
+    options.system_prompt.attribution = settings.manner.attribution.clone();
+    options.http_hooks = settings.http_hooks.clone();
     options.task_budget = args.task_budget;
     options.max_output_tokens =
         env.number::<NonZeroU32>("CLAUDE_CODE_MAX_OUTPUT_TOKENS")?.map(NonZeroU32::get);
@@ -206,7 +214,7 @@ fn resolved(
         None => env.number("CLAUDE_CODE_MAX_TURNS")?,
     };
     options.limits.output_tokens_wanted = args.token_budget;
-    limits(&mut options, env, &settings.retry)?;
+    limits(&mut options, env, &settings.retry, settings.output)?;
     calls(&mut options, args, settings.turns);
     options.hooks = settings.hooks;
     if bare(args, env) {

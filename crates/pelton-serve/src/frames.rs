@@ -208,7 +208,7 @@ impl Frames {
             .field("slash_commands", commands)
             .field("apiKeySource", init.api_key_source)
             .field("claude_code_version", CLI_VERSION)
-            .field("output_style", "default")
+            .field("output_style", &init.output_style)
             .field("agents", &init.agents)
             .field("skills", &init.skills)
             .field("plugins", &plugins)

@@ -29,11 +29,14 @@ use pelton_model::{Thinking, ThinkingDisplay, catalogue};
 #[derive(Clone)]
 pub struct Dials(Arc<Shared>);
 
+/// Whether a model may be asked.
+type MayAsk = dyn Fn(&str) -> Result<(), ModelRefused> + Send + Sync;
+
 struct Shared {
     /// What the session started with.
     first: Set,
     now: Mutex<(u64, Set)>,
-    can_pay: Box<dyn Fn(&str) -> bool + Send + Sync>,
+    may_ask: Box<MayAsk>,
 }
 
 /// Where the dials stand.
@@ -44,7 +47,7 @@ pub(crate) struct Set {
     pub display: ThinkingDisplay,
 }
 
-/// The budget of the session cannot be kept with a model whose price is not known.
+/// A model that is not asked from now on, and why.
 ///
 /// ```
 /// # use pelton_model::{Auth, Endpoint, Secret};
@@ -60,21 +63,29 @@ pub(crate) struct Set {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the price of {0} is not known, so the budget cannot be kept")]
-pub struct UnknownPrice(String);
+#[non_exhaustive]
+pub enum ModelRefused {
+    /// The budget of the session cannot be kept with a model whose price is not known.
+    #[error("the price of {0} is not known, so the budget cannot be kept")]
+    UnknownPrice(String),
+    /// It is none of those that may be asked. What those are.
+    #[error("{0}")]
+    NotAvailable(String),
+}
 
 impl Dials {
-    pub(crate) fn new(first: Set, can_pay: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(
+        first: Set,
+        may_ask: impl Fn(&str) -> Result<(), ModelRefused> + Send + Sync + 'static,
+    ) -> Self {
         let now = Mutex::new((0, first.clone()));
-        Self(Arc::new(Shared { first, now, can_pay: Box::new(can_pay) }))
+        Self(Arc::new(Shared { first, now, may_ask: Box::new(may_ask) }))
     }
 
     /// The model that is asked from now on: an id or an alias; `None` for the one the session started with.
-    pub fn set_model(&self, model: Option<&str>) -> Result<(), UnknownPrice> {
+    pub fn set_model(&self, model: Option<&str>) -> Result<(), ModelRefused> {
         let model = model.map_or_else(|| self.0.first.model.clone(), catalogue::resolve);
-        if !(self.0.can_pay)(&model) {
-            return Err(UnknownPrice(model));
-        }
+        (self.0.may_ask)(&model)?;
         self.change(|set| set.model = model);
         Ok(())
     }
@@ -125,7 +136,10 @@ mod tests {
             thinking: Thinking::ModelDefault,
             display: ThinkingDisplay::Omitted,
         };
-        let dials = Dials::new(first, |model| model != "dear");
+        let dials = Dials::new(first, |model| match model {
+            "dear" => Err(ModelRefused::UnknownPrice(model.to_owned())),
+            _ => Ok(()),
+        });
         let (mut one, mut other) = (0, 0);
         assert_eq!(dials.turned(&mut one), None);
         dials.set_model(Some("b")).unwrap();

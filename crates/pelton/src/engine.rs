@@ -712,7 +712,10 @@ impl Engine {
             cwd: self.cwd(),
             permission_mode: Some(self.kin.permissions.mode().name().to_owned()),
             agent_id: agent.map(|agent| agent.facts.id.clone()),
-            agent_type: agent.map(|agent| agent.facts.agent_type.clone()),
+            agent_type: match agent {
+                Some(agent) => Some(agent.facts.agent_type.clone()),
+                None => options.works_as.clone(),
+            },
             ..Base::default()
         };
         SessionHooks {

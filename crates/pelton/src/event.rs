@@ -353,6 +353,8 @@ pub struct Init {
     pub servers: Vec<(String, ServerState)>,
     /// The agents it may start.
     pub agents: Vec<String>,
+    /// The name of the way it answers.
+    pub output_style: String,
     /// The plugins there are.
     pub plugins: Vec<Arc<Plugin>>,
     /// Plugins that cannot be used, or not whole, and why.

@@ -9,6 +9,7 @@ mod options; // what it is told at its start
 mod prompt; // what is submitted
 mod queue; // what is submitted while it is busy
 mod dials; // which model is asked, and how, from now on
+mod model_choice; // which models may be asked
 pub mod event; // what it tells
 pub mod command; // slash commands
 pub mod host; // what it asks of the program around it
@@ -44,8 +45,8 @@ pub mod process {
     pub use crate::tools::process::{Ended, Launch, Printed, ProcessTree};
 }
 
-pub use context::{AgentsMd, MemorySources, SystemPrompt};
-pub use dials::{Dials, UnknownPrice};
+pub use context::{AgentsMd, Attribution, MemorySources, OutputStyle, SystemPrompt};
+pub use dials::{Dials, ModelRefused};
 pub use engine::{EndReason, Engine, ReshapeError, Reshaped, StartError, Tasks, Title};
 pub use event::{Event, Outcome};
 pub use gauge::ContextWatch;
@@ -54,11 +55,12 @@ pub use limits::{
     AgentLimits, FALLBACK_MODELS_MAX, OUTPUT_TOKENS_UNKNOWN_MODEL, QUEUED_BYTES_MAX, QUEUED_PROMPTS_MAX,
     ToolLimits, WINDOW_TOKENS_UNKNOWN_MODEL,
 };
+pub use model_choice::ModelChoice;
 pub use options::{LateAnswer, Options, Resumed, Sessions};
 pub use prompt::{BlankPrompt, Prompt, PromptBlock};
 pub use queue::{Priority, Queue, QueueError};
 pub use session::fresh_id;
-pub use skills::{SkillSources, agent_files_in, agents_in};
+pub use skills::{SkillShown, SkillSources, agent_files_in, agents_in};
 pub use status::{Phase, Status, Wait};
 pub use turn::{Limits, Terminal, Transition};
 

@@ -314,6 +314,8 @@ pub struct ToolLimits {
     pub shell_goes_on_beside: bool,
     /// Characters of a command's output that go to the model.
     pub shell_output_chars_max: usize,
+    /// Characters of what a task in the background printed that the model is shown.
+    pub task_output_chars_max: usize,
     /// The same for a command that failed.
     pub shell_failure_chars_max: usize,
     /// Bytes of a command's output kept on disk before the command is cut.
@@ -398,6 +400,7 @@ impl Default for ToolLimits {
             background_time_max: Duration::from_secs(7_200),
             shell_goes_on_beside: false,
             shell_output_chars_max: 30_000,
+            task_output_chars_max: 32_000,
             shell_failure_chars_max: 10_000,
             shell_spill_bytes_max: 5 * 1024 * 1024 * 1024,
             kill_grace: Duration::from_millis(1_800),

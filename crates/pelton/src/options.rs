@@ -16,14 +16,15 @@ use uuid::Uuid;
 
 use crate::command::Command;
 use crate::compact::{CompactOptions, Room};
-use crate::context::{MemorySources, SystemPrompt};
+use crate::context::{MemorySources, OutputStyle, SystemPrompt};
 use crate::file_history::FileHistoryLimits;
 use crate::history::SnipReplay;
-use crate::hooks::{HookConfig, Problem, Source};
+use crate::hooks::{HookConfig, HttpHookTerms, Problem, Source};
 use crate::host::Host;
 use crate::limits::{
     AgentLimits, OUTPUT_TOKENS_UNKNOWN_MODEL, TOOL_CALLS_RUNNING_MAX, ToolLimits, WINDOW_TOKENS_UNKNOWN_MODEL,
 };
+use crate::model_choice::ModelChoice;
 use crate::permission::{Answer, Keeper, Mode, Questions, RuleSet};
 use crate::plugins::{Plugin, PluginError};
 use crate::sandbox::SandboxOptions;
@@ -70,6 +71,8 @@ pub struct Options {
     /// Models to ask when that one does not answer, in this order, for the rest of a submission. At most
     /// [`FALLBACK_MODELS_MAX`](crate::limits::FALLBACK_MODELS_MAX) count.
     pub fallback_models: Vec<String>,
+    /// Which models may be asked at all, whoever names them. The session starts with [`model`](Self::model) all the same.
+    pub model_choice: ModelChoice,
     /// B1: the most the session may spend, in US dollars, sub-agents and side calls included.
     pub max_budget_usd: Option<f64>,
     /// The cap is never passed, not even by calls in flight: the most a call can cost is set aside before it is sent,
@@ -100,6 +103,8 @@ pub struct Options {
     pub memory: Option<MemorySources>,
     /// The skills and custom commands that it and its user may call; none if absent.
     pub skills: Option<SkillSources>,
+    /// The ways to answer that may be chosen, besides Pelton's own; see [`Options::choose_style`].
+    pub(crate) styles: Vec<OutputStyle>,
     /// The plugins there are; see [`Options::add_plugin`].
     pub(crate) plugins: Vec<Arc<Plugin>>,
     /// Plugins that were wanted and cannot be used.
@@ -123,6 +128,8 @@ pub struct Options {
     pub commands: Vec<Arc<dyn Command>>,
     /// E5: the agents that may be started. Without any, there is no tool to start them with.
     pub agents: Vec<AgentDefinition>,
+    /// The one of them the session itself works as; see [`Options::work_as`].
+    pub(crate) works_as: Option<String>,
     /// Bounds on them.
     pub agent_limits: AgentLimits,
     /// The model of all of them, whatever they or their callers say.
@@ -152,6 +159,8 @@ pub struct Options {
     pub questions: Option<Questions>,
     /// Other people's programs, called around tools and at the end.
     pub hooks: HookConfig,
+    /// What those of them that are addresses on the web must keep to, wherever they come from.
+    pub http_hooks: HttpHookTerms,
     /// A hook may put the only call of an answer off: the run ends, and the call is judged anew when the session is
     /// resumed. For runs of one prompt; elsewhere such a hook means that somebody should be asked.
     pub may_defer: bool,
@@ -276,14 +285,49 @@ pub struct Sessions {
 }
 
 impl Options {
-    /// Lets the session itself work as one of its [agents](Self::agents): with its words, its tools, and how hard it tries.
+    /// Lets the session itself work as one of its [agents](Self::agents): with its words, its tools, its hooks, and how hard it
+    /// tries.
     /// Which model is asked stays as it is. Tells whether there is an agent of that name.
     pub fn work_as(&mut self, name: &str) -> bool {
         let Some(agent) = self.agents.iter().find(|agent| agent.name == name) else { return false };
         self.system_prompt.custom = Some(agent.prompt.clone());
+        if let Some(hooks) = &agent.hooks {
+            // What is wrong with them was said when its file was looked through.
+            self.hooks.add_settings(hooks, &Source::Agent);
+        }
+        self.works_as = Some(agent.name.clone());
         self.tools.retain(|tool| agent.has(tool.spec().name));
         self.effort = agent.effort.or(self.effort);
         self.limits.turns_max = self.limits.turns_max.or(agent.max_turns);
+        true
+    }
+
+    /// The ways to answer that may be chosen, Pelton's own first.
+    pub fn style_names(&self) -> Vec<&str> {
+        std::iter::once(OutputStyle::DEFAULT)
+            .chain(self.styles.iter().map(|style| style.name.as_str()))
+            .collect()
+    }
+
+    /// The name of the way it answers.
+    pub fn style_name(&self) -> &str {
+        self.system_prompt.style.as_ref().map_or(OutputStyle::DEFAULT, |style| &style.name)
+    }
+
+    /// Adds ways to answer. One with the name of another takes its place.
+    pub fn add_styles(&mut self, styles: Vec<OutputStyle>) {
+        self.styles.retain(|known| !styles.iter().any(|style| style.is_called(&known.name)));
+        self.styles.extend(styles);
+    }
+
+    /// Chooses how it answers, by a name. Tells whether there is such a way; if not, nothing changes.
+    pub fn choose_style(&mut self, name: &str) -> bool {
+        if name.trim().eq_ignore_ascii_case(OutputStyle::DEFAULT) {
+            self.system_prompt.style = None;
+            return true;
+        }
+        let Some(style) = self.styles.iter().find(|style| style.is_called(name)) else { return false };
+        self.system_prompt.style = Some(style.clone());
         true
     }
 
@@ -303,6 +347,7 @@ impl Options {
             api_key_source: "none",
             model: Self::DEFAULT_MODEL.to_owned(),
             fallback_models: Vec::new(),
+            model_choice: ModelChoice::default(),
             max_budget_usd: None,
             strict_budget: false,
             prices: Vec::new(),
@@ -318,6 +363,7 @@ impl Options {
             memory: None,
             git_state: false,
             skills: None,
+            styles: OutputStyle::built_in(),
             plugins: Vec::new(),
             plugin_errors: Vec::new(),
             tools: builtin::all(),
@@ -328,6 +374,7 @@ impl Options {
             todo_tools: TodoTools::default(),
             commands: Vec::new(),
             agents: vec![general_purpose()],
+            works_as: None,
             agent_limits: AgentLimits::default(),
             agent_model: None,
             tool_use_summaries: false,
@@ -342,6 +389,7 @@ impl Options {
             rules: RuleSet::default(),
             questions: None,
             hooks: HookConfig::default(),
+            http_hooks: HttpHookTerms::default(),
             may_defer: false,
             limits: Limits::default(),
             tool_limits: ToolLimits::default(),
@@ -371,7 +419,7 @@ impl Options {
         self.plugins.iter().map(Arc::as_ref)
     }
 
-    /// Adds what a plugin brings: its skills and commands, its agents, its hooks, and its programs for the shell. Its
+    /// Adds what a plugin brings: its skills and commands, its agents, its ways to answer, its hooks, and its programs for the shell. Its
     /// servers of tools are for the host to connect to. Tells what is wrong with its hooks. Blocks.
     ///
     /// ```
@@ -391,6 +439,11 @@ impl Options {
         let problems =
             plugin.hooks.iter().flat_map(|hooks| self.hooks.add_settings(hooks, &source)).collect();
         self.agents.extend(plugin.agents());
+        let styles = plugin.styles();
+        if self.system_prompt.style.is_none() {
+            self.system_prompt.style = styles.iter().find(|style| style.forced).cloned();
+        }
+        self.add_styles(styles);
         self.skills.get_or_insert_default();
         let path = self.env.iter_mut().find(|(name, _)| name == "PATH");
         if let (Some(programs), Some((_, path))) = (plugin.programs(), path) {

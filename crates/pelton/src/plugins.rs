@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
+use crate::context::OutputStyle;
 use crate::limits::PLUGIN_FILE_BYTES_MAX;
 use crate::skills::agents_in;
 use crate::tools::AgentDefinition;
@@ -48,6 +49,10 @@ pub struct Plugin {
     /// Directories of commands, or single files.
     pub(crate) commands: Vec<PathBuf>,
     agents: Vec<PathBuf>,
+    /// Directories of ways to answer, or single files.
+    styles: Vec<PathBuf>,
+    /// The agent a session works as that uses it.
+    agent: Option<String>,
     /// What it would like to have called, in the form of the settings' `hooks`.
     pub(crate) hooks: Vec<Value>,
 }
@@ -147,11 +152,14 @@ impl Plugin {
             skills: Vec::new(),
             commands: Vec::new(),
             agents: Vec::new(),
+            styles: Vec::new(),
+            agent: None,
             hooks: Vec::new(),
         };
         plugin.take_files(&manifest)?;
         plugin.take_hooks(&manifest)?;
         plugin.take_servers(&manifest)?;
+        plugin.take_settings();
         Ok(plugin)
     }
 
@@ -186,15 +194,31 @@ impl Plugin {
         agents
     }
 
+    /// The agent that a session works as when it uses this plugin and nobody names another.
+    pub fn agent(&self) -> Option<String> {
+        self.agent.as_ref().map(|agent| match agent.contains(':') {
+            true => agent.clone(),
+            false => format!("{}:{agent}", self.name),
+        })
+    }
+
+    /// The ways to answer it describes. Blocks.
+    pub fn styles(&self) -> Vec<OutputStyle> {
+        let mut styles = OutputStyle::in_dirs(&self.styles);
+        styles.iter_mut().for_each(|style| style.name = format!("{}:{}", self.name, style.name));
+        styles
+    }
+
     fn take_files(&mut self, manifest: &Map<String, Value>) -> Result<(), PluginProblem> {
         let usual = |name: &str| Some(self.root.join(name)).filter(|path| path.exists());
         // Further skills come beside the usual ones; commands and agents elsewhere take the place of the usual.
         self.skills.extend(usual("skills"));
-        let (commands, agents) = (usual("commands"), usual("agents"));
+        let (commands, agents, styles) = (usual("commands"), usual("agents"), usual("output-styles"));
         let more = self.paths(manifest, "skills")?.unwrap_or_default();
         self.skills.extend(more);
         self.commands = self.paths(manifest, "commands")?.unwrap_or_else(|| commands.into_iter().collect());
         self.agents = self.paths(manifest, "agents")?.unwrap_or_else(|| agents.into_iter().collect());
+        self.styles = self.paths(manifest, "outputStyles")?.unwrap_or_else(|| styles.into_iter().collect());
         if self.skills.is_empty() && self.root.join("SKILL.md").is_file() {
             self.skills.push(self.root.clone());
         }
@@ -242,6 +266,19 @@ impl Plugin {
             }
         }
         Ok(())
+    }
+
+    /// Of settings a plugin has one word: as whom a session works. Others are not for it to say.
+    fn take_settings(&mut self) {
+        let file = self.root.join("settings.json");
+        match json_in(&file) {
+            Ok(None) => {}
+            Ok(Some(Value::Object(settings))) => {
+                self.agent = settings.get("agent").and_then(Value::as_str).map(str::to_owned);
+            }
+            Ok(Some(_)) => self.complain("generic-error", &file, "is no object"),
+            Err(error) => self.complain("generic-error", &file, &error),
+        }
     }
 
     /// The paths under a key, as far as they lead to something inside; `None` if nothing is said.
@@ -354,8 +391,12 @@ mod tests {
             ("agents/a.md", "---\nname: a\ndescription: b\npermissionMode: bypassPermissions\n---\nYou are."),
             ("hooks/hooks.json", r#"{"description": "x", "hooks": {"Stop": []}}"#),
             (".mcp.json", r#"{"mcpServers": {"s": {"command": "x"}}}"#),
+            ("output-styles/terse.md", "---\nname: Terse\n---\nFew words."),
+            ("settings.json", r#"{"agent": "a", "model": "opus"}"#),
         ])
         .unwrap();
+        assert_eq!((kit.agent().as_deref(), kit.styles()), (Some("kit:a"), Vec::new()), "the files are gone");
+        assert_eq!(kit.styles.len(), 1);
         assert_eq!((kit.name.as_str(), kit.id()), ("kit", "kit@shop".to_owned()));
         assert_eq!(kit.data, Path::new("/data/kit-shop"));
         assert_eq!((kit.skills.len(), kit.commands.len(), kit.problems.len()), (1, 1, 0));

@@ -173,7 +173,7 @@ fn managed(dir: &Path, handed_over: Option<&str>) -> Vec<Layer> {
 
 /// Why a file, or the directory it is in, may have been written by somebody other than the administrator and whoever runs
 /// this. `None` also if there is no such file.
-pub(super) fn written_by_others(file: &Path) -> Option<String> {
+fn written_by_others(file: &Path) -> Option<String> {
     const BY_OTHERS: u32 = 0o022;
     fs::metadata(file).ok()?;
     [Some(file), file.parent()].into_iter().flatten().find_map(|path| {

@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use pelton::Options;
-use pelton::settings::{LoopSettings, RetrySettings};
+use pelton::settings::{LoopSettings, OutputSettings, RetrySettings};
 use pelton::tools::{Siblings, Speculation};
 use pelton_model::RetryPolicy;
 
@@ -16,12 +16,19 @@ use crate::fail::Fail;
 const RETRIES_MAX: u32 = 15;
 /// More of a command's output than this never goes to the model.
 const SHELL_OUTPUT_CHARS_MAX: usize = 150_000;
+/// The same of a task in the background.
+const TASK_OUTPUT_CHARS_MAX: usize = 160_000;
 
 /// About how many bytes of a file are one token.
 const BYTES_PER_TOKEN: usize = 4;
 
 /// Bounds of calls, of tools and of what goes on without end otherwise.
-pub(super) fn limits(options: &mut Options, env: &Env, settings: &RetrySettings) -> Result<(), Fail> {
+pub(super) fn limits(
+    options: &mut Options,
+    env: &Env,
+    settings: &RetrySettings,
+    output: OutputSettings,
+) -> Result<(), Fail> {
     patience(&mut options.retry, env, settings)?;
     if let Some(blocks) = env.number::<u32>("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP")? {
         // 0 switches the cap off, as far as anything here is without a bound.
@@ -59,8 +66,11 @@ pub(super) fn limits(options: &mut Options, env: &Env, settings: &RetrySettings)
     if let Some(searches) = env.number("CLAUDE_CODE_MAX_WEB_SEARCHES_PER_SESSION")? {
         tools.web_searches_max = searches;
     }
-    if let Some(chars) = env.number::<usize>("BASH_MAX_OUTPUT_LENGTH")? {
+    if let Some(chars) = env.number::<usize>("BASH_MAX_OUTPUT_LENGTH")?.or(output.command_chars_max) {
         tools.shell_output_chars_max = chars.min(SHELL_OUTPUT_CHARS_MAX);
+    }
+    if let Some(chars) = env.number::<usize>("TASK_MAX_OUTPUT_LENGTH")?.or(output.task_chars_max) {
+        tools.task_output_chars_max = chars.min(TASK_OUTPUT_CHARS_MAX);
     }
     Ok(())
 }

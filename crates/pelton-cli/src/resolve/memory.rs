@@ -7,7 +7,7 @@ use pelton::settings::MemorySettings;
 use pelton::transcript::project_key;
 
 use super::env::Env;
-use super::layers::{SETTINGS_BYTES_MAX, Sources, text_of, written_by_others};
+use super::layers::Sources;
 use super::repository::Repository;
 use super::sessions::config_dir;
 use super::trust::has_said_yes;
@@ -40,7 +40,7 @@ pub(super) fn memory(
     }
     let sources = Sources::said(args.setting_sources.as_deref())?;
     let managed = PathBuf::from(MANAGED_DIR);
-    memory.managed_text = managed_text(&managed);
+    memory.managed_text.clone_from(&settings.managed_text);
     memory.managed_dir = Some(managed);
     memory.user_dir = config_dir(env).filter(|_| sources.user);
     memory.project = sources.project;
@@ -77,14 +77,4 @@ fn from_home(path: &str, env: &Env) -> String {
         (Some(rest), Some(home)) => home.join(rest).to_string_lossy().into_owned(),
         _ => path.to_owned(),
     }
-}
-
-fn managed_text(dir: &Path) -> Option<String> {
-    let file = dir.join("managed-settings.json");
-    if written_by_others(&file).is_some() {
-        return None;
-    }
-    let text = text_of(&file, SETTINGS_BYTES_MAX).ok()??;
-    let settings: serde_json::Value = serde_json::from_str(&text).ok()?;
-    settings["claudeMd"].as_str().map(str::to_owned)
 }

@@ -1,12 +1,12 @@
 //! Which models are asked, and how hard they try.
 
-use pelton::Options;
 use pelton::settings::Settings;
+use pelton::{ModelChoice, Options};
 use pelton_model::{Effort, Thinking, ThinkingDisplay};
 
 use super::env::Env;
 use crate::args::{RunArgs, ThinkingArg, ThinkingDisplayArg};
-use crate::fail::Fail;
+use crate::fail::{Fail, tell};
 
 /// The model to ask, if anybody named one.
 pub(super) fn model(args: &RunArgs, env: &Env, settings: &Settings) -> Option<String> {
@@ -19,6 +19,47 @@ pub(super) fn model(args: &RunArgs, env: &Env, settings: &Settings) -> Option<St
         .or(env.get("ANTHROPIC_DEFAULT_MODEL"))
         .filter(|model| *model != "default")?;
     Some(behind_alias(model, env))
+}
+
+/// Which models may be asked, whoever names them.
+pub(super) fn choice(settings: &Settings) -> ModelChoice {
+    let mut choice = ModelChoice::default();
+    choice.available.clone_from(&settings.models.available);
+    choice.denied.clone_from(&settings.models.denied);
+    if settings.models.enforced != Some(true) {
+        choice.excepted.push(Options::DEFAULT_MODEL.to_owned());
+    }
+    choice
+}
+
+/// The model that is asked first. One that may not be asked is refused if it was named for this run; if it stands in a file,
+/// the usual one is asked, or the first there may be.
+pub(super) fn first_model(
+    args: &RunArgs,
+    env: &Env,
+    settings: &Settings,
+    choice: &ModelChoice,
+) -> Result<String, Fail> {
+    let named = model(args, env, settings);
+    let for_this_run = args.model.is_some() || env.get("ANTHROPIC_MODEL").is_some();
+    let refused = match named {
+        Some(model) if choice.allows(&model) => return Ok(model),
+        Some(model) if for_this_run => return Err(Fail::at_start(choice.refusal(&model))),
+        Some(model) => Some(model),
+        None => None,
+    };
+    let mut others =
+        std::iter::once(Options::DEFAULT_MODEL).chain(choice.available.iter().flatten().map(String::as_str));
+    let Some(usual) = others.find(|model| choice.allows(model)) else {
+        return Err(Fail::at_start(format!(
+            "{} (say which may be, under `availableModels` in the settings)",
+            choice.refusal(Options::DEFAULT_MODEL)
+        )));
+    };
+    if let Some(refused) = refused {
+        tell(&format!("warning: {}; {usual} is asked", choice.refusal(&refused)));
+    }
+    Ok(behind_alias(usual, env))
 }
 
 /// The models to ask when that one does not answer.
@@ -60,12 +101,17 @@ fn behind_alias(model: &str, env: &Env) -> String {
 /// How hard the model tries, if anybody said so.
 pub(super) fn effort(args: &RunArgs, env: &Env, settings: &Settings) -> Result<Option<Effort>, Fail> {
     let said = args.effort.as_deref().filter(|level| !level.is_empty());
-    let Some(level) = env.get("CLAUDE_CODE_EFFORT_LEVEL").or(said) else { return Ok(settings.effort) };
-    level.parse().map(Some).map_err(|error| Fail::new(format!("{error}")))
+    let level = match env.get("CLAUDE_CODE_EFFORT_LEVEL").or(said) {
+        None => settings.effort,
+        Some(level) => Some(level.parse::<Effort>().map_err(|error| Fail::new(format!("{error}")))?),
+    };
+    let most = settings.models.effort_max;
+    // A model that nobody told how hard to try tries as hard as it may.
+    Ok(level.map(|level| most.map_or(level, |most| level.min(most))).or(most))
 }
 
 /// How much it thinks.
-pub(super) fn thinking(args: &RunArgs, env: &Env) -> Result<Thinking, Fail> {
+pub(super) fn thinking(args: &RunArgs, env: &Env, settings: &Settings) -> Result<Thinking, Fail> {
     let tokens = match (args.client.thinking, args.client.max_thinking_tokens) {
         (Some(ThinkingArg::Adaptive), _) => return Ok(Thinking::Adaptive),
         (Some(ThinkingArg::Enabled), _) => return Ok(Thinking::ModelDefault),
@@ -73,13 +119,18 @@ pub(super) fn thinking(args: &RunArgs, env: &Env) -> Result<Thinking, Fail> {
         (None, Some(tokens)) => Some(tokens),
         (None, None) => env.number("MAX_THINKING_TOKENS")?,
     };
-    Ok(tokens.map_or(Thinking::ModelDefault, Thinking::up_to))
+    let unless_said = match settings.models.thinks {
+        Some(false) => Thinking::Disabled,
+        Some(true) | None => Thinking::ModelDefault,
+    };
+    Ok(tokens.map_or(unless_said, Thinking::up_to))
 }
 
 /// What is shown of it.
-pub(super) fn thinking_display(args: &RunArgs) -> ThinkingDisplay {
+pub(super) fn thinking_display(args: &RunArgs, settings: &Settings) -> ThinkingDisplay {
     match args.client.thinking_display {
         Some(ThinkingDisplayArg::Summarized) => ThinkingDisplay::Summarized,
+        None if settings.models.shows_thinking == Some(true) => ThinkingDisplay::Summarized,
         Some(ThinkingDisplayArg::Omitted) | None => ThinkingDisplay::Omitted,
     }
 }

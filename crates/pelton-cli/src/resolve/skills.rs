@@ -28,6 +28,7 @@ pub(super) fn skills(args: &RunArgs, env: &Env, settings: &Settings) -> Result<O
     skills.project = sources.project;
     skills.hooks = !settings.brought_hooks_off;
     let settings = &settings.skills;
+    skills.shown.clone_from(&settings.shown);
     skills.run_commands = settings.shell_off != Some(true);
     skills.listing_permille = settings.listing_permille.unwrap_or(skills.listing_permille);
     skills.description_chars_max = settings.description_chars_max.unwrap_or(skills.description_chars_max);

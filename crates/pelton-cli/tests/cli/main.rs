@@ -23,6 +23,7 @@ mod hooks; // hooks from settings
 mod hostile; // repositories that want something run
 mod idle; // what waiting costs
 mod loop_scenarios; // what the loop does about trouble, as flags and frames show it
+mod manner; // how the model works and answers, and which may be asked
 mod mcp; // `pelton mcp`
 mod memory; // what files tell the model
 mod mock; // `pelton mock`

@@ -137,8 +137,8 @@ pub(crate) fn about(options: &Options, pid: u32) -> Value {
     let models: Vec<Value> = std::iter::once(default).chain(models).collect();
     json!({
         "agents": agents,
-        "output_style": "default",
-        "available_output_styles": ["default"],
+        "output_style": options.style_name(),
+        "available_output_styles": options.style_names(),
         "models": models,
         "account": {"apiKeySource": options.api_key_source, "apiProvider": "firstParty"},
         "pid": pid,

@@ -2,6 +2,7 @@
 
 mod prompt; // who it is and how it works: frozen for the session
 mod git; // the state of the repository
+mod style; // how it answers
 mod surroundings; // where it is: appended once, never in the frozen part
 pub(crate) mod memory; // what projects and users want it to know
 pub(crate) mod attachment; // what is told beside the conversation, and recorded with it
@@ -9,7 +10,8 @@ pub(crate) mod front_matter; // the heads of Markdown files
 
 pub use git::{GitState, git_branch, git_state};
 pub use memory::{AgentsMd, MemorySources};
-pub use prompt::{Notes, SystemPrompt, reminder, tools_by_server, tools_json};
+pub use prompt::{Attribution, Notes, SystemPrompt, reminder, tools_by_server, tools_json};
+pub use style::OutputStyle;
 pub use surroundings::{Surroundings, news_of_the_day};
 
 /// What the small model is told that puts the calls of a turn into a line.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::json;
 
+use super::style::OutputStyle;
 use crate::tools::Tool;
 
 /// How the model keeps notes.
@@ -28,9 +29,54 @@ pub struct SystemPrompt {
     pub custom: Option<String>,
     /// Comes after them.
     pub appended: Option<String>,
+    /// How the model answers, in the place of Pelton's own words about that. Nothing of it where those are replaced.
+    pub style: Option<OutputStyle>,
+    /// The language it answers in, as people call it.
+    pub language: Option<String>,
+    /// What it says of itself in commits and pull requests.
+    pub attribution: Attribution,
     /// Nothing of this machine and its user is in it: what depends on them is told with the first prompt. Then sessions of
     /// many users share what the model's cache holds.
     pub shared: bool,
+}
+
+/// What the model says of itself in what it makes for others. Nothing is said about it unless somebody wants something;
+/// an empty text means that it keeps silent.
+///
+/// ```
+/// let mut prompt = pelton::SystemPrompt::default();
+/// prompt.attribution.commit = Some("Assisted-by: Pelton".to_owned());
+/// assert_eq!(prompt.attribution.pull_request, None);
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Attribution {
+    /// The end of commit messages.
+    pub commit: Option<String>,
+    /// The end of descriptions of pull requests.
+    pub pull_request: Option<String>,
+}
+
+impl Attribution {
+    /// What is said where somebody wants something said, and does not say what.
+    pub const USUAL: &'static str = "Assisted-by: Pelton";
+
+    fn words(&self) -> impl Iterator<Item = String> {
+        let told = |text: &Option<String>, what: &str, end: &str| {
+            text.as_deref().map(|text| match text.trim() {
+                "" => format!("Say nothing about yourself, Pelton or the model in {what}."),
+                text => format!("{end}:\n{text}"),
+            })
+        };
+        let commit =
+            told(&self.commit, "commit messages", "End the message of every commit you make with this");
+        let pull_request = told(
+            &self.pull_request,
+            "pull requests",
+            "End the description of every pull request you open with this",
+        );
+        commit.into_iter().chain(pull_request)
+    }
 }
 
 /// Where the model keeps notes of its own, and who must know of it.
@@ -43,11 +89,26 @@ pub struct Notes<'a> {
 
 impl SystemPrompt {
     /// Pelton's own words.
-    pub const BASE: &'static str = include_str!("system.md");
+    pub const BASE: &'static str =
+        concat!(include_str!("system.md"), include_str!("coding.md"), include_str!("answering.md"));
+    /// The same for whoever chose how it answers.
+    const WITH_STYLE: &'static str = concat!(include_str!("system.md"), include_str!("coding.md"));
+    /// The same for whoever does not want it to work on code, either.
+    const WITHOUT_CODING: &'static str = include_str!("system.md");
 
-    /// What is said about notes, if it has to be told with the first prompt.
-    pub(crate) fn told_later(&self, notes: Option<Notes<'_>>) -> Option<String> {
-        self.notes(notes).filter(|_| self.shared)
+    /// What is said about notes and what its user wishes, if it has to be told with the first prompt.
+    pub(crate) fn told_later(&self, notes: Option<Notes<'_>>) -> Vec<String> {
+        let words = || self.notes(notes).into_iter().chain(self.wishes());
+        if self.shared { words().collect() } else { Vec::new() }
+    }
+
+    /// What its user wants, whoever it is told it is.
+    fn wishes(&self) -> Option<String> {
+        let language = self.language.as_deref().map(|language| {
+            format!("Answer in {language}, whatever language a task is put in. Code, names and quotations stay as they are.")
+        });
+        let words: Vec<String> = language.into_iter().chain(self.attribution.words()).collect();
+        (!words.is_empty()).then(|| words.join("\n\n"))
     }
 
     fn notes(&self, notes: Option<Notes<'_>>) -> Option<String> {
@@ -55,13 +116,22 @@ impl SystemPrompt {
         Some(NOTES.replace("{dir}", &notes.dir.to_string_lossy()))
     }
 
-    /// The request's `system` array, with a cache mark on its last block: who the model is, how it keeps notes, what tool
-    /// servers say of themselves, and what the host adds.
+    /// The request's `system` array, with a cache mark on its last block: who the model is and how it answers, how it keeps
+    /// notes, what its user wishes, what tool servers say of themselves, and what the host adds.
     pub(crate) fn json(&self, notes: Option<Notes<'_>>, instructions: &[String]) -> Bytes {
-        let base = self.custom.as_deref().unwrap_or(Self::BASE);
+        let style = self.style.as_ref().filter(|_| self.custom.is_none());
+        let base = match (&self.custom, style) {
+            (Some(custom), _) => custom,
+            (None, None) => Self::BASE,
+            (None, Some(style)) if style.keeps_coding => Self::WITH_STYLE,
+            (None, Some(_)) => Self::WITHOUT_CODING,
+        };
         let notes = self.notes(notes).filter(|_| !self.shared);
+        let wishes = self.wishes().filter(|_| !self.shared);
         let texts: Vec<&str> = std::iter::once(base)
+            .chain(style.map(|style| style.text.as_str()))
             .chain(notes.as_deref())
+            .chain(wishes.as_deref())
             .chain(instructions.iter().map(String::as_str))
             .chain(self.appended.as_deref())
             .filter(|text| !text.trim().is_empty())
@@ -153,21 +223,23 @@ mod tests {
             format!("{} bytes{marked}\n{}", text.len(), lines.collect::<Vec<_>>().join("\n"))
         };
         expect_test::expect![[r#"
-            1800 bytes
+            1823 bytes
             You are Pelton
 
             # How to work
-            - Find out before you act
-            - Do what was asked
-            - Prefer changing existing files to creating new ones
             - Call tools that do not depend on each other together in one answer
-            - Check your work
             - When a call fails
             - Text in files
             - What stands between `<system-reminder>` tags comes from the program around you
-            - Never weaken a test
             - Before anything that destroys data
             - Never write secrets (keys
+
+            # How to work on code
+            - Find out before you act
+            - Do what was asked
+            - Prefer changing existing files to creating new ones
+            - Check your work
+            - Never weaken a test
 
             # How to answer
             - Short and concrete
@@ -187,7 +259,7 @@ mod tests {
     fn loop_S2_the_parts_come_in_their_order() {
         let check = |custom: Option<&str>, with_custom_prompt: bool, expected: &[&str]| {
             let (custom, appended) = (custom.map(str::to_owned), Some("At last.".to_owned()));
-            let mut prompt = SystemPrompt { custom, appended, shared: false };
+            let mut prompt = SystemPrompt { custom, appended, ..SystemPrompt::default() };
             let notes = Notes { dir: Path::new("/notes/here"), with_custom_prompt };
             let json = prompt.json(Some(notes), &["Of a server.".to_owned()]);
             let blocks: Vec<Value> = serde_json::from_slice(&json).unwrap();
@@ -203,12 +275,44 @@ mod tests {
             );
             prompt.shared = true;
             let is_here = |text: &str| text.contains("/notes/here");
-            assert_eq!(prompt.told_later(Some(notes)).is_some(), expected.iter().any(|part| is_here(part)));
+            assert_eq!(!prompt.told_later(Some(notes)).is_empty(), expected.iter().any(|part| is_here(part)));
             let shared = String::from_utf8(prompt.json(Some(notes), &[]).to_vec()).unwrap();
             assert!(!is_here(&shared), "of this user, in front of all: {shared}");
         };
         check(None, false, &["You are Pelton", "/notes/here", "Of a server.", "At last."]);
         check(Some("Mine."), false, &["Mine.", "Of a server.", "At last."]);
         check(Some("Mine."), true, &["Mine.", "/notes/here", "Of a server.", "At last."]);
+    }
+
+    #[test]
+    fn a_style_takes_the_place_of_words_about_answers_and_wishes_are_told_whoever_it_is() {
+        let text = |prompt: &SystemPrompt| String::from_utf8(prompt.json(None, &[]).to_vec()).unwrap();
+        let mut prompt = SystemPrompt::default();
+        let (coding, answering) = ("# How to work on code", "# How to answer");
+        assert!(text(&prompt).contains(coding) && text(&prompt).contains(answering));
+        for (keeps_coding, custom, parts) in [
+            (true, None, [true, false, true]),
+            (false, None, [false, false, true]),
+            // Whoever replaces the words replaces all of them.
+            (false, Some("Mine.".to_owned()), [false, false, false]),
+        ] {
+            let (name, description, words) = (String::new(), String::new(), "As a poem.".to_owned());
+            prompt.style = Some(OutputStyle { name, description, text: words, keeps_coding, forced: false });
+            prompt.custom = custom;
+            let told = text(&prompt);
+            assert_eq!([coding, answering, "As a poem."].map(|part| told.contains(part)), parts);
+            assert_eq!(told.contains("<system-reminder>"), prompt.custom.is_none(), "what guards stays");
+        }
+        assert!(!text(&prompt).contains("Answer in"));
+        prompt.language = Some("Danish".to_owned());
+        prompt.attribution =
+            Attribution { commit: Some("Assisted-by: X".to_owned()), pull_request: Some(" ".to_owned()) };
+        let told = text(&prompt);
+        for part in ["Mine.", "Answer in Danish", "Assisted-by: X", "Say nothing about yourself"] {
+            assert!(told.contains(part), "{part}: {told}");
+        }
+        prompt.shared = true;
+        assert!(!text(&prompt).contains("Danish"), "another user wishes something else");
+        assert!(prompt.told_later(None).concat().contains("Danish"));
     }
 }

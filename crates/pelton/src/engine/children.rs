@@ -128,12 +128,19 @@ impl Children {
             let wanted = wanted.join(", ");
             return Err(format!("The agent '{}' has no tools: nothing here is {wanted}.", definition.name));
         }
-        options.system_prompt =
-            SystemPrompt { custom: Some(definition.prompt.clone()), appended: None, ..options.system_prompt };
+        let custom = Some(definition.prompt.clone());
+        options.system_prompt = SystemPrompt { custom, appended: None, style: None, ..options.system_prompt };
         let inherited = |model: &&String| *model != "inherit";
         let wanted = [&self.options.agent_model, &order.model, &definition.model];
         if let Some(model) = wanted.into_iter().find_map(|model| model.as_ref().filter(inherited)) {
             options.model = catalogue::resolve(model);
+            if options.model != self.options.model && !options.model_choice.allows(&options.model) {
+                return Err(format!(
+                    "The agent '{}' is not started: {}. Name another, or none.",
+                    definition.name,
+                    options.model_choice.refusal(&options.model)
+                ));
+            }
         }
         if options.model != self.options.model {
             options.window_tokens = None;

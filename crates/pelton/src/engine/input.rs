@@ -208,8 +208,9 @@ impl Engine {
             let git = gathered.git.as_ref();
             let text = Surroundings { roots: &roots, git_branch: branch.as_deref(), git, now }.text();
             self.session.record_prompt(&text, true)?;
-            if let Some(notes) = self.options.system_prompt.told_later(gather::notes(&self.options)) {
-                self.session.record_prompt(&reminder(&[notes]), true)?;
+            let told_later = self.options.system_prompt.told_later(gather::notes(&self.options));
+            for words in told_later {
+                self.session.record_prompt(&reminder(&[words]), true)?;
             }
             // What servers have from the beginning is no news, unless it is known by name only.
             if let Some(shelved) = self.offer.shelved() {
@@ -346,11 +347,15 @@ impl Engine {
             told.push(Event::Informational { content, prevents_continuation: false });
         }
         let model = expansion.model.map(|model| catalogue::resolve(&model));
-        if let Some(model) = model.as_ref().filter(|model| !self.can_pay(model)) {
-            let text = format!(
+        let refused = model.as_ref().and_then(|model| match self.options.model_choice.allows(model) {
+            false => Some(format!("/{}: {}", called.name, self.options.model_choice.refusal(model))),
+            true if !self.can_pay(model) => Some(format!(
                 "/{} asks for {model}, whose price is not known, so the budget cannot be kept.",
                 called.name
-            );
+            )),
+            true => None,
+        });
+        if let Some(text) = refused {
             told.push(self.synthetic(text.clone()));
             return Some(Taken::Local(Answered { text, is_error: true }));
         }

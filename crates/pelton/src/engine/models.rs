@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pelton_model::catalogue;
 
 use super::Engine;
-use crate::dials::{Dials, Set};
+use crate::dials::{Dials, ModelRefused, Set};
 use crate::limits::FALLBACK_MODELS_MAX;
 use crate::options::Options;
 use crate::turn::spending::Spending;
@@ -58,14 +58,21 @@ pub(super) fn dials(options: &Options, spending: &Arc<Spending>) -> Dials {
     let first =
         Set { model: options.model.clone(), thinking: options.thinking, display: options.thinking_display };
     let spending = Arc::clone(spending);
-    Dials::new(first, move |model| !spending.is_capped() || spending.knows(model))
+    let choice = options.model_choice.clone();
+    Dials::new(first, move |model| match choice.allows(model) {
+        false => Err(ModelRefused::NotAvailable(choice.refusal(model))),
+        true if spending.is_capped() && !spending.knows(model) => {
+            Err(ModelRefused::UnknownPrice(model.to_owned()))
+        }
+        true => Ok(()),
+    })
 }
 
 /// The models asked after the first, each once.
 pub(super) fn fallbacks(options: &Options) -> Vec<String> {
     let mut models = Vec::new();
     for model in options.fallback_models.iter().map(|model| catalogue::resolve(model)) {
-        if model != options.model && !models.contains(&model) {
+        if model != options.model && !models.contains(&model) && options.model_choice.allows(&model) {
             models.push(model);
         }
     }

@@ -27,6 +27,7 @@ impl Engine {
             web: Some(Arc::clone(&self.options.transport)),
             aside: Some(self.aside(unheard)),
             servers: Some(Arc::new(servers)),
+            terms: self.options.http_hooks.clone(),
         }
     }
 }

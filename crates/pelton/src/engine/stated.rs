@@ -20,6 +20,7 @@ impl Engine {
             skills: self.skills.all().iter().map(|skill| skill.name.clone()).collect(),
             servers: self.offer.servers(),
             agents: self.agents_offered(),
+            output_style: self.options.style_name().to_owned(),
             plugins: self.options.plugins.clone(),
             plugin_errors: plugin_errors(&self.options),
             api_key_source: self.options.api_key_source,

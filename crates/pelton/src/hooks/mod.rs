@@ -15,6 +15,7 @@ mod session; // the hooks of one session
 mod limits; // every number that bounds a hook
 mod background; // hooks nobody waits for
 mod callback; // hooks that are functions of the host
+mod terms; // what addresses on the web must keep to
 mod outside; // hooks that are addresses, questions to a model, or tools of servers
 mod command; // hooks that are programs
 mod long_text; // what is too long to be told goes to a file
@@ -24,6 +25,7 @@ pub use config::{CallbackTerms, HookConfig, OnFailure, Problem, Severity, Source
 pub use event::HookEvent;
 pub use outcome::HookOutcome;
 pub use run::{HookKind, HookRun};
+pub use terms::HttpHookTerms;
 
 pub(crate) use background::Arrived;
 pub(crate) use event::Blocking;

@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use super::config::{HttpHook, JudgeHook, ServerToolHook};
 use super::event::{Blocking, HookEvent};
 use super::limits::{JUDGE_TOKENS_MAX, OUTPUT_BYTES_MAX};
+use super::terms::HttpHookTerms;
 use crate::aside::{Aside, AsideQuestion, Whom};
 use crate::secrets::is_withheld;
 
@@ -26,6 +27,8 @@ pub struct Reach {
     pub aside: Option<Arc<dyn Aside>>,
     /// To the tools of servers.
     pub servers: Option<Arc<dyn ServerTools>>,
+    /// What addresses on the web must keep to.
+    pub terms: HttpHookTerms,
 }
 
 /// Calls tools of servers for hooks.
@@ -42,10 +45,14 @@ pub async fn post(
     env: &[(OsString, OsString)],
 ) -> Result<String, String> {
     let web = reach.web.as_ref().ok_or("cannot be reached: this session has no road to the web")?;
+    if !reach.terms.allow(&hook.url) {
+        return Err("is not asked: its address is not among `allowedHttpHookUrls`".to_owned());
+    }
+    let allowed_env = reach.terms.known(&hook.allowed_env);
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     for (name, value) in &hook.headers {
-        let value = with_variables(value, &hook.allowed_env, env);
+        let value = with_variables(value, &allowed_env, env);
         let header = HeaderName::try_from(name.as_str()).ok().zip(HeaderValue::try_from(value).ok());
         let (name, value) = header.ok_or_else(|| format!("has a header `{name}` that cannot be sent"))?;
         headers.insert(name, value);

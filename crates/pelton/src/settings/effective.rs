@@ -167,6 +167,9 @@ fn obey(settings: &mut [Setting], all: &Settings) {
                 rule.source().file.as_deref() == Some(setting.file.as_str())
                     && setting.value == rule.to_string()
             })
+        } else if setting.place == "availableModels" {
+            let available = all.models.available.as_deref().unwrap_or_default();
+            available.iter().any(|model| setting.value == *model)
         } else if let Some(event) = setting.place.strip_prefix("hooks.") {
             let said = ["command", "url", "prompt", "tool"].map(|key| setting.value[key].as_str());
             all.hooks.commands().any(|(at, called)| at == event && said.contains(&Some(called)))

@@ -1,5 +1,6 @@
 //! What a repository may not grant itself: somebody may have opened it who has not read it.
 
+use crate::hooks::HttpHookTerms;
 use crate::permission::Mode;
 
 use super::Settings;
@@ -51,6 +52,13 @@ impl Settings {
         }
         if !std::mem::take(&mut self.plugins.marketplaces).is_empty() {
             given_up.push("extraKnownMarketplaces".to_owned());
+        }
+        // Lists add up: one more address, or one more variable, is a grant.
+        if std::mem::take(&mut self.http_hooks) != HttpHookTerms::default() {
+            given_up.push("allowedHttpHookUrls and httpHookAllowedEnvVars".to_owned());
+        }
+        if self.models.available.take().is_some() {
+            given_up.push("availableModels".to_owned());
         }
         let steering = |name: &str| {
             let name = name.to_ascii_uppercase();

@@ -9,6 +9,8 @@ mod relaxed; // JSON with comments and trailing commas
 mod lines; // where things stand in a file
 mod read; // from a file's text to settings, with the place of everything that is wrong
 pub(crate) mod sandbox; // the object `sandbox`
+mod manner; // how the model works and answers
+mod models; // which models may be asked
 mod servers; // which servers of tools may be used
 mod approval; // what an approval of a server is bound to
 mod trust; // what counts before a directory is trusted
@@ -30,14 +32,17 @@ pub use approval::{Approval, approval, fingerprint};
 pub use edit::{Unwritable, edited, with_value};
 pub use effective::{Layered, Setting, effective};
 pub use lint::{Around, Finding, FindingKind, Looked, Weight, Written, lint};
+pub use manner::MannerSettings;
+pub use models::ModelSettings;
 pub use policy::PolicySettings;
 pub use read::{BrokenSettings, Origin, Problem, read};
 pub use servers::{ServerMatch, ServerSettings};
 pub use trust::{Brought, Treatment, Watched, untrusted};
 
 use crate::context::AgentsMd;
-use crate::hooks::HookConfig;
+use crate::hooks::{HookConfig, HttpHookTerms};
 use crate::permission::{Mode, RuleSet};
+use crate::skills::SkillShown;
 use crate::tools::Siblings;
 use crate::transcript::Durability;
 
@@ -63,8 +68,16 @@ pub struct Settings {
     pub fallback_models: Option<Vec<String>>,
     /// `effortLevel`: how hard the model tries.
     pub effort: Option<Effort>,
+    /// Which models may be asked, and how.
+    pub models: ModelSettings,
     /// `fastMode`: whether fast answers are asked for.
     pub fast_mode: Option<bool>,
+    /// `fastModePerSessionOptIn`: fast answers are asked for only where a session asks for them.
+    pub fast_mode_for_this_run: Option<bool>,
+    /// How the model works and answers.
+    pub manner: MannerSettings,
+    /// How much of what is printed the model reads.
+    pub output: OutputSettings,
     /// `apiKeyHelper`: a line for the shell that prints a key.
     pub api_key_helper: Option<String>,
     /// `env`: variables for the session and its processes.
@@ -83,6 +96,8 @@ pub struct Settings {
     pub hooks: HookConfig,
     /// `disableAllHooks`.
     pub disable_all_hooks: Option<bool>,
+    /// `allowedHttpHookUrls` and `httpHookAllowedEnvVars`: which addresses hooks may be, and what they may be told.
+    pub http_hooks: HttpHookTerms,
     /// Hooks that skills and sub-agents bring are not called, because somebody switched hooks off.
     pub brought_hooks_off: bool,
     /// `modelPricing`: what models cost.
@@ -167,6 +182,8 @@ pub struct MemorySettings {
     pub notes_dir: Option<String>,
     /// `includeGitInstructions`: whether the model is told the state of the repository.
     pub git: Option<bool>,
+    /// `claudeMd` of managed settings: what everybody's model is told.
+    pub managed_text: Option<String>,
 }
 
 /// How skills are told of and followed.
@@ -181,7 +198,7 @@ pub struct MemorySettings {
 /// assert_eq!(settings.skills.shell_off, Some(true));
 /// # Ok::<(), pelton::settings::BrokenSettings>(())
 /// ```
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SkillSettings {
     /// `disableSkillShellExecution`: commands in skills are not run.
@@ -190,6 +207,28 @@ pub struct SkillSettings {
     pub listing_permille: Option<u16>,
     /// `skillListingMaxDescChars`: characters told of one skill.
     pub description_chars_max: Option<usize>,
+    /// `skillOverrides`: who sees which skill, by their names.
+    pub shown: BTreeMap<String, SkillShown>,
+}
+
+/// How much of what is printed the model reads.
+///
+/// ```
+/// use pelton::hooks::Source;
+/// use pelton::settings::{Origin, read};
+///
+/// # let origin = Origin { source: &Source::User, file: "settings.json", anchor: None };
+/// let (settings, _) = read(r#"{"bashOutputMaxChars": 5000}"#, origin)?;
+/// assert_eq!((settings.output.command_chars_max, settings.output.task_chars_max), (Some(5000), None));
+/// # Ok::<(), pelton::settings::BrokenSettings>(())
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OutputSettings {
+    /// `bashOutputMaxChars`: characters of a command's output.
+    pub command_chars_max: Option<usize>,
+    /// `taskOutputMaxChars`: characters of what a task in the background printed.
+    pub task_chars_max: Option<usize>,
 }
 
 /// Which plugins count.
@@ -284,7 +323,15 @@ impl Settings {
             model: self.model.or(lower.model),
             fallback_models: self.fallback_models.or(lower.fallback_models),
             effort: self.effort.or(lower.effort),
+            models: self.models.over(lower.models),
             fast_mode: self.fast_mode.or(lower.fast_mode),
+            fast_mode_for_this_run: self.fast_mode_for_this_run.or(lower.fast_mode_for_this_run),
+            manner: self.manner.over(lower.manner),
+            output: OutputSettings {
+                command_chars_max: self.output.command_chars_max.or(lower.output.command_chars_max),
+                task_chars_max: self.output.task_chars_max.or(lower.output.task_chars_max),
+            },
+            http_hooks: self.http_hooks.over(lower.http_hooks),
             api_key_helper: self.api_key_helper.or(lower.api_key_helper),
             env: lower.env,
             mode: self.mode.or(lower.mode),
@@ -362,13 +409,16 @@ impl MemorySettings {
             notes: self.notes.or(lower.notes),
             notes_dir: self.notes_dir.or(lower.notes_dir),
             git: self.git.or(lower.git),
+            managed_text: self.managed_text.or(lower.managed_text),
         }
     }
 }
 
 impl SkillSettings {
-    fn over(self, lower: Self) -> Self {
+    fn over(self, mut lower: Self) -> Self {
+        lower.shown.extend(self.shown);
         Self {
+            shown: lower.shown,
             // Whoever switches it off has a reason: nobody above switches it on again.
             shell_off: if lower.shell_off == Some(true) {
                 lower.shell_off

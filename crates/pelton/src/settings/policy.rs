@@ -34,6 +34,8 @@ pub struct PolicySettings {
     pub mode: Option<Mode>,
     /// `model`, said there: flags and variables do not change it.
     pub model: Option<String>,
+    /// `availableModels`, said there: the only list that counts then.
+    pub models_available: Option<Vec<String>>,
     /// `permissions.disableBypassPermissionsMode`, in any file.
     pub never_bypass: bool,
 }
@@ -48,6 +50,7 @@ impl PolicySettings {
             hooks_off: self.hooks_off.or(lower.hooks_off),
             mode: self.mode.or(lower.mode),
             model: self.model.or(lower.model),
+            models_available: self.models_available.or(lower.models_available),
             never_bypass: self.never_bypass || lower.never_bypass,
         }
     }
@@ -97,6 +100,9 @@ impl Settings {
         let off = [self.policy.hooks_off, self.policy.hooks_only, self.disable_all_hooks];
         self.brought_hooks_off = off.contains(&Some(true));
         self.disable_all_hooks = None;
+        if let Some(available) = &self.policy.models_available {
+            self.models.available = Some(available.clone());
+        }
         if self.policy.servers_only == Some(true) {
             self.servers.allowed = Some(self.policy.servers_allowed.clone().unwrap_or_default());
         }

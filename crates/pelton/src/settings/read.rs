@@ -1,5 +1,6 @@
 //! From the text of a settings file to settings, with the place of everything that is wrong.
 
+mod manner; // how the model works and answers, and which may be asked
 mod sandbox; // the object `sandbox`
 
 use std::cell::OnceCell;
@@ -15,12 +16,13 @@ use serde_json::{Map, Value};
 
 use super::lines::Lines;
 use super::{
-    LoopSettings, MemorySettings, PluginSettings, RetrySettings, ServerMatch, ServerSettings, Settings,
-    SkillSettings, relaxed,
+    LoopSettings, MemorySettings, OutputSettings, PluginSettings, RetrySettings, ServerMatch, ServerSettings,
+    Settings, SkillSettings, relaxed,
 };
 use crate::context::AgentsMd;
-use crate::hooks::{Severity, Source};
+use crate::hooks::{HttpHookTerms, Severity, Source};
 use crate::permission::{Behavior, Layer, Mode, Rule, RuleSource};
+use crate::skills::SkillShown;
 use crate::tools::Siblings;
 use crate::transcript::Durability;
 
@@ -128,7 +130,7 @@ pub fn read(text: &str, origin: Origin<'_>) -> Result<(Settings, Vec<Problem>), 
 /// The places of all keys that are looked for; `*` stands for a name that whoever writes a file chooses.
 pub(super) fn known_places() -> BTreeSet<String> {
     let some = serde_json::json!({
-        "permissions": {}, "fileHistory": {}, "modelPricing": {"*": {}},
+        "permissions": {}, "fileHistory": {}, "modelPricing": {"*": {}}, "attribution": {},
         "sandbox": {"filesystem": {}, "network": {}, "credentials": {}},
     });
     let mut reader = Reader::new("", Origin { source: &Source::User, file: "", anchor: None });
@@ -166,12 +168,23 @@ impl Reader<'_> {
             fallback_models: self.models(all),
             effort: self.effort(all),
             fast_mode: self.field(all, "", "fastMode", "true or false", Value::as_bool),
+            fast_mode_for_this_run: self.field(
+                all,
+                "",
+                "fastModePerSessionOptIn",
+                "true or false",
+                Value::as_bool,
+            ),
+            output: self.output(all),
             api_key_helper: self.text(all, "", "apiKeyHelper"),
             env: self.env(all),
             disable_all_hooks: self.field(all, "", "disableAllHooks", "true or false", Value::as_bool),
             prices: self.prices(all),
             retry: self.retry(all),
             turns: self.turns(all),
+            manner: self.manner(all),
+            models: self.choice_of_models(all),
+            http_hooks: self.http_hooks(all),
             memory: self.memory(all),
             servers: self.servers(all),
             skills: self.skills(all),
@@ -213,6 +226,13 @@ impl Reader<'_> {
             rejected: self.texts(all, "", "disabledMcpjsonServers").unwrap_or_default(),
             allowed,
             denied: denied.unwrap_or_default(),
+        }
+    }
+
+    fn http_hooks(&mut self, all: &Map<String, Value>) -> HttpHookTerms {
+        HttpHookTerms {
+            urls: self.texts(all, "", "allowedHttpHookUrls"),
+            variables: self.texts(all, "", "httpHookAllowedEnvVars"),
         }
     }
 
@@ -259,8 +279,12 @@ impl Reader<'_> {
             settings.policy.servers_allowed.clone_from(&settings.servers.allowed);
             settings.policy.mode = settings.mode;
             settings.policy.model.clone_from(&settings.model);
+            settings.policy.models_available.clone_from(&settings.models.available);
+            settings.memory.managed_text = self.text(all, "", "claudeMd");
         } else if only.contains(&Some(true)) {
             self.warn("allowManaged…Only", "is for managed settings: it is not used here");
+        } else if self.text(all, "", "claudeMd").is_some() {
+            self.warn("claudeMd", "is for managed settings: write a CLAUDE.md");
         }
     }
 
@@ -484,6 +508,7 @@ impl Reader<'_> {
             // What comes with a project does not choose where the model reads and writes outside of it.
             notes_dir: self.text(all, "", "autoMemoryDirectory").filter(|_| !is_projects),
             git: self.field(all, "", "includeGitInstructions", choice, Value::as_bool),
+            managed_text: None,
         }
     }
 
@@ -505,7 +530,32 @@ impl Reader<'_> {
                 share,
             ),
             description_chars_max: self.field(all, "", "skillListingMaxDescChars", "a whole number", count),
+            shown: self.skills_shown(all),
         }
+    }
+
+    fn output(&mut self, all: &Map<String, Value>) -> OutputSettings {
+        let count = |value: &Value| value.as_u64().and_then(|count| usize::try_from(count).ok());
+        OutputSettings {
+            command_chars_max: self.field(all, "", "bashOutputMaxChars", "a number of characters", count),
+            task_chars_max: self.field(all, "", "taskOutputMaxChars", "a number of characters", count),
+        }
+    }
+
+    fn skills_shown(&mut self, all: &Map<String, Value>) -> BTreeMap<String, SkillShown> {
+        let said =
+            self.field(all, "", "skillOverrides", "an object with the names of skills", Value::as_object);
+        let mut shown = BTreeMap::new();
+        for (name, value) in said.into_iter().flatten() {
+            match value.as_str().and_then(SkillShown::from_name) {
+                Some(how) => _ = shown.insert(name.clone(), how),
+                None => self.wrong(
+                    &format!("skillOverrides.{name}"),
+                    "must be \"on\", \"name-only\", \"user-invocable-only\" or \"off\"",
+                ),
+            }
+        }
+        shown
     }
 
     fn text(&mut self, all: &Map<String, Value>, place: &str, key: &str) -> Option<String> {

@@ -1,6 +1,6 @@
 //! Which skills and commands there are. Blocks.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,6 +8,41 @@ use std::sync::Arc;
 use super::skill::Skill;
 use crate::limits::{SKILL_BYTES_MAX, SKILL_DIRECTORIES_DEEP_MAX, SKILLS_MAX};
 use crate::plugins::Plugin;
+
+/// Who sees a skill, whatever its file says.
+///
+/// ```
+/// use pelton::{SkillShown, SkillSources};
+///
+/// let mut skills = SkillSources::project();
+/// skills.shown.insert("deploy".to_owned(), SkillShown::ToUsers); // the model does not start it by itself
+/// assert_eq!(SkillShown::from_name("off"), Some(SkillShown::Off));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SkillShown {
+    /// As its file says.
+    On,
+    /// The model knows its name, and nothing of what it is for.
+    NameOnly,
+    /// Users call it, the model does not.
+    ToUsers,
+    /// Nobody.
+    Off,
+}
+
+impl SkillShown {
+    /// As settings write it.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "on" => Self::On,
+            "name-only" => Self::NameOnly,
+            "user-invocable-only" => Self::ToUsers,
+            "off" => Self::Off,
+            _ => return None,
+        })
+    }
+}
 
 /// Where skills and custom commands are looked for. Nothing is read from anywhere else.
 ///
@@ -32,6 +67,8 @@ pub struct SkillSources {
     pub project: bool,
     /// Only those of these names, or whose names end in `:` and one of them; all if absent.
     pub only: Option<Vec<String>>,
+    /// Who sees those of these names.
+    pub shown: BTreeMap<String, SkillShown>,
     /// Whether commands in the texts of skills are run, where permissions allow them.
     pub run_commands: bool,
     /// Whether hooks are called that skills bring.
@@ -51,6 +88,7 @@ impl Default for SkillSources {
             user_dir: None,
             project: false,
             only: None,
+            shown: BTreeMap::new(),
             run_commands: true,
             hooks: true,
             listing_permille: 10,
@@ -66,8 +104,19 @@ impl SkillSources {
         Self { project: true, ..Self::default() }
     }
 
-    /// Whether a skill is wanted. Commands are their user's, and always are.
-    pub(super) fn wants(&self, skill: &Skill) -> bool {
+    /// A skill as it is wanted, if it is.
+    pub(super) fn wanted(&self, mut skill: Skill) -> Option<Skill> {
+        match self.shown.get(&skill.name).copied().unwrap_or(SkillShown::On) {
+            SkillShown::Off => return None,
+            SkillShown::On => {}
+            SkillShown::NameOnly => skill.name_only = true,
+            SkillShown::ToUsers => (skill.for_model, skill.for_user) = (false, true),
+        }
+        self.wants(&skill).then_some(skill)
+    }
+
+    /// Whether a skill is among those that are named. Commands are their user's, and always are.
+    fn wants(&self, skill: &Skill) -> bool {
         let Some(only) = &self.only else { return true };
         let is_it = |name: &String| {
             skill

@@ -18,7 +18,7 @@ pub fn news(new: &[Arc<Skill>], is_first: bool, chars_max: usize, each_max: usiz
     // Names come first: room that is left goes to what they are for, in the order in which skills count.
     let mut room = chars_max.saturating_sub(new.iter().map(|skill| skill.name.chars().count() + 3).sum());
     for skill in new {
-        let about = about(skill, each_max);
+        let about = if skill.name_only { String::new() } else { about(skill, each_max) };
         let length = about.chars().count() + 2;
         if about.is_empty() || length > room {
             words.push(format!("- {}", skill.name));

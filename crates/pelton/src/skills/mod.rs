@@ -23,7 +23,7 @@ use crate::spill::first_chars;
 use crate::tools::Tool;
 
 pub use agents::{agent_files_in, agents_in};
-pub use discover::SkillSources;
+pub use discover::{SkillShown, SkillSources};
 pub(crate) use expand::{Expander, expand};
 pub(crate) use skill::Skill;
 pub(crate) use tool::{NAME, SkillSession, SkillTool};
@@ -120,7 +120,7 @@ impl Skills {
         let looking = tokio::task::spawn_blocking(move || {
             let skills =
                 discover::all(&shared.sources, &shared.plugins, &shared.cwd, &shared.additional_dirs);
-            let wanted = skills.into_iter().filter(|skill| shared.sources.wants(skill));
+            let wanted = skills.into_iter().filter_map(|skill| shared.sources.wanted(skill));
             shared.state().skills = wanted.map(Arc::new).collect();
         });
         // What could not be looked at stays as it was.
@@ -141,7 +141,7 @@ impl Skills {
             for dir in new {
                 let found = discover::nested(&dir, &shared.cwd);
                 let mut state = shared.state();
-                for mut skill in found.into_iter().filter(|skill| shared.sources.wants(skill)) {
+                for mut skill in found.into_iter().filter_map(|skill| shared.sources.wanted(skill)) {
                     if let Some(before) = state.found_before.iter().find(|known| known.file == skill.file) {
                         // The model knows it by this name.
                         skill.name.clone_from(&before.name);

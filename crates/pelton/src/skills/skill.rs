@@ -31,6 +31,8 @@ pub(crate) struct Skill {
     pub for_model: bool,
     /// Users may call it.
     pub for_user: bool,
+    /// The model is told its name, and not what it is for.
+    pub name_only: bool,
     /// What may run without asking while it is followed, and what may not run.
     pub loan: Loan,
     /// The files it is about: the model is told of it when it touches one of them. Without any, from the start.
@@ -70,6 +72,7 @@ impl Skill {
             arguments: headed.list("arguments").map(words).unwrap_or_default(),
             for_model: headed.flag("disable-model-invocation") != Some(true),
             for_user: headed.flag("user-invocable") != Some(false),
+            name_only: false,
             loan: Loan { allowed: rules_of(rules), denied: rules_of(denied) },
             // A command is a file without a directory: it is called, not found.
             paths: dir.and_then(|_| headed.list("paths")).map(|paths| unquoted(&paths)).unwrap_or_default(),

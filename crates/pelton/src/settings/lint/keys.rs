@@ -9,20 +9,19 @@ use super::nearest::suggestion;
 use super::{Finding, FindingKind, Page, Weight};
 
 /// Keys of programs that share these files. They are no mistake, and do nothing here.
-const ELSEWHERE: &str = "$schema agent alwaysThinkingEnabled allowedHttpHookUrls askUserQuestionTimeout attribution autoConnectIde \
-    autoUpdates autoUpdatesChannel availableModels awsAuthRefresh awsCredentialExport axScreenReader bashOutputMaxChars \
-    blockedMarketplaces channelsEnabled claudeMd companyAnnouncements crossSessionInbound defaultShell deniedModels dialogExpiry \
-    disableAutoMode disableBundledSkills disableClaudeAiConnectors editorMode enforceAvailableModels fastModePerSessionOptIn \
-    feedbackSurveyRate fileSuggestion forceLoginMethod forceLoginOrgUUID gcpAuthRefresh httpHookAllowedEnvVars idleCompaction \
-    includeCoAuthoredBy isolatePeerMachines language managedMcpServers maxEffortLevel modelOverrides otelHeadersHelper \
-    outputStyle plansDirectory pluginConfigs policyHelper preferredNotifChannel prefersReducedMotion promptCacheTtl \
-    proxyAuthHelper remoteControlAtStartup requiredMinimumVersion respectGitignore respondToBashCommands showThinkingSummaries \
-    showTurnDuration skillOverrides spinnerTipsEnabled spinnerTipsOverride spinnerVerbs sshConfigs statusLine \
-    strictKnownMarketplaces strictPluginOnlyCustomization subagentPromptCacheTtl subagentStatusLine syncClaudeAiSkills \
-    taskOutputMaxChars terminalProgressBarEnabled theme tui useAutoModeDuringPlan verbose viewMode voice voiceEnabled worktree \
-    permissions.disableAutoMode";
+const ELSEWHERE: &str = "$schema askUserQuestionTimeout autoConnectIde autoUpdates autoUpdatesChannel \
+    awsAuthRefresh awsCredentialExport axScreenReader blockedMarketplaces channelsEnabled companyAnnouncements \
+    crossSessionInbound defaultShell dialogExpiry disableAutoMode disableBundledSkills disableClaudeAiConnectors \
+    editorMode feedbackSurveyRate fileSuggestion forceLoginMethod forceLoginOrgUUID gcpAuthRefresh idleCompaction \
+    isolatePeerMachines managedMcpServers modelOverrides otelHeadersHelper plansDirectory pluginConfigs \
+    policyHelper preferredNotifChannel prefersReducedMotion promptCacheTtl proxyAuthHelper remoteControlAtStartup \
+    requiredMinimumVersion respectGitignore respondToBashCommands showTurnDuration spinnerTipsEnabled \
+    spinnerTipsOverride spinnerVerbs sshConfigs statusLine strictKnownMarketplaces strictPluginOnlyCustomization \
+    subagentPromptCacheTtl subagentStatusLine syncClaudeAiSkills terminalProgressBarEnabled theme tui \
+    useAutoModeDuringPlan verbose viewMode voice voiceEnabled worktree permissions.disableAutoMode";
 /// Objects whose keys whoever writes the file chooses.
-const FREE: [&str; 4] = ["env", "enabledPlugins", "extraKnownMarketplaces", "sandbox.ignoreViolations"];
+const FREE: [&str; 5] =
+    ["env", "enabledPlugins", "extraKnownMarketplaces", "sandbox.ignoreViolations", "skillOverrides"];
 
 pub(super) fn lint(page: &Page<'_>, findings: &mut Vec<Finding>) {
     if let Some(all) = page.value.as_object() {

@@ -151,7 +151,7 @@ async fn look_at(input: &OutputInput, cx: &ToolCx) -> Output {
     cx.background.model_knows(id);
     let state = ended.map_or_else(|| "still running".to_owned(), BackgroundEnd::words);
     let output = task.output.clone();
-    let chars_max = cx.limits.shell_output_chars_max;
+    let chars_max = cx.limits.task_output_chars_max;
     let shown = super::looking_for(cx, move |_| newest(&output, chars_max)).await;
     let (text, whole) = match shown {
         Ok(Ok(shown)) => shown,

@@ -160,6 +160,14 @@ impl Live<'_> {
     /// Until the next prompt another model is asked, because a skill wants it.
     pub(super) async fn ask_from_now_on(&mut self, model: &str) {
         let model = catalogue::resolve(model);
+        if !self.options.model_choice.allows(&model) {
+            let content = format!(
+                "A skill asks for another model. {}: {} goes on.",
+                self.options.model_choice.refusal(&model),
+                self.question.model
+            );
+            return self.events.send(Event::Informational { content, prevents_continuation: false }).await;
+        }
         if self.spending.is_capped() && !self.spending.knows(&model) {
             let content = format!(
                 "A skill asks for {model}, whose price is not known, so the budget could not be kept: {} goes on.",

@@ -1,0 +1,60 @@
+//! How the model answers, and as whom it works.
+
+use std::path::{Path, PathBuf};
+
+use pelton::plugins::Plugin;
+use pelton::{Options, OutputStyle};
+
+use super::env::Env;
+use super::layers::Sources;
+use super::memory::MANAGED_DIR;
+use super::sessions::config_dir;
+use crate::args::RunArgs;
+use crate::fail::{Fail, tell};
+
+/// Takes the ways to answer that files describe, an organisation's before the project's before the user's, and chooses the one
+/// that settings name.
+pub(super) fn choose_style(
+    options: &mut Options,
+    args: &RunArgs,
+    env: &Env,
+    cwd: &Path,
+    name: Option<&str>,
+) -> Result<(), Fail> {
+    if super::bare(args, env) {
+        return Ok(());
+    }
+    let sources = Sources::said(args.setting_sources.as_deref())?;
+    let managed = Some(PathBuf::from(MANAGED_DIR).join(".claude"));
+    let project = sources.project.then(|| cwd.join(".claude"));
+    let user = config_dir(env).filter(|_| sources.user);
+    let dirs: Vec<PathBuf> =
+        [managed, project, user].into_iter().flatten().map(|dir| dir.join("output-styles")).collect();
+    options.add_styles(OutputStyle::in_dirs(&dirs));
+    if let Some(name) = name
+        && !options.choose_style(name)
+    {
+        let names = options.style_names().join(", ");
+        tell(&format!(
+            "warning: there is no output style '{name}', so the usual one is used (there are: {names})"
+        ));
+    }
+    Ok(())
+}
+
+/// Lets the session work as the agent that settings name, or else a plugin's, unless one was named for this run.
+pub(super) fn work_as(options: &mut Options, args: &RunArgs, set: Option<String>) {
+    if args.client.agent.is_some() {
+        return;
+    }
+    let of_plugin = || options.plugins().find_map(Plugin::agent);
+    if let Some(agent) = set.or_else(of_plugin)
+        && !options.work_as(&agent)
+    {
+        let names: Vec<&str> = options.agents.iter().map(|agent| agent.name.as_str()).collect();
+        let names = names.join(", ");
+        tell(&format!(
+            "warning: there is no agent '{agent}' to work as, so none is used (there are: {names})"
+        ));
+    }
+}

@@ -1,0 +1,257 @@
+//! Settings about how the model works and answers, and which may be asked: seen in what the model is sent.
+
+use pelton_testkit::strict::{Rule, Strictness};
+use pelton_testkit::{Script, ScriptedModel, Step, text, tool};
+use serde_json::{Value, json};
+
+use crate::frames::STREAM;
+use crate::place::{Commanded, Place, Ran, model, of_type};
+
+fn hello() -> ScriptedModel {
+    let script = Script::new().step(Step::reply([text("Hello.")]).always());
+    model(script.strict(Strictness::default().relax(Rule::KnownModel)))
+}
+
+/// Runs a prompt with these settings on the command line.
+fn with(place: &Place, settings: &Value, words: &[&str]) -> (Ran, ScriptedModel) {
+    let model = hello();
+    let settings = settings.to_string();
+    let words = ["hi", "--settings", &settings].into_iter().chain(words.iter().copied()).chain(STREAM);
+    let ran = place.task(&model, words).run();
+    (ran, model)
+}
+
+fn system(model: &ScriptedModel) -> String {
+    model.requests()[0].body["system"].to_string()
+}
+
+fn init(ran: &Ran) -> Value {
+    let frames = ran.frames();
+    of_type(&frames, "system").into_iter().find(|frame| frame["subtype"] == "init").unwrap().clone()
+}
+
+#[test]
+fn an_output_style_is_told_in_the_place_of_words_about_answers() {
+    let place = Place::new();
+    let (ran, model) = with(&place, &json!({}), &[]);
+    assert_eq!(init(&ran)["output_style"], "default");
+    assert!(system(&model).contains("# How to answer\\n"));
+
+    let (ran, model) = with(&place, &json!({"outputStyle": "explanatory"}), &[]);
+    assert_eq!(init(&ran)["output_style"], "Explanatory");
+    assert!(system(&model).contains("Insight:") && system(&model).contains("# How to work on code"));
+    assert!(!system(&model).contains("# How to answer\\n"));
+
+    // One of the project, one of the user with the same name, and one that there is not.
+    place.put(".claude/output-styles/p.md", "---\nname: Poet\n---\nAnswer in verse.");
+    std::fs::create_dir_all(place.config().join("output-styles")).unwrap();
+    std::fs::write(place.config().join("output-styles/poet.md"), "Answer in prose.").unwrap();
+    let (ran, model) = with(&place, &json!({"outputStyle": "Poet"}), &[]);
+    assert_eq!((init(&ran)["output_style"].clone(), ran.err.as_str()), (json!("Poet"), ""));
+    assert!(system(&model).contains("Answer in verse.") && !system(&model).contains("prose"));
+    assert!(!system(&model).contains("# How to work on code"), "unless the style keeps it");
+    let (ran, model) = with(&place, &json!({"outputStyle": "Poet"}), &["--setting-sources", "user"]);
+    assert!(system(&model).contains("prose"), "{ran:?}");
+    let (ran, model) = with(&place, &json!({"outputStyle": "Mime"}), &[]);
+    assert!(ran.err.contains("no output style 'Mime'") && ran.err.contains("Poet"), "{ran:?}");
+    assert!(system(&model).contains("# How to answer\\n"));
+}
+
+#[test]
+fn a_plugin_brings_output_styles_and_the_agent_a_session_works_as() {
+    let place = Place::new();
+    place.put("kit/output-styles/t.md", "---\nname: Terse\n---\nTwo words.");
+    place.put("kit/agents/a.md", "---\nname: scout\ndescription: looks\ntools: Read\n---\nYou scout.");
+    let (ran, model) = with(&place, &json!({"outputStyle": "kit:Terse"}), &["--plugin-dir", "kit"]);
+    assert_eq!(init(&ran)["output_style"], "kit:Terse");
+    assert!(system(&model).contains("Two words."));
+    // One that wants to hold as soon as it is there, unless somebody wants another.
+    place.put("kit/output-styles/t.md", "---\nname: Terse\nforce-for-plugin: true\n---\nTwo words.");
+    let (ran, _) = with(&place, &json!({}), &["--plugin-dir", "kit"]);
+    assert_eq!(init(&ran)["output_style"], "kit:Terse");
+    let (ran, _) = with(&place, &json!({"outputStyle": "default"}), &["--plugin-dir", "kit"]);
+    assert_eq!(init(&ran)["output_style"], "default");
+    place.put("kit/settings.json", r#"{"agent": "scout"}"#);
+    let (_, model) = with(&place, &json!({}), &["--plugin-dir", "kit"]);
+    assert!(system(&model).contains("You scout.") && !system(&model).contains("Two words."));
+}
+
+#[test]
+fn the_agent_of_the_settings_is_the_main_thread_unless_one_is_named_for_the_run() {
+    let place = Place::new();
+    let agent = |name: &str, words: &str| {
+        format!("---\nname: {name}\ndescription: d\ntools: Read, Grep\n---\n{words}")
+    };
+    place.put(".claude/agents/a.md", &agent("scout", "You scout."));
+    place.put(".claude/agents/b.md", &agent("judge", "You judge."));
+    let (ran, model) = with(&place, &json!({"agent": "scout"}), &[]);
+    assert!(system(&model).contains("You scout.") && !system(&model).contains("You are Pelton"));
+    assert_eq!(init(&ran)["tools"], json!(["Grep", "Read"]));
+    let (_, model) = with(&place, &json!({"agent": "scout"}), &["--agent", "judge"]);
+    assert!(system(&model).contains("You judge."));
+    let (ran, model) = with(&place, &json!({"agent": "nobody"}), &[]);
+    assert!(ran.err.contains("no agent 'nobody'") && ran.err.contains("scout"), "{ran:?}");
+    assert!(system(&model).contains("You are Pelton"));
+}
+
+#[test]
+fn language_and_attribution_are_told() {
+    let place = Place::new();
+    let (_, model) = with(&place, &json!({}), &[]);
+    assert!(!system(&model).contains("Answer in") && !system(&model).contains("commit you make"));
+    for (settings, parts) in [
+        (json!({"language": "Danish"}), vec!["Answer in Danish"]),
+        (
+            json!({"attribution": {"commit": "By: me", "pr": ""}}),
+            vec!["By: me", "yourself, Pelton or the model in pull requests"],
+        ),
+        (json!({"attribution": false}), vec!["model in commit messages", "model in pull requests"]),
+        (json!({"includeCoAuthoredBy": true}), vec!["Assisted-by: Pelton"]),
+        (
+            json!({"includeCoAuthoredBy": true, "attribution": {"commit": "By: me"}}),
+            vec!["By: me", "Assisted-by: Pelton"],
+        ),
+    ] {
+        // Whoever replaces Pelton's own words has wishes all the same.
+        for words in [&[][..], &["--system-prompt", "You are mine."]] {
+            let (ran, model) = with(&place, &settings, words);
+            for part in &parts {
+                assert!(system(&model).contains(part), "{settings}: {part}: {ran:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn models_that_may_not_be_asked_are_not_whoever_names_them() {
+    let place = Place::new();
+    let only_sonnet = json!({"availableModels": ["sonnet"]});
+    let (ran, model) = with(&place, &only_sonnet, &["--model", "sonnet"]);
+    assert_eq!((ran.code, model.requests().len()), (Some(0), 1));
+    let (ran, model) = with(&place, &only_sonnet, &["--model", "opus"]);
+    assert_eq!((ran.code, model.requests().len()), (Some(1), 0), "{ran:?}");
+    assert!(ran.err.contains("opus is not among the models that may be asked here: sonnet"), "{ran:?}");
+    // What stands in a file is not meant for this run: it is said, and the usual model is asked.
+    place.put(".claude/settings.json", r#"{"model": "haiku", "fallbackModel": ["opus"]}"#);
+    let (ran, model) = with(&place, &json!({"availableModels": ["opus"]}), &[]);
+    assert!(ran.err.contains("haiku is not among"), "{ran:?}");
+    assert_eq!(model.requests()[0].body["model"], "claude-sonnet-5-5", "the default is an exception");
+    let strict = json!({"availableModels": ["opus"], "enforceAvailableModels": true});
+    let (_, model) = with(&place, &strict, &[]);
+    assert!(model.requests()[0].body["model"].as_str().unwrap().contains("opus"));
+    let (ran, _) = with(&place, &json!({"deniedModels": ["claude"], "model": "claude-opus-4-5"}), &[]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    // An administrator's list stands alone.
+    let managed = r#"{"availableModels": ["haiku"]}"#;
+    let (ran, _) = with(
+        &place,
+        &json!({"availableModels": ["opus"]}),
+        &["--model", "opus", "--managed-settings", managed],
+    );
+    assert!(ran.err.contains("may be asked here: haiku"), "{ran:?}");
+}
+
+#[test]
+fn an_agent_that_asks_for_such_a_model_is_not_started() {
+    let place = Place::new();
+    let script = Script::new()
+        .reply([tool("Agent", json!({"description": "d", "prompt": "p", "model": "haiku"}))])
+        .reply([text("Done.")]);
+    let model = model(script);
+    let ran = place.task(&model, ["hi", "--settings", r#"{"availableModels": ["sonnet"]}"#]).run();
+    assert_eq!((ran.well(), model.requests().len()), ("Done.\n", 2));
+    let told = model.requests()[1].body["messages"].to_string();
+    assert!(told.contains("is not among the models that may be asked here: sonnet"), "{told}");
+}
+
+#[test]
+fn thinking_and_effort_keep_to_the_settings_unless_the_run_says_otherwise() {
+    let place = Place::new();
+    let asked = |settings: Value, words: &[&str]| with(&place, &settings, words).1.requests()[0].body.clone();
+    assert!(asked(json!({}), &[]).get("thinking").is_some());
+    assert!(asked(json!({"alwaysThinkingEnabled": true}), &[]).get("thinking").is_some());
+    // The newest models cannot do without.
+    let older = ["--model", "claude-sonnet-4-5"];
+    assert_eq!(asked(json!({}), &older)["thinking"]["type"], "enabled");
+    let off = asked(json!({"alwaysThinkingEnabled": false}), &older);
+    assert!(off.get("thinking").is_none_or(|thinking| thinking["type"] == "disabled"), "{off}");
+    let said = [&older[..], &["--thinking", "enabled"]].concat();
+    assert_eq!(asked(json!({"alwaysThinkingEnabled": false}), &said)["thinking"]["type"], "enabled");
+    assert_eq!(asked(json!({"showThinkingSummaries": true}), &[])["thinking"]["display"], "summarized");
+    let effort = |settings, words: &[&str]| asked(settings, words)["output_config"]["effort"].clone();
+    assert_eq!(effort(json!({"maxEffortLevel": "medium"}), &["--effort", "high"]), "medium");
+    assert_eq!(effort(json!({"maxEffortLevel": "medium"}), &["--effort", "low"]), "low");
+}
+
+#[test]
+fn skills_are_shown_to_whom_the_settings_say() {
+    let place = Place::new();
+    for name in ["open", "named", "mine", "gone"] {
+        let text = format!("---\ndescription: about {name}\n---\nDo {name}.");
+        place.put(&format!(".claude/skills/{name}/SKILL.md"), &text);
+    }
+    let overrides = json!({"skillOverrides": {"named": "name-only", "mine": "user-invocable-only", "gone": "off", "open": "on"}});
+    let (ran, model) = with(&place, &overrides, &[]);
+    assert_eq!(init(&ran)["skills"], json!(["mine", "named", "open"]));
+    let told = model.requests()[0].body["messages"].to_string();
+    assert!(told.contains("about open") && told.contains("- named"), "{told}");
+    for part in ["about named", "mine", "gone"] {
+        assert!(!told.contains(part), "{part}: {told}");
+    }
+    let settings = overrides.to_string();
+    let model = hello();
+    let ran = place.task(&model, ["/mine", "--settings", &settings]).run();
+    assert!(model.requests()[0].body["messages"].to_string().contains("Do mine."), "{ran:?}");
+    let ran = place.task(&hello(), ["/gone", "--settings", &settings]).run();
+    assert!(ran.err.contains("Unknown command: /gone"), "{ran:?}");
+}
+
+#[test]
+fn hooks_that_are_addresses_keep_to_the_list() {
+    let place = Place::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let heard = std::thread::spawn(move || {
+        use std::io::{Read, Write};
+        let mut all = Vec::new();
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut bytes = [0; 16_384];
+            let mut said = String::new();
+            while !said.contains("hook_event_name") && !said.contains("enough") {
+                let read = stream.read(&mut bytes).unwrap();
+                said += &String::from_utf8_lossy(&bytes[..read]);
+            }
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            if said.contains("enough") {
+                return all;
+            }
+            all.push(said);
+        }
+        all
+    });
+    let url = format!("http://127.0.0.1:{port}/told");
+    let hook = json!({"type": "http", "url": url, "headers": {"x-one": "$ONE", "x-two": "$TWO"}, "allowedEnvVars": ["ONE", "TWO"]});
+    let settings = |urls: Value| {
+        json!({"hooks": {"UserPromptSubmit": [{"hooks": [hook.clone()]}]},
+        "allowedHttpHookUrls": urls, "httpHookAllowedEnvVars": ["TWO"], "env": {"ONE": "first", "TWO": "second"}})
+    };
+    let (ran, _) = with(&place, &settings(json!(["https://*"])), &["--include-hook-events"]);
+    assert!(ran.out.contains("allowedHttpHookUrls"), "{ran:?}");
+    with(&place, &settings(json!([format!("http://127.0.0.1:{port}/*")])), &[]).0.well();
+    std::io::Write::write_all(&mut std::net::TcpStream::connect(("127.0.0.1", port)).unwrap(), b"enough")
+        .unwrap();
+    let [said] = &heard.join().unwrap()[..] else { panic!("once, where the list has it") };
+    assert!(said.contains("x-two: second") && !said.contains("first"), "{said}");
+}
+
+#[test]
+fn output_is_cut_where_the_settings_say() {
+    let place = Place::new();
+    let script = Script::new().reply([tool("Bash", json!({"command": "seq 1 2000"}))]).reply([text("Done.")]);
+    let model = model(script);
+    let settings = r#"{"bashOutputMaxChars": 1000, "permissions": {"allow": ["Bash"]}}"#;
+    place.task(&model, ["hi", "--settings", settings]).run().well();
+    let told = model.requests()[1].body["messages"].as_array().unwrap().last().unwrap().to_string();
+    assert!(told.len() < 3_000, "{} bytes", told.len());
+}

@@ -1,0 +1,57 @@
+//! How the model works and answers, and which may be asked.
+
+use serde_json::{Map, Value};
+
+use super::Reader;
+use crate::context::Attribution;
+use crate::settings::{MannerSettings, ModelSettings};
+
+impl Reader<'_> {
+    pub(super) fn manner(&mut self, all: &Map<String, Value>) -> MannerSettings {
+        MannerSettings {
+            agent: self.text(all, "", "agent"),
+            output_style: self.text(all, "", "outputStyle"),
+            language: self.text(all, "", "language"),
+            attribution: self.attribution(all),
+        }
+    }
+
+    fn attribution(&mut self, all: &Map<String, Value>) -> Attribution {
+        let usual = |wanted: bool| Some(if wanted { Attribution::USUAL } else { "" }.to_owned());
+        let mut attribution = Attribution::default();
+        let older = self.field(all, "", "includeCoAuthoredBy", "true or false", Value::as_bool);
+        if let Some(wanted) = older {
+            (attribution.commit, attribution.pull_request) = (usual(wanted), usual(wanted));
+        }
+        let expected = "true, false, or an object with `commit` and `pr`";
+        let said = self.field(all, "", "attribution", expected, |value| {
+            (value.is_boolean() || value.is_object()).then(|| value.clone())
+        });
+        match said {
+            Some(Value::Bool(wanted)) => {
+                (attribution.commit, attribution.pull_request) = (usual(wanted), usual(wanted));
+            }
+            Some(Value::Object(said)) => {
+                let text = |value: &Value| value.as_str().map(str::to_owned);
+                let commit = self.field(&said, "attribution.", "commit", "a text", text);
+                let pull_request = self.field(&said, "attribution.", "pr", "a text", text);
+                attribution.commit = commit.or(attribution.commit);
+                attribution.pull_request = pull_request.or(attribution.pull_request);
+            }
+            _ => {}
+        }
+        attribution
+    }
+
+    pub(super) fn choice_of_models(&mut self, all: &Map<String, Value>) -> ModelSettings {
+        let levels = "low, medium, high, xhigh or max";
+        ModelSettings {
+            available: self.texts(all, "", "availableModels"),
+            enforced: self.field(all, "", "enforceAvailableModels", "true or false", Value::as_bool),
+            denied: self.texts(all, "", "deniedModels").unwrap_or_default(),
+            effort_max: self.field(all, "", "maxEffortLevel", levels, |level| level.as_str()?.parse().ok()),
+            thinks: self.field(all, "", "alwaysThinkingEnabled", "true or false", Value::as_bool),
+            shows_thinking: self.field(all, "", "showThinkingSummaries", "true or false", Value::as_bool),
+        }
+    }
+}
