@@ -2,14 +2,14 @@
 
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 
 import { createSdkMcpServer, tool } from "@anthropic-ai/claude-agent-sdk";
 import { z } from "zod";
 
-import { answers, call, plain, result, results, stage, system, text } from "./agent.js";
+import { answers, call, plain, prompts, result, results, stage, system, text } from "./agent.js";
 
 const TOUCH = { command: "touch made" };
 const concurrently = { concurrency: 3 };
@@ -189,7 +189,39 @@ test("options of the agent SDK", concurrently, async (t) => {
       assert.equal((await here.bodies()).length, 1);
     }),
 
-    t.test("what is not offered is told and hinders nothing", async (t) => {
+    t.test("a guess of the next prompt comes behind the result", async (t) => {
+      const guess = text("run the tests", { when: { model: "haiku" }, always: true });
+      const here = await stage(t, guess, text("First."), text("Shall I test it?"));
+      const said = prompts();
+      said.say("One.");
+      const seen = [];
+      for await (const message of here.query(said, { promptSuggestions: true })) {
+        if (message.type === "result" && seen.filter((each) => each.type === "result").length === 0) said.say("Two.");
+        seen.push(message);
+        if (message.type === "prompt_suggestion") said.close();
+      }
+      const types = seen.map((message) => message.type).filter((type) => ["result", "prompt_suggestion"].includes(type));
+      assert.deepEqual(types, ["result", "result", "prompt_suggestion"]);
+      assert.equal(seen.find((message) => message.type === "prompt_suggestion").suggestion, "run the tests");
+      const bodies = await here.bodies();
+      assert.deepEqual(bodies.map((body) => body.model.includes("haiku")), [false, false, true]);
+      assert.match(JSON.stringify(bodies[2].messages), /Shall I test it\?/);
+    }),
+
+    t.test("what happens inside is noted in a file, and what is said is not", async (t) => {
+      const here = await stage(t, call("Bash", { command: "echo PAYLOAD" }), text("PAYLOAD."), text("Hi."));
+      const debugFile = join(here.work, "debug.txt");
+      const messages = await here.ask("PAYLOAD?", { debugFile, allowedTools: ["Bash"] });
+      const log = await readFile(debugFile, "utf8");
+      assert.match(log, /\[tools\] Bash toolu_\S+ starts/);
+      assert.match(log, /\[control\] the client asks: initialize/);
+      assert.ok(!log.includes("PAYLOAD"), log);
+      const { session_id } = result(await here.ask("And now?", { debug: true, resume: result(messages).session_id }));
+      assert.match(await readFile(join(here.config, "debug", `${session_id}.txt`), "utf8"), /\[session\] ended: completed/);
+      assert.equal((await here.bodies()).length, 3);
+    }),
+
+    t.test("what nobody makes use of hinders nothing", async (t) => {
       const here = await stage(t, text("Hi."));
       const messages = await hi(here, {
         agentProgressSummaries: true,
@@ -198,10 +230,8 @@ test("options of the agent SDK", concurrently, async (t) => {
         supportedDialogKinds: ["refusal_fallback_prompt"],
         onElicitation: async () => ({ action: "decline" }),
         toolConfig: { askUserQuestion: { previewFormat: "html" } },
-        debugFile: join(here.work, "debug.txt"),
       });
-      const told = system(messages, "informational").map((message) => message.content).join("\n");
-      assert.match(told, /agentProgressSummaries has no effect/);
+      assert.deepEqual(system(messages, "informational"), []);
       assert.equal((await here.bodies()).length, 1);
     }),
   ]);

@@ -68,8 +68,10 @@ def end(running: list[subprocess.Popen[bytes]]) -> None:
 def check(here: Stage, messages: list, answer: str) -> None:
     """The tool was offered, called and answered."""
     init = system(messages, "init")[0]
-    assert {"name": "weather", "status": "connected"}.items() <= init["mcp_servers"][0].items()
-    assert "mcp__weather__forecast" in init["tools"]
+    # Nobody waits for a server to state what there is; the model does.
+    server = init["mcp_servers"][0]
+    assert (server["name"], server["status"] in ("connected", "pending")) == ("weather", True), server
+    assert ("mcp__weather__forecast" in init["tools"]) == (server["status"] == "connected")
     first, second = here.bodies()
     assert "Temperatures are in kelvin." in json.dumps(first["system"])
     names = [tool["name"] for tool in first["tools"]]
@@ -138,7 +140,8 @@ def test_a_server_that_is_not_there_is_told_and_spares_the_others(stage: Callabl
         servers = {"weather": program(), "gone": gone, "absent": {"command": "no-such-program-at-all"}}
         messages = ask(here, mcp_servers=servers, allowed_tools=ALLOWED)
     status = {server["name"]: server["status"] for server in system(messages, "init")[0]["mcp_servers"]}
-    assert status == {"weather": "connected", "gone": "failed", "absent": "failed"}
+    assert status["absent"] == "failed"
+    assert status["weather"] in ("connected", "pending") and status["gone"] in ("failed", "pending"), status
     assert "Bern: 290 K" in plain(results(messages)[0].content)
     assert len(here.bodies()) == 2
 
@@ -212,7 +215,8 @@ def test_a_prompt_of_a_server_is_a_command(stage: Callable[..., Stage]) -> None:
     here = stage(text("A coat."))
     prompt = "/mcp__weather__advise Bern very briefly"
     messages = asyncio.run(here.query(prompt, mcp_servers={"weather": program()}))
-    assert "mcp__weather__advise" in system(messages, "init")[0]["slash_commands"]
+    init = system(messages, "init")[0]
+    assert ("mcp__weather__advise" in init["slash_commands"]) == (init["mcp_servers"][0]["status"] == "connected")
     assert "What should I wear in Bern? Answer very briefly." in json.dumps(here.bodies()[0]["messages"])
     assert result(messages).result == "A coat."
     with pytest.raises(ResultError, match="city is missing"):

@@ -15,6 +15,9 @@ const REFERENCE_ROUNDS: usize = 5;
 const REST: Duration = Duration::from_millis(300);
 const REFERENCE: &str = "claude";
 
+/// A server that never answers.
+const SILENT: &str = r#"{"mcpServers":{"silent":{"command":"sleep","args":["60"]}}}"#;
+
 const INITIALIZE: &str =
     r#"{"type":"control_request","request_id":"r","request":{"subtype":"initialize","hooks":null}}"#;
 const PROMPT: &str =
@@ -30,6 +33,10 @@ fn main() {
         ours.before_mb,
         ours.after_mb
     );
+    let waiting =
+        Session::start_with(env!("CARGO_BIN_EXE_pelton"), dir.path(), &model, &["--mcp-config", SILENT])
+            .first_frame();
+    println!("the same with a server that says nothing: {:.1} ms (at most 100)", waiting.as_secs_f64() * 1e3);
     let version = version_time();
     println!("spawn to the end of --version: {:.1} ms (at most 20)", version.as_secs_f64() * 1e3);
     if !is_on_path(REFERENCE) {
@@ -73,8 +80,13 @@ struct Session {
 
 impl Session {
     fn start(program: &str, dir: &Path, model: &ScriptedModel) -> Self {
+        Self::start_with(program, dir, model, &[])
+    }
+
+    fn start_with(program: &str, dir: &Path, model: &ScriptedModel, words: &[&str]) -> Self {
         let mut command = Command::new(program);
         command
+            .args(words)
             .args(["--output-format", "stream-json", "--verbose", "--input-format", "stream-json"])
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())

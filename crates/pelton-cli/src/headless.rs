@@ -18,6 +18,7 @@ use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use crate::args::{self, OutputFormat, RunArgs};
+use crate::debug;
 use crate::fail::{Fail, tell};
 use crate::piped;
 use crate::resolve::{self, Env, Payer};
@@ -46,11 +47,9 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
     if args.replay_user_messages && args.output_format != OutputFormat::StreamJson {
         return Err(Fail::new("--replay-user-messages needs --output-format stream-json"));
     }
-    for option in args.client.without_effect() {
-        tell(&format!("notice: {option} has no effect in this version"));
-    }
     let env = Env::of_process();
     let mut signals = Signals::listen()?;
+    let log = debug::log(args, &env, &(Arc::new(RealWorld::new()) as Arc<dyn World>));
     let started = tokio::select! {
         biased;
         started = start(args, &env) => started,
@@ -70,6 +69,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
     print_options.replay = args.replay_user_messages;
     print_options.agent_text = args.forward_subagent_text;
     print_options.hook_events = args.client.include_hook_events;
+    print_options.log = log;
     submit(engine, prompt, &print_options, signals).await?.exit(Asker::Task)
 }
 
@@ -89,10 +89,12 @@ async fn start(args: &RunArgs, env: &Env) -> Result<(Started, Prompt), Fail> {
     }
     let mut started = Started::new(options, Some(payer))?;
     // Those that were named for this run are there before the model is asked first; the others come when they come.
-    let joining = Joining::of(servers.outside);
-    started.joining = joining.beside;
-    let (prompt, ()) = tokio::join!(stdin::prompt(args), joining.first);
-    let prompt = prompt?;
+    let Joining { first, inside, connecting } = Joining::of(servers.outside);
+    started.connecting = connecting;
+    if !servers.are_not_waited_for {
+        started.engine.wait_for(inside, first);
+    }
+    let prompt = stdin::prompt(args).await?;
     let prompt = Prompt::text(prompt).map_err(|error| Fail::new(error.to_string()))?;
     Ok((started, prompt))
 }
@@ -150,6 +152,7 @@ pub(crate) fn shown(format: OutputFormat, verbose: bool, partial: bool, env: &En
         out_is_terminal: std::io::stdout().is_terminal(),
         shows_progress: std::io::stderr().is_terminal(),
         colour: env.colour() && std::io::stderr().is_terminal(),
+        log: None,
     }
 }
 
@@ -159,7 +162,7 @@ pub(crate) struct Started {
     world: Arc<dyn World>,
     server: Server,
     /// Connects to servers of tools; ends with the run.
-    joining: JoinSet<()>,
+    connecting: JoinSet<()>,
 }
 
 /// What was asked, for those who want to know why it did not answer.
@@ -179,7 +182,7 @@ impl Started {
                 error => error.to_string(),
             })
         })?;
-        Ok(Self { engine, world, server, joining: JoinSet::new() })
+        Ok(Self { engine, world, server, connecting: JoinSet::new() })
     }
 }
 
@@ -209,7 +212,7 @@ pub(crate) async fn submit(
     print_options: &PrintOptions,
     mut signals: Signals,
 ) -> Result<Ran, Fail> {
-    let Started { mut engine, world, server, joining: _joining } = started;
+    let Started { mut engine, world, server, connecting: _connecting } = started;
     let interrupter = engine.interrupter();
     let (session, transcript) = (engine.session_id(), engine.transcript_file());
     let streams = streams();

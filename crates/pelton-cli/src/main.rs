@@ -6,6 +6,7 @@ mod resolve; // what it means
 
 mod headless; // one prompt, without a screen
 mod piped; // a whole session, driven by another program
+mod debug; // the log of a session, for whoever looks for a fault
 mod signals; // interrupt, terminate, hang up
 mod stdin; // a prompt from a pipe
 

@@ -2,13 +2,16 @@
 
 use std::io::{BufRead as _, Read as _};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use pelton::{Options, StartError};
+use pelton_model::{RealWorld, World};
 use pelton_serve::{ConverseOptions, Ended, StateFrames, Streams, WhoDecides, converse};
 use serde_json::Value;
 
 use crate::args::{OutputFormat, RunArgs};
+use crate::debug;
 use crate::fail::{Fail, tell};
 use crate::headless::{BACKGROUND_PATIENCE, END_WAIT, reader_gone, tell_clients};
 use crate::resolve::{self, Env};
@@ -179,13 +182,11 @@ fn ready(args: &RunArgs) -> Result<(Options, ConverseOptions), Fail> {
     if args.print && !args.verbose {
         return Err(Fail::new("--output-format stream-json needs --verbose"));
     }
-    for option in args.client.without_effect() {
-        tell(&format!("notice: {option} has no effect in this version"));
-    }
     set_up(args, &Env::of_process())
 }
 
 fn set_up(args: &RunArgs, env: &Env) -> Result<(Options, ConverseOptions), Fail> {
+    let log = debug::log(args, env, &(Arc::new(RealWorld::new()) as Arc<dyn World>));
     let (options, _payer, servers) = resolve::options(args, env)?;
     let client = &args.client;
     let mut shown = ConverseOptions::default();
@@ -209,13 +210,18 @@ fn set_up(args: &RunArgs, env: &Env) -> Result<(Options, ConverseOptions), Fail>
     };
     shown.servers = servers.outside;
     shown.servers_named = Some(servers.named_later);
+    shown.asks_without_servers = servers.are_not_waited_for;
     shown.client_servers = servers.of_client;
     shown.may_bypass = resolve::may_bypass(args, env, &options);
     shown.may_rewind = env.is_on("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING");
     shown.agent.clone_from(&client.agent);
     shown.title.clone_from(&client.name);
+    let minimal = env.is_on("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC");
+    shown.suggestions_off = minimal || env.is_off("CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION");
+    shown.agent_summaries_off = minimal || env.is_on("CLAUDE_CODE_DISABLE_AGENT_PROGRESS_SUMMARIES");
     shown.mirror = client.session_mirror;
     shown.background_patience = BACKGROUND_PATIENCE;
     shown.pid = std::process::id();
+    shown.log = log;
     Ok((options, shown))
 }

@@ -91,6 +91,7 @@ pub(crate) fn options(args: &RunArgs, env: &Env) -> Result<(Options, Payer, Serv
         manner::work_as(&mut options, args, manner.agent);
     }
     options.api_key_source = payer.source();
+    options.setting_sources = layers::Sources::said(args.setting_sources.as_deref())?.names();
     payer.pay_at(&mut options.endpoint, &env, &cwd, &options.transport, &options.world)?;
     let servers = named.in_place(&options, &env)?;
     Ok((options, payer, servers))

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use crate::config::{Reach, Scope};
-use crate::limits::{ALWAYS_LOADED_WAIT, LOCAL_AT_ONCE_MAX, REMOTE_AT_ONCE_MAX};
+use crate::limits::{ALWAYS_LOADED_WAIT, INSIDE_WAIT, LOCAL_AT_ONCE_MAX, REMOTE_AT_ONCE_MAX};
 use crate::server::Server;
 
 /// Servers on their way into a session.
@@ -17,31 +17,42 @@ pub struct Joining {
     /// Ends when the model may be asked: those that were named for this run are there or have had their time, and those
     /// whose tools are sent with every request have had a little.
     pub first: BoxFuture<'static, ()>,
-    /// Connects to all others. They are given up when it is dropped.
-    pub beside: JoinSet<()>,
+    /// Ends when those inside the client are there, which is a matter of a few words, or have had a moment.
+    pub inside: BoxFuture<'static, ()>,
+    /// Connects to all of them, whether anybody waits or not. They are given up when it is dropped.
+    pub connecting: JoinSet<()>,
 }
 
 impl Joining {
-    /// Begins to connect to those that nobody waits for.
+    /// Begins to connect.
     pub fn of(servers: Vec<Arc<Server>>) -> Self {
+        let is_inside = |server: &Arc<Server>| matches!(server.config().reach, Reach::Wire(_));
+        let (inside, outside): (Vec<_>, Vec<_>) = servers.into_iter().partition(is_inside);
         let (named, others): (Vec<_>, Vec<_>) =
-            servers.into_iter().partition(|server| server.config().scope == Scope::Dynamic);
-        let (mut met, mut meetings) = (Vec::new(), Vec::new());
-        for server in others {
-            let (sender, receiver) = oneshot::channel();
-            meetings.push((server.clone(), Some(sender)));
-            if server.config().always_load {
-                met.push(receiver);
+            outside.into_iter().partition(|server| server.config().scope == Scope::Dynamic);
+        let mut connecting = JoinSet::new();
+        let mut begin = |servers: Vec<Arc<Server>>, is_waited_for: fn(&Server) -> bool| {
+            let (mut met, mut meetings) = (Vec::new(), Vec::new());
+            for server in servers {
+                let (sender, receiver) = oneshot::channel();
+                if is_waited_for(&server) {
+                    met.push(receiver);
+                }
+                meetings.push((server, Some(sender)));
             }
-        }
-        let mut beside = JoinSet::new();
-        beside.spawn(connect(meetings));
-        let first = async move {
-            let always = tokio::time::timeout(ALWAYS_LOADED_WAIT, join_all(met));
-            // Those that need longer join later, like all others.
-            let ((), _) = tokio::join!(connect_all(named), always);
+            connecting.spawn(connect(meetings));
+            join_all(met).map(drop)
         };
-        Self { first: first.boxed(), beside }
+        let inside = begin(inside, |_| true).shared();
+        let named = begin(named, |_| true);
+        let always = begin(others, |server| server.config().always_load);
+        let moment = tokio::time::timeout(INSIDE_WAIT, inside.clone()).map(drop);
+        let first = async move {
+            let always = tokio::time::timeout(ALWAYS_LOADED_WAIT, always);
+            // Those that need longer join later, like all others.
+            let _ = tokio::join!(inside, named, always);
+        };
+        Self { first: first.boxed(), inside: moment.boxed(), connecting }
     }
 }
 

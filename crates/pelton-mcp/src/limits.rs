@@ -19,6 +19,8 @@ pub(crate) const REJOIN_TRIES: u32 = 5;
 pub(crate) const REJOIN_WAIT: Duration = Duration::from_secs(1);
 /// How long servers are waited for whose tools are sent with every request.
 pub(crate) const ALWAYS_LOADED_WAIT: Duration = Duration::from_secs(5);
+/// How long what a session has waits to be stated for servers inside the client.
+pub(crate) const INSIDE_WAIT: Duration = Duration::from_secs(1);
 /// Bytes of a description, or of instructions, that are passed on.
 pub(crate) const WORDS_BYTES_MAX: usize = 2048;
 /// Pages of a list that are asked for.

@@ -212,6 +212,7 @@ impl Frames {
             .field("agents", &init.agents)
             .field("skills", &init.skills)
             .field("plugins", &plugins)
+            .field("setting_sources", &init.setting_sources)
             .field("fast_mode_state", outcome::fast_mode_state(init.fast_mode))
             .field_if("plugin_errors", (!errors.is_empty()).then_some(errors))
             .finish_line()

@@ -7,6 +7,7 @@ mod print; // one prompt, shown as it runs
 mod control; // a whole session through two pipes
 mod tool_server; // tools alone, for programs that speak MCP
 
+mod debug; // what happens inside, for whoever looks for a fault
 mod frames; // stream-json: events as SDK messages
 mod outcome; // the result message
 
@@ -17,6 +18,7 @@ mod text; // plain text, for people and pipes
 mod out; // writers with a queue: a slow reader never blocks the engine
 
 pub use control::{ConverseOptions, Ended, ServersNamed, StateFrames, WhoDecides, converse};
+pub use debug::DebugLog;
 pub use out::{Streams, WriteError};
 pub use outcome::start_failure;
 pub use plain::plain;

@@ -7,6 +7,7 @@ use futures::StreamExt;
 use pelton::{Engine, Event, Outcome, Prompt};
 use pelton_model::World;
 
+use crate::debug::DebugLog;
 use crate::frames::Frames;
 use crate::out::Streams;
 use crate::text::Text;
@@ -47,6 +48,8 @@ pub struct PrintOptions {
     pub shows_progress: bool,
     /// Colours are welcome on standard error.
     pub colour: bool,
+    /// Where what happens inside is noted, if it is.
+    pub log: Option<DebugLog>,
 }
 
 /// Submits a prompt and shows what comes of it. If standard output can no longer be written, the submission is
@@ -76,6 +79,7 @@ pub struct PrintOptions {
 ///     out_is_terminal: false,
 ///     shows_progress: false,
 ///     colour: false,
+///     log: None,
 /// };
 /// let streams = Streams::apart(std::io::sink(), std::io::sink());
 /// let prompt = Prompt::text("What is two and two?")?;
@@ -122,6 +126,9 @@ pub async fn print(
             }
         };
         let Some(event) = event else { return outcome };
+        if let Some(log) = &options.log {
+            log.event(&event);
+        }
         if let Event::Result(result) = &event {
             outcome = Some(Arc::clone(result));
         }

@@ -1,5 +1,6 @@
 //! One conversation: what is submitted, what comes of it, what it costs.
 
+mod arriving; // servers of tools that are on their way
 mod asides; // questions of tools beside the conversation
 mod beside; // what happens between submissions
 mod calling; // calls that no model made
@@ -12,6 +13,7 @@ mod kin; // what a tree of agents shares
 mod models; // which are asked, and what they can hold
 mod outcome; // from the reason for the end to the result
 mod turns; // the loop of one submission
+mod small_talk; // lines for people who watch, by a small model
 mod stated; // what there is, told at the beginning
 mod reach; // what hooks that are no programs are reached by
 mod reshape; // what people do to the context by hand
@@ -62,6 +64,7 @@ use crate::turn::Terminal;
 use crate::turn::live::{CacheAudit, INTERRUPTED, INTERRUPTED_IN_TOOLS, LastReply};
 use crate::turn::side::SideSender;
 
+use arriving::{Arriving, Statement};
 pub use beside::{Tasks, Title};
 use children::Children;
 use input::{Begun, Choices, Order, Taken};
@@ -106,6 +109,7 @@ pub struct Engine {
     session: Session,
     structured: Option<Arc<StructuredOutput>>,
     offer: Offer,
+    arriving: Option<Arriving>,
     kin: Kin,
     /// Where the next call starts.
     cwd: Arc<Mutex<PathBuf>>,
@@ -322,6 +326,7 @@ impl Engine {
         Ok(Self {
             structured,
             offer: offer(&mut options),
+            arriving: None,
             question,
             tasks: tasks::Tasks::of(session.kept.tasks.clone()),
             todos: Todos::of(session.kept.todos.clone()),
@@ -450,10 +455,11 @@ impl Engine {
         let mut told = Vec::new();
         let mut settled = Ok(Settled::GoOn);
         let late = if cancel.is_cancelled() { None } else { self.take_late() };
-        let is_announced = late.is_some();
+        let mut statement = Statement { events: &events, is_made: false };
         if let Some(late) = late {
+            self.meet_servers(&cancel, &mut statement, &mut told).await;
             self.renew_prefix();
-            events.send(Event::Init(Arc::new(self.init(self.options.model.clone())))).await;
+            self.state(self.options.model.clone(), &mut statement).await;
             settled = self.settle(late, &cancel, &mut tally, &mut last, &events).await;
         }
         let queued = held.as_ref().map(Held::ids).unwrap_or_default();
@@ -473,7 +479,7 @@ impl Engine {
             Ok(Settled::GoOn) if cancel.is_cancelled() => {
                 self.interrupted_at_once(&prompt, &queued, &mut told).await
             }
-            Ok(Settled::GoOn) => self.take_in(prompt, &queued, &cancel, &mut told).await,
+            Ok(Settled::GoOn) => self.take_in(prompt, &queued, &cancel, &mut statement, &mut told).await,
         };
         let taken = match taken {
             Ok(Taken::Reshape(wanted)) => {
@@ -485,9 +491,7 @@ impl Engine {
             Ok(Taken::Ask(Order { choices: Choices { model: Some(model), .. }, .. })) => model.clone(),
             _ => self.options.model.clone(),
         };
-        if !is_announced {
-            events.send(Event::Init(Arc::new(self.init(model)))).await;
-        }
+        self.state(model, &mut statement).await;
         told.extend(
             self.notice.take().map(|content| Event::Informational { content, prevents_continuation: false }),
         );

@@ -361,6 +361,8 @@ pub struct Init {
     pub plugin_errors: Vec<PluginError>,
     /// Where the credentials came from, in the words of the protocol.
     pub api_key_source: &'static str,
+    /// Whose settings and instructions count.
+    pub setting_sources: Vec<&'static str>,
     /// Whether answers come fast.
     pub fast_mode: FastMode,
     /// The file the session is recorded in, if it is.

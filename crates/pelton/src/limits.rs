@@ -117,6 +117,12 @@ pub const SUMMARY_SHOWN_CHARS_MAX: usize = 300;
 pub const SUMMARY_TOKENS_MAX: u32 = 100;
 /// Z1: characters of a summary that are told.
 pub const SUMMARY_CHARS_MAX: usize = 200;
+/// Prompts that a guess of the next one goes by, and how much of each and of the answer is shown.
+pub const SUGGESTION_PROMPTS_MAX: usize = 3;
+pub const SUGGESTION_SHOWN_CHARS_MAX: usize = 2_000;
+/// How often it is told what an agent is doing, and by how many of its calls.
+pub const AGENT_PROGRESS_EVERY: Duration = Duration::from_secs(30);
+pub const AGENT_PROGRESS_CALLS_SHOWN_MAX: usize = 5;
 /// Agents that may stand one below the other, the main thread not counted.
 pub const AGENT_DEPTH_MAX: u8 = 3;
 /// Agents that run at once, in the whole tree.
@@ -377,6 +383,8 @@ pub struct AgentLimits {
     pub turns_max: u32,
     /// How long one may say nothing.
     pub silent_max: Duration,
+    /// How often it is told what one is doing, where that is wanted.
+    pub progress_every: Duration,
 }
 
 impl Default for AgentLimits {
@@ -387,6 +395,7 @@ impl Default for AgentLimits {
             started_max: AGENTS_STARTED_MAX,
             turns_max: AGENT_TURNS_MAX,
             silent_max: AGENT_SILENT_MAX,
+            progress_every: AGENT_PROGRESS_EVERY,
         }
     }
 }
@@ -509,3 +518,6 @@ pub const SECRET_CHARS_MIN: usize = 16;
 pub const SECRETS_MAX: usize = 64;
 /// Bytes of a file that are searched for secrets at once.
 pub const SCRUBBED_AT_ONCE_BYTES: usize = 256 * 1024;
+
+/// How long what there is waits to be stated for servers of tools that may be about to be there.
+pub const SERVERS_STATED_WAIT: Duration = Duration::from_millis(50);

@@ -137,6 +137,9 @@ pub struct Options {
     /// Z1: what the calls of each turn came to is put into a line by the [small model](Self::small_model). Costs a call
     /// for each turn with calls; nothing waits for it.
     pub tool_use_summaries: bool,
+    /// What a sub-agent is doing is put into a line by the [small model](Self::small_model), every half minute in which it does
+    /// something. Costs a call for each line; nothing waits for it.
+    pub agent_progress_summaries: bool,
     /// The small, fast model for what is asked beside the conversation, such as what a page says. Empty for none.
     pub small_model: String,
     /// The JSON schema the answer must fit: it is then brought by a call of the StructuredOutput tool.
@@ -205,6 +208,11 @@ pub struct Options {
     pub disk: Arc<dyn Disk>,
     /// Which front end runs it, as transcripts say it.
     pub entrypoint: String,
+    /// Whose settings and instructions these options were put together from, in the words of the protocol. For [`Event::Init`]
+    /// to tell; nothing is read here.
+    ///
+    /// [`Event::Init`]: crate::Event::Init
+    pub setting_sources: Vec<&'static str>,
 }
 
 /// A conversation to go on with.
@@ -378,6 +386,7 @@ impl Options {
             agent_limits: AgentLimits::default(),
             agent_model: None,
             tool_use_summaries: false,
+            agent_progress_summaries: false,
             small_model: Self::DEFAULT_SMALL_MODEL.to_owned(),
             json_schema: None,
             tool_calls_running_max: TOOL_CALLS_RUNNING_MAX,
@@ -411,6 +420,7 @@ impl Options {
             file_history: None,
             disk: Arc::new(RealDisk),
             entrypoint: "sdk-rust".to_owned(),
+            setting_sources: Vec::new(),
         }
     }
 

@@ -76,19 +76,18 @@ pub(crate) struct ClientArgs {
     /// The same, without the servers of tools that it brings
     #[arg(long, value_name = "DIR", hide = true)]
     pub plugin_dir_no_mcp: Vec<PathBuf>,
-    /// Say more about what happens inside
+    /// Note what happens inside, in debug/SESSION.txt of the configuration: of api, tools, hooks and so on, or of all but !api
     #[arg(
         short = 'd',
         long,
         value_name = "FILTER",
         num_args = 0..=1,
         require_equals = true,
-        default_missing_value = "",
-        hide = true
+        default_missing_value = ""
     )]
     pub debug: Option<String>,
-    /// The same, into a file
-    #[arg(long, value_name = "FILE", hide = true)]
+    /// The same, into this file
+    #[arg(long, value_name = "FILE")]
     pub debug_file: Option<PathBuf>,
 }
 
@@ -129,11 +128,5 @@ impl ClientArgs {
     /// Whether messages come on standard input.
     pub fn streams_input(&self) -> bool {
         self.input_format == InputFormat::StreamJson
-    }
-
-    /// What was said that has no effect in this version.
-    pub fn without_effect(&self) -> Vec<&'static str> {
-        let said = [("--debug", self.debug.is_some()), ("--debug-file", self.debug_file.is_some())];
-        said.into_iter().filter(|(_, said)| *said).map(|(name, _)| name).collect()
     }
 }

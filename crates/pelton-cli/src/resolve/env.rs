@@ -39,7 +39,7 @@ impl Env {
     }
 
     /// Whether a switch is set to a word for off.
-    pub(super) fn is_off(&self, name: &str) -> bool {
+    pub(crate) fn is_off(&self, name: &str) -> bool {
         self.get(name).is_some() && !self.is_on(name)
     }
 

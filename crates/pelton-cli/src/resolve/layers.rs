@@ -281,6 +281,12 @@ impl Sources {
         }
         Ok(sources)
     }
+
+    /// Their names.
+    pub(super) fn names(&self) -> Vec<&'static str> {
+        let all = [(self.user, "user"), (self.project, "project"), (self.local, "local")];
+        all.into_iter().filter(|(is_read, _)| *is_read).map(|(_, name)| name).collect()
+    }
 }
 
 /// What an option says that takes JSON or the name of a file: what to call it in complaints, and its text.

@@ -38,6 +38,8 @@ pub(crate) struct Servers {
     pub outside: Vec<Arc<Server>>,
     /// What a client may name later.
     pub named_later: ServersNamed,
+    /// The first request does not wait for those that were named for this run.
+    pub are_not_waited_for: bool,
 }
 
 /// Finds out who serves.
@@ -168,10 +170,11 @@ impl Named {
         surroundings.client_secret = env.get("MCP_CLIENT_SECRET").map(str::to_owned);
         let outside = self.servers.into_iter().map(|server| Server::new(server, surroundings.clone()));
         let outside = outside.collect();
+        let are_not_waited_for = env.is_on("MCP_CONNECTION_NONBLOCKING");
         let mut named_later = ServersNamed::in_surroundings(surroundings);
         let (env, settings, is_closed) = (env.clone(), self.settings, self.is_closed);
         named_later.read = Arc::new(move |written| read_later(written, &env, &settings, is_closed));
-        Ok(Servers { of_client: self.of_client, outside, named_later })
+        Ok(Servers { of_client: self.of_client, outside, named_later, are_not_waited_for })
     }
 }
 

@@ -49,3 +49,31 @@ fn pit_M2_waiting_costs_next_to_nothing() {
     let stalled = share(talk.id());
     assert!(stalled <= STALLED_SHARE_MAX, "{:.5} % while it waits for the model", stalled * 100.0);
 }
+
+/// Of one process, what it has allocated, and how long it works from its start to its first frame.
+const MEMORY_KB_MAX: u64 = 30 * 1000;
+const STARTING_MAX: Duration = Duration::from_millis(50);
+
+fn memory_kb(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let own = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+    own.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+/// Work and memory of its own are the same on a busy machine. How long it takes by the clock, and what it weighs with the code of a
+/// release, are for `scripts/bench start` to measure.
+#[test]
+#[cfg(target_os = "linux")]
+fn pit_M4_a_session_that_begins_weighs_little() {
+    let place = Place::new();
+    let model = model(Script::new().reply([text("Hello.")]));
+    let mut talk = Talk::start(&place, &model, &[]);
+    talk.prompt("hi");
+    talk.system("init");
+    let cpu = on_cpu(talk.id());
+    talk.result();
+    let memory = memory_kb(talk.id());
+    println!("{memory} kB, {} ms of a core until init", cpu.as_millis());
+    assert!(memory <= MEMORY_KB_MAX, "{memory} kB");
+    assert!(cpu <= STARTING_MAX, "{cpu:?}");
+}

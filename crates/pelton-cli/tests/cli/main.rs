@@ -5,6 +5,7 @@ mod place; // where a process under test runs, and what it leaves behind
 mod talk; // a client at the other end of two pipes
 
 mod agents; // sub-agents, as clients see them
+mod arriving; // servers of tools that take their time
 mod bad_input; // what cannot be meant, told in one line
 mod background; // commands that run beside the conversation
 mod calls; // how the loop goes about calls
@@ -15,6 +16,7 @@ mod control; // what a client and pelton ask of each other
 mod crash; // killed in the middle, and gone on with
 mod crash_points; // killed at every point that has a name
 mod credentials; // who pays, and what happens when that runs out
+mod debug; // what is noted of a session
 mod demo; // `pelton demo`
 mod frames; // stream-json and json, field by field
 mod going_on; // where a session is looked for
@@ -39,6 +41,7 @@ mod secure; // certificates: read when needed, and no sooner
 mod settings; // settings files: which count, and what wins
 mod shelf; // past sessions, listed, exported, mended and taken away
 mod signals; // interrupt, terminate, hang up
+mod sources; // whose settings and instructions count
 mod summaries; // lines about what calls came to
 mod task; // one task, from the prompt to the answer
 mod trust; // what a directory may add

@@ -375,15 +375,8 @@ fn flags_come_in_both_spellings_and_with_empty_values() {
 }
 
 #[test]
-fn what_has_no_effect_says_so() {
+fn a_server_that_cannot_be_one_says_so() {
     let (place, model) = (Place::new(), model(Script::new()));
-    let words = ["--debug", "--debug-file=y"];
-    let talk = Talk::start(&place, &model, &words);
-    let over = talk.end();
-    assert_eq!(over.code, Some(0));
-    for word in ["--debug ", "--debug-file"] {
-        assert!(over.err.contains(word), "{word}: {}", over.err);
-    }
     let beyond = r#"{"mcpServers":{"files":{"url":"http://127.0.0.1/"}}}"#;
     let mut talk = Talk::start(&place, &model, &["--mcp-config", beyond]);
     let status = talk.asked(&json!({"subtype": "mcp_status"}));

@@ -5,10 +5,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use futures::future::BoxFuture;
 use futures::stream::{Stream, StreamExt};
 use pelton::event::Event;
-use pelton::permission::{Change, Questions};
+use pelton::permission::{Change, Mode, Questions};
 use pelton::tools::ToolServer;
 use pelton::{EndReason, Engine, Options, Outcome, Prompt, StartError};
 use pelton_mcp::{Joining, Server, Surroundings};
@@ -21,6 +22,7 @@ use super::client::Client;
 use super::desk::{ConverseOptions, Desk, Heard, WhoDecides, frames};
 use super::elicit::ElicitFromClient;
 use super::initialize::{self, Brought};
+use super::limits::SUGGESTION_TIME_MAX;
 use super::lines;
 use super::mirror::Mirror;
 use super::outbox::Outbox;
@@ -81,6 +83,7 @@ pub async fn converse(
         frames(shown, false, nobody, Arc::clone(&options.world)),
         Outbox::new(streams),
         shown.state_frames,
+        shown.log.clone(),
     );
     if shown.mirror {
         let mirror = Mirror::of(Arc::clone(&options.disk));
@@ -138,15 +141,19 @@ struct Conversation<'a> {
     handles: Handles,
     /// Questions of the engine's, on their way to the client.
     questions: mpsc::Receiver<Vec<u8>>,
-    /// Servers are being met that the first request waits for.
-    meeting: Option<BoxFuture<'static, ()>>,
-    /// Connects to the others; ends with the conversation.
-    _joining: JoinSet<()>,
+    /// Connects to servers of tools; ends with the conversation.
+    _connecting: JoinSet<()>,
     streams: &'a Streams,
     cancel: CancellationToken,
     /// What is answered again when the client says its first words again.
     about: serde_json::Value,
     title: Option<String>,
+    /// Guesses of the next prompt are wanted.
+    suggests: bool,
+    /// One is being made.
+    suggesting: Option<BoxFuture<'static, Option<String>>>,
+    /// Submissions of this process in which the model was asked.
+    answered: u32,
     /// The first line, if it was a prompt.
     first: Option<UserLine>,
     /// The client has asked for something in this process.
@@ -185,6 +192,8 @@ impl<'a> Conversation<'a> {
                 Err(why) => brought.problems.push(why),
             }
         }
+        brought.suggestions &= !shown.suggestions_off;
+        options.agent_progress_summaries &= !shown.agent_summaries_off;
         let mut servers: Vec<(String, Option<Duration>)> =
             shown.client_servers.iter().map(|name| (name.clone(), None)).collect();
         servers.extend(std::mem::take(&mut brought.servers));
@@ -223,7 +232,7 @@ impl<'a> Conversation<'a> {
         let world = Arc::clone(&options.world);
         // One that goes on keeps the name it has.
         let name = brought.title.filter(|_| options.resume.is_none());
-        let engine = match Engine::new(options) {
+        let mut engine = match Engine::new(options) {
             Ok(engine) => engine,
             Err(error) => {
                 if let Some(request) = request.filter(|_| is_initialize) {
@@ -236,7 +245,10 @@ impl<'a> Conversation<'a> {
         desk.frames = frames(shown, brought.agent_text, engine.session_id(), world);
         // The client's own, and those that were named for this run, are there before the model is asked first. The others
         // come when they come.
-        let joining = Joining::of(servers.clone());
+        let Joining { first: servers_first, inside, connecting } = Joining::of(servers.clone());
+        if !shown.asks_without_servers {
+            engine.wait_for(inside, servers_first);
+        }
         let servers = Servers::new(servers, engine.servers(), client, named);
         let mut handles = Handles::of(&engine, servers, cwd, shown.may_rewind);
         (handles.may_bypass, handles.agents) = (shown.may_bypass, agents);
@@ -254,12 +266,14 @@ impl<'a> Conversation<'a> {
             desk,
             handles,
             questions,
-            meeting: Some(joining.first),
-            _joining: joining.beside,
+            _connecting: connecting,
             streams,
             cancel,
             about,
             title: shown.title.clone().or(name),
+            suggests: brought.suggestions,
+            suggesting: None,
+            answered: 0,
             first: first_prompt,
             is_asked: false,
             fault: None,
@@ -279,7 +293,8 @@ impl<'a> Conversation<'a> {
             }
             self.desk.tell_record();
             self.desk.tell_state("idle");
-            if !self.desk.is_open && !self.desk.is_adding() && !self.desk.has_chores() {
+            let is_done = !self.desk.is_open && self.suggesting.is_none();
+            if is_done && !self.desk.is_adding() && !self.desk.has_chores() {
                 return;
             }
             let heard = tokio::select! {
@@ -288,10 +303,15 @@ impl<'a> Conversation<'a> {
                 () = self.streams.closed() => return,
                 heard = self.desk.hear(Some(&self.handles)) => heard,
                 Some(question) = self.questions.recv() => {
-                    self.desk.out.push(question);
+                    self.desk.put_question(question);
                     continue;
                 }
-                () = met(&mut self.meeting) => continue,
+                words = suggested(&mut self.suggesting) => {
+                    if let Some(words) = words {
+                        self.desk.tell_suggestion(&words);
+                    }
+                    continue;
+                }
                 () = self.handles.tasks.ended() => {
                     self.submit(Work::News).await;
                     continue;
@@ -335,7 +355,8 @@ impl<'a> Conversation<'a> {
     /// Runs one submission to its end.
     async fn submit(&mut self, work: Work) {
         self.desk.tell_state("running");
-        let interrupted = self.meet_servers().await;
+        // Whoever says something needs no guess any more.
+        self.suggesting = None;
         let by_task = matches!(work, Work::News);
         if by_task {
             for news in self.handles.tasks.news() {
@@ -343,7 +364,7 @@ impl<'a> Conversation<'a> {
             }
         }
         self.desk.frames.set_by_task(by_task);
-        self.pull(work, interrupted).await;
+        self.pull(work).await;
         self.desk.frames.set_by_task(false);
         // Files are taken back to messages of this conversation, which may be another one now.
         let may_rewind = self.handles.file_history.is_some();
@@ -351,9 +372,22 @@ impl<'a> Conversation<'a> {
         for prompt in std::mem::take(&mut self.desk.notes) {
             self.note(prompt).await;
         }
+        self.answered += u32::from(self.handles.last.as_ref().is_some_and(|last| last.asked));
+        if self.suggests && self.may_suggest() {
+            let guess = tokio::time::timeout(SUGGESTION_TIME_MAX, self.engine.suggestion());
+            self.suggesting = Some(guess.map(|words| words.ok().flatten()).boxed());
+        }
     }
 
-    async fn pull(&mut self, work: Work, interrupted: bool) {
+    /// Whether a guess of the next prompt is worth its price: a conversation goes on, and nobody has said more meanwhile.
+    fn may_suggest(&self) -> bool {
+        self.answered > 1
+            && self.handles.last.as_ref().is_some_and(|last| last.asked && !last.is_error)
+            && self.handles.permissions.mode() != Mode::Plan
+            && self.handles.queue.waiting().is_empty()
+    }
+
+    async fn pull(&mut self, work: Work) {
         let Self { engine, desk, handles, questions, streams, .. } = self;
         let events: Option<Pin<Box<dyn Stream<Item = Event> + Send + '_>>> = match work {
             Work::Prompt(prompt) => Some(Box::pin(engine.submit(prompt))),
@@ -361,10 +395,6 @@ impl<'a> Conversation<'a> {
             Work::News => engine.submit_news().map(|events| Box::pin(events) as _),
         };
         let Some(mut events) = events else { return };
-        if interrupted {
-            // It was meant for this one, though nothing could be interrupted yet.
-            handles.interrupter.interrupt();
-        }
         let mut is_read = true;
         // Behind the result nothing is heard any more: it would be taken for something about this submission.
         let mut is_over = false;
@@ -396,7 +426,7 @@ impl<'a> Conversation<'a> {
                     continue;
                 }
                 Some(question) = questions.recv() => {
-                    desk.out.push(question);
+                    desk.put_question(question);
                     desk.tell_waits(handles);
                     continue;
                 }
@@ -407,7 +437,7 @@ impl<'a> Conversation<'a> {
                 is_over = true;
                 // Nothing that belongs to the submission comes behind its result.
                 while let Ok(question) = questions.try_recv() {
-                    desk.out.push(question);
+                    desk.put_question(question);
                 }
             }
             if is_read {
@@ -421,31 +451,6 @@ impl<'a> Conversation<'a> {
                 self.title = None;
             }
         }
-    }
-
-    /// The tools of the client are there before the model is asked first; each of its servers has its time. Tells whether the
-    /// client has interrupted meanwhile.
-    async fn meet_servers(&mut self) -> bool {
-        let mut interrupted = false;
-        while self.meeting.is_some() && !interrupted {
-            tokio::select! {
-                biased;
-                () = self.cancel.cancelled() => return true,
-                heard = self.desk.hear(Some(&self.handles)) => match heard {
-                    Heard::User(line) => hold(line, &mut self.desk, &self.handles),
-                    Heard::Initialize(request) => self.desk.reply(&request.id, Ok(self.about.clone())),
-                    Heard::Fault(words) => {
-                        self.fault = Some(words);
-                        interrupted = true;
-                    }
-                    Heard::Interrupt => interrupted = true,
-                    Heard::Nothing | Heard::End => {}
-                },
-                Some(question) = self.questions.recv() => self.desk.out.push(question),
-                () = met(&mut self.meeting) => {}
-            }
-        }
-        interrupted
     }
 
     /// Ends the session. What runs in its background may end by itself first, and the model is told.
@@ -467,13 +472,14 @@ impl<'a> Conversation<'a> {
     }
 }
 
-/// Ends when the servers have been met that are waited for; never, if they have been before.
-async fn met(meeting: &mut Option<BoxFuture<'static, ()>>) {
-    match meeting {
-        Some(going_on) => going_on.await,
+/// A guess of the next prompt, or that there is none; never, if none is made.
+async fn suggested(making: &mut Option<BoxFuture<'static, Option<String>>>) -> Option<String> {
+    let words = match making {
+        Some(guess) => guess.await,
         None => std::future::pending().await,
-    }
-    *meeting = None;
+    };
+    *making = None;
+    words
 }
 
 /// A prompt came while a submission runs.

@@ -21,6 +21,7 @@ use super::outbox::Outbox;
 use super::requests::{Handles, Served};
 use super::said::{self, Request, Said, UserLine};
 use super::servers::ServersNamed;
+use crate::debug::DebugLog;
 use crate::frames::Frames;
 
 /// How a session is shown to its client, and what the client may do.
@@ -49,6 +50,12 @@ pub struct ConverseOptions {
     pub servers: Vec<Arc<Server>>,
     /// What the client may name as servers while the session runs; `None` for everything that needs nothing filled in.
     pub servers_named: Option<ServersNamed>,
+    /// The first request does not wait for servers that were named for this run: they come when they come.
+    pub asks_without_servers: bool,
+    /// No model is asked what the user may want to say next, whatever the client says.
+    pub suggestions_off: bool,
+    /// No model is asked what agents are doing, whatever the client says.
+    pub agent_summaries_off: bool,
     /// The client may switch all permissions off.
     pub may_bypass: bool,
     /// The client may take files back to what they were.
@@ -63,6 +70,8 @@ pub struct ConverseOptions {
     pub background_patience: Duration,
     /// The process, for clients that look after it.
     pub pid: u32,
+    /// Where what happens inside is noted, if it is.
+    pub log: Option<DebugLog>,
 }
 
 /// Whether a client is told that the session works or waits.
@@ -127,6 +136,7 @@ pub(super) struct Desk<'a> {
     state: &'static str,
     /// What is written to the session's record, if that is told.
     pub mirror: Option<Mirror>,
+    log: Option<DebugLog>,
 }
 
 /// A request that is answered.
@@ -142,6 +152,7 @@ impl<'a> Desk<'a> {
         frames: Frames,
         out: Outbox<'a>,
         state_frames: StateFrames,
+        log: Option<DebugLog>,
     ) -> Self {
         Self {
             out,
@@ -156,6 +167,7 @@ impl<'a> Desk<'a> {
             state_frames,
             state: "idle",
             mirror: None,
+            log,
         }
     }
 
@@ -213,6 +225,9 @@ impl<'a> Desk<'a> {
 
     /// Something happened in the session.
     pub fn tell(&mut self, event: &Event) {
+        if let Some(log) = &self.log {
+            log.event(event);
+        }
         // What is recorded before it is told is told in the same order.
         self.tell_record();
         let frames = self.frames.of(event);
@@ -251,12 +266,35 @@ impl<'a> Desk<'a> {
         self.out.push(frame);
     }
 
+    pub fn tell_suggestion(&mut self, words: &str) {
+        let frame = self.frames.suggestion(words);
+        self.out.push(frame);
+    }
+
     pub fn tell_mode(&mut self, mode: Mode) {
         let frame = self.frames.mode(mode);
         self.out.push(frame);
     }
 
+    /// A question for the client.
+    pub fn put_question(&mut self, question: Vec<u8>) {
+        if self.log.is_some()
+            && let Ok(asked) = serde_json::from_slice::<Value>(&question)
+        {
+            let subtype = asked["request"]["subtype"].as_str().unwrap_or("something");
+            self.note(&format!("the client is asked: {subtype} {}", asked["request_id"]));
+        }
+        self.out.push(question);
+    }
+
+    fn note(&self, words: &str) {
+        if let Some(log) = &self.log {
+            log.note("control", words);
+        }
+    }
+
     pub fn reply(&mut self, id: &str, answer: Result<Value, String>) {
+        self.note(&format!("{id} is answered{}", if answer.is_ok() { "" } else { " with an error" }));
         let response = match answer {
             Ok(response) => json!({"subtype": "success", "request_id": id, "response": response}),
             Err(error) => json!({"subtype": "error", "request_id": id, "error": error}),
@@ -282,6 +320,10 @@ impl<'a> Desk<'a> {
             Ok(Said::Nothing) => Heard::Nothing,
             Ok(Said::User(line)) => Heard::User(line),
             Ok(Said::Response { id, answer }) => {
+                self.note(&format!(
+                    "the client answers {id}{}",
+                    if answer.is_ok() { "" } else { " with an error" }
+                ));
                 self.client.answered(&id, answer);
                 Heard::Nothing
             }
@@ -291,11 +333,13 @@ impl<'a> Desk<'a> {
                 }
                 Heard::Nothing
             }
-            Ok(Said::Request(request)) if request.subtype == "initialize" => Heard::Initialize(request),
-            Ok(Said::Request(request)) => match handles {
-                Some(handles) => self.serve(&request, handles),
-                None => Heard::Initialize(request),
-            },
+            Ok(Said::Request(request)) => {
+                self.note(&format!("the client asks: {} {}", request.subtype, request.id));
+                match handles {
+                    Some(handles) if request.subtype != "initialize" => self.serve(&request, handles),
+                    _ => Heard::Initialize(request),
+                }
+            }
         }
     }
 

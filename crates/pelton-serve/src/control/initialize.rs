@@ -21,6 +21,8 @@ pub(crate) struct Brought {
     pub servers: Vec<(String, Option<Duration>)>,
     /// Words of sub-agents are wanted.
     pub agent_text: bool,
+    /// Guesses of the next prompt are wanted.
+    pub suggestions: bool,
     /// What the session is called.
     pub title: Option<String>,
     /// Whether the plugins that it names are there, if it names any.
@@ -29,13 +31,11 @@ pub(crate) struct Brought {
     pub problems: Vec<String>,
 }
 
-/// Fields that have no effect in this version. Those whose absence nobody would notice are not named.
-const WITHOUT_EFFECT: [&str; 2] = ["promptSuggestions", "agentProgressSummaries"];
-
 /// Puts into the options what the client brings. An error is the client's to correct.
 pub(crate) fn apply(request: &Value, options: &mut Options, client: &Client) -> Result<Brought, String> {
     let mut brought = Brought::default();
     let field = |name: &str| request.get(name).filter(|value| !value.is_null());
+    let is_on = |name: &str| field(name).and_then(Value::as_bool).unwrap_or_default();
     if let Some(listed) = field("hooks") {
         let world = Arc::clone(&options.world);
         brought.problems = hooks::add(&mut options.hooks, listed, client, &world);
@@ -54,8 +54,7 @@ pub(crate) fn apply(request: &Value, options: &mut Options, client: &Client) -> 
     if let Some(appended) = field("appendSystemPrompt").and_then(text_of) {
         options.system_prompt.appended = Some(appended);
     }
-    options.system_prompt.shared |=
-        field("excludeDynamicSections").and_then(Value::as_bool).unwrap_or_default();
+    options.system_prompt.shared |= is_on("excludeDynamicSections");
     if let Some(work) = field("planModeInstructions").and_then(Value::as_str) {
         options.plan_instructions = Some(work.to_owned());
     }
@@ -65,7 +64,9 @@ pub(crate) fn apply(request: &Value, options: &mut Options, client: &Client) -> 
     if let (Some(skills), Some(only)) = (&mut options.skills, field("skills").and_then(Value::as_array)) {
         skills.only = Some(only.iter().filter_map(Value::as_str).map(str::to_owned).collect());
     }
-    brought.agent_text = field("forwardSubagentText").and_then(Value::as_bool).unwrap_or_default();
+    brought.agent_text = is_on("forwardSubagentText");
+    brought.suggestions = is_on("promptSuggestions");
+    options.agent_progress_summaries |= is_on("agentProgressSummaries");
     brought.title = field("title").and_then(Value::as_str).map(str::to_owned);
     for name in
         field("sdkMcpServers").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
@@ -76,15 +77,6 @@ pub(crate) fn apply(request: &Value, options: &mut Options, client: &Client) -> 
     }
     if let Some(listed) = field("plugins").and_then(Value::as_array).filter(|listed| !listed.is_empty()) {
         brought.plugins_applied = Some(are_there(listed, options));
-    }
-    let is_said = |value: &Value| match value {
-        Value::Bool(said) => *said,
-        Value::Array(list) => !list.is_empty(),
-        Value::Object(map) => !map.is_empty(),
-        _ => true,
-    };
-    for name in WITHOUT_EFFECT.into_iter().filter(|name| field(name).is_some_and(is_said)) {
-        brought.problems.push(format!("initialize.{name} has no effect in this version"));
     }
     Ok(brought)
 }

@@ -1,5 +1,9 @@
 //! Every number that bounds a conversation through pipes.
 
+use std::time::Duration;
+
+/// How long a guess of the next prompt may take. A client that has nothing more to say waits for it, too.
+pub(crate) const SUGGESTION_TIME_MAX: Duration = Duration::from_secs(10);
 /// Bytes of one line from the client.
 pub(crate) const LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Lines read before anybody has looked at them.

@@ -28,6 +28,13 @@ impl Frames {
                 .field("usage", usage(done))
                 .field("last_tool_name", &**tool)
                 .finish_line(),
+            AgentNews::Doing { summary, done } => self
+                .task("task_progress", agent)
+                .field("description", &agent.description)
+                .field("subagent_type", &agent.agent_type)
+                .field("usage", usage(done))
+                .field("summary", summary)
+                .finish_line(),
             AgentNews::Ended { end, done } => {
                 self.withdrawn_by_agents.remove(&agent.id);
                 let (status, noticed) = match end {

@@ -22,6 +22,15 @@ impl Frames {
             .finish_line()
     }
 
+    /// What the user may want to say next.
+    pub fn suggestion(&self, words: &str) -> Vec<u8> {
+        Line::new("prompt_suggestion")
+            .field("suggestion", words)
+            .field("session_id", self.session)
+            .field("uuid", self.id())
+            .finish_line()
+    }
+
     /// How much runs without asking from now on.
     pub fn mode(&self, mode: Mode) -> Vec<u8> {
         self.system("status").field("status", None::<&str>).field("permissionMode", mode.name()).finish_line()

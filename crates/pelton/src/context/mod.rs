@@ -16,3 +16,7 @@ pub use surroundings::{Surroundings, news_of_the_day};
 
 /// What the small model is told that puts the calls of a turn into a line.
 pub(crate) const TOOL_SUMMARY: &str = include_str!("tool_summary.md");
+/// The same for what the user may want to say next.
+pub(crate) const SUGGESTION: &str = include_str!("suggestion.md");
+/// The same for what an agent is doing.
+pub(crate) const AGENT_PROGRESS: &str = include_str!("agent_progress.md");

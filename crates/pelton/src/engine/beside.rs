@@ -111,7 +111,7 @@ impl Engine {
     /// Adds words of the user's to the conversation without asking the model: it reads them with the next prompt.
     pub async fn append(&mut self, prompt: Prompt) -> Result<(), TranscriptError> {
         let branch = git_branch(&self.options.cwd);
-        self.renew_prefix();
+        self.renew_prefix_if_all_are_there();
         let prompt = prompt.made_to_fit().await;
         self.record_alone(&prompt, branch).await
     }

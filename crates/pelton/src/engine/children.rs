@@ -1,6 +1,7 @@
 //! Sub-agents: engines made for one call of a tool, which share the money, the hooks and the permissions of the one
 //! that started them, and nothing of its conversation unless they are forks.
 
+mod progress; // what it is doing, in a line every now and then
 mod watch; // one agent while it runs
 
 use std::collections::HashMap;

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::Engine;
+use super::arriving::Statement;
 use super::gather::{self, CALLED_AGAIN, Gathered};
 use super::reshape::{self, Reshaping};
 use crate::command::{Called, Command, CommandCx, CommandSpec, Expansion};
@@ -96,6 +97,7 @@ impl Engine {
         mut prompt: Prompt,
         queued: &[Uuid],
         cancel: &CancellationToken,
+        statement: &mut Statement<'_>,
         told: &mut Vec<Event>,
     ) -> Result<Taken, TranscriptError> {
         self.board.enter(Phase::SystemPromptConstruction);
@@ -111,7 +113,7 @@ impl Engine {
         if !self.has_gathered {
             self.bring_back_skill_hooks().await;
         }
-        self.renew_prefix();
+        self.renew_prefix_if_all_are_there();
 
         self.board.enter(Phase::ProcessUserInput);
         let mut around = Around::default();
@@ -121,7 +123,19 @@ impl Engine {
         let fired = if asks_hooks { hooks.prompt(&prompt.words()).await } else { None };
         let mut choices = Choices::default();
         let taken = match heard(fired, cancel, &mut around.contexts, told) {
-            None => self.expand_command(&mut prompt, &hooks, cancel, &mut choices, &mut around, told).await,
+            None => {
+                // Commands may be theirs, too.
+                self.meet_servers(cancel, statement, told).await;
+                let interrupted =
+                    cancel.is_cancelled().then_some(Taken::Interrupted { before_it_began: false });
+                match interrupted {
+                    None => {
+                        self.expand_command(&mut prompt, &hooks, cancel, &mut choices, &mut around, told)
+                            .await
+                    }
+                    interrupted => interrupted,
+                }
+            }
             taken => taken,
         };
         match taken {

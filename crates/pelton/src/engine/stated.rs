@@ -24,6 +24,7 @@ impl Engine {
             plugins: self.options.plugins.clone(),
             plugin_errors: plugin_errors(&self.options),
             api_key_source: self.options.api_key_source,
+            setting_sources: self.options.setting_sources.clone(),
             fast_mode: self.fast_mode(),
             transcript: self.session.file(),
         }

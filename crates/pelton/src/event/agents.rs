@@ -100,6 +100,13 @@ pub enum AgentNews {
         /// What it has done so far.
         done: AgentWork,
     },
+    /// What it is doing, in a line. See [`Options::agent_progress_summaries`](crate::Options::agent_progress_summaries).
+    Doing {
+        /// The line.
+        summary: String,
+        /// What it has done so far.
+        done: AgentWork,
+    },
     /// It has ended: the last there is of it.
     Ended {
         /// How.

@@ -368,3 +368,42 @@ async fn a_silent_agent_is_given_up() {
     let [(_, true, words)] = &results_in(&stage.request(3))[..] else { panic!() };
     assert!(words.contains("given up"), "{words}");
 }
+
+#[tokio::test]
+async fn what_an_agent_is_doing_is_told_every_now_and_then_if_it_does_something() {
+    let line = |words: &str| Step::reply([text(words)]).when(When::any().model("haiku"));
+    for wanted in [true, false] {
+        let script = Script::new()
+            .step(line("\"Waiting for the kettle\"\nand more"))
+            .step(line("never asked for"))
+            .reply([start("toolu_a", "brew")])
+            .step(Step::reply([tool("Bash", json!({"command": "sleep 0.4 # KETTLE"}))]).when(child("brew")))
+            .reply([text("Brewed.")])
+            .reply([text("Done.")]);
+        let stage = Stage::new(script).await;
+        let mut engine = stage.engine_with(|options| {
+            options.agent_progress_summaries = wanted;
+            options.agent_limits.progress_every = std::time::Duration::from_millis(50);
+            options.rules.allow = vec!["Bash".parse().unwrap()];
+        });
+        let told = run(&mut engine, "Go.").await;
+        assert_eq!(told.outcome().terminal, Terminal::Completed);
+        let doing = |news: &&AgentEvent| match &news.news {
+            AgentNews::Doing { summary, done } => Some((summary.clone(), done.tool_calls)),
+            _ => None,
+        };
+        let told: Vec<(String, u32)> = news(&told).iter().filter_map(doing).collect();
+        let asked: Vec<_> = stage.model.reply_requests().into_iter().map(|seen| seen.body).collect();
+        let asked: Vec<_> =
+            asked.iter().filter(|body| body["model"].as_str().unwrap().contains("haiku")).collect();
+        if wanted {
+            // One call is worth one line, however long it takes.
+            assert_eq!(told, [("Waiting for the kettle".to_owned(), 1)]);
+            assert_eq!(asked.len(), 1);
+            let said = asked[0]["messages"].to_string();
+            assert!(said.contains("KETTLE") && said.contains("do brew"), "{said}");
+        } else {
+            assert!(told.is_empty() && asked.is_empty());
+        }
+    }
+}

@@ -8,6 +8,7 @@ use pelton_model::stream::Sender;
 use serde::Deserialize;
 
 use super::Children;
+use super::progress::ProgressLines;
 use crate::engine::{Engine, Prompt};
 use crate::event::{AgentEnd, AgentEvent, AgentFacts, AgentNews, AgentWork, Event, Outcome};
 use crate::history::{Entry, Kind, Piece};
@@ -126,6 +127,8 @@ impl Children {
     ) -> Result<Arc<Outcome>, String> {
         let interrupter = engine.interrupter();
         let status = engine.watch();
+        let small = engine.small_talk().filter(|_| engine.options.agent_progress_summaries);
+        let mut lines = ProgressLines::by(small, &cx.world, self.kin.census.limits.progress_every);
         let mut interrupted = false;
         let mut outcome = None;
         let mut events = std::pin::pin!(engine.submit(prompt));
@@ -139,9 +142,17 @@ impl Children {
                 }
                 event = events.next() => match event {
                     Some(Event::Result(result)) => outcome = Some(result),
-                    Some(event) => news.of(event).await,
+                    Some(event) => {
+                        if let Event::ToolStarted(call) = &event {
+                            lines.saw(call);
+                        }
+                        news.of(event).await;
+                    }
                     None => return outcome.ok_or_else(|| INTERRUPTED.to_owned()),
                 },
+                line = lines.next(&news.facts, news.words.1.last().map_or("", String::as_str)) => {
+                    news.doing(line).await;
+                }
                 // A person may take their time.
                 () = silent => if !status.borrow().waits.iter().any(is_person) {
                     return Err(SILENT.to_owned());
@@ -176,6 +187,12 @@ impl News {
             let done = self.work;
             self.tell(AgentNews::Progress { tool, done }).await;
         }
+    }
+
+    async fn doing(&mut self, summary: String) {
+        self.measure();
+        let done = self.work;
+        self.tell(AgentNews::Doing { summary, done }).await;
     }
 
     async fn end(&mut self, end: AgentEnd) {
