@@ -17,6 +17,7 @@ mod models; // which models, and how hard they try
 mod manner; // how it answers, and as whom it works
 mod network; // which server, by which road
 mod permission; // what may run
+mod plans; // where plans are kept
 mod plugins; // which plugins count
 mod repository; // the git repository around a directory
 mod sandbox; // the box commands run in
@@ -216,6 +217,12 @@ fn resolved(
     };
     options.limits.output_tokens_wanted = args.token_budget;
     limits(&mut options, env, &settings.retry, settings.output)?;
+    options.suggest_ignored = settings.tools.respect_gitignore == Some(false);
+    options.plans_dir = match (&settings.tools.plans_dir, args.no_session_persistence) {
+        // Whoever wants nothing to be written gets only what is asked for by name.
+        (None, true) => None,
+        _ => plans::plans_dir(&settings.tools, env, cwd),
+    };
     calls(&mut options, args, settings.turns);
     options.hooks = settings.hooks;
     if bare(args, env) {

@@ -129,9 +129,51 @@ pub fn is_seen_through(command: &Command) -> bool {
         || code::is_known(name)
 }
 
+/// Whether a program runs the file that it is given.
+///
+/// ```
+/// let first = |text: &str| pelton_shell::read(text).unwrap().commands.remove(0);
+/// assert!(pelton_shell::reads_scripts(&first("sh x")) && pelton_shell::reads_scripts(&first("python3 x.py")));
+/// assert!(!pelton_shell::reads_scripts(&first("cat x")));
+/// ```
+pub fn reads_scripts(command: &Command) -> bool {
+    let Some(name) = command.name().map(program) else { return false };
+    matches!(name, "source" | ".") || SHELLS.contains(&name) || code::is_known(name)
+}
+
+/// Whether a program has a language of its own, in which its words may be written: files can be named anywhere in them.
+///
+/// ```
+/// let first = |text: &str| pelton_shell::read(text).unwrap().commands.remove(0);
+/// assert!(pelton_shell::has_language(&first("python3 -c 'print(1)'")) && pelton_shell::has_language(&first("vim x")));
+/// assert!(!pelton_shell::has_language(&first("cat x")));
+/// ```
+pub fn has_language(command: &Command) -> bool {
+    command.name().map(program).is_some_and(|name| escape::is_known(name) || code::is_known(name))
+}
+
 /// Programs that run a text, a file or their input as commands.
 const SHELLS: &[&str] =
     &["sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "rbash", "csh", "tcsh", "xonsh", "nu"];
+
+/// Launchers that start a shell if they are told no command.
+const START_SHELLS: &[&str] = &[
+    "sudo",
+    "su",
+    "doas",
+    "runuser",
+    "ssh",
+    "chroot",
+    "unshare",
+    "nsenter",
+    "script",
+    "newgrp",
+    "sg",
+    "fakeroot",
+    "proot",
+    "nix-shell",
+    "machinectl",
+];
 
 /// What a command runs, one step deep.
 fn directly(command: &Command) -> Further {
@@ -150,6 +192,7 @@ fn named(command: &Command, name: &str, arguments: &[Word]) -> Further {
     match name {
         "eval" => shell::eval(command, arguments),
         "trap" => shell::trap(command, arguments),
+        "alias" => shell::alias(command, arguments),
         "source" | "." => shell::source(arguments),
         "mapfile" | "readarray" => shell::callback(command, arguments),
         name if SHELLS.contains(&name) => shell::shell(command, arguments),
@@ -210,8 +253,11 @@ fn behind(command: &Command, launcher: &table::Launcher, name: &str) -> Further 
         further.add(shell::text(command, text));
     }
     if words.is_empty() {
-        // `parallel` takes its commands from the input then.
+        // `parallel` takes its commands from the input then, and some start a shell that does.
         further.unknown |= name == "parallel";
+        if START_SHELLS.contains(&name) {
+            further.add(shell::from_input(command, |text| shell::text(command, text)));
+        }
         return further;
     }
     if launcher.joins {

@@ -22,7 +22,9 @@ mod expand; // from the pieces of a word to the words it becomes: braces, tildes
 mod launch; // programs that run other programs: what runs behind them
 mod variables; // which variables a command sets, and which of them steer programs
 
-pub use launch::{Behind, Further, behind_plain_launchers, further_commands, is_seen_through};
+pub use launch::{
+    Behind, Further, behind_plain_launchers, further_commands, has_language, is_seen_through, reads_scripts,
+};
 pub use limits::{BRACE_WORDS_MAX, COMMAND_MAX_CHARS, NESTING_MAX};
 pub use parse::read;
 pub use script::{

@@ -271,7 +271,8 @@ impl Engine {
         if options.tool_limits.web_searches_max == 0 {
             options.tools.retain(|tool| tool.spec().name != web_search::NAME);
         }
-        for bound in plan::of(&kin.permissions, options.plan_instructions.as_deref()) {
+        let plans = options.plans_dir.clone();
+        for bound in plan::of(&kin.permissions, options.plan_instructions.as_deref(), plans) {
             let same = |tool: &&mut Arc<dyn Tool>| tool.spec().name == bound.spec().name;
             if let Some(tool) = options.tools.iter_mut().find(same) {
                 *tool = bound;
@@ -359,6 +360,11 @@ impl Engine {
     /// The session's id.
     pub fn session_id(&self) -> Uuid {
         self.session.id
+    }
+
+    /// Whether files that ignore files name are suggested to clients, too.
+    pub fn suggests_ignored(&self) -> bool {
+        self.options.suggest_ignored
     }
 
     /// The file the session is recorded in, if it is.

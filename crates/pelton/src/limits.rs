@@ -318,6 +318,10 @@ pub struct ToolLimits {
     pub background_time_max: Duration,
     /// Whether a command whose time is up goes on in the background. Otherwise it is killed, as is one in a box.
     pub shell_goes_on_beside: bool,
+    /// Whether no command may run in the background.
+    pub background_off: bool,
+    /// Whether every command starts where the session did, whatever the one before changed to.
+    pub shell_stays: bool,
     /// Characters of a command's output that go to the model.
     pub shell_output_chars_max: usize,
     /// Characters of what a task in the background printed that the model is shown.
@@ -408,9 +412,11 @@ impl Default for ToolLimits {
             background_time_default: Duration::from_secs(1_800),
             background_time_max: Duration::from_secs(7_200),
             shell_goes_on_beside: false,
+            background_off: false,
+            shell_stays: false,
             shell_output_chars_max: 30_000,
-            task_output_chars_max: 32_000,
             shell_failure_chars_max: 10_000,
+            task_output_chars_max: 32_000,
             shell_spill_bytes_max: 5 * 1024 * 1024 * 1024,
             kill_grace: Duration::from_millis(1_800),
             read_bytes_max: 256 * 1024,
@@ -445,6 +451,10 @@ pub const PATTERN_NAMES_SEEN_MAX: usize = 50_000;
 pub const FILE_HISTORIES_SWEPT_MAX: usize = 200;
 /// How long the history of a session's files is kept, in days.
 pub const FILE_HISTORY_KEPT_DAYS: u64 = 30;
+/// Names in texts of other languages that are followed to files, for rules that guard some.
+pub const NAMES_IN_TEXTS_MAX: usize = 500;
+/// Longer pieces of such texts are no names.
+pub const NAME_IN_TEXT_BYTES_MAX: usize = 500;
 /// Hosts that somebody is asked about in a session and whose answers are remembered.
 pub const HOSTS_ANSWERED_MAX: usize = 1_000;
 /// Names below directories that are looked at to judge what goes through them.

@@ -118,6 +118,10 @@ pub struct Options {
     pub tool_aliases: BTreeMap<String, String>,
     /// What the model is told to do in plan mode, in the place of Pelton's own words; the rules of that mode stay.
     pub plan_instructions: Option<String>,
+    /// Where plans are kept that somebody is asked to approve; beside the session's other files, if absent.
+    pub plans_dir: Option<PathBuf>,
+    /// Whether files that ignore files name are suggested to clients that ask for names, too.
+    pub suggest_ignored: bool,
     /// E4: who serves further tools; the model calls them `mcp__<server>__<tool>`.
     pub servers: Vec<Arc<dyn ToolServer>>,
     /// When those are told of by name only, and searched for by a tool.
@@ -377,6 +381,8 @@ impl Options {
             tools: builtin::all(),
             tool_aliases: BTreeMap::new(),
             plan_instructions: None,
+            plans_dir: None,
+            suggest_ignored: false,
             servers: Vec::new(),
             tool_search: ToolSearch::default(),
             todo_tools: TodoTools::default(),

@@ -58,6 +58,8 @@ pub(super) fn limits(
     if let Some(seconds) = env.number("CLAUDE_CODE_GLOB_TIMEOUT_SECONDS")? {
         tools.search_time_max = Duration::from_secs(seconds);
     }
+    tools.background_off = env.is_on("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS");
+    tools.shell_stays = env.is_on("CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR");
     tools.glob_skips_ignored = env.is_off("CLAUDE_CODE_GLOB_NO_IGNORE");
     tools.glob_skips_hidden = env.is_off("CLAUDE_CODE_GLOB_HIDDEN");
     if let Some(kept) = env.number("CLAUDE_CODE_WEBFETCH_CACHE_TTL_MS")? {

@@ -72,7 +72,7 @@ fn root(cwd: &Path) -> PathBuf {
     Repository::around(cwd).map_or_else(|| cwd.to_owned(), |repository| repository.root)
 }
 
-fn from_home(path: &str, env: &Env) -> String {
+pub(super) fn from_home(path: &str, env: &Env) -> String {
     match (path.strip_prefix("~/"), env.path("HOME")) {
         (Some(rest), Some(home)) => home.join(rest).to_string_lossy().into_owned(),
         _ => path.to_owned(),

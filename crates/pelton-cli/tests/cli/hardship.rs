@@ -253,7 +253,11 @@ fn with_mounts(place: &Place, script: &str, task: &Command) -> Option<Command> {
 fn on_a_full_disk_files_stay_as_they_were() {
     let place = Place::new();
     let kept = place.put("kept.txt", "old\n");
+    let cells = "{\"cells\": [], \"metadata\": {}, \"nbformat\": 4, \"nbformat_minor\": 5}";
+    let notebook = place.put("n.ipynb", cells);
     let large = "0123456789abcdef\n".repeat(5_000);
+    let insert =
+        json!({"notebook_path": notebook, "new_source": large, "edit_mode": "insert", "cell_type": "code"});
     let model = calls([
         ("Read", json!({"file_path": kept})),
         ("Edit", json!({"file_path": kept, "old_string": "old", "new_string": large})),
@@ -261,20 +265,23 @@ fn on_a_full_disk_files_stay_as_they_were() {
         ("Bash", json!({"command": "head -c 1000000 /dev/zero > filled; echo said"})),
         ("Write", json!({"file_path": place.work().join("late.txt"), "content": large})),
         ("Read", json!({"file_path": kept})),
+        ("Read", json!({"file_path": notebook})),
+        ("NotebookEdit", insert),
     ]);
     let task = place.task(&model, ["go", "--permission-mode", "acceptEdits", "--allowedTools", ALL_TOOLS]);
     let Some(mut task) = on_small_disk(&place, &place.work(), 64, &task) else { return };
     let ran = task.run();
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let results = results(&model);
-    for at in [1, 2, 4] {
+    for at in [1, 2, 4, 7] {
         let (is_error, words) = &results[at];
         assert!(*is_error && words.contains("No space left"), "{at}: {words}");
     }
     assert!(results[3].1.contains("said") && results[5].1.contains("old"), "{results:#?}");
     let after = place.work().with_extension("after");
     assert_eq!(fs::read_to_string(after.join("kept.txt")).unwrap(), "old\n");
-    assert_eq!(names_in(&after), ["filled", "kept.txt"], "nothing lies about");
+    assert_eq!(fs::read_to_string(after.join("n.ipynb")).unwrap(), cells);
+    assert_eq!(names_in(&after), ["filled", "kept.txt", "n.ipynb"], "nothing lies about");
 }
 
 #[test]
@@ -344,9 +351,21 @@ fn odd_files(place: &Place) -> Vec<Value> {
 
 #[test]
 fn what_is_no_ordinary_file_is_told_by_every_tool_and_nothing_waits_for_it() {
-    let place = Place::new();
+    odd_files_are_told(&Place::new(), |_, mut task| task.env("IS_SANDBOX", "1").run());
+}
+
+#[test]
+fn what_is_no_ordinary_file_is_told_to_a_user_without_privileges_too() {
+    if !nobody_can_start() {
+        eprintln!("not run: another user cannot start the program that was built here");
+        return;
+    }
+    odd_files_are_told(&Place::new(), |place, task| as_nobody(place, &task).run());
+}
+
+fn odd_files_are_told(place: &Place, run: impl FnOnce(&Place, Command) -> Ran) {
     let mut all: Vec<(&'static str, Value)> = Vec::new();
-    for path in odd_files(&place) {
+    for path in odd_files(place) {
         all.push(("Read", json!({"file_path": path})));
         all.push(("Edit", json!({"file_path": path, "old_string": "a", "new_string": "b"})));
         all.push(("NotebookEdit", json!({"notebook_path": path, "new_source": "x", "edit_mode": "insert"})));
@@ -360,7 +379,7 @@ fn what_is_no_ordinary_file_is_told_by_every_tool_and_nothing_waits_for_it() {
     let count = all.len();
     let model = calls(all);
     let words = ["go", "--dangerously-skip-permissions"];
-    let ran: Ran = place.task(&model, words).env("IS_SANDBOX", "1").run();
+    let ran = run(place, place.task(&model, words));
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.took < Duration::from_secs(60), "{:?}", ran.took);
     let results = results(&model);

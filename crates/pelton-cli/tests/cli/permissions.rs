@@ -106,6 +106,21 @@ fn side_ways_to_files_and_commands_are_seen_and_tool_chains_may_be_asked_who_the
 }
 
 #[test]
+fn what_one_command_makes_for_another_and_names_inside_of_programs_are_seen() {
+    check("handed_on.jsonl", 1_100);
+}
+
+#[test]
+fn ordinary_inspection_is_never_asked_about() {
+    check("ordinary.jsonl", 330);
+}
+
+#[test]
+fn work_that_no_prohibition_means_goes_on_beside_them() {
+    check("untouched.jsonl", 100);
+}
+
+#[test]
 fn who_a_directory_lets_run_in_place_of_another_is_asked_about() {
     let place = place();
     place.put("cases.jsonl", "{\"command\": \"cargo --version\", \"expect\": \"allow\"}\n{\"command\": \"cd src && rustc -vV\", \"expect\": \"allow\"}\n");

@@ -9,6 +9,7 @@ use std::time::UNIX_EPOCH;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use ignore::{DirEntry, WalkBuilder};
 use pelton::permission::{Access, HookSays, Judged, Permissions, Verdict};
 use pelton::tools::FileMemory;
 use serde_json::{Value, json};
@@ -68,12 +69,20 @@ pub(crate) fn seed(path: PathBuf, mtime_ms: Option<f64>, files: Arc<FileMemory>)
     })
 }
 
+/// Which files are suggested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Suggested {
+    /// Those that no ignore file names.
+    NotIgnored,
+    All,
+}
+
 /// Files and directories whose path has these letters in it, the shortest first.
-pub(crate) fn suggest(cwd: PathBuf, query: String) -> Answer {
+pub(crate) fn suggest(cwd: PathBuf, query: String, which: Suggested) -> Answer {
     on_a_thread(move || {
         let query = query.to_lowercase();
         let mut found: Vec<String> =
-            below(&cwd).into_iter().filter(|path| path.to_lowercase().contains(&query)).collect();
+            below(&cwd, which).into_iter().filter(|path| path.to_lowercase().contains(&query)).collect();
         found.sort_by(|one, other| (one.len(), one).cmp(&(other.len(), other)));
         found.truncate(SUGGESTIONS_MAX);
         let suggestions: Vec<Value> = found.iter().map(|path| json!({"path": path})).collect();
@@ -81,29 +90,21 @@ pub(crate) fn suggest(cwd: PathBuf, query: String) -> Answer {
     })
 }
 
-fn below(dir: &Path) -> Vec<String> {
-    const SKIPPED: [&str; 3] = [".git", "node_modules", "target"];
-    let mut found = Vec::new();
-    let mut folders = std::collections::VecDeque::from([dir.to_path_buf()]);
-    while let Some(folder) = folders.pop_front() {
-        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-            if found.len() >= SUGGESTIONS_LOOKED_AT_MAX {
-                return found;
-            }
-            let name = entry.file_name();
-            let path = entry.path();
-            let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            let Some(relative) = path.strip_prefix(dir).ok().and_then(Path::to_str) else { continue };
-            if is_dir && SKIPPED.iter().any(|skipped| name == *skipped) {
-                continue;
-            }
-            found.push(if is_dir { format!("{relative}/") } else { relative.to_owned() });
-            if is_dir {
-                folders.push_back(path);
-            }
-        }
-    }
-    found
+fn below(dir: &Path, which: Suggested) -> Vec<String> {
+    let ignores = which == Suggested::NotIgnored;
+    let mut walk = WalkBuilder::new(dir);
+    walk.standard_filters(ignores).hidden(false).require_git(false).git_global(false);
+    // Whoever wants to see everything still does not mean these.
+    walk.filter_entry(|entry| {
+        let is_skipped = |name: &str| entry.file_name() == name;
+        !(entry.file_type().is_some_and(|kind| kind.is_dir())
+            && [".git", "node_modules", "target"].into_iter().any(is_skipped))
+    });
+    let relative = |entry: DirEntry| {
+        let path = entry.path().strip_prefix(dir).ok()?.to_str().filter(|path| !path.is_empty())?.to_owned();
+        Some(if entry.file_type()?.is_dir() { path + "/" } else { path })
+    };
+    walk.build().flatten().filter_map(relative).take(SUGGESTIONS_LOOKED_AT_MAX).collect()
 }
 
 fn on_a_thread(work: impl FnOnce() -> Result<Value, String> + Send + 'static) -> Answer {
@@ -121,7 +122,26 @@ mod tests {
         fs::create_dir_all(dir.path().join("src/deep")).unwrap();
         fs::create_dir_all(dir.path().join(".git/main")).unwrap();
         fs::write(dir.path().join("src/deep/Main.rs"), "").unwrap();
-        let found = suggest(dir.path().to_path_buf(), "main".to_owned()).await.unwrap();
+        let found =
+            suggest(dir.path().to_path_buf(), "main".to_owned(), Suggested::NotIgnored).await.unwrap();
         assert_eq!(found, json!({"suggestions": [{"path": "src/deep/Main.rs"}]}));
+    }
+
+    #[tokio::test]
+    async fn ignored_files_are_suggested_to_whoever_wants_them() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("out")).unwrap();
+        for (file, text) in
+            [(".gitignore", "out/\n*.log\n"), ("out/mark.txt", ""), ("mark.log", ""), ("mark", "")]
+        {
+            fs::write(dir.path().join(file), text).unwrap();
+        }
+        for (which, expected) in [
+            (Suggested::NotIgnored, json!([{"path": "mark"}])),
+            (Suggested::All, json!([{"path": "mark"}, {"path": "mark.log"}, {"path": "out/mark.txt"}])),
+        ] {
+            let found = suggest(dir.path().to_path_buf(), "mark".to_owned(), which).await.unwrap();
+            assert_eq!(found["suggestions"], expected, "{which:?}");
+        }
     }
 }

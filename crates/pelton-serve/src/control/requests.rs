@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use super::files;
+use super::files::{self, Suggested};
 use super::said::Request;
 use super::servers::Servers;
 
@@ -34,6 +34,7 @@ pub(crate) struct Handles {
     pub cwd: PathBuf,
     pub servers: Servers,
     pub may_bypass: bool,
+    suggested: Suggested,
     pub agents: Vec<String>,
     /// What fills the context.
     context: ContextWatch,
@@ -69,6 +70,7 @@ impl Handles {
             cwd,
             servers,
             may_bypass: false,
+            suggested: if engine.suggests_ignored() { Suggested::All } else { Suggested::NotIgnored },
             agents: Vec::new(),
             last: None,
         }
@@ -177,7 +179,8 @@ impl Handles {
                 Err(why) => Served::Now(Err(why)),
             },
             "file_suggestions" => {
-                Served::Later(files::suggest(self.cwd.clone(), word("query").unwrap_or_default().to_owned()))
+                let query = word("query").unwrap_or_default().to_owned();
+                Served::Later(files::suggest(self.cwd.clone(), query, self.suggested))
             }
             other => Served::Now(Err(format!("Unsupported control request subtype: {other}"))),
         }

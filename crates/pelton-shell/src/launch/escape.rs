@@ -1,7 +1,7 @@
 //! Programs with a language of their own that can leave it for a shell: `vim -c '!…'`, `sqlite3 x '.shell …'`, `sed '1e …'`.
 
 use crate::script::Command;
-use crate::word::Word;
+use crate::word::{Part, Word};
 
 use super::code::commands_in;
 use super::riders::values;
@@ -12,16 +12,23 @@ struct Told {
     names: &'static [&'static str],
     /// Options whose value is in its language.
     options: &'static [&'static str],
+    /// Options whose value is a file in its language.
+    files: &'static [&'static str],
     /// Words behind the first that is no option are.
     operands: bool,
     /// Without any of them its input is.
     input: bool,
 }
 
-const NONE: Told = Told { names: &[], options: &[], operands: false, input: false };
+const NONE: Told = Told { names: &[], options: &[], files: &[], operands: false, input: false };
 
 const TOLD: &[Told] = &[
-    Told { names: &["vim", "vi", "nvim", "view", "gvim", "vimdiff"], options: &["-c", "--cmd", "+"], ..NONE },
+    Told {
+        names: &["vim", "vi", "nvim", "view", "gvim", "vimdiff"],
+        options: &["-c", "--cmd", "+"],
+        files: &["-S", "-s", "-u"],
+        ..NONE
+    },
     Told { names: &["ex"], options: &["-c", "--cmd", "+"], input: true, ..NONE },
     Told { names: &["less", "more", "most"], options: &["+"], ..NONE },
     Told {
@@ -36,7 +43,7 @@ const TOLD: &[Told] = &[
         input: true,
         ..NONE
     },
-    Told { names: &["sqlite3", "duckdb"], options: &["-cmd", "-c"], operands: true, input: true },
+    Told { names: &["sqlite3", "duckdb"], options: &["-cmd", "-c"], operands: true, input: true, ..NONE },
     Told { names: &["psql"], options: &["-c", "--command"], input: true, ..NONE },
     Told { names: &["mysql", "mariadb"], options: &["-e", "--execute"], input: true, ..NONE },
     Told { names: &["ed", "red", "ftp", "sftp", "telnet", "mail", "mailx"], input: true, ..NONE },
@@ -76,6 +83,9 @@ pub(super) fn escapes(command: &Command, name: &str, arguments: &[Word]) -> Opti
     for text in &texts {
         further.add(escaped(command, text));
     }
+    // What files say is as known as any program; what other commands write is not.
+    let written = |word: &Word| word.parts().iter().any(|part| matches!(part, Part::Pipe));
+    further.unknown |= values(arguments, told.files).iter().any(written);
     if told.input && texts.is_empty() {
         further.add(shell::from_input(command, |text| escaped(command, text)));
     }
@@ -117,6 +127,12 @@ fn awk(command: &Command, arguments: &[Word]) -> Further {
         rest = after;
         match text {
             "-F" | "-v" | "-f" | "-e" | "-i" | "--file" | "--source" => {
+                // A program that other commands write.
+                if matches!(text, "-f" | "--file")
+                    && after.first().is_some_and(|file| file.literal().is_none())
+                {
+                    return Further { hidden: true, ..Further::unknown() };
+                }
                 has_file |= matches!(text, "-f" | "--file" | "-e" | "--source");
                 rest = after.get(1..).unwrap_or_default();
             }

@@ -16,6 +16,7 @@ const OPTIONS: &[(&[&str], &[&str])] = &[
             "--checkpoint-action",
             "--info-script",
             "--new-volume-script",
+            "--rmt-command",
             "--rsh-command",
             "--to-command",
             "--use-compress-program",
@@ -53,11 +54,14 @@ const OPTIONS: &[(&[&str], &[&str])] = &[
     (&["xterm", "alacritty", "konsole", "urxvt", "rxvt", "st", "foot"], &["-e"]),
     (&["docker", "podman", "nerdctl", "docker-compose"], &["--entrypoint", "--health-cmd"]),
     (&["su", "runuser"], &["-s", "--shell"]),
+    (&["nano"], &["-s", "--speller"]),
+    (&["go"], &["-exec", "-toolexec"]),
+    (&["rpm", "rpmbuild"], &["-E", "--eval"]),
     (&["valgrind", "strace"], &["--log-socket-cmd"]),
 ];
 
 /// Beginnings of what stands before the command in such a value: `exec=rm x`, `enter:execute(rm x)`.
-const BEFORE_COMMANDS: &[&str] = &["exec=", "!", "|"];
+const BEFORE_COMMANDS: &[&str] = &["exec=", "!", "|", "%("];
 
 /// Settings of `ssh` that name a command.
 const SSH_SETTINGS: &[&str] =
@@ -189,7 +193,9 @@ pub(super) fn values(arguments: &[Word], options: &[&str]) -> Vec<Word> {
             continue;
         }
         for option in options {
-            let Some(glued) = text.strip_prefix(option) else { continue };
+            let Some(glued) = text.strip_prefix(option).or_else(|| abbreviated(text, option)) else {
+                continue;
+            };
             match word.literal() {
                 Some(_) if glued.is_empty() && *option != "+" => {
                     values.extend(arguments.get(at + 1).cloned());
@@ -204,6 +210,15 @@ pub(super) fn values(arguments: &[Word], options: &[&str]) -> Vec<Word> {
         }
     }
     values
+}
+
+/// What stands behind the beginning of a long option, which is as good as all of it.
+fn abbreviated<'t>(text: &'t str, option: &str) -> Option<&'t str> {
+    /// Shorter ones mean too many.
+    const LENGTH_MIN: usize = 5;
+    let end = text.find('=').unwrap_or(text.len());
+    let is_beginning = option.starts_with("--") && end >= LENGTH_MIN && option.starts_with(&text[..end]);
+    is_beginning.then(|| &text[end..])
 }
 
 /// A command that rides along.

@@ -53,6 +53,21 @@ pub(super) fn trap(command: &Command, arguments: &[Word]) -> Further {
     }
 }
 
+/// `alias name=text`: from then on the name may mean it.
+pub(super) fn alias(command: &Command, arguments: &[Word]) -> Further {
+    let mut further = Further::default();
+    for word in arguments {
+        match word.literal().map(|text| text.split_once('=')) {
+            Some(Some((_, value))) => further.add(text(command, &Word::of_literal(value))),
+            Some(None) => {}
+            None => {
+                further.unknown |= word.literal_prefix().contains('=') || word.literal_prefix().is_empty();
+            }
+        }
+    }
+    further
+}
+
 /// `source file`: a file is as known as any program, a pipe or a device is not.
 pub(super) fn source(arguments: &[Word]) -> Further {
     let file = match arguments {

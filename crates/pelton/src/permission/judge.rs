@@ -10,7 +10,7 @@ use super::mode::Mode;
 use super::place::{Here, Kind, Place, protected};
 use super::rule::{CommandPattern, Deed, HOLE, Need, Rule, blanks_folded};
 use super::rules::RuleSet;
-use super::shell::{Step, Survey};
+use super::shell::{MayRun, Open, Step, Survey};
 
 /// What a hook that ran before a call said about it.
 ///
@@ -95,6 +95,8 @@ pub(super) struct Touched {
     pub output: Vec<Place>,
     /// What its words may name.
     pub may_name: Vec<Place>,
+    /// What texts in other languages may name.
+    pub may_hold: Vec<Place>,
     /// The directory it goes to.
     pub goes_to: Option<Place>,
     /// A removal nobody recovers from.
@@ -226,9 +228,9 @@ impl RuleSet {
             let decision = self.judge_step(mode, request, step, touched);
             parts.push(decision.as_part(&step.text));
         }
-        for (text, why) in &survey.doubts {
-            let decision = self.judge_doubt(mode, request, why);
-            parts.push(decision.as_part(text));
+        for doubt in &survey.doubts {
+            let decision = self.judge_doubt(mode, request, doubt);
+            parts.push(decision.as_part(&doubt.text));
         }
         // Of several that ask, the one is told that nobody recovers from.
         let weight = |part: &Part| (part.verdict, matches!(part.cause, Cause::Critical(_)));
@@ -278,6 +280,13 @@ impl RuleSet {
         if let Some((rule, _)) = patterns().find(|(_, pattern)| is_mentioned(pattern)) {
             let why = format!("It may run what the rule '{rule}' forbids.");
             return Decision { rule: Some(rule.clone()), ..Decision::question(why, Cause::Unclear) };
+        }
+        for place in &touched.may_hold {
+            let guards = |deed| self.guards_from(deed, place, here);
+            if let Some(rule) = guards(Deed::Read).or_else(|| guards(Deed::Edit)) {
+                let why = format!("It may touch {}, which the rule '{rule}' guards.", place.given.display());
+                return Decision { rule: Some(rule.clone()), ..Decision::question(why, Cause::Unclear) };
+            }
         }
         if touched.is_evasive {
             return Decision::question(
@@ -370,7 +379,18 @@ impl RuleSet {
     }
 
     /// Something in a line that only a rule about everything can vouch for.
-    fn judge_doubt(&self, mode: Mode, request: &Request<'_>, why: &str) -> Decision {
+    fn judge_doubt(&self, mode: Mode, request: &Request<'_>, doubt: &Open) -> Decision {
+        let may_mean = |pattern: &CommandPattern| match &doubt.may_run {
+            MayRun::Nothing => false,
+            MayRun::Mentioned(words) => pattern.is_mentioned(words),
+            MayRun::Anything => true,
+        };
+        let mut patterns = self.restricting().filter_map(|rule| Some((rule, rule.command(request.tool)?)));
+        if let Some((rule, _)) = patterns.find(|(_, pattern)| may_mean(pattern)) {
+            let why = format!("Only running it would tell whether the rule '{rule}' forbids it.");
+            return Decision { rule: Some(rule.clone()), ..Decision::question(why, Cause::Unclear) };
+        }
+        let why = doubt.why;
         if mode == Mode::BypassPermissions {
             return Decision::new(Verdict::Allow, "The mode bypassPermissions allows it.", Cause::Unapproved);
         }

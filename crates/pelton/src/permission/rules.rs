@@ -96,8 +96,13 @@ impl RuleSet {
 
     /// Whether this is such a file.
     pub(super) fn guards(&self, place: &Place, here: &Here) -> bool {
+        self.guards_from(Deed::Read, place, here).is_some()
+    }
+
+    /// The rule that guards a file from being read or changed.
+    pub(super) fn guards_from(&self, deed: Deed, place: &Place, here: &Here) -> Option<&Rule> {
         self.restricting()
-            .any(|rule| rule.guards_reading() && rule.covers_file(Deed::Read, place, here, Need::Catch))
+            .find(|rule| rule.is_about_files() && rule.covers_file(deed, place, here, Need::Catch))
     }
 
     /// The rule that lets a file be read or changed.

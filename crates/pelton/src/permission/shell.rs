@@ -14,6 +14,7 @@ mod forms; // programs that follow no table
 mod versions; // what is asked for its version
 mod feed; // names that one command finds and another looks at
 mod mention; // what programs that nobody knows may run
+mod passed; // what one command makes for another
 mod find; // programs with a grammar of their own
 mod git;
 mod sed;
@@ -26,7 +27,8 @@ use std::collections::BTreeMap;
 
 use pelton_shell::{
     Assignment, AssignmentKind, Command, Doubt, DoubtKind, Part, Redirection, RedirectionKind, Script,
-    Unclear, Word, behind_plain_launchers, further_commands, is_harmless as does_no_harm, steers,
+    Unclear, Word, behind_plain_launchers, further_commands, has_language, is_harmless as does_no_harm,
+    reads_scripts, steers,
 };
 
 pub(super) use self::arg::Files;
@@ -37,7 +39,9 @@ use self::deeds::deeds;
 use self::feed::Feed;
 use self::launch::{base_name, launches};
 pub(super) use self::look::Look;
+use self::mention::commands_mentioned;
 use self::numbers::Numbers;
+use self::passed::{RunsFile, files_run, texts_told};
 pub(super) use self::programs::Reach;
 pub(super) use self::removal::Removal;
 use self::removal::removals;
@@ -49,8 +53,29 @@ use crate::limits::COMMANDS_JUDGED_MAX;
 pub(super) struct Survey {
     /// Its commands, in the order they are written.
     pub steps: Vec<Step>,
-    /// What only a rule about everything can vouch for: as written, and why.
-    pub doubts: Vec<(String, &'static str)>,
+    /// What only a rule about everything can vouch for.
+    pub doubts: Vec<Open>,
+}
+
+/// Something that only a rule about everything can vouch for.
+#[derive(Debug)]
+pub(super) struct Open {
+    /// As written.
+    pub text: String,
+    /// Why.
+    pub why: &'static str,
+    /// Whether it may run what nobody sees.
+    pub may_run: MayRun,
+}
+
+/// Whether what is evaluated once more may run commands.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum MayRun {
+    Nothing,
+    /// One that these words name.
+    Mentioned(String),
+    /// Any.
+    Anything,
 }
 
 /// One command of a line.
@@ -70,6 +95,8 @@ pub(super) struct Step {
     pub gets_more: bool,
     /// Words of programs that nobody knows, each of which may begin a command.
     pub may_run: Vec<String>,
+    /// Files that it runs.
+    runs_files: Vec<RunsFile>,
     /// Why no rule but one about everything vouches for it.
     pub doubt: Option<String>,
     /// What it looks at, if looking is all it does.
@@ -84,6 +111,10 @@ pub(super) struct Step {
     pub redirected_somewhere: Option<String>,
     /// Files its words may name, whatever the program makes of them.
     pub may_name: Vec<Files>,
+    /// Texts in languages of programs, anywhere in which files may be named.
+    pub may_hold: Vec<String>,
+    /// What it says names files for other commands.
+    pub names_for_others: bool,
     /// Last names of paths that are not certain.
     pub last_names: Vec<String>,
     pub removals: Vec<Removal>,
@@ -157,15 +188,17 @@ impl Survey {
                 if self.steps.len() > COMMANDS_JUDGED_MAX {
                     return;
                 }
-                let mut step = step(command, &args, &targets, feed.as_ref(), &found);
+                let mut step = step(command, &args, &targets, feed.as_ref(), &found, script);
                 step.carries(command, script, &carried);
                 step.chain = command.place.chain;
+                step.names_for_others = names_for_others(command, script);
                 step.stands_alone = !command.place.piped && !is_read_by_next(command, script);
                 let is_known = || step.look.is_some() && (is_read_by_next(command, script) || tells(&args));
                 all_inner_look &= !command.place.in_substitution || is_known();
                 self.steps.push(step);
             }
         }
+        passed::see_files_made(script, &mut self.steps);
         self.steps.extend(script.asked_about.iter().map(asked_about));
         if !all_inner_look {
             for step in self.steps.iter_mut().filter(|step| step.has_commands) {
@@ -181,7 +214,34 @@ impl Survey {
             _ => false,
         };
         let open = script.doubts.iter().filter(|doubt| !is_settled(doubt));
-        self.doubts = open.map(|doubt| (doubt.text.clone(), reason(doubt))).collect();
+        self.doubts = open.map(|doubt| Open::of(doubt, script)).collect();
+    }
+}
+
+impl Open {
+    fn of(doubt: &Doubt, script: &Script) -> Self {
+        let evaluates = matches!(
+            doubt.kind,
+            DoubtKind::Arithmetic
+                | DoubtKind::Subscript
+                | DoubtKind::Parameter
+                | DoubtKind::EvaluatedArgument
+        );
+        let holds_commands = ["@P", "$(", "`"].iter().any(|sign| doubt.text.contains(sign));
+        let may_run = match evaluates {
+            true if holds_commands => MayRun::Anything,
+            // Its value may hold them: it is looked for in all that the line says.
+            true => {
+                let words = script.commands.iter().flat_map(|command| {
+                    let values = command.assignments.iter().map(|assignment| &assignment.value);
+                    values.chain(&command.words).map(|word| Arg::of(word).with_holes())
+                });
+                let said: Vec<String> = words.filter(|word| word.contains(['$', '`'])).collect();
+                commands_mentioned(&said.join(" ")).map_or(MayRun::Nothing, MayRun::Mentioned)
+            }
+            false => MayRun::Nothing,
+        };
+        Self { text: doubt.text.clone(), why: reason(doubt), may_run }
     }
 }
 
@@ -215,6 +275,15 @@ impl Step {
             self.removals.extend(carried.removed_by(&words));
         }
         self.removals.extend(removed_by_feeding(command, &further, script));
+    }
+
+    /// Keeps what is written in the language of a program.
+    fn hold_texts(&mut self, command: &Command, args: &[Arg], script: &Script) {
+        if has_language(command) {
+            let is_code = |text: &String| text.contains(['\'', '"', '(', ' ', '\n']);
+            let texts = args.iter().skip(1).map(Arg::with_holes).chain(texts_told(command, script));
+            self.may_hold.extend(texts.filter(is_code));
+        }
     }
 
     fn see_as(&mut self, args: &[Arg], gets_more: bool) {
@@ -256,6 +325,17 @@ fn tells(args: &[Arg]) -> bool {
         "tr", "head", "tail", "sed", "awk", "jq", "nproc", "uname", "true", "false", ":",
     ];
     args.first().is_none_or(|name| name.literal().is_some_and(|name| TELLING.contains(&name)))
+}
+
+/// Whether a command says words for others to take for names: in a substitution, or before a loop that reads them.
+fn names_for_others(command: &Command, script: &Script) -> bool {
+    if !matches!(command.name(), Some("echo" | "printf")) {
+        return false;
+    }
+    let is_read = |stage: pelton_shell::Stage| {
+        script.commands.iter().any(|it| it.place.fed.is_some_and(|fed| fed.pipeline == stage.pipeline))
+    };
+    command.place.in_substitution || command.place.stage.is_some_and(is_read)
 }
 
 /// The variables that hold names which other commands find: `… | while read f`, `for f in $(…)`.
@@ -349,6 +429,7 @@ fn step(
     targets: &[Arg],
     feed: Option<&Feed>,
     found: &BTreeMap<String, Feed>,
+    script: &Script,
 ) -> Step {
     let mut step = Step { text: command.text.trim().to_owned(), ..Step::default() };
     step.see(args, false);
@@ -359,19 +440,44 @@ fn step(
         .first()
         .and_then(Arg::literal)
         .is_some_and(|name| matches!(base_name(name), "xargs" | "parallel"));
+    let fed = if gets_more { passed::words_fed(command, script) } else { Vec::new() };
+    for word in &fed {
+        may_name(word, &mut step);
+    }
+    step.hold_texts(command, args, script);
+    // Directories that commands of a text change to.
+    let mut gone_to: Vec<String> = Vec::new();
     for further in &further.commands {
-        let words: Vec<Arg> = further.words.iter().map(Arg::of).collect();
+        let mut words: Vec<Arg> = further.words.iter().map(Arg::of).collect();
         step.see(&words, gets_more);
-        step.may_run.extend(mention::mentioned(further, &words));
+        step.hold_texts(further, &words, script);
+        if let Some(Move::To(Files::Named(dir))) = moves(&words) {
+            gone_to.push(dir);
+        }
+        if !fed.is_empty() {
+            words.extend(fed.iter().cloned());
+            step.deeds.extend(deeds(&words).deeds);
+        }
+        step.may_run.extend(mention::mentioned(further, &words, script));
+        step.runs_files.extend(files_run(&words, reads_scripts(further)));
+        step.may_run.extend(further.assignments.iter().filter_map(steering));
         for word in words.iter().skip(1) {
             may_name(word, &mut step);
         }
         for redirection in &further.redirections {
             let target = Arg::of(&redirection.target);
             let (reads, writes) = (redirection.kind.reads(), redirection.kind.writes());
-            step.deeds.extend(
-                target.probable_files().into_iter().flat_map(|files| touching(&files, reads, writes)),
-            );
+            if let Some(files) = target.probable_files() {
+                for dir in &gone_to {
+                    if let Files::Named(path) = &files
+                        && !path.starts_with('/')
+                    {
+                        let there = Files::Named(format!("{dir}/{path}"));
+                        step.deeds.extend(touching(&there, reads, writes));
+                    }
+                }
+                step.deeds.extend(touching(&files, reads, writes));
+            }
         }
     }
     if further.unknown {
@@ -405,7 +511,14 @@ fn step(
     step.gets_more = behind.more_arguments;
     step.launches = launches(plain) || further.hidden;
     if step.look.is_none() {
-        step.may_run.extend(mention::mentioned(command, args));
+        step.may_run.extend(mention::mentioned(command, args, script));
+    }
+    step.runs_files.extend(files_run(args, reads_scripts(command)));
+    let is_steering = |assignment: &&Assignment| !(command.words.is_empty() && is_private(&assignment.name));
+    step.may_run.extend(command.assignments.iter().filter(is_steering).filter_map(steering));
+    if args.first().and_then(Arg::literal).is_some_and(|name| SET_FOR_OTHERS.contains(&name)) {
+        let values = args[1..].iter().filter_map(|arg| arg.literal()?.split_once('='));
+        step.may_run.extend(values.filter_map(|(name, value)| mention::steering(name, &Arg::certain(value))));
     }
     let texts = |args: &[Arg]| blanks_folded(&format!("{before}{}", self::written(args)));
     step.plain = texts(plain);
@@ -414,6 +527,11 @@ fn step(
     step.is_plain_edit = own.is_plain_edit && before.is_empty() && step.doubt.is_none();
     for arg in args.iter().skip(1) {
         may_name(arg, &mut step);
+    }
+    if !command.words.is_empty() {
+        for assignment in &command.assignments {
+            may_name(&Arg::of(&assignment.value), &mut step);
+        }
     }
     step
 }
@@ -440,7 +558,10 @@ fn written(args: &[Arg]) -> String {
 /// What the command looks at. Words that come from elsewhere are looked at too.
 fn looked(args: &[Arg], plain: &[Arg], gets_more: bool, moves: Option<&Move>) -> Option<Look> {
     match moves {
-        Some(Move::To(_)) => return Some(Look::nothing()),
+        Some(Move::To(_)) if plain.first().and_then(Arg::literal) == Some("cd") => {
+            return Some(Look::nothing());
+        }
+        Some(Move::To(_)) => return None,
         Some(Move::Somewhere) => return None,
         None => {}
     }
@@ -475,7 +596,15 @@ fn moves(plain: &[Arg]) -> Option<Move> {
                 _ => Move::Somewhere,
             })
         }
-        "pushd" | "popd" => Some(Move::Somewhere),
+        "pushd" => Some(match rest {
+            [target]
+                if target.literal().is_some_and(|text| !text.starts_with(['-', '+']) && !text.is_empty()) =>
+            {
+                target.files().map_or(Move::Somewhere, Move::To)
+            }
+            _ => Move::Somewhere,
+        }),
+        "popd" => Some(Move::Somewhere),
         _ => None,
     }
 }
@@ -525,6 +654,17 @@ fn assigned(command: &Command) -> (String, Option<String>) {
         }
     }
     (before, None)
+}
+
+/// Builtins that set variables which other programs see.
+const SET_FOR_OTHERS: &[&str] = &["export", "declare", "typeset", "readonly"];
+
+/// What a variable may make other programs run: whatever its value speaks of.
+fn steering(assignment: &Assignment) -> Option<String> {
+    if does_no_harm(&assignment.name) || assignment.kind == AssignmentKind::Loop {
+        return None;
+    }
+    mention::steering(&assignment.name, &Arg::of(&assignment.value))
 }
 
 /// Whether a variable may be set by itself because nothing but the shell sees it: names that programs look for are written
@@ -631,17 +771,33 @@ fn touching(files: &Files, reads: bool, writes: bool) -> impl Iterator<Item = De
 /// Every part of a word that could name a file, whatever the program makes of it.
 fn may_name(arg: &Arg, step: &mut Step) {
     let Some(word) = arg.literal() else {
+        // Whoever goes by way of processes hides where.
+        if arg.prefix().starts_with("/proc/") {
+            let text = arg.with_holes().replace(HOLE, "self");
+            step.may_name.push(Files::Named(text));
+        }
+        if let Some(text) = arg.seen_from_here() {
+            may_name_in(&text, step);
+        }
         step.may_name.extend(arg.probable_files());
         step.last_names.extend(arg.last_name().map(str::to_owned));
         return;
     };
+    may_name_in(word, step);
+}
+
+/// The same for what is certain of a word.
+fn may_name_in(word: &str, step: &mut Step) {
     // `f=@file` has a program send it.
     let value = word.split_once('=').map(|(_, value)| value.strip_prefix('@').unwrap_or(value));
     let glued = if word.starts_with('-') && !word.starts_with("--") { word.get(2..) } else { None };
     // `HEAD:path`, `@file`.
     let behind = word.rsplit_once(':').map(|(_, behind)| behind).or_else(|| word.strip_prefix('@'));
-    let parts = [Some(word), value, glued, behind].into_iter().flatten().filter(|part| !part.is_empty());
-    for part in parts {
+    // `id=x,src=file`, `file:/inside`.
+    let listed = word.split([',', '=', ':']).filter(|part| part.len() < word.len());
+    let address = word.strip_prefix("file://");
+    let parts = [Some(word), value, glued, behind, address].into_iter().flatten().chain(listed);
+    for part in parts.filter(|part| !part.is_empty()) {
         let file = match part.strip_prefix("~/") {
             Some(rest) => Files::InHome(rest.to_owned()),
             None => Files::Named(part.to_owned()),

@@ -11,6 +11,7 @@ mod read; // from a file's text to settings, with the place of everything that i
 pub(crate) mod sandbox; // the object `sandbox`
 mod manner; // how the model works and answers
 mod models; // which models may be asked
+mod tools; // the tools themselves
 mod servers; // which servers of tools may be used
 mod approval; // what an approval of a server is bound to
 mod trust; // what counts before a directory is trusted
@@ -37,6 +38,7 @@ pub use models::ModelSettings;
 pub use policy::PolicySettings;
 pub use read::{BrokenSettings, Origin, Problem, read};
 pub use servers::{ServerMatch, ServerSettings};
+pub use tools::ToolSettings;
 pub use trust::{Brought, Treatment, Watched, untrusted};
 
 use crate::context::AgentsMd;
@@ -114,6 +116,8 @@ pub struct Settings {
     pub skills: SkillSettings,
     /// Which plugins count.
     pub plugins: PluginSettings,
+    /// The tools themselves.
+    pub tools: ToolSettings,
     /// `sandbox`: commands in a box.
     pub sandbox: SandboxSettings,
     /// What is said about making room in the context.
@@ -349,6 +353,7 @@ impl Settings {
             servers: self.servers.over(lower.servers),
             skills: self.skills.over(lower.skills),
             plugins: self.plugins.over(lower.plugins),
+            tools: self.tools.over(lower.tools),
             sandbox: self.sandbox.over(lower.sandbox),
             cleanup_days: self.cleanup_days.or(lower.cleanup_days),
             compact: CompactSettings {

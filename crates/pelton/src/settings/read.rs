@@ -2,6 +2,7 @@
 
 mod manner; // how the model works and answers, and which may be asked
 mod sandbox; // the object `sandbox`
+mod tools; // the tools themselves
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -189,6 +190,7 @@ impl Reader<'_> {
             servers: self.servers(all),
             skills: self.skills(all),
             plugins: self.plugins(all),
+            tools: self.tools(all),
             sandbox: self.sandbox(all),
             durability: self.field(all, "", "durability", "\"synced\" or \"fast\"", |value| {
                 Durability::from_name(value.as_str()?)

@@ -205,6 +205,7 @@ impl Bench {
         let mut told =
             ToolCall { name: name.to_owned(), input: Value::clone(input), id: call.id.to_string() };
         access(tool.as_ref(), &told.input, &cx).map_err(Ended::unusable)?;
+        told.input = tool.completed(told.input, &cx).await;
         let before = self.ask_hooks(&mut told, &cx, hooks, &place).await?;
         // A hook may have changed the input: everything that depends on it is judged anew.
         let says = match before.says() {

@@ -104,6 +104,11 @@ pub trait Tool: Send + Sync {
         false
     }
 
+    /// The input as hooks and people are told of it, where that is more than the model said.
+    fn completed<'a>(&'a self, input: Value, _cx: &'a ToolCx) -> BoxFuture<'a, Value> {
+        Box::pin(std::future::ready(input))
+    }
+
     /// Does the work. Dropping the future cancels it and everything it started.
     fn run<'a>(&'a self, input: Value, cx: &'a ToolCx) -> BoxFuture<'a, Output>;
 }

@@ -105,6 +105,31 @@ async fn whoever_approves_a_plan_may_choose_the_mode_to_go_on_in() {
 }
 
 #[tokio::test]
+async fn a_plan_is_in_a_file_before_anybody_is_asked_about_it() {
+    let stage = Stage::new(
+        Script::new()
+            .step(Step::reply([tool("ExitPlanMode", json!({"plan": "# Do it"}))]))
+            .step(Step::reply([text("Then not.")])),
+    )
+    .await;
+    let plans = stage.path("kept/plans");
+    let user = User::who(Answer::deny("no"));
+    let mut engine = stage.engine_with(|options| {
+        options.questions = Some(Questions::to(user.clone()));
+        options.mode = Mode::Plan;
+        options.plans_dir = Some(plans.clone());
+    });
+    run(&mut engine, "Go.").await.assert_completed();
+    let asked = user.asked();
+    assert_eq!(asked[0].input["plan"], "# Do it");
+    let file = std::path::Path::new(asked[0].input["planFilePath"].as_str().unwrap());
+    assert_eq!((file.parent(), file.extension().and_then(|end| end.to_str())), (Some(&*plans), Some("md")));
+    assert_eq!(std::fs::read_to_string(file).unwrap(), "# Do it");
+    let sent = &stage.request(2)["messages"][1]["content"];
+    assert_eq!(sent[0]["input"], json!({"plan": "# Do it"}), "what the model said stays as it was");
+}
+
+#[tokio::test]
 async fn a_question_is_put_to_the_user_in_every_mode_and_the_answer_comes_back() {
     let question = json!({"question": "Which?", "header": "Choice", "multiSelect": false,
         "options": [{"label": "A", "description": "a"}, {"label": "B", "description": "b"}]});

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::super::place::{Here, Kind, Place};
+use super::super::rule::Deed;
 use super::super::rules::RuleSet;
 use super::place;
 use crate::limits::ENTRIES_JUDGED_MAX;
@@ -17,6 +18,8 @@ pub(super) struct Unwanted<'a> {
     pub here: &'a Here,
     /// There are rules that guard files.
     pub guarded: bool,
+    /// What they guard them from.
+    pub deed: Deed,
     /// Links are followed.
     pub follows: bool,
     /// Names are split at blanks, or may be taken for options.
@@ -79,7 +82,7 @@ impl Unwanted<'_> {
 
     fn guards(&self, given: &Path, real: &Path) -> bool {
         let place = Place { given: given.to_path_buf(), real: real.to_path_buf(), kind: Kind::Plain };
-        self.rules.guards(&place, self.here)
+        self.rules.guards_from(self.deed, &place, self.here).is_some()
     }
 }
 

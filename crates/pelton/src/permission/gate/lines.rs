@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 
 use super::super::judge::Touched;
 use super::super::place::{Here, Kind, Place};
+use super::super::rule;
 use super::super::shell::{Deed, Files, Move, Reach, Removal, Step, Survey, is_harmless};
 use super::below::Unwanted;
 use super::patterns::matching;
 use super::{Gate, place};
-use crate::limits::DIRECTORIES_JUDGED_MAX;
+use crate::limits::{DIRECTORIES_JUDGED_MAX, NAME_IN_TEXT_BYTES_MAX, NAMES_IN_TEXTS_MAX};
 use crate::places::{Follower, normalised};
 
 /// The directories a command may be run in: the one the line starts in, and those that commands before it change to. Which
@@ -101,7 +102,9 @@ impl Gate {
             let holds = |follows| {
                 let is_entered = |place: &&Place| place.kind == Kind::Directory;
                 let entered: Vec<Place> = places.iter().flatten().filter(is_entered).cloned().collect();
-                let unwanted = Unwanted { rules: &self.rules, here, guarded, follows, splits: look.splits };
+                let deed = rule::Deed::Read;
+                let splits = look.splits;
+                let unwanted = Unwanted { rules: &self.rules, here, guarded, deed, follows, splits };
                 unwanted.is_below(&entered)
             };
             touched.shows_unnamed = match look.reach {
@@ -117,9 +120,20 @@ impl Gate {
         }
         // Of what certainly only looks, or does nothing but change files, it is known which words are files; git has names
         // of its own for them.
-        let only_looks = touched.looks_at.is_some() && !step.runs_git;
+        let only_looks = touched.looks_at.is_some() && !step.runs_git && !step.names_for_others;
         let is_understood = only_looks || step.is_plain_edit && touched.all_edits_known;
-        if !is_understood && self.rules.restricting().any(super::super::rule::Rule::is_about_files) {
+        let has_guards = self.rules.restricting().any(rule::Rule::is_about_files);
+        if has_guards {
+            touched.is_evasive |= self.reach_guarded(&touched.reads, rule::Deed::Read, here)
+                || self.reach_guarded(&touched.edits, rule::Deed::Edit, here);
+            // Behind `popd` nobody knows which file a relative name means.
+            let is_relative =
+                |files: &Files| matches!(files, Files::Named(path) if !path.starts_with(['/', '-']));
+            touched.is_evasive |=
+                dirs.is_lost && step.moves.is_none() && step.may_name.iter().any(is_relative);
+        }
+        if !is_understood && has_guards {
+            touched.may_hold = self.held_in(&step.may_hold, dirs);
             for path in step.may_name.iter().filter_map(|files| self.paths(files, dirs)).flatten() {
                 match place(&path, &dirs.follower) {
                     Ok(place) => touched.may_name.push(place),
@@ -136,6 +150,33 @@ impl Gate {
         }
         touched.critical = step.removals.iter().find_map(|removal| self.critical(removal, dirs));
         touched
+    }
+
+    /// Whether below one of these directories is something that a rule guards.
+    fn reach_guarded(&self, places: &[Place], deed: rule::Deed, here: &Here) -> bool {
+        let is_entered = |place: &&Place| place.kind == Kind::Directory;
+        let entered: Vec<Place> = places.iter().filter(is_entered).cloned().collect();
+        let unwanted =
+            Unwanted { rules: &self.rules, here, guarded: true, deed, follows: false, splits: false };
+        !entered.is_empty() && unwanted.is_below(&entered)
+    }
+
+    /// The files that may be named in texts in other languages.
+    fn held_in(&self, texts: &[String], dirs: &Dirs) -> Vec<Place> {
+        let mut names: Vec<&str> = Vec::new();
+        let divides = |c: char| c.is_whitespace() || "'\"`()[]{};,=<>|&\\\0".contains(c);
+        for name in texts.iter().flat_map(|text| text.split(divides)) {
+            let is_name =
+                name.len() <= NAME_IN_TEXT_BYTES_MAX && name.contains(|c: char| c.is_alphanumeric());
+            if is_name && !names.contains(&name) && names.len() < NAMES_IN_TEXTS_MAX {
+                names.push(name);
+            }
+        }
+        let files = names.into_iter().map(|name| match name.strip_prefix("~/") {
+            Some(rest) => Files::InHome(rest.to_owned()),
+            None => Files::Named(name.to_owned()),
+        });
+        files.filter_map(|files| self.places(&files, dirs)).flatten().collect()
     }
 
     /// Where these files are, from every directory it may be. `None` if one cannot be followed.

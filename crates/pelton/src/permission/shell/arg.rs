@@ -192,6 +192,19 @@ impl Arg {
         self.parts.iter().any(may_run)
     }
 
+    /// What it says if nothing in it is uncertain but the current directory, from there.
+    pub fn seen_from_here(&self) -> Option<String> {
+        let mut text = String::new();
+        for part in &self.parts {
+            match part {
+                Part::Literal(literal) => text.push_str(literal),
+                Part::Parameter { name, plain: true, .. } if name == "PWD" => text.push('.'),
+                _ => return None,
+            }
+        }
+        Some(text)
+    }
+
     /// What is written behind the current directory in `"$PWD/x"` and `"$(pwd)/x"`.
     fn below_here(&self) -> Option<&str> {
         let (first, rest) = self.parts.split_first()?;

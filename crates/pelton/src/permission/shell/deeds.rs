@@ -2,6 +2,7 @@
 
 use super::arg::{Arg, Files};
 use super::launch::base_name;
+use super::passed::search_starts;
 use super::sed;
 
 /// Something a command does to files.
@@ -32,6 +33,9 @@ pub(super) fn deeds(args: &[Arg]) -> Deeds {
         "sed" => of_sed(rest),
         "dd" => of_dd(rest),
         "test" | "[" => of_test(rest),
+        "find" | "gfind" | "bfs" => of_find(rest),
+        "tar" | "gtar" | "bsdtar" => of_tar(rest),
+        "git" => of_git(rest),
         base => match KNOWN.iter().find(|known| known.names.contains(&base)) {
             Some(known) => known.deeds(rest, name == base),
             None => Deeds::default(),
@@ -41,7 +45,8 @@ pub(super) fn deeds(args: &[Arg]) -> Deeds {
 
 /// Whether a program is known for what it does to files.
 pub(super) fn is_known(name: &str) -> bool {
-    matches!(name, "sed" | "dd" | "test" | "[") || KNOWN.iter().any(|known| known.names.contains(&name))
+    matches!(name, "sed" | "dd" | "test" | "[" | "find" | "tar" | "git")
+        || KNOWN.iter().any(|known| known.names.contains(&name))
 }
 
 /// How a program names the files it changes.
@@ -68,6 +73,12 @@ enum Shape {
     Copies,
     /// The same, and the others are gone.
     Moves,
+    /// The first operand is written from the others.
+    Archives,
+    /// The first operand is read, and the others are written.
+    Unpacks,
+    /// Every operand is written if there is a word that begins like one of these.
+    WritesWith(&'static [&'static str]),
     /// Every operand is read.
     Reads,
     /// Operands are no files.
@@ -172,13 +183,21 @@ const KNOWN: &[Known] = &[
         shape: Shape::Reads,
         ..PLAIN
     },
-    Known { names: &["git"], takes_long: &["output"], writes: &["--output"], shape: Shape::Nothing, ..PLAIN },
     Known { names: &["tree"], takes: "oLPI", writes: &["-o"], shape: Shape::Reads, ..PLAIN },
     Known {
         names: &["curl"],
         takes: "oDcXHdFAebuKmTxwYyzEtCQrP",
-        writes: &["-o", "--output", "-D", "--dump-header", "-c", "--cookie-jar"],
-        takes_long: &["output", "dump-header", "cookie-jar", "header", "data", "request", "user"],
+        writes: &["-o", "--output", "-D", "--dump-header", "-c", "--cookie-jar", "--output-dir"],
+        takes_long: &[
+            "output",
+            "dump-header",
+            "cookie-jar",
+            "header",
+            "data",
+            "request",
+            "user",
+            "output-dir",
+        ],
         shape: Shape::Nothing,
         ..PLAIN
     },
@@ -190,7 +209,50 @@ const KNOWN: &[Known] = &[
         shape: Shape::Nothing,
         ..PLAIN
     },
-    Known { names: &["split", "csplit"], takes: "abCnlfk", shape: Shape::Reads, ..PLAIN },
+    Known { names: &["split"], takes: "abCnl", shape: Shape::Copies, ..PLAIN },
+    Known {
+        names: &["csplit"],
+        takes: "bnfk",
+        writes: &["-f", "--prefix"],
+        takes_long: &["prefix", "suffix-format", "digits"],
+        shape: Shape::Reads,
+        ..PLAIN
+    },
+    Known { names: &["xxd"], takes: "cglos", shape: Shape::Copies, ..PLAIN },
+    Known { names: &["mktemp"], takes: "p", writes: &["-p", "--tmpdir"], takes_long: &["tmpdir"], ..PLAIN },
+    Known { names: &["zip"], takes: "tbnxi", shape: Shape::Archives, ..PLAIN },
+    Known { names: &["script"], takes: "cEITBOom", takes_long: &["command"], ..PLAIN },
+    // Programs that write their files anew, or do so if they are told to.
+    Known { names: &["rustfmt", "black", "isort", "autopep8"], ..PLAIN },
+    Known { names: &["gofmt", "goimports"], takes: "r", shape: Shape::WritesWith(&["-w"]), ..PLAIN },
+    Known { names: &["prettier"], shape: Shape::WritesWith(&["--write", "-w"]), ..PLAIN },
+    Known { names: &["eslint", "stylelint"], shape: Shape::WritesWith(&["--fix"]), ..PLAIN },
+    Known { names: &["clang-format"], shape: Shape::WritesWith(&["-i"]), ..PLAIN },
+    Known { names: &["yq"], shape: Shape::WritesWith(&["-i", "--inplace"]), ..PLAIN },
+    Known {
+        names: &["awk", "gawk"],
+        takes: "Fv",
+        shape: Shape::WritesWith(&["-iinplace", "inplace"]),
+        ..PLAIN
+    },
+    Known {
+        names: &["perl", "ruby"],
+        takes: "eEIMmrC",
+        shape: Shape::WritesWith(&["-i", "-pi", "-ni"]),
+        ..PLAIN
+    },
+    // Programs that write what an option names.
+    Known {
+        names: &["gcc", "g++", "cc", "c++", "clang", "clang++", "ld", "rustc", "go", "pandoc", "tsc", "as"],
+        takes: "o",
+        writes: &["-o", "--output"],
+        takes_long: &["output"],
+        shape: Shape::Nothing,
+        ..PLAIN
+    },
+    Known { names: &["strace", "ltrace"], takes: "oeps", writes: &["-o"], shape: Shape::Nothing, ..PLAIN },
+    Known { names: &["tcpdump"], takes: "wricsCGWFzy", writes: &["-w"], shape: Shape::Nothing, ..PLAIN },
+    Known { names: &["ffmpeg", "convert", "magick"], takes: "", shape: Shape::Copies, ..PLAIN },
     Known {
         names: &["uniq"],
         takes: "fsw",
@@ -198,7 +260,7 @@ const KNOWN: &[Known] = &[
         shape: Shape::Copies,
         ..PLAIN
     },
-    Known { names: &["unzip"], takes: "dPx", writes: &["-d"], shape: Shape::Reads, ..PLAIN },
+    Known { names: &["unzip"], takes: "dPx", writes: &["-d"], shape: Shape::Unpacks, ..PLAIN },
 ];
 
 /// Long options of programs that edits cover, which name no files.
@@ -232,6 +294,7 @@ impl Known {
         let mut known = by_name;
         let mut operands: Vec<&Arg> = Vec::new();
         let mut deeds = Vec::new();
+        let all = args;
         let mut target: Option<Files> = None;
         let mut write = |option: &str, value: &Arg, deeds: &mut Vec<Deed>, known: &mut bool| {
             if !self.writes.contains(&option) {
@@ -302,6 +365,22 @@ impl Known {
             Shape::Writes | Shape::ChangesBehindFirst => deeds.extend(files.into_iter().map(Deed::Write)),
             Shape::Removes => deeds.extend(files.into_iter().map(Deed::Remove)),
             Shape::Reads => deeds.extend(files.into_iter().map(Deed::Read)),
+            Shape::WritesWith(signs) => {
+                let is_sign = |arg: &Arg| signs.iter().any(|sign| arg.prefix().starts_with(sign));
+                if all.iter().any(is_sign) {
+                    deeds.extend(files.into_iter().map(Deed::Write));
+                }
+            }
+            Shape::Archives => {
+                let mut files = files.into_iter();
+                deeds.extend(files.next().map(Deed::Write));
+                deeds.extend(files.map(Deed::Read));
+            }
+            Shape::Unpacks => {
+                let mut files = files.into_iter();
+                deeds.extend(files.next().map(Deed::Read));
+                deeds.extend(files.map(Deed::Write));
+            }
             Shape::Nothing => {}
             Shape::Copies | Shape::Moves => {
                 let target = target.or_else(|| (files.len() > 1).then(|| files.pop()).flatten());
@@ -323,7 +402,98 @@ impl Known {
     }
 }
 
-/// `sed -i` changes its files.
+/// What a search takes away, writes, or hands to other programs.
+fn of_find(args: &[Arg]) -> Deeds {
+    let mut deeds = Vec::new();
+    let starts = search_starts(args);
+    let files = |args: &[Arg]| args.iter().filter_map(Arg::probable_files).collect::<Vec<_>>();
+    for (at, arg) in args.iter().enumerate() {
+        match arg.literal() {
+            Some("-delete") => deeds.extend(files(&starts).into_iter().map(Deed::Remove)),
+            Some("-fprint" | "-fprint0" | "-fls" | "-fprintf") => {
+                deeds.extend(args.get(at + 1).and_then(Arg::probable_files).map(Deed::Write));
+            }
+            Some("-exec" | "-execdir" | "-ok" | "-okdir") => {
+                let command = args[at + 1..].iter();
+                let command = command.take_while(|arg| !matches!(arg.literal(), Some(";" | "+")));
+                let found = command.filter(|arg| arg.literal() != Some("{}")).cloned();
+                let found: Vec<Arg> = found.chain(starts.iter().cloned()).collect();
+                deeds.extend(self::deeds(&found).deeds);
+            }
+            _ => {}
+        }
+    }
+    Deeds { deeds, is_plain_edit: false }
+}
+
+/// What goes into an archive, or comes out of one.
+fn of_tar(args: &[Arg]) -> Deeds {
+    let mut deeds = Vec::new();
+    let mut operands: Vec<Files> = Vec::new();
+    let (mut makes, mut unpacks) = (false, false);
+    let mut rest = args.iter().enumerate();
+    while let Some((at, arg)) = rest.next() {
+        let text = arg.prefix();
+        if let Some(long) = text.strip_prefix("--") {
+            makes |= matches!(long, "create" | "append" | "update");
+            unpacks |= matches!(long, "extract" | "get");
+            if let Some(dir) = long.strip_prefix("directory=").filter(|_| arg.literal().is_some()) {
+                operands.push(Files::Named(dir.to_owned()));
+            }
+            continue;
+        }
+        // The first word needs no dash.
+        let Some(letters) = text.strip_prefix('-').or_else(|| (at == 0).then_some(text)) else {
+            operands.extend(arg.probable_files());
+            continue;
+        };
+        makes |= letters.contains(['c', 'r', 'u']);
+        unpacks |= letters.contains('x');
+        if letters.ends_with(['f', 'C', 'X', 'T']) {
+            let value = rest.next().and_then(|(_, value)| value.probable_files());
+            match letters.chars().last() {
+                Some('C') => operands.extend(value),
+                Some('f') if makes => deeds.extend(value.map(Deed::Write)),
+                _ => deeds.extend(value.map(Deed::Read)),
+            }
+        }
+    }
+    deeds.extend(operands.into_iter().map(|files| match unpacks && !makes {
+        true => Deed::Write(files),
+        false => Deed::Read(files),
+    }));
+    Deeds { deeds, is_plain_edit: false }
+}
+
+/// What git writes in the working tree, as far as it is named.
+fn of_git(args: &[Arg]) -> Deeds {
+    let mut deeds = Vec::new();
+    for (at, arg) in args.iter().enumerate() {
+        let (name, glued) = match arg.literal().and_then(|text| text.split_once('=')) {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (arg.prefix(), None),
+        };
+        if matches!(name, "--output" | "--directory") {
+            let file = match glued {
+                Some(value) => Some(Files::Named(value)),
+                None => args.get(at + 1).and_then(Arg::probable_files),
+            };
+            deeds.extend(file.map(Deed::Write));
+        }
+    }
+    let options = args.iter().take_while(|arg| arg.prefix().starts_with('-')).count();
+    let Some((command, rest)) = args[options..].split_first() else {
+        return Deeds { deeds, is_plain_edit: false };
+    };
+    let files = || rest.iter().filter(|arg| !arg.prefix().starts_with('-')).filter_map(Arg::probable_files);
+    match command.literal() {
+        Some("checkout" | "restore") => deeds.extend(files().map(Deed::Write)),
+        Some("rm" | "mv" | "clean") => deeds.extend(files().map(Deed::Remove)),
+        _ => {}
+    }
+    Deeds { deeds, is_plain_edit: false }
+}
+
 /// The files it asks about: nothing is shown of them but whether they are there.
 fn of_test(args: &[Arg]) -> Deeds {
     let says = |at: Option<usize>, is_it: fn(&str) -> bool| {
@@ -346,6 +516,7 @@ fn compares_files(operator: &str) -> bool {
     matches!(operator, "-ef" | "-nt" | "-ot")
 }
 
+/// `sed -i` changes its files.
 fn of_sed(args: &[Arg]) -> Deeds {
     if let Some(call) = sed::call(args) {
         let files: Option<Vec<Files>> = call.files.iter().map(|file| file.files()).collect();

@@ -11,11 +11,11 @@ use super::{Finding, FindingKind, Page, Weight};
 /// Keys of programs that share these files. They are no mistake, and do nothing here.
 const ELSEWHERE: &str = "$schema askUserQuestionTimeout autoConnectIde autoUpdates autoUpdatesChannel \
     awsAuthRefresh awsCredentialExport axScreenReader blockedMarketplaces channelsEnabled companyAnnouncements \
-    crossSessionInbound defaultShell dialogExpiry disableAutoMode disableBundledSkills disableClaudeAiConnectors \
+    crossSessionInbound dialogExpiry disableAutoMode disableBundledSkills disableClaudeAiConnectors \
     editorMode feedbackSurveyRate fileSuggestion forceLoginMethod forceLoginOrgUUID gcpAuthRefresh idleCompaction \
-    isolatePeerMachines managedMcpServers modelOverrides otelHeadersHelper plansDirectory pluginConfigs \
+    isolatePeerMachines managedMcpServers modelOverrides otelHeadersHelper pluginConfigs \
     policyHelper preferredNotifChannel prefersReducedMotion promptCacheTtl proxyAuthHelper remoteControlAtStartup \
-    requiredMinimumVersion respectGitignore respondToBashCommands showTurnDuration spinnerTipsEnabled \
+    requiredMinimumVersion respondToBashCommands showTurnDuration spinnerTipsEnabled \
     spinnerTipsOverride spinnerVerbs sshConfigs statusLine strictKnownMarketplaces strictPluginOnlyCustomization \
     subagentPromptCacheTtl subagentStatusLine syncClaudeAiSkills terminalProgressBarEnabled theme tui \
     useAutoModeDuringPlan verbose viewMode voice voiceEnabled worktree permissions.disableAutoMode";

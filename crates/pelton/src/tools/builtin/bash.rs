@@ -149,6 +149,7 @@ async fn run(input: &Input, cx: &ToolCx) -> Result<Output, String> {
         .unwrap_or(Over::PrintedTooMuch);
     if over == Over::TimedOut
         && cx.limits.shell_goes_on_beside
+        && !cx.limits.background_off
         && cx.background.has_room().is_ok()
         && let Some(output) = pipes.put_aside().await
     {
@@ -287,7 +288,7 @@ async fn answer(input: &Input, cx: &ToolCx, outcome: &Outcome, moved: Option<Pat
 /// Where the next call starts, and a note when that is not where this one ended.
 async fn follow(cx: &ToolCx, moved: PathBuf) -> (Option<PathBuf>, Option<String>) {
     let real = async |path: &PathBuf| tokio::fs::canonicalize(path).await.ok();
-    if real(&cx.cwd).await.as_ref() == Some(&moved) {
+    if cx.limits.shell_stays || real(&cx.cwd).await.as_ref() == Some(&moved) {
         return (None, None);
     }
     for root in cx.roots.iter() {

@@ -1,6 +1,7 @@
 //! Plan mode, in and out. The model may go in by itself, which only takes permissions away; out it comes when a person
 //! has approved its plan.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::BoxFuture;
@@ -29,17 +30,22 @@ pub(crate) fn rules(work: Option<&str>) -> String {
 
 /// The tools, which need to know whose permissions they change before they can run.
 pub(super) fn tools() -> [Arc<dyn Tool>; 2] {
-    both(None, None)
+    both(None, None, None)
 }
 
-/// The same two for a session.
-pub(crate) fn of(permissions: &Permissions, work: Option<&str>) -> [Arc<dyn Tool>; 2] {
-    both(Some(permissions), work)
+/// The same two for a session, which keeps its plans in that directory.
+pub(crate) fn of(
+    permissions: &Permissions,
+    work: Option<&str>,
+    plans: Option<PathBuf>,
+) -> [Arc<dyn Tool>; 2] {
+    both(Some(permissions), work, plans)
 }
 
-fn both(permissions: Option<&Permissions>, work: Option<&str>) -> [Arc<dyn Tool>; 2] {
+fn both(permissions: Option<&Permissions>, work: Option<&str>, plans: Option<PathBuf>) -> [Arc<dyn Tool>; 2] {
     let (permissions, before) = (permissions.cloned(), Mutex::new(Mode::Default));
-    let mode = Arc::new(PlanMode { permissions, before, leaving: Mutex::default(), rules: rules(work) });
+    let mode =
+        Arc::new(PlanMode { permissions, before, leaving: Mutex::default(), rules: rules(work), plans });
     [Arc::new(Enter(Arc::clone(&mode))), Arc::new(Exit(mode))]
 }
 
@@ -51,6 +57,8 @@ struct PlanMode {
     leaving: Mutex<Option<Arc<str>>>,
     /// What the model is told when it begins.
     rules: String,
+    /// Where plans are kept; beside the session's other files, if nobody says.
+    plans: Option<PathBuf>,
 }
 
 struct Enter(Arc<PlanMode>);
@@ -83,9 +91,18 @@ impl PlanMode {
             return Output::text("Plan mode is over: the user agrees. You may begin.")
                 .with_detail(json!({"plan": null, "isAgent": false}));
         };
-        let kept = spill::keep(&cx.spill_dir, &cx.secrets, &format!("plan-{}", cx.call_id), &plan).await.ok();
+        let kept = self.keep(&plan, cx).await;
         let text = format!("The user has approved your plan. You may begin.\n\n## Approved plan\n{plan}");
         Output::text(text).with_detail(json!({"plan": plan, "isAgent": false, "filePath": kept}))
+    }
+}
+
+impl PlanMode {
+    /// Keeps a plan where its user finds it. Without a file the plan is still in the call.
+    async fn keep(&self, plan: &str, cx: &ToolCx) -> Option<PathBuf> {
+        let dir = self.plans.as_deref().unwrap_or(&cx.spill_dir);
+        let id = format!("plan-{}", cx.call_id);
+        spill::keep_as(dir, &cx.secrets, &id, "md", plan.as_bytes().to_vec()).await.ok()
     }
 }
 
@@ -154,6 +171,18 @@ impl Tool for Exit {
             return Err(InvalidInput("plan mode is not on, so there is nothing to leave".to_owned()));
         }
         Ok(Access::Person("Go on with this plan?".to_owned()))
+    }
+
+    fn completed<'a>(&'a self, mut input: Value, cx: &'a ToolCx) -> BoxFuture<'a, Value> {
+        Box::pin(async move {
+            let plan = parse_input::<ExitInput>(&input).ok().and_then(|input| input.plan);
+            if let Some(plan) = plan.filter(|plan| !plan.trim().is_empty())
+                && let Some(kept) = self.0.keep(&plan, cx).await
+            {
+                input["planFilePath"] = json!(kept);
+            }
+            input
+        })
     }
 
     fn run<'a>(&'a self, input: Value, cx: &'a ToolCx) -> BoxFuture<'a, Output> {

@@ -31,12 +31,12 @@ const WAIT_DEFAULT: Duration = Duration::from_secs(30);
 /// How long it may wait.
 const WAIT_MAX: Duration = Duration::from_secs(600);
 /// Bytes of a command's output that are looked at.
-const SHOWN_BYTES_MAX: u64 = 256 * 1024;
+const SHOWN_BYTES_MAX: u64 = 1024 * 1024;
 
 const STOP: Spec<'static> = Spec {
     name: "TaskStop",
     description: include_str!("task_stop.md"),
-    input_schema: r#"{"type":"object","properties":{"task_id":{"type":"string"}},"required":["task_id"],"additionalProperties":false}"#,
+    input_schema: r#"{"type":"object","properties":{"task_id":{"type":"string"},"shell_id":{"type":"string","description":"old name of task_id"}},"required":[],"additionalProperties":false}"#,
 };
 
 const OUTPUT: Spec<'static> = Spec {
@@ -48,9 +48,11 @@ const OUTPUT: Spec<'static> = Spec {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StopInput {
+    #[serde(default)]
+    task_id: Option<String>,
     // Old names of the field are still written by old prompts.
-    #[serde(alias = "shell_id", alias = "bash_id")]
-    task_id: String,
+    #[serde(default, alias = "bash_id")]
+    shell_id: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -85,7 +87,10 @@ impl Tool for TaskStop {
     fn run<'a>(&'a self, input: Value, cx: &'a ToolCx) -> BoxFuture<'a, Output> {
         Box::pin(async move {
             match parse_input::<StopInput>(&input) {
-                Ok(input) => stop_task(&input.task_id, cx).await,
+                Ok(StopInput { task_id, shell_id }) => match task_id.or(shell_id) {
+                    Some(id) => stop_task(&id, cx).await,
+                    None => Output::error(format!("`task_id` is missing. {}", those_running(cx))),
+                },
                 Err(InvalidInput(why)) => Output::unusable(why),
             }
         })
@@ -196,12 +201,15 @@ fn newest(output: &Path, chars_max: usize) -> std::io::Result<(String, bool)> {
 }
 
 fn unknown(id: &str, cx: &ToolCx) -> Output {
+    Output::error(format!("There is no background command '{id}'. {}", those_running(cx)))
+}
+
+fn those_running(cx: &ToolCx) -> String {
     let running = cx.background.running();
-    let known = match running.is_empty() {
+    match running.is_empty() {
         true => "Nothing runs in the background.".to_owned(),
         false => format!("Running: {}.", running.join(", ")),
-    };
-    Output::error(format!("There is no background command '{id}'. {known}"))
+    }
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use crate::host::Host;
 use crate::limits::ToolLimits;
 use crate::tools::background::Background;
 use crate::tools::file_memory::FileMemory;
-use crate::tools::tool::{Progress, Readable, Report, ResultBlock, Safety};
+use crate::tools::tool::{InvalidInput, Progress, Readable, Report, ResultBlock, Safety, Spec};
 
 /// A session in a directory of its own.
 pub(super) struct Bench {
@@ -256,6 +256,69 @@ async fn unusable_input_is_wrapped_for_clients() {
         let text = answer.refused(&[]);
         assert!(text.starts_with("<tool_use_error>") && text.ends_with("</tool_use_error>"), "{text}");
     }
+}
+
+#[tokio::test]
+async fn a_field_of_the_wrong_type_or_none_at_all_is_named_by_every_tool() {
+    let bench = Bench::new();
+    let (mut tried, mut taken) = (0, Vec::new());
+    for tool in all() {
+        let Spec { name, input_schema, .. } = tool.spec();
+        let schema: Value = serde_json::from_str(input_schema).unwrap();
+        let required: Vec<&str> =
+            schema["required"].as_array().unwrap().iter().map(|field| field.as_str().unwrap()).collect();
+        let fitting = |field: &str| match schema["properties"][field]["type"].as_str() {
+            Some("array") => json!([]),
+            Some("object") => json!({}),
+            _ => json!("https://example.com/x.ipynb"),
+        };
+        let right: serde_json::Map<String, Value> =
+            required.iter().map(|field| ((*field).to_owned(), fitting(field))).collect();
+        for (field, about) in schema["properties"].as_object().unwrap() {
+            // What is accepted and has no effect may be anything.
+            if name == "Agent" && matches!(field.as_str(), "run_in_background" | "name" | "isolation") {
+                continue;
+            }
+            let wrong = match about["type"].as_str() {
+                Some("string") | None => vec![json!(5), json!({}), json!(["x"]), json!(true)],
+                Some("integer") => vec![json!("many"), json!({}), json!([1]), json!(-1), json!(1.5)],
+                Some("boolean") => vec![json!("perhaps"), json!({}), json!([true]), json!(2)],
+                Some("array") => vec![json!("x"), json!(5), json!({"a": 1})],
+                _ => vec![json!("x"), json!(5)],
+            };
+            let missing = required.contains(&field.as_str()).then_some(Value::Null);
+            for value in wrong.into_iter().chain(missing) {
+                // A plan may be in the conversation, nothing is put in the place of a cell that goes, and numbers are names.
+                let is_borne = matches!(
+                    (name, field.as_str(), &value),
+                    ("ExitPlanMode", "plan", Value::Null)
+                        | ("NotebookEdit", "new_source", Value::Null)
+                        | ("TaskGet" | "TaskUpdate", "taskId", Value::Number(_))
+                );
+                if is_borne {
+                    continue;
+                }
+                let mut input = right.clone();
+                match value {
+                    Value::Null => _ = input.remove(field),
+                    value => _ = input.insert(field.clone(), value),
+                }
+                let input = Value::Object(input);
+                match tool.access(&input, &bench.cx) {
+                    Err(InvalidInput(why)) if why.contains(field.as_str()) => {}
+                    other => taken.push(format!("{name} {input}: {other:?}")),
+                }
+                let answer = bench.run(name, input.clone()).await;
+                if !(answer.error && answer.text.contains("tool_use_error")) {
+                    taken.push(format!("{name} {input} ran: {}", answer.text));
+                }
+                tried += 1;
+            }
+        }
+    }
+    assert!(taken.is_empty(), "{taken:#?}");
+    assert!(tried > 150, "{tried}");
+    assert!(fs::read_dir(&bench.cx.cwd).unwrap().next().is_none(), "nothing was made");
 }
 
 #[tokio::test]

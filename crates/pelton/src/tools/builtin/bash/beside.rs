@@ -20,9 +20,16 @@ use crate::tools::tool::{Output, ToolCx};
 /// Characters of a command that stand for it where nobody said what it is for.
 const DESCRIPTION_CHARS_MAX: usize = 100;
 
+/// What the model reads where nothing runs in the background.
+const OFF: &str =
+    "Commands in the background are switched off here, so nothing was run. Run it without run_in_background.";
+
 /// Both sides are answers; the error side says why nothing was started.
 pub(super) async fn run(input: &Input, cx: &ToolCx) -> Result<Output, String> {
     let limits = &cx.limits;
+    if limits.background_off {
+        return Err(OFF.to_owned());
+    }
     let time = input
         .timeout
         .map_or(limits.background_time_default, Duration::from_millis)

@@ -1,5 +1,6 @@
 //! The shell: finding it, starting it, and learning where it ended up.
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, PipeReader, Read};
@@ -25,7 +26,14 @@ const DIRECTORY_BYTES_MAX: u64 = 16 * 1024;
 /// The program that runs commands.
 pub(super) struct Shell {
     program: PathBuf,
+    /// What every command is handed to.
+    prefix: Option<OsString>,
 }
+
+/// Names the shell.
+const SHELL_VARIABLE: &str = "CLAUDE_CODE_SHELL";
+/// Names a program that gets every command to run.
+const PREFIX_VARIABLE: &str = "CLAUDE_CODE_SHELL_PREFIX";
 
 /// Where the shell says in which directory it ended.
 pub(super) struct Directory {
@@ -33,16 +41,31 @@ pub(super) struct Directory {
 }
 
 impl Shell {
-    /// bash from the `PATH` of the environment, else sh.
+    /// The one that the environment names if it is bash, which is what commands are understood as; bash from the `PATH`;
+    /// else sh.
     pub fn find(env: &[(OsString, OsString)]) -> Self {
-        let path =
-            env.iter().rev().find(|(name, _)| name == "PATH").map_or(&b""[..], |(_, path)| path.as_bytes());
+        let of = |wanted: &str| env.iter().rev().find(|(name, _)| name == wanted).map(|(_, value)| value);
+        let prefix = of(PREFIX_VARIABLE).filter(|prefix| !prefix.is_empty()).cloned();
+        let named = of(SHELL_VARIABLE).map(Path::new);
+        let is_bash = |file: &&Path| file.file_name() == Some(OsStr::new("bash")) && file.is_absolute();
+        if let Some(program) = named.filter(is_bash).filter(|file| is_program(file)) {
+            return Self { program: program.to_path_buf(), prefix };
+        }
+        let path = of("PATH").map_or(&b""[..], |path| path.as_bytes());
         let dirs = || path.split(|byte| *byte == b':').map(|dir| Path::new(OsStr::from_bytes(dir)));
         let find = |name| {
             dirs().filter(|dir| dir.is_absolute()).map(|dir| dir.join(name)).find(|file| is_program(file))
         };
         let program = find("bash").or_else(|| find("sh")).unwrap_or_else(|| PathBuf::from("/bin/sh"));
-        Self { program }
+        Self { program, prefix }
+    }
+
+    /// The command as it is run: handed to the user's own program as one word, if there is one.
+    fn line<'c>(&self, command: &'c str) -> Cow<'c, str> {
+        match self.prefix.as_deref().and_then(OsStr::to_str) {
+            None => Cow::Borrowed(command),
+            Some(prefix) => Cow::Owned(format!("{prefix} '{}'", command.replace('\'', r"'\''"))),
+        }
     }
 
     /// Its file.
@@ -64,6 +87,7 @@ impl Shell {
         let number = writer.as_raw_fd();
         // On the same line as the command, so that error messages count its lines right. The exit status stays that of
         // the command; one that sets its own EXIT trap or replaces the shell just does not move the session.
+        let command = self.line(command);
         let script = format!("trap '{{ pwd -P >/dev/fd/{number}; }} 2>/dev/null' EXIT; {command}");
         let args = [OsStr::new("-c"), OsStr::new(&script)];
         let boxed = self.boxed(&args, cx, held, &[number]);
@@ -82,7 +106,8 @@ impl Shell {
         cx: &ToolCx,
         held: Option<Held>,
     ) -> io::Result<ProcessTree> {
-        let args = [OsStr::new("-c"), OsStr::new(command)];
+        let command = self.line(command);
+        let args = [OsStr::new("-c"), OsStr::new(&*command)];
         let boxed = self.boxed(&args, cx, held.as_ref(), &[]);
         let args = boxed.args();
         let mut tree =

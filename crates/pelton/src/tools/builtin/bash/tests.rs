@@ -359,3 +359,37 @@ async fn of_a_failure_less_is_shown_and_all_is_kept() {
     assert_eq!(kept.lines().count(), 4000);
     assert!(bench.bash("seq 1 4000").await.ok().contains("\n2000\n"), "a success is shown whole");
 }
+
+#[tokio::test]
+async fn the_environment_may_name_another_bash_and_a_program_that_gets_every_command() {
+    let mut bench = Bench::new();
+    let told = bench.put("told.sh", "#!/bin/sh\nprintf 'told: %s\\n' \"$1\"\nexec bash -c \"$1\"\n");
+    fs::set_permissions(&told, fs::Permissions::from_mode(0o755)).unwrap();
+    let own = bench.path("own");
+    fs::create_dir(&own).unwrap();
+    let bash = own.join("bash");
+    fs::write(&bash, "#!/bin/sh\necho own\nexec /bin/bash \"$@\"\n").unwrap();
+    fs::set_permissions(&bash, fs::Permissions::from_mode(0o755)).unwrap();
+    let plain = bench.cx.env.to_vec();
+    let with = |name: &str, path: &std::path::Path| {
+        plain.iter().cloned().chain([(OsString::from(name), path.as_os_str().to_owned())]).collect()
+    };
+    bench.cx.env = with("CLAUDE_CODE_SHELL_PREFIX", &told);
+    assert_eq!(bench.bash("echo \"it's\" $((1+1))").await.ok(), "told: echo \"it's\" $((1+1))\nit's 2");
+    bench.cx.env = with("CLAUDE_CODE_SHELL", &bash);
+    assert_eq!(bench.bash("echo here").await.ok(), "own\nhere");
+    // What is no bash would read commands in another way than they are judged.
+    bench.cx.env = with("CLAUDE_CODE_SHELL", &told);
+    assert_eq!(bench.bash("echo ${BASH_VERSION:+bash}").await.ok(), "bash");
+}
+
+#[tokio::test]
+async fn commands_may_be_kept_from_moving_and_from_the_background() {
+    let bench = Bench::with_limits(|limits| (limits.shell_stays, limits.background_off) = (true, true));
+    bench.put("sub/x", "");
+    let answer = bench.bash("cd sub; pwd").await;
+    assert_eq!((answer.ok(), answer.new_cwd.as_ref()), (bench.path("sub").to_str().unwrap(), None));
+    let answer = bench.run("Bash", json!({"command": "touch y", "run_in_background": true})).await;
+    assert!(answer.error && answer.text.contains("switched off"), "{answer:?}");
+    assert!(!bench.path("y").exists());
+}

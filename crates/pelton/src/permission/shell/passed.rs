@@ -1,0 +1,199 @@
+//! What one command of a line makes for another: files that are run in the same line, and texts that others are told.
+
+use pelton_shell::{Command, RedirectionKind, Script};
+
+use super::arg::{Arg, Files};
+use super::deeds::Deed;
+use super::launch::base_name;
+use super::mention::commands_mentioned;
+use super::{HOLE, Step, renamed};
+
+/// A file that a line makes.
+struct Made {
+    path: String,
+    from: Origin,
+}
+
+/// What is in it.
+enum Origin {
+    /// This text.
+    Text(String),
+    /// What is in this file.
+    CopyOf(String),
+    /// What came from elsewhere.
+    Fetched,
+}
+
+/// Lets prohibitions know what the files are that a line makes and runs: a copy of a program is that program, a text that is
+/// written there may be its commands.
+pub(super) fn see_files_made(script: &Script, steps: &mut [Step]) {
+    if steps.iter().all(|step| step.runs_files.is_empty()) {
+        return;
+    }
+    let made: Vec<Made> = script.commands.iter().flat_map(|command| made_by(command, script)).collect();
+    if made.is_empty() {
+        return;
+    }
+    for step in steps {
+        for file in std::mem::take(&mut step.runs_files) {
+            for made in made.iter().filter(|made| is_same(&made.path, &file.path)) {
+                match &made.from {
+                    Origin::Text(text) => step.may_run.extend(commands_mentioned(text)),
+                    Origin::CopyOf(program) => step.see_as(&renamed(base_name(program), &file.rest), false),
+                    Origin::Fetched => step.see_text(HOLE.to_string()),
+                }
+            }
+        }
+    }
+}
+
+/// A file that a command runs, and the words it gets.
+#[derive(Debug)]
+pub(super) struct RunsFile {
+    path: String,
+    rest: Vec<Arg>,
+}
+
+/// The files that a command would run: itself, if it is named by a path, and scripts that an interpreter is given.
+pub(super) fn files_run(args: &[Arg], reads_scripts: bool) -> Vec<RunsFile> {
+    let Some((name, rest)) = args.split_first() else { return Vec::new() };
+    let own = name.literal().filter(|name| name.contains('/'));
+    let own = own.map(|path| RunsFile { path: path.to_owned(), rest: rest.to_vec() });
+    let scripts = rest.iter().filter(|_| reads_scripts).filter_map(Arg::literal);
+    let scripts = scripts
+        .filter(|word| !word.starts_with('-') && !word.is_empty())
+        .map(|path| RunsFile { path: path.to_owned(), rest: Vec::new() });
+    own.into_iter().chain(scripts).collect()
+}
+
+fn is_same(one: &str, other: &str) -> bool {
+    let plain = |path: &str| path.trim_start_matches("./").to_owned();
+    plain(one) == plain(other)
+}
+
+fn made_by(command: &Command, script: &Script) -> Vec<Made> {
+    let name = command.name().map(base_name);
+    let words = || command.words.iter().skip(1).map(Arg::of);
+    let mut made = Vec::new();
+    let written = command.redirections.iter().filter(|redirection| redirection.kind.writes());
+    for path in written.filter_map(|redirection| redirection.target.literal()) {
+        made.extend(said_by(command).map(|from| Made { path: path.to_owned(), from }));
+    }
+    match name {
+        Some("tee" | "sponge") => {
+            let text = texts_told(command, script).join(" ");
+            let files = words().filter_map(|word| word.literal().map(str::to_owned));
+            made.extend(files.map(|path| Made { path, from: Origin::Text(text.clone()) }));
+        }
+        Some("cp" | "mv" | "ln" | "install" | "dd") => {
+            let args: Vec<Arg> = command.words.iter().map(Arg::of).collect();
+            let deeds = super::deeds::deeds(&args).deeds;
+            let named = |files: &Files| match files {
+                Files::Named(path) => Some(path.clone()),
+                _ => None,
+            };
+            let source = deeds.iter().find_map(|deed| match deed {
+                Deed::Read(files) | Deed::Remove(files) => named(files),
+                _ => None,
+            });
+            let target = deeds.iter().find_map(|deed| match deed {
+                Deed::Write(files) => named(files),
+                _ => None,
+            });
+            if let (Some(source), Some(path)) = (source, target) {
+                // In a directory it keeps its name.
+                let inside = format!("{}/{}", path.trim_end_matches('/'), base_name(&source));
+                made.push(Made { path: inside, from: Origin::CopyOf(source.clone()) });
+                made.push(Made { path, from: Origin::CopyOf(source) });
+            }
+        }
+        Some("curl" | "wget") => {
+            let mut before = None;
+            for word in words() {
+                let is_named = before.as_deref().is_some_and(|option: &str| {
+                    matches!(option, "--output" | "--output-document")
+                        || option.starts_with('-')
+                            && !option.starts_with("--")
+                            && option.ends_with(['o', 'O'])
+                });
+                if let Some(path) = word.literal().filter(|_| is_named) {
+                    made.push(Made { path: path.to_owned(), from: Origin::Fetched });
+                }
+                before = word.literal().map(str::to_owned);
+            }
+        }
+        _ => {}
+    }
+    made
+}
+
+/// What a command whose output goes to a file writes there, as far as it is written in the line.
+fn said_by(command: &Command) -> Option<Origin> {
+    let rest = || command.words.iter().skip(1).map(Arg::of);
+    match base_name(command.name()?) {
+        "echo" | "printf" => {
+            Some(Origin::Text(rest().map(|word| word.with_holes()).collect::<Vec<_>>().join(" ")))
+        }
+        "cat" => match rest().find_map(|word| word.literal().map(str::to_owned)) {
+            Some(file) if file != "-" => Some(Origin::CopyOf(file)),
+            _ => Some(Origin::Text(here_texts(command).join(" "))),
+        },
+        "curl" | "wget" => Some(Origin::Fetched),
+        _ => None,
+    }
+}
+
+/// The texts that stand in the line for a command to read: here-documents, and what an `echo` before it hands on.
+pub(super) fn texts_told(command: &Command, script: &Script) -> Vec<String> {
+    let mut texts = here_texts(command);
+    if let Some(stage) = command.place.stage
+        && let Some(number) = stage.number.checked_sub(1)
+    {
+        let is_before = |other: &&Command| {
+            other.place.stage.is_some_and(|it| it.pipeline == stage.pipeline && it.number == number)
+        };
+        let before = script.commands.iter().find(is_before);
+        if let Some(Origin::Text(text)) = before.and_then(said_by) {
+            texts.push(text);
+        }
+    }
+    texts
+}
+
+fn here_texts(command: &Command) -> Vec<String> {
+    let is_text = |kind: RedirectionKind| {
+        matches!(kind, RedirectionKind::HereString | RedirectionKind::HereDocument { .. })
+    };
+    let texts = command.redirections.iter().filter(|redirection| is_text(redirection.kind));
+    texts.map(|redirection| Arg::of(&redirection.target).with_holes()).collect()
+}
+
+/// The names that `xargs` and the like get from texts, as far as they stand in the line, and the directories that are searched
+/// for them.
+pub(super) fn words_fed(command: &Command, script: &Script) -> Vec<Arg> {
+    let texts = texts_told(command, script);
+    let mut words: Vec<Arg> =
+        texts.iter().flat_map(|text| text.split_whitespace()).map(Arg::certain).collect();
+    // `parallel rm ::: names`.
+    let behind = command.words.iter().skip_while(|word| word.literal() != Some(":::")).skip(1);
+    words.extend(behind.map(Arg::of));
+    let before = command.place.stage.and_then(|stage| {
+        let first = |other: &&Command| {
+            other.place.stage.is_some_and(|it| it.pipeline == stage.pipeline && it.number == 0)
+        };
+        script.commands.iter().find(first).filter(|_| stage.number > 0)
+    });
+    if let Some(search) = before.filter(|before| before.name().is_some_and(|name| base_name(name) == "find"))
+    {
+        let args: Vec<Arg> = search.words.iter().skip(1).map(Arg::of).collect();
+        words.extend(search_starts(&args));
+    }
+    words
+}
+
+/// Where a `find` begins.
+pub(super) fn search_starts(args: &[Arg]) -> Vec<Arg> {
+    let is_start = |arg: &&Arg| !arg.prefix().starts_with(['-', '(', '!']);
+    let options = args.iter().take_while(|arg| matches!(arg.literal(), Some("-H" | "-L" | "-P"))).count();
+    args[options..].iter().take_while(is_start).cloned().collect()
+}

@@ -1,0 +1,26 @@
+//! What is said about the tools themselves.
+
+use serde_json::{Map, Value};
+
+use super::super::ToolSettings;
+use super::Reader;
+use crate::hooks::Source;
+
+impl Reader<'_> {
+    pub(super) fn tools(&mut self, all: &Map<String, Value>) -> ToolSettings {
+        // Whether it is the one that is not there.
+        let shell = |value: &Value| match value.as_str()? {
+            "bash" => Some(false),
+            "powershell" => Some(true),
+            _ => None,
+        };
+        if self.field(all, "", "defaultShell", "\"bash\" or \"powershell\"", shell) == Some(true) {
+            self.warn("defaultShell", "is \"powershell\", which there is no tool for: commands run in bash");
+        }
+        ToolSettings {
+            plans_dir: self.text(all, "", "plansDirectory"),
+            plans_dir_is_projects: matches!(self.origin.source, Source::Project | Source::Local),
+            respect_gitignore: self.field(all, "", "respectGitignore", "true or false", Value::as_bool),
+        }
+    }
+}
