@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pelton::tools::ToolServer;
-use pelton::{EndReason, Engine, Options, Outcome, Prompt, StartError, Terminal, fresh_id};
+use pelton::{EndReason, Engine, Event, Options, Outcome, Prompt, StartError, Terminal, fresh_id};
 use pelton_mcp::Joining;
 use pelton_model::{ErrorKind, ModelError, RealWorld, TransportErrorKind, World};
 use pelton_serve::{Format, PrintOptions, Streams, WriteError, print, start_failure};
@@ -34,6 +34,9 @@ pub(crate) const END_WAIT: Duration = Duration::from_secs(2);
 pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
     if args.client.streams_input() {
         return Box::pin(piped::run(args)).await;
+    }
+    if args.client.init_only {
+        return Box::pin(set_up(args)).await;
     }
     if !args.print {
         return Err(not_a_task(args.prompt.as_deref()));
@@ -71,6 +74,28 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
     print_options.hook_events = args.client.include_hook_events;
     print_options.log = log;
     submit(engine, prompt, &print_options, signals).await?.exit(Asker::Task)
+}
+
+/// `pelton --init-only`: hooks set the project up, and nobody is asked anything.
+async fn set_up(args: &RunArgs) -> Result<ExitCode, Fail> {
+    let (options, payer, _) = resolve::options(args, &Env::of_process())?;
+    let Started { mut engine, .. } = Started::new(options, Some(payer))?;
+    let mut signals = Signals::listen()?;
+    let told = tokio::select! {
+        biased;
+        told = engine.begin() => told,
+        ending = signals.next() => {
+            tell(ending.word());
+            return Ok(ExitCode::from(ending.exit_code()));
+        }
+    };
+    for event in told {
+        if let Event::Informational { content, .. } = event {
+            tell(&content);
+        }
+    }
+    engine.close(EndReason::Other).await;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Everything that can go wrong before the model is asked.

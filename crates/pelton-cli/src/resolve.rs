@@ -187,6 +187,7 @@ fn resolved(
     options.system_prompt.language.clone_from(&settings.manner.language);
     options.system_prompt.attribution = settings.manner.attribution.clone();
     options.http_hooks = settings.http_hooks.clone();
+    options.setup = args.client.setup();
     options.task_budget = args.task_budget;
     options.max_output_tokens =
         env.number::<NonZeroU32>("CLAUDE_CODE_MAX_OUTPUT_TOKENS")?.map(NonZeroU32::get);

@@ -6,11 +6,13 @@ mod beside; // what happens between submissions
 mod calling; // calls that no model made
 mod children; // sub-agents
 mod clear; // another conversation in the place of this one
+mod elicited; // questions of servers to people, which hooks hear of
 mod gather; // what is found out about the place before the first prompt
 mod input; // from what was typed to what the model is told
 mod late; // a permission that was answered after its process was gone
 mod kin; // what a tree of agents shares
 mod models; // which are asked, and what they can hold
+mod informed; // what tools and hooks get to know
 mod outcome; // from the reason for the end to the result
 mod turns; // the loop of one submission
 mod small_talk; // lines for people who watch, by a small model
@@ -37,7 +39,7 @@ use crate::event::{Event, LoopKind};
 use crate::file_history::{Beside, FileHistory};
 use crate::gauge::Gauge;
 use crate::history::Entry;
-use crate::hooks::{Base, HookCx, HookEvent, SessionHooks};
+use crate::hooks::{HookEvent, WatchedFiles};
 use crate::interrupt::Interrupter;
 use crate::limits::EVENTS_QUEUED_MAX;
 use crate::options::{LateAnswer, Options};
@@ -66,7 +68,7 @@ use crate::turn::side::SideSender;
 
 use arriving::{Arriving, Statement};
 pub use beside::{Tasks, Title};
-use children::Children;
+use children::{Children, Judges};
 use input::{Begun, Choices, Order, Taken};
 use kin::Kin;
 use late::{Settled, call_in};
@@ -129,6 +131,8 @@ pub struct Engine {
     memory: Memory,
     skills: Skills,
     changed_files: ChangedFiles,
+    /// The files that hooks want to hear of.
+    watched_files: WatchedFiles,
     /// Files read since then have not brought what they bring.
     files_told: Moment,
     /// The memory files were looked at, or what was told of them in an earlier process was recalled.
@@ -347,6 +351,7 @@ impl Engine {
             memory,
             skills,
             changed_files: ChangedFiles::default(),
+            watched_files: WatchedFiles::default(),
             files_told: options.files.now(),
             has_gathered: false,
             plan_told: false,
@@ -423,6 +428,16 @@ impl Engine {
         // Not when it is first pulled: whoever interrupts in between means this submission.
         let cancel = self.interrupter.fresh();
         stream(EVENTS_QUEUED_MAX, move |events| self.run(prompt, None, cancel, events))
+    }
+
+    /// Calls the hooks of the session's start now, and those that set the project up if that is [wanted](Options::setup),
+    /// instead of with the first prompt. Gives what there is to tell of it.
+    pub async fn begin(&mut self) -> Vec<Event> {
+        let cancel = self.interrupter.fresh();
+        let (hooks, mut told) = (self.session_hooks(&cancel), Vec::new());
+        let source = if self.options.resume.is_some() { "resume" } else { "startup" };
+        self.begin_session(source, &hooks, &cancel, &mut told).await;
+        told
     }
 
     /// Lets commands in the background end by themselves for a while, then ends them.
@@ -615,7 +630,10 @@ impl Engine {
     ) -> Bench {
         let cancel = submission.child_token();
         let refused = CancellationToken::new();
-        let agents = self.children(submission, refused.clone(), events);
+        let children = self.children(submission, refused.clone(), events);
+        let tools = self.offer.tools();
+        let agents = tools.iter().any(|tool| agent::is_one(tool.as_ref()));
+        let agents = agents.then(|| Arc::clone(&children) as Arc<dyn Agents>);
         self.kin.permissions.let_read(&self.spill_dir());
         let notes_dir = gather::notes(&self.options).map(|notes| notes.dir.to_path_buf());
         if let Some(dir) = &notes_dir {
@@ -624,9 +642,12 @@ impl Engine {
         // A full queue loses reports, never results.
         let progress = Progress::new(move |call, report| _ = reports.try_send((Arc::from(call), report)));
         let aside = self.aside(beside);
-        let cx = ToolCx { progress, agents, aside: Some(Arc::clone(&aside)), ..self.tool_cx(cancel.clone()) };
+        let mut cx =
+            ToolCx { progress, agents, aside: Some(Arc::clone(&aside)), ..self.tool_cx(cancel.clone()) };
         let mut hooks = self.session_hooks(&cancel);
         hooks.cx.reach.aside = Some(aside);
+        hooks.cx.reach.agents = Some(Arc::new(Judges { children, cancel: cancel.clone() }));
+        cx.host = elicited::heard_by_hooks(cx.host, &hooks, events);
         Bench {
             tools: self.offer.callable(),
             shelf: self.offer.shelf().clone(),
@@ -647,110 +668,30 @@ impl Engine {
         }
     }
 
-    /// What tools get to know, as it stands now.
-    fn tool_cx(&self, cancel: CancellationToken) -> ToolCx {
-        let options = &self.options;
-        ToolCx {
-            call_id: Arc::from(""),
-            cwd: self.cwd(),
-            judged: None,
-            roots: self.kin.permissions.roots().into(),
-            readable: self.kin.permissions.gate().readable(&self.cwd()),
-            env: options.env.clone().into(),
-            files: Arc::clone(&options.files),
-            spill_dir: self.spill_dir(),
-            secrets: options.secrets.clone(),
-            limits: Arc::new(options.tool_limits.clone()),
-            world: Arc::clone(&options.world),
-            cancel,
-            progress: Progress::ignored(),
-            host: options.host.clone().seen_on(self.board.clone()),
-            todos: self.todos.clone(),
-            tasks: self.tasks.clone(),
-            background: self.background.clone(),
-            sandbox: self.kin.sandbox.clone(),
-            door: None,
-            agents: None,
-            web: Some(self.kin.web.with(self.kin.permissions.clone())),
-            aside: None,
-        }
-    }
-
     /// The small model, if there is one and it can be paid.
     fn small_model(&self) -> Option<String> {
         let named = Some(&self.options.small_model).filter(|model| !model.is_empty());
         named.map(|model| catalogue::resolve(model)).filter(|model| self.can_pay(model))
     }
 
-    /// Who starts the agents of a submission, if there is a tool to start them with.
+    /// Who starts the agents of a submission.
     fn children(
         &self,
         submission: &CancellationToken,
         refused: CancellationToken,
         events: &Sender<Event>,
-    ) -> Option<Arc<dyn Agents>> {
-        let tools = self.offer.tools();
-        tools.iter().any(|tool| agent::is_one(tool.as_ref())).then(|| {
-            Arc::new(Children {
-                options: Options { tools: self.offer.to_hand_on(), ..self.options.clone() },
-                kin: self.kin.clone(),
-                session_id: self.session.id,
-                session_file: self.session_file(),
-                question: self.question.clone(),
-                events: events.clone(),
-                submission: submission.clone(),
-                refused,
-                kept: Mutex::default(),
-            }) as Arc<dyn Agents>
+    ) -> Arc<Children> {
+        Arc::new(Children {
+            options: Options { tools: self.offer.to_hand_on(), ..self.options.clone() },
+            kin: self.kin.clone(),
+            session_id: self.session.id,
+            session_file: self.session_file(),
+            question: self.question.clone(),
+            events: events.clone(),
+            submission: submission.clone(),
+            refused,
+            kept: Mutex::default(),
         })
-    }
-
-    fn session_hooks(&self, cancel: &CancellationToken) -> SessionHooks {
-        let options = &self.options;
-        let mut cx = HookCx::new(
-            options.cwd.clone(),
-            options.env.clone().into(),
-            self.spill_dir(),
-            Arc::clone(&options.world),
-        );
-        (cx.cancel, cx.secrets) = (cancel.clone(), options.secrets.clone());
-        cx.reach = self.reach(cancel);
-        let agent = self.kin.agent.as_ref();
-        let base = Base {
-            session_id: self.session.id.to_string(),
-            transcript_path: self.session_file().unwrap_or_default(),
-            cwd: self.cwd(),
-            permission_mode: Some(self.kin.permissions.mode().name().to_owned()),
-            agent_id: agent.map(|agent| agent.facts.id.clone()),
-            agent_type: match agent {
-                Some(agent) => Some(agent.facts.agent_type.clone()),
-                None => options.works_as.clone(),
-            },
-            ..Base::default()
-        };
-        SessionHooks {
-            hooks: Arc::clone(&self.kin.hooks),
-            cx,
-            base,
-            agent_transcript: agent.and_then(|agent| agent.file()),
-            board: self.board.clone(),
-        }
-    }
-
-    /// The record of the main thread, if there is one.
-    fn session_file(&self) -> Option<PathBuf> {
-        match &self.kin.agent {
-            Some(agent) => agent.session_file.clone(),
-            None => self.session.file(),
-        }
-    }
-
-    /// Where output too large for an answer is kept.
-    fn spill_dir(&self) -> PathBuf {
-        match self.session_file() {
-            Some(file) => file.with_extension("").join("tool-results"),
-            None => self.options.temp_dir.join(format!("pelton-{}", self.session.id)),
-        }
     }
 
     fn cwd(&self) -> PathBuf {

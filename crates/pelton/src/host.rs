@@ -170,6 +170,11 @@ impl Host {
         self
     }
 
+    /// Who answers questions, if anybody does.
+    pub(crate) fn elicitor(&self) -> Option<Arc<dyn Elicitor>> {
+        self.elicitor.clone()
+    }
+
     /// The program's state, if it shares any.
     pub fn state(&self) -> Option<&dyn AppState> {
         self.state.as_deref()

@@ -34,6 +34,7 @@ mod interrupt; // ending a submission from outside
 mod places; // where a path leads
 mod secrets; // what is kept from programs, and out of what is written down
 mod addresses; // where a name of a host must not lead: pure
+mod instructed; // instruction files, as others hear of them
 mod spill; // texts too long to be told
 mod account; // what it costs
 mod session; // history and transcript, always in step
@@ -56,7 +57,7 @@ pub use limits::{
     ToolLimits, WINDOW_TOKENS_UNKNOWN_MODEL,
 };
 pub use model_choice::ModelChoice;
-pub use options::{LateAnswer, Options, Resumed, Sessions};
+pub use options::{LateAnswer, Options, Resumed, Sessions, Setup};
 pub use prompt::{BlankPrompt, Prompt, PromptBlock};
 pub use queue::{Priority, Queue, QueueError};
 pub use session::fresh_id;

@@ -168,6 +168,8 @@ pub struct Options {
     pub hooks: HookConfig,
     /// What those of them that are addresses on the web must keep to, wherever they come from.
     pub http_hooks: HttpHookTerms,
+    /// Why the project is set up before the session begins, if it is: hooks of the event `Setup` are called.
+    pub setup: Option<Setup>,
     /// A hook may put the only call of an answer off: the run ends, and the call is judged anew when the session is
     /// resumed. For runs of one prompt; elsewhere such a hook means that somebody should be asked.
     pub may_defer: bool,
@@ -217,6 +219,35 @@ pub struct Options {
     ///
     /// [`Event::Init`]: crate::Event::Init
     pub setting_sources: Vec<&'static str>,
+}
+
+/// Why a project is set up.
+///
+/// ```
+/// use pelton::{Options, Setup};
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # let endpoint = Endpoint::new("http://127.0.0.1:9", Auth::ApiKey(Secret::new("any")));
+/// let mut options = Options::new("/srv/project", endpoint);
+/// options.setup = Some(Setup::Init); // hooks of the event `Setup` read "init"
+/// assert_eq!(Setup::Maintenance.name(), "maintenance");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Setup {
+    /// It is new here.
+    Init,
+    /// It is looked after.
+    Maintenance,
+}
+
+impl Setup {
+    /// The name hooks read.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Init => "init",
+            Self::Maintenance => "maintenance",
+        }
+    }
 }
 
 /// A conversation to go on with.
@@ -405,6 +436,7 @@ impl Options {
             questions: None,
             hooks: HookConfig::default(),
             http_hooks: HttpHookTerms::default(),
+            setup: None,
             may_defer: false,
             limits: Limits::default(),
             tool_limits: ToolLimits::default(),

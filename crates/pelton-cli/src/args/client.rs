@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use pelton::Setup;
 use uuid::Uuid;
 
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -76,6 +77,15 @@ pub(crate) struct ClientArgs {
     /// The same, without the servers of tools that it brings
     #[arg(long, value_name = "DIR", hide = true)]
     pub plugin_dir_no_mcp: Vec<PathBuf>,
+    /// Call the hooks that set a project up before the first prompt
+    #[arg(long, conflicts_with_all = ["maintenance", "init_only"])]
+    pub init: bool,
+    /// Call the hooks that set a project up and those of the session's start, and end
+    #[arg(long)]
+    pub init_only: bool,
+    /// Call the hooks that look after a project before the first prompt
+    #[arg(long, conflicts_with = "init_only")]
+    pub maintenance: bool,
     /// Note what happens inside, in debug/SESSION.txt of the configuration: of api, tools, hooks and so on, or of all but !api
     #[arg(
         short = 'd',
@@ -125,6 +135,15 @@ pub(crate) enum ThinkingDisplayArg {
 }
 
 impl ClientArgs {
+    /// Why the project is set up, if it is.
+    pub fn setup(&self) -> Option<Setup> {
+        match (self.init || self.init_only, self.maintenance) {
+            (true, _) => Some(Setup::Init),
+            (false, true) => Some(Setup::Maintenance),
+            (false, false) => None,
+        }
+    }
+
     /// Whether messages come on standard input.
     pub fn streams_input(&self) -> bool {
         self.input_format == InputFormat::StreamJson

@@ -2,6 +2,7 @@
 //! that started them, and nothing of its conversation unless they are forks.
 
 mod progress; // what it is doing, in a line every now and then
+mod judge; // agents that look around for hooks
 mod watch; // one agent while it runs
 
 use std::collections::HashMap;
@@ -14,6 +15,8 @@ use pelton_model::stream::Sender;
 use pelton_model::{Ask, catalogue};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
+
+pub(super) use judge::Judges;
 
 use super::kin::{AgentSelf, Kin};
 use super::{Engine, StartError, queue_of};

@@ -109,6 +109,7 @@ impl Engine {
         let (gathered, ()) = tokio::join!(gathering, self.begin_session(source, &hooks, cancel, told));
         let notices = self.memory.take_notices().into_iter();
         told.extend(notices.map(|content| Event::Informational { content, prevents_continuation: false }));
+        self.hear_files(&hooks, told).await;
         self.hear_background(&hooks, told);
         if !self.has_gathered {
             self.bring_back_skill_hooks().await;
@@ -271,6 +272,22 @@ impl Engine {
         }
     }
 
+    /// Tells hooks of instruction files that the model is about to be told, and of files that they watch.
+    async fn hear_files(&self, hooks: &SessionHooks, told: &mut Vec<Event>) {
+        let cwd = self.cwd();
+        for instructed in self.memory.take_instructed() {
+            if let Some(fired) = hooks.instructed(&instructed, &cwd).await {
+                tell(fired, told);
+            }
+        }
+        for (file, what) in self.watched_files.look() {
+            if let Some(fired) = hooks.file_changed(&file, what, &cwd).await {
+                self.watched_files.add_named(&fired.verdict.extras, &cwd);
+                tell(fired, told);
+            }
+        }
+    }
+
     /// The hooks of the session's start, once in its life unless an interrupt cut them. Their words wait for the first
     /// prompt that is recorded.
     pub(super) async fn begin_session(
@@ -284,15 +301,26 @@ impl Engine {
             return;
         }
         self.begun = Begun::InPart;
-        let fired = hooks.session_start(source, &self.options.model).await;
-        if fired.is_none() || !cancel.is_cancelled() {
+        self.make_room_for_variables();
+        let cwd = self.cwd();
+        self.watched_files.add(self.kin.hooks.watched_names().into_iter().map(|name| cwd.join(name)));
+        let mut contexts = Vec::new();
+        let set_up = match self.options.setup {
+            Some(setup) => hooks.set_up(setup.name()).await,
+            None => None,
+        };
+        let started = hooks.session_start(source, &self.options.model).await;
+        if (set_up.is_none() && started.is_none()) || !cancel.is_cancelled() {
             self.begun = Begun::Whole;
         }
-        let Some(fired) = fired else { return };
-        if self.begun == Begun::Whole {
-            self.start_contexts = fired.verdict.contexts.clone();
+        for fired in set_up.into_iter().chain(started) {
+            contexts.extend(fired.verdict.contexts.iter().cloned());
+            self.watched_files.add_named(&fired.verdict.extras, &cwd);
+            tell(fired, told);
         }
-        tell(fired, told);
+        if self.begun == Begun::Whole {
+            self.start_contexts = contexts;
+        }
     }
 
     /// What hooks said since the last submission that nobody waited for. Their words wait for the prompt, too.

@@ -26,6 +26,7 @@ impl Engine {
         Reach {
             web: Some(Arc::clone(&self.options.transport)),
             aside: Some(self.aside(unheard)),
+            agents: None,
             servers: Some(Arc::new(servers)),
             terms: self.options.http_hooks.clone(),
         }

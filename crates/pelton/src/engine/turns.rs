@@ -108,6 +108,7 @@ impl Engine {
             skills: self.skills.clone(),
             listing_chars_max,
             changed_files: self.changed_files.clone(),
+            watched_files: self.watched_files.clone(),
             files_told: &mut self.files_told,
             executor: Executor::new(Arc::clone(&bench), terms),
             bench,

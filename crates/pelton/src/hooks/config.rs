@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::callback::HookCallback;
 use super::event::HookEvent;
 use super::limits::{
-    CALLBACK_TIME_DEFAULT, COMMAND_TIME_DEFAULT, CONFIGURED_MAX, DISPLAY_TIME_DEFAULT, JUDGE_TIME_DEFAULT,
+    CALLBACK_TIME_DEFAULT, COMMAND_TIME_DEFAULT, CONFIGURED_MAX, DISPLAY_TIME_DEFAULT, AGENT_TIME_DEFAULT, JUDGE_TIME_DEFAULT,
     PROMPT_TIME_DEFAULT, SESSION_END_TIME_DEFAULT, SESSION_END_TIME_MAX, TIME_MAX,
 };
 use super::matcher::Matcher;
@@ -98,6 +98,8 @@ pub struct JudgeHook {
     pub model: Option<String>,
     /// What it objects to is told to the model instead of ending the turn.
     pub continue_on_block: bool,
+    /// It is asked of an agent that looks around before it answers (`agent`).
+    pub looks: bool,
 }
 
 /// A tool of a server that is a hook (`mcp_tool`).
@@ -282,6 +284,16 @@ impl HookConfig {
         (Self { entries: entries.into_iter().map(Arc::new).collect() }, problems)
     }
 
+    /// The names of files that hooks listen to.
+    pub(crate) fn watched_names(&self) -> Vec<String> {
+        let listening = self.entries.iter().filter(|entry| entry.event == HookEvent::FileChanged);
+        let names = listening.flat_map(|entry| match &entry.matcher {
+            Matcher::Names(names) => names.clone(),
+            Matcher::All | Matcher::Pattern(_) => Vec::new(),
+        });
+        names.collect()
+    }
+
     /// Leaves out these.
     pub(crate) fn leave_out(&mut self, gone: &[Arc<Entry>]) {
         self.entries.retain(|entry| !gone.iter().any(|gone| Arc::ptr_eq(entry, gone)));
@@ -379,6 +391,7 @@ impl Entry {
     pub fn time_limit(&self, together: Option<Duration>) -> Duration {
         let usual = match (&self.hook, self.event) {
             (Hook::Callback(_), _) => CALLBACK_TIME_DEFAULT,
+            (Hook::Judge(judge), _) if judge.looks => AGENT_TIME_DEFAULT,
             (Hook::Judge(_), _) => JUDGE_TIME_DEFAULT,
             (_, HookEvent::UserPromptSubmit) => PROMPT_TIME_DEFAULT,
             (_, HookEvent::MessageDisplay) => DISPLAY_TIME_DEFAULT,

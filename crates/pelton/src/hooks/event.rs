@@ -168,18 +168,11 @@ impl HookEvent {
     pub fn is_told(self) -> bool {
         !matches!(
             self,
-            Self::InstructionsLoaded
-                | Self::Setup
-                | Self::ConfigChange
+            Self::ConfigChange
                 | Self::DirectoryAdded
-                | Self::FileChanged
                 | Self::WorktreeCreate
                 | Self::WorktreeRemove
-                | Self::TaskCreated
-                | Self::TaskCompleted
                 | Self::TeammateIdle
-                | Self::Elicitation
-                | Self::ElicitationResult
                 | Self::MessageDisplay
                 | Self::PreModelSwitch
                 | Self::PostModelSwitch

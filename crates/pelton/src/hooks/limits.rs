@@ -12,6 +12,8 @@ pub const DISPLAY_TIME_DEFAULT: Duration = Duration::from_secs(10);
 pub const CALLBACK_TIME_DEFAULT: Duration = Duration::from_secs(60);
 /// The time of a question to a model.
 pub const JUDGE_TIME_DEFAULT: Duration = Duration::from_secs(30);
+/// Time for an agent that looks around for a hook.
+pub const AGENT_TIME_DEFAULT: Duration = Duration::from_secs(60);
 /// Tokens of the answer to it.
 pub const JUDGE_TOKENS_MAX: u32 = 1_000;
 /// The time of all hooks at a session's end together, when none of them asks for more.
@@ -32,6 +34,8 @@ pub const RUNNING_MAX: usize = 32;
 pub const BACKGROUND_MAX: usize = 64;
 /// Hooks of a session.
 pub const CONFIGURED_MAX: usize = 1_000;
+/// Files that hooks want to hear of.
+pub const WATCHED_FILES_MAX: usize = 256;
 /// Bytes of a matcher.
 pub const MATCHER_BYTES_MAX: usize = 4 * 1024;
 /// Bytes of a compiled matcher.

@@ -18,6 +18,7 @@ mod callback; // hooks that are functions of the host
 mod terms; // what addresses on the web must keep to
 mod outside; // hooks that are addresses, questions to a model, or tools of servers
 mod command; // hooks that are programs
+mod watched_files; // files that hooks want to hear of
 mod long_text; // what is too long to be told goes to a file
 
 pub use callback::{CallbackError, HookCall, HookCallback};
@@ -32,6 +33,7 @@ pub(crate) use event::Blocking;
 pub(crate) use input::{Base, ToolCall};
 pub(crate) use matcher::Matcher;
 pub(crate) use outcome::PermissionDecision;
-pub(crate) use outside::{Reach, ServerTools};
+pub(crate) use outside::{HookAgents, Reach, ServerTools};
 pub(crate) use run::{Fired, HookCx, Hooks};
 pub(crate) use session::{Expanded, SessionHooks};
+pub(crate) use watched_files::WatchedFiles;

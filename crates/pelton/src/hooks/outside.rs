@@ -25,6 +25,8 @@ pub struct Reach {
     pub web: Option<Arc<dyn Transport>>,
     /// To a model.
     pub aside: Option<Arc<dyn Aside>>,
+    /// To an agent that looks around.
+    pub agents: Option<Arc<dyn HookAgents>>,
     /// To the tools of servers.
     pub servers: Option<Arc<dyn ServerTools>>,
     /// What addresses on the web must keep to.
@@ -35,6 +37,17 @@ pub struct Reach {
 pub trait ServerTools: Send + Sync {
     /// What the tool says, or why it says nothing.
     fn call(&self, server: &str, tool: &str, input: Value) -> BoxFuture<'static, Result<String, String>>;
+}
+
+/// Has agents look around for hooks.
+pub trait HookAgents: Send + Sync {
+    /// The last words of an agent that was told `system` and asked `prompt`, or why there are none.
+    fn look(
+        &self,
+        system: &'static str,
+        prompt: String,
+        model: Option<String>,
+    ) -> BoxFuture<'static, Result<String, String>>;
 }
 
 /// Sends an event to an address. What it answers, as a command would print it.
@@ -113,13 +126,34 @@ whether the condition holds. Answer with one JSON object and nothing else: {\"ok
 {\"ok\": false, \"reason\": \"what is missing, in one or two sentences\"}. Add \"impossible\": true if nothing the agent does \
 could make it hold.";
 
-/// Puts an event before a model. What it answers, as a command would print it.
+const LOOKING_JUDGE: &str = "You are a hook of a coding agent: an event of its session is put before you with a condition, and you judge \
+whether the condition holds. You may look at files with your tools first; you change nothing. End with one JSON object and nothing \
+else: {\"ok\": true} if it holds, otherwise {\"ok\": false, \"reason\": \"what is missing, in one or two sentences\"}. Add \
+\"impossible\": true if nothing the agent does could make it hold.";
+
+/// Puts an event before a model, or before an agent. What it answers, as a command would print it.
 pub async fn judge(
     reach: &Reach,
     hook: &JudgeHook,
     event: HookEvent,
     told: &Value,
 ) -> Result<String, String> {
+    let words = match hook.looks {
+        true => {
+            let agents = reach.agents.as_ref();
+            let agents = agents.ok_or("cannot be asked: there are no agents at this moment of a session")?;
+            agents.look(LOOKING_JUDGE, with_arguments(&hook.prompt, told), hook.model.clone()).await?
+        }
+        false => asked(reach, hook, told).await?,
+    };
+    let judgement = object_in(&words).ok_or("was not answered with a JSON object")?;
+    let ok = judgement.get("ok").and_then(Value::as_bool).ok_or("was answered without a word on `ok`")?;
+    let reason = judgement.get("reason").and_then(Value::as_str).unwrap_or("The condition does not hold.");
+    let impossible = judgement.get("impossible") == Some(&Value::Bool(true));
+    Ok(if ok { String::new() } else { objection(hook, event, reason, impossible).to_string() })
+}
+
+async fn asked(reach: &Reach, hook: &JudgeHook, told: &Value) -> Result<String, String> {
     let aside =
         reach.aside.as_ref().ok_or("cannot be asked: there is no model at this moment of a session")?;
     let whom = match &hook.model {
@@ -137,12 +171,7 @@ pub async fn judge(
         searches_max: 0,
     };
     let told = aside.ask(question).await.map_err(|why| format!("was not answered: {why}"))?;
-    let words = told.whole_words().ok_or("was answered in part only")?;
-    let judgement = object_in(&words).ok_or("was not answered with a JSON object")?;
-    let ok = judgement.get("ok").and_then(Value::as_bool).ok_or("was answered without a word on `ok`")?;
-    let reason = judgement.get("reason").and_then(Value::as_str).unwrap_or("The condition does not hold.");
-    let impossible = judgement.get("impossible") == Some(&Value::Bool(true));
-    Ok(if ok { String::new() } else { objection(hook, event, reason, impossible).to_string() })
+    told.whole_words().ok_or_else(|| "was answered in part only".to_owned())
 }
 
 /// The prompt with the event in it.
@@ -265,7 +294,12 @@ mod tests {
 
     #[test]
     fn an_objection_is_what_the_event_understands() {
-        let hook = |continue_on_block| JudgeHook { prompt: String::new(), model: None, continue_on_block };
+        let hook = |continue_on_block| JudgeHook {
+            prompt: String::new(),
+            model: None,
+            continue_on_block,
+            looks: false,
+        };
         let said = |event, continues, impossible| objection(&hook(continues), event, "no", impossible);
         assert_eq!(said(HookEvent::Stop, false, false), json!({"decision": "block", "reason": "no"}));
         assert_eq!(said(HookEvent::Stop, false, true)["continue"], false);

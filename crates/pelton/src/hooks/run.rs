@@ -180,6 +180,8 @@ pub enum HookKind {
     Http,
     /// A question to a model.
     Prompt,
+    /// A question to an agent that looks around.
+    Agent,
     /// A tool of a server.
     ServerTool,
 }
@@ -209,6 +211,13 @@ impl Hooks {
     /// Another conversation begins, in which no skill was called.
     pub fn forget_skills(&self) {
         self.of_skills().clear();
+    }
+
+    /// The names of files that are listened to.
+    pub fn watched_names(&self) -> Vec<String> {
+        let mut names = self.config.watched_names();
+        self.of_skills().values().for_each(|brought| names.extend(brought.watched_names()));
+        names
     }
 
     /// Whether anybody listens to an event at all; if not, there is no need to describe it.
@@ -368,6 +377,7 @@ impl Call {
             Hook::Command(_) => HookKind::Command,
             Hook::Callback(_) => HookKind::Callback,
             Hook::Http(_) => HookKind::Http,
+            Hook::Judge(ref judge) if judge.looks => HookKind::Agent,
             Hook::Judge(_) => HookKind::Prompt,
             Hook::ServerTool(_) => HookKind::ServerTool,
         }

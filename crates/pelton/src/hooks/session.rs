@@ -1,5 +1,7 @@
 //! The hooks of one session: what each moment of it tells them.
 
+mod around; // files, tasks, questions of servers
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;

@@ -55,6 +55,14 @@ pub struct Order {
     pub effort: Option<Effort>,
 }
 
+impl Order {
+    /// A task for an agent of a kind.
+    pub(crate) fn of(agent_type: &str, prompt: &str, model: Option<String>) -> Self {
+        let (agent_type, prompt) = (agent_type.to_owned(), prompt.to_owned());
+        Self { description: agent_type.clone(), prompt, agent_type, model, effort: None }
+    }
+}
+
 /// What an agent brought back.
 #[derive(Debug, Clone)]
 #[non_exhaustive]

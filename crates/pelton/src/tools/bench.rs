@@ -17,6 +17,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::ahead::Ahead;
+use super::builtin::tasks::Pending;
 use super::executor::Call;
 use super::in_order::Place;
 use super::pictures;
@@ -25,7 +26,7 @@ use super::tool::{Access, Output, Safety, Tool, ToolCx};
 use super::tool_search::Shelf;
 use super::{agent, structured};
 use crate::file_history::{Beside, FileHistory, Scope};
-use crate::hooks::{Fired, HookRun, PermissionDecision, SessionHooks, ToolCall};
+use crate::hooks::{Fired, HookEvent, HookRun, PermissionDecision, SessionHooks, ToolCall};
 use crate::permission::{HookSays, Mode, Permissions, Questions, Update};
 use crate::sandbox::Door;
 use crate::spill::{self, Shown};
@@ -232,9 +233,12 @@ impl Bench {
         let started = cx.world.monotonic();
         let output = match self.made_ahead(tool, &call.input, cx).await {
             Some(output) => output,
-            None => match AssertUnwindSafe(tool.run(call.input.clone(), cx)).catch_unwind().await {
-                Ok(output) => output,
-                Err(panic) => crashed(&call.name, panic.as_ref()),
+            None => match self.ask_about_task(call, cx, hooks).await {
+                Some(objection) => objection,
+                None => match AssertUnwindSafe(tool.run(call.input.clone(), cx)).catch_unwind().await {
+                    Ok(output) => output,
+                    Err(panic) => crashed(&call.name, panic.as_ref()),
+                },
             },
         };
         let mut output = pictures::fitted(output, &cx.cancel).await;
@@ -274,6 +278,17 @@ impl Bench {
             _ => Ending::Ran,
         };
         Ended(ending, output)
+    }
+
+    /// Asks hooks about a task that is about to be made or done. What the model is told if they object: then it is not.
+    async fn ask_about_task(&self, call: &ToolCall, cx: &ToolCx, hooks: &mut HookWords) -> Option<Output> {
+        let Pending { is_new, fields } = cx.tasks.pending(&call.name, &call.input)?;
+        let event = if is_new { HookEvent::TaskCreated } else { HookEvent::TaskCompleted };
+        let mut fired = self.session_hooks().task(event, fields, &cx.cwd).await?;
+        let objection = fired.verdict.block.take();
+        hooks.heard(&mut fired);
+        let what = if is_new { "made" } else { "marked as done" };
+        objection.map(|why| Output::error(format!("The task was not {what}: a hook objects. {why}")))
     }
 
     /// Whether the box takes the place of a question. In plan mode nothing is to be changed, not even inside of one.

@@ -304,6 +304,8 @@ pub struct ToolCx {
     pub readable: Readable,
     /// The environment child processes get; never the process's own.
     pub env: Arc<[(OsString, OsString)]>,
+    /// Where hooks put variables for commands, as lines of the shell. Nothing need be there.
+    pub(crate) env_file: PathBuf,
     /// Which files this session has read, and what they looked like.
     pub files: Arc<FileMemory>,
     /// Where output too large for an answer is kept. Created on first use.
@@ -347,6 +349,7 @@ impl ToolCx {
             call_id: "toolu_outside".into(),
             judged: None,
             roots: [cwd.clone()].into(),
+            env_file: PathBuf::new(),
             readable: Readable::everything(),
             env: [].into(),
             files: Arc::default(),

@@ -43,7 +43,7 @@ use crate::dials::Dials;
 use crate::event::{DeferredCall, Denial, Event, LoopEvent, LoopKind, ToolStarted};
 use crate::gauge::Gauge;
 use crate::history::{Entry, EntryId};
-use crate::hooks::{HookEvent, ToolCall};
+use crate::hooks::{HookEvent, ToolCall, WatchedFiles};
 use crate::limits::{REPETITION_STUCK_AT, REPETITION_TOLD_AT};
 use crate::options::Options;
 use crate::permission::{Change, Update};
@@ -115,6 +115,8 @@ pub(crate) struct Live<'a> {
     /// Characters that may be spent on telling what skills there are.
     pub listing_chars_max: usize,
     pub changed_files: ChangedFiles,
+    /// The files that hooks want to hear of.
+    pub watched_files: WatchedFiles,
     /// Files read since then have not brought what they bring.
     pub files_told: &'a mut Moment,
     /// What was changed meanwhile, and which of those changes count already.

@@ -7,6 +7,7 @@ mod clock; // a machine on which nobody waits
 mod disk; // a disk that can be filled up
 
 mod agents; // tasks for others
+mod around; // moments around the conversation, and hooks that never agree
 mod asking; // calls that somebody is asked about
 mod broken; // streams that break after something was complete
 mod brought_hooks; // hooks of skills and agents

@@ -10,6 +10,7 @@ use super::markdown::{imports, spellings, without_comments};
 use super::patterns::Patterns;
 use super::sources::{AgentsMd, MemorySources};
 use super::{MayRead, Place};
+use crate::instructed::Instructed;
 use crate::limits::{
     MEMORY_BYTES_MAX, MEMORY_FILE_BYTES_MAX, MEMORY_FILES_MAX, MEMORY_IMPORT_HOPS_MAX, MEMORY_IMPORTS_MAX,
     NOTES_INDEX_BYTES_MAX, NOTES_INDEX_LINES_MAX, RULE_DIRECTORIES_DEEP_MAX,
@@ -34,11 +35,24 @@ pub struct MemoryFile {
     pub imported_by: Option<PathBuf>,
 }
 
+/// Why files are told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Because {
+    /// The session begins.
+    Start,
+    /// What was told of them went when the context was made smaller.
+    Compaction,
+    /// A file was read.
+    Read(PathBuf),
+}
+
 /// A rule that counts once a file is read that it is about.
 #[derive(Debug, Clone)]
 pub struct WaitingRule {
     pub file: MemoryFile,
     pub about: Patterns,
+    /// The same as it is written.
+    pub globs: Vec<String>,
 }
 
 /// What is known of the memory of a session.
@@ -54,6 +68,8 @@ pub struct Known {
     bytes: usize,
     /// What has to be said about files that were left out.
     pub notices: Vec<String>,
+    /// The files that were told and that nobody has heard of yet.
+    pub instructed: Vec<Instructed>,
 }
 
 /// Reads files, one after the other.
@@ -63,6 +79,7 @@ pub struct Gatherer<'a> {
     pub may_read: &'a MayRead,
     pub known: &'a mut Known,
     pub found: Vec<MemoryFile>,
+    pub because: Because,
 }
 
 impl Gatherer<'_> {
@@ -104,6 +121,7 @@ impl Gatherer<'_> {
         let waiting = std::mem::take(&mut self.known.waiting);
         for rule in waiting {
             if rule.about.matches(file) {
+                self.instructed(&rule.file, rule.globs);
                 self.add(rule.file, 0);
             } else {
                 self.known.waiting.push(rule);
@@ -173,7 +191,7 @@ impl Gatherer<'_> {
             match headed.list("paths").filter(|paths| !paths.is_empty()) {
                 Some(paths) => {
                     let about = Patterns::new(base, paths.iter().map(String::as_str));
-                    self.known.waiting.push(WaitingRule { file, about });
+                    self.known.waiting.push(WaitingRule { file, about, globs: paths });
                 }
                 None => self.add(file, 0),
             }
@@ -217,6 +235,7 @@ impl Gatherer<'_> {
         let wanted = imports(&file.text);
         let (path, whose) = (file.path.clone(), file.whose);
         if !file.text.is_empty() {
+            self.instructed(&file, Vec::new());
             self.found.push(file);
         }
         if hops == MEMORY_IMPORT_HOPS_MAX {
@@ -243,6 +262,30 @@ impl Gatherer<'_> {
                 self.add(MemoryFile { path: target, whose, text, imported_by: Some(path.clone()) }, hops + 1);
             }
         }
+    }
+
+    /// Notes that a file is told, and why; once.
+    fn instructed(&mut self, file: &MemoryFile, globs: Vec<String>) {
+        if self.known.instructed.iter().any(|told| told.file == file.path) {
+            return;
+        }
+        let whose = match file.whose {
+            Whose::Managed => "Managed",
+            Whose::User => "User",
+            Whose::Project => "Project",
+            Whose::Local => "Local",
+            // Its own notes instruct nobody.
+            Whose::Own => return,
+        };
+        let (reason, trigger) = match &self.because {
+            _ if file.imported_by.is_some() => ("include", None),
+            Because::Start => ("session_start", None),
+            Because::Compaction => ("compact", None),
+            Because::Read(read) if globs.is_empty() => ("nested_traversal", Some(read.clone())),
+            Because::Read(read) => ("path_glob_match", Some(read.clone())),
+        };
+        let (file, parent) = (file.path.clone(), file.imported_by.clone());
+        self.known.instructed.push(Instructed { file, whose, reason, globs, trigger, parent });
     }
 
     fn absolute(&self, name: &str, dir: &Path) -> PathBuf {

@@ -14,7 +14,8 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use super::attachment::{Attachment, AttachmentKind};
 use super::prompt::reminder;
-use gather::{Gatherer, Known, MemoryFile, Whose};
+use crate::instructed::Instructed;
+use gather::{Because, Gatherer, Known, MemoryFile, Whose};
 
 pub(crate) use patterns::Patterns;
 pub use sources::{AgentsMd, MemorySources};
@@ -73,11 +74,15 @@ impl Memory {
 
     /// Reads everything that counts from the start; what was told before is forgotten. `None` if there is nothing to tell.
     pub async fn load(&self) -> Option<Attachment> {
+        self.read_all(Because::Start).await
+    }
+
+    async fn read_all(&self, because: Because) -> Option<Attachment> {
         let shared = Arc::clone(self.0.as_ref()?);
         // What cannot be read off the loop's path is not worth the loop.
         tokio::task::spawn_blocking(move || {
             *shared.known() = Known::default();
-            let found = shared.gather(|gatherer| gatherer.gather_start());
+            let found = shared.gather(because, |gatherer| gatherer.gather_start());
             attachment(AttachmentKind::Instructions, &found)
         })
         .await
@@ -87,7 +92,7 @@ impl Memory {
     /// The same after a compaction or a clearing: the files are read anew, and what was told because of files that were
     /// read is forgotten until it is needed again.
     pub async fn reread(&self) -> Option<Attachment> {
-        self.load().await
+        self.read_all(Because::Compaction).await
     }
 
     /// What a conversation that goes on has heard already: these files count as told. The files themselves are read to
@@ -112,12 +117,17 @@ impl Memory {
         let shared = Arc::clone(shared);
         let gathered = tokio::task::spawn_blocking(move || {
             let told = files.iter().filter_map(|file| {
-                let found = shared.gather(|gatherer| gatherer.about(file));
+                let found = shared.gather(Because::Read(file.clone()), |gatherer| gatherer.about(file));
                 attachment(AttachmentKind::NestedInstructions, &found)
             });
             told.collect()
         });
         gathered.await.unwrap_or_default()
+    }
+
+    /// The files that were told since the last look, and why.
+    pub fn take_instructed(&self) -> Vec<Instructed> {
+        self.0.as_ref().map(|shared| std::mem::take(&mut shared.known().instructed)).unwrap_or_default()
     }
 
     /// What has to be said about files that were left out, once.
@@ -127,7 +137,7 @@ impl Memory {
 }
 
 impl Shared {
-    fn gather(&self, how: impl FnOnce(&mut Gatherer<'_>)) -> Vec<MemoryFile> {
+    fn gather(&self, because: Because, how: impl FnOnce(&mut Gatherer<'_>)) -> Vec<MemoryFile> {
         let mut known = self.known();
         let mut gatherer = Gatherer {
             sources: &self.sources,
@@ -135,6 +145,7 @@ impl Shared {
             may_read: &*self.may_read,
             known: &mut known,
             found: Vec::new(),
+            because,
         };
         how(&mut gatherer);
         gatherer.found
@@ -143,12 +154,12 @@ impl Shared {
     /// Forgets what was told but for these files. Gives what they say by now, and those that count from the start.
     fn read_again(&self, told: &[Heard]) -> Vec<MemoryFile> {
         *self.known() = Known::default();
-        let mut now = self.gather(|gatherer| gatherer.gather_start());
+        let mut now = self.gather(Because::Start, |gatherer| gatherer.gather_start());
         let is_told = |path: &Path| told.iter().any(|heard| heard.file == path);
         let rules = std::mem::take(&mut self.known().waiting);
         let (rules, waiting): (Vec<_>, Vec<_>) = rules.into_iter().partition(|rule| is_told(&rule.file.path));
         self.known().waiting = waiting;
-        now.extend(self.gather(|gatherer| {
+        now.extend(self.gather(Because::Start, |gatherer| {
             rules.into_iter().for_each(|rule| gatherer.rule(rule.file));
             // Those of directories below, which came with files there.
             told.iter().for_each(|heard| gatherer.nested(&heard.file));
@@ -156,6 +167,8 @@ impl Shared {
         let mut known = self.known();
         known.read.extend(told.iter().filter_map(|heard| heard.file.canonicalize().ok()));
         known.notices.clear();
+        // The model has heard of them in an earlier process.
+        known.instructed.clear();
         now
     }
 

@@ -13,17 +13,15 @@ use crate::hooks::limits::{CONFIGURED_MAX, TIME_MAX};
 use crate::hooks::matcher::Matcher;
 use crate::limits::SHELL_COMMAND_BYTES_MAX;
 
-/// Kinds of hooks that exist elsewhere and are not built here.
-const KINDS_NOT_BUILT: &[&str] = &["agent"];
-
 /// Fields of every hook.
 const COMMON_FIELDS: &[&str] = &["type", "if", "timeout", "statusMessage", "once"];
 
 /// What hooks can be, and the fields each has of its own.
-const KINDS: [(&str, &[&str]); 4] = [
+const KINDS: [(&str, &[&str]); 5] = [
     ("command", &["command", "args", "async", "asyncRewake", "shell"]),
     ("http", &["url", "headers", "allowedEnvVars"]),
     ("prompt", &["prompt", "model", "continueOnBlock"]),
+    ("agent", &["prompt", "model", "continueOnBlock"]),
     ("mcp_tool", &["server", "tool", "input"]),
 ];
 
@@ -106,13 +104,6 @@ impl Reader<'_> {
         let known = KINDS.map(|(name, _)| format!("`{name}`")).join(", ");
         match kind {
             Some(_) if own_fields.is_some() => {}
-            Some(kind) if KINDS_NOT_BUILT.contains(&kind) => {
-                self.warn(
-                    place,
-                    &format!("is never called: hooks of the type `{kind}` are not supported yet"),
-                );
-                return Ok(None);
-            }
             Some(kind) => {
                 self.error(&format!("{place}.type"), &format!("is `{kind}`; it must be one of {known}"));
                 return Err(Wrong);
@@ -125,7 +116,8 @@ impl Reader<'_> {
         // All fields are read before any of them gives up, so that every mistake is named at once.
         let called = match kind {
             Some("http") => self.http(place, hook),
-            Some("prompt") => self.judge(place, hook),
+            Some("prompt") => self.judge(place, hook, false),
+            Some("agent") => self.judge(place, hook, true),
             Some("mcp_tool") => self.server_tool(place, hook),
             _ => self.command(place, hook).map(Hook::Command),
         };
@@ -214,12 +206,12 @@ impl Reader<'_> {
         Ok(Hook::Http(HttpHook { url: url.to_owned(), headers, allowed_env }))
     }
 
-    fn judge(&mut self, place: &str, hook: &Map<String, Value>) -> Result<Hook, Wrong> {
+    fn judge(&mut self, place: &str, hook: &Map<String, Value>, looks: bool) -> Result<Hook, Wrong> {
         let prompt = self.needed(place, hook, "prompt");
         let model = self.field(place, hook, "model", "a model", Value::as_str);
         let goes_on = self.field(place, hook, "continueOnBlock", "true or false", Value::as_bool);
         let (prompt, model, continue_on_block) = (prompt?, model?.map(str::to_owned), goes_on? == Some(true));
-        Ok(Hook::Judge(JudgeHook { prompt, model, continue_on_block }))
+        Ok(Hook::Judge(JudgeHook { prompt, model, continue_on_block, looks }))
     }
 
     fn server_tool(&mut self, place: &str, hook: &Map<String, Value>) -> Result<Hook, Wrong> {

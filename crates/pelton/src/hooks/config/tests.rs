@@ -109,22 +109,20 @@ fn every_mistake_is_named_with_its_place() {
         &json!({"Stop": [{"hooks": [{"command": "x"}]}]}),
         0,
         &[
-            "error: `hooks.Stop[0].hooks[0].type` is missing; it must be one of `command`, `http`, `prompt`, `mcp_tool`",
+            "error: `hooks.Stop[0].hooks[0].type` is missing; it must be one of `command`, `http`, `prompt`, `agent`, `mcp_tool`",
         ],
     );
     check(
         &json!({"Stop": [{"hooks": [{"type": "shell", "command": "x"}]}]}),
         0,
         &[
-            "error: `hooks.Stop[0].hooks[0].type` is `shell`; it must be one of `command`, `http`, `prompt`, `mcp_tool`",
+            "error: `hooks.Stop[0].hooks[0].type` is `shell`; it must be one of `command`, `http`, `prompt`, `agent`, `mcp_tool`",
         ],
     );
     check(
         &json!({"Stop": [{"hooks": [{"type": "agent", "prompt": "x"}]}]}),
-        0,
-        &[
-            "warning: `hooks.Stop[0].hooks[0]` is never called: hooks of the type `agent` are not supported yet",
-        ],
+        1,
+        &[],
     );
     check(
         &json!({"Stop": [{"hooks": [{"type": "http", "url": "x"}, {"type": "prompt"}, {"type": "mcp_tool", "server": "s"},

@@ -80,7 +80,33 @@ pub(crate) fn replay(tasks: &mut TaskList, tool: &str, input: &Value) {
     }
 }
 
+/// A task that a call is about to make or to finish.
+pub(crate) struct Pending {
+    /// It is made; otherwise it is done.
+    pub is_new: bool,
+    /// What is known of it, by the names hooks know.
+    pub fields: Map<String, Value>,
+}
+
 impl Tasks {
+    /// What a call is about to do that others may object to. Nothing for calls of other tools.
+    pub fn pending(&self, tool: &str, input: &Value) -> Option<Pending> {
+        let tasks = self.lock();
+        let (is_new, id, subject, description) = match Verb::of(tool)?.parse(input).ok()? {
+            Wish::Create(made) => (true, tasks.next_id(), made.subject, made.description),
+            Wish::Update(update) if update.status == Some(Status::Completed) => {
+                let task = tasks.get(&update.task_id).filter(|task| task.status != Status::Completed)?;
+                let Update { task_id, subject, description, .. } = *update;
+                let subject = subject.unwrap_or_else(|| task.subject.clone());
+                (false, task_id, subject, description.unwrap_or_else(|| task.description.clone()))
+            }
+            Wish::Update(_) | Wish::Get(_) | Wish::List(_) => return None,
+        };
+        let fields = [("task_id", id), ("task_subject", subject), ("task_description", description)];
+        let fields = fields.into_iter().map(|(name, text)| (name.to_owned(), text.into())).collect();
+        Some(Pending { is_new, fields })
+    }
+
     /// A list that stands already.
     pub fn of(tasks: TaskList) -> Self {
         Self(Arc::new(Mutex::new(tasks)))

@@ -43,6 +43,7 @@ impl Bench {
             readable: Readable::everything(),
             env: [variable("PATH", "/usr/local/bin:/usr/bin:/bin"), variable("HOME", work.to_str().unwrap())]
                 .into(),
+            env_file: PathBuf::new(),
             files: Arc::new(FileMemory::new()),
             spill_dir: work.with_file_name("spill"),
             secrets: Default::default(),

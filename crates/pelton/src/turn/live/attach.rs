@@ -28,6 +28,7 @@ impl Live<'_> {
         }
         self.attach_changed_files().await?;
         self.attach_memory().await?;
+        self.tell_hooks_of_files().await;
         self.attach_skills().await?;
         if let Some(words) = self.bench.cx.todos.turn_passed() {
             self.attach(&Attachment::reminder(AttachmentKind::Todos, Vec::new(), &[words])).await?;
@@ -70,6 +71,25 @@ impl Live<'_> {
         match attachment_of(changed) {
             Some(attachment) => self.attach(&attachment).await,
             None => Ok(()),
+        }
+    }
+
+    /// Tells hooks of instruction files that the model is about to be told, and of files that they watch.
+    async fn tell_hooks_of_files(&mut self) {
+        let bench = Arc::clone(&self.bench);
+        let cwd = bench.cwd_now();
+        let mut all = Vec::new();
+        for instructed in self.memory.take_instructed() {
+            all.extend(bench.hooks.instructed(&instructed, &cwd).await);
+        }
+        for (file, what) in self.watched_files.look() {
+            let fired = bench.hooks.file_changed(&file, what, &cwd).await;
+            fired.iter().for_each(|fired| self.watched_files.add_named(&fired.verdict.extras, &cwd));
+            all.extend(fired);
+        }
+        for fired in all {
+            let messages = fired.verdict.messages;
+            self.tell_hooks(HookWords { messages, runs: fired.runs, ..HookWords::default() }).await;
         }
     }
 

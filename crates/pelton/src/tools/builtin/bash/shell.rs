@@ -88,7 +88,7 @@ impl Shell {
         // On the same line as the command, so that error messages count its lines right. The exit status stays that of
         // the command; one that sets its own EXIT trap or replaces the shell just does not move the session.
         let command = self.line(command);
-        let script = format!("trap '{{ pwd -P >/dev/fd/{number}; }} 2>/dev/null' EXIT; {command}");
+        let script = format!("trap '{{ pwd -P >/dev/fd/{number}; }} 2>/dev/null' EXIT; {}{command}", variables(cx));
         let args = [OsStr::new("-c"), OsStr::new(&script)];
         let boxed = self.boxed(&args, cx, held, &[number]);
         let args = boxed.args();
@@ -107,7 +107,8 @@ impl Shell {
         held: Option<Held>,
     ) -> io::Result<ProcessTree> {
         let command = self.line(command);
-        let args = [OsStr::new("-c"), OsStr::new(&*command)];
+        let script = format!("{}{command}", variables(cx));
+        let args = [OsStr::new("-c"), OsStr::new(&script)];
         let boxed = self.boxed(&args, cx, held.as_ref(), &[]);
         let args = boxed.args();
         let mut tree =
@@ -168,6 +169,15 @@ impl Directory {
 /// The signal that ended the shell itself.
 pub(super) fn signal_of(status: ExitStatus) -> Option<i32> {
     status.signal()
+}
+
+/// What hooks want said before every command, if they do: words in front of it, on its line.
+fn variables(cx: &ToolCx) -> String {
+    let is_said = cx.env_file.metadata().is_ok_and(|about| about.is_file() && about.len() > 0);
+    match cx.env_file.to_str().filter(|_| is_said) {
+        Some(file) => format!(". '{}'; ", file.replace('\'', r"'\''")),
+        None => String::new(),
+    }
 }
 
 fn environment(cx: &ToolCx) -> Vec<(OsString, OsString)> {

@@ -132,6 +132,11 @@ impl TaskList {
         task.blocked_by.iter().filter(is_open).cloned().collect()
     }
 
+    /// The id of the next one that is made.
+    pub fn next_id(&self) -> String {
+        (self.made + 1).to_string()
+    }
+
     pub fn create(
         &mut self,
         subject: String,

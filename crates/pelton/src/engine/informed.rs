@@ -1,0 +1,112 @@
+//! What tools and hooks get to know, as it stands when they are called.
+
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::Engine;
+use crate::hooks::{Base, HookCx, HookEvent, SessionHooks};
+use crate::tools::{Progress, ToolCx};
+
+impl Engine {
+    /// What tools get to know, as it stands now.
+    pub(super) fn tool_cx(&self, cancel: CancellationToken) -> ToolCx {
+        let options = &self.options;
+        ToolCx {
+            call_id: Arc::from(""),
+            cwd: self.cwd(),
+            judged: None,
+            roots: self.kin.permissions.roots().into(),
+            readable: self.kin.permissions.gate().readable(&self.cwd()),
+            env: options.env.clone().into(),
+            env_file: self.env_file(),
+            files: Arc::clone(&options.files),
+            spill_dir: self.spill_dir(),
+            secrets: options.secrets.clone(),
+            limits: Arc::new(options.tool_limits.clone()),
+            world: Arc::clone(&options.world),
+            cancel,
+            progress: Progress::ignored(),
+            host: options.host.clone().seen_on(self.board.clone()),
+            todos: self.todos.clone(),
+            tasks: self.tasks.clone(),
+            background: self.background.clone(),
+            sandbox: self.kin.sandbox.clone(),
+            door: None,
+            agents: None,
+            web: Some(self.kin.web.with(self.kin.permissions.clone())),
+            aside: None,
+        }
+    }
+
+    /// The hooks of the session, and what they are told at any moment.
+    pub(super) fn session_hooks(&self, cancel: &CancellationToken) -> SessionHooks {
+        let options = &self.options;
+        let mut cx = HookCx::new(
+            options.cwd.clone(),
+            options.env.clone().into(),
+            self.spill_dir(),
+            Arc::clone(&options.world),
+        );
+        (cx.cancel, cx.secrets) = (cancel.clone(), options.secrets.clone());
+        cx.reach = self.reach(cancel);
+        cx.env_file = Some(self.env_file());
+        let agent = self.kin.agent.as_ref();
+        let base = Base {
+            session_id: self.session.id.to_string(),
+            transcript_path: self.session_file().unwrap_or_default(),
+            cwd: self.cwd(),
+            permission_mode: Some(self.kin.permissions.mode().name().to_owned()),
+            agent_id: agent.map(|agent| agent.facts.id.clone()),
+            agent_type: match agent {
+                Some(agent) => Some(agent.facts.agent_type.clone()),
+                None => options.works_as.clone(),
+            },
+            ..Base::default()
+        };
+        SessionHooks {
+            hooks: Arc::clone(&self.kin.hooks),
+            cx,
+            base,
+            agent_transcript: agent.and_then(|agent| agent.file()),
+            board: self.board.clone(),
+        }
+    }
+
+    /// The record of the main thread, if there is one.
+    pub(super) fn session_file(&self) -> Option<PathBuf> {
+        match &self.kin.agent {
+            Some(agent) => agent.session_file.clone(),
+            None => self.session.file(),
+        }
+    }
+
+    /// Where output too large for an answer is kept.
+    pub(super) fn spill_dir(&self) -> PathBuf {
+        match self.session_file() {
+            Some(file) => file.with_extension("").join("tool-results"),
+            None => self.options.temp_dir.join(format!("pelton-{}", self.session.id)),
+        }
+    }
+
+    /// Where hooks write variables that later commands find.
+    fn env_file(&self) -> PathBuf {
+        match self.session_file() {
+            Some(file) => file.with_extension("").join("session-env.sh"),
+            None => self.options.temp_dir.join(format!("pelton-{}-env.sh", self.session.id)),
+        }
+    }
+
+    /// Makes the place of that file, if there are hooks that may write it.
+    pub(super) fn make_room_for_variables(&self) {
+        let may_write = HookEvent::ALL
+            .into_iter()
+            .any(|event| event.has_environment_file() && self.kin.hooks.listens(event));
+        if let (true, Some(dir)) = (may_write, self.env_file().parent()) {
+            // A hook that cannot write there says so itself.
+            let _ = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
+        }
+    }
+}
