@@ -30,8 +30,13 @@ pub(crate) fn run(args: &TrustArgs) -> Result<ExitCode, Fail> {
         false => told.push_str("What it adds to a session once it is trusted:\n"),
     }
     told.extend(adds.iter().map(|line| format!("  {line}\n")));
+    let new = trust.new_settings(&env);
+    if trust.is_given() && !new.is_empty() {
+        told.push_str("Of that, nobody has seen this yet:\n");
+        told.extend(new.iter().map(|power| format!("  {}\n", power.told())));
+    }
     let all_approved = trust.servers(&env).iter().all(|(_, approval)| *approval == Approval::Given);
-    if trust.is_given() && all_approved {
+    if trust.is_given() && all_approved && new.is_empty() {
         return say(&told);
     }
     let is_wanted = args.yes || {

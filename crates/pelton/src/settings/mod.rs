@@ -19,6 +19,7 @@ mod grants; // what a repository may not grant itself
 mod policy; // what the administrator says above everybody
 mod edit; // changing a file by what has to be changed in it
 mod effective; // what all files together come to, and where each value stands
+mod powers; // what of a file grants or runs something, entry by entry
 mod lint; // what does not do what it seems to say
 
 use std::collections::BTreeMap;
@@ -36,6 +37,7 @@ pub use lint::{Around, Finding, FindingKind, Looked, Weight, Written, lint};
 pub use manner::MannerSettings;
 pub use models::ModelSettings;
 pub use policy::PolicySettings;
+pub use powers::{Power, powers, read_approved};
 pub use read::{BrokenSettings, Origin, Problem, read};
 pub use servers::{ServerMatch, ServerSettings};
 pub use tools::ToolSettings;
