@@ -188,6 +188,9 @@ fn resolved(
     options.system_prompt.attribution = settings.manner.attribution.clone();
     options.http_hooks = settings.http_hooks.clone();
     options.setup = args.client.setup();
+    options.worktrees.base = settings.worktrees.base.unwrap_or_default();
+    options.worktrees.linked_directories.clone_from(&settings.worktrees.linked_directories);
+    options.worktrees.sparse_paths.clone_from(&settings.worktrees.sparse_paths);
     options.task_budget = args.task_budget;
     options.max_output_tokens =
         env.number::<NonZeroU32>("CLAUDE_CODE_MAX_OUTPUT_TOKENS")?.map(NonZeroU32::get);

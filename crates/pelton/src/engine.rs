@@ -630,7 +630,7 @@ impl Engine {
     ) -> Bench {
         let cancel = submission.child_token();
         let refused = CancellationToken::new();
-        let children = self.children(submission, refused.clone(), events);
+        let children = self.children(submission, &cancel, refused.clone(), events);
         let tools = self.offer.tools();
         let agents = tools.iter().any(|tool| agent::is_one(tool.as_ref()));
         let agents = agents.then(|| Arc::clone(&children) as Arc<dyn Agents>);
@@ -678,12 +678,14 @@ impl Engine {
     fn children(
         &self,
         submission: &CancellationToken,
+        cancel: &CancellationToken,
         refused: CancellationToken,
         events: &Sender<Event>,
     ) -> Arc<Children> {
         Arc::new(Children {
             options: Options { tools: self.offer.to_hand_on(), ..self.options.clone() },
             kin: self.kin.clone(),
+            hooks: self.session_hooks(cancel),
             session_id: self.session.id,
             session_file: self.session_file(),
             question: self.question.clone(),

@@ -57,7 +57,7 @@ pub use limits::{
     ToolLimits, WINDOW_TOKENS_UNKNOWN_MODEL,
 };
 pub use model_choice::ModelChoice;
-pub use options::{LateAnswer, Options, Resumed, Sessions, Setup};
+pub use options::{LateAnswer, Options, Resumed, Sessions, Setup, WorktreeBase, WorktreeOptions};
 pub use prompt::{BlankPrompt, Prompt, PromptBlock};
 pub use queue::{Priority, Queue, QueueError};
 pub use session::fresh_id;

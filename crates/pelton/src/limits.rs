@@ -38,6 +38,8 @@ pub const CONVERSATION_SUMMARY_TOKENS_MAX: u32 = 16_000;
 pub const CONVERSATION_SUMMARY_CUTS_MAX: u8 = 4;
 /// Tokens a fold of a finished stretch may have.
 pub const FOLD_TOKENS_MAX: u32 = 2_000;
+/// Files that are copied into an agent's worktree besides those in the repository.
+pub const WORKTREE_FILES_COPIED_MAX: usize = 1_000;
 /// How often an agent that looks around for a hook may ask the model.
 pub const HOOK_AGENT_TURNS_MAX: u32 = 50;
 /// Characters of a stretch that the model that folds it is shown, and of each thing said in it.

@@ -136,6 +136,8 @@ pub struct Options {
     pub(crate) works_as: Option<String>,
     /// Bounds on them.
     pub agent_limits: AgentLimits,
+    /// How worktrees are made for those that want one of their own.
+    pub worktrees: WorktreeOptions,
     /// The model of all of them, whatever they or their callers say.
     pub agent_model: Option<String>,
     /// Z1: what the calls of each turn came to is put into a line by the [small model](Self::small_model). Costs a call
@@ -219,6 +221,55 @@ pub struct Options {
     ///
     /// [`Event::Init`]: crate::Event::Init
     pub setting_sources: Vec<&'static str>,
+}
+
+/// How worktrees are made for agents that want one of their own.
+///
+/// ```
+/// use pelton::{WorktreeBase, WorktreeOptions};
+///
+/// let mut worktrees = WorktreeOptions::default(); // `Options::worktrees` is where it goes
+/// worktrees.base = WorktreeBase::Head;
+/// worktrees.linked_directories.push("node_modules".to_owned());
+/// assert_eq!(WorktreeBase::from_name("fresh"), Some(WorktreeBase::Fresh));
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WorktreeOptions {
+    /// Where they begin.
+    pub base: WorktreeBase,
+    /// Directories of the repository that are the same in all of them: linked, not copied.
+    pub linked_directories: Vec<String>,
+    /// The only directories that are checked out; all if there is none.
+    pub sparse_paths: Vec<String>,
+}
+
+/// Where a worktree begins.
+///
+/// See [`WorktreeOptions`].
+///
+/// ```
+/// assert_eq!(pelton::WorktreeBase::from_name("head"), Some(pelton::WorktreeBase::Head));
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WorktreeBase {
+    /// At what the remote repository takes for its main branch, as far as it is known here; without one, as `Head`.
+    #[default]
+    Fresh,
+    /// At what is checked out here.
+    Head,
+}
+
+impl WorktreeBase {
+    /// As settings write it.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "fresh" => Some(Self::Fresh),
+            "head" => Some(Self::Head),
+            _ => None,
+        }
+    }
 }
 
 /// Why a project is set up.
@@ -421,6 +472,7 @@ impl Options {
             agents: vec![general_purpose()],
             works_as: None,
             agent_limits: AgentLimits::default(),
+            worktrees: WorktreeOptions::default(),
             agent_model: None,
             tool_use_summaries: false,
             agent_progress_summaries: false,

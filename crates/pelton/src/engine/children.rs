@@ -4,9 +4,10 @@
 mod progress; // what it is doing, in a line every now and then
 mod judge; // agents that look around for hooks
 mod watch; // one agent while it runs
+mod worktree; // a checkout of an agent's own
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::FutureExt;
@@ -20,14 +21,17 @@ pub(super) use judge::Judges;
 
 use super::kin::{AgentSelf, Kin};
 use super::{Engine, StartError, queue_of};
+use worktree::Worktrees;
 use crate::context::SystemPrompt;
 use crate::event::{AgentFacts, Event};
 use crate::history::History;
-use crate::hooks::{HookConfig, Hooks};
+use crate::hooks::{Fired, HookConfig, Hooks, SessionHooks};
 use crate::options::Options;
 use crate::permission::{Mode, Permissions};
 use crate::session::Session;
-use crate::tools::agent::{AgentDefinition, Agents, Delivered, FORK, NotStarted, Order};
+use crate::tools::agent::{
+    AgentDefinition, Agents, Delivered, FORK, Isolation, MemoryScope, NotStarted, Order,
+};
 use crate::tools::{Output, ToolCx, structured};
 
 /// What the calls that a fork starts from are answered with, in the fork.
@@ -39,6 +43,8 @@ pub(super) struct Children {
     /// What the parent was told; an agent is told less.
     pub options: Options,
     pub kin: Kin,
+    /// Who hears of what happens around its agents.
+    pub hooks: SessionHooks,
     pub session_id: Uuid,
     /// The record of the main thread, if there is one.
     pub session_file: Option<PathBuf>,
@@ -88,15 +94,55 @@ impl Children {
             is_fork: order.agent_type == FORK,
             session_file: self.session_file.clone(),
         };
-        let mut engine = if me.is_fork {
-            self.fork(me, history).map_err(NotStarted)?
-        } else {
-            let definition = self.definition(&order).map_err(NotStarted)?;
-            let hooks = self.hooks_of(definition).await;
-            self.fresh(me, &order, definition, hooks).map_err(NotStarted)?
+        if me.is_fork {
+            let mut engine = self.fork(me, history).map_err(NotStarted)?;
+            engine.cwd = Arc::new(Mutex::new(cx.cwd.clone()));
+            return Ok(self.watch(engine, facts, &order, cx).await);
+        }
+        let definition = self.definition(&order).map_err(NotStarted)?;
+        let hooks = self.hooks_of(definition).await;
+        let isolation = order.isolation.or(definition.isolation);
+        if isolation != Some(Isolation::Worktree) {
+            let mut engine = self.fresh(me, &order, definition, hooks, None).map_err(NotStarted)?;
+            engine.cwd = Arc::new(Mutex::new(cx.cwd.clone()));
+            return Ok(self.watch(engine, facts, &order, cx).await);
+        }
+        let worktrees = Worktrees {
+            options: &self.options.worktrees,
+            env: &self.options.env,
+            cwd: &self.options.cwd,
+            hooks: &self.hooks_now(&cx.cancel),
         };
-        engine.cwd = Arc::new(Mutex::new(cx.cwd.clone()));
-        Ok(self.watch(engine, facts, &order, cx).await)
+        let (made, fired) = worktrees.make(&format!("agent-{}", facts.id)).await;
+        self.tell_hooks(fired).await;
+        let made = made.map_err(NotStarted)?;
+        let delivered = match self.fresh(me, &order, definition, hooks, Some(&made.path)) {
+            Ok(engine) => Ok(self.watch(engine, facts, &order, cx).await),
+            Err(why) => Err(NotStarted(why)),
+        };
+        let (left, fired) = worktrees.end(made).await;
+        self.tell_hooks(fired).await;
+        delivered.map(|mut delivered| {
+            delivered.text = [Some(delivered.text), left].into_iter().flatten().collect::<Vec<_>>().join("\n\n");
+            delivered
+        })
+    }
+
+    /// The hooks of the session, told of something that is not an agent's.
+    fn hooks_now(&self, cancel: &CancellationToken) -> SessionHooks {
+        let mut hooks = self.hooks.clone();
+        hooks.cx.cancel = cancel.clone();
+        hooks
+    }
+
+    async fn tell_hooks(&self, fired: Option<Fired>) {
+        let Some(fired) = fired else { return };
+        for run in fired.runs {
+            self.events.send(Event::Hook(Arc::new(run))).await;
+        }
+        for content in fired.verdict.messages {
+            self.events.send(Event::Informational { content, prevents_continuation: false }).await;
+        }
     }
 
     fn definition(&self, order: &Order) -> Result<&AgentDefinition, String> {
@@ -115,13 +161,14 @@ impl Children {
         self.kin.hooks.for_agent(own)
     }
 
-    /// An agent that knows nothing but its task.
+    /// An agent that knows nothing but its task. One with a place of its own works there and nowhere else.
     fn fresh(
         &self,
         me: AgentSelf,
         order: &Order,
         definition: &AgentDefinition,
         hooks: Hooks,
+        place: Option<&Path>,
     ) -> Result<Engine, String> {
         let mut options = self.options.clone();
         options.tools.retain(|tool| {
@@ -158,13 +205,36 @@ impl Children {
         if definition.omit_memory_files {
             options.memory = None;
         }
-        // The notes are those of the main thread.
-        if let Some(memory) = &mut options.memory {
-            memory.notes_dir = None;
-        }
+        self.keep_notes(&mut options, definition);
         let mut kin = Kin { hooks: Arc::new(hooks), ..self.kin.clone() };
         kin.permissions = narrowed(&self.kin.permissions, definition, &mut options);
+        if let Some(place) = place {
+            place.clone_into(&mut options.cwd);
+            options.additional_dirs.clear();
+            let (rules, home) = (kin.permissions.rules(), options.home.clone());
+            kin.permissions = Permissions::new(rules, options.mode, place.to_owned(), Vec::new(), home)
+                .kept_by(self.kin.permissions.keeper());
+        }
         self.member(options, kin, me)
+    }
+
+    /// The notes of the main thread are its own; an agent has its own where its description says so.
+    fn keep_notes(&self, options: &mut Options, definition: &AgentDefinition) {
+        let plain = |c: char| if c.is_alphanumeric() || matches!(c, '-' | '_') { c } else { '-' };
+        let name: String = definition.name.chars().map(plain).collect();
+        let user_dir = options.memory.as_ref().and_then(|memory| memory.user_dir.clone());
+        let dir = match definition.memory {
+            None => None,
+            Some(MemoryScope::User) => user_dir.map(|dir| dir.join("agent-memory").join(name)),
+            Some(MemoryScope::Project) => Some(options.cwd.join(".claude/agent-memory").join(name)),
+            Some(MemoryScope::Local) => Some(options.cwd.join(".claude/agent-memory-local").join(name)),
+        };
+        if dir.is_some() {
+            options.memory.get_or_insert_default();
+        }
+        if let Some(memory) = &mut options.memory {
+            (memory.notes_with_custom_prompt, memory.notes_dir) = (dir.is_some(), dir);
+        }
     }
 
     /// An agent that knows all its parent knows, and asks the same question: the server has it in its cache.

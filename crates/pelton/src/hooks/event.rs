@@ -170,8 +170,6 @@ impl HookEvent {
             self,
             Self::ConfigChange
                 | Self::DirectoryAdded
-                | Self::WorktreeCreate
-                | Self::WorktreeRemove
                 | Self::TeammateIdle
                 | Self::MessageDisplay
                 | Self::PreModelSwitch

@@ -131,7 +131,7 @@ pub fn read(text: &str, origin: Origin<'_>) -> Result<(Settings, Vec<Problem>), 
 /// The places of all keys that are looked for; `*` stands for a name that whoever writes a file chooses.
 pub(super) fn known_places() -> BTreeSet<String> {
     let some = serde_json::json!({
-        "permissions": {}, "fileHistory": {}, "modelPricing": {"*": {}}, "attribution": {},
+        "permissions": {}, "fileHistory": {}, "modelPricing": {"*": {}}, "attribution": {}, "worktree": {},
         "sandbox": {"filesystem": {}, "network": {}, "credentials": {}},
     });
     let mut reader = Reader::new("", Origin { source: &Source::User, file: "", anchor: None });
@@ -184,6 +184,7 @@ impl Reader<'_> {
             retry: self.retry(all),
             turns: self.turns(all),
             manner: self.manner(all),
+            worktrees: self.worktrees(all),
             models: self.choice_of_models(all),
             http_hooks: self.http_hooks(all),
             memory: self.memory(all),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::context::front_matter::Headed;
 use crate::limits::{SKILL_BYTES_MAX, SKILL_DIRECTORIES_DEEP_MAX, SKILLS_MAX};
 use crate::permission::Mode;
-use crate::tools::AgentDefinition;
+use crate::tools::{AgentDefinition, Isolation, MemoryScope};
 use crate::tools::agent::FORK;
 
 /// The agents that these Markdown files, and those in these directories and below them, describe. Of two with one name the first counts.
@@ -87,6 +87,8 @@ fn read(text: &str) -> Option<AgentDefinition> {
     agent.hooks = headed.head.get("hooks").filter(|hooks| !hooks.is_null()).cloned();
     agent.background = headed.flag("background").unwrap_or(false);
     agent.effort = headed.text("effort").and_then(|effort| effort.parse().ok());
+    agent.memory = headed.text("memory").and_then(|scope| MemoryScope::from_name(&scope));
+    agent.isolation = headed.text("isolation").and_then(|place| Isolation::from_name(&place));
     agent.color = headed.text("color");
     agent.initial_prompt = headed.text("initialPrompt");
     agent.omit_memory_files = headed.flag("omitClaudeMd").unwrap_or(false);

@@ -110,6 +110,7 @@ async fn fork(skill: &Skill, agent: &str, prompt: String, cx: &ToolCx) -> Result
         agent_type: agent.to_owned(),
         model: skill.model.clone(),
         effort: skill.effort,
+        isolation: None,
     };
     match agents.run(order, cx).await {
         Ok(delivered) => Ok(agent::output(&delivered, &prompt)),

@@ -53,13 +53,15 @@ pub struct Order {
     pub model: Option<String>,
     /// How hard it tries, if the caller wants a certain level.
     pub effort: Option<Effort>,
+    /// Whether it works in a place of its own, if the caller wants that.
+    pub isolation: Option<Isolation>,
 }
 
 impl Order {
     /// A task for an agent of a kind.
     pub(crate) fn of(agent_type: &str, prompt: &str, model: Option<String>) -> Self {
         let (agent_type, prompt) = (agent_type.to_owned(), prompt.to_owned());
-        Self { description: agent_type.clone(), prompt, agent_type, model, effort: None }
+        Self { description: agent_type.clone(), prompt, agent_type, model, effort: None, isolation: None }
     }
 }
 
@@ -145,6 +147,11 @@ impl AgentTool {
             agent_type,
             model: input.model.filter(|model| model != "inherit"),
             effort: effort.map_err(|error| InvalidInput(format!("`effort`: {error}")))?,
+            isolation: match input.isolation.as_deref().map(Isolation::from_name) {
+                None => None,
+                Some(Some(Isolation::Worktree)) => Some(Isolation::Worktree),
+                Some(_) => return Err(InvalidInput("`isolation` can only be 'worktree'".to_owned())),
+            },
         })
     }
 }
@@ -156,13 +163,13 @@ struct Input {
     subagent_type: Option<String>,
     model: Option<String>,
     effort: Option<String>,
-    // Accepted, and without effect: every agent is waited for, in the working directory.
+    // Accepted, and without effect: every agent is waited for.
     #[serde(default, rename = "run_in_background")]
     _background: Option<Value>,
     #[serde(default, rename = "name")]
     _name: Option<Value>,
-    #[serde(default, rename = "isolation")]
-    _isolation: Option<Value>,
+    #[serde(default)]
+    isolation: Option<String>,
 }
 
 impl Tool for AgentTool {

@@ -2,6 +2,7 @@
 
 mod limits; // depth, width, total; interrupts
 mod money; // one purse for all of them
+mod places; // checkouts, notes and skills of their own
 mod rights; // rules, modes, hooks and askers of the parent
 
 use std::sync::Arc;

@@ -65,7 +65,7 @@ impl Children {
             session_file: self.session_file.clone(),
         };
         let order = Order::of(NAME, &prompt, model);
-        let mut engine = self.fresh(me, &order, &definition, Hooks::default())?;
+        let mut engine = self.fresh(me, &order, &definition, Hooks::default(), None)?;
         let interrupter = engine.interrupter();
         let prompt = Prompt::text(prompt).map(Prompt::verbatim).map_err(|error| error.to_string())?;
         let mut events = std::pin::pin!(engine.submit(prompt));

@@ -97,7 +97,7 @@ impl Children {
         cx: &ToolCx,
         news: &mut News,
     ) -> Result<Prompt, String> {
-        let mut text = order.prompt.clone();
+        let mut text = self.skills_of(engine, order, cx, news).await + &order.prompt;
         if let Some(fired) = engine.session_hooks(&cx.cancel).agent_started(&cx.cwd).await {
             for run in fired.runs {
                 news.tell(AgentNews::Told(Box::new(Event::Hook(Arc::new(run))))).await;
@@ -116,6 +116,31 @@ impl Children {
         }
         // No user typed it: neither commands nor mentions are meant.
         Prompt::text(text).map(Prompt::verbatim).map_err(|error| error.to_string())
+    }
+
+    /// The texts of the skills that an agent knows from the start, in front of its task.
+    async fn skills_of(&self, engine: &Engine, order: &Order, cx: &ToolCx, news: &News) -> String {
+        let wanted = self.definition(order).map(|definition| definition.skills.clone()).unwrap_or_default();
+        if wanted.is_empty() {
+            return String::new();
+        }
+        engine.skills.discover().await;
+        let mut texts = String::new();
+        for name in wanted {
+            let expanded = match engine.skills.get(&name) {
+                Some(skill) => engine.expand_skill(&skill, "", &cx.cancel).await.map_err(|error| error.to_string()),
+                None => Err("there is no such skill".to_owned()),
+            };
+            match expanded.map(|expansion| expansion.prompt.unwrap_or_default()) {
+                Ok(text) => texts += &format!("<skill name=\"{name}\">\n{}\n</skill>\n\n", text.trim()),
+                Err(why) => {
+                    let content = format!("The agent '{}' does without the skill '{name}': {why}", order.agent_type);
+                    let told = Event::Informational { content, prevents_continuation: false };
+                    news.tell(AgentNews::Told(Box::new(told))).await;
+                }
+            }
+        }
+        texts
     }
 
     async fn pull(

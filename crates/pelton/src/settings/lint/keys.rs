@@ -18,7 +18,7 @@ const ELSEWHERE: &str = "$schema askUserQuestionTimeout autoConnectIde autoUpdat
     requiredMinimumVersion respondToBashCommands showTurnDuration spinnerTipsEnabled \
     spinnerTipsOverride spinnerVerbs sshConfigs statusLine strictKnownMarketplaces strictPluginOnlyCustomization \
     subagentPromptCacheTtl subagentStatusLine syncClaudeAiSkills terminalProgressBarEnabled theme tui \
-    useAutoModeDuringPlan verbose viewMode voice voiceEnabled worktree permissions.disableAutoMode";
+    useAutoModeDuringPlan verbose viewMode voice voiceEnabled worktree.bgIsolation permissions.disableAutoMode";
 /// Objects whose keys whoever writes the file chooses.
 const FREE: [&str; 5] =
     ["env", "enabledPlugins", "extraKnownMarketplaces", "sandbox.ignoreViolations", "skillOverrides"];

@@ -4,7 +4,8 @@ use serde_json::{Map, Value};
 
 use super::Reader;
 use crate::context::Attribution;
-use crate::settings::{MannerSettings, ModelSettings};
+use crate::options::WorktreeBase;
+use crate::settings::{MannerSettings, ModelSettings, WorktreeSettings};
 
 impl Reader<'_> {
     pub(super) fn manner(&mut self, all: &Map<String, Value>) -> MannerSettings {
@@ -41,6 +42,16 @@ impl Reader<'_> {
             _ => {}
         }
         attribution
+    }
+
+    pub(super) fn worktrees(&mut self, all: &Map<String, Value>) -> WorktreeSettings {
+        let said = self.field(all, "", "worktree", "an object", Value::as_object).cloned().unwrap_or_default();
+        let base = |value: &Value| value.as_str().and_then(WorktreeBase::from_name);
+        WorktreeSettings {
+            base: self.field(&said, "worktree.", "baseRef", "\"fresh\" or \"head\"", base),
+            linked_directories: self.texts(&said, "worktree.", "symlinkDirectories").unwrap_or_default(),
+            sparse_paths: self.texts(&said, "worktree.", "sparsePaths").unwrap_or_default(),
+        }
     }
 
     pub(super) fn choice_of_models(&mut self, all: &Map<String, Value>) -> ModelSettings {

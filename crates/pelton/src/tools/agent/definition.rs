@@ -38,16 +38,16 @@ pub struct AgentDefinition {
     pub max_turns: Option<u32>,
     /// Hooks that are called while it runs, as settings write them, beside those of the session. `Stop` is its own end.
     pub hooks: Option<Value>,
-    /// Skills it knows from the start. Held for later; so is everything below.
+    /// Skills it knows from the start.
     pub skills: Vec<String>,
-    /// MCP servers of its own, by name or in full.
-    pub mcp_servers: Vec<Value>,
     /// Where it keeps what it learnt.
     pub memory: Option<MemoryScope>,
-    /// It is not waited for.
-    pub background: bool,
     /// It works in a place of its own.
     pub isolation: Option<Isolation>,
+    /// MCP servers of its own, by name or in full. Held for later; so is everything below, but for `omit_memory_files`.
+    pub mcp_servers: Vec<Value>,
+    /// It is not waited for.
+    pub background: bool,
     /// The colour it is shown in.
     pub color: Option<String>,
     /// What the main thread is told first when it runs as this agent.
@@ -100,6 +100,29 @@ pub enum Isolation {
     Worktree,
     /// Another machine.
     Remote,
+}
+
+impl MemoryScope {
+    /// As definitions write it.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "user" => Self::User,
+            "project" => Self::Project,
+            "local" => Self::Local,
+            _ => return None,
+        })
+    }
+}
+
+impl Isolation {
+    /// As definitions write it.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "worktree" => Self::Worktree,
+            "remote" => Self::Remote,
+            _ => return None,
+        })
+    }
 }
 
 impl AgentDefinition {

@@ -91,18 +91,9 @@ impl AgentDefinition {
         agent.skills = named("skills")?.unwrap_or_default();
         agent.mcp_servers = field("mcpServers").and_then(Value::as_array).cloned().unwrap_or_default();
         agent.hooks = field("hooks").cloned();
-        agent.memory = match text("memory")?.as_deref() {
-            Some("user") => Some(MemoryScope::User),
-            Some("project") => Some(MemoryScope::Project),
-            Some("local") => Some(MemoryScope::Local),
-            _ => None,
-        };
+        agent.memory = text("memory")?.and_then(|scope| MemoryScope::from_name(&scope));
         agent.background = flag("background");
-        agent.isolation = match text("isolation")?.as_deref() {
-            Some("worktree") => Some(Isolation::Worktree),
-            Some("remote") => Some(Isolation::Remote),
-            _ => None,
-        };
+        agent.isolation = text("isolation")?.and_then(|place| Isolation::from_name(&place));
         agent.color = text("color")?;
         agent.initial_prompt = text("initialPrompt")?;
         agent.omit_memory_files = flag("omitClaudeMd");
