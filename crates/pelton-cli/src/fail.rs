@@ -33,6 +33,11 @@ impl Fail {
         Self { line: message.clone(), ..Self::at_start(message) }
     }
 
+    /// The cause, in one line.
+    pub fn line(&self) -> &str {
+        &self.line
+    }
+
     /// What a result for clients says.
     pub fn told_to_clients(&self) -> Option<&str> {
         self.told_to_clients.as_deref()

@@ -22,6 +22,7 @@ mod plugins; // which plugins count
 mod repository; // the git repository around a directory
 mod sandbox; // the box commands run in
 mod trust; // whether a directory is trusted
+mod watch; // settings files that change while a session runs
 mod skills; // what users and the model call by name
 pub(crate) mod sessions; // where sessions are kept, and which one goes on
 
@@ -66,6 +67,7 @@ pub(crate) fn options(args: &RunArgs, env: &Env) -> Result<(Options, Payer, Serv
     let cwd = working_directory()?;
     let files = layers::Files::around(env, &cwd);
     let settings = layers::settings(args, env, &cwd, Watched::Unattended)?;
+    let before_settings = env.clone();
     let env = env.clone().with(&settings.env);
     let payer = Payer::found(&env, &settings)?;
     let memory = memory::memory(args, &env, &settings.memory, &cwd)?;
@@ -79,7 +81,9 @@ pub(crate) fn options(args: &RunArgs, env: &Env) -> Result<(Options, Payer, Serv
     let mut options = resolved(args, &env, settings, &cwd, endpoint(args, &env)?)?;
     options.memory = memory;
     options.git_state = git_state;
-    options.keeper = Some(Arc::new(keeper::SettingsFiles(files)));
+    let watch = Arc::new(watch::SettingsOnDisk::of(args, &before_settings, &cwd));
+    options.keeper = Some(Arc::new(keeper::SettingsFiles { files, watch: Arc::clone(&watch) }));
+    options.settings_watch = Some(watch);
     options.skills = skills;
     add_agents(&mut options, skills::agents(args, &env, &cwd)?);
     if brought_hooks_off {

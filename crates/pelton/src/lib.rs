@@ -35,6 +35,7 @@ mod places; // where a path leads
 mod secrets; // what is kept from programs, and out of what is written down
 mod addresses; // where a name of a host must not lead: pure
 mod instructed; // instruction files, as others hear of them
+mod reload; // settings that change while a session runs
 mod spill; // texts too long to be told
 mod account; // what it costs
 mod session; // history and transcript, always in step
@@ -60,6 +61,7 @@ pub use model_choice::ModelChoice;
 pub use options::{LateAnswer, Options, Resumed, Sessions, Setup, WorktreeBase, WorktreeOptions};
 pub use prompt::{BlankPrompt, Prompt, PromptBlock};
 pub use queue::{Priority, Queue, QueueError};
+pub use reload::{Reloaded, SettingsChange, SettingsKind, SettingsWatch};
 pub use session::fresh_id;
 pub use skills::{SkillShown, SkillSources, agent_files_in, agents_in};
 pub use status::{Phase, Status, Wait};

@@ -27,6 +27,7 @@ use crate::limits::{
 use crate::model_choice::ModelChoice;
 use crate::permission::{Answer, Keeper, Mode, Questions, RuleSet};
 use crate::plugins::{Plugin, PluginError};
+use crate::reload::SettingsWatch;
 use crate::sandbox::SandboxOptions;
 use crate::secrets::Secrets;
 use crate::skills::SkillSources;
@@ -170,6 +171,8 @@ pub struct Options {
     pub hooks: HookConfig,
     /// What those of them that are addresses on the web must keep to, wherever they come from.
     pub http_hooks: HttpHookTerms,
+    /// Who says when settings have changed; nobody if absent: then those of the start hold to the end.
+    pub settings_watch: Option<Arc<dyn SettingsWatch>>,
     /// Why the project is set up before the session begins, if it is: hooks of the event `Setup` are called.
     pub setup: Option<Setup>,
     /// A hook may put the only call of an answer off: the run ends, and the call is judged anew when the session is
@@ -488,6 +491,7 @@ impl Options {
             questions: None,
             hooks: HookConfig::default(),
             http_hooks: HttpHookTerms::default(),
+            settings_watch: None,
             setup: None,
             may_defer: false,
             limits: Limits::default(),

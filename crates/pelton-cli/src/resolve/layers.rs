@@ -493,7 +493,8 @@ mod tests {
         }
         // Another program has asked, and nobody knows what was seen then.
         let state = state_file(&env).unwrap();
-        let said = serde_json::json!({"projects": {work.to_str().unwrap(): {"hasTrustDialogAccepted": true}}});
+        let said =
+            serde_json::json!({"projects": {work.to_str().unwrap(): {"hasTrustDialogAccepted": true}}});
         fs::write(state, said.to_string()).unwrap();
         assert_eq!(counts(&env, &work, Watched::Interactive, &[]), [true, false, false, false, false, false]);
     }

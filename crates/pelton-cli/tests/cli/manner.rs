@@ -255,3 +255,78 @@ fn output_is_cut_where_the_settings_say() {
     let told = model.requests()[1].body["messages"].as_array().unwrap().last().unwrap().to_string();
     assert!(told.len() < 3_000, "{} bytes", told.len());
 }
+
+#[test]
+fn rules_and_hooks_that_change_while_a_session_runs_count_from_there_on() {
+    let place = Place::new();
+    let write = |settings: Value| {
+        tool(
+            "Bash",
+            json!({"command": format!("mkdir -p .claude; printf '%s' '{settings}' > .claude/settings.json")}),
+        )
+    };
+    let hook = json!([{"hooks": [{"type": "command", "command": "echo >> heard"}]}]);
+    let script = Script::new()
+        .reply([write(json!({"permissions": {"deny": ["Bash(touch *)"]}, "hooks": {"PostToolUse": hook}}))])
+        .reply([
+            tool("Bash", json!({"command": "touch denied"})),
+            tool("Bash", json!({"command": "echo fine"})),
+        ])
+        .reply([write(json!({}))])
+        .reply([tool("Bash", json!({"command": "touch allowed"}))])
+        .reply([text("Done.")]);
+    let model = model(script);
+    let asked = json!({"permissions": {"allow": ["Bash"]}, "hooks": {"ConfigChange": [{"matcher": "project_settings", "hooks": [{"type": "command", "command": "cat >> changes; echo >> changes"}]}]}});
+    let ran = place
+        .task(
+            &model,
+            ["hi", "--settings", &asked.to_string(), "--permission-mode", "bypassPermissions"]
+                .into_iter()
+                .chain(STREAM),
+        )
+        .env("IS_SANDBOX", "1")
+        .run();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(!place.has("denied") && place.has("allowed"), "{ran:?}");
+    // After `echo fine`, and after the call that took it away again.
+    assert_eq!(place.read("heard").lines().count(), 2);
+    let changes: Vec<Value> = place
+        .read("changes")
+        .lines()
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let sources: Vec<&Value> = changes.iter().map(|change| &change["source"]).collect();
+    assert_eq!(sources, ["project_settings", "project_settings"]);
+    assert!(changes[0]["file_path"].as_str().unwrap().ends_with(".claude/settings.json"));
+    // What stands in front of every request is the same.
+    let requests = model.requests();
+    assert!(requests.iter().all(|request| request.body["system"] == requests[0].body["system"]
+        && request.body["tools"] == requests[0].body["tools"]));
+}
+
+#[test]
+fn a_hook_may_keep_a_change_of_settings_from_counting() {
+    let place = Place::new();
+    place.put(".claude/settings.json", r#"{"permissions": {"deny": ["Bash(touch *)"]}}"#);
+    let script = Script::new()
+        .reply([tool("Bash", json!({"command": "echo '{}' > .claude/settings.json"}))])
+        .reply([tool("Bash", json!({"command": "touch made"}))])
+        .reply([text("Done.")]);
+    let model = model(script);
+    let asked = json!({"hooks": {"ConfigChange": [{"hooks": [{"type": "command", "command": "echo 'not while it runs' >&2; exit 2"}]}]}});
+    let ran = place
+        .task(
+            &model,
+            ["hi", "--settings", &asked.to_string(), "--permission-mode", "bypassPermissions"]
+                .into_iter()
+                .chain(STREAM),
+        )
+        .env("IS_SANDBOX", "1")
+        .run();
+    assert!(
+        ran.out.contains("is not heeded: a hook objects") && ran.out.contains("not while it runs"),
+        "{ran:?}"
+    );
+    assert!(!place.has("made"));
+}

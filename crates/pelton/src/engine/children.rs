@@ -21,7 +21,6 @@ pub(super) use judge::Judges;
 
 use super::kin::{AgentSelf, Kin};
 use super::{Engine, StartError, queue_of};
-use worktree::Worktrees;
 use crate::context::SystemPrompt;
 use crate::event::{AgentFacts, Event};
 use crate::history::History;
@@ -33,6 +32,7 @@ use crate::tools::agent::{
     AgentDefinition, Agents, Delivered, FORK, Isolation, MemoryScope, NotStarted, Order,
 };
 use crate::tools::{Output, ToolCx, structured};
+use worktree::Worktrees;
 
 /// What the calls that a fork starts from are answered with, in the fork.
 const FORKED: &str = "From here on you are a copy of the agent that made this call. The original goes on by itself and has the \
@@ -123,7 +123,8 @@ impl Children {
         let (left, fired) = worktrees.end(made).await;
         self.tell_hooks(fired).await;
         delivered.map(|mut delivered| {
-            delivered.text = [Some(delivered.text), left].into_iter().flatten().collect::<Vec<_>>().join("\n\n");
+            delivered.text =
+                [Some(delivered.text), left].into_iter().flatten().collect::<Vec<_>>().join("\n\n");
             delivered
         })
     }

@@ -20,6 +20,7 @@ use crate::history::Entry;
 use crate::hooks::{Arrived, Expanded, Fired, SessionHooks};
 use crate::permission::{Loan, Mode};
 use crate::prompt::{Prompt, PromptBlock};
+use crate::reload;
 use crate::session::{content, fresh_id};
 use crate::status::Phase;
 use crate::tools::builtin::plan;
@@ -102,6 +103,9 @@ impl Engine {
     ) -> Result<Taken, TranscriptError> {
         self.board.enter(Phase::SystemPromptConstruction);
         let hooks = self.session_hooks(cancel);
+        if let (Some(watch), None) = (&self.options.settings_watch, &self.kin.agent) {
+            told.extend(reload::heed(&**watch, &hooks, &self.kin.permissions, &self.cwd()).await);
+        }
         // A file or two of a few bytes: a thread for them would cost more, and a session played from a seed has none.
         let branch = git_branch(&self.options.cwd);
         let gathering = self.gather();

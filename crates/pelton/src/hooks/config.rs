@@ -15,8 +15,8 @@ use serde_json::Value;
 use super::callback::HookCallback;
 use super::event::HookEvent;
 use super::limits::{
-    CALLBACK_TIME_DEFAULT, COMMAND_TIME_DEFAULT, CONFIGURED_MAX, DISPLAY_TIME_DEFAULT, AGENT_TIME_DEFAULT, JUDGE_TIME_DEFAULT,
-    PROMPT_TIME_DEFAULT, SESSION_END_TIME_DEFAULT, SESSION_END_TIME_MAX, TIME_MAX,
+    AGENT_TIME_DEFAULT, CALLBACK_TIME_DEFAULT, COMMAND_TIME_DEFAULT, CONFIGURED_MAX, DISPLAY_TIME_DEFAULT,
+    JUDGE_TIME_DEFAULT, PROMPT_TIME_DEFAULT, SESSION_END_TIME_DEFAULT, SESSION_END_TIME_MAX, TIME_MAX,
 };
 use super::matcher::Matcher;
 
@@ -292,6 +292,20 @@ impl HookConfig {
             Matcher::All | Matcher::Pattern(_) => Vec::new(),
         });
         names.collect()
+    }
+
+    /// Puts others in the place of what settings files registered.
+    pub(crate) fn replace_settings(&mut self, settings: Self) {
+        let of_files = |entry: &Arc<Entry>| {
+            matches!(
+                entry.source,
+                Source::Policy | Source::User | Source::Project | Source::Local | Source::Flag
+            )
+        };
+        self.entries.retain(|entry| !of_files(entry));
+        let mut all = settings;
+        all.extend(std::mem::take(self));
+        *self = all;
     }
 
     /// Leaves out these.

@@ -168,8 +168,7 @@ impl HookEvent {
     pub fn is_told(self) -> bool {
         !matches!(
             self,
-            Self::ConfigChange
-                | Self::DirectoryAdded
+            Self::DirectoryAdded
                 | Self::TeammateIdle
                 | Self::MessageDisplay
                 | Self::PreModelSwitch

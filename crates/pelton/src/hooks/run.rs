@@ -32,7 +32,7 @@ use crate::secrets::Secrets;
 /// The hooks of a session, or of a sub-agent in it. Dropping the last of them ends those still running in the background.
 #[derive(Debug, Default)]
 pub struct Hooks {
-    config: HookConfig,
+    config: Mutex<HookConfig>,
     /// What skills brought that were called, by their names.
     of_skills: Mutex<BTreeMap<String, HookConfig>>,
     background: Arc<Background>,
@@ -189,15 +189,19 @@ pub enum HookKind {
 impl Hooks {
     /// The hooks of a configuration.
     pub fn new(config: HookConfig) -> Self {
-        Self { config, ..Self::default() }
+        Self { config: Mutex::new(config), ..Self::default() }
     }
 
     /// The same for a sub-agent: with what it brings itself, and with what skills bring that it calls.
     pub fn for_agent(&self, own: HookConfig) -> Self {
-        let mut config = self.config.clone();
+        let mut config = self.config().clone();
         self.of_skills().values().for_each(|brought| config.extend(brought.clone()));
         config.extend(own);
-        Self { config, of_skills: Mutex::default(), background: Arc::clone(&self.background) }
+        Self {
+            config: Mutex::new(config),
+            of_skills: Mutex::default(),
+            background: Arc::clone(&self.background),
+        }
     }
 
     /// A skill was called: what it brings counts until the end of the session.
@@ -215,14 +219,14 @@ impl Hooks {
 
     /// The names of files that are listened to.
     pub fn watched_names(&self) -> Vec<String> {
-        let mut names = self.config.watched_names();
+        let mut names = self.config().watched_names();
         self.of_skills().values().for_each(|brought| names.extend(brought.watched_names()));
         names
     }
 
     /// Whether anybody listens to an event at all; if not, there is no need to describe it.
     pub fn listens(&self, event: HookEvent) -> bool {
-        self.config.listens(event) || self.of_skills().values().any(|brought| brought.listens(event))
+        self.config().listens(event) || self.of_skills().values().any(|brought| brought.listens(event))
     }
 
     /// Who is to be called for an event. Whoever is called once is not found again.
@@ -234,9 +238,9 @@ impl Hooks {
     ) -> Vec<Arc<Entry>> {
         let mut of_skills = self.of_skills();
         if of_skills.is_empty() {
-            return self.config.matching(event, subject, condition);
+            return self.config().matching(event, subject, condition);
         }
-        let mut all = self.config.clone();
+        let mut all = self.config().clone();
         of_skills.values().for_each(|brought| all.extend(brought.clone()));
         let matching = all.matching(event, subject, condition);
         let once: Vec<_> = matching.iter().filter(|entry| entry.once).cloned().collect();
@@ -244,6 +248,15 @@ impl Hooks {
             of_skills.values_mut().for_each(|brought| brought.leave_out(&once));
         }
         matching
+    }
+
+    /// Hooks of settings files are these from now on; others stay.
+    pub fn replace_settings(&self, settings: HookConfig) {
+        self.config().replace_settings(settings);
+    }
+
+    fn config(&self) -> MutexGuard<'_, HookConfig> {
+        self.config.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn of_skills(&self) -> MutexGuard<'_, BTreeMap<String, HookConfig>> {

@@ -147,6 +147,15 @@ impl Permissions {
         });
     }
 
+    /// The settings are not what they were when the session started: these rules hold instead. What was changed during the
+    /// session stays.
+    pub(crate) fn start_over_with(&self, rules: RuleSet) {
+        self.with(|standing| {
+            standing.rules = rules;
+            standing.build();
+        });
+    }
+
     /// Makes a change, for the rest of the session.
     pub fn apply(&self, update: &Update) -> Result<(), TooMany> {
         self.with(|standing| standing.apply(update))

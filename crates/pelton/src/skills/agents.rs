@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use crate::context::front_matter::Headed;
 use crate::limits::{SKILL_BYTES_MAX, SKILL_DIRECTORIES_DEEP_MAX, SKILLS_MAX};
 use crate::permission::Mode;
-use crate::tools::{AgentDefinition, Isolation, MemoryScope};
 use crate::tools::agent::FORK;
+use crate::tools::{AgentDefinition, Isolation, MemoryScope};
 
 /// The agents that these Markdown files, and those in these directories and below them, describe. Of two with one name the first counts.
 /// A file that describes none is passed over. Servers of their own are not taken from files.

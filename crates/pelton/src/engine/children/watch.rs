@@ -128,13 +128,16 @@ impl Children {
         let mut texts = String::new();
         for name in wanted {
             let expanded = match engine.skills.get(&name) {
-                Some(skill) => engine.expand_skill(&skill, "", &cx.cancel).await.map_err(|error| error.to_string()),
+                Some(skill) => {
+                    engine.expand_skill(&skill, "", &cx.cancel).await.map_err(|error| error.to_string())
+                }
                 None => Err("there is no such skill".to_owned()),
             };
             match expanded.map(|expansion| expansion.prompt.unwrap_or_default()) {
                 Ok(text) => texts += &format!("<skill name=\"{name}\">\n{}\n</skill>\n\n", text.trim()),
                 Err(why) => {
-                    let content = format!("The agent '{}' does without the skill '{name}': {why}", order.agent_type);
+                    let content =
+                        format!("The agent '{}' does without the skill '{name}': {why}", order.agent_type);
                     let told = Event::Informational { content, prevents_continuation: false };
                     news.tell(AgentNews::Told(Box::new(told))).await;
                 }

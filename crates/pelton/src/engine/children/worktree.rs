@@ -56,7 +56,13 @@ impl Worktrees<'_> {
             return Err(format!("A hook did not make a worktree: {why}"));
         }
         let named = fired.verdict.extras.get("worktreePath").and_then(|path| path.as_str());
-        let printed = || fired.runs.iter().rev().find_map(|run| run.stdout.lines().rev().find(|line| !line.trim().is_empty()));
+        let printed = || {
+            fired
+                .runs
+                .iter()
+                .rev()
+                .find_map(|run| run.stdout.lines().rev().find(|line| !line.trim().is_empty()))
+        };
         let path = named.or_else(printed).map(|path| self.cwd.join(path.trim()));
         let path = path.filter(|path| path.is_dir());
         let path = path.ok_or("A hook was to make a worktree, and named no directory that is there.")?;
@@ -70,7 +76,9 @@ impl Worktrees<'_> {
         let root = PathBuf::from(root);
         let base = match self.options.base {
             WorktreeBase::Head => None,
-            WorktreeBase::Fresh => self.git(&root, &["rev-parse", "--verify", "--quiet", "origin/HEAD^{commit}"]).await.ok(),
+            WorktreeBase::Fresh => {
+                self.git(&root, &["rev-parse", "--verify", "--quiet", "origin/HEAD^{commit}"]).await.ok()
+            }
         };
         let base = match base.filter(|base| !base.is_empty()) {
             Some(base) => base,
@@ -84,7 +92,10 @@ impl Worktrees<'_> {
         words.extend(sparse.then_some("--no-checkout"));
         words.extend([place, &base]);
         self.git(&root, &words).await?;
-        let worktree = Worktree { path: path.clone(), made: Made::ByGit { root: root.clone(), branch: branch.clone(), base } };
+        let worktree = Worktree {
+            path: path.clone(),
+            made: Made::ByGit { root: root.clone(), branch: branch.clone(), base },
+        };
         let filled = self.fill(&root, &path).await;
         match filled {
             Ok(()) => Ok(worktree),
@@ -108,20 +119,25 @@ impl Worktrees<'_> {
             if there.is_dir() && here.symlink_metadata().is_err() {
                 let made = here.parent().map_or(Ok(()), std::fs::create_dir_all);
                 let linked = made.and_then(|()| std::os::unix::fs::symlink(&there, &here));
-                linked.map_err(|error| format!("{} cannot be linked into the worktree: {error}", there.display()))?;
+                linked.map_err(|error| {
+                    format!("{} cannot be linked into the worktree: {error}", there.display())
+                })?;
             }
         }
         if root.join(INCLUDED).is_file() {
             let from = format!("--exclude-from={INCLUDED}");
             let wanted = self.git(root, &["ls-files", "--others", "--ignored", "-z", &from]).await?;
-            let names = wanted.split('\0').filter(|name| !name.is_empty() && !name.starts_with(".claude/worktrees/"));
+            let names =
+                wanted.split('\0').filter(|name| !name.is_empty() && !name.starts_with(".claude/worktrees/"));
             for name in names.take(WORKTREE_FILES_COPIED_MAX).filter(|name| stays_inside(name)) {
                 let (there, here) = (root.join(name), path.join(name));
                 let is_file = there.symlink_metadata().is_ok_and(|about| about.is_file());
                 if is_file && here.symlink_metadata().is_err() {
                     let made = here.parent().map_or(Ok(()), std::fs::create_dir_all);
                     let copied = made.and_then(|()| std::fs::copy(&there, &here).map(|_| ()));
-                    copied.map_err(|error| format!("{} cannot be copied into the worktree: {error}", there.display()))?;
+                    copied.map_err(|error| {
+                        format!("{} cannot be copied into the worktree: {error}", there.display())
+                    })?;
                 }
             }
         }
@@ -134,10 +150,14 @@ impl Worktrees<'_> {
         let Made::ByGit { root, branch, base } = made else {
             return (None, self.hooks.worktree_left(&path, self.cwd).await);
         };
-        let is_as_it_was = self.git(&path, &["status", "--porcelain"]).await.is_ok_and(|changed| changed.is_empty())
-            && self.git(&path, &["rev-parse", "HEAD"]).await.is_ok_and(|head| head == base);
+        let is_as_it_was =
+            self.git(&path, &["status", "--porcelain"]).await.is_ok_and(|changed| changed.is_empty())
+                && self.git(&path, &["rev-parse", "HEAD"]).await.is_ok_and(|head| head == base);
         if !is_as_it_was {
-            let told = format!("What the agent changed is in the worktree {}, on the branch {branch}.", path.display());
+            let told = format!(
+                "What the agent changed is in the worktree {}, on the branch {branch}.",
+                path.display()
+            );
             return (Some(told), None);
         }
         let fired = self.hooks.worktree_left(&path, self.cwd).await;
@@ -181,9 +201,14 @@ mod tests {
 
     #[test]
     fn paths_of_settings_lead_nowhere_else() {
-        for (path, expected) in
-            [("node_modules", true), ("a/b", true), ("../a", false), ("/a", false), ("a/../../b", false), ("", false)]
-        {
+        for (path, expected) in [
+            ("node_modules", true),
+            ("a/b", true),
+            ("../a", false),
+            ("/a", false),
+            ("a/../../b", false),
+            ("", false),
+        ] {
             assert_eq!(stays_inside(path), expected, "{path}");
         }
     }

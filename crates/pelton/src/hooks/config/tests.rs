@@ -119,11 +119,7 @@ fn every_mistake_is_named_with_its_place() {
             "error: `hooks.Stop[0].hooks[0].type` is `shell`; it must be one of `command`, `http`, `prompt`, `agent`, `mcp_tool`",
         ],
     );
-    check(
-        &json!({"Stop": [{"hooks": [{"type": "agent", "prompt": "x"}]}]}),
-        1,
-        &[],
-    );
+    check(&json!({"Stop": [{"hooks": [{"type": "agent", "prompt": "x"}]}]}), 1, &[]);
     check(
         &json!({"Stop": [{"hooks": [{"type": "http", "url": "x"}, {"type": "prompt"}, {"type": "mcp_tool", "server": "s"},
             {"type": "prompt", "prompt": "x", "args": []}]}]}),

@@ -37,6 +37,12 @@ impl SessionHooks {
         self.other(HookEvent::Setup, &cwd, || object(json!({"trigger": trigger}))).await
     }
 
+    /// A settings file has changed.
+    pub async fn settings_changed(&self, source: &str, file: &Path, cwd: &Path) -> Option<Fired> {
+        let fields = || object(json!({"source": source, "file_path": words(file)}));
+        self.other(HookEvent::ConfigChange, cwd, fields).await
+    }
+
     /// A file that somebody wants to hear of has come, changed or gone.
     pub async fn file_changed(&self, file: &Path, what: &str, cwd: &Path) -> Option<Fired> {
         let fields = || object(json!({"file_path": words(file), "event": what}));

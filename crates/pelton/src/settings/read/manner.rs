@@ -45,7 +45,8 @@ impl Reader<'_> {
     }
 
     pub(super) fn worktrees(&mut self, all: &Map<String, Value>) -> WorktreeSettings {
-        let said = self.field(all, "", "worktree", "an object", Value::as_object).cloned().unwrap_or_default();
+        let said =
+            self.field(all, "", "worktree", "an object", Value::as_object).cloned().unwrap_or_default();
         let base = |value: &Value| value.as_str().and_then(WorktreeBase::from_name);
         WorktreeSettings {
             base: self.field(&said, "worktree.", "baseRef", "\"fresh\" or \"head\"", base),

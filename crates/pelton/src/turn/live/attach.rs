@@ -10,6 +10,7 @@ use crate::event::Event;
 use crate::file_history::Beside;
 use crate::hooks::Arrived;
 use crate::queue::Held;
+use crate::reload;
 use crate::skills::Called;
 use crate::tools::bench::HookWords;
 use crate::tools::changed::Changed;
@@ -21,6 +22,7 @@ impl Live<'_> {
     /// Appends what has changed around the conversation since the model was last asked. Nothing is spliced in: what
     /// was sent stays as it is.
     pub(super) async fn attach_changes(&mut self) -> Result<(), TranscriptError> {
+        self.heed_settings().await;
         let rules = self.bench.permissions.rules();
         self.offer.shelve(|name| rules.removes(name));
         if let Some(news) = self.offer.news(Callable::FromTheNextPromptOn) {
@@ -71,6 +73,18 @@ impl Live<'_> {
         match attachment_of(changed) {
             Some(attachment) => self.attach(&attachment).await,
             None => Ok(()),
+        }
+    }
+
+    /// Settings that have changed count from here on. Agents go by what their session goes by.
+    async fn heed_settings(&mut self) {
+        let Some(watch) = self.options.settings_watch.clone() else { return };
+        let bench = Arc::clone(&self.bench);
+        if bench.hooks.base.agent_id.is_some() {
+            return;
+        }
+        for event in reload::heed(&*watch, &bench.hooks, &bench.permissions, &bench.cwd_now()).await {
+            self.events.send(event).await;
         }
     }
 

@@ -87,11 +87,12 @@ async fn an_agent_with_a_checkout_of_its_own_leaves_the_users_files_alone() {
 
 #[tokio::test]
 async fn a_checkout_in_which_nothing_was_changed_goes_and_files_outside_are_refused() {
-    let calls = vec![tool("Write", json!({"file_path": "@", "content": "x"})), tool("Read", json!({"file_path": "kept.txt"}))];
     let stage = repository(Script::new()).await;
     let outside = stage.path("made.txt");
-    let mut calls = calls;
-    calls[0] = tool("Write", json!({"file_path": outside, "content": "x"}));
+    let calls = vec![
+        tool("Write", json!({"file_path": outside, "content": "x"})),
+        tool("Read", json!({"file_path": "kept.txt"})),
+    ];
     let stage = stage.playing(tinkers(calls)).await;
     let mut engine = stage.engine_with(|options| {
         with_tinkerer(options, |agent| agent.isolation = Some(Isolation::Worktree));
@@ -117,11 +118,16 @@ async fn a_call_may_want_a_checkout_and_without_a_repository_there_is_none() {
 
 #[tokio::test]
 async fn hooks_may_make_the_checkout_and_hear_when_it_is_left() {
-    for (make, expected) in [("mkdir -p own && echo making && echo own", Some("own")), ("echo none >&2; exit 1", None)] {
+    for (make, expected) in
+        [("mkdir -p own && echo making && echo own", Some("own")), ("echo none >&2; exit 1", None)]
+    {
         let script = match expected {
             Some(_) => tinkers(vec![tool("Bash", sh("pwd"))]),
             None => Script::new()
-                .reply([tool("Agent", json!({"description": "d", "prompt": "Tinker.", "subagent_type": "tinkerer"}))])
+                .reply([tool(
+                    "Agent",
+                    json!({"description": "d", "prompt": "Tinker.", "subagent_type": "tinkerer"}),
+                )])
                 .reply([text("Done.")]),
         };
         let stage = Stage::new(script).await;
@@ -144,7 +150,10 @@ async fn hooks_may_make_the_checkout_and_hear_when_it_is_left() {
             }
             None => {
                 let (_, is_error, said) = results_in(&stage.request(2)).remove(0);
-                assert!(is_error && said.contains("did not make a worktree") && said.contains("none"), "{said}");
+                assert!(
+                    is_error && said.contains("did not make a worktree") && said.contains("none"),
+                    "{said}"
+                );
                 assert_eq!(heard.len(), 1);
             }
         }
@@ -192,6 +201,9 @@ async fn an_agent_knows_its_skills_from_the_start() {
     let told = run(&mut engine, "Go.").await;
     told.assert_completed();
     let task = stage.request(2)["messages"].to_string();
-    assert!(task.contains("How to glue:") && task.contains("Tinker.") && !task.contains("How to paint:"), "{task}");
+    assert!(
+        task.contains("How to glue:") && task.contains("Tinker.") && !task.contains("How to paint:"),
+        "{task}"
+    );
     assert!(format!("{:?}", told.0).contains("does without the skill 'weld'"));
 }

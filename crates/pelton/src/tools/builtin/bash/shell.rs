@@ -88,7 +88,8 @@ impl Shell {
         // On the same line as the command, so that error messages count its lines right. The exit status stays that of
         // the command; one that sets its own EXIT trap or replaces the shell just does not move the session.
         let command = self.line(command);
-        let script = format!("trap '{{ pwd -P >/dev/fd/{number}; }} 2>/dev/null' EXIT; {}{command}", variables(cx));
+        let script =
+            format!("trap '{{ pwd -P >/dev/fd/{number}; }} 2>/dev/null' EXIT; {}{command}", variables(cx));
         let args = [OsStr::new("-c"), OsStr::new(&script)];
         let boxed = self.boxed(&args, cx, held, &[number]);
         let args = boxed.args();
