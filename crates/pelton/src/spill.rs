@@ -2,7 +2,7 @@
 //! them that says where the rest is.
 
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use tokio::fs::File;
@@ -14,6 +14,9 @@ use crate::secrets::Secrets;
 const NAMES_TRIED_MAX: usize = 100;
 /// Characters of a call's id that become part of a name.
 const ID_CHARS_MAX: usize = 64;
+/// Bits of a mode.
+const WRITABLE_BY_ALL: u32 = 0o002;
+const WRITABLE_BY_OTHERS: u32 = 0o022;
 
 /// What is shown of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -167,7 +170,9 @@ pub(crate) async fn keep_as(
             && std::fs::read(&path).is_ok_and(|kept| kept == content);
         if !is_there {
             let mut options = std::fs::OpenOptions::new();
-            let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&path)?;
+            // A link in its place leads to a file that is not ours to write.
+            options.write(true).create(true).truncate(true).mode(0o600).custom_flags(nix::libc::O_NOFOLLOW);
+            let mut file = options.open(&path)?;
             if let Err(error) = io::Write::write_all(&mut file, &content) {
                 // As above: half of it only takes room.
                 let _ = std::fs::remove_file(&path);
@@ -196,8 +201,22 @@ async fn make_file(dir: &Path, id: &str) -> io::Result<(File, PathBuf)> {
     made.await.map_err(io::Error::other)?
 }
 
+/// Makes a directory for this user alone. Where everybody may put something, it must be one that nobody else made.
 fn make_dir(dir: &Path) -> io::Result<()> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    let is_shared = match dir.parent() {
+        Some(parent) => std::fs::metadata(parent)?.mode() & WRITABLE_BY_ALL != 0,
+        None => false,
+    };
+    let about = std::fs::symlink_metadata(dir)?;
+    let is_own = about.is_dir()
+        && about.uid() == nix::unistd::geteuid().as_raw()
+        && about.mode() & WRITABLE_BY_OTHERS == 0;
+    if is_shared && !is_own {
+        let why = format!("{} was made by somebody else", dir.display());
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    }
+    Ok(())
 }
 
 /// Ids come from the model's side of the wire: only harmless characters of them become part of a path.
@@ -218,6 +237,45 @@ fn fnv(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
+
+    #[tokio::test]
+    async fn where_everybody_may_write_a_directory_of_somebody_else_is_not_used() {
+        let shared = tempfile::tempdir().unwrap();
+        let mode = |path: &Path, mode| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        mode(shared.path(), 0o1777);
+        let kept =
+            async |name: &str| keep(&shared.path().join(name), &Secrets::default(), "id", "text").await;
+        assert!(kept("fresh").await.is_ok() && kept("fresh").await.is_ok());
+        let elsewhere = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(elsewhere.path(), shared.path().join("link")).unwrap();
+        std::fs::create_dir(shared.path().join("open")).unwrap();
+        mode(&shared.path().join("open"), 0o777);
+        let mut others = vec!["link", "open"];
+        if nix::unistd::geteuid().is_root() {
+            let foreign = shared.path().join("foreign");
+            std::fs::create_dir(&foreign).unwrap();
+            mode(&foreign, 0o700);
+            std::os::unix::fs::chown(&foreign, Some(65534), None).unwrap();
+            others.push("foreign");
+        }
+        for name in others {
+            let error = kept(name).await.unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{name}");
+            assert!(make_file(&shared.path().join(name), "id").await.is_err(), "{name}");
+        }
+        assert!(std::fs::read_dir(elsewhere.path()).unwrap().next().is_none());
+        // The user's own links elsewhere are the user's business; one in the place of the file is not followed.
+        mode(shared.path(), 0o755);
+        assert!(kept("link").await.is_ok());
+        let target = elsewhere.path().join("target");
+        std::fs::write(&target, "precious").unwrap();
+        std::os::unix::fs::symlink(&target, shared.path().join("fresh/other.txt")).unwrap();
+        let dir = shared.path().join("fresh");
+        assert!(keep(&dir, &Secrets::default(), "other", "text").await.is_err());
+        assert_eq!(std::fs::read_to_string(&target).unwrap(), "precious");
+    }
 
     #[tokio::test]
     async fn a_text_is_kept_once_and_mended_when_torn() {
