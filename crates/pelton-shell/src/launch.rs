@@ -251,6 +251,11 @@ fn behind(command: &Command, launcher: &table::Launcher, name: &str) -> Further 
     let mut further = Further { unknown: !certain, ..Further::default() };
     for text in texts {
         further.add(shell::text(command, text));
+        // `env -S 'git -C x' push`: the words behind the text are its last ones.
+        if name == "env" && !words.is_empty() {
+            let all: Vec<Word> = std::iter::once(text).chain(words).cloned().collect();
+            further.add(shell::joined(command, &all));
+        }
     }
     if words.is_empty() {
         // `parallel` takes its commands from the input then, and some start a shell that does.

@@ -779,6 +779,9 @@ fn may_name(arg: &Arg, step: &mut Step) {
         if let Some(text) = arg.seen_from_here() {
             may_name_in(&text, step);
         }
+        for text in arg.in_braces() {
+            may_name_in(text, step);
+        }
         step.may_name.extend(arg.probable_files());
         step.last_names.extend(arg.last_name().map(str::to_owned));
         return;

@@ -192,17 +192,25 @@ impl Arg {
         self.parts.iter().any(may_run)
     }
 
-    /// What it says if nothing in it is uncertain but the current directory, from there.
+    /// What it says if nothing in it is uncertain but the home and the current directory, as seen from there.
     pub fn seen_from_here(&self) -> Option<String> {
         let mut text = String::new();
         for part in &self.parts {
             match part {
                 Part::Literal(literal) => text.push_str(literal),
                 Part::Parameter { name, plain: true, .. } if name == "PWD" => text.push('.'),
+                Part::Parameter { name, plain: true, .. } if name == "HOME" => text.push('~'),
+                Part::Tilde(user) if user == "~" || user.is_empty() => text.push('~'),
                 _ => return None,
             }
         }
         Some(text)
+    }
+
+    /// What braces may make of it, if nobody knows.
+    pub fn in_braces(&self) -> impl Iterator<Item = &str> {
+        let is_open = self.parts.contains(&Part::Brace);
+        self.written.split(['{', ',', '}']).filter(move |_| is_open)
     }
 
     /// What is written behind the current directory in `"$PWD/x"` and `"$(pwd)/x"`.
@@ -324,6 +332,8 @@ impl Values {
         }
         let mut values = Self::default();
         let mut others: Vec<&str> = Vec::new();
+        let all_set = script.commands.iter().flat_map(|command| &command.assignments);
+        let keeps_home = !all_set.into_iter().any(|assignment| assignment.name == "HOME");
         for (at, command) in script.commands.iter().enumerate() {
             let place = command.place;
             // Beyond these its value is another.
@@ -349,7 +359,16 @@ impl Values {
                 let value = match arg.files() {
                     // A pattern is not matched when it becomes the value.
                     Some(Files::Matching(_)) if assignment.kind == AssignmentKind::Plain => vec![unknown()],
-                    Some(Files::Named(_) | Files::Matching(_)) if is_own && is_alone => arg.parts,
+                    Some(Files::Named(_) | Files::Matching(_) | Files::InHome(_)) if is_own && is_alone => {
+                        arg.parts
+                    }
+                    None if is_own && is_alone && keeps_home => match arg.probable_files() {
+                        Some(Files::InHome(rest)) => {
+                            vec![Part::Tilde("~".to_owned()), Part::Literal(format!("/{rest}"))]
+                        }
+                        _ if is_number => vec![Part::Arithmetic],
+                        _ => vec![unknown()],
+                    },
                     _ if is_number => vec![Part::Arithmetic],
                     _ => vec![unknown()],
                 };
@@ -369,7 +388,9 @@ impl Values {
             .filter(|doubt| doubt.kind == DoubtKind::Arithmetic)
             .flat_map(|doubt| names_in(&doubt.text).unwrap_or_default())
             .collect();
-        let certain = |part: &Part| matches!(part, Part::Literal(_) | Part::Glob(_) | Part::Arithmetic);
+        let certain = |part: &Part| {
+            matches!(part, Part::Literal(_) | Part::Glob(_) | Part::Arithmetic | Part::Tilde(_))
+        };
         values.known.retain(|name, values| {
             let is_counted = arithmetic.contains(&name.as_str());
             if is_counted {
@@ -465,7 +486,7 @@ fn filled(args: &[Arg], variable: &str, value: &[Part]) -> Vec<Arg> {
     // Outside of quotes a value is split and matched again.
     let stays_one = value.iter().all(|part| match part {
         Part::Literal(text) => !text.contains([' ', '\t', '\n', '*', '?', '[', '\\']),
-        part => matches!(part, Part::Arithmetic),
+        part => matches!(part, Part::Arithmetic | Part::Tilde(_)),
     });
     let fill = |arg: &Arg| {
         arg.filled(value, |part| {

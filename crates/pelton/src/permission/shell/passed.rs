@@ -131,9 +131,7 @@ fn made_by(command: &Command, script: &Script) -> Vec<Made> {
 fn said_by(command: &Command) -> Option<Origin> {
     let rest = || command.words.iter().skip(1).map(Arg::of);
     match base_name(command.name()?) {
-        "echo" | "printf" => {
-            Some(Origin::Text(rest().map(|word| word.with_holes()).collect::<Vec<_>>().join(" ")))
-        }
+        "echo" | "printf" => Some(Origin::Text(rest().map(|word| said(&word)).collect::<Vec<_>>().join(" "))),
         "cat" => match rest().find_map(|word| word.literal().map(str::to_owned)) {
             Some(file) if file != "-" => Some(Origin::CopyOf(file)),
             _ => Some(Origin::Text(here_texts(command).join(" "))),
@@ -165,7 +163,12 @@ fn here_texts(command: &Command) -> Vec<String> {
         matches!(kind, RedirectionKind::HereString | RedirectionKind::HereDocument { .. })
     };
     let texts = command.redirections.iter().filter(|redirection| is_text(redirection.kind));
-    texts.map(|redirection| Arg::of(&redirection.target).with_holes()).collect()
+    texts.map(|redirection| said(&Arg::of(&redirection.target))).collect()
+}
+
+/// A word as a text, with holes for what nobody knows.
+fn said(word: &Arg) -> String {
+    word.seen_from_here().unwrap_or_else(|| word.with_holes())
 }
 
 /// The names that `xargs` and the like get from texts, as far as they stand in the line, and the directories that are searched
