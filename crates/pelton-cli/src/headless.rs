@@ -436,7 +436,7 @@ fn way_out(error: &ModelError, server: &Server) -> String {
         ErrorKind::Connection(TransportErrorKind::Tls) => {
             ": behind a proxy with its own certificate, name it in NODE_EXTRA_CA_CERTS".to_owned()
         }
-        ErrorKind::Connection(_) => {
+        ErrorKind::Connection(_) if !error.is_answered() => {
             format!(": check that {base_url} (ANTHROPIC_BASE_URL) is right and reachable")
         }
         _ => String::new(),

@@ -162,7 +162,8 @@ impl Answer {
             None
         } else {
             let cause = cause.unwrap_or_else(|| self.cut());
-            let cause = ModelError { request_id: self.request_id(cause.request_id), ..cause };
+            let request_id = self.request_id(cause.request_id);
+            let cause = ModelError { request_id, in_answer: true, ..cause };
             if !self.text_complete && !self.call_complete {
                 return Err(cause);
             }

@@ -24,6 +24,7 @@ use crate::step::Again;
 /// assert!(ask.streaming); // unless said otherwise
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Ask {
     /// The model: an id or an alias of the [catalogue](crate::catalogue).
     pub model: String,
@@ -68,8 +69,10 @@ pub struct Ask {
 ///
 /// /// The same question to another model, with what is left of the patience.
 /// fn instead(ask: &Ask, model: &str, error: &ModelError, took: Duration) -> Ask {
-///     let earlier = Earlier { requests: error.attempts(), elapsed: took };
-///     Ask { model: model.to_owned(), earlier, ..ask.clone() }
+///     let mut ask = ask.clone();
+///     ask.model = model.to_owned();
+///     ask.earlier = Earlier { requests: error.attempts(), elapsed: took };
+///     ask
 /// }
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -105,6 +105,7 @@ async fn run(road: Arc<Road>, ask: Ask, steps: Sender<Step>) {
         };
         let Retry::After(wait) = next else {
             let tried = Arc::new(row.tried);
+            failure.say_if_too_long_to_wait(road.policy.retry_after_max);
             return steps.send(Step::Failed(ModelError { tried, ..failure.error })).await;
         };
         let manner = approach.manner();

@@ -30,6 +30,8 @@ pub struct ModelError {
     pub message: String,
     /// The server's id of the request.
     pub request_id: Option<String>,
+    /// An answer had begun when it happened.
+    pub in_answer: bool,
     /// The requests that were sent until the call was given up; none in an error that did not end a call.
     pub tried: Arc<Vec<Tried>>,
 }
@@ -67,6 +69,7 @@ impl ModelError {
             error_type: None,
             message: message.into(),
             request_id: None,
+            in_answer: false,
             tried: Arc::default(),
         }
     }
@@ -74,6 +77,22 @@ impl ModelError {
     /// How many requests were sent until the call was given up.
     pub fn attempts(&self) -> u32 {
         self.tried.iter().fold(0, |sum, tried| sum.saturating_add(tried.times))
+    }
+}
+
+impl ModelError {
+    /// Whether anybody answered at all, be it with a refusal or with an answer that broke off.
+    ///
+    /// ```
+    /// use pelton_model::{ErrorKind, ModelError, TransportErrorKind};
+    ///
+    /// let mut error = ModelError::new(ErrorKind::Connection(TransportErrorKind::Reset), "connection reset");
+    /// assert!(!error.is_answered());
+    /// error.in_answer = true;
+    /// assert!(error.is_answered());
+    /// ```
+    pub fn is_answered(&self) -> bool {
+        self.in_answer || self.status.is_some() || self.error_type.is_some()
     }
 }
 
@@ -113,7 +132,11 @@ impl fmt::Display for ModelError {
 impl Tried {
     /// Counts a failure of this model with those before it.
     pub(crate) fn count(all: &mut Vec<Self>, model: &str, error: &ModelError) {
-        let (status, kind) = (error.status, error.kind.clone());
+        let kind = match &error.kind {
+            ErrorKind::Connection(_) if error.in_answer => ErrorKind::StreamCut,
+            kind => kind.clone(),
+        };
+        let status = error.status;
         let way = |kind: &ErrorKind| {
             (kind.is_broken_answer(), matches!(kind, ErrorKind::Connection(_)), kind.wire_name())
         };

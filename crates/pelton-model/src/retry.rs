@@ -276,8 +276,8 @@ const OUTPUT_TOKENS_MIN: u64 = 3000;
 pub(crate) fn fewer_tokens(kind: &ErrorKind, sent: u32) -> Option<u32> {
     let fewer = match *kind {
         ErrorKind::OutputOverflow { input, limit, .. } => {
-            let room = limit.checked_sub(input)?.checked_sub(OVERFLOW_MARGIN_TOKENS)?;
-            Some(room).filter(|room| *room >= OUTPUT_TOKENS_MIN)
+            let room = limit.checked_sub(input).filter(|room| *room >= OUTPUT_TOKENS_MIN)?;
+            Some(room.saturating_sub(OVERFLOW_MARGIN_TOKENS).max(OUTPUT_TOKENS_MIN))
         }
         ErrorKind::MaxTokensTooHigh { limit } => Some(limit).filter(|limit| *limit > 0),
         _ => None,

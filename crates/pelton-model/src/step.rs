@@ -98,6 +98,7 @@ pub enum Step {
 /// # });
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Started {
     /// The server's id of the message.
     pub message_id: Arc<str>,
@@ -335,6 +336,7 @@ pub struct BadInput {
 /// }
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Notice {
     /// 1 for the first retry.
     pub attempt: u32,
@@ -395,6 +397,7 @@ pub struct Notice {
 /// # });
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Reply {
     /// The server's id of the message.
     pub message_id: Arc<str>,
@@ -430,7 +433,9 @@ pub struct Reply {
 /// /// Asks for the rest of an answer that was cut, with the patience that is left.
 /// fn rest(reply: &Reply, question: &Ask) -> Option<Ask> {
 ///     let after = Some(reply.again.clone()?);
-///     Some(Ask { after, ..question.clone() })
+///     let mut rest = question.clone();
+///     rest.after = after;
+///     Some(rest)
 /// }
 /// ```
 #[derive(Clone, Debug)]

@@ -102,7 +102,12 @@ impl Text {
         let completed = matches!(outcome.terminal, Terminal::Completed | Terminal::CompletedOverHooks);
         let answered = completed && (outcome.asked || !outcome.is_error);
         if answered && !(self.streams && self.streamed) {
-            let text = if self.streams { plain(&outcome.text) } else { outcome.text.clone() };
+            // On a terminal what came before was streamed, if it was anything.
+            let text = if self.streams {
+                plain(&outcome.text)
+            } else {
+                format!("{}{}", outcome.text_before, outcome.text)
+            };
             pieces.to_out = text.into_bytes();
             self.mid_line = !pieces.to_out.is_empty() && !pieces.to_out.ends_with(b"\n");
         }

@@ -23,8 +23,7 @@ pub async fn ask(dir: &Path, endpoint: Endpoint) -> Result<String, Box<dyn Error
     while let Some(event) = events.next().await {
         match event {
             Event::ToolStarted(call) => println!("[{} {}]", call.tool, call.input),
-            Event::Result(outcome) if outcome.is_error => return Err(outcome.text.clone().into()),
-            Event::Result(outcome) => return Ok(outcome.text.clone()),
+            Event::Result(outcome) => return Ok(outcome.answer()?),
             _ => {}
         }
     }

@@ -272,6 +272,14 @@ fn loop_T4_loop_T5_a_cut_answer_is_asked_for_with_more_room_and_then_in_parts() 
 }
 
 #[test]
+fn loop_T5_a_pipe_is_given_all_parts_of_an_answer() {
+    let script = Script::new().step(Step::reply([text("One, ")]).stop("max_tokens")).reply([text("two.")]);
+    let (place, model) = (Place::new(), model(script));
+    let ran = place.task(&model, ["hi"]).run();
+    assert_eq!((ran.code, &*ran.out), (Some(0), "One, two.\n"), "{ran:?}");
+}
+
+#[test]
 fn loop_T7_more_output_is_asked_for_until_there_is_enough() {
     let part = Step::reply([text("Part.")]).usage("output_tokens", 1_000);
     let (_, frames) = recovered(Script::new().step(part.times(3)), &["--token-budget", "3000"]);

@@ -43,6 +43,18 @@ pub(super) struct Failure {
     pub(super) auth: Option<Auth>,
 }
 
+impl Failure {
+    /// Names the wait that the server asks for, if that is why it is not asked again.
+    pub(super) fn say_if_too_long_to_wait(&mut self, longest: Duration) {
+        if let Some(asked) = self.advice.retry_after.filter(|asked| *asked > longest) {
+            let (asked, longest) = (asked.as_secs(), longest.as_secs());
+            let more =
+                format!(" (the server asks to wait for {asked} s; at most {longest} s are waited for)");
+            self.error.message.push_str(&more);
+        }
+    }
+}
+
 impl From<ModelError> for Failure {
     fn from(error: ModelError) -> Self {
         Self { error, advice: Advice::default(), withdrawn: false, in_stream: false, auth: None }

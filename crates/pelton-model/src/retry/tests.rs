@@ -284,7 +284,9 @@ fn an_overflow_is_answered_with_fewer_tokens() {
     for (kind, sent, expected) in [
         (overflow(178_959, 200_000), 128_000, Some(20_041)),
         (overflow(196_000, 200_000), 128_000, Some(3000)),
-        (overflow(196_001, 200_000), 128_000, None),
+        (overflow(196_001, 200_000), 128_000, Some(3000)),
+        (overflow(197_000, 200_000), 128_000, Some(3000)),
+        (overflow(197_001, 200_000), 128_000, None),
         (overflow(199_500, 200_000), 128_000, None),
         (overflow(300_000, 200_000), 128_000, None),
         (overflow(0, u64::MAX), 128_000, None),

@@ -168,10 +168,13 @@ impl Engine {
         };
         let prompt =
             self.record_input(&prompt, queued, Around { changed, ..around }, branch, gathered, told).await?;
+        // Everything the prompt produced is on the disk before the model is asked: a killed process resumes from it.
+        self.session.sync().await?;
         Ok(Taken::Ask(Order { prompt, choices }))
     }
 
-    /// A3: the user interrupted before the prompt was recorded, in a hook for example. Both are recorded now. Tells how many words there are in the user's role beside the prompt.
+    /// A3: the user interrupted before the prompt was recorded, in a hook for example. Both are recorded now, and are on the
+    /// disk before the result is told. Tells how many words there are in the user's role beside the prompt.
     pub(super) async fn record_interrupted(
         &mut self,
         prompt: &Prompt,
@@ -204,10 +207,10 @@ impl Engine {
         let gathered = self.gather().await;
         // There is no submission to tell it in; whoever reads the record finds it there.
         let mut told = Vec::new();
-        self.record_input(prompt, &[], Around::default(), branch, gathered, &mut told).await.map(|_| ())
+        self.record_input(prompt, &[], Around::default(), branch, gathered, &mut told).await?;
+        self.session.sync().await
     }
 
-    /// Everything the prompt produced is on the disk before the model is asked: a killed process resumes from it.
     async fn record_input(
         &mut self,
         prompt: &Prompt,
@@ -260,9 +263,7 @@ impl Engine {
         for attachment in self.memory.touched(read).await {
             told.push(Event::Attachment(self.session.record_attachment(&attachment)?));
         }
-        let entry = self.session.record_input(prompt, queued, around.skill)?;
-        self.session.sync().await?;
-        Ok(entry)
+        self.session.record_input(prompt, queued, around.skill)
     }
 
     /// What the model must know about plan mode, when that has changed since its last prompt.

@@ -68,6 +68,8 @@ impl Engine {
         let unrecorded = last.unrecorded.as_ref().filter(|_| aborted);
         let terminal =
             unrecorded.and_then(|_| ends_at_once(Seen::Blocked(Blocked::Unrecorded))).unwrap_or(terminal);
+        // What broke an answer whose calls went well is no reason for an end that comes later.
+        let error = last.error.take().filter(|_| terminal.is_of_the_api());
         let mut errors = Vec::new();
         let mut text = last.words().unwrap_or_default();
         // Taken in any case: it is no answer to the next prompt.
@@ -102,7 +104,7 @@ impl Engine {
                 errors.push("Interrupted by the user".to_owned());
             }
             Terminal::Unrecorded => {
-                errors.extend(last.unrecorded.as_ref().map(ToString::to_string).or(last.not_run));
+                errors.extend(last.unrecorded.as_ref().map(ToString::to_string).or(last.not_run.take()));
             }
             Terminal::PromptTooLong
             | Terminal::ImageError
@@ -113,7 +115,7 @@ impl Engine {
             | Terminal::MalformedToolUse
             | Terminal::Repetitive
             | Terminal::ToolDeferredUnavailable => {
-                let (message, name) = match &last.error {
+                let (message, name) = match &error {
                     Some(error) => (format!("API Error: {error}"), error.kind.wire_name()),
                     None if matches!(terminal, Terminal::BlockingLimit | Terminal::RapidRefill) => (
                         format!("{} {}", self.why_full(), last.full.as_deref().unwrap_or_default()),
@@ -138,6 +140,8 @@ impl Engine {
                 }
             }
         }
+        let is_rest = terminal.is_well() && structured_output.is_none();
+        let text_before = if is_rest { last.begun } else { String::new() };
         errors.append(&mut unsaid_errors);
         // Everything said is on the disk before the result is: what was acknowledged cannot be lost.
         let synced = self.session.sync().await;
@@ -156,10 +160,11 @@ impl Engine {
             asked,
             is_error,
             text,
+            text_before,
             structured_output,
             errors,
             stop_reason: last.stop_reason,
-            error: last.error.filter(|_| !terminal.is_well()),
+            error: error.filter(|_| terminal.is_of_the_api()),
             // A call that was settled before the prompt is part of it.
             num_turns: if asked || tally.user_messages > 0 { 1 + tally.user_messages } else { 0 },
             duration: self.options.world.monotonic().saturating_sub(started_at),

@@ -48,6 +48,9 @@ pub struct Outcome {
     pub is_error: bool,
     /// The last words of the answer, or the error's text.
     pub text: String,
+    /// What was said before it, where a limit or a broken stream cut the answer and [`text`](Self::text) is only the rest of
+    /// it.
+    pub text_before: String,
     /// The answer in the form of the schema, if one was asked for and brought.
     pub structured_output: Option<Value>,
     /// What went wrong, for endings that have no answer.
@@ -86,6 +89,29 @@ pub struct Outcome {
     pub speculation: Speculated,
     /// The call that a hook put off, if that is how it ended.
     pub deferred: Option<DeferredCall>,
+}
+
+impl Outcome {
+    /// The whole answer, or what went wrong instead.
+    ///
+    /// ```
+    /// fn print(outcome: &pelton::Outcome) {
+    ///     match outcome.answer() {
+    ///         Ok(answer) => println!("{answer}"),
+    ///         Err(reason) => eprintln!("it did not work out: {reason}"),
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the run failed, in words for people.
+    pub fn answer(&self) -> Result<String, String> {
+        if !self.is_error {
+            return Ok(format!("{}{}", self.text_before, self.text));
+        }
+        Err(if self.errors.is_empty() { self.text.clone() } else { self.errors.join("; ") })
+    }
 }
 
 /// What one model consumed.

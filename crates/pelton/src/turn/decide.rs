@@ -59,6 +59,8 @@ pub enum Compaction {
     NoSmaller,
     /// The user interrupted.
     Aborted,
+    /// It cannot be recorded.
+    Unrecorded,
 }
 
 /// How asking the model ended.
@@ -96,10 +98,21 @@ pub enum Reply {
     Fallback,
     /// No answer.
     Failed(Failure),
-    /// There is an answer, but it took the last of the money.
-    OverBudget,
+    /// The last of the money is spent.
+    OverBudget(Bought),
     /// The user interrupted.
     Aborted,
+}
+
+/// What the last of the money bought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Bought {
+    /// Attempts in vain, or an answer whose stream broke.
+    Nothing,
+    /// An answer that the output limit cut.
+    Part,
+    /// A whole answer: what was held back before it is recovered from.
+    Answer,
 }
 
 /// Errors that may still be recovered from.
@@ -257,8 +270,10 @@ fn choose(memory: &Memory, limits: &Limits, gauges: Gauges, seen: Seen) -> Next 
     match seen {
         Seen::Blocked(Blocked::ContextFull) => Stop(Terminal::BlockingLimit),
         Seen::Blocked(Blocked::Refilled) => Stop(Terminal::RapidRefill),
-        Seen::Blocked(Blocked::Budget) | Seen::Reply(Reply::OverBudget) => Stop(Terminal::BudgetExhausted),
-        Seen::Blocked(Blocked::Unrecorded) => Stop(Terminal::Unrecorded),
+        Seen::Blocked(Blocked::Budget) | Seen::Reply(Reply::OverBudget(_)) => Stop(Terminal::BudgetExhausted),
+        Seen::Blocked(Blocked::Unrecorded) | Seen::Compacted(Compaction::Unrecorded) => {
+            Stop(Terminal::Unrecorded)
+        }
         Seen::Blocked(Blocked::ToolGone) => Stop(Terminal::ToolDeferredUnavailable),
         Seen::Blocked(Blocked::Aborted)
         | Seen::Reply(Reply::Aborted)

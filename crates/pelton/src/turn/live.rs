@@ -172,6 +172,8 @@ pub(crate) struct LastReply {
     pub stop_reason: Option<StopReason>,
     /// The text blocks of the newest answer.
     pub text: Vec<Bytes>,
+    /// The words of answers that were cut, and that the newest goes on with. Outlasts them.
+    pub begun: String,
     /// The entries of the newest answer.
     pub entries: Vec<EntryId>,
     pub error: Option<ModelError>,
@@ -229,7 +231,8 @@ impl Hands for Live<'_> {
     async fn ask(&mut self) -> Reply {
         self.turn += 1;
         self.executor = Executor::new(Arc::clone(&self.bench), self.terms);
-        self.last = LastReply { held_back: self.last.held_back.take(), ..LastReply::default() };
+        let (held_back, begun) = (self.last.held_back.take(), std::mem::take(&mut self.last.begun));
+        self.last = LastReply { held_back, begun, ..LastReply::default() };
         self.board.asks(&self.question.model, self.turn, self.session.history.view().tokens());
         if self.gauge.is_watched() {
             self.gauge.tell(self.usage());
@@ -276,7 +279,7 @@ impl Hands for Live<'_> {
         self.compact_after_refusal().await.unwrap_or_else(|error| {
             // The next question is not asked, and that is told.
             self.last.unrecorded = Some(error);
-            Compaction::Aborted
+            Compaction::Unrecorded
         })
     }
 
@@ -592,6 +595,14 @@ impl LastReply {
         }
         let texts = self.text.iter().filter_map(|json| serde_json::from_slice::<Text>(json).ok());
         Some(texts.map(|block| block.text).collect()).filter(|text: &String| !text.is_empty())
+    }
+
+    /// The next answer goes on with this one.
+    pub fn keep_words(&mut self, in_between: &str) {
+        if let Some(words) = self.words() {
+            self.begun.push_str(&words);
+            self.begun.push_str(in_between);
+        }
     }
 }
 

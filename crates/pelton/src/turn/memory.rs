@@ -1,6 +1,6 @@
 //! What one submission may do, and what the loop remembers of it.
 
-use super::decide::{Failure, Next, Reply, Rung, Seen, Tools, Withheld, asks_anew};
+use super::decide::{Bought, Failure, Next, Reply, Rung, Seen, Tools, Withheld, asks_anew};
 use super::reasons::{Terminal, Transition};
 
 /// Bounds of one submission.
@@ -124,6 +124,9 @@ impl Memory {
         }
         match seen {
             Seen::Reply(Reply::Withheld(withheld)) => self.withheld = Some(withheld),
+            Seen::Reply(Reply::OverBudget(Bought::Part)) => {
+                self.withheld = Some(Withheld::OutputTruncated { cap_can_rise: false });
+            }
             Seen::Reply(Reply::Repairable { otherwise: Failure::Media, .. }) => {
                 self.withheld = Some(Withheld::MediaTooLarge);
             }
@@ -134,7 +137,8 @@ impl Memory {
                 | Reply::Unstructured
                 | Reply::Paused { .. }
                 | Reply::Empty
-                | Reply::Refused,
+                | Reply::Refused
+                | Reply::OverBudget(Bought::Answer),
             ) => {
                 self.withheld = None;
                 self.drained_in_a_row = false;

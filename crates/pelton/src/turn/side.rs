@@ -141,14 +141,9 @@ impl Answer {
 
 impl Errand {
     /// Begins to ask. Nobody else stands ready to be asked instead.
-    pub fn new(client: Client, ask: Ask, paid: Box<InFlight>) -> Self {
-        let ask = Ask {
-            max_tokens: paid.max_tokens(),
-            fallbacks: 0,
-            earlier: Earlier::default(),
-            after: None,
-            ..ask
-        };
+    pub fn new(client: Client, mut ask: Ask, paid: Box<InFlight>) -> Self {
+        ask.max_tokens = paid.max_tokens();
+        (ask.fallbacks, ask.earlier, ask.after) = (0, Earlier::default(), None);
         let call = client.call(ask.clone());
         Self { client, ask, paid: Some(paid), call, blocks: Vec::new() }
     }
@@ -204,7 +199,9 @@ impl Errand {
     fn finished(&mut self, reply: Reply) -> Option<Result<Answer, Unanswered>> {
         let blocks = std::mem::take(&mut self.blocks);
         if let Some(again) = &reply.again {
-            self.call = self.client.call(Ask { after: Some(again.clone()), ..self.ask.clone() });
+            let mut ask = self.ask.clone();
+            ask.after = Some(again.clone());
+            self.call = self.client.call(ask);
             return None;
         }
         if let Some(paid) = self.paid.take() {

@@ -35,7 +35,7 @@ const fn broken_for_good(calls: bool, failure: Failure) -> Reply {
     Reply::Withheld(Withheld::StreamCut { calls, rest: Rest::Nobody(failure) })
 }
 
-const REPLIES: [Reply; 32] = [
+const REPLIES: [Reply; 34] = [
     Reply::ToolUse,
     Reply::EndTurn,
     Reply::Unstructured,
@@ -66,7 +66,9 @@ const REPLIES: [Reply; 32] = [
     Reply::Failed(Failure::Media),
     Reply::Failed(Failure::Unreachable),
     Reply::Failed(Failure::Unrecorded),
-    Reply::OverBudget,
+    Reply::OverBudget(Bought::Nothing),
+    Reply::OverBudget(Bought::Part),
+    Reply::OverBudget(Bought::Answer),
     Reply::Aborted,
 ];
 const TOOLS: [Tools; 9] = [
@@ -90,7 +92,8 @@ const BLOCKS: [Blocked; 6] = [
     Blocked::Unrecorded,
     Blocked::ToolGone,
 ];
-const COMPACTIONS: [Compaction; 3] = [Compaction::Smaller, Compaction::NoSmaller, Compaction::Aborted];
+const COMPACTIONS: [Compaction; 4] =
+    [Compaction::Smaller, Compaction::NoSmaller, Compaction::Aborted, Compaction::Unrecorded];
 
 /// Where in the loop something is seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -230,7 +233,7 @@ fn each_reason_to_go_on_has_its_bound() {
     check(limits, Reply::Failed(Failure::Api), &[], " → ModelError");
     check(limits, Reply::Failed(Failure::Unreachable), &[], " → ModelUnreachable");
     // Budgets and structured output
-    check(limits, Reply::OverBudget, &[], " → BudgetExhausted");
+    check(limits, Reply::OverBudget(Bought::Answer), &[], " → BudgetExhausted");
     check(limits, Reply::ToolUse, &[Seen::Tools(Tools::Structured)], " → Completed");
     let five = ["structured_output_retry"; 5].join(" ");
     check(&Limits::default(), Reply::Unstructured, &[], &format!("{five} → StructuredOutputRetries"));
@@ -333,6 +336,9 @@ impl HeldBack {
     fn saw(&mut self, seen: Seen) {
         match seen {
             Seen::Reply(Reply::Withheld(withheld)) => self.open = Some(withheld),
+            Seen::Reply(Reply::OverBudget(Bought::Part)) => {
+                self.open = Some(Withheld::OutputTruncated { cap_can_rise: false });
+            }
             // The last is said at once, but it is about the same.
             Seen::Reply(
                 Reply::Repairable { otherwise: Failure::Media, .. } | Reply::Failed(Failure::Media),
@@ -344,7 +350,8 @@ impl HeldBack {
                 | Reply::Unstructured
                 | Reply::Paused { .. }
                 | Reply::Empty
-                | Reply::Refused,
+                | Reply::Refused
+                | Reply::OverBudget(Bought::Answer),
             ) => self.open = None,
             _ => {}
         }

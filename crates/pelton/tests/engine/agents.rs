@@ -322,7 +322,7 @@ async fn loop_Z6_however_an_agent_ends_there_is_one_outcome_that_says_why() {
             "Half.",
         ),
         (vec![Step::reply([tool("Glob", json!({"pattern": "*"}))]).times(3)], "within its 3 turns"),
-        (vec![Step::reply([text("No.")]).stop("refusal")], "failed"),
+        (vec![Step::reply([text("No.")]).stop("refusal")], "declined"),
         (
             vec![
                 Step::reply([tool("Write", json!({"file_path": "/etc/x", "content": ""}))]),

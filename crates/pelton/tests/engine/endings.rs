@@ -1,9 +1,10 @@
 //! Why the loop ends.
 
-use pelton::{Event, Terminal};
-use pelton_testkit::{Fault, Script, Step, text, tool};
+use pelton::{Event, Options, Terminal};
+use pelton_testkit::{Fault, Script, Step, error, text, tool};
 use serde_json::json;
 
+use crate::clock::Hasty;
 use crate::stage::{Stage, lines, run};
 
 #[tokio::test]
@@ -161,6 +162,57 @@ async fn loop_X7_three_answers_in_a_row_with_nothing_but_unusable_calls_are_the_
     assert!(outcome.text.contains("cannot be run"), "{}", outcome.text);
     assert_eq!(stage.request_count(), 6);
     stage.assert_all_played();
+}
+
+/// An answer with a call, cut behind it: the call counts, and the run ends later for a reason of its own.
+#[tokio::test]
+async fn what_broke_an_answer_is_not_the_reason_of_an_end_that_comes_later() {
+    type Ends = (&'static str, fn(&mut Options), Terminal, &'static str);
+    let ends: [Ends; 3] = [
+        ("NoSuchTool", |_| (), Terminal::MalformedToolUse, "cannot be run"),
+        ("Read", |options| options.limits.turns_max = Some(1), Terminal::MaxTurns, "number of turns (1)"),
+        ("Glob", |options| options.limits.stop_on_repetition = true, Terminal::Repetitive, "Glob"),
+    ];
+    for (name, change, terminal, words) in ends {
+        let input = json!({"file_path": "a.txt", "pattern": "*"});
+        let input = if name == "Glob" { json!({"pattern": "*"}) } else { input };
+        let cut = Step::reply([tool(name, input), error("overloaded_error", "Overloaded")]);
+        let stage = Stage::new(Script::new().step(cut.always())).await;
+        let mut engine = stage.engine_with(|options| {
+            options.world = Hasty::new();
+            change(options);
+        });
+
+        let told = run(&mut engine, "Go.").await;
+
+        let outcome = told.outcome();
+        assert_eq!(outcome.terminal, terminal, "{outcome:?}");
+        assert!(outcome.error.is_none(), "{terminal:?}: {:?}", outcome.error);
+        let said = format!("{} {:?}", outcome.text, outcome.errors);
+        assert!(said.contains(words) && !said.contains("verload"), "{terminal:?}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn loop_X7_an_answer_that_breaks_off_is_an_answer_of_the_api() {
+    let faults = [Fault::cut_after_events(3), Fault::reset_after_events(3), Fault::empty_stream()];
+    for fault in faults {
+        let shown = format!("{fault:?}");
+        let stage = Stage::new(Script::new().step(Step::reply([text("Half")]).fault(fault).always())).await;
+        let mut engine = stage.engine_with(|options| {
+            options.retry.retries_max = 1;
+            options.retry.non_streaming_fallback = false;
+            options.world = Hasty::new();
+        });
+        let told = run(&mut engine, "Go.").await;
+        let outcome = told.outcome();
+        assert_eq!(
+            (outcome.terminal, outcome.terminal.name()),
+            (Terminal::ModelError, "api_error"),
+            "{shown}"
+        );
+        assert!(!outcome.text.contains("no connection"), "{shown}: {}", outcome.text);
+    }
 }
 
 #[tokio::test]

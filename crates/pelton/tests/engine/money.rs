@@ -26,6 +26,26 @@ fn priced(step: Step, input: u64, output: u64) -> Step {
 const MODEL: &str = "claude-sonnet-5-5";
 
 #[tokio::test]
+async fn an_error_that_the_last_of_the_money_recovered_from_is_not_shown() {
+    let limit = "The model's answer was cut by its output limit.";
+    let budget = "Reached maximum budget ($0.35)";
+    for (stop, expected) in [("end_turn", vec![budget]), ("max_tokens", vec![budget, limit])] {
+        let script = Script::new()
+            .step(priced(Step::reply([text("Half, ")]).stop("max_tokens"), 10_000, 1_000))
+            .step(priced(Step::reply([text("whole.")]).stop(stop), 100_000, 40_000));
+        let stage = Stage::new(script).await;
+        let mut engine = stage.engine_with(|options| {
+            options.prices = vec![(MODEL.to_owned(), round_prices())];
+            options.max_budget_usd = Some(0.35);
+        });
+        let told = run(&mut engine, "Go.").await;
+        assert_eq!(told.outcome().terminal, Terminal::BudgetExhausted);
+        assert_eq!(told.outcome().errors, expected, "{stop}");
+        stage.assert_all_played();
+    }
+}
+
+#[tokio::test]
 async fn loop_B1_loop_E17_the_call_that_passes_the_cap_is_the_last_and_its_tools_are_not_run() {
     let script = Script::new()
         .step(priced(Step::reply([tool("Look", json!({"name": "a"}))]), 100_000, 10_000))

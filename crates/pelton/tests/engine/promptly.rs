@@ -23,7 +23,7 @@ async fn check(
     what: &str,
     step: impl Fn() -> Step,
     change: impl Fn(&Stage, &mut Options),
-    moment: Moment,
+    moment: impl Into<Option<Moment>> + Copy,
     settled: impl AsyncFn(&Stage),
 ) {
     let mut best = Duration::MAX;
@@ -33,7 +33,10 @@ async fn check(
         let mut engine = stage.engine_with(|options| change(&stage, options));
         let interrupter = engine.interrupter();
         let mut events = Box::pin(engine.submit(prompt("Go.")));
-        let mut told = until(&mut events, moment).await;
+        let mut told = match moment.into() {
+            Some(moment) => until(&mut events, moment).await,
+            None => Vec::new(),
+        };
         told.extend(pulling(&mut events, settled(&stage)).await.0);
         let at = Instant::now();
         interrupter.interrupt();
@@ -112,12 +115,15 @@ async fn loop_A6_loop_A1_in_hooks() {
         };
         check(event, call, hooked, anything, running).await;
     }
-    // The answer to the next prompt meets the hook too: it only waits the first time.
-    let hooked = |_: &Stage, options: &mut Options| {
-        hook(options, &on("Stop", &["test -e running && exit 0; touch running; trap '' TERM; sleep 60"]));
-    };
-    let done = || Step::reply([text("Done.")]);
-    check("Stop", done, hooked, anything, running).await;
+    // The next prompt meets these hooks too: they only wait the first time. Before the prompt is taken in nothing is told.
+    let once = "test -e running && exit 0; touch running; trap '' TERM; sleep 60";
+    for event in ["Stop", "UserPromptSubmit", "SessionStart"] {
+        let hooked = |_: &Stage, options: &mut Options| {
+            hook(options, &on(event, &[once]));
+        };
+        let done = || Step::reply([text("Done.")]);
+        check(event, done, hooked, None, running).await;
+    }
 }
 
 #[tokio::test]

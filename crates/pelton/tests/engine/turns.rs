@@ -2,7 +2,7 @@
 
 use pelton::hooks::Source;
 use pelton::{Event, Terminal};
-use pelton_testkit::{Part, Script, Step, gate, raw_block, redacted_thinking, text, thinking, tool};
+use pelton_testkit::{Part, Script, Step, error, gate, raw_block, redacted_thinking, text, thinking, tool};
 use serde_json::{Value, json};
 
 use crate::probe::{Note, Notes};
@@ -50,6 +50,8 @@ async fn loop_T5_an_answer_cut_by_the_output_limit_is_continued_and_both_halves_
 
     told.assert_completed();
     assert_eq!(told.transitions(), ["max_output_tokens_recovery"]);
+    let outcome = told.outcome();
+    assert_eq!((&*outcome.text_before, &*outcome.text), ("The first half,", " and the second."));
     let second = stage.request(2);
     assert_eq!(text_of(&json!(blocks(&second, "assistant"))), "The first half,");
     assert!(text_of(&json!(last_user_blocks(&second))).contains("cut off"));
@@ -58,6 +60,30 @@ async fn loop_T5_an_answer_cut_by_the_output_limit_is_continued_and_both_halves_
     let nudge = lines.iter().rfind(|line| line["type"] == "user").unwrap();
     assert_eq!(nudge["isMeta"], true);
     stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn what_goes_before_the_rest_of_an_answer_is_all_of_that_answer_and_nothing_else() {
+    let cut = |words: &str| Step::reply([text(words)]).stop("max_tokens");
+    let broken = Step::reply([text("two, "), error("api_error", "Internal server error")]);
+    let refusal = "messages.1.content.0: Invalid `signature` in `thinking` block";
+    let script = Script::new()
+        .step(cut("Not of it. "))
+        .reply([thinking("Hm."), text("I look first."), tool("Look", json!({"name": "a"}))])
+        .step(cut("One, "))
+        .step(broken)
+        .step(Step::status(400).message(refusal))
+        .reply([text("three.")])
+        .reply([text("Another answer.")]);
+    let stage = Stage::new(script).await;
+    let mut engine = stage.engine_with(|options| options.tools.extend(Notes::default().tools()));
+
+    let told = run(&mut engine, "Count.").await;
+    let outcome = told.assert_completed();
+    assert_eq!((&*outcome.text_before, &*outcome.text), ("One, two, ", "three."));
+
+    let told = run(&mut engine, "And now?").await;
+    assert_eq!((&*told.outcome().text_before, &*told.outcome().text), ("", "Another answer."));
 }
 
 #[tokio::test]

@@ -190,6 +190,7 @@ async fn loop_R11_anything_else_is_told_with_all_that_is_known() {
             error_type: Some(name.to_owned()),
             message: "no".to_owned(),
             request_id: Some("req_9".to_owned()),
+            in_answer: false,
             tried: Arc::new(vec![Tried {
                 model: an_ask().model,
                 status: Some(status),

@@ -68,6 +68,7 @@ impl Said {
             status,
             error_type: self.error_type,
             message,
+            in_answer: false,
             tried: Default::default(),
             request_id: request_id.map(str::to_owned).or(self.request_id),
         }

@@ -74,7 +74,7 @@ impl Children {
         }
         news.end(end).await;
         let text = match &outcome {
-            Ok(outcome) if failure.is_none() => outcome.text.clone(),
+            Ok(outcome) if failure.is_none() => format!("{}{}", outcome.text_before, outcome.text),
             _ => news.words.1.concat(),
         };
         Delivered {
@@ -280,6 +280,9 @@ fn ending(outcome: &Outcome, turns_max: u32) -> (Option<String>, AgentEnd) {
         Terminal::BudgetExhausted => failed("Budget limit reached: the agent did not finish.".to_owned()),
         Terminal::MaxTurns => failed(format!("The agent did not finish within its {turns_max} turns.")),
         Terminal::StopHookPrevented | Terminal::HookStopped => failed("A hook ended the agent.".to_owned()),
+        Terminal::Completed | Terminal::CompletedOverHooks => {
+            failed("The model declined to do the agent's task.".to_owned())
+        }
         _ if outcome.errors.is_empty() => failed(format!("The agent failed: {}", outcome.text)),
         _ => failed(format!("The agent failed: {}", outcome.errors.join("; "))),
     }

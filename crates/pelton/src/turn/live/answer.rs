@@ -7,7 +7,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use futures::StreamExt;
 use pelton_model::catalogue::ThinkingKinds;
 use pelton_model::{
-    Again, Ask, BadInput, Block, BlockKind, DeltaKind, Earlier, ErrorKind, ModelError, Notice, Started, Step,
+    Again, BadInput, Block, BlockKind, DeltaKind, Earlier, ErrorKind, ModelError, Notice, Started, Step,
     Thinking, catalogue,
 };
 use pelton_wire::stop::StopReason;
@@ -21,7 +21,7 @@ use crate::status::{Wait, Waiting};
 use crate::tools::executor::{Call, EndedBy, Executor};
 use crate::tools::file_memory::Moment;
 use crate::transcript::{RequestFacts, TranscriptError};
-use crate::turn::decide::{Failure, Reply, Rest, Rung, Withheld};
+use crate::turn::decide::{Bought, Failure, Reply, Rest, Rung, Withheld};
 use crate::turn::reasons::Transition;
 use crate::turn::side::{Came, SideNews};
 
@@ -29,7 +29,7 @@ use crate::turn::side::{Came, SideNews};
 const LOW_OUTPUT_TOKENS_MAX: u32 = 8_192;
 
 /// What is said of an answer that stays cut.
-pub(crate) const CUT_BY_LIMIT: &str = "The model's answer was cut again and again by its output limit.";
+pub(crate) const CUT_BY_LIMIT: &str = "The model's answer was cut by its output limit.";
 
 /// One answer while it streams.
 struct Answer {
@@ -44,12 +44,12 @@ impl Live<'_> {
         let thinking = self.thinking_for(self.session.history.view());
         let view = self.session.history.view_mut();
         let (changed, has_images) = (view.changed_since_sent(), view.has_images());
-        let messages = view.request();
+        let mut ask = self.question.clone();
+        ask.messages = view.request();
         let files_known = self.bench.cx.files.now();
-        let max_tokens = self.max_tokens();
-        let (fallbacks, earlier) = (self.models_left(), self.taken_elsewhere());
-        let after = self.again.take();
-        let ask = Ask { messages, max_tokens, thinking, fallbacks, earlier, after, ..self.question.clone() };
+        (ask.max_tokens, ask.thinking) = (self.max_tokens(), thinking);
+        (ask.fallbacks, ask.earlier) = (self.models_left(), self.taken_elsewhere());
+        ask.after = self.again.take();
         let messages = Messages { changed: changed.as_ref(), has_images };
         self.cache.sent(&ask, &self.tools, messages, self.world.now());
         let mut call = self.client.call(ask);
@@ -123,7 +123,7 @@ impl Live<'_> {
                     if is_sent && !self.pay_again(&notice).await {
                         drop(call);
                         self.pay_nothing();
-                        return Ok(Reply::OverBudget);
+                        return Ok(Reply::OverBudget(Bought::Nothing));
                     }
                     wait = self.waits_for_retry(&notice);
                     self.retry(notice).await;
@@ -300,11 +300,11 @@ impl Live<'_> {
     /// Tells how a question beside the conversation fares.
     pub(super) async fn tell_beside(&mut self, SideNews { purpose, is_waited_for, came }: SideNews) {
         match came {
-            Came::Retry(notice) => {
+            Came::Retry(mut notice) => {
                 // Nobody was shown anything of it.
-                let notice = Notice { withdrawn: false, ..*notice };
+                notice.withdrawn = false;
                 if is_waited_for {
-                    return self.tell_retry(notice).await;
+                    return self.tell_retry(*notice).await;
                 }
                 self.tally.retries += 1;
                 self.tell(LoopKind::Retry, format!("{purpose}: {}", notice.message)).await;
@@ -365,12 +365,15 @@ impl Live<'_> {
                 self.last.error = cut;
                 return Ok(Reply::Fallback);
             }
-            self.events.send(Event::Cut { reason: error.to_string() }).await;
         }
         if self.spending.is_spent() {
+            if let Some(error) = &cut {
+                self.events.send(Event::Cut { reason: error.to_string() }).await;
+            }
             self.note(LoopKind::Budget, "the money is spent".to_owned()).await;
+            let bought = self.bought(reply);
             self.close_calls(EndedBy::Budget).await?;
-            return Ok(Reply::OverBudget);
+            return Ok(Reply::OverBudget(bought));
         }
         if reply.stop_reason == StopReason::Refusal {
             self.refused(reply).await?;
@@ -405,6 +408,20 @@ impl Live<'_> {
             _ if said_something => Reply::EndTurn,
             _ => Reply::Empty,
         })
+    }
+
+    /// What there is for the last of the money.
+    fn bought(&mut self, reply: &pelton_model::Reply) -> Bought {
+        if reply.cut.is_some() {
+            return Bought::Nothing;
+        }
+        let is_part = matches!(reply.stop_reason, StopReason::MaxTokens | StopReason::ContextWindowExceeded);
+        if is_part && self.executor.is_empty() {
+            self.last.held_back = Some(CUT_BY_LIMIT.to_owned());
+            return Bought::Part;
+        }
+        self.last.held_back = None;
+        Bought::Answer
     }
 
     /// What the question took so far, if it was asked of other models before.
@@ -481,6 +498,10 @@ impl Live<'_> {
             Reply::Failed(failure) => Rest::Nobody(failure),
             _ => Rest::Nobody(Failure::Api),
         };
+        // If nobody is asked for the rest, the run ends with what broke it, and says it then.
+        if let Rest::Same | Rest::Next = rest {
+            self.events.send(Event::Cut { reason: error.to_string() }).await;
+        }
         self.again = again.filter(|_| rest == Rest::Same);
         self.note(LoopKind::Withheld, format!("the answer was cut: {error}")).await;
         self.last.error = Some(error);
@@ -539,7 +560,7 @@ impl Live<'_> {
             }
             ErrorKind::RequestTooLarge | ErrorKind::Image { .. } => Reply::Withheld(Withheld::MediaTooLarge),
             kind if kind.leads_elsewhere() && self.next_model().is_some() => Reply::Fallback,
-            _ if error.status.is_none() && error.error_type.is_none() => Reply::Failed(Failure::Unreachable),
+            _ if !error.is_answered() => Reply::Failed(Failure::Unreachable),
             _ => Reply::Failed(Failure::Api),
         }
     }

@@ -315,7 +315,8 @@ mod tests {
             "system[1]: the system prompt is another",
         );
         let mut audit = asked_once();
-        let fast = Ask { speed: pelton_model::Speed::Fast, ..ask() };
+        let mut fast = ask();
+        fast.speed = pelton_model::Speed::Fast;
         audit.sent(&fast, &[], Messages::default(), at(1));
         assert!(audit.answered(&usage(0, 9)).reason.unwrap().starts_with("thinking, effort or speed"));
     }
@@ -353,7 +354,9 @@ mod tests {
         audit.sent(&ask(), &[], Messages::default(), at(90_000));
         assert!(audit.answered(&usage(0, 120)).reason.unwrap().starts_with("time: 90000 s"));
         let mut audit = CacheAudit::recall(&[recorded], Some(at(0)));
-        audit.sent(&Ask { prefix: prefix("[]", "[]"), ..ask() }, &[], Messages::default(), at(1));
+        let mut toolless = ask();
+        toolless.prefix = prefix("[]", "[]");
+        audit.sent(&toolless, &[], Messages::default(), at(1));
         assert!(audit.answered(&usage(0, 120)).reason.unwrap().starts_with("tools: others are offered"));
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use pelton_model::{Ask, Block, BlockKind, ErrorKind, ModelError, Notice};
+use pelton_model::{Block, BlockKind, ErrorKind, ModelError};
 use pelton_wire::stop::StopReason;
 use serde::Deserialize;
 use serde_json::json;
@@ -310,9 +310,10 @@ impl Live<'_> {
         let prompt_tokens = asking.tokens();
         let bytes = asking.bytes() + self.question.prefix.system.len() + self.question.prefix.tools.len();
         let changed = asking.changed_since_sent();
-        let messages = asking.request();
-        let max_tokens = self.question.max_tokens.min(CONVERSATION_SUMMARY_TOKENS_MAX);
-        let ask = Ask { messages, max_tokens, thinking, task_budget: None, ..self.question.clone() };
+        let mut ask = self.question.clone();
+        ask.messages = asking.request();
+        ask.max_tokens = ask.max_tokens.min(CONVERSATION_SUMMARY_TOKENS_MAX);
+        (ask.thinking, ask.task_budget) = (thinking, None);
         let forecast = Forecast {
             ask: &ask,
             prompt_tokens,
@@ -333,11 +334,12 @@ impl Live<'_> {
                     drop(wait.take());
                     self.events.send(Event::Requesting).await;
                 }
-                Came::Retry(notice) => {
+                Came::Retry(mut notice) => {
                     wait = self.waits_for_retry(&notice);
                     let non_streaming = notice.non_streaming;
                     // Nobody is shown a summary while it is written: there is nothing to take back.
-                    self.tell_retry(Notice { withdrawn: false, ..*notice }).await;
+                    notice.withdrawn = false;
+                    self.tell_retry(*notice).await;
                     if non_streaming {
                         self.tell_another_way().await;
                     }

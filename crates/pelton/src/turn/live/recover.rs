@@ -29,9 +29,23 @@ const RAISED_OUTPUT_TOKENS_MAX: u32 = 64_000;
 /// Images and documents a request may hold when nothing is known of the model.
 const MEDIA_UNKNOWN_MODEL_MAX: usize = 100;
 
+/// Whether what comes next is another answer, and not the rest of one or the same again.
+fn begins_anew(transition: Transition) -> bool {
+    matches!(
+        transition,
+        Transition::NextTurn
+            | Transition::StopHookBlocking
+            | Transition::EmptyReplyNudge
+            | Transition::StructuredOutputRetry
+    )
+}
+
 impl Live<'_> {
     /// Does what the next trip needs.
     pub(super) async fn make_ready(&mut self, transition: Transition) -> Result<(), TranscriptError> {
+        if begins_anew(transition) {
+            self.last.begun.clear();
+        }
         self.say_what_goes_before(transition).await?;
         match transition {
             // Z7: the model reads something new in the user's role anyway.
@@ -50,27 +64,32 @@ impl Live<'_> {
             Transition::MaxOutputTokensRecovery if !self.executor.is_empty() => {
                 self.question.max_tokens = self.question.max_tokens.max(self.raised_output_limit());
                 self.last.cut_call = None;
+                self.last.begun.clear();
                 self.attach_changes().await
             }
             Transition::MaxOutputTokensRecovery => self.ask_for_rest().await,
             Transition::EmptyReplyNudge => self.say_as_user(SAY_SOMETHING).await,
-            Transition::TokenBudgetContinuation => self.say_as_user(SAY_MORE).await,
+            Transition::TokenBudgetContinuation => {
+                self.last.keep_words("\n\n");
+                self.say_as_user(SAY_MORE).await
+            }
             Transition::MaxOutputTokensEscalate => self.raise_output_limit().await,
             Transition::FallbackRetry => {
                 self.tried = self.last.error.take().map(|error| error.tried).unwrap_or_default();
                 self.ask_next_model().await;
                 // If something of the last answer was complete, the rest of it is wanted.
                 if !self.executor.is_empty() {
+                    self.last.begun.clear();
                     self.attach_changes().await
                 } else if !self.last.text.is_empty() {
-                    self.say_as_user(GO_ON).await
+                    self.ask_to_go_on().await
                 } else {
                     Ok(())
                 }
             }
-            Transition::StreamCutRetry => self.say_as_user(GO_ON).await,
+            Transition::StreamCutRetry => self.ask_to_go_on().await,
             // A message of the assistant's at the end is refused, unless the server itself has something to do in it.
-            Transition::PauseTurn if !self.last.has_server_tool => self.say_as_user(GO_ON).await,
+            Transition::PauseTurn if !self.last.has_server_tool => self.ask_to_go_on().await,
             // The same, where the window filled up in the middle of an answer.
             Transition::CollapseDrainRetry | Transition::ReactiveCompactRetry
                 if !self.last.entries.is_empty() || self.last.cut_call.is_some() =>
@@ -100,8 +119,13 @@ impl Live<'_> {
     async fn ask_for_rest(&mut self) -> Result<(), TranscriptError> {
         match self.last.cut_call.take() {
             Some(tool) => self.say_as_user(&smaller_call(&tool)).await,
-            None => self.say_as_user(GO_ON).await,
+            None => self.ask_to_go_on().await,
         }
+    }
+
+    async fn ask_to_go_on(&mut self) -> Result<(), TranscriptError> {
+        self.last.keep_words("");
+        self.say_as_user(GO_ON).await
     }
 
     /// T4: the cut answer does not count, and is asked for again with more room.
@@ -216,7 +240,7 @@ impl Live<'_> {
                     left_out.places.len()
                 );
                 self.session.note_media_left_out(&left_out);
-                reason
+                return self.tell_left_out(reason).await;
             }
             Some((Rung::Media, _)) => {
                 let left_out = view.leave_out_oldest_media(bytes_over(view));
@@ -226,7 +250,7 @@ impl Live<'_> {
                     left_out.bytes
                 );
                 self.session.note_media_left_out(&left_out);
-                reason
+                return self.tell_left_out(reason).await;
             }
             Some((Rung::Tool, _)) => self.leave_out_tool(&error),
             Some((Rung::Beta, _)) => self.leave_out_betas(&error),

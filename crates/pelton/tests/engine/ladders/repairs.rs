@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use pelton::Terminal;
 use pelton::tools::ResultBlock;
 use pelton::tools::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx};
+use pelton::{Event, Terminal};
 use pelton_testkit::{Script, Step, text, thinking, tool};
 use serde_json::{Value, json};
 
@@ -113,6 +113,12 @@ async fn loop_T11_loop_W2_the_image_that_is_refused_is_replaced_by_a_note() {
         "it came before the image, and is not bound to it"
     );
     assert!(stage.request(4).to_string().contains("was left out here"));
+    // Somebody gave it: they are told, loop events or not.
+    let said = told.0.iter().filter_map(|event| match event {
+        Event::Informational { content, .. } => Some(content.as_str()),
+        _ => None,
+    });
+    assert_eq!(said.collect::<Vec<_>>(), ["1 images were left out, the one that was refused among them"]);
     stage.assert_all_played();
 }
 
