@@ -17,7 +17,7 @@ use super::bench::{Bench, Ending, Finished, HookWords};
 use super::in_order::Line;
 use super::schedule::{End, Schedule, Terms};
 use super::tool::Output;
-use super::tool_search;
+use super::{structured, tool_search};
 
 /// How long a cancelled call may take to say what it has. Tools are told first; after that they are dropped.
 const CANCEL_GRACE: Duration = Duration::from_millis(80);
@@ -124,7 +124,7 @@ impl Executor {
             Some(Some((slot, finished))) => {
                 let failed = finished.output.is_error && finished.ending != Ending::Interrupted;
                 self.schedule.finish(slot, if failed { End::Failed } else { End::Well });
-                if finished.ending == Ending::HookStopped {
+                if let Ending::HookStopped | Ending::Structured = finished.ending {
                     self.schedule.stop(slot);
                 }
                 // One that ended while it was being cancelled was cancelled.
@@ -207,7 +207,8 @@ impl Executor {
         }
     }
 
-    /// P5, I10: ends and answers the calls that another one cancels: it failed, or a hook does not want to go on after it.
+    /// P5, I10: ends and answers the calls that another one cancels: it failed, a hook does not want to go on after it, or it
+    /// was the structured output, which is the end.
     fn close_cancelled(&mut self) {
         for (slot, by) in self.schedule.take_cancelled() {
             match &self.aborts[slot] {
@@ -217,7 +218,12 @@ impl Executor {
             }
             let Call { id, tool, .. } = &self.calls[by];
             let text = if self.schedule.stopped_by() == Some(by) {
-                format!("Not run: a hook ended the run at {tool} ({id}), before this call began.")
+                let who = if &**tool == structured::NAME {
+                    "the final answer was given"
+                } else {
+                    "a hook ended the run"
+                };
+                format!("Not run: {who} at {tool} ({id}), before this call began.")
             } else {
                 format!(
                     "Cancelled: {tool} ({id}) failed, and this call was made together with it. Make it again if it is \

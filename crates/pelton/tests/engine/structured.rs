@@ -4,7 +4,7 @@ use pelton::{Engine, Terminal};
 use pelton_testkit::{Script, Step, error, gate, text, thinking, tool, tool_with_json};
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, Told, last_user_blocks, prompt, pulling, rest, results_in, run, text_of};
+use crate::stage::{Stage, Told, last_user_blocks, prompt, pulling, rest, results_in, run, sh, text_of};
 
 fn schema() -> Value {
     json!({
@@ -44,6 +44,32 @@ async fn loop_E19_an_answer_that_fits_ends_the_run() {
     let told = run(&mut engine, "Another?").await;
     assert_eq!(told.assert_completed().structured_output.as_ref().unwrap()["city"], "Basel");
     stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn nothing_that_is_called_behind_an_answer_that_fits_is_done() {
+    let script = Script::new().reply([
+        tool("StructuredOutput", json!({"city": 7})).id("toolu_wrong"),
+        tool("StructuredOutput", answer()).id("toolu_answer"),
+        tool("Bash", sh("touch too-late")).id("toolu_late"),
+        tool("StructuredOutput", json!({"city": "Basel", "people": 1})).id("toolu_second"),
+    ]);
+    let stage = Stage::new(script.reply([text("Yes.")])).await;
+    let mut engine = engine(&stage);
+
+    let told = run(&mut engine, "Which city?").await;
+
+    assert_eq!(told.assert_completed().structured_output, Some(answer()));
+    assert!(!stage.path("too-late").exists());
+    // Each call has its answer all the same: the next request is legal.
+    run(&mut engine, "Thanks?").await;
+    let results = results_in(&stage.request(2));
+    let ended: Vec<(&str, bool)> = results.iter().map(|(id, error, _)| (id.as_str(), *error)).collect();
+    let expected =
+        [("toolu_wrong", true), ("toolu_answer", false), ("toolu_late", true), ("toolu_second", true)];
+    assert_eq!(ended, expected);
+    assert!(results[2].2.contains("the final answer was given"), "{}", results[2].2);
+    stage.model.assert_clean();
 }
 
 #[tokio::test]
