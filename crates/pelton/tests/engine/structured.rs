@@ -54,7 +54,7 @@ async fn nothing_that_is_called_behind_an_answer_that_fits_is_done() {
         tool("Bash", sh("touch too-late")).id("toolu_late"),
         tool("StructuredOutput", json!({"city": "Basel", "people": 1})).id("toolu_second"),
     ]);
-    let stage = Stage::new(script.reply([text("Yes.")])).await;
+    let stage = Stage::new(script.reply([tool("StructuredOutput", answer())])).await;
     let mut engine = engine(&stage);
 
     let told = run(&mut engine, "Which city?").await;
@@ -62,7 +62,7 @@ async fn nothing_that_is_called_behind_an_answer_that_fits_is_done() {
     assert_eq!(told.assert_completed().structured_output, Some(answer()));
     assert!(!stage.path("too-late").exists());
     // Each call has its answer all the same: the next request is legal.
-    run(&mut engine, "Thanks?").await;
+    run(&mut engine, "And the next?").await.assert_completed();
     let results = results_in(&stage.request(2));
     let ended: Vec<(&str, bool)> = results.iter().map(|(id, error, _)| (id.as_str(), *error)).collect();
     let expected =
