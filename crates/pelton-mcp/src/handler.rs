@@ -5,17 +5,15 @@
 
 use std::sync::Weak;
 
+use crate::server::{Server, Wanted};
 use pelton::host::Elicited;
 use rmcp::ClientHandler;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction,
-    ElicitationCapability, ErrorData, Implementation, ListRootsResult, ProgressNotificationParam, Root,
-    RootsCapabilities,
+    ElicitationCapability, ErrorData, FormElicitationCapability, Implementation, ListRootsResult,
+    ProgressNotificationParam, Root, RootsCapabilities, UrlElicitationCapability,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
-use serde_json::json;
-
-use crate::server::Server;
 
 /// Our side of a connection.
 pub(crate) struct Handler(pub Weak<Server>);
@@ -23,7 +21,8 @@ pub(crate) struct Handler(pub Weak<Server>);
 impl ClientHandler for Handler {
     fn get_info(&self) -> ClientConfig {
         let mut capabilities = ClientCapabilities::default();
-        capabilities.elicitation = Some(ElicitationCapability::default());
+        let (form, url) = (FormElicitationCapability::default(), UrlElicitationCapability::default());
+        capabilities.elicitation = Some(ElicitationCapability::new().with_form(form).with_url(url));
         capabilities.roots = Some(RootsCapabilities::default());
         ClientConfig::new(capabilities, Implementation::new("pelton", env!("CARGO_PKG_VERSION")))
     }
@@ -38,19 +37,17 @@ impl ClientHandler for Handler {
         request: ElicitRequestParams,
         _: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        let (message, schema) = match request {
+        let (message, wanted) = match request {
             ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
                 let schema = serde_json::to_value(requested_schema).unwrap_or_default();
-                (message, schema)
+                (message, Wanted::Fields(schema))
             }
             // The address is for a person to open: the answer is only that they have.
-            ElicitRequestParams::UrlElicitationParams { message, url, .. } => {
-                (format!("{message}\n{url}"), json!({"type": "object", "properties": {}}))
-            }
+            ElicitRequestParams::UrlElicitationParams { message, url, .. } => (message, Wanted::Visit(url)),
             _ => return Ok(ElicitResult::new(ElicitationAction::Decline)),
         };
         let Some(server) = self.0.upgrade() else { return Ok(ElicitResult::new(ElicitationAction::Cancel)) };
-        Ok(match server.elicit(message, schema).await {
+        Ok(match server.elicit(message, wanted).await {
             Elicited::Accept(content) => ElicitResult::new(ElicitationAction::Accept).with_content(content),
             Elicited::Decline => ElicitResult::new(ElicitationAction::Decline),
             Elicited::Cancel => ElicitResult::new(ElicitationAction::Cancel),

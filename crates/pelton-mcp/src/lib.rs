@@ -20,6 +20,7 @@ mod plugin; // servers that plugins bring: pure
 mod reach; // the ways to a server
 mod schema; // inputs as the model's API takes them: pure
 mod server; // one server
+mod surroundings; // what servers are started in and reached by
 mod tool; // one of its tools
 mod prompt; // one of its prompts
 mod library; // what else it has to read
@@ -29,4 +30,5 @@ pub use joining::{Joining, connect_all};
 pub use oauth::{Login, Logins, PendingLogin, begin_login};
 pub use plugin::servers_of_plugin;
 pub use reach::{Inbox, Wire};
-pub use server::{Caller, Server, Surroundings};
+pub use server::{Caller, Server};
+pub use surroundings::Surroundings;

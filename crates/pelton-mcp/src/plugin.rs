@@ -31,7 +31,10 @@ const DATA: &str = "CLAUDE_PLUGIN_DATA";
 pub fn servers_of_plugin(plugin: &Plugin, variable: impl Fn(&str) -> Option<String>) -> Read {
     let own = [(ROOT, plugin.root.display().to_string()), (DATA, plugin.data.display().to_string())];
     let known = |name: &str| {
-        let of_plugin = own.iter().find(|(own, _)| *own == name).map(|(_, value)| value.clone());
+        let of_plugin = match name.strip_prefix("user_config.") {
+            Some(key) => plugin.option(key).map(str::to_owned),
+            None => own.iter().find(|(own, _)| *own == name).map(|(_, value)| value.clone()),
+        };
         of_plugin.or_else(|| variable(name))
     };
     let named = |server: &str| format!("plugin:{}:{server}", plugin.name);
@@ -47,6 +50,7 @@ pub fn servers_of_plugin(plugin: &Plugin, variable: impl Fn(&str) -> Option<Stri
             server.name = named(&server.name);
             if let Reach::Program(program) = &mut server.reach {
                 program.env.extend(own.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+                program.env.extend(plugin.option_variables());
             }
             all.servers.push(server);
         }

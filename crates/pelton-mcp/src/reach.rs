@@ -15,7 +15,8 @@ use crate::config::{Reach, Remote, ServerConfig};
 use crate::handler::Handler;
 use crate::limits::REMOTE_WAIT;
 use crate::oauth::Bearer;
-use crate::server::{Surroundings, words};
+use crate::server::words;
+use crate::surroundings::Surroundings;
 
 /// What is told of a server that knows nobody yet.
 pub(crate) const LOG_IN: &str = "it wants somebody to log in: pelton mcp login";

@@ -1,6 +1,5 @@
 //! One server: what is known of it, the connection to it, and calls.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -9,7 +8,6 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use pelton::command::Command;
 use pelton::host::{Elicitation, Elicited, Host};
-use pelton::process::is_withheld;
 use pelton::tools::{Output, Progress, Report, Resource, ResultBlock, ServerState, Tool, ToolCx, ToolServer};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CancelledNotification, CancelledNotificationParam, ClientRequest,
@@ -20,78 +18,23 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{Reach, Remote, ServerConfig};
+use crate::config::{Reach, ServerConfig};
 use crate::content;
 use crate::handler::Handler;
 use crate::library::{self, Listing};
-use crate::limits::{
-    CALL_TIME, CONNECT_TIME, REJOIN_TRIES, REJOIN_WAIT, REMOTE_TRIES, SILENCE_PROGRAM, SILENCE_REMOTE,
-};
+use crate::limits::{REJOIN_TRIES, REJOIN_WAIT, REMOTE_TRIES, SILENCE_PROGRAM, SILENCE_REMOTE};
 use crate::line::Line;
-use crate::oauth::{Bearer, Logins};
 use crate::prompt::ServedPrompt;
 use crate::reach::{self, NotReached};
+use crate::surroundings::Surroundings;
 use crate::tool::{ServedTool, cut};
 
-/// What servers are started in and reached by.
-#[derive(Clone)]
-#[non_exhaustive]
-pub struct Surroundings {
-    /// Where programs start.
-    pub cwd: PathBuf,
-    /// The environment of programs, before what their entry adds.
-    pub env: Arc<[(OsString, OsString)]>,
-    /// The directories the session works in.
-    pub roots: Vec<PathBuf>,
-    /// The road to addresses, made when the first one is needed.
-    pub http: Arc<dyn Fn() -> Result<reqwest::Client, String> + Send + Sync>,
-    /// The longest a server may take until it is connected.
-    pub connect_time: Duration,
-    /// The longest a call may take, where its server's entry says nothing.
-    pub call_time: Duration,
-    /// The longest a call may be silent, where somebody has said.
-    pub silence: Option<Duration>,
-    /// Tokens of an answer that the model is shown, about, where somebody has said.
-    pub result_tokens_max: Option<usize>,
-    /// Where logins are kept; without it, nobody is logged in.
-    pub logins: Option<Arc<dyn Logins>>,
-    /// How we show who we are to those that give tokens, where an entry says who that is.
-    pub client_secret: Option<String>,
-}
-
-impl Surroundings {
-    /// Programs start in `cwd`, with nothing in their environment; there is no road to addresses.
-    pub fn new(cwd: impl Into<PathBuf>) -> Self {
-        let cwd = cwd.into();
-        Self {
-            roots: vec![cwd.clone()],
-            cwd,
-            env: [].into(),
-            http: Arc::new(|| Err("there is no road to addresses from here".to_owned())),
-            connect_time: CONNECT_TIME,
-            call_time: CALL_TIME,
-            silence: None,
-            result_tokens_max: None,
-            logins: None,
-            client_secret: None,
-        }
-    }
-}
-
-impl Surroundings {
-    /// The environment of a program: whoever pays keeps their keys, unless an entry names them.
-    pub(crate) fn env_of_programs(&self) -> Vec<(OsString, OsString)> {
-        self.env.iter().filter(|(name, _)| !is_withheld(name)).cloned().collect()
-    }
-}
-
-impl Surroundings {
-    /// What requests to an address carry, if somebody can be logged in there.
-    pub(crate) fn bearer(&self, server: &str, remote: &Remote) -> Option<Bearer> {
-        let logins = self.logins.clone().filter(|_| !remote.has_authorization())?;
-        let http = (self.http)().ok()?;
-        Some(Bearer { server: server.to_owned(), url: remote.url.clone(), logins, http })
-    }
+/// What a server wants of a person.
+pub(crate) enum Wanted {
+    /// Answers, in the form of this schema.
+    Fields(Value),
+    /// That they open this address.
+    Visit(String),
 }
 
 /// A server, however it is reached.
@@ -396,11 +339,16 @@ impl Server {
     }
 
     /// Asks a person, on behalf of the newest call.
-    pub(crate) async fn elicit(&self, message: String, schema: Value) -> Elicited {
+    pub(crate) async fn elicit(&self, message: String, wanted: Wanted) -> Elicited {
         let asked = self.calls().last().map(|running| running.caller.clone());
         // Nobody is there to be asked while nothing runs.
         let Some(Caller { call, host, cancel, .. }) = asked else { return Elicited::Decline };
-        host.elicit(&Elicitation::new(call, self.config.name.clone(), message, schema), &cancel).await
+        let name = self.config.name.clone();
+        let question = match wanted {
+            Wanted::Fields(schema) => Elicitation::new(call, name, message, schema),
+            Wanted::Visit(url) => Elicitation::visit(call, name, message, url),
+        };
+        host.elicit(&question, &cancel).await
     }
 
     pub(crate) fn heard_progress(&self, told: &ProgressNotificationParam) {

@@ -48,6 +48,9 @@ while IFS= read -r line; do
     *'"name":"ask"'*)
         asking=$id
         say '{"jsonrpc":"2.0","id":900,"method":"elicitation/create","params":{"mode":"form","message":"Which?","requestedSchema":{"type":"object","properties":{"colour":{"type":"string"}}}}}' ;;
+    *'"name":"visit"'*)
+        asking=$id
+        say '{"jsonrpc":"2.0","id":900,"method":"elicitation/create","params":{"mode":"url","message":"Pay, please","url":"https://shop.example/pay","elicitationId":"e1"}}' ;;
     *'"id":900'*) id=$asking; text "$(printf '%s' "$line" | sed 's/.*"result"://; s/"/\\"/g')" ;;
     *'"method":"ping"'*) answer '{}' ;;
     esac
@@ -298,7 +301,9 @@ struct Red(Mutex<Vec<String>>);
 
 impl Elicitor for Red {
     fn elicit<'a>(&'a self, question: &'a Elicitation) -> BoxFuture<'a, Elicited> {
-        self.0.lock().unwrap().push(format!("{} {} {}", question.asker, question.call, question.message));
+        let url = question.url.as_deref().map(|url| format!(" at {url}")).unwrap_or_default();
+        let said = format!("{} {} {}{url}", question.asker, question.call, question.message);
+        self.0.lock().unwrap().push(said);
         Box::pin(async { Elicited::Accept(json!({"colour": "red"})) })
     }
 }
@@ -313,7 +318,18 @@ async fn a_question_of_a_server_goes_to_the_one_who_called() {
     caller.host = Host::default().with_elicitor(Arc::clone(&person) as Arc<dyn Elicitor>);
     let answer = server.call("ask", json!({}), &caller).await.unwrap().words();
     assert!(answer.contains(r#""action":"accept""#) && answer.contains(r#""colour":"red""#), "{answer}");
-    assert_eq!(*person.0.lock().unwrap(), ["it toolu_3 Which?"]);
+    // An address comes by itself, and that somebody has been there is all there is to say.
+    let answer = server.call("visit", json!({}), &caller).await.unwrap().words();
+    assert!(answer.contains(r#""action":"accept""#), "{answer}");
+    assert_eq!(
+        *person.0.lock().unwrap(),
+        ["it toolu_3 Which?", "it toolu_3 Pay, please at https://shop.example/pay"]
+    );
+    let heard = fs::read_to_string(place.path("heard")).unwrap();
+    assert!(
+        heard.contains(r#""elicitation":{"form":{},"url":{}}"#),
+        "it was told that both can be asked: {heard}"
+    );
     let alone = call(&server, "ask").await.unwrap().words();
     assert!(alone.contains("decline"), "{alone}");
 }

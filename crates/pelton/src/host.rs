@@ -98,12 +98,32 @@ pub struct Elicitation {
     pub message: String,
     /// The JSON schema of an answer.
     pub schema: Value,
+    /// An address that the person is to open: that they have is the answer.
+    pub url: Option<String>,
 }
 
 impl Elicitation {
     /// A question about a call; `schema` is that of the answer.
     pub fn new(call: Arc<str>, asker: impl Into<String>, message: impl Into<String>, schema: Value) -> Self {
-        Self { call, asker: asker.into(), message: message.into(), schema }
+        Self { call, asker: asker.into(), message: message.into(), schema, url: None }
+    }
+
+    /// Somebody is to open an address.
+    ///
+    /// ```
+    /// use pelton::host::Elicitation;
+    ///
+    /// let question = Elicitation::visit("toolu_01".into(), "shop", "Pay here, please.", "https://shop.example/pay");
+    /// assert_eq!(question.url.as_deref(), Some("https://shop.example/pay"));
+    /// ```
+    pub fn visit(
+        call: Arc<str>,
+        asker: impl Into<String>,
+        message: impl Into<String>,
+        url: impl Into<String>,
+    ) -> Self {
+        let nothing = serde_json::json!({"type": "object", "properties": {}});
+        Self { url: Some(url.into()), ..Self::new(call, asker, message, nothing) }
     }
 }
 

@@ -539,7 +539,11 @@ impl Options {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn add_plugin(&mut self, plugin: Plugin) -> Vec<Problem> {
-        let source = Source::Plugin { root: plugin.root.clone(), data: plugin.data.clone() };
+        let source = Source::Plugin {
+            root: plugin.root.clone(),
+            data: plugin.data.clone(),
+            options: Arc::new(plugin.options.clone()),
+        };
         let problems =
             plugin.hooks.iter().flat_map(|hooks| self.hooks.add_settings(hooks, &source)).collect();
         self.agents.extend(plugin.agents());

@@ -1,6 +1,9 @@
 //! Plugins: directories that bring skills, commands, agents, hooks and servers, under a name of their own. [`Plugin::read`]
 //! looks at what a directory brings; [`Options::add_plugin`](crate::Options::add_plugin) puts it into a session.
 
+mod user_config; // what it asks its user for
+
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -10,6 +13,9 @@ use crate::context::OutputStyle;
 use crate::limits::PLUGIN_FILE_BYTES_MAX;
 use crate::skills::agents_in;
 use crate::tools::AgentDefinition;
+use user_config::Wanted;
+
+pub(crate) use user_config::option_variable;
 
 /// What a plugin says about itself.
 const MANIFEST: &str = ".claude-plugin/plugin.json";
@@ -53,6 +59,9 @@ pub struct Plugin {
     styles: Vec<PathBuf>,
     /// The agent a session works as that uses it.
     agent: Option<String>,
+    /// What it asks its user for, and what it was told.
+    wanted: BTreeMap<String, Wanted>,
+    pub(crate) options: BTreeMap<String, String>,
     /// What it would like to have called, in the form of the settings' `hooks`.
     pub(crate) hooks: Vec<Value>,
 }
@@ -154,6 +163,8 @@ impl Plugin {
             agents: Vec::new(),
             styles: Vec::new(),
             agent: None,
+            wanted: user_config::wanted(&manifest)?,
+            options: BTreeMap::new(),
             hooks: Vec::new(),
         };
         plugin.take_files(&manifest)?;
@@ -452,5 +463,40 @@ mod tests {
             broken.problems.iter().map(|problem| problem.kind).collect::<Vec<_>>(),
             ["hook-load-failed", "mcp-config-invalid"]
         );
+    }
+
+    #[test]
+    fn what_a_plugin_asks_for_is_told_as_it_asks_and_what_is_wrong_is_named() {
+        let manifest = json!({"name": "n", "userConfig": {
+            "url": {"type": "string", "required": true}, "token": {"type": "string", "sensitive": true},
+            "port": {"type": "number", "min": 1, "max": 10, "default": 3}, "loud": {"type": "boolean"},
+            "dirs": {"type": "directory", "multiple": true}}});
+        let told = |said: Value| {
+            let mut kit = plugin(&[(MANIFEST, &manifest.to_string())]).unwrap();
+            kit.configure(said.as_object().unwrap());
+            kit
+        };
+        let kit = told(json!({"url": "u", "token": "t", "loud": true, "dirs": ["/a", "/b"], "more": 1}));
+        let variables = |names: &[(&str, &str)]| -> Vec<(String, String)> {
+            names
+                .iter()
+                .map(|(name, text)| (format!("CLAUDE_PLUGIN_OPTION_{name}"), (*text).to_owned()))
+                .collect()
+        };
+        let expected = [("DIRS", "/a,/b"), ("LOUD", "true"), ("PORT", "3"), ("TOKEN", "t"), ("URL", "u")];
+        assert_eq!((kit.option_variables(), kit.problems.len()), (variables(&expected), 0));
+        for (said, part) in [
+            (json!({}), "needs `pluginConfigs.n@shop.options.url`"),
+            (json!({"url": 3}), "must be a text"),
+            (json!({"url": "u", "port": 11}), "at most 10"),
+            (json!({"url": "u", "port": "3"}), "a number"),
+            (json!({"url": "u", "loud": "yes"}), "true or false"),
+            (json!({"url": "u", "dirs": "/a"}), "a list"),
+        ] {
+            let problems = told(said.clone()).problems;
+            assert!(problems.len() == 1 && problems[0].message.contains(part), "{said}: {problems:?}");
+        }
+        let odd = json!({"name": "n", "userConfig": {"a": {"type": "colour"}}});
+        assert_eq!(plugin(&[(MANIFEST, &odd.to_string())]).unwrap_err().kind, "manifest-validation-error");
     }
 }

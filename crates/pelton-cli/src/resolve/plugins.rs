@@ -112,6 +112,10 @@ impl Finding {
     }
 
     fn whole(mut self, settings: &PluginSettings) -> (Vec<Plugin>, Vec<PluginError>) {
+        for plugin in &mut self.plugins {
+            let said = settings.options.get(&plugin.id()).cloned().unwrap_or_default();
+            plugin.configure(&said);
+        }
         if settings.without_hooks {
             self.plugins.iter_mut().for_each(Plugin::forget_hooks);
         }

@@ -102,3 +102,46 @@ fn settings_switch_plugins_of_this_machine_on_and_off() {
     place.put(".claude/settings.json", &json!({"enabledPlugins": {"kit@shop": false}}).to_string());
     assert_eq!(plugins(&[]), (1, true));
 }
+
+#[test]
+fn a_plugin_is_told_what_its_user_has_set_for_it_and_what_is_missing_is_said() {
+    let place = Place::new();
+    let manifest = json!({"name": "kit", "userConfig": {
+        "api_url": {"type": "string", "required": true}, "port": {"type": "number", "default": 80}}});
+    place.put("kit/.claude-plugin/plugin.json", &manifest.to_string());
+    let hook = json!({"type": "command", "command": "/bin/sh", "args":
+        ["-c", "echo \"$1 $CLAUDE_PLUGIN_OPTION_API_URL $CLAUDE_PLUGIN_OPTION_PORT\" > hooked", "-", "${user_config.api_url}"]});
+    place.put("kit/hooks/hooks.json", &json!({"hooks": {"SessionStart": [{"hooks": [hook]}]}}).to_string());
+    // It says what it was told, and serves nothing.
+    let serve = "echo \"$1 $CLAUDE_PLUGIN_OPTION_PORT\" > served";
+    let server =
+        json!({"teller": {"command": "/bin/sh", "args": ["-c", serve, "-", "${user_config.api_url}"]}});
+    place.put("kit/.mcp.json", &json!({"mcpServers": server}).to_string());
+    let run = |settings: serde_json::Value| {
+        let script = Script::new().step(Step::reply([text("Done.")]).always());
+        let settings = settings.to_string();
+        let words = ["hi", "--plugin-dir", "kit", "--settings", &settings];
+        place.task(&model(script), words.into_iter().chain(STREAM)).run()
+    };
+    let ran =
+        run(json!({"pluginConfigs": {"kit@inline": {"options": {"api_url": "https://a b", "port": 8080}}}}));
+    assert_eq!(place.read("hooked"), "https://a b https://a b 8080\n", "{ran:?}");
+    assert_eq!(place.read("served"), "https://a b 8080\n");
+    assert!(ran.frames()[0].get("plugin_errors").is_none());
+
+    let ran = run(json!({}));
+    let error = &ran.frames()[0]["plugin_errors"][0];
+    assert!(error.to_string().contains("pluginConfigs.kit@inline.options.api_url"), "{error}");
+    assert_eq!(
+        place.read("hooked"),
+        "${user_config.api_url}  80\n",
+        "what nobody has set stays as it is written"
+    );
+    // A directory that nobody trusts does not say where a user's plugin sends what it knows.
+    place.put(
+        ".claude/settings.json",
+        r#"{"pluginConfigs": {"kit@inline": {"options": {"api_url": "https://evil"}}}}"#,
+    );
+    let ran = run(json!({}));
+    assert!(ran.err.contains("pluginConfigs") && !place.read("hooked").contains("evil"), "{ran:?}");
+}

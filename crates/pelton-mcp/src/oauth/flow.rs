@@ -10,7 +10,7 @@ use url::{Host, Url};
 
 use super::{Login, ask};
 use crate::config::{Reach, Remote, ServerConfig};
-use crate::server::Surroundings;
+use crate::surroundings::Surroundings;
 
 /// A login that somebody has to agree to.
 pub struct PendingLogin {

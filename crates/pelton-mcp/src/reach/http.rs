@@ -14,7 +14,7 @@ use tokio::io::AsyncReadExt;
 use super::NotReached;
 use crate::config::Remote;
 use crate::limits::{END_GRACE, END_PATIENCE, HELPER_BYTES_MAX, HELPER_TIME};
-use crate::server::Surroundings;
+use crate::surroundings::Surroundings;
 
 pub(super) async fn transport(
     remote: &Remote,

@@ -18,7 +18,7 @@ use tokio::process::{ChildStdin, ChildStdout};
 use super::NotReached;
 use crate::config::Program;
 use crate::limits::{END_GRACE, END_PATIENCE, LAST_WORDS_BYTES_MAX};
-use crate::server::Surroundings;
+use crate::surroundings::Surroundings;
 
 /// How long the last words of a program are waited for once it is gone.
 const LAST_WORDS_TIME: Duration = Duration::from_millis(200);

@@ -18,7 +18,8 @@ use super::wire::WireError;
 use super::{LOG_IN, NotReached, http as asked_with};
 use crate::config::Remote;
 use crate::limits::{ENDPOINT_TIME, INBOX_MAX};
-use crate::server::{Surroundings, words};
+use crate::server::words;
+use crate::surroundings::Surroundings;
 
 /// Opens the stream, and waits for the address of messages.
 pub(super) async fn open(

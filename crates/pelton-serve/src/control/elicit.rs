@@ -11,12 +11,16 @@ pub(crate) struct ElicitFromClient(pub Client);
 impl Elicitor for ElicitFromClient {
     fn elicit<'a>(&'a self, question: &'a Elicitation) -> BoxFuture<'a, Elicited> {
         Box::pin(async move {
-            let fields = json!({
-                "mcp_server_name": question.asker,
-                "message": question.message,
-                "mode": "form",
-                "requested_schema": question.schema,
-            });
+            let (asker, message) = (&question.asker, &question.message);
+            let fields = match &question.url {
+                Some(url) => json!({"mcp_server_name": asker, "message": message, "mode": "url", "url": url}),
+                None => json!({
+                    "mcp_server_name": asker,
+                    "message": message,
+                    "mode": "form",
+                    "requested_schema": question.schema,
+                }),
+            };
             let answer = match self.0.ask("elicitation", fields).await {
                 Ok(answer) => answer,
                 // Clients that do not know the question say so.

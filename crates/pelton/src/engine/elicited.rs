@@ -41,7 +41,9 @@ impl Elicitor for Heard {
                 (None, None) => Elicited::Decline,
                 (None, Some(person)) => {
                     let said = format!("{} asks: {}", question.asker, question.message);
-                    if let Some(fired) = self.hooks.notify("elicitation_dialog", &said, &cwd).await {
+                    let kind =
+                        if question.url.is_some() { "elicitation_url_dialog" } else { "elicitation_dialog" };
+                    if let Some(fired) = self.hooks.notify(kind, &said, &cwd).await {
                         self.tell(fired).await;
                     }
                     person.elicit(question).await

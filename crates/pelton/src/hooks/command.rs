@@ -4,6 +4,7 @@
 //! A command is over when it exits, not when its pipes close: whoever it left in the background may hold those open
 //! for hours.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -23,6 +24,7 @@ use super::event::HookEvent;
 use super::limits::{GONE_TIME_MAX, KILL_GRACE, OUTPUT_BYTES_MAX, TIME_MAX};
 use super::outcome::goes_on_in_background;
 use crate::limits::{SHELL_DRAIN_QUIET, SHELL_KILL_GRACE_SHORT};
+use crate::plugins::option_variable;
 use crate::secrets::{Secrets, is_withheld};
 use crate::tools::process::{Launch, Printed, ProcessTree};
 
@@ -137,7 +139,13 @@ async fn feed(mut stdin: ChildStdin, input: &[u8]) {
 impl Surroundings {
     fn start(&self, hook: &CommandHook, source: &Source, stdin: &OwnedFd) -> io::Result<ProcessTree> {
         let own = self.own_variables(source);
-        let env = self.environment(&own);
+        let mut env = self.environment(&own);
+        let options = match source {
+            Source::Plugin { options, .. } => options.clone(),
+            _ => Arc::default(),
+        };
+        let variable = |(key, text): (&String, &String)| (option_variable(key).into(), text.into());
+        env.extend(options.iter().map(variable));
         // A process tree starts with nothing to read. The shell takes its input from a descriptor it inherits; with a
         // plain `exec` some shells would exit with 2 if that failed, and 2 means something to us.
         let redirect = format!("command exec </dev/fd/{} || exit 127;", stdin.as_raw_fd());
@@ -154,7 +162,8 @@ impl Surroundings {
             // Nothing of the command is read by this shell: it becomes the program.
             Some(args) => {
                 let script = OsString::from(format!(r#"{redirect} exec "$0" "$@""#));
-                let filled = std::iter::once(&hook.command).chain(args).map(|word| filled_in(word, &own));
+                let filled =
+                    std::iter::once(&hook.command).chain(args).map(|word| filled_in(word, &own, &options));
                 (Path::new("/bin/sh"), std::iter::once(script).chain(filled).collect())
             }
         };
@@ -175,7 +184,7 @@ impl Surroundings {
     /// Variables we answer for; those without a value are taken away.
     fn own_variables<'a>(&'a self, source: &'a Source) -> Vec<(&'static str, Option<&'a OsStr>)> {
         let (root, data) = match source {
-            Source::Plugin { root, data } => (Some(root.as_os_str()), Some(data.as_os_str())),
+            Source::Plugin { root, data, .. } => (Some(root.as_os_str()), Some(data.as_os_str())),
             _ => (None, None),
         };
         let env_file = self.env_file.as_ref().filter(|_| self.event.has_environment_file());
@@ -199,8 +208,12 @@ impl Surroundings {
     }
 }
 
-/// A word with every `${NAME}` of ours replaced, once.
-fn filled_in(word: &str, variables: &[(&'static str, Option<&OsStr>)]) -> OsString {
+/// A word with every `${NAME}` of ours replaced, once; `${user_config.KEY}` is what a plugin's user has set.
+fn filled_in(
+    word: &str,
+    variables: &[(&'static str, Option<&OsStr>)],
+    options: &BTreeMap<String, String>,
+) -> OsString {
     let mut filled = OsString::new();
     let mut rest = word;
     while let Some(start) = rest.find("${") {
@@ -208,7 +221,10 @@ fn filled_in(word: &str, variables: &[(&'static str, Option<&OsStr>)]) -> OsStri
         let placeholder = from.find('}').map(|end| &from[..=end]);
         let value = placeholder.and_then(|placeholder| {
             let name = &placeholder[2..placeholder.len() - 1];
-            variables.iter().find(|(known, _)| *known == name)?.1
+            match name.strip_prefix("user_config.") {
+                Some(key) => options.get(key).map(|text| OsStr::new(text.as_str())),
+                None => variables.iter().find(|(known, _)| *known == name)?.1,
+            }
         });
         filled.push(before);
         rest = match (placeholder, value) {
@@ -278,7 +294,10 @@ mod tests {
     #[test]
     fn placeholders_are_filled_in_once() {
         let own = [("DIR", Some(OsStr::new("/a ${DIR}"))), ("NONE", None)];
+        let options = [("url".to_owned(), "https://a b".to_owned())].into();
         for (word, expected) in [
+            ("--to=${user_config.url}", "--to=https://a b"),
+            ("${user_config.none}", "${user_config.none}"),
             ("plain", "plain"),
             ("${DIR}/x", "/a ${DIR}/x"),
             ("a${DIR}b${DIR}", "a/a ${DIR}b/a ${DIR}"),
@@ -286,7 +305,7 @@ mod tests {
             ("${${DIR}", "${/a ${DIR}"),
             ("${DIR", "${DIR"),
         ] {
-            assert_eq!(filled_in(word, &own), OsString::from(expected), "{word}");
+            assert_eq!(filled_in(word, &own, &options), OsString::from(expected), "{word}");
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod read;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -197,6 +198,8 @@ pub enum Source {
         root: PathBuf,
         /// Where it keeps what it wants to keep.
         data: PathBuf,
+        /// What its user has set for it.
+        options: Arc<BTreeMap<String, String>>,
     },
     /// The program that uses the library, or an SDK client.
     Host,

@@ -60,6 +60,10 @@ impl Settings {
         if self.models.available.take().is_some() {
             given_up.push("availableModels".to_owned());
         }
+        // Where a user's plugin sends what it knows is for its user to say.
+        if !std::mem::take(&mut self.plugins.options).is_empty() {
+            given_up.push("pluginConfigs".to_owned());
+        }
         let steering = |name: &str| {
             let name = name.to_ascii_uppercase();
             name.contains("_PROXY") || STEERING.iter().any(|beginning| name.starts_with(beginning))

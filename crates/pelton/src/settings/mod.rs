@@ -27,6 +27,7 @@ use std::time::Duration;
 
 use pelton_model::Effort;
 use pelton_model::catalogue::Prices;
+use serde_json::{Map, Value};
 
 pub use sandbox::{SandboxSettings, Withheld};
 
@@ -258,6 +259,8 @@ pub struct PluginSettings {
     pub enabled: BTreeMap<String, bool>,
     /// `extraKnownMarketplaces`, as far as they are directories of this machine: where each is, as written.
     pub marketplaces: BTreeMap<String, String>,
+    /// `pluginConfigs`: what plugins are told that ask their user for something, by their `name@marketplace`.
+    pub options: BTreeMap<String, Map<String, Value>>,
     /// No hooks of plugins are used.
     pub without_hooks: bool,
 }
@@ -388,6 +391,9 @@ impl PluginSettings {
     fn over(self, mut lower: Self) -> Self {
         lower.enabled.extend(self.enabled);
         lower.marketplaces.extend(self.marketplaces);
+        for (plugin, options) in self.options {
+            lower.options.entry(plugin).or_default().extend(options);
+        }
         lower.without_hooks |= self.without_hooks;
         lower
     }

@@ -258,6 +258,25 @@ impl Reader<'_> {
             marketplaces: self
                 .field(all, "", "extraKnownMarketplaces", "an object", known)
                 .unwrap_or_default(),
+            options: self
+                .field(
+                    all,
+                    "",
+                    "pluginConfigs",
+                    "an object of \"plugin@marketplace\" and {\"options\": {…}}",
+                    |value| {
+                        let one = |(name, entry): (&String, &Value)| {
+                            let options = entry
+                                .as_object()?
+                                .get("options")
+                                .cloned()
+                                .unwrap_or_else(|| Map::new().into());
+                            Some((name.clone(), options.as_object()?.clone()))
+                        };
+                        value.as_object()?.iter().map(one).collect()
+                    },
+                )
+                .unwrap_or_default(),
             without_hooks: false,
         }
     }

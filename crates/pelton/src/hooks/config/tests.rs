@@ -188,7 +188,8 @@ fn an_unusable_pattern_is_named() {
 #[test]
 fn sources_add_up_and_the_same_command_runs_once() {
     let group = |matcher: &str, command: &str| json!({"PreToolUse": [{"matcher": matcher, "hooks": [{"type": "command", "command": command}]}]});
-    let plugin = |root: &str| Source::Plugin { root: root.into(), data: "/data".into() };
+    let plugin =
+        |root: &str| Source::Plugin { root: root.into(), data: "/data".into(), options: Default::default() };
     let mut config = HookConfig::default();
     for (settings, source) in [
         (group("Bash", "one"), Source::User),

@@ -171,7 +171,7 @@ async fn large_input_arrives_whole_and_need_not_be_read() {
 async fn the_environment_is_what_was_given_and_no_secret() {
     let mut stage =
         Stage::new().hook(HookEvent::SessionStart, "env > at_start").hook(HookEvent::Stop, "env > at_stop");
-    let plugin = Source::Plugin { root: "/plugin".into(), data: "/data".into() };
+    let plugin = Source::Plugin { root: "/plugin".into(), data: "/data".into(), options: Default::default() };
     let settings = json!({"Stop": [{"hooks": [{"type": "command", "command": "env > of_plugin"}]}]});
     stage.config.add_settings(&settings, &plugin);
     let mut env = stage.cx.env.to_vec();

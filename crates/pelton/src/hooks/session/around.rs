@@ -101,12 +101,13 @@ impl SessionHooks {
 }
 
 fn asked(question: &Elicitation) -> Map<String, Value> {
-    object(json!({
-        "mcp_server_name": question.asker,
-        "message": question.message,
-        "mode": "form",
-        "requested_schema": question.schema,
-    }))
+    let (asker, message) = (&question.asker, &question.message);
+    object(match &question.url {
+        Some(url) => json!({"mcp_server_name": asker, "message": message, "mode": "url", "url": url}),
+        None => {
+            json!({"mcp_server_name": asker, "message": message, "mode": "form", "requested_schema": question.schema})
+        }
+    })
 }
 
 fn words(path: &Path) -> Value {

@@ -13,15 +13,21 @@ const ELSEWHERE: &str = "$schema askUserQuestionTimeout autoConnectIde autoUpdat
     awsAuthRefresh awsCredentialExport axScreenReader blockedMarketplaces channelsEnabled companyAnnouncements \
     crossSessionInbound dialogExpiry disableAutoMode disableBundledSkills disableClaudeAiConnectors \
     editorMode feedbackSurveyRate fileSuggestion forceLoginMethod forceLoginOrgUUID gcpAuthRefresh idleCompaction \
-    isolatePeerMachines managedMcpServers modelOverrides otelHeadersHelper pluginConfigs \
+    isolatePeerMachines managedMcpServers modelOverrides otelHeadersHelper \
     policyHelper preferredNotifChannel prefersReducedMotion promptCacheTtl proxyAuthHelper remoteControlAtStartup \
     requiredMinimumVersion respondToBashCommands showTurnDuration spinnerTipsEnabled \
     spinnerTipsOverride spinnerVerbs sshConfigs statusLine strictKnownMarketplaces strictPluginOnlyCustomization \
     subagentPromptCacheTtl subagentStatusLine syncClaudeAiSkills terminalProgressBarEnabled theme tui \
     useAutoModeDuringPlan verbose viewMode voice voiceEnabled worktree.bgIsolation permissions.disableAutoMode";
 /// Objects whose keys whoever writes the file chooses.
-const FREE: [&str; 5] =
-    ["env", "enabledPlugins", "extraKnownMarketplaces", "sandbox.ignoreViolations", "skillOverrides"];
+const FREE: [&str; 6] = [
+    "env",
+    "enabledPlugins",
+    "extraKnownMarketplaces",
+    "sandbox.ignoreViolations",
+    "skillOverrides",
+    "pluginConfigs",
+];
 
 pub(super) fn lint(page: &Page<'_>, findings: &mut Vec<Finding>) {
     if let Some(all) = page.value.as_object() {

@@ -1,0 +1,144 @@
+//! What a plugin asks its user for (`userConfig`), and what it was told. Pure.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::{Plugin, PluginProblem};
+
+/// One thing a plugin asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Wanted {
+    kind: Kind,
+    required: bool,
+    /// A list of such.
+    multiple: bool,
+    range: (Option<f64>, Option<f64>),
+    default: Option<Value>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Number,
+    Switch,
+}
+
+/// What is asked for, by its keys.
+pub(super) fn wanted(manifest: &Map<String, Value>) -> Result<BTreeMap<String, Wanted>, PluginProblem> {
+    let wrong = |what: String| PluginProblem::new("manifest-validation-error", what);
+    let Some(said) = manifest.get("userConfig").filter(|said| !said.is_null()) else {
+        return Ok(BTreeMap::new());
+    };
+    let said = said.as_object().ok_or_else(|| wrong("`userConfig` must be an object".to_owned()))?;
+    let one = |(key, entry): (&String, &Value)| {
+        let entry =
+            entry.as_object().ok_or_else(|| wrong(format!("`userConfig.{key}` must be an object")))?;
+        let kind = match entry.get("type").and_then(Value::as_str).unwrap_or("string") {
+            "string" | "directory" | "file" => Kind::Text,
+            "number" => Kind::Number,
+            "boolean" => Kind::Switch,
+            other => {
+                return Err(wrong(format!(
+                    "`userConfig.{key}.type` is \"{other}\"; it must be string, number, boolean, directory or file"
+                )));
+            }
+        };
+        let is_on = |name: &str| entry.get(name) == Some(&Value::Bool(true));
+        let wanted = Wanted {
+            kind,
+            required: is_on("required"),
+            multiple: is_on("multiple"),
+            range: (entry.get("min").and_then(Value::as_f64), entry.get("max").and_then(Value::as_f64)),
+            default: entry.get("default").filter(|default| !default.is_null()).cloned(),
+        };
+        Ok((key.clone(), wanted))
+    };
+    said.iter().map(one).collect()
+}
+
+impl Wanted {
+    /// A value as programs read it, or what it should be.
+    fn text(&self, value: &Value) -> Result<String, String> {
+        if self.multiple {
+            let values = value.as_array().ok_or("a list")?;
+            let texts: Result<Vec<String>, String> = values.iter().map(|value| self.one(value)).collect();
+            return texts.map(|texts| texts.join(","));
+        }
+        self.one(value)
+    }
+
+    fn one(&self, value: &Value) -> Result<String, String> {
+        match (self.kind, value) {
+            (Kind::Text, Value::String(text)) if !text.contains('\0') => Ok(text.clone()),
+            (Kind::Text, _) => Err("a text".to_owned()),
+            (Kind::Switch, Value::Bool(is_on)) => Ok(is_on.to_string()),
+            (Kind::Switch, _) => Err("true or false".to_owned()),
+            (Kind::Number, value) => {
+                let (min, max) = self.range;
+                let number = value.as_f64().ok_or("a number")?;
+                match (min.is_some_and(|min| number < min), max.is_some_and(|max| number > max)) {
+                    (false, false) => Ok(value.to_string()),
+                    (true, _) => Err(format!("at least {}", min.unwrap_or_default())),
+                    (_, true) => Err(format!("at most {}", max.unwrap_or_default())),
+                }
+            }
+        }
+    }
+}
+
+/// The variable by which a plugin's programs find what its user has set.
+pub(crate) fn option_variable(key: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    format!("CLAUDE_PLUGIN_OPTION_{}", key.chars().map(plain).collect::<String>())
+}
+
+impl Plugin {
+    /// Tells a plugin what its user has set for it (`pluginConfigs["name@marketplace"].options`). What it does not ask for it is
+    /// not told; what is missing or of the wrong kind becomes one of its [problems](Self::problems).
+    ///
+    /// ```
+    /// use pelton::plugins::Plugin;
+    /// use serde_json::json;
+    ///
+    /// # let dir = tempfile::tempdir()?;
+    /// # let root = dir.path().join("kit");
+    /// # std::fs::create_dir_all(root.join(".claude-plugin"))?;
+    /// let manifest = json!({"name": "kit", "userConfig": {"port": {"type": "number", "default": 80}, "host": {"type": "string"}}});
+    /// std::fs::write(root.join(".claude-plugin/plugin.json"), manifest.to_string())?;
+    /// let mut plugin = Plugin::read(&root, "inline", dir.path()).unwrap();
+    /// plugin.configure(json!({"host": "a.example", "other": 1}).as_object().unwrap());
+    /// assert_eq!(plugin.option("host"), Some("a.example"));
+    /// assert_eq!((plugin.option("port"), plugin.option("other")), (Some("80"), None));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn configure(&mut self, said: &Map<String, Value>) {
+        self.options.clear();
+        for (key, wanted) in &self.wanted {
+            let place = || format!("pluginConfigs.{}.options.{key}", self.id());
+            let value = said.get(key).filter(|value| !value.is_null()).or(wanted.default.as_ref());
+            match value.map(|value| wanted.text(value)) {
+                Some(Ok(text)) => _ = self.options.insert(key.clone(), text),
+                Some(Err(expected)) => {
+                    let message = format!("`{}` must be {expected}", place());
+                    self.problems.push(PluginProblem::new("generic-error", message));
+                }
+                None if wanted.required => {
+                    let message = format!("it needs `{}`, which no settings say", place());
+                    self.problems.push(PluginProblem::new("generic-error", message));
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// What its user has set under a key that it asks for, or what it takes otherwise.
+    pub fn option(&self, key: &str) -> Option<&str> {
+        self.options.get(key).map(String::as_str)
+    }
+
+    /// What its programs find in their environment.
+    pub fn option_variables(&self) -> Vec<(String, String)> {
+        self.options.iter().map(|(key, text)| (option_variable(key), text.clone())).collect()
+    }
+}
