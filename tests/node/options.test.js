@@ -1,12 +1,13 @@
 // What a program may say when it starts, with the official agent SDK for TypeScript: each option reaches the model or the run.
 
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 
-import { createSdkMcpServer, tool } from "@anthropic-ai/claude-agent-sdk";
+import { createSdkMcpServer, startup, tool } from "@anthropic-ai/claude-agent-sdk";
 import { z } from "zod";
 
 import { answers, call, plain, prompts, result, results, stage, system, text } from "./agent.js";
@@ -219,6 +220,39 @@ test("options of the agent SDK", concurrently, async (t) => {
       const { session_id } = result(await here.ask("And now?", { debug: true, resume: result(messages).session_id }));
       assert.match(await readFile(join(here.config, "debug", `${session_id}.txt`), "utf8"), /\[session\] ended: completed/);
       assert.equal((await here.bodies()).length, 3);
+    }),
+
+    t.test("arguments of one's own, and only the servers that are named", async (t) => {
+      const here = await stage(t, text("Hi."));
+      await writeFile(join(here.work, ".mcp.json"), JSON.stringify({ mcpServers: { shared: { command: "true" } } }));
+      const messages = await hi(here, { strictMcpConfig: true, extraArgs: { "append-system-prompt": "- Be brief.", "replay-user-messages": null } });
+      assert.deepEqual(system(messages, "init")[0].mcp_servers, []);
+      assert.ok(messages.some((message) => message.type === "user" && message.isReplay), "the flag without a value counts");
+      assert.equal((await here.bodies())[0].system.at(-1).text, "- Be brief.");
+    }),
+
+    t.test("a process that the program starts itself", async (t) => {
+      const here = await stage(t, text("Hi."));
+      const started = [];
+      await hi(here, {
+        executable: "node",
+        executableArgs: [],
+        spawnClaudeCodeProcess: ({ command, args, cwd, env, signal }) => {
+          started.push(command);
+          return spawn(command, args, { cwd, env, signal, stdio: ["pipe", "pipe", "ignore"] });
+        },
+      });
+      assert.deepEqual(started, [process.env.PELTON_BIN]);
+      assert.equal((await here.bodies()).length, 1);
+    }),
+
+    t.test("a process that is started before there is a prompt", async (t) => {
+      const here = await stage(t, text("Hi."));
+      const warm = await startup({ options: here.options() });
+      const messages = [];
+      for await (const message of warm.query("Go.")) messages.push(message);
+      assert.equal(result(messages).result, "Hi.");
+      assert.equal((await here.bodies())[0].messages.at(-1).content.at(-1).text, "Go.");
     }),
 
     t.test("what nobody makes use of hinders nothing", async (t) => {

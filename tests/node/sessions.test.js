@@ -2,6 +2,7 @@
 // functions look where one variable of the process says.
 
 import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -99,6 +100,43 @@ test("a store gets every line and gives them back", async (t) => {
   assert.ok(spoken((await here.bodies())[1]).includes("Remember me."));
 });
 
+test("a record is brought into a store", async (t) => {
+  const here = await at(t, text("One."), text("Two."));
+  const session = await idOf(here, "Remember me.");
+  const sessionStore = new sdk.InMemorySessionStore();
+  await sdk.importSessionToStore(session, sessionStore, { dir: here.work });
+  await sdk.deleteSession(session, { dir: here.work });
+  assert.equal(await idOf(here, "Again.", { resume: session, sessionStore }), session);
+  assert.ok(spoken((await here.bodies())[1]).includes("Remember me."));
+});
+
+test("a command that is waited for is put aside, and more is said meanwhile", async (t) => {
+  const here = await at(t, call("Bash", { command: "touch began; while [ ! -e on ]; do sleep 0.05; done; echo over" }), text("One."), text("Two."));
+  const said = prompts();
+  const running = here.query(said, { allowedTools: ["Bash"] });
+  said.say("Go.");
+  const [ends, tasks] = [[], []];
+  const putAside = (async () => {
+    const about = await running.initializationResult();
+    while (!existsSync(join(here.work, "began"))) await new Promise((resolve) => setTimeout(resolve, 20));
+    return [about.models.length > 0, await running.backgroundTasks("toolu_of_nobody"), await running.backgroundTasks()];
+  })();
+  for await (const message of running) {
+    if (message.type === "system" && message.subtype.startsWith("task_")) tasks.push(message.subtype);
+    if (message.type !== "result") continue;
+    ends.push(message.result);
+    // It goes on until this is there: so the first result did not wait for it.
+    if (ends.length === 1) await writeFile(join(here.work, "on"), "");
+    if (ends.length === 2) said.close();
+  }
+  assert.deepEqual(await putAside, [true, false, true]);
+  assert.deepEqual(ends, ["One.", "Two."]);
+  assert.deepEqual(tasks, ["task_started", "task_updated", "task_notification"]);
+  const bodies = await here.bodies();
+  assert.match(spoken(bodies[1]), /goes on in the background/);
+  assert.match(spoken(bodies[2]), /completed/);
+});
+
 test("what may be asked and changed while a session lasts", async (t) => {
   const here = await at(t, call("Bash", { command: "sleep 60", run_in_background: true }), text("One."), text("Stopped."), text("Two."));
   await writeFile(join(here.work, "notes.txt"), "buy milk");
@@ -124,6 +162,10 @@ test("what may be asked and changed while a session lasts", async (t) => {
       for (const [name, request] of [
         ["reloadPlugins", () => running.reloadPlugins()],
         ["reloadSkills", () => running.reloadSkills()],
+        ["reloadOutputStyles", () => running.reloadOutputStyles()],
+        ["updateSettings", () => running.updateSettings("userSettings", { effortLevel: "low" })],
+        ["setMcpPermissionModeOverride", () => running.setMcpPermissionModeOverride("x", "default")],
+        ["planUsage", () => running.usage_EXPERIMENTAL_MAY_CHANGE_DO_NOT_RELY_ON_THIS_API_YET()],
         ["readMcpResource", () => running.readMcpResource("x", "y")],
         ["reconnect", () => running.reconnectMcpServer("x")],
         ["toggle", () => running.toggleMcpServer("x", true)],
@@ -140,7 +182,7 @@ test("what may be asked and changed while a session lasts", async (t) => {
   assert.deepEqual(asked.servers, { added: [], removed: [], errors: {} });
   assert.match(asked.reconnect, /Server not found: x/);
   assert.match(asked.toggle, /Server not found: x/);
-  for (const name of ["reloadPlugins", "reloadSkills", "readMcpResource"]) {
+  for (const name of ["reloadPlugins", "reloadSkills", "reloadOutputStyles", "updateSettings", "setMcpPermissionModeOverride", "planUsage", "readMcpResource"]) {
     assert.match(asked[name], /Unsupported control request subtype/, name);
   }
   const bodies = await here.bodies();

@@ -294,6 +294,37 @@ def test_a_long_result_in_a_store_is_whole(at):
     assert '"type": "image"' in spoken(here.bodies()[2])
 
 
+def test_a_picture_that_no_line_can_hold_is_whole_in_a_store(at):
+    here = at(call("Read", {"file_path": "huge.png"}), text("One."), text("Two."))
+    (here.work / "huge.png").write_bytes(picture(800, 800))
+    store = InMemorySessionStore()
+    session = ask(here, session_store=store).session_id
+    for file in here.config.glob("projects/**/*"):
+        if file.is_file():
+            file.unlink()
+    assert ask(here, "Again.", resume=session, session_store=store).result == "Two."
+
+    def images(body: dict) -> list[str]:
+        results = [block for message in body["messages"] for block in message["content"] if block["type"] == "tool_result"]
+        return [part["source"]["data"] for block in results for part in block["content"] if part["type"] == "image"]
+
+    before, after = (images(here.bodies()[nth]) for nth in (1, 2))
+    assert len(before) == 1 and len(before[0]) > 1024 * 1024, "longer than a line may be"
+    assert after == before
+
+
+def test_sub_agents_in_a_store_are_read(at):
+    order = {"description": "look", "prompt": "Look.", "subagent_type": "general-purpose"}
+    here = at(call("Agent", order), text("Inner words."), text("Done."))
+    store, place = InMemorySessionStore(), str(here.work)
+    session = ask(here, session_store=store, allowed_tools=["Agent"]).session_id
+    agents = asyncio.run(sdk.list_subagents_from_store(store, session, directory=place))
+    assert len(agents) == 1
+    said = asyncio.run(sdk.get_subagent_messages_from_store(store, session, agents[0], directory=place))
+    assert "Inner words." in json.dumps([message.message for message in said])
+    assert "Inner words." in spoken(here.bodies()[2])
+
+
 def picture(width: int, height: int) -> bytes:
     """A picture that does not get small by packing."""
     import random

@@ -17,11 +17,19 @@ use crate::sessions::{Shelf, say};
 pub(crate) fn run(args: &DoctorArgs) -> Result<ExitCode, Fail> {
     let shelf = Shelf::of_process()?;
     let file = shelf.find(args.session)?;
-    if args.repair || args.shrink {
-        let how = if args.shrink { Mending::Shrink } else { Mending::Repair };
-        return made_anew(&file, how, args.json);
-    }
     let examined = examine(&file).map_err(|error| Fail::new(error.to_string()))?;
+    if args.shrink {
+        return made_anew(&file, Mending::Shrink, args.json);
+    }
+    if args.repair && examined.is_sound() {
+        return say(&match args.json {
+            true => format!("{}\n", json!({"session_id": null, "is_sound": true})),
+            false => "Nothing is wrong with it, so no new session was written.\n".to_owned(),
+        });
+    }
+    if args.repair {
+        return made_anew(&file, Mending::Repair, args.json);
+    }
     let loaded = transcript::read(&file).map_err(|error| Fail::new(error.to_string()))?;
     let told = match args.json {
         true => format!("{}\n", as_json(&file, &examined, &loaded)),

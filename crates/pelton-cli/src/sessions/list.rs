@@ -36,7 +36,7 @@ pub(super) fn run(args: &ListArgs, shelf: &Shelf) -> Result<ExitCode, Fail> {
             size(one.file.bytes)
         );
     }
-    if shown.is_empty() {
+    if listed.is_empty() {
         let others = if args.all { "" } else { " in this directory; --all lists those of others" };
         let _ = writeln!(text, "There are no sessions{others}.");
     }

@@ -1,6 +1,6 @@
 //! Taking sessions away, with all that belongs to them. Without a `--yes` it is only said.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::ErrorKind;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
@@ -16,8 +16,12 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const NAME_CHARS_MAX: usize = 60;
 
 pub(super) fn delete(args: &DeleteArgs, shelf: &Shelf) -> Result<ExitCode, Fail> {
+    // Named twice, it is meant once.
+    let mut sessions = args.sessions.clone();
+    let mut named = HashSet::new();
+    sessions.retain(|id| named.insert(*id));
     // All of them are looked for before the first is touched.
-    let wanted: Vec<Listed> = args.sessions.iter().map(|id| listed(shelf, *id)).collect::<Result<_, _>>()?;
+    let wanted: Vec<Listed> = sessions.iter().map(|id| listed(shelf, *id)).collect::<Result<_, _>>()?;
     remove(&wanted, shelf, args.yes)
 }
 

@@ -16,6 +16,7 @@ mod control; // what a client and pelton ask of each other
 mod crash; // killed in the middle, and gone on with
 mod crash_points; // killed at every point that has a name
 mod credentials; // who pays, and what happens when that runs out
+mod damage; // records that something happened to
 mod debug; // what is noted of a session
 mod demo; // `pelton demo`
 mod frames; // stream-json and json, field by field

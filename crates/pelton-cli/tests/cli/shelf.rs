@@ -190,4 +190,12 @@ fn the_doctor_says_what_is_wrong_and_makes_a_new_one() {
     let sent = model.requests()[0].body["messages"].to_string();
     assert!(sent.contains("find the vegetable") && sent.contains("Parsnip"), "{sent}");
     place.pelton(["doctor", &first, "--shrink"]).run().well();
+    let told = place.pelton(["doctor", new, "--repair"]).run();
+    assert!(told.well().starts_with("Nothing is wrong with it, so no new session"), "{}", told.out);
+
+    // Named twice, it is taken away once; and none shown is not none there.
+    let listed = place.pelton(["sessions", "list", "--limit", "0"]).run();
+    assert!(listed.well().starts_with('(') && listed.out.contains("more; --limit"), "{}", listed.out);
+    let removed = place.pelton(["sessions", "delete", new, new, "--yes"]).run();
+    assert_eq!(removed.well().lines().count(), 1, "{}", removed.out);
 }

@@ -126,12 +126,14 @@ impl Handles {
                     )
                 }
             },
+            "background_tasks" if !self.tasks.are_allowed() => {
+                Served::Now(Err("Background tasks are disabled for this session".to_owned()))
+            }
             "background_tasks" => {
-                let running = self.tasks.running();
-                let tasks = running.iter().map(|task| {
-                    json!({"task_id": task.id, "task_type": "local_bash", "description": task.description, "tool_use_id": &*task.call})
-                });
-                Served::Now(Ok(json!({"tasks": tasks.collect::<Vec<_>>()})))
+                // Whoever means none in particular is told that there is nothing left to wait for.
+                let call = word("tool_use_id");
+                let put_aside = self.tasks.put_aside(call) || call.is_none();
+                Served::Now(Ok(json!({"backgrounded": put_aside})))
             }
             "get_settings" => Served::Now(Ok(self.settings())),
             "apply_flag_settings" => {

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use pelton::hooks::{HookKind, HookOutcome, HookRun};
 use pelton::permission::Mode;
+use pelton::transcript::in_parts;
 use pelton_wire::line::Line;
 use serde_json::value::RawValue;
 
@@ -52,7 +53,13 @@ impl Frames {
                 .field("entries", entries)
                 .finish_line()
         };
-        for line in lines {
+        // What no reader can take at once is told in parts.
+        let apart = |line: &Vec<u8>| match line.len() > MIRROR_BYTES_MAX {
+            true => in_parts(line, MIRROR_BYTES_MAX / 2).unwrap_or_else(|| vec![line.clone()]),
+            false => vec![line.clone()],
+        };
+        let lines: Vec<Vec<u8>> = lines.iter().flat_map(apart).collect();
+        for line in &lines {
             // Every line of ours is JSON.
             let Ok(entry) = serde_json::from_slice::<&RawValue>(line) else { continue };
             if bytes + line.len() > MIRROR_BYTES_MAX && !entries.is_empty() {

@@ -34,6 +34,7 @@ use crate::transcript::TranscriptError;
 pub struct Tasks {
     background: Background,
     stop_wait: Duration,
+    are_allowed: bool,
 }
 
 impl Tasks {
@@ -46,6 +47,17 @@ impl Tasks {
     /// Stops one and waits until it is gone. Tells whether there is one of that id.
     pub async fn stop(&self, id: &str) -> bool {
         self.background.stop(id, self.stop_wait).await.is_some()
+    }
+
+    /// Whether commands may run in the background at all.
+    pub fn are_allowed(&self) -> bool {
+        self.are_allowed
+    }
+
+    /// Lets the command that a call runs go on in the background, or all of them: the call is answered with that. Tells whether
+    /// there is one.
+    pub fn put_aside(&self, call: Option<&str>) -> bool {
+        self.background.put_aside(call)
     }
 
     /// What was not told yet.
@@ -100,7 +112,12 @@ impl Engine {
 
     /// A handle to the commands that run beside the conversation.
     pub fn tasks(&self) -> Tasks {
-        Tasks { background: self.background.clone(), stop_wait: self.options.tool_limits.kill_grace * 3 }
+        let limits = &self.options.tool_limits;
+        Tasks {
+            background: self.background.clone(),
+            stop_wait: limits.kill_grace * 3,
+            are_allowed: !limits.background_off,
+        }
     }
 
     /// The servers of tools, to add, replace and remove them while the session runs.

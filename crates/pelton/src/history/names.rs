@@ -46,6 +46,18 @@ pub fn renamed(block: &str, fields: &[(&str, &str)]) -> Option<String> {
     Some(Value::Object(json).to_string())
 }
 
+/// A call whose input is an object, as every server wants it; one in a text is taken out of it. `None` if the block is no object.
+pub fn with_input(block: &str) -> Option<String> {
+    let mut json: Map<String, Value> = serde_json::from_str(block).ok()?;
+    let input = match json.remove("input") {
+        Some(Value::Object(input)) => input,
+        Some(Value::String(text)) => serde_json::from_str(&text).unwrap_or_default(),
+        _ => Map::new(),
+    };
+    json.insert("input".to_owned(), Value::Object(input));
+    Some(Value::Object(json).to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,6 +67,21 @@ mod tests {
         for name in ["toolu_01", "call-7", "mcp__a__b", "x"] {
             assert!(is_plain(name), "{name}");
             assert_eq!(plain_id(name), name);
+        }
+    }
+
+    #[test]
+    fn inputs_become_objects() {
+        for (input, expected) in [
+            (r#"{"a":1}"#, r#"{"a":1}"#),
+            (r#""{\"a\":1}""#, r#"{"a":1}"#),
+            (r#""{\"a\":""#, "{}"),
+            ("null", "{}"),
+            ("[1]", "{}"),
+        ] {
+            let made = with_input(&format!(r#"{{"type":"tool_use","input":{input}}}"#)).unwrap();
+            let made: Value = serde_json::from_str(&made).unwrap();
+            assert_eq!(made["input"].to_string(), expected, "{input}");
         }
     }
 

@@ -28,6 +28,36 @@ use crate::tools::tool::ToolCx;
 pub(crate) struct Background {
     tasks: Arc<Mutex<Vec<Kept>>>,
     watchers: Arc<Mutex<JoinSet<()>>>,
+    /// Commands that a call waits for.
+    front: Arc<Mutex<Vec<Waited>>>,
+}
+
+/// A command that a call waits for.
+struct Waited {
+    call: Arc<str>,
+    put_aside: CancellationToken,
+}
+
+/// As long as it is held, somebody may ask for the command of a call to go on beside.
+pub(crate) struct InFront {
+    put_aside: CancellationToken,
+    front: Arc<Mutex<Vec<Waited>>>,
+}
+
+impl InFront {
+    /// Returns when somebody has.
+    pub async fn put_aside(&self) {
+        self.put_aside.cancelled().await;
+    }
+}
+
+impl Drop for InFront {
+    fn drop(&mut self) {
+        // Whether it is still listed is told by whether anybody can find it.
+        self.put_aside.cancel();
+        let mut front = self.front.lock().unwrap_or_else(PoisonError::into_inner);
+        front.retain(|waited| !waited.put_aside.is_cancelled());
+    }
 }
 
 /// A command that was started in the background.
@@ -177,6 +207,25 @@ impl Background {
             )),
             _ => Ok(()),
         }
+    }
+
+    /// A call waits for its command from now on.
+    pub fn in_front(&self, call: &Arc<str>) -> InFront {
+        let put_aside = CancellationToken::new();
+        let waited = Waited { call: Arc::clone(call), put_aside: put_aside.clone() };
+        self.front.lock().unwrap_or_else(PoisonError::into_inner).push(waited);
+        InFront { put_aside, front: Arc::clone(&self.front) }
+    }
+
+    /// Asks for the command of a call, or for all of them, to go on beside. Tells whether a call waits for one.
+    pub fn put_aside(&self, call: Option<&str>) -> bool {
+        let front = self.front.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut is_one = false;
+        for waited in front.iter().filter(|waited| call.is_none_or(|call| *waited.call == *call)) {
+            waited.put_aside.cancel();
+            is_one = true;
+        }
+        is_one
     }
 
     /// Keeps a command that was started. `way_out` is what it reaches others by, for as long as it runs.

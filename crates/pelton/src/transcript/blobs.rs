@@ -10,6 +10,8 @@ use std::io::{self, BufRead as _, Read as _, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use memchr::memmem;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -18,6 +20,8 @@ use crate::limits::{BLOB_BYTES_MIN, TRANSCRIPT_LINE_BYTES_MAX};
 
 /// Stands in a line for a text that is kept elsewhere; the hash follows.
 const MARK: &str = "pelton-blob:sha256:";
+/// The type of lines that hold a part of such a text, for readers who cannot take it whole.
+const PART_LINE: &str = "pelton-blob";
 /// Letters of a hash.
 const HASH_CHARS: usize = 64;
 /// What the model reads where a text is lost.
@@ -100,6 +104,69 @@ fn name_of(bytes: &[u8]) -> String {
     digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// A line as several of at most about so many bytes: what is long in it comes first, in parts, and the line itself names it. Nothing if
+/// the line has nothing long in it. Whoever goes on with a record of such lines finds everything in it.
+///
+/// ```
+/// let line = format!(r#"{{"type":"user","text":"{}"}}"#, "x".repeat(200_000));
+/// let lines = pelton::transcript::in_parts(line.as_bytes(), 80_000).ok_or("it has a long text")?;
+/// assert!(lines.len() > 3 && lines.iter().all(|line| line.len() < 90_000));
+/// # Ok::<(), &str>(())
+/// ```
+pub fn in_parts(line: &[u8], bytes_max: usize) -> Option<Vec<Vec<u8>>> {
+    let mut lines = Vec::new();
+    // What a part holds is four thirds as long in letters that nobody writes differently.
+    let part_bytes = (bytes_max / 4 * 3).max(1);
+    let keep = |name: &str, bytes: &[u8]| {
+        let parts = bytes.chunks(part_bytes);
+        let count = parts.len();
+        for (part, bytes) in parts.enumerate() {
+            let data = BASE64.encode(bytes);
+            let line = json!({"type": PART_LINE, "name": name, "part": part, "parts": count, "data": data});
+            lines.push(line.to_string().into_bytes());
+        }
+        Ok(true)
+    };
+    let short = shortened(line, SetAside::All, keep).ok().flatten()?;
+    lines.push(short);
+    Some(lines)
+}
+
+/// What the lines of a file hold in parts under a name.
+fn put_together(session_file: &Path, name: &str) -> Option<Vec<u8>> {
+    #[derive(Deserialize)]
+    struct Part<'a> {
+        r#type: &'a str,
+        name: &'a str,
+        part: usize,
+        data: &'a str,
+    }
+    let (mut file, mut line) = (io::BufReader::new(fs::File::open(session_file).ok()?), Vec::new());
+    let (mut whole, mut next) = (Vec::new(), 0);
+    loop {
+        line.clear();
+        if file.by_ref().take(TRANSCRIPT_LINE_BYTES_MAX as u64).read_until(b'\n', &mut line).ok()? == 0 {
+            return None;
+        }
+        let is_it = memmem::find(&line, PART_LINE.as_bytes()).is_some();
+        let Ok(part) = serde_json::from_slice::<Part<'_>>(if is_it { &line } else { b"" }) else { continue };
+        if (part.r#type, part.name) != (PART_LINE, name) {
+            continue;
+        }
+        // A record that was written twice has it twice.
+        if part.part == 0 {
+            (whole, next) = (Vec::new(), 0);
+        }
+        if part.part == next && whole.len() <= TRANSCRIPT_LINE_BYTES_MAX {
+            whole.extend(BASE64.decode(part.data).ok()?);
+            next += 1;
+        }
+        if name_of(&whole) == name {
+            return Some(whole);
+        }
+    }
+}
+
 /// The lines of a session's file as they were said: what is kept beside it is back in its place. A line that is too long to be
 /// one is passed over.
 ///
@@ -135,6 +202,8 @@ pub fn whole_lines(session_file: &Path) -> io::Result<impl Iterator<Item = io::R
 #[derive(Debug, Clone)]
 pub(super) struct Blobs {
     dir: PathBuf,
+    /// The record itself, which may hold them in parts.
+    session_file: PathBuf,
     /// The folder of the project: a session that another program forked has its files with the one it came from.
     project: Option<PathBuf>,
 }
@@ -147,7 +216,8 @@ impl Blobs {
             Some(session) => session.to_path_buf(),
             None => session_file.with_extension(""),
         };
-        Self { dir: session.join("blobs"), project: session.parent().map(Path::to_path_buf) }
+        let session_file = session_file.to_path_buf();
+        Self { dir: session.join("blobs"), session_file, project: session.parent().map(Path::to_path_buf) }
     }
 
     /// Keeps a text, once. The answer is its file if that is new, and has to be synced.
@@ -227,10 +297,12 @@ impl Blobs {
             let bytes = fs::read(path).ok().filter(|_| is_small)?;
             (name_of(&bytes) == name).then_some(bytes)
         };
-        read(&self.dir.join(name)).or_else(|| {
-            let sessions = fs::read_dir(self.project.as_ref()?).ok()?.flatten();
-            sessions.map(|session| session.path().join("blobs").join(name)).find_map(|path| read(&path))
-        })
+        read(&self.dir.join(name))
+            .or_else(|| {
+                let sessions = fs::read_dir(self.project.as_ref()?).ok()?.flatten();
+                sessions.map(|session| session.path().join("blobs").join(name)).find_map(|path| read(&path))
+            })
+            .or_else(|| put_together(&self.session_file, name))
     }
 }
 
@@ -307,6 +379,30 @@ mod tests {
         let (_dir, file, short) = stored(&text, SetAside::All);
         let whole = String::from_utf8(Blobs::beside(&file).whole(&short).0.into_owned()).unwrap();
         assert!(whole.starts_with(text.strip_suffix('}').unwrap()), "{}", &whole[whole.len() - 200..]);
+    }
+
+    #[test]
+    fn a_line_in_parts_comes_back_whole_in_whatever_order_of_others() {
+        let picture =
+            json!({"type": "image", "source": {"type": "base64", "data": "A".repeat(3 * BLOB_BYTES_MIN)}});
+        let line =
+            json!({"message": {"content": [{"type": "text", "text": long('x')}, picture]}}).to_string();
+        let lines = in_parts(line.as_bytes(), BLOB_BYTES_MIN).unwrap();
+        assert!(lines.len() > 5 && lines.iter().all(|line| line.len() < 2 * BLOB_BYTES_MIN));
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("session.jsonl");
+        // Whoever kept it may have written it in other words, and have begun twice.
+        let anew = |line: &Vec<u8>| serde_json::from_slice::<Value>(line).unwrap().to_string() + "\n";
+        let kept: String = lines[..2].iter().chain(&lines).map(anew).collect();
+        fs::write(&file, format!("{{\"type\":\"mode\"}}\n{kept}")).unwrap();
+        let (whole, lost) = Blobs::beside(&file).whole(lines.last().unwrap());
+        assert!(!lost);
+        assert_eq!(without_names(&whole), serde_json::from_str::<Value>(&line).unwrap());
+        // Without one of the parts it is lost, and that is said.
+        let torn: String = lines.iter().skip(1).map(anew).collect();
+        fs::write(&file, torn).unwrap();
+        assert!(Blobs::beside(&file).whole(lines.last().unwrap()).1);
+        assert_eq!(in_parts(br#"{"a":"short"}"#, BLOB_BYTES_MIN), None);
     }
 
     #[test]

@@ -42,7 +42,7 @@ const ASKED: &str = "asked";
 const DECIDED: &str = "decided";
 const DEFERRED: &str = "deferred";
 
-pub use blobs::whole_lines;
+pub use blobs::{in_parts, whole_lines};
 pub use disk::{Disk, DiskFile, RealDisk};
 pub use examine::{Examined, Fault, FaultKind, examine};
 pub use lease::{Holder, holder};

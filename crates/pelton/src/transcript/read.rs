@@ -203,6 +203,8 @@ struct Block<'a> {
     is_error: Option<bool>,
     #[serde(borrow)]
     text: Option<&'a RawValue>,
+    #[serde(borrow)]
+    input: Option<&'a RawValue>,
 }
 
 /// Whether a text is nothing but blanks. Only a short one is looked at as what it means.
@@ -618,6 +620,9 @@ fn entries(line: &Line<'_>, id: Uuid, source: &Source<'_>) -> Option<Vec<Arc<Ent
                         let (plain_id, plain_name) = (names::plain_id(&id), names::plain_name(&name));
                         if plain_id != id || plain_name != name {
                             renamed = names::renamed(raw, &[("id", &plain_id), ("name", &plain_name)]);
+                        }
+                        if !block.input.is_some_and(|input| input.get().starts_with('{')) {
+                            renamed = names::with_input(renamed.as_deref().unwrap_or(raw));
                         }
                         Piece::Call { id: plain_id.into(), name: plain_name.into() }
                     }

@@ -134,30 +134,44 @@ async fn run(input: &Input, cx: &ToolCx) -> Result<Output, String> {
         .map_err(|error| format!("{} could not be started: {error}.", shell.program().display()))?;
     let mut pipes = Pipes::new(&mut tree, cx).ok_or_else(|| "The shell has no pipes.".to_owned())?;
 
-    let time_is_up = sleep(time);
-    let over = pipes
-        .read_until(async {
-            tokio::select! {
-                biased;
-                never = Held::serve(held.as_ref()) => match never {},
-                () = cx.cancel.cancelled() => Over::Interrupted,
-                _ = tree.wait() => Over::Exited,
-                () = time_is_up => Over::TimedOut,
-            }
-        })
-        .await
-        .unwrap_or(Over::PrintedTooMuch);
-    if over == Over::TimedOut
-        && cx.limits.shell_goes_on_beside
-        && !cx.limits.background_off
-        && cx.background.has_room().is_ok()
-        && let Some(output) = pipes.put_aside().await
-    {
-        let way_out = held.as_ref().and_then(Held::way_out);
-        // It says where it ended up, and would be surprised if nobody listened. Its box is looked after when it has ended.
-        tree.outlive_with((directory, held));
-        return Ok(beside::go_on(input, cx, tree, pipes, beside::Aside { output: &output, time, way_out }));
-    }
+    let in_front = cx.background.in_front(&cx.call_id);
+    let (began, mut may_be_put_aside) = (cx.world.monotonic(), true);
+    let mut time_is_up = std::pin::pin!(sleep(time));
+    let over = loop {
+        // Nothing: somebody wants it to go on in the background.
+        let over = pipes
+            .read_until(async {
+                tokio::select! {
+                    biased;
+                    never = Held::serve(held.as_ref()) => match never {},
+                    () = cx.cancel.cancelled() => Some(Over::Interrupted),
+                    _ = tree.wait() => Some(Over::Exited),
+                    () = &mut time_is_up => Some(Over::TimedOut),
+                    () = in_front.put_aside(), if may_be_put_aside => None,
+                }
+            })
+            .await
+            .unwrap_or(Some(Over::PrintedTooMuch));
+        let by_time = over == Some(Over::TimedOut);
+        if (over.is_none() || by_time && cx.limits.shell_goes_on_beside)
+            && !cx.limits.background_off
+            && cx.background.has_room().is_ok()
+            && let Some(output) = pipes.put_aside().await
+        {
+            let way_out = held.as_ref().and_then(Held::way_out);
+            // It says where it ended up, and would be surprised if nobody listened. Its box is looked after when it has ended.
+            tree.outlive_with((directory, held));
+            let after = cx.world.monotonic().saturating_sub(began);
+            let aside = beside::Aside { output: &output, after, by_time, way_out };
+            return Ok(beside::go_on(input, cx, tree, pipes, aside));
+        }
+        if let Some(over) = over {
+            break over;
+        }
+        // There is no place for it: it stays in front.
+        may_be_put_aside = false;
+    };
+    drop(in_front);
     let ended = match over {
         Over::Exited => {
             // The shell has ended. What is still on its way is read; whoever else holds the pipes is not waited for.

@@ -57,17 +57,19 @@ pub(super) async fn run(input: &Input, cx: &ToolCx) -> Result<Output, String> {
     Ok(started(input, &id, &output, time))
 }
 
-/// A command whose time is up.
+/// A command that was in front, and goes on here.
 pub(super) struct Aside<'a> {
     /// Where what it printed so far is already.
     pub output: &'a Path,
-    /// The time that is up.
-    pub time: Duration,
+    /// How long it has run.
+    pub after: Duration,
+    /// Its time was up; otherwise somebody wanted it.
+    pub by_time: bool,
     /// What it reaches others by.
     pub way_out: Option<BoxFuture<'static, Infallible>>,
 }
 
-/// A command whose time is up goes on here.
+/// A command goes on here that was in front.
 pub(super) fn go_on(
     input: &Input,
     cx: &ToolCx,
@@ -75,7 +77,7 @@ pub(super) fn go_on(
     pipes: Pipes<'_>,
     aside: Aside<'_>,
 ) -> Output {
-    let Aside { output, time: after, way_out } = aside;
+    let Aside { output, after, by_time, way_out } = aside;
     let limits = &cx.limits;
     let id = format!("b{:08x}", cx.world.random() >> 32);
     let task = BackgroundTask {
@@ -92,21 +94,27 @@ pub(super) fn go_on(
     let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
     let shown = shown.with_note(Some(output));
     let text = format!(
-        "[Not done after {after_ms} ms: it goes on in the background as {id}, for at most {} s. All it prints goes to {}: use \
+        "[{} after {after_ms} ms: it goes on in the background as {id}, for at most {} s. All it prints goes to {}: use \
          Read or Grep on it, or TaskOutput to wait for its end. You are told when it ends. TaskStop stops it. Printed until now:]\n{}",
+        if by_time { "Not done" } else { "Put aside by the user" },
         time.as_secs(),
         output.display(),
         if shown.trim().is_empty() { "[No output.]" } else { &shown },
     );
-    Output::text(text).with_detail(json!({
+    let mut detail = json!({
         "stdout": shown,
         "stderr": "",
         "interrupted": false,
         "isImage": false,
         "noOutputExpected": words::is_silent(&input.command),
         "backgroundTaskId": id,
-        "timedOutAfterMs": after_ms,
-    }))
+    });
+    if by_time {
+        detail["timedOutAfterMs"] = after_ms.into();
+    } else {
+        detail["backgroundedByUser"] = true.into();
+    }
+    Output::text(text).with_detail(detail)
 }
 
 fn started(input: &Input, id: &str, output: &Path, time: Duration) -> Output {
