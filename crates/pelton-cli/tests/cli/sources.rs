@@ -192,3 +192,29 @@ fn pit_K8_variables_come_from_the_sources_that_count() {
         assert_eq!(seen(sources), expected, "{sources:?}");
     }
 }
+
+/// The half of M5 that has no screen. How long it takes by the clock is measured by `scripts/bench start`.
+#[test]
+fn the_version_is_told_without_a_look_at_transcripts_plugins_or_the_network() {
+    let place = Place::new();
+    let (projects, plugins) = (place.config().join("projects/-a-project"), place.config().join("plugins"));
+    std::fs::create_dir_all(&projects).unwrap();
+    let mut dirs: BTreeSet<PathBuf> =
+        [place.config(), place.config().join("projects"), projects.clone()].into();
+    for nth in 0..10_000 {
+        std::fs::write(projects.join(format!("{nth:08}-0000-4000-8000-000000000000.jsonl")), "{}\n").unwrap();
+    }
+    for nth in 0..50 {
+        let plugin = plugins.join(format!("p{nth}/.claude-plugin"));
+        std::fs::create_dir_all(&plugin).unwrap();
+        std::fs::write(plugin.join("plugin.json"), format!("{{\"name\": \"p{nth}\"}}")).unwrap();
+        dirs.extend([plugins.clone(), plugin.parent().unwrap().to_path_buf(), plugin]);
+    }
+    dirs.insert(place.work());
+    let watch = Watch::on(dirs);
+    let model = model(Script::new());
+    let told = place.pelton(["--version"]).asks(&model).run();
+    assert!(told.well().contains(env!("CARGO_PKG_VERSION")), "{}", told.out);
+    assert_eq!(watch.opened(), BTreeSet::new(), "nothing was opened");
+    assert!(model.requests().is_empty());
+}
