@@ -161,7 +161,7 @@ async fn run(input: &Input, cx: &ToolCx) -> Result<Output, String> {
             let way_out = held.as_ref().and_then(Held::way_out);
             // It says where it ended up, and would be surprised if nobody listened. Its box is looked after when it has ended.
             tree.outlive_with((directory, held));
-            let after = cx.world.monotonic().saturating_sub(began);
+            let after = if by_time { time } else { cx.world.monotonic().saturating_sub(began) };
             let aside = beside::Aside { output: &output, after, by_time, way_out };
             return Ok(beside::go_on(input, cx, tree, pipes, aside));
         }
