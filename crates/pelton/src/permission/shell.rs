@@ -5,6 +5,7 @@
 //! of `sh -c`. Allowances look at the one that is written, and only if nothing about it is in doubt.
 
 mod arg; // a word, and what is certain about it
+mod assigned; // what is set for itself and for others
 mod numbers; // variables that hold nothing but numbers
 mod launch; // programs that run whatever their words say
 mod programs; // the table of programs that only look
@@ -27,12 +28,12 @@ use std::collections::BTreeMap;
 
 use pelton_shell::{
     Assignment, AssignmentKind, Command, Doubt, DoubtKind, Part, Redirection, RedirectionKind, Script,
-    Unclear, Word, behind_plain_launchers, further_commands, has_language, is_harmless as does_no_harm,
-    reads_scripts, steers,
+    Unclear, Word, behind_plain_launchers, further_commands, has_language, reads_scripts, steers,
 };
 
 pub(super) use self::arg::Files;
 use self::arg::{Arg, Values};
+use self::assigned::{SET_FOR_OTHERS, assigned, is_private, steering};
 use self::carried::{Carried, removed_by_feeding};
 pub(super) use self::deeds::Deed;
 use self::deeds::deeds;
@@ -607,72 +608,6 @@ fn moves(plain: &[Arg]) -> Option<Move> {
         "popd" => Some(Move::Somewhere),
         _ => None,
     }
-}
-
-/// The assignments before a command that allow rules do not look past, as written; and why nobody may.
-fn assigned(command: &Command) -> (String, Option<String>) {
-    let mut before = String::new();
-    for assignment in &command.assignments {
-        let Assignment { name, kind, value, .. } = assignment;
-        let alone = command.words.is_empty();
-        // `while IFS= read -r line` says how that one line is taken apart.
-        if name == "IFS" && command.name() == Some("read") && value.literal().is_some() {
-            continue;
-        }
-        // Many write this so that nothing waits for a key: it shows what it gets.
-        if matches!(name.as_str(), "PAGER" | "GIT_PAGER" | "MANPAGER")
-            && *kind == AssignmentKind::Plain
-            && !command.words.is_empty()
-            && matches!(value.literal(), Some("cat" | ""))
-        {
-            continue;
-        }
-        let becomes = Arg::of(value);
-        // Nothing but the shell sees it, and what its elements are is only told when it is used.
-        if *kind == AssignmentKind::Array && alone && is_private(name) {
-            continue;
-        }
-        // A variable that is set by itself is judged where it is used.
-        if !(becomes.has_only_values() || alone && becomes.is_data()) {
-            return (before, Some(format!("only running it would tell what {name} becomes")));
-        }
-        if name == "PWD" {
-            return (before, Some("PWD would no longer be the current directory".to_owned()));
-        }
-        match kind {
-            AssignmentKind::Loop | AssignmentKind::Plain | AssignmentKind::Append => {}
-            _ => return (before, Some(format!("{name} is an array"))),
-        }
-        if steers(name) {
-            return (before, Some(format!("{name} steers other programs")));
-        }
-        if alone && !is_private(name) && !(*kind == AssignmentKind::Loop || does_no_harm(name)) {
-            return (before, Some(format!("{name} may steer other programs")));
-        }
-        if !alone && !does_no_harm(name) {
-            before.push_str(&format!("{name}={} ", value.text()));
-        }
-    }
-    (before, None)
-}
-
-/// Builtins that set variables which other programs see.
-const SET_FOR_OTHERS: &[&str] = &["export", "declare", "typeset", "readonly"];
-
-/// What a variable may make other programs run: whatever its value speaks of.
-fn steering(assignment: &Assignment) -> Option<String> {
-    if does_no_harm(&assignment.name) || assignment.kind == AssignmentKind::Loop {
-        return None;
-    }
-    mention::steering(&assignment.name, &Arg::of(&assignment.value))
-}
-
-/// Whether a variable may be set by itself because nothing but the shell sees it: names that programs look for are written
-/// in capitals, most of all those of the shell.
-fn is_private(variable: &str) -> bool {
-    variable.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
-        && !variable.ends_with("_proxy")
-        && variable != "_"
 }
 
 /// Builtins that change what later words mean, or run words in a way of their own.

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use pelton_shell::{Assignment, AssignmentKind, Part, Script};
 
 use super::arg::sets_by_name;
-use super::is_private;
+use super::assigned::is_private;
 
 /// What is known about the variables of a line.
 #[derive(Debug)]

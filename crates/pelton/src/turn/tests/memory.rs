@@ -93,3 +93,11 @@ fn an_error_that_was_held_back_is_left_unsaid_only_by_ends_that_say_something_el
     assert_eq!(memory.left_unsaid(Terminal::AbortedStreaming), None);
     assert_eq!(Memory::default().left_unsaid(Terminal::MaxTurns), None);
 }
+
+#[test]
+fn the_models_server_is_to_blame_for_four_ends() {
+    let blamed = Terminal::ALL.into_iter().filter(|terminal| terminal.is_of_the_api());
+    let expected =
+        [Terminal::PromptTooLong, Terminal::ImageError, Terminal::ModelError, Terminal::ModelUnreachable];
+    assert_eq!(blamed.collect::<HashSet<_>>(), HashSet::from(expected));
+}
