@@ -5,15 +5,14 @@ use std::process::ExitCode;
 
 use pelton::history::Kind;
 use pelton::transcript::{self, find_session};
-use pelton::{Engine, Options, Resumed};
-use pelton_model::{Auth, Endpoint};
+use pelton::{Engine, Resumed};
 use pelton_serve::plain;
 
-use crate::args::ContextArgs;
+use crate::args::{ContextArgs, RunArgs};
 use crate::fail::Fail;
-use crate::resolve::{Env, compact, sessions, working_directory};
+use crate::resolve::{Env, sessions, without_model, working_directory};
 
-pub(crate) fn run(args: &ContextArgs) -> Result<ExitCode, Fail> {
+pub(crate) fn run(args: &ContextArgs, said: &RunArgs) -> Result<ExitCode, Fail> {
     let env = Env::of_process();
     let config_dir = sessions::config_dir(&env)
         .ok_or_else(|| Fail::new("cannot look for sessions: set CLAUDE_CONFIG_DIR or HOME"))?;
@@ -22,15 +21,13 @@ pub(crate) fn run(args: &ContextArgs) -> Result<ExitCode, Fail> {
     let file = find_session(&config_dir, &real, args.session)
         .ok_or_else(|| Fail::no_conversation(&args.session.to_string()))?;
     let conversation = transcript::read_window(&file).map_err(|error| Fail::new(error.to_string()))?;
-    // Nobody is asked, and nothing is written.
-    let mut options = Options::new(cwd, Endpoint::new("http://127.0.0.1", Auth::None));
+    // Nobody is asked, and nothing is written. Thresholds and prices are those of a session that goes on here.
+    let mut options = without_model(said, &env)?;
     let model = conversation.entries.iter().rev().find_map(|entry| match &entry.kind {
         Kind::Assistant { origin, .. } => Some(origin.model.clone()),
         _ => None,
     });
     options.model = model.unwrap_or(options.model);
-    options.window_tokens = env.number("CLAUDE_CODE_MAX_CONTEXT_TOKENS")?;
-    options.compact = compact::of_environment(options.compact, &env)?;
     options.resume = Some(Resumed { file, conversation });
     let usage = Engine::new(options).map_err(|error| Fail::new(error.to_string()))?.context_usage_recorded();
     let told = match args.json {

@@ -75,7 +75,7 @@ fn run(args: Args) -> Result<ExitCode, Fail> {
         Some(Command::Man) => paper::man(),
         Some(Command::Trust(trust)) => trust::run(&trust),
         Some(Command::Rewind(rewind)) => rewind::run(&rewind),
-        Some(Command::Context(context)) => context::run(&context),
+        Some(Command::Context(context)) => context::run(&context, &args.run),
         Some(Command::Sessions(command)) => sessions::run(&command),
         Some(Command::Doctor(doctor)) => doctor::run(&doctor),
         Some(Command::Permissions(command)) => permissions::run(&command),

@@ -192,6 +192,20 @@ pub fn can_be_fast(model: &str) -> bool {
     caps(&resolve(model)).is_none_or(|caps| caps.fast != FastKind::Never)
 }
 
+/// Whether a model looks at images more closely than those before it did, for more tokens: so does every one that takes no
+/// budget for its thinking. One that is not known is believed to.
+///
+/// ```
+/// use pelton_model::catalogue;
+///
+/// assert!(catalogue::looks_closely("claude-sonnet-5-5") && !catalogue::looks_closely("claude-haiku-4-5"));
+/// ```
+pub fn looks_closely(model: &str) -> bool {
+    let takes_budget =
+        |caps: Caps| matches!(caps.thinking, ThinkingKinds::Budget | ThinkingKinds::AdaptiveOrBudget);
+    !caps(&resolve(model)).is_some_and(takes_budget)
+}
+
 /// Every model of the table, newest first within its line.
 pub fn models() -> &'static [Caps] {
     MODELS

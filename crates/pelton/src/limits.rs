@@ -474,6 +474,8 @@ pub const RULES_SUGGESTED_MAX: usize = 5;
 pub const MEMORY_FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// Bytes of all memory files of a session together: no request may have much more.
 pub const MEMORY_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Bytes of memory files for each token of the context window: with more, words of rules leave no room for the work.
+pub const MEMORY_BYTES_PER_WINDOW_TOKEN: u64 = 1;
 /// Memory files of a session.
 pub const MEMORY_FILES_MAX: usize = 1_000;
 /// Imports that may follow one from another.

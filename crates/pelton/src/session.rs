@@ -27,7 +27,7 @@ use crate::transcript::{
     directory_id, session_file,
 };
 
-pub(crate) use kept::{Kept, Request, call_of};
+pub(crate) use kept::{Kept, Request, Tells, call_of};
 
 /// One conversation and its file.
 pub(crate) struct Session {
@@ -222,11 +222,12 @@ impl Session {
         if left_out.places.is_empty() {
             return;
         }
+        let id = fresh_id(self.world.as_ref());
         if let Some(transcript) = self.record.transcript() {
-            let _ = transcript.media_left_out(&left_out.places, self.world.now());
+            let _ = transcript.media_left_out(id, &left_out.places, self.world.now());
         }
         let edit = Edit::Media { places: left_out.places.clone() };
-        self.history.note_edit(fresh_id(self.world.as_ref()), MEDIA, edit);
+        self.history.note_edit(id, MEDIA, edit);
     }
 
     /// Changes what the model is sent, and writes down how.
@@ -328,7 +329,7 @@ impl Session {
             let conversation = conversation.map_err(|error| UndoError::Read(error.to_string()))?;
             let before = self.history.view().clone();
             let (mut history, _) = History::replay(conversation.entries, conversation.edits, HashSet::new());
-            history.view_mut().counts_like(&before);
+            history.view_mut().counts_on_from(&before);
             history.view_mut().takes_the_place_of(&before, "undo");
             self.history = history;
         }
@@ -515,6 +516,7 @@ fn replayed(options: &Options, conversation: &Loaded) -> History {
     if conversation.is_partial {
         history.note_released();
     }
+    note_edits_since_request(&mut history, conversation);
     if let Some(counted) = conversation.requests.iter().rev().find_map(|request| request.counted.as_ref()) {
         history.view_mut().recall(counted);
         return history;
@@ -528,6 +530,18 @@ fn replayed(options: &Options, conversation: &Loaded) -> History {
         history.view_mut().recall_count();
     }
     history
+}
+
+/// What was done after the newest request is why the server will not know what it is sent next.
+fn note_edits_since_request(history: &mut History, conversation: &Loaded) {
+    let edits = &conversation.edits;
+    let sent_with = edits.len().saturating_sub(conversation.edits_since_request);
+    if let Some(newest) = edits[sent_with..].last() {
+        let entries = conversation.entries.clone();
+        let (mut before, _) = History::replay(entries, edits[..sent_with].to_vec(), HashSet::new());
+        before.view_mut().note_sent();
+        history.view_mut().takes_the_place_of(before.view(), &newest.by);
+    }
 }
 
 /// C0: the results that are shown in part.

@@ -35,6 +35,7 @@ const PURE: &[(&str, &str)] = &[
     ("pelton", "file_history::plan"),
     ("pelton", "limits"),
     ("pelton", "media::look"),
+    ("pelton", "media::pages"),
     ("pelton-sandbox", "protected"),
 ];
 
@@ -55,8 +56,8 @@ const WAITING: &[&str] = &[
 const NOT_PURE: &[&str] =
     &["crate", "tokio", "tokio_util", "futures", "reqwest", "pelton_model", "std::fs", "std::net"];
 
-/// Numbers are no dependency, nor is what an image says of itself: both are pure rooms themselves.
-const ALWAYS_PURE: &[&str] = &["crate::limits", "crate::media::look"];
+/// Numbers are no dependency, nor is what an image or a document says of itself: pure rooms themselves.
+const ALWAYS_PURE: &[&str] = &["crate::limits", "crate::media::look", "crate::media::pages"];
 
 const WORKSHOPS: &[&str] = &["context", "compact", "tools", "permission", "hooks"];
 

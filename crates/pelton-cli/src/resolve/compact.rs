@@ -23,7 +23,7 @@ pub(super) fn compact(args: &RunArgs, env: &Env, settings: &CompactSettings) -> 
 }
 
 /// The same with what the environment says.
-pub(crate) fn of_environment(mut compact: CompactOptions, env: &Env) -> Result<CompactOptions, Fail> {
+fn of_environment(mut compact: CompactOptions, env: &Env) -> Result<CompactOptions, Fail> {
     compact.enabled &= !env.is_on("DISABLE_COMPACT");
     compact.auto &= !env.is_on("DISABLE_AUTO_COMPACT");
     compact.folds &= !env.is_on("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC");

@@ -100,6 +100,8 @@ impl Sources {
     /// The same in about so many tokens: what is least needed goes first, and the request never.
     #[must_use]
     pub fn within(mut self, most: u64, tokens_of: impl Fn(&str) -> u64) -> Self {
+        // What does not fit even alone takes nothing else with it.
+        self.memory.take_if(|memory| tokens_of(&memory.text) > most);
         while self.texts(InPlace::Note).iter().map(|text| tokens_of(text)).sum::<u64>() > most
             && self.let_go()
         {}
@@ -150,21 +152,32 @@ impl Sources {
         texts.extend(self.plan.as_ref().map(|plan| format!("The plan the user approved:\n{}", plan.trim())));
         texts.extend(self.mode.clone());
         if !self.todos.is_empty() {
-            texts.push(format!("The list of what is to be done:\n{}", self.todos.join("\n")));
+            texts.push(told_todos(&self.todos));
         }
         texts.extend(self.skills.iter().map(|(_, text)| text.clone()));
         if !self.files.is_empty() {
-            let mut text = String::from("Files you worked with last, as they are now:");
-            for (path, content) in &self.files {
-                let _ = write!(text, "\n\n<file path=\"{path}\">\n{content}\n</file>");
-            }
-            texts.push(text);
+            texts.push(told_files(&self.files));
         }
         if !self.background.is_empty() {
             texts.push(format!("Still running in the background:\n{}", self.background.join("\n")));
         }
         texts
     }
+}
+
+/// How the list of what is to be done is told.
+pub fn told_todos(todos: &[String]) -> String {
+    format!("The list of what is to be done:\n{}", todos.join("\n"))
+}
+
+/// How files are told, by their paths and what they hold.
+pub fn told_files(files: &[(String, String)]) -> String {
+    let mut text = String::from("Files you worked with last, as they are now:");
+    for (path, content) in files {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "\n\n<file path=\"{path}\">\n{content}\n</file>");
+    }
+    text
 }
 
 /// Where it can be cut: where answers begin, and where a prompt begins a message of its own.

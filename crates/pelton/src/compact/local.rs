@@ -39,9 +39,20 @@ pub fn oldest(outline: &[PartFacts], used: u64, keep: u64) -> Option<(EntryId, E
     between(outline, first, cut)
 }
 
-/// About how much [`cut`] could take away.
+/// About how much could be taken away: what [`cut`] takes but for what would be told again, and the results behind it that
+/// can be cut.
 pub fn could_free(outline: &[PartFacts]) -> u64 {
-    cuts(outline).last().map_or(0, |newest| weight(&outline[..*newest]))
+    let (goes, stays) = outline.split_at(cuts(outline).last().copied().unwrap_or(0));
+    let request = outline.iter().rposition(|part| part.role == Role::Prompt { meta: false });
+    let is_request = |place: usize| Some(place) == request;
+    let others: Vec<&PartFacts> =
+        goes.iter().enumerate().filter(|(place, _)| !is_request(*place)).map(|(_, part)| part).collect();
+    // Words of the harness alone are told again.
+    let is_said = others.iter().any(|part| part.role != Role::Prompt { meta: true });
+    let said = if is_said { others.iter().map(|part| part.tokens).sum() } else { 0 };
+    let long = |part: &&PartFacts| matches!(part.role, Role::Result { .. }) && part.tokens >= RESULT_TOKENS_MIN;
+    let results = stays.iter().filter(long).map(|part| part.tokens.saturating_sub(RESULT_TOKENS_MIN));
+    said + results.sum::<u64>()
 }
 
 /// The results to cut so that `over` tokens are freed, largest first.

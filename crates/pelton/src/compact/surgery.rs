@@ -23,7 +23,7 @@ pub enum Surgery {
     Drop(RangeInclusive<usize>),
     /// Leaves all other rounds out.
     Keep(RangeInclusive<usize>),
-    /// Leaves all but the newest rounds out.
+    /// Leaves all but the newest rounds out; what the user asked for there stays with them.
     KeepLast(usize),
     /// Takes the words out of the result of a call.
     Clear(String),
@@ -100,7 +100,7 @@ impl Surgery {
                 edits.extend(left_out(outline, &starts, 1, first - 1));
                 edits
             }),
-            Self::KeepLast(kept) => Ok(left_out(outline, &starts, 1, count.saturating_sub(*kept))),
+            Self::KeepLast(kept) => Ok(all_but_the_newest(outline, &starts, *kept)),
             Self::Clear(call) => {
                 let is_it =
                     |part: &PartFacts| matches!(&part.role, Role::Result { call: id } if **id == **call);
@@ -132,6 +132,27 @@ fn undone_as_one(edits: &[&Edited], edit: EditId) -> Vec<Edit> {
     same.map(|edited| Edit::Undo { edit: edited.id }).collect()
 }
 
+/// Leaves out all but the newest rounds and the request that they answer, the newest of what goes first.
+fn all_but_the_newest(outline: &[PartFacts], starts: &[usize], kept: usize) -> Vec<Edit> {
+    let Some(first) = starts.first().copied() else { return Vec::new() };
+    let stays = starts.get(starts.len().saturating_sub(kept)).copied().unwrap_or(outline.len());
+    let is_request = |part: &PartFacts| part.role == Role::Prompt { meta: false };
+    let request = outline[..stays].iter().rposition(is_request).filter(|place| kept > 0 && *place > first);
+    let Some(request) = request else { return note(outline, first, stays).into_iter().collect() };
+    // What was told with it stands before it.
+    let with_it = outline[..request].iter().rev().take_while(|part| part.role == Role::Prompt { meta: true });
+    let asked = request - with_it.count();
+    let answered = (request..stays).find(|place| outline[*place].is_answer());
+    let between = answered.and_then(|answered| note(outline, answered, stays));
+    between.into_iter().chain(note(outline, first, asked)).collect()
+}
+
+/// A note in the place of all that is between two places.
+fn note(outline: &[PartFacts], begin: usize, end: usize) -> Option<Edit> {
+    let (from, to) = between(outline, begin, end)?;
+    Some(Edit::Replace { from, to, by: By::Note })
+}
+
 /// Leaves out rounds, counted from 1.
 fn left_out(outline: &[PartFacts], starts: &[usize], first: usize, last: usize) -> Vec<Edit> {
     let Some(begin) = first.checked_sub(1).and_then(|first| starts.get(first)) else { return Vec::new() };
@@ -139,6 +160,5 @@ fn left_out(outline: &[PartFacts], starts: &[usize], first: usize, last: usize) 
         return Vec::new();
     }
     let end = starts.get(last).copied().unwrap_or(outline.len());
-    let range = between(outline, *begin, end);
-    range.map(|(from, to)| Edit::Replace { from, to, by: By::Note }).into_iter().collect()
+    note(outline, *begin, end).into_iter().collect()
 }

@@ -29,6 +29,8 @@ pub(crate) enum AttachmentKind {
     ChangedFiles,
     /// The list of things to do.
     Todos,
+    /// Files that were worked with, as they are now, because what was said of them is not sent any more.
+    FilesAgain,
     /// What skills there are.
     SkillListing,
     /// The text of a skill that the model called for.

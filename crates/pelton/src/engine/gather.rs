@@ -16,6 +16,7 @@ use crate::context::attachment::Attachment;
 use crate::context::memory::Memory;
 use crate::context::{GitState, Notes, git_state};
 use crate::event::CommandInfo;
+use crate::limits::{MEMORY_BYTES_MAX, MEMORY_BYTES_PER_WINDOW_TOKEN};
 use crate::options::Options;
 use crate::permission::Permissions;
 use crate::skills::{self, Expander, Skill, SkillSession, SkillTool, Skills, expand};
@@ -175,11 +176,14 @@ pub(super) fn notes(options: &Options) -> Option<Notes<'_>> {
 /// for.
 pub(super) fn memory(options: &Options, permissions: &Permissions) -> Memory {
     let (permissions, cwd) = (permissions.clone(), options.cwd.clone());
+    let share = options.room(&options.model).window_tokens.saturating_mul(MEMORY_BYTES_PER_WINDOW_TOKEN);
+    let bytes_max = usize::try_from(share).unwrap_or(usize::MAX).min(MEMORY_BYTES_MAX);
     Memory::new(
         options.memory.clone(),
         &options.cwd,
         &options.additional_dirs,
         options.home.as_deref(),
+        bytes_max,
         move |given, real| permissions.gate().readable(&cwd).allows(given, real),
     )
 }

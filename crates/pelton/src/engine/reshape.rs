@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pelton_model::Prefix;
+use pelton_model::{Prefix, catalogue};
 use pelton_model::stream::Sender;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -159,7 +159,9 @@ impl Engine {
     fn weighed_prefix(&mut self) -> Arc<Prefix> {
         self.renew_prefix();
         let prefix = Arc::clone(&self.question.prefix);
-        self.session.history.view_mut().set_overhead(prefix.system.len() + prefix.tools.len());
+        let view = self.session.history.view_mut();
+        view.set_overhead(prefix.system.len() + prefix.tools.len());
+        view.set_sharp(catalogue::looks_closely(&self.options.model));
         prefix
     }
 
@@ -176,6 +178,7 @@ impl Engine {
                 }
             };
             view.set_overhead(prefix.system.len() + prefix.tools.len());
+            view.set_sharp(catalogue::looks_closely(&self.options.model));
             self.gauge.tell(self.usage_of(&prefix, &view));
         }
         ContextWatch::new(self.gauge.clone(), self.board.watch())
@@ -185,7 +188,9 @@ impl Engine {
     /// because whoever asked may have offered other tools. Without a record of that, as it would be here.
     pub fn context_usage_recorded(&mut self) -> ContextUsage {
         let Some(recorded) = self.cache.prefix().cloned() else { return self.context_usage() };
-        self.session.history.view_mut().set_overhead(recorded.bytes());
+        let view = self.session.history.view_mut();
+        view.set_overhead(recorded.bytes());
+        view.set_sharp(catalogue::looks_closely(&self.options.model));
         let around = Around {
             model: &self.options.model,
             room: self.options.room(&self.options.model),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pelton_model::Ask;
+use pelton_model::{Ask, catalogue};
 use pelton_model::stream::Sender;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -58,6 +58,7 @@ impl Engine {
             view.leave_out_thinking("another model");
         }
         view.set_overhead(question.prefix.system.len() + question.prefix.tools.len());
+        view.set_sharp(catalogue::looks_closely(&question.model));
         let small = self.small_model();
         let summariser = small.clone().filter(|_| self.options.tool_use_summaries);
         let folder = small.filter(|_| self.options.compact.folds);

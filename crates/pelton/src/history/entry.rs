@@ -58,6 +58,8 @@ pub struct Entry {
     pub(crate) weight: Weight,
     /// How many images and documents it holds.
     pub media: usize,
+    /// How many these count for where images and pages of documents are limited.
+    pub(crate) pages: usize,
     /// One of them is an image that is too large to be sent among many.
     pub(crate) has_large_image: bool,
     /// Whether there is an image among them at all.
@@ -211,8 +213,9 @@ impl Entry {
         let tokens = u32::try_from(weight.tokens()).unwrap_or(u32::MAX);
         let has_large_image = media.iter().any(media::Medium::is_large);
         let has_image = media.iter().any(|medium| medium.is_image);
+        let pages = media.iter().map(|medium| medium.pages).sum();
         let media = media.len();
-        Ok(Self { id, at, kind, json, detail: None, tokens, weight, media, has_large_image, has_image })
+        Ok(Self { id, at, kind, json, detail: None, tokens, weight, media, pages, has_large_image, has_image })
     }
 
     /// Adds the structured twin of a tool's result, or what words of the harness are about.

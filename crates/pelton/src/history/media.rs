@@ -10,8 +10,10 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::entry::{Entry, Kind};
+use super::tokens::Weight;
 use crate::limits::IMAGE_EDGE_PX_MAX;
 use crate::media::look::Size;
+use crate::media::pages;
 
 /// What the model reads in place of media that were left out.
 pub const MEDIA_LEFT_OUT: &str = "[An image or document was left out here because it was too large to be sent, or too old to be sent with the others.]";
@@ -46,8 +48,10 @@ pub(super) struct Medium {
     pub is_image: bool,
     /// Bytes of its block.
     pub bytes: usize,
-    /// About what it costs of the context window.
-    pub tokens: u32,
+    /// How many it counts for where images and pages are limited together: an image for one, a document for its pages.
+    pub pages: usize,
+    /// Somebody has counted them.
+    pub pages_known: bool,
     /// Bytes of base64 text, if it is in place.
     pub base64_bytes: Option<usize>,
     /// What an image in place says of its size.
@@ -55,6 +59,20 @@ pub(super) struct Medium {
 }
 
 impl Medium {
+    /// About what it costs of the context window.
+    pub fn weight(&self) -> Weight {
+        if !self.is_image {
+            let documents = match self.pages_known {
+                true => self.pages as u64 * PAGE_TOKENS,
+                false => PAGE_TOKENS + (self.bytes / UNKNOWN_PAGES_BYTES_PER_TOKEN) as u64,
+            };
+            return Weight { documents, ..Weight::default() };
+        }
+        let images = COMMON_SIGHT.tokens(self.size);
+        let images_sharp = CLOSE_SIGHT.tokens(self.size).saturating_sub(images);
+        Weight { images, images_sharp, ..Weight::default() }
+    }
+
     /// Whether it is larger than an image may be among many others.
     pub fn is_large(&self) -> bool {
         self.size.is_some_and(|size| size.edge() > IMAGE_EDGE_PX_MAX)
@@ -71,12 +89,34 @@ impl Medium {
     }
 }
 
-/// What a large image costs at the common resolution limit.
-const IMAGE_TOKENS_MAX: u64 = 1_600;
+/// How closely a model looks at images: larger ones are made smaller for it.
+struct Sight {
+    edge_px: u64,
+    tokens_max: u64,
+}
+
+const COMMON_SIGHT: Sight = Sight { edge_px: 1_568, tokens_max: 1_600 };
+const CLOSE_SIGHT: Sight = Sight { edge_px: 2_576, tokens_max: 4_784 };
+
+impl Sight {
+    /// What an image costs; one of which nobody knows the size as much as any.
+    fn tokens(&self, size: Option<Size>) -> u64 {
+        let Some(size) = size else { return self.tokens_max };
+        let (edge, pixels) = (u64::from(size.edge()).max(1), u128::from(size.pixels()));
+        let seen = match edge > self.edge_px {
+            true => pixels * u128::from(self.edge_px).pow(2) / u128::from(edge).pow(2),
+            false => pixels,
+        };
+        u64::try_from(seen).unwrap_or(u64::MAX).div_ceil(PIXELS_PER_TOKEN).clamp(1, self.tokens_max)
+    }
+}
+
 /// Pixels of an image for each token.
 const PIXELS_PER_TOKEN: u64 = 750;
-/// Bytes of base64 text for each token of a document: its pages are text and picture at once.
-const DOCUMENT_BYTES_PER_TOKEN: usize = 64;
+/// A page of a document is text and picture at once.
+const PAGE_TOKENS: u64 = 2_500;
+/// Bytes of base64 text for each further token of a document whose pages nobody can count.
+const UNKNOWN_PAGES_BYTES_PER_TOKEN: usize = 64;
 /// Base64 symbols looked at to find the size of an image.
 const HEAD_SYMBOLS_MAX: usize = 64 * 1024;
 
@@ -154,17 +194,17 @@ fn medium(read: &Block<'_>, raw: &RawValue, block: usize, inner: Option<usize>) 
     let base64 = data.map(|data| data.get().trim_matches('"'));
     let is_image = read.r#type == "image";
     let size = base64.filter(|_| is_image).and_then(declared_size);
-    let tokens = match (is_image, size) {
-        (true, Some(size)) => size.pixels().div_ceil(PIXELS_PER_TOKEN).min(IMAGE_TOKENS_MAX),
-        (true, None) => IMAGE_TOKENS_MAX,
-        (false, _) => IMAGE_TOKENS_MAX + (raw.get().len() / DOCUMENT_BYTES_PER_TOKEN) as u64,
+    let pages = match is_image {
+        true => Some(1),
+        false => base64.and_then(|base64| BASE64.decode(base64).ok()).and_then(|pdf| pages::count(&pdf)),
     };
     Medium {
         block,
         inner,
         is_image,
         bytes: raw.get().len(),
-        tokens: u32::try_from(tokens).unwrap_or(u32::MAX),
+        pages: pages.unwrap_or(1),
+        pages_known: pages.is_some(),
         base64_bytes: base64.map(str::len),
         size,
     }

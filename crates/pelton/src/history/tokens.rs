@@ -19,8 +19,15 @@ pub(crate) struct Weight {
     pub narrow: u64,
     /// Characters of three bytes and more.
     pub wide: u64,
-    /// Images and documents.
-    pub media: u64,
+    /// Images, to models that look at them in the common resolution.
+    #[serde(default, alias = "media")]
+    pub images: u64,
+    /// What they are more to models that look closer.
+    #[serde(default)]
+    pub images_sharp: u64,
+    /// Documents.
+    #[serde(default)]
+    pub documents: u64,
 }
 
 impl Weight {
@@ -34,17 +41,18 @@ impl Weight {
         }
         let others =
             media.iter().map(|medium| medium.bytes).sum::<usize>() + 3 * wide as usize + 4 * widest as usize;
-        Self {
+        let words = Self {
             narrow: (json.len().saturating_sub(others) / BYTES_PER_TOKEN + 1) as u64,
             wide: u64::from(wide) * u64::from(TOKENS_PER_WIDE)
                 + u64::from(widest) * u64::from(TOKENS_PER_WIDEST),
-            media: media.iter().map(|medium| u64::from(medium.tokens)).sum(),
-        }
+            ..Self::default()
+        };
+        words + media.iter().map(Medium::weight).sum()
     }
 
-    /// All of it.
+    /// All of it, to a model that looks closely.
     pub fn tokens(self) -> u64 {
-        self.narrow + self.wide + self.media
+        self.narrow + self.wide + self.images + self.images_sharp + self.documents
     }
 
     /// What is left of it without another.
@@ -53,7 +61,9 @@ impl Weight {
         Self {
             narrow: self.narrow.saturating_sub(other.narrow),
             wide: self.wide.saturating_sub(other.wide),
-            media: self.media.saturating_sub(other.media),
+            images: self.images.saturating_sub(other.images),
+            images_sharp: self.images_sharp.saturating_sub(other.images_sharp),
+            documents: self.documents.saturating_sub(other.documents),
         }
     }
 }
@@ -65,7 +75,9 @@ impl Add for Weight {
         Self {
             narrow: self.narrow + other.narrow,
             wide: self.wide + other.wide,
-            media: self.media + other.media,
+            images: self.images + other.images,
+            images_sharp: self.images_sharp + other.images_sharp,
+            documents: self.documents + other.documents,
         }
     }
 }
@@ -83,20 +95,31 @@ impl std::iter::Sum for Weight {
 }
 
 /// How a model counts: its tokens for one of ours, for each kind. Learnt from what it counts; what is known so far is a
-/// guess with a spread, and each count moves the guesses as far as it can tell something about them.
+/// guess with a spread, and each count moves the guesses as far as it can tell something about them: of what nobody can know
+/// well, such as documents, a surprise says much, and of words beside it little.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rates {
-    narrow: f64,
-    wide: f64,
-    /// The spread of both, squared, and how they hang together.
-    narrow_spread: f64,
-    wide_spread: f64,
-    both_spread: f64,
+    rates: [f64; KINDS],
+    /// The spread of each, squared, and how they hang together.
+    spread: [[f64; KINDS]; KINDS],
+    /// The model looks closely at images.
+    is_sharp: bool,
 }
+
+/// Narrow and wide words, images and documents.
+const KINDS: usize = 4;
+/// What is believed of a model that has counted nothing. Nobody makes less of a wide character than a token and a bit.
+const FIRST_RATES: [f64; KINDS] = [1.0, 1.25, 1.0, 1.0];
+/// Text is known within a third or so, images and documents hardly at all. Whoever makes many tokens of narrow words does so of wide
+/// ones.
+const FIRST_SPREAD: [[f64; KINDS]; KINDS] =
+    [[0.09, 0.1125, 0.0, 0.0], [0.1125, 0.25, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]];
+/// What one is differs from what another is: between two counts the guesses become so much less certain.
+const DRIFT: [f64; KINDS] = [0.002, 0.01, 0.01, 0.05];
 
 impl Default for Rates {
     fn default() -> Self {
-        Self { narrow: 1.0, wide: 1.0, narrow_spread: 0.09, wide_spread: 0.25, both_spread: 0.0 }
+        Self { rates: FIRST_RATES, spread: FIRST_SPREAD, is_sharp: false }
     }
 }
 
@@ -104,49 +127,71 @@ impl Rates {
     /// However the model counts, not beyond these.
     const RATE_MIN: f64 = 0.1;
     const RATE_MAX: f64 = 20.0;
-    /// Texts differ: between two counts the guesses become so much less certain.
-    const NARROW_DRIFT: f64 = 0.002;
-    const WIDE_DRIFT: f64 = 0.01;
     /// What a count is off by itself, because of what stands around the words: a share, and some tokens.
     const NOISE_SHARE: f64 = 0.01;
     const NOISE_TOKENS: f64 = 20.0;
 
+    /// How closely the model looks at images.
+    pub fn set_sharp(&mut self, is_sharp: bool) {
+        self.is_sharp = is_sharp;
+    }
+
+    /// The same model, of which nothing is known.
+    #[must_use]
+    pub fn forgotten(&self) -> Self {
+        Self { is_sharp: self.is_sharp, ..Self::default() }
+    }
+
     /// About how many tokens of the model's.
     pub fn tokens(&self, weight: Weight) -> u64 {
-        // Both are far below what a float cannot tell apart, and neither is negative.
-        let words = self.narrow * weight.narrow as f64 + self.wide * weight.wide as f64;
-        words as u64 + weight.media
+        // Far below what a float cannot tell apart, and not negative.
+        self.expected(&self.amounts(weight)) as u64
     }
 
-    /// Both rates, for a million of our tokens: all that the record keeps of them.
-    pub fn per_million(&self) -> (u64, u64) {
-        // Both lie between the bounds of a rate.
-        let millionths = |rate: f64| (rate * MILLION).round() as u64;
-        (millionths(self.narrow), millionths(self.wide))
+    /// All rates, for a million of our tokens: what the record keeps of them.
+    pub fn per_million(&self) -> [u64; KINDS] {
+        // They lie between the bounds of a rate.
+        self.rates.map(|rate| (rate * MILLION).round() as u64)
     }
 
-    /// The same rates, and what is believed of them at the start.
-    pub fn of_million((narrow, wide): (u64, u64)) -> Self {
-        Self { narrow: rate(narrow as f64 / MILLION), wide: rate(wide as f64 / MILLION), ..Self::default() }
+    /// The same model at these rates, with what is believed of them at the start.
+    #[must_use]
+    pub fn at(&self, per_million: [u64; KINDS]) -> Self {
+        Self { rates: per_million.map(|of_million| rate(of_million as f64 / MILLION)), ..self.forgotten() }
     }
 
     /// The model counted something of this weight.
     pub fn learn(&mut self, weight: Weight, counted: u64) {
-        let (narrow, wide) = (weight.narrow as f64, weight.wide as f64);
-        let words = counted.saturating_sub(weight.media) as f64;
-        let noise = words * Self::NOISE_SHARE + Self::NOISE_TOKENS;
-        self.narrow_spread += Self::NARROW_DRIFT;
-        self.wide_spread += Self::WIDE_DRIFT;
-        let of_narrow = self.narrow_spread * narrow + self.both_spread * wide;
-        let of_wide = self.both_spread * narrow + self.wide_spread * wide;
-        let spread = narrow * of_narrow + wide * of_wide + noise * noise;
-        let wrong = words - self.narrow * narrow - self.wide * wide;
-        self.narrow = rate(self.narrow + of_narrow / spread * wrong);
-        self.wide = rate(self.wide + of_wide / spread * wrong);
-        self.narrow_spread -= of_narrow * of_narrow / spread;
-        self.wide_spread -= of_wide * of_wide / spread;
-        self.both_spread -= of_narrow * of_wide / spread;
+        let amounts = self.amounts(weight);
+        let counted = counted as f64;
+        for (kind, drift) in DRIFT.into_iter().enumerate() {
+            self.spread[kind][kind] += drift;
+        }
+        let tells: [f64; KINDS] = self.spread.map(|row| sum(&row, &amounts));
+        let noise = counted * Self::NOISE_SHARE + Self::NOISE_TOKENS;
+        let spread = sum(&amounts, &tells) + noise * noise;
+        let wrong = counted - self.expected(&amounts);
+        for (kind, of_kind) in tells.into_iter().enumerate() {
+            self.rates[kind] = rate(self.rates[kind] + of_kind / spread * wrong);
+            for (other, of_other) in tells.into_iter().enumerate() {
+                self.spread[kind][other] -= of_kind * of_other / spread;
+            }
+        }
     }
+
+    fn expected(&self, amounts: &[f64; KINDS]) -> f64 {
+        sum(&self.rates, amounts)
+    }
+
+    fn amounts(&self, weight: Weight) -> [f64; KINDS] {
+        let sharp = if self.is_sharp { weight.images_sharp } else { 0 };
+        [weight.narrow, weight.wide, weight.images.saturating_add(sharp), weight.documents]
+            .map(|amount| amount as f64)
+    }
+}
+
+fn sum(one: &[f64; KINDS], two: &[f64; KINDS]) -> f64 {
+    one.iter().zip(two).map(|(one, two)| one * two).sum()
 }
 
 const MILLION: f64 = 1e6;
@@ -162,7 +207,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn words(narrow: u64, wide: u64) -> Weight {
-        Weight { narrow, wide, media: 0 }
+        Weight { narrow, wide, ..Weight::default() }
     }
 
     #[test]
@@ -170,6 +215,49 @@ mod tests {
         assert_eq!(Weight::of(b"four letters", &[]), words(4, 0));
         assert_eq!(Weight::of("豆を数える".as_bytes(), &[]), words(1, 5));
         assert_eq!(Weight::of("größer 🌱".as_bytes(), &[]), words(3, 2));
+    }
+
+    /// A system prompt and tools.
+    const FRONT: u64 = 6_000;
+
+    #[test]
+    fn what_is_made_of_images_and_documents_says_nothing_about_words() {
+        let images = Weight { images: 16_000, images_sharp: 24_000, ..Weight::default() };
+        let documents = Weight { documents: 25_000, ..Weight::default() };
+        for (sharp, media, counted) in [
+            (true, images, 40_000),
+            (true, images, 16_000),
+            (false, images, 16_000),
+            (false, images, 48_000),
+            (false, documents, 40_000),
+            (false, documents, 3_000),
+            (false, documents, 75_000),
+        ] {
+            let mut rates = Rates::default();
+            rates.set_sharp(sharp);
+            rates.learn(words(FRONT, 0) + media, FRONT + counted);
+            let text = rates.tokens(words(40_000, 0));
+            assert!((36_000..=44_000).contains(&text), "{text} after {counted} for {media:?}");
+            // The same once more is known by then, but for what is far beyond belief.
+            let again = rates.tokens(media);
+            assert!(again.abs_diff(counted) <= counted / 5 + 1_000, "{again} instead of {counted}");
+        }
+    }
+
+    #[test]
+    fn wide_words_are_known_after_the_first_count_though_there_were_hardly_any() {
+        // What a token and a quarter is to one tokenizer, and a third more to a denser one.
+        for (narrow_rate, wide_rate) in [(1.0, 1.25), (1.3, 1.625), (1.0, 1.1), (1.3, 1.45), (0.9, 1.2)] {
+            let count = |weight: Weight| {
+                (weight.narrow as f64 * narrow_rate + weight.wide as f64 * wide_rate) as u64
+            };
+            let mut rates = Rates::default();
+            let first = words(FRONT, 84);
+            rates.learn(first, count(first));
+            let file = words(500, 22_000);
+            let (known, is) = (rates.tokens(file) as f64, count(file) as f64);
+            assert!((known - is).abs() <= is * 0.15, "{known} for {is} at {narrow_rate} and {wide_rate}");
+        }
     }
 
     proptest! {
@@ -196,8 +284,8 @@ mod tests {
             for (narrow, wide, counted) in said {
                 rates.learn(words(narrow, wide), counted);
             }
-            let recorded = Rates::of_million(rates.per_million());
-            prop_assert_eq!((recorded.narrow, recorded.wide), (rates.narrow, rates.wide), "the record keeps them");
+            let recorded = rates.at(rates.per_million());
+            prop_assert_eq!(recorded.rates, rates.rates, "the record keeps them");
             let tokens = rates.tokens(words(1_000, 1_000));
             prop_assert!((200..=40_000).contains(&tokens), "{tokens}");
         }

@@ -4,6 +4,7 @@
 //! The numbers are in [`limits`](crate::limits). What an image says about itself is read by [`look`]; [`fit`] is the way in.
 
 pub(crate) mod look; // format and size from the first bytes: pure
+pub(crate) mod pages; // how many a document has: pure
 mod shrink; // opening, scaling and writing one: slow, and asks nobody
 mod door; // the way in: beside the runtime, a few at a time
 

@@ -146,7 +146,7 @@ impl Kept {
                     *self = Self { open: std::mem::take(&mut self.open), ..kept };
                 }
             }
-            AttachmentKind::ChangedFiles | AttachmentKind::Todos => {}
+            AttachmentKind::ChangedFiles | AttachmentKind::FilesAgain | AttachmentKind::Todos => {}
         }
     }
 
@@ -170,6 +170,39 @@ impl Kept {
                     self.touched(Path::new(path));
                 }
             }
+        }
+    }
+}
+
+/// What of all that is kept an entry tells the model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Tells {
+    /// What is to be done.
+    List,
+    /// What is in a file.
+    File(PathBuf),
+}
+
+impl Tells {
+    /// What an entry tells.
+    pub fn of(entry: &Entry) -> Vec<Self> {
+        if let Some(call) = call_of(entry) {
+            let input = call.input.as_deref().ok();
+            let path = || ["file_path", "notebook_path"].iter().find_map(|name| input?.get(name)?.as_str());
+            return match &*call.tool {
+                name if name == todo::NAME || tasks::NAMES.contains(&name) => vec![Self::List],
+                name if FILE_TOOLS.contains(&name) => {
+                    path().map(|path| Self::File(path.into())).into_iter().collect()
+                }
+                _ => Vec::new(),
+            };
+        }
+        match entry.detail.as_deref().and_then(AttachmentFacts::read) {
+            Some(AttachmentFacts { r#type: AttachmentKind::Todos, .. }) => vec![Self::List],
+            Some(AttachmentFacts { r#type: AttachmentKind::FilesAgain, files }) => {
+                files.into_iter().map(Self::File).collect()
+            }
+            _ => Vec::new(),
         }
     }
 }

@@ -65,6 +65,8 @@ pub struct Loaded {
     pub(crate) requests: Vec<RequestFacts>,
     /// When the newest of them was recorded.
     pub(crate) requested_at: Option<Timestamp>,
+    /// How many of the edits, the newest, were made after it.
+    pub(crate) edits_since_request: usize,
     /// Lines that could not be read.
     pub lines_skipped: usize,
     /// Where its last whole line ends.
@@ -266,6 +268,7 @@ pub(super) struct Lines {
     deferred: Option<String>,
     requests: VecDeque<RequestFacts>,
     requested_at: Option<Timestamp>,
+    edits_before_request: usize,
     skipped: usize,
     read_to: u64,
 }
@@ -408,13 +411,18 @@ impl Lines {
                 self.requests.pop_front();
             }
             self.requested_at = line.timestamp.and_then(|at| at.parse().ok());
+            self.edits_before_request = self.edits.len();
             return;
         }
         if line.subtype.as_deref() == Some(MEDIA_LEFT_OUT_LINE) {
             let places =
                 line.places.and_then(|places| serde_json::from_str::<Vec<MediaPlace>>(places.get()).ok());
             match places {
-                Some(places) => self.edited(Uuid::nil(), MEDIA_LEFT_OUT_LINE, Edit::Media { places }),
+                // Those that were written without a name are undone together.
+                Some(places) => {
+                    let id = line.edit_id.unwrap_or_default();
+                    self.edited(id, MEDIA_LEFT_OUT_LINE, Edit::Media { places });
+                }
                 None => self.skipped += 1,
             }
             return;
@@ -482,6 +490,9 @@ impl Lines {
         let mut first_sent = entries.first().map(|entry| entry.id);
         let mut snips = Vec::new();
         let mut edits = Vec::new();
+        let has_asked = self.requested_at.is_some();
+        let newer = self.edits.len() - self.edits_before_request.min(self.edits.len());
+        let edits_since_request = if has_asked { newer } else { 0 };
         // What was done on the way to something else was not done to this.
         let is_of_chain = |links: usize| links.checked_sub(1).is_none_or(|last| on_chain.contains(&last));
         let mut made = self.edits.into_iter().filter(|(links, _)| is_of_chain(*links)).peekable();
@@ -524,6 +535,7 @@ impl Lines {
             deferred: self.deferred,
             requests: self.requests.into(),
             requested_at: self.requested_at,
+            edits_since_request,
             lines_skipped: self.skipped,
             read_to: self.read_to,
             is_partial: false,

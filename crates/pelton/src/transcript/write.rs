@@ -412,9 +412,15 @@ impl Transcript {
     }
 
     /// Notes which images and documents are not sent any more: they stay where they are.
-    pub fn media_left_out(&self, places: &[MediaPlace], at: Timestamp) -> Result<(), TranscriptError> {
+    pub fn media_left_out(
+        &self,
+        edit: EditId,
+        places: &[MediaPlace],
+        at: Timestamp,
+    ) -> Result<(), TranscriptError> {
         let line = Line::new("system")
             .field("subtype", MEDIA_LEFT_OUT_LINE)
+            .field("editId", edit)
             .field("places", places)
             .field("sessionId", self.facts.session_id)
             .field("timestamp", format!("{at:.3}"));

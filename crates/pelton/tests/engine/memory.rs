@@ -277,3 +277,34 @@ async fn an_index_of_notes_that_is_too_long_is_written_and_said_to_be() {
     assert!(results[1].2.contains("Shorten it"), "{results:?}");
     assert_eq!(stage.read("notes/MEMORY.md").len(), 25_001, "it was written all the same");
 }
+
+#[tokio::test]
+async fn pit_C4_rules_larger_than_the_window_cost_no_resumed_session_its_conversation() {
+    let script = Script::new().reply([text("A thousand.")]).reply([text("Still.")]).reply([text("Yes.")]);
+    let stage = Stage::new(script).await;
+    stage.write("CLAUDE.md", &"Count every bean, one after the other.\n".repeat(20_000));
+    let in_small_window = |options: &mut Options| {
+        with_memory(options);
+        options.model = "claude-haiku-4-5".to_owned();
+    };
+    let mut engine = stage.engine_with(in_small_window);
+    let told = run(&mut engine, "How many beans?").await;
+    told.assert_completed();
+    let said = |event: &Event| matches!(event, Event::Informational { content, .. } if content.contains("told in part"));
+    assert!(told.0.iter().any(said), "{told:#?}");
+    let file = engine.transcript_file().unwrap();
+    drop(engine);
+    for prompt in ["Still so many?", "Sure?"] {
+        let mut engine = stage.engine_with(|options| {
+            in_small_window(options);
+            resume_from(options, &file);
+        });
+        run(&mut engine, prompt).await.assert_completed();
+    }
+    let sent = stage.request(3).to_string();
+    for there in ["How many beans?", "A thousand.", "Still so many?", "Sure?"] {
+        assert!(sent.contains(there), "{there} is missing");
+    }
+    assert_eq!(sent.matches("Contents of ").count(), 1, "they are told once");
+    stage.assert_all_played();
+}

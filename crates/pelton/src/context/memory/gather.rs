@@ -11,8 +11,9 @@ use super::patterns::Patterns;
 use super::sources::{AgentsMd, MemorySources};
 use super::{MayRead, Place};
 use crate::instructed::Instructed;
+use crate::spill::Shown;
 use crate::limits::{
-    MEMORY_BYTES_MAX, MEMORY_FILE_BYTES_MAX, MEMORY_FILES_MAX, MEMORY_IMPORT_HOPS_MAX, MEMORY_IMPORTS_MAX,
+    MEMORY_FILE_BYTES_MAX, MEMORY_FILES_MAX, MEMORY_IMPORT_HOPS_MAX, MEMORY_IMPORTS_MAX,
     NOTES_INDEX_BYTES_MAX, NOTES_INDEX_LINES_MAX, RULE_DIRECTORIES_DEEP_MAX,
 };
 
@@ -77,6 +78,8 @@ pub struct Gatherer<'a> {
     pub sources: &'a MemorySources,
     pub place: &'a Place,
     pub may_read: &'a MayRead,
+    /// What all of it may have.
+    pub bytes_max: usize,
     pub known: &'a mut Known,
     pub found: Vec<MemoryFile>,
     pub because: Because,
@@ -227,9 +230,19 @@ impl Gatherer<'_> {
     /// A file, and behind it what it imports.
     fn add(&mut self, mut file: MemoryFile, hops: usize) {
         file.text = without_comments(&file.text).trim().to_owned();
-        if self.found.len() >= MEMORY_FILES_MAX || self.known.bytes + file.text.len() > MEMORY_BYTES_MAX {
+        let room = self.bytes_max.saturating_sub(self.known.bytes);
+        if self.found.len() >= MEMORY_FILES_MAX || (room == 0 && !file.text.is_empty()) {
             self.notice(format!("{} was left out: there is too much memory already", file.path.display()));
             return;
+        }
+        if file.text.len() > room {
+            self.notice(format!(
+                "{} is told in part: all memory files together may have {} bytes in this context window",
+                file.path.display(),
+                self.bytes_max
+            ));
+            let chars = file.text.chars().count() * room / file.text.len();
+            file.text = Shown::of(&file.text, chars).with_note(Some(&file.path));
         }
         self.known.bytes += file.text.len();
         let wanted = imports(&file.text);

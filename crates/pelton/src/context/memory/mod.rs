@@ -31,6 +31,8 @@ struct Shared {
     sources: MemorySources,
     place: Place,
     may_read: Box<MayRead>,
+    /// What all of it may have.
+    bytes_max: usize,
     known: Mutex<Known>,
 }
 
@@ -51,12 +53,13 @@ pub(crate) struct Place {
 }
 
 impl Memory {
-    /// Nothing is read yet. Without sources there is no memory.
+    /// Nothing is read yet. Without sources there is no memory; of what is more than `bytes_max` a part is told.
     pub fn new(
         sources: Option<MemorySources>,
         cwd: &Path,
         additional_dirs: &[PathBuf],
         home: Option<&Path>,
+        bytes_max: usize,
         may_read: impl Fn(&Path, &Path) -> bool + Send + Sync + 'static,
     ) -> Self {
         Self(sources.map(|sources| {
@@ -68,7 +71,7 @@ impl Memory {
                 excludes: excludes(&sources.excludes),
             };
             let known = Mutex::default();
-            Arc::new(Shared { sources, place, may_read: Box::new(may_read), known })
+            Arc::new(Shared { sources, place, may_read: Box::new(may_read), bytes_max, known })
         }))
     }
 
@@ -143,6 +146,7 @@ impl Shared {
             sources: &self.sources,
             place: &self.place,
             may_read: &*self.may_read,
+            bytes_max: self.bytes_max,
             known: &mut known,
             found: Vec::new(),
             because,

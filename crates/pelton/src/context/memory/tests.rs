@@ -3,6 +3,9 @@ use std::os::unix::fs::symlink;
 
 use super::*;
 
+/// More than any of these files has but one.
+const BYTES_MAX: usize = 100_000;
+
 /// A working directory below a home, with files in it.
 struct Here {
     dir: tempfile::TempDir,
@@ -39,7 +42,7 @@ impl Here {
         change(&mut sources);
         let home = self.path("home");
         let more = [self.path("home/more")];
-        Memory::new(Some(sources), &self.path("home/work"), &more, Some(&home), |_, real| {
+        Memory::new(Some(sources), &self.path("home/work"), &more, Some(&home), BYTES_MAX, |_, real| {
             !real.ends_with("secret.md")
         })
     }
@@ -261,4 +264,21 @@ async fn of_the_models_own_notes_the_beginning_is_read() {
     let told = here.memory(|sources| sources.notes_dir = Some(here.path("notes"))).load().await.unwrap();
     assert!(told.text.contains("line 199\n") && !told.text.contains("line 200\n"));
     assert!(told.text.contains("your own notes"));
+}
+
+#[tokio::test]
+async fn what_is_too_much_is_told_in_part_and_the_same_part_each_time() {
+    let rules = "Count every bean, always.\n".repeat(BYTES_MAX / 10);
+    let here = Here::new(&[("home/work/CLAUDE.md", &rules), ("home/work/.claude/CLAUDE.md", "Never this.")]);
+    let memory = here.memory(|_| {});
+    let told = memory.load().await.unwrap();
+    assert!(told.text.len() < BYTES_MAX + 2_000, "{}", told.text.len());
+    assert!(told.text.contains("Count every bean") && told.text.contains("bytes omitted"));
+    let notices = memory.take_notices().join("\n");
+    assert!(notices.contains("CLAUDE.md is told in part") && notices.contains("was left out"), "{notices}");
+    // Whoever goes on was told this already.
+    let file = here.path("home/work/CLAUDE.md");
+    let words = told_in(&told.text, std::slice::from_ref(&file)).pop().map(|(_, words)| words.to_owned());
+    let heard = Heard { file, words };
+    assert_eq!(here.memory(|_| {}).recall(vec![heard]).await, None);
 }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::super::media::{MediaPlace, Medium, find, without};
+use super::super::tokens::Weight;
 use super::{View, weight};
 use crate::limits::{IMAGE_BYTES_MAX, IMAGE_EDGE_PX_MAX};
 
@@ -40,12 +41,17 @@ impl View {
         self.sums.media
     }
 
-    /// Leaves out media, oldest first, until only so many are there.
-    pub(crate) fn leave_out_media_beyond(&mut self, count_kept: usize) -> MediaLeftOut {
-        let mut over = self.media_count().saturating_sub(count_kept);
-        self.leave_out_media(|_| {
+    /// How many images and pages of documents there are.
+    pub(crate) fn page_count(&self) -> usize {
+        self.sums.pages
+    }
+
+    /// Leaves out media, oldest first, until only so many images and pages are there.
+    pub(crate) fn leave_out_pages_beyond(&mut self, pages_kept: usize) -> MediaLeftOut {
+        let mut over = self.page_count().saturating_sub(pages_kept);
+        self.leave_out_media(|sent| {
             let goes = over > 0;
-            over = over.saturating_sub(1);
+            over = over.saturating_sub(sent.medium.pages);
             goes
         })
     }
@@ -109,9 +115,8 @@ impl View {
     /// About how many tokens they cost.
     pub(crate) fn media_tokens(&self) -> u64 {
         let with_media = self.parts.iter().filter(|part| part.entry.media > 0);
-        let tokens =
-            with_media.flat_map(|part| find(&part.entry.json)).map(|medium| u64::from(medium.tokens));
-        tokens.sum()
+        let of_media = |weight: Weight| Weight { narrow: 0, wide: 0, ..weight };
+        self.size.of(with_media.map(|part| of_media(part.entry.weight)).sum())
     }
 
     /// Where they are, oldest first.

@@ -74,6 +74,11 @@ impl View {
         self.parts.iter().map(facts).collect()
     }
 
+    /// What is sent, in order.
+    pub(crate) fn entries(&self) -> impl DoubleEndedIterator<Item = &Arc<Entry>> {
+        self.parts.iter().map(|part| &part.entry)
+    }
+
     /// The entries it holds. Those that only stand in for others have no name.
     pub(crate) fn entry_ids(&self) -> impl Iterator<Item = EntryId> {
         self.parts.iter().filter(|part| !part.stand_in).map(|part| part.entry.id)

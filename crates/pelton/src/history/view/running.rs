@@ -12,6 +12,8 @@ use crate::limits::CACHE_MARKS_KNOWN_MAX;
 pub(super) struct Sums {
     pub bytes: usize,
     pub media: usize,
+    /// Images and pages of documents.
+    pub pages: usize,
     /// Parts with an image that is too large among many others.
     pub large_images: usize,
     /// Parts with an image.
@@ -30,6 +32,7 @@ impl Sums {
     pub fn add(&mut self, entry: &Entry) {
         self.bytes += entry.json.len();
         self.media += entry.media;
+        self.pages += entry.pages;
         self.large_images += usize::from(entry.has_large_image);
         self.images += usize::from(entry.has_image);
         if let Some(model) = thinker(entry) {
@@ -43,6 +46,7 @@ impl Sums {
     pub fn take_away(&mut self, entry: &Entry) {
         self.bytes -= entry.json.len();
         self.media -= entry.media;
+        self.pages -= entry.pages;
         self.large_images -= usize::from(entry.has_large_image);
         self.images -= usize::from(entry.has_image);
         if let Some(model) = thinker(entry) {
@@ -123,6 +127,11 @@ impl View {
         Some(ChangedSince { message: messages.saturating_sub(1), by: by.clone() })
     }
 
+    /// All of it was sent by somebody else, with marks that nobody knows.
+    pub(crate) fn note_sent(&mut self) {
+        self.last.sent(self.parts.len(), None);
+    }
+
     /// This takes the place of another view, and was made from scratch: what differs was done by this.
     pub(crate) fn takes_the_place_of(&mut self, before: &Self, by: &str) {
         self.last = before.last.clone();
@@ -141,7 +150,7 @@ impl View {
         let known = |sums: &Sums| {
             let mut thinkers = sums.thinkers.clone();
             thinkers.sort();
-            (sums.bytes, sums.media, sums.large_images, thinkers)
+            (sums.bytes, sums.media, sums.pages, sums.large_images, thinkers)
         };
         let (kept, real) = (known(&self.sums), known(&Sums::of(&self.parts)));
         if kept != real {

@@ -53,8 +53,11 @@ pub struct CountFacts {
     /// What it was about: the weights of words, images and documents, and what stood in front.
     weight: Weight,
     overhead: u64,
-    /// Tokens of the model's for a million of ours, of each kind.
+    /// Tokens of the model's for a million of ours, for narrow and wide words.
     rates: (u64, u64),
+    /// And for images and documents, where somebody has learnt that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    media_rates: Option<(u64, u64)>,
 }
 
 impl Size {
@@ -125,9 +128,15 @@ impl Size {
             // What came since tells how words of this kind are counted; all of it together says little about them.
             Some(counted) => {
                 let then = self.then(counted);
-                if let Some(more) = total.checked_sub(counted.total).filter(|_| now.tokens() > then.tokens())
-                {
-                    self.rates.learn(now.less(then), more);
+                match total.checked_sub(counted.total) {
+                    Some(more) if now.tokens() > then.tokens() => self.rates.learn(now.less(then), more),
+                    Some(_) => {}
+                    // There is no less than there was: what was counted before was wrong, and what was learnt from it.
+                    None if now.tokens() >= then.tokens() => {
+                        self.rates = self.rates.forgotten();
+                        self.rates.learn(now, total);
+                    }
+                    None => {}
                 }
             }
             None => self.rates.learn(now, total),
@@ -157,18 +166,36 @@ impl View {
         }
     }
 
+    /// The model counted what it was sent, and refused it. What is far from all expectations is believed only where it is
+    /// about an answer.
+    pub(crate) fn refused_at(&mut self, prompt_tokens: u64) {
+        let expected = self.size.tokens();
+        if (expected / 2..=expected.saturating_mul(2)).contains(&prompt_tokens) {
+            self.size.count(prompt_tokens);
+        }
+    }
+
+    /// How closely the model looks at images.
+    pub(crate) fn set_sharp(&mut self, is_sharp: bool) {
+        self.size.rates.set_sharp(is_sharp);
+    }
+
     /// What the record keeps of the newest count.
     pub(crate) fn count_facts(&self) -> Option<CountFacts> {
         let Counted { total, weight, overhead } = self.size.counted?;
         let overhead = overhead.unwrap_or(self.size.overhead);
-        Some(CountFacts { total, weight, overhead, rates: self.size.rates.per_million() })
+        let [narrow, wide, images, documents] = self.size.rates.per_million();
+        let media_rates = Some((images, documents));
+        Some(CountFacts { total, weight, overhead, rates: (narrow, wide), media_rates })
     }
 
     /// What was known in an earlier process, as its record says.
     pub(crate) fn recall(&mut self, facts: &CountFacts) {
-        let CountFacts { total, weight, overhead, rates } = *facts;
+        let CountFacts { total, weight, overhead, rates: (narrow, wide), media_rates } = *facts;
         self.size.counted = Some(Counted { total, weight, overhead: Some(overhead) });
-        self.size.rates = Rates::of_million(rates);
+        let [_, _, images, documents] = Rates::default().per_million();
+        let (images, documents) = media_rates.unwrap_or((images, documents));
+        self.size.rates = self.size.rates.at([narrow, wide, images, documents]);
         self.size.is_changed = true;
     }
 
@@ -220,10 +247,11 @@ impl View {
         self.size.is_changed = true;
     }
 
-    /// What is known of the model's way of counting holds here too.
-    pub(crate) fn counts_like(&mut self, other: &Self) {
-        let Size { overhead, rates, .. } = other.size;
-        self.size = Size { overhead, rates, ..self.size };
+    /// What the model counted last, and its way of counting, are what they are in another view of the conversation: the same
+    /// as whoever reads the record comes to.
+    pub(crate) fn counts_on_from(&mut self, other: &Self) {
+        let Size { overhead, rates, counted, .. } = other.size;
+        self.size = Size { overhead, rates, counted, is_changed: true, uncounted: 0, ..self.size };
     }
 
     /// About how many tokens a request costs, system prompt and tools included.

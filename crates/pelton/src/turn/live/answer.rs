@@ -528,6 +528,9 @@ impl Live<'_> {
 
     async fn failed(&mut self, mut error: ModelError) -> Reply {
         self.pay_for_failure(&error);
+        if let ErrorKind::PromptTooLong { tokens: Some(counted), .. } = error.kind {
+            self.session.history.view_mut().refused_at(counted);
+        }
         let reply = self.meaning(&error);
         if let Reply::Withheld(_) | Reply::Repairable { .. } | Reply::Fallback = reply {
             self.note(LoopKind::Withheld, error.to_string()).await;
@@ -551,7 +554,11 @@ impl Live<'_> {
         }
         match &error.kind {
             ErrorKind::PromptTooLong { tokens, limit } => {
-                let over = tokens.zip(*limit).map_or(0, |(tokens, limit)| tokens.saturating_sub(limit));
+                // By its own measure it is so much too long; by ours that is as large a share.
+                let over = tokens.zip(*limit).map_or(0, |(tokens, limit)| {
+                    let over = u128::from(tokens.saturating_sub(limit)) * u128::from(self.used());
+                    u64::try_from(over / u128::from(tokens.max(1))).unwrap_or(u64::MAX)
+                });
                 let could_free = self.could_free();
                 Reply::Withheld(Withheld::PromptTooLong { can_shrink: could_free > 0 && could_free >= over })
             }

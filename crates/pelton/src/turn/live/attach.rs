@@ -61,7 +61,7 @@ impl Live<'_> {
     }
 
     /// Records what is told beside the conversation, and tells of it.
-    async fn attach(&mut self, attachment: &Attachment) -> Result<(), TranscriptError> {
+    pub(super) async fn attach(&mut self, attachment: &Attachment) -> Result<(), TranscriptError> {
         let entry = self.session.record_attachment(attachment)?;
         self.events.send(Event::Attachment(entry)).await;
         Ok(())

@@ -8,7 +8,7 @@ use super::compact::{Attempt, Summed};
 use super::usage::{Around, context_usage};
 use crate::compact::auto::Keep;
 use crate::compact::usage::breakdown;
-use crate::compact::{ContextUsage, Level, auto, local, micro, weight};
+use crate::compact::{ContextUsage, Level, local, micro, weight};
 use crate::context::tools_by_server;
 use crate::event::{Boundary, ContextEvent, Event, LoopKind, Trigger};
 use crate::history::{Change, Edit, EditId, Entry, result};
@@ -34,7 +34,7 @@ impl Live<'_> {
         }
         if !self.room.fits(self.used()) && !self.refused_by_hook {
             let keep = self.room.window_tokens * local::KEEP_PERCENT / 100;
-            self.make_sendable(keep, "the window is full").await?;
+            self.make_sendable(keep, Enough::Fits, "the window is full").await?;
         }
         Ok(None)
     }
@@ -139,9 +139,14 @@ impl Live<'_> {
         self.events.send(Event::Informational { content, prevents_continuation: false }).await;
     }
 
-    /// The last step: leaves out the oldest rounds until about `keep` tokens are left, then cuts results, longest first,
-    /// until the rest can be sent. Tells whether anything became smaller.
-    pub(super) async fn make_sendable(&mut self, keep: u64, why: &str) -> Result<bool, TranscriptError> {
+    /// The last step: leaves out the oldest rounds until about `keep` tokens are left, then cuts results, longest first, and
+    /// leaves out images and documents, until that is enough. Tells whether anything became smaller.
+    pub(super) async fn make_sendable(
+        &mut self,
+        keep: u64,
+        enough: Enough,
+        why: &str,
+    ) -> Result<bool, TranscriptError> {
         let before = self.used();
         let outline = self.session.history.view().outline();
         if let Some(cut) = local::cut(&outline, before, keep) {
@@ -149,14 +154,26 @@ impl Live<'_> {
             self.leave_out(cut, local::told_again_max(keep, self.overhead() + stays), why).await?;
         }
         let over = self.used().saturating_sub(keep);
-        if !self.room.fits(self.used()) && over > 0 {
+        if over > 0 && !self.is_enough(enough, keep) {
             for call in local::longest(&self.session.history.view().outline(), over) {
                 let Some(text) = self.cut_result(&call) else { continue };
                 let why = format!("{why}: a long result was cut");
                 self.edit(Level::Local, Edit::Shorten { call: call.to_string(), text }, &why).await?;
             }
         }
+        let places = self.session.history.view().media_places();
+        if !places.is_empty() && !self.is_enough(enough, keep) {
+            let why = format!("{why}: {} images and documents were left out", places.len());
+            self.edit(Level::Local, Edit::Media { places }, &why).await?;
+        }
         Ok(self.used() < before)
+    }
+
+    fn is_enough(&self, enough: Enough, keep: u64) -> bool {
+        match enough {
+            Enough::Fits => self.room.fits(self.used()),
+            Enough::Kept => self.used() <= keep,
+        }
     }
 
     /// Makes an edit, records it, and tells what it freed. One that frees nothing is discarded, and that is told.
@@ -247,9 +264,7 @@ impl Live<'_> {
         if !self.options.compact.enabled {
             return 0;
         }
-        let outline = self.session.history.view().outline();
-        // Nothing is summed up in a conversation of one exchange.
-        auto::cut(&outline, self.room, Keep::Little).map_or(0, |_| local::could_free(&outline))
+        local::could_free(&self.session.history.view().outline())
     }
 
     fn cut_result(&self, call: &str) -> Option<String> {
@@ -258,6 +273,15 @@ impl Live<'_> {
         let shown = Shown::of(&words, RESULT_CUT_CHARS);
         (shown.omitted > 0).then(|| shown.with_note(None))
     }
+}
+
+/// When the last step has done enough.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Enough {
+    /// What is left fits, by our own figure.
+    Fits,
+    /// No more is left than should be: our own figure was wrong.
+    Kept,
 }
 
 /// C2 is looked at again when so much more is in use, in percent of the room.

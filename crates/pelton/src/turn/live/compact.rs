@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::json;
 use uuid::Uuid;
 
+use super::cascade::Enough;
 use super::{INTERRUPTED, Live};
 use crate::compact::auto::{Cut, InPlace, Keep};
 use crate::compact::breaker::shrank;
@@ -100,6 +101,9 @@ impl Live<'_> {
         let smaller = match self.sum_up(attempt).await? {
             Summed::Smaller => {
                 self.breaker.worked(self.turn);
+                if !self.room.fits(self.used()) {
+                    self.shorten_after_refusal("a summary was not enough").await?;
+                }
                 true
             }
             Summed::Aborted => return Ok(Compaction::Aborted),
@@ -124,7 +128,7 @@ impl Live<'_> {
     /// The API counted more than we did: what it refused must become smaller by its own measure.
     async fn shorten_after_refusal(&mut self, why: &str) -> Result<bool, TranscriptError> {
         let keep = (self.room.window_tokens * local::KEEP_PERCENT / 100).min(self.used() / 2);
-        self.make_sendable(keep, why).await
+        self.make_sendable(keep, Enough::Kept, why).await
     }
 
     /// Has the conversation summed up, and puts the summary in its place if that makes it enough smaller.
@@ -204,7 +208,10 @@ impl Live<'_> {
     /// a note that it was left out. Discarded, and said so, if that makes nothing smaller.
     pub(super) async fn leave_out(&mut self, cut: Cut, most: u64, why: &str) -> Result<(), TranscriptError> {
         let (level, trigger) = (Level::Local, Trigger::Auto);
-        let told = self.sources(cut).await.within(most, self.session.history.view());
+        let told = self.sources(cut).await;
+        let had_memory = told.sources.memory.is_some();
+        let told = told.within(most, self.session.history.view());
+        let lost_memory = had_memory && told.sources.memory.is_none();
         let texts = told.sources.texts(InPlace::Note);
         let summed_up = self.session.summed_up(cut.from, cut.to, &texts, told.facts());
         let not_done = match &summed_up {
@@ -223,6 +230,12 @@ impl Live<'_> {
             let why = format!("{why}: the oldest rounds were left out");
             let told = Some((summed_up.summary, trigger));
             self.tell_boundary(level, id, change, &why, told, Duration::ZERO).await;
+            if lost_memory {
+                let content = "The memory files are not sent any more: there is no room for them beside the newest of the \
+                               conversation. The next start of this session tells them again.";
+                let content = content.to_owned();
+                self.events.send(Event::Informational { content, prevents_continuation: false }).await;
+            }
             self.run_hooks_after(trigger, LEFT_OUT).await?;
         }
         self.know_what_is_sent().await;

@@ -19,6 +19,9 @@ use crate::turn::spending::Wish;
 /// Where nothing could be folded, it is looked at again when so much more is in use, in percent of the room.
 const FOLD_STEP_PERCENT: u8 = 1;
 
+/// What is told again behind folds is at most this part of what they freed.
+const TOLD_AGAIN_PART: u64 = 4;
+
 /// The folds of one submission that are being made.
 #[derive(Default)]
 pub(crate) struct Folding {
@@ -99,6 +102,8 @@ impl Live<'_> {
         if folds.is_empty() {
             return Ok(());
         }
+        let before = self.used();
+        let told = self.told_last();
         for Fold { stretch: Stretch { from, to, tokens }, words } in folds {
             let edit = Edit::Replace { from, to, by: By::Words(words) };
             let why = format!("{why}: a finished stretch of about {tokens} tokens was folded");
@@ -108,7 +113,8 @@ impl Live<'_> {
         for (file, text) in self.know_what_is_sent().await {
             self.attach_skill_again(file, text).await?;
         }
-        Ok(())
+        let freed = before.saturating_sub(self.used());
+        self.tell_again_what_was_folded(&told, freed / TOLD_AGAIN_PART).await
     }
 
     /// What was made is kept until it is needed, if it is of use.

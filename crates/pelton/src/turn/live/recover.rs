@@ -221,8 +221,10 @@ impl Live<'_> {
             self.question.max_tokens = self.question.max_tokens.min(caps.output_max);
         }
         self.room = self.options.room(&model);
+        let view = self.session.history.view_mut();
+        view.set_sharp(catalogue::looks_closely(&model));
+        view.leave_out_thinking("another model");
         self.question.model = model;
-        self.session.history.view_mut().leave_out_thinking("another model");
     }
 
     /// T11: leaves out what the request was refused for.
@@ -243,7 +245,10 @@ impl Live<'_> {
                 return self.tell_left_out(reason).await;
             }
             Some((Rung::Media, _)) => {
-                let left_out = view.leave_out_oldest_media(bytes_over(view));
+                let left_out = match pages_allowed(&error) {
+                    Some(most) => view.leave_out_pages_beyond(some_less(most)),
+                    None => view.leave_out_oldest_media(bytes_over(view)),
+                };
                 let reason = format!(
                     "{} images and documents of {} bytes were left out, oldest first",
                     left_out.places.len(),
@@ -292,16 +297,17 @@ impl Live<'_> {
         let most =
             catalogue::caps(&self.question.model).map_or(MEDIA_UNKNOWN_MODEL_MAX, |caps| caps.media_max());
         let view = self.session.history.view_mut();
-        let count = view.media_count();
-        if count <= most {
+        let (media, pages) = (view.media_count(), view.page_count());
+        if pages <= most {
             return;
         }
-        // Some more than must go: each time it happens, everything behind it is read anew.
-        let left_out = view.leave_out_media_beyond(most / 5 * 4);
+        let left_out = view.leave_out_pages_beyond(some_less(most));
         self.session.note_media_left_out(&left_out);
         let gone = left_out.places.len();
-        let reason =
-            format!("{gone} of {count} images and documents were left out, oldest first: {most} may be sent");
+        let reason = format!(
+            "{gone} of {media} images and documents were left out, oldest first: {pages} images and pages are more than the \
+             {most} that may be sent"
+        );
         self.tell_left_out(reason).await;
     }
 
@@ -367,6 +373,18 @@ fn leave_out_refused(view: &mut View, error: &ModelError) -> MediaLeftOut {
         left_out.add(view.leave_out_oldest_media(usize::MAX));
     }
     left_out
+}
+
+/// More media go than must: each time it happens, everything behind them is read anew.
+fn some_less(most: usize) -> usize {
+    most / 5 * 4
+}
+
+/// `Too much media: 110 document pages + 3 images > 100`: 100.
+fn pages_allowed(error: &ModelError) -> Option<usize> {
+    let (_, counted) = error.message.split_once("Too much media: ")?;
+    let (_, most) = counted.split_once("> ")?;
+    most.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
 /// How many bytes of media must go from a refused request: enough that some more turns fit.

@@ -1,13 +1,14 @@
 //! What is told again after a compaction, from where it comes: a summary is not trusted for it.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::Live;
-use crate::compact::auto::{Cut, Memory, Sources};
-use crate::context::attachment::{Attachment, AttachmentFacts};
+use crate::compact::auto::{Cut, Memory, Sources, told_files, told_todos};
+use crate::context::attachment::{Attachment, AttachmentFacts, AttachmentKind};
 use crate::context::memory::{Heard, told_in};
 use crate::context::{self, Surroundings, git_branch};
 use crate::history::{Entry, EntryId, View};
@@ -15,11 +16,12 @@ use crate::limits::{
     FILE_REATTACHED_CHARS_MAX, FILES_REATTACHED_MAX, FILES_REATTACHED_PERCENT_MAX, PLAN_REATTACHED_CHARS_MAX,
 };
 use crate::permission::Mode;
-use crate::session::{Kept, Request};
+use crate::session::{Kept, Request, Tells};
 use crate::skills::Skills;
 use crate::spill::{Shown, first_chars};
 use crate::tools::builtin::plan;
 use crate::tools::builtin::todo::Todo;
+use crate::transcript::TranscriptError;
 
 /// Characters of a token, about.
 const CHARS_PER_TOKEN: usize = 4;
@@ -48,7 +50,8 @@ impl ToldAgain {
 impl Live<'_> {
     /// Everything that is told again when what stands before a cut goes.
     pub(super) async fn sources(&mut self, cut: Cut) -> ToldAgain {
-        let files = self.files().await;
+        let room = usize::try_from(self.room.percent(FILES_REATTACHED_PERCENT_MAX)).unwrap_or(usize::MAX);
+        let files = self.files(room.saturating_mul(CHARS_PER_TOKEN), |_| true).await;
         let memory = self.memory.clone().reread().await;
         let mut kept = self.session.kept.clone();
         for (path, _) in self.bench.cx.files.newest(FILES_REATTACHED_MAX * 2).iter().rev() {
@@ -71,7 +74,7 @@ impl Live<'_> {
             plan: kept.plan.as_ref().map(|plan| first_chars(plan, PLAN_REATTACHED_CHARS_MAX).to_owned()),
             mode: (self.bench.permissions.mode() == Mode::Plan)
                 .then(|| plan::rules(self.options.plan_instructions.as_deref())),
-            todos: kept.todos.iter().map(Todo::line).chain(kept.tasks.lines()).collect(),
+            todos: self.todo_lines(),
             files,
             skills: self.skills.told_again(),
             background: self.in_background(),
@@ -92,12 +95,63 @@ impl Live<'_> {
         Surroundings { roots: &roots, git_branch: branch.as_deref(), git: None, now: self.world.now() }.text()
     }
 
-    /// The files that were read or written last, as they are now. What cannot be read as text is left out.
-    async fn files(&mut self) -> Vec<(String, String)> {
-        let room = usize::try_from(self.room.percent(FILES_REATTACHED_PERCENT_MAX)).unwrap_or(usize::MAX);
-        let mut chars_left = room.saturating_mul(CHARS_PER_TOKEN);
+    /// Where what is kept was told last: the list, and each file.
+    pub(super) fn told_last(&self) -> Vec<(Tells, EntryId)> {
+        let mut told: Vec<(Tells, EntryId)> = Vec::new();
+        for entry in self.session.history.view().entries() {
+            for tells in Tells::of(entry) {
+                told.retain(|(other, _)| *other != tells);
+                told.push((tells, entry.id));
+            }
+        }
+        told
+    }
+
+    /// The list of what is to be done, and files, that were last told in what is not sent any more: they are told again behind
+    /// everything, in at most about so many tokens.
+    pub(super) async fn tell_again_what_was_folded(
+        &mut self,
+        told: &[(Tells, EntryId)],
+        most: u64,
+    ) -> Result<(), TranscriptError> {
+        let sent: HashSet<EntryId> = self.session.history.view().entry_ids().collect();
+        let gone = |tells: &Tells| told.iter().any(|(other, id)| other == tells && !sent.contains(id));
+        let mut chars_left = usize::try_from(most).unwrap_or(usize::MAX).saturating_mul(CHARS_PER_TOKEN);
+        let todos = self.todo_lines();
+        if gone(&Tells::List) && !todos.is_empty() {
+            let words = told_todos(&todos);
+            chars_left = chars_left.saturating_sub(words.chars().count());
+            self.attach(&Attachment::reminder(AttachmentKind::Todos, Vec::new(), &[words])).await?;
+        }
+        let cwd = self.bench.cx.cwd.clone();
+        let real = |path: &PathBuf| cwd.join(path).canonicalize().unwrap_or_default();
+        let gone: HashSet<PathBuf> = told
+            .iter()
+            .filter_map(|(tells, id)| match tells {
+                Tells::File(path) if !sent.contains(id) => Some(real(path)),
+                _ => None,
+            })
+            .collect();
+        let files = self.files(chars_left, |path| gone.contains(path)).await;
+        if files.is_empty() {
+            return Ok(());
+        }
+        let paths = files.iter().map(|(path, _)| PathBuf::from(path)).collect();
+        let words = told_files(&files);
+        self.attach(&Attachment::reminder(AttachmentKind::FilesAgain, paths, &[words])).await
+    }
+
+    fn todo_lines(&self) -> Vec<String> {
+        let kept = &self.session.kept;
+        kept.todos.iter().map(Todo::line).chain(kept.tasks.lines()).collect()
+    }
+
+    /// The files that were read or written last, as they are now, in at most so many characters. What cannot be read as text
+    /// is left out.
+    async fn files(&mut self, chars_max: usize, wanted: impl Fn(&Path) -> bool) -> Vec<(String, String)> {
+        let mut chars_left = chars_max;
         let mut files = Vec::new();
-        for path in self.files_used_last() {
+        for path in self.files_used_last().into_iter().filter(|path| wanted(path)) {
             if files.len() >= FILES_REATTACHED_MAX {
                 break;
             }

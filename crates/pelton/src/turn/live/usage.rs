@@ -57,7 +57,8 @@ fn memory(view: &View) -> Vec<(String, u64)> {
     files
 }
 
-/// What a token of the prompt costs that is read from the cache, and one that is not.
+/// What a token of the prompt costs that is read from the cache, and one that is not: every request has cache marks, so that
+/// one is written to it.
 fn usd_per_token(model: &str, known: &[(String, Prices)], prompt_tokens: u64) -> Option<(f64, f64)> {
     let told = known.iter().find(|(name, _)| name == model).map(|(_, prices)| *prices);
     let prices = told.or_else(|| catalogue::caps(model).map(|caps| caps.prices))?;
@@ -65,5 +66,5 @@ fn usd_per_token(model: &str, known: &[(String, Prices)], prompt_tokens: u64) ->
         Some((from, rates)) if prompt_tokens > from => rates,
         _ => prices.rates,
     };
-    Some((rates.cache_read / 1e6, rates.input / 1e6))
+    Some((rates.cache_read / 1e6, rates.cache_write_5m / 1e6))
 }

@@ -146,3 +146,56 @@ async fn loop_C11_each_kind_of_surgery_leaves_a_conversation_that_can_be_sent() 
     let report = run(&mut engine, "/context").await.outcome().text.clone();
     assert!(report.contains("System prompt") && report.contains("microcompact"), "{report}");
 }
+
+#[tokio::test]
+async fn the_newest_rounds_keep_the_question_that_they_answer() {
+    for (kept, gone, stays) in [
+        (1, vec!["Answer 1.", "Question 2?", "Answer 2.", "Looking 3."], vec!["Question 3?", "Answer 3."]),
+        (2, vec!["Question 2?", "Answer 2."], vec!["Question 3?", "Looking 3.", "Answer 3."]),
+        (3, vec!["Looking 2.", "Answer 1."], vec!["Question 2?", "Answer 2.", "Question 3?", "Answer 3."]),
+    ] {
+        let stage = Stage::new(three_exchanges().reply([text("After.")])).await;
+        let mut engine = talk(&stage).await;
+        let told = run(&mut engine, &format!("/context keep-last {kept}")).await;
+        assert!(!told.outcome().is_error, "{}", told.outcome().text);
+        run(&mut engine, "And?").await.assert_completed();
+        let words = stage.request(7).to_string();
+        assert!(gone.iter().all(|gone| !words.contains(gone)), "{kept}: {words}");
+        assert!(stays.iter().all(|stays| words.contains(stays)), "{kept}: {words}");
+        stage.assert_all_played();
+    }
+}
+
+#[tokio::test]
+async fn what_an_undo_tells_is_what_another_process_comes_to() {
+    let script = three_exchanges().step(summary("Two questions were answered.")).reply([text("After.")]);
+    let stage = Stage::new(script).await;
+    let mut engine = talk(&stage).await;
+    run(&mut engine, "/compact").await;
+    run(&mut engine, "What now?").await.assert_completed();
+    for command in ["/context drop 1", "/context undo", "/uncompact"] {
+        let told = run(&mut engine, command).await;
+        assert!(!told.outcome().is_error, "{command}: {}", told.outcome().text);
+        let shown = engine.context_usage().used_tokens;
+        let file = engine.transcript_file().unwrap();
+        let there = stage.resume(&file).context_usage_recorded().used_tokens;
+        assert_eq!(there, shown, "{command}");
+    }
+}
+
+#[tokio::test]
+async fn why_the_cache_is_missed_is_known_to_the_next_process_too() {
+    let stage = Stage::new(three_exchanges().reply([text("After.")])).await;
+    let mut engine = talk(&stage).await;
+    let told = run(&mut engine, "/context drop 1-2").await;
+    assert!(!told.outcome().is_error, "{}", told.outcome().text);
+    let file = engine.transcript_file().unwrap();
+    drop(engine);
+    let told = run(&mut stage.resume(&file), "And?").await;
+    let report = told.0.iter().find_map(|event| match event {
+        Event::Cache(report) => Some(report.clone()),
+        _ => None,
+    });
+    let reason = report.unwrap().reason.unwrap();
+    assert!(reason.starts_with("messages[") && reason.ends_with("by: snip"), "{reason}");
+}

@@ -310,3 +310,34 @@ async fn a_summary_is_asked_for_with_the_users_words() {
     run(&mut engine, "/compact the numbers").await;
     assert!(heard(&stage.request(3)).ends_with("above all: the numbers"));
 }
+
+#[tokio::test]
+async fn pit_C4_loop_C3_the_list_and_the_files_are_there_after_every_fold() {
+    let todos = json!({"todos": [{"content": "Count the beans", "status": "in_progress", "activeForm": "Counting"}]});
+    let notes = json!({"file_path": "notes.txt", "content": "A thousand beans.\n"});
+    let script = Script::new()
+        .step(fold("They were counted.").always())
+        .reply([tool("TodoWrite", todos), tool("Write", notes)]);
+    let script = (0..40).fold(script, |script, n| script.reply(say(n, 2_500)));
+    let stage = Stage::new(script.reply([text("Done.")])).await;
+    let mut engine = with_bash(&stage);
+
+    let told = run(&mut engine, "Count, please.").await;
+
+    told.assert_completed();
+    assert_eq!(levels(&told), ["collapse"], "C4 never ran");
+    let mut folded = 0;
+    for seen in stage.model.reply_requests() {
+        let request = &seen.body;
+        if !heard(request).contains("<folded>") || request["system"].to_string().contains("You shorten") {
+            continue;
+        }
+        folded += 1;
+        let all = request["messages"].to_string();
+        for there in ["Count the beans", "A thousand beans."] {
+            assert!(all.contains(there), "{there} is missing in request {folded} behind a fold: {all}");
+        }
+    }
+    assert!(folded > 5, "{folded}");
+    stage.model.assert_clean();
+}

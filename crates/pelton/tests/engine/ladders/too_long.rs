@@ -266,3 +266,52 @@ async fn loop_C5_a_disk_that_fails_in_a_compaction_is_what_the_result_says() {
     assert!(!outcome.errors.iter().any(|error| error.contains("Interrupted")), "{:?}", outcome.errors);
     assert!(outcome.errors[0].contains("no storage space"), "{:?}", outcome.errors);
 }
+
+#[tokio::test]
+async fn loop_T3_results_of_the_only_round_are_cut_where_there_is_nothing_to_sum_up() {
+    let script = Script::new()
+        .reply([tool("Bash", sh("seq 1 5000")), tool("Bash", sh("seq 2 5000"))])
+        .step(too_long(4_000))
+        .reply([text("Done.")])
+        .reply([text("Still here.")]);
+    let stage = Stage::new(script).await;
+    let mut engine = stage.engine();
+
+    assert_eq!(run(&mut engine, "Compare them.").await.assert_completed().text, "Done.");
+
+    let sent = stage.request(3).to_string();
+    assert!(sent.contains("bytes omitted") && sent.contains("Compare them."), "{sent}");
+    assert!(sent.len() < stage.request(2).to_string().len() * 3 / 4);
+    run(&mut engine, "And?").await.assert_completed();
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn loop_T3_a_prompt_that_was_refused_does_not_stand_in_the_way_of_the_next() {
+    let script = Script::new().step(too_long(4_000)).step(too_long(4_000)).reply([text("Hello.")]);
+    let stage = Stage::new(script).await;
+    let mut engine = stage.engine();
+    let told = run(&mut engine, &"Words upon words. ".repeat(9_000)).await;
+    assert_eq!(told.outcome().terminal, Terminal::PromptTooLong);
+    // In another process, which knows the record only.
+    let file = engine.transcript_file().unwrap();
+    drop(engine);
+    assert_eq!(run(&mut stage.resume(&file), "Hello?").await.assert_completed().text, "Hello.");
+    let sent = stage.request(3).to_string();
+    assert!(sent.contains("Hello?") && sent.len() < stage.request(2).to_string().len() / 2, "{}", sent.len());
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn what_the_server_counted_when_it_refused_is_known_from_then_on() {
+    let stage = Stage::new(Script::new()).await;
+    let words = "Words upon words. ".repeat(9_000);
+    let counted = stage.engine().context_usage().used_tokens + words.len() as u64 / 4 * 3 / 2;
+    let message = format!("prompt is too long: {counted} tokens > 40000 maximum");
+    let refusal = Step::status(400).error_type("invalid_request_error").message(message);
+    let stage = stage.playing(Script::new().step(refusal)).await;
+    let mut engine = stage.engine();
+    run(&mut engine, &words).await;
+    let shown = engine.context_usage().used_tokens;
+    assert!(shown.abs_diff(counted) * 50 < counted, "{shown} instead of {counted}");
+}

@@ -177,3 +177,82 @@ async fn pit_L6_large_pictures_of_somebody_elses_session_become_stubs_together()
     let kept: Vec<u32> = (20..42).filter(|height| ![23, 31].contains(height)).collect();
     assert_eq!(heights(&stage.request(3)), kept);
 }
+
+#[tokio::test]
+async fn pit_L7_pages_of_documents_count_where_images_are_limited() {
+    const DOCUMENTS: usize = 11;
+    const PAGES: usize = 10;
+    let script = (0..DOCUMENTS).fold(Script::new(), |script, n| {
+        let file = serde_json::json!({"file_path": format!("{n}.pdf")});
+        script.reply([tool("Read", file)])
+    });
+    // A model that takes a hundred of them, and refuses more.
+    let stage = Stage::new(script.reply([text("Read.")])).await;
+    for n in 0..DOCUMENTS {
+        stage.write(&format!("{n}.pdf"), &document(PAGES));
+    }
+    let mut engine = stage.engine_with(|options| options.model = "claude-haiku-4-5".to_owned());
+
+    let told = run_long(&mut engine, "Read them all.").await;
+
+    told.assert_completed();
+    no_error_is_shown(&told);
+    let sent = stage.request(DOCUMENTS + 1).to_string();
+    assert_eq!(sent.matches("application/pdf").count(), 8, "the newest eighty pages");
+    let said = |event: &Event| matches!(event, Event::Informational { content, .. } if content.contains("110 images and pages"));
+    assert!(told.0.iter().any(said), "{told:#?}");
+    stage.model.assert_clean();
+}
+
+#[tokio::test]
+async fn documents_and_screenshots_say_nothing_about_how_words_are_counted() {
+    let seen = |n: usize| Step::reply([text("Seen.")]).usage("input_tokens", n as u64);
+    let script = Script::new()
+        .reply([tool("Read", serde_json::json!({"file_path": "a.pdf"}))])
+        .step(seen(46_000).usage("cache_read_input_tokens", 0).usage("cache_creation_input_tokens", 0));
+    let stage = Stage::new(script).await;
+    stage.write("a.pdf", &document(10));
+    let mut engine = stage.engine_with(|options| options.model = "claude-haiku-4-5".to_owned());
+    let before = engine.context_usage();
+    run(&mut engine, "Look at it.").await.assert_completed();
+    let after = engine.context_usage();
+    let system = |usage: &pelton::compact::ContextUsage| {
+        usage.shares.iter().filter(|share| share.kind == "system").map(|share| share.tokens).sum::<u64>()
+    };
+    let (was, is) = (system(&before), system(&after));
+    assert!(was > 0 && is.abs_diff(was) * 5 < was, "{is} instead of {was}: {after:#?}");
+    assert!(after.used_tokens.abs_diff(46_000) < 1_000, "{}", after.used_tokens);
+}
+
+/// A document of so many empty pages.
+fn document(pages: usize) -> String {
+    let kids: String = (0..pages).map(|n| format!("{} 0 R ", n + 3)).collect();
+    let page = |n: usize| format!("{} 0 obj <</Type /Page /Parent 2 0 R>> endobj\n", n + 3);
+    format!(
+        "%PDF-1.4\n1 0 obj <</Type /Catalog /Pages 2 0 R>> endobj\n2 0 obj <</Type /Pages /Kids [{kids}] /Count {pages}>> \
+         endobj\n{}trailer <</Root 1 0 R>>\n%%EOF\n",
+        (0..pages).map(page).collect::<String>()
+    )
+}
+
+#[tokio::test]
+async fn what_was_left_out_and_brought_back_is_there_in_the_next_process() {
+    let refusal = "Request exceeds the maximum allowed content length";
+    let script = Script::new()
+        .reply((0..4).map(|n| tool("Album", page(n))))
+        .step(Step::status(400).message(refusal))
+        .reply([text("Seen.")])
+        .reply([text("Again.")])
+        .reply([text("And again.")]);
+    let stage = Stage::new(script).await;
+    let mut engine = with_album(&stage, (0..4).map(|n| noise(60, 65 - n)));
+    let told = run(&mut engine, "Look.").await;
+    assert_eq!(heights(&stage.request(3)), [63, 62]);
+    assert!(!run(&mut engine, "/context undo").await.outcome().is_error);
+    run(&mut engine, "And now?").await.assert_completed();
+    assert_eq!(heights(&stage.request(4)), [65, 64, 63, 62]);
+    drop(engine);
+    run(&mut stage.resume(&file_of(&told)), "And now?").await.assert_completed();
+    assert_eq!(heights(&stage.request(5)), [65, 64, 63, 62]);
+    stage.assert_all_played();
+}

@@ -4,20 +4,19 @@ mod objects; // what a document is made of: pure
 mod part; // some of its pages: pure
 mod tokens; // the words it is written in: pure
 
-use std::io::Read as _;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use flate2::read::ZlibDecoder;
 use memchr::memmem;
 use serde_json::json;
 
 use self::part::Document;
 use crate::limits::{
-    PDF_BYTES_MAX, PDF_PAGES_ASKED_MAX, PDF_PAGES_MAX, PDF_SOURCE_BYTES_MAX, PDF_UNPACKED_BYTES_MAX,
+    PDF_BYTES_MAX, PDF_PAGES_ASKED_MAX, PDF_PAGES_MAX, PDF_SOURCE_BYTES_MAX,
 };
+use crate::media::pages;
 use crate::tools::tool::{Output, ResultBlock};
 
 /// Which pages are wanted, counted from 1.
@@ -64,7 +63,7 @@ pub(super) fn show(path: &Path, bytes: &[u8], wanted: Option<&Pages>) -> Result<
 
 fn show_all(path: &Path, bytes: &[u8]) -> Result<Output, String> {
     let mb = PDF_BYTES_MAX / 1_000_000;
-    let pages = Document::of(bytes).map_or_else(|_| pages(bytes), |document| document.pages());
+    let pages = Document::of(bytes).map_or_else(|_| pages::count(bytes).unwrap_or(0), |document| document.pages());
     let ask = format!(
         "ask for some of them with `pages`, at most {PDF_PAGES_ASKED_MAX} at once, such as \"1-{PDF_PAGES_MAX}\""
     );
@@ -117,55 +116,9 @@ fn shown(path: &Path, said: &str, document: &[u8], detail: serde_json::Value) ->
     output
 }
 
-/// How many pages there seem to be in a document that cannot be taken apart; 0 if that cannot be told.
-fn pages(bytes: &[u8]) -> usize {
-    let mut pages = page_objects(bytes);
-    let mut room = PDF_UNPACKED_BYTES_MAX;
-    // Newer documents have their objects packed in streams.
-    for at in memmem::find_iter(bytes, b"/ObjStm") {
-        let Some(packed) = stream_behind(bytes, at) else { continue };
-        let mut unpacked = Vec::new();
-        // One that is damaged half way through still has its first half.
-        let _ = ZlibDecoder::new(packed).take(room).read_to_end(&mut unpacked);
-        room = room.saturating_sub(unpacked.len() as u64);
-        pages += page_objects(&unpacked);
-    }
-    pages
-}
-
-fn stream_behind(bytes: &[u8], at: usize) -> Option<&[u8]> {
-    let start = at + memmem::find(&bytes[at..], b"stream")? + b"stream".len();
-    let rest = bytes.get(start..)?;
-    let rest = rest.strip_prefix(b"\r\n").or_else(|| rest.strip_prefix(b"\n")).unwrap_or(rest);
-    Some(&rest[..memmem::find(rest, b"endstream")?])
-}
-
-/// How many objects of the type `/Page` there are.
-fn page_objects(bytes: &[u8]) -> usize {
-    let is_page = |at: &usize| {
-        let value = bytes[at + b"/Type".len()..].trim_ascii_start();
-        value.strip_prefix(b"/Page").is_some_and(|rest| !rest.first().is_some_and(u8::is_ascii_alphanumeric))
-    };
-    memmem::find_iter(bytes, b"/Type").filter(is_page).count()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn pages_are_counted_packed_or_not() {
-        let page =
-            "<</Type/Page /Parent 2 0 R>> <</Type /Page>> <</Type /Pages /Count 2>> <</Type/PageLabel>>";
-        assert_eq!(pages(page.as_bytes()), 2);
-        let mut packer = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
-        std::io::Write::write_all(&mut packer, page.as_bytes()).unwrap();
-        let packed = packer.finish().unwrap();
-        let document =
-            [b"<</Type /ObjStm>>\nstream\r\n", &packed[..], b"\nendstream <</Type /Page>>"].concat();
-        assert_eq!(pages(&document), 3);
-        assert_eq!(pages(b"/ObjStm stream"), 0);
-    }
 
     #[test]
     fn only_short_and_whole_documents_are_shown() {
