@@ -50,7 +50,8 @@ pub fn could_free(outline: &[PartFacts]) -> u64 {
     // Words of the harness alone are told again.
     let is_said = others.iter().any(|part| part.role != Role::Prompt { meta: true });
     let said = if is_said { others.iter().map(|part| part.tokens).sum() } else { 0 };
-    let long = |part: &&PartFacts| matches!(part.role, Role::Result { .. }) && part.tokens >= RESULT_TOKENS_MIN;
+    let long =
+        |part: &&PartFacts| matches!(part.role, Role::Result { .. }) && part.tokens >= RESULT_TOKENS_MIN;
     let results = stays.iter().filter(long).map(|part| part.tokens.saturating_sub(RESULT_TOKENS_MIN));
     said + results.sum::<u64>()
 }

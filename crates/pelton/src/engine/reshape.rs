@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pelton_model::{Prefix, catalogue};
 use pelton_model::stream::Sender;
+use pelton_model::{Prefix, catalogue};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 

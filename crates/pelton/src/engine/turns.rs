@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pelton_model::{Ask, catalogue};
 use pelton_model::stream::Sender;
+use pelton_model::{Ask, catalogue};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 

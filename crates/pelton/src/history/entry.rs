@@ -215,7 +215,19 @@ impl Entry {
         let has_image = media.iter().any(|medium| medium.is_image);
         let pages = media.iter().map(|medium| medium.pages).sum();
         let media = media.len();
-        Ok(Self { id, at, kind, json, detail: None, tokens, weight, media, pages, has_large_image, has_image })
+        Ok(Self {
+            id,
+            at,
+            kind,
+            json,
+            detail: None,
+            tokens,
+            weight,
+            media,
+            pages,
+            has_large_image,
+            has_image,
+        })
     }
 
     /// Adds the structured twin of a tool's result, or what words of the harness are about.

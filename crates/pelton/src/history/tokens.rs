@@ -248,9 +248,8 @@ mod tests {
     fn wide_words_are_known_after_the_first_count_though_there_were_hardly_any() {
         // What a token and a quarter is to one tokenizer, and a third more to a denser one.
         for (narrow_rate, wide_rate) in [(1.0, 1.25), (1.3, 1.625), (1.0, 1.1), (1.3, 1.45), (0.9, 1.2)] {
-            let count = |weight: Weight| {
-                (weight.narrow as f64 * narrow_rate + weight.wide as f64 * wide_rate) as u64
-            };
+            let count =
+                |weight: Weight| (weight.narrow as f64 * narrow_rate + weight.wide as f64 * wide_rate) as u64;
             let mut rates = Rates::default();
             let first = words(FRONT, 84);
             rates.learn(first, count(first));

@@ -11,11 +11,11 @@ use super::patterns::Patterns;
 use super::sources::{AgentsMd, MemorySources};
 use super::{MayRead, Place};
 use crate::instructed::Instructed;
-use crate::spill::Shown;
 use crate::limits::{
     MEMORY_FILE_BYTES_MAX, MEMORY_FILES_MAX, MEMORY_IMPORT_HOPS_MAX, MEMORY_IMPORTS_MAX,
     NOTES_INDEX_BYTES_MAX, NOTES_INDEX_LINES_MAX, RULE_DIRECTORIES_DEEP_MAX,
 };
+use crate::spill::Shown;
 
 /// Whose words a file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -313,7 +313,8 @@ async fn a_summary_is_asked_for_with_the_users_words() {
 
 #[tokio::test]
 async fn pit_C4_loop_C3_the_list_and_the_files_are_there_after_every_fold() {
-    let todos = json!({"todos": [{"content": "Count the beans", "status": "in_progress", "activeForm": "Counting"}]});
+    let todos =
+        json!({"todos": [{"content": "Count the beans", "status": "in_progress", "activeForm": "Counting"}]});
     let notes = json!({"file_path": "notes.txt", "content": "A thousand beans.\n"});
     let script = Script::new()
         .step(fold("They were counted.").always())

@@ -13,9 +13,7 @@ use memchr::memmem;
 use serde_json::json;
 
 use self::part::Document;
-use crate::limits::{
-    PDF_BYTES_MAX, PDF_PAGES_ASKED_MAX, PDF_PAGES_MAX, PDF_SOURCE_BYTES_MAX,
-};
+use crate::limits::{PDF_BYTES_MAX, PDF_PAGES_ASKED_MAX, PDF_PAGES_MAX, PDF_SOURCE_BYTES_MAX};
 use crate::media::pages;
 use crate::tools::tool::{Output, ResultBlock};
 
@@ -63,7 +61,8 @@ pub(super) fn show(path: &Path, bytes: &[u8], wanted: Option<&Pages>) -> Result<
 
 fn show_all(path: &Path, bytes: &[u8]) -> Result<Output, String> {
     let mb = PDF_BYTES_MAX / 1_000_000;
-    let pages = Document::of(bytes).map_or_else(|_| pages::count(bytes).unwrap_or(0), |document| document.pages());
+    let pages =
+        Document::of(bytes).map_or_else(|_| pages::count(bytes).unwrap_or(0), |document| document.pages());
     let ask = format!(
         "ask for some of them with `pages`, at most {PDF_PAGES_ASKED_MAX} at once, such as \"1-{PDF_PAGES_MAX}\""
     );
