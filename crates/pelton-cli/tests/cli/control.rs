@@ -508,7 +508,7 @@ fn a_prompt_that_waits_can_be_taken_back() {
 }
 
 #[test]
-fn background_commands_are_listed_and_stopped() {
+fn background_commands_are_stopped_and_are_not_put_aside_again() {
     let script = Script::new()
         .reply([tool("Bash", json!({"command": "sleep 100", "run_in_background": true}))])
         .reply([text("It runs.")])
@@ -518,8 +518,9 @@ fn background_commands_are_listed_and_stopped() {
     talk.prompt("go");
     let id = talk.system("task_started")["task_id"].clone();
     talk.result();
-    let listed = talk.asked(&json!({"subtype": "background_tasks"}));
-    assert_eq!(listed["response"]["tasks"][0]["task_id"], id);
+    let call = of_type(&talk.seen, "assistant")[0]["message"]["content"][0]["id"].clone();
+    let put_aside = talk.asked(&json!({"subtype": "background_tasks", "tool_use_id": call}));
+    assert_eq!(put_aside["response"], json!({"backgrounded": false}), "nobody waits for it");
     assert_eq!(talk.asked(&json!({"subtype": "stop_task", "task_id": "x"}))["subtype"], "error");
     assert_eq!(talk.asked(&json!({"subtype": "stop_task", "task_id": id}))["subtype"], "success");
     assert_eq!(talk.system("task_notification")["status"], "stopped");
