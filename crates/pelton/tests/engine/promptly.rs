@@ -138,7 +138,7 @@ async fn loop_A6_loop_A1_in_a_compaction() {
     let too_long = || {
         Step::status(400)
             .error_type("invalid_request_error")
-            .message("prompt is too long: 9 tokens > 8 maximum")
+            .message("prompt is too long: 200100 tokens > 200000 maximum")
     };
     // The third answer never ends: it is the summary that is asked for.
     let round = |n: usize| {
