@@ -13,6 +13,7 @@ const LIBRARIES: &[&str] = &[
     "pelton",
     "pelton-mcp",
     "pelton-serve",
+    "pelton-tui",
     "pelton-testkit",
 ];
 
