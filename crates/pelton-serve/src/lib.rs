@@ -11,7 +11,7 @@ mod debug; // what happens inside, for whoever looks for a fault
 mod frames; // stream-json: events as SDK messages
 mod outcome; // the result message
 
-mod plain; // untrusted text made safe for a terminal
+pub mod plain; // untrusted text made safe for a terminal
 mod progress; // what the tools are doing, as a tree
 mod text; // plain text, for people and pipes
 

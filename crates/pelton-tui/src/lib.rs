@@ -4,3 +4,10 @@
 //! A part of Pelton: it goes along with the engine and makes no promise of its own. Embedders start at the crate `pelton`.
 
 pub mod theme; // what everything looks like: roles, and what a terminal can show of them
+
+pub mod clean; // what others said, made into text that a terminal shows and nothing else
+pub mod cells; // text measured and laid out in cells
+pub mod highlight; // code in colours
+pub mod markdown; // what the model says, as lines that are finished one by one
+
+pub mod limits; // every number that bounds something

@@ -232,7 +232,7 @@ fn hostile_words_never_reach_a_terminal_as_they_are() {
             ours.chars().filter(|c| (c.is_control() && *c != '\n') || *c == '\u{202e}').collect();
         assert!(bad.is_empty(), "{bad:?} in {ours:?}");
     }
-    assert_eq!(out, "abcdefg<U+202E>hi\nabcdefg<U+202E>hi\n");
+    assert_eq!(out, "abcdefg‹U+202E›hi\nabcdefg‹U+202E›hi\n");
     // A pipe gets what was said: it is no terminal, and what reads it may want every byte.
     let server = model(Script::new().reply([text(HOSTILE)]));
     assert_eq!(place.task(&server, ["talk"]).run().well(), format!("{HOSTILE}\n"));

@@ -1,0 +1,26 @@
+//! Every number that bounds something in the terminal's rooms.
+
+/// Cells of one line of a tool's output that are kept; the rest is counted.
+pub const LINE_CELLS_MAX: usize = 2_000;
+/// Marks that one character may carry above and below itself: what writing needs, and no towers.
+pub const MARKS_MAX: u8 = 8;
+/// Spaces in a row, and empty lines in a row, that a question shows as they are: what stands behind more could be missed.
+pub const QUESTION_SPACES_MAX: usize = 24;
+pub const QUESTION_EMPTY_LINES_MAX: usize = 3;
+/// How far apart the places are to which tabs lead, in cells.
+pub const TAB_CELLS: usize = 8;
+/// Bytes of a line of code beyond which it is shown without colours: grammars look at some lines many times.
+pub const CODE_LINE_BYTES_MAX: usize = 1_000;
+/// Lines of one piece of code that are coloured.
+pub const CODE_LINES_COLOURED_MAX: usize = 5_000;
+/// How far apart tabs lead in code, in cells.
+pub const CODE_TAB_CELLS: usize = 4;
+/// Bytes and lines of one block of Markdown before it counts as finished: its end may be far away.
+pub const BLOCK_BYTES_MAX: usize = 64 * 1024;
+pub const BLOCK_LINES_MAX: usize = 500;
+/// Bytes of one line of Markdown; a longer one goes on as the next.
+pub const MARKDOWN_LINE_BYTES_MAX: usize = 16 * 1024;
+/// How deep lists and quotes are shown inside each other; deeper ones stand where these do.
+pub const NESTING_MAX: usize = 12;
+/// Link addresses that were given names, kept for the links that use them.
+pub const LINK_NAMES_MAX: usize = 100;
