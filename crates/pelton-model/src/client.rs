@@ -87,6 +87,7 @@ pub enum Auth {
 /// assert!(!format!("{endpoint:?}").contains("sk-secret"), "keys are never shown");
 /// ```
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct Endpoint {
     /// Its address up to, and without, `/v1/messages`.
     pub base_url: String,

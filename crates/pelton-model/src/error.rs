@@ -19,6 +19,7 @@ const TRIED_MAX: usize = 16;
 /// assert_eq!((error.kind, error.status), (ErrorKind::Overloaded, None));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ModelError {
     /// What to do about it depends on this.
     pub kind: ErrorKind,

@@ -41,10 +41,12 @@ const REDIRECTS_MAX: usize = 5;
 ///
 /// use pelton_model::HttpOptions;
 ///
-/// let options = HttpOptions { connect_timeout: Duration::from_secs(5), ..HttpOptions::default() };
+/// let mut options = HttpOptions::default();
+/// options.connect_timeout = Duration::from_secs(5);
 /// assert!(options.proxy.is_none());
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct HttpOptions {
     /// Proxies to go through.
     pub proxy: Option<ProxyRules>,

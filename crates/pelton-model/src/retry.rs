@@ -24,6 +24,7 @@ use crate::transport::TransportErrorKind;
 /// policy.idle = Duration::from_secs(60);
 /// ```
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct RetryPolicy {
     /// How often a call is repeated, unless a horizon is set.
     pub retries_max: u32,

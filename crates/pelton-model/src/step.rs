@@ -152,6 +152,7 @@ pub struct Started {
 /// # });
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Delta {
     /// The content block it belongs to, if to one.
     pub index: Option<u32>,
@@ -254,6 +255,7 @@ pub struct Opened {
 /// # });
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Block {
     /// Its place in the message.
     pub index: u32,

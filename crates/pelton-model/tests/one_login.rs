@@ -33,7 +33,8 @@ async fn one_process() {
         user_agent: "pelton".to_owned(),
     };
     let keeper = Keeper::new(OauthFile::new(options, transport.clone(), world.clone()), world.clone());
-    let endpoint = Endpoint { credentials: Some(Arc::new(keeper)), ..Endpoint::new(server, Auth::None) };
+    let mut endpoint = Endpoint::new(server, Auth::None);
+    endpoint.credentials = Some(Arc::new(keeper));
     let client = Client::new(endpoint, transport, RetryPolicy::default(), world);
     let messages = vec![Bytes::from_static(br#"{"role":"user","content":"hi"}"#)];
     let steps: Vec<Step> =

@@ -22,7 +22,8 @@ fn ask(words: &str) -> Ask {
 
 fn client(model: &ScriptedModel, transport: Arc<dyn Transport>, retries_max: u32) -> Client {
     let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
-    let policy = RetryPolicy { retries_max, base: Duration::from_millis(1), ..RetryPolicy::default() };
+    let mut policy = RetryPolicy::default();
+    (policy.retries_max, policy.base) = (retries_max, Duration::from_millis(1));
     Client::new(endpoint, transport, policy, Arc::new(SeededWorld::new(1)))
 }
 

@@ -292,6 +292,7 @@ impl Boundary {
 /// assert!(matches!(event, ContextEvent::Compacting { trigger } if trigger.name() == "auto"));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Trigger {
     /// It fills the window.
     Auto,

@@ -65,7 +65,8 @@ pub(super) fn http_options(env: &Env) -> Result<HttpOptions, Fail> {
         no_proxy: either("no_proxy", "NO_PROXY"),
     };
     let proxy = (proxy.http.is_some() || proxy.https.is_some()).then_some(proxy);
-    let mut options = HttpOptions { proxy, roots: roots(env), ..HttpOptions::default() };
+    let mut options = HttpOptions::default();
+    (options.proxy, options.roots) = (proxy, roots(env));
     if let Some(path) = env.path("NODE_EXTRA_CA_CERTS") {
         let pem = std::fs::read(&path).map_err(|error| {
             Fail::at_start(format!(

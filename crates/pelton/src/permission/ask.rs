@@ -100,6 +100,7 @@ pub struct Question {
 /// # Ok::<(), pelton::permission::RuleError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Answer {
     /// It runs.
     Allow {

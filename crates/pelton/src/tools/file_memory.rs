@@ -27,8 +27,8 @@ pub struct FileMemory {
     remembered: Mutex<Remembered>,
 }
 
-/// A moment in the life of a [`FileMemory`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A moment in the life of a [`FileMemory`]; by default its beginning.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Moment(u64);
 
 /// What is known about a file whose content is now this.

@@ -15,6 +15,8 @@ pub enum Seen {
     Reply(Reply),
     /// The tools of its answer have ended and are recorded.
     Tools(Tools),
+    /// What there was of its answer does not count any more.
+    Discarded,
     /// Staged folds of the context were committed, or there were none.
     Drained {
         /// The context became smaller.
@@ -130,13 +132,24 @@ pub enum Withheld {
         /// The limit was low and the model allows more.
         cap_can_rise: bool,
     },
-    /// M4: the stream broke after something of the answer was complete. That is kept.
+    /// M4: the stream broke after something of the answer was complete.
     StreamCut {
-        /// Calls are among it: they are made before anybody is asked for the rest.
-        calls: bool,
+        /// What was.
+        complete: Complete,
         /// Who is asked for the rest.
         rest: Rest,
     },
+}
+
+/// What of an answer was complete when its stream broke.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Complete {
+    /// Text, and no calls.
+    Text,
+    /// Calls beside text, or calls that may have changed something: they are made before anybody is asked for the rest.
+    Calls,
+    /// Nothing but calls that only look, or have not begun.
+    Looks,
 }
 
 /// Who is asked for the rest of an answer whose stream broke.
@@ -221,6 +234,8 @@ pub enum Verdict {
 pub enum Next {
     /// Wait for the tools of this answer.
     FinishTools,
+    /// Forget this answer, and what its calls found.
+    DiscardAnswer,
     /// Commit the staged folds of the context.
     DrainCollapse,
     /// Compact the context because the API refused it.
@@ -294,7 +309,7 @@ fn choose(memory: &Memory, limits: &Limits, gauges: Gauges, seen: Seen) -> Next 
         Seen::Reply(Reply::Paused { said_something: false, .. }) => Stop(Terminal::NoAnswer),
         Seen::Reply(Reply::Empty) if !memory.nudged => Continue(Transition::EmptyReplyNudge),
         Seen::Reply(Reply::Empty) => Stop(Terminal::NoAnswer),
-        Seen::Reply(Reply::Fallback) => next_model(memory, limits),
+        Seen::Reply(Reply::Fallback) | Seen::Discarded => next_model(memory, limits),
         Seen::Reply(Reply::Repairable { rung, .. })
             if memory.repaired_in_a_row & rung.bit() == 0 && memory.repairs < limits.repairs_max =>
         {
@@ -399,7 +414,13 @@ fn recover(memory: &Memory, limits: &Limits, withheld: Withheld) -> Next {
         }
         Withheld::OutputTruncated { .. } => continued(memory, limits),
 
-        Withheld::StreamCut { calls: true, .. } => Next::FinishTools,
+        // F2, P8: another model begins anew, unless that would lose something.
+        Withheld::StreamCut { complete: Complete::Looks, rest: Rest::Next }
+            if memory.fallbacks < limits.fallbacks_max =>
+        {
+            Next::DiscardAnswer
+        }
+        Withheld::StreamCut { complete: Complete::Calls | Complete::Looks, .. } => Next::FinishTools,
         Withheld::StreamCut { rest: Rest::Same, .. } if memory.stream_cuts < limits.stream_cuts_max => {
             Continue(Transition::StreamCutRetry)
         }

@@ -176,6 +176,8 @@ pub(crate) struct LastReply {
     pub begun: String,
     /// The entries of the newest answer.
     pub entries: Vec<EntryId>,
+    /// What was known of files when it was asked for.
+    pub files_known: Moment,
     pub error: Option<ModelError>,
     /// An error that is held back while it may be recovered from, in words. Outlasts the answer it is about.
     pub held_back: Option<String>,
@@ -261,6 +263,13 @@ impl Hands for Live<'_> {
             self.last.unrecorded = Some(error);
             Tools::Unrecorded
         })
+    }
+
+    async fn discard_answer(&mut self) {
+        if let Err(error) = self.discard().await {
+            // The next question is not asked.
+            self.last.unrecorded = Some(error);
+        }
     }
 
     async fn drain_collapse(&mut self) -> bool {

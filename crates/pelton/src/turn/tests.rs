@@ -21,21 +21,29 @@ const MEDIA: Reply = Reply::Withheld(Withheld::MediaTooLarge);
 const CUT: Reply = Reply::Withheld(Withheld::OutputTruncated { cap_can_rise: false });
 const CUT_LOW: Reply = Reply::Withheld(Withheld::OutputTruncated { cap_can_rise: true });
 
-const BROKEN: Reply = Reply::Withheld(Withheld::StreamCut { calls: false, rest: Rest::Same });
-const BROKEN_LAST: Reply = broken_for_good(false, Failure::Unreachable);
-const BROKEN_ELSEWHERE: Reply = Reply::Withheld(Withheld::StreamCut { calls: false, rest: Rest::Next });
-const BROKEN_CALLS: Reply = Reply::Withheld(Withheld::StreamCut { calls: true, rest: Rest::Same });
-const BROKEN_CALLS_LAST: Reply = broken_for_good(true, Failure::Api);
-const BROKEN_CALLS_ELSEWHERE: Reply = Reply::Withheld(Withheld::StreamCut { calls: true, rest: Rest::Next });
+const BROKEN: Reply = Reply::Withheld(Withheld::StreamCut { complete: Complete::Text, rest: Rest::Same });
+const BROKEN_LAST: Reply = broken_for_good(Complete::Text, Failure::Unreachable);
+const BROKEN_ELSEWHERE: Reply =
+    Reply::Withheld(Withheld::StreamCut { complete: Complete::Text, rest: Rest::Next });
+const BROKEN_CALLS: Reply =
+    Reply::Withheld(Withheld::StreamCut { complete: Complete::Calls, rest: Rest::Same });
+const BROKEN_CALLS_LAST: Reply = broken_for_good(Complete::Calls, Failure::Api);
+const BROKEN_CALLS_ELSEWHERE: Reply =
+    Reply::Withheld(Withheld::StreamCut { complete: Complete::Calls, rest: Rest::Next });
+const BROKEN_LOOKS: Reply =
+    Reply::Withheld(Withheld::StreamCut { complete: Complete::Looks, rest: Rest::Same });
+const BROKEN_LOOKS_LAST: Reply = broken_for_good(Complete::Looks, Failure::Api);
+const BROKEN_LOOKS_ELSEWHERE: Reply =
+    Reply::Withheld(Withheld::StreamCut { complete: Complete::Looks, rest: Rest::Next });
 const PAUSED: Reply = Reply::Paused { said_something: true, unstructured: false };
 const PAUSED_SILENT: Reply = Reply::Paused { said_something: false, unstructured: false };
 const PAUSED_UNSTRUCTURED: Reply = Reply::Paused { said_something: true, unstructured: true };
 
-const fn broken_for_good(calls: bool, failure: Failure) -> Reply {
-    Reply::Withheld(Withheld::StreamCut { calls, rest: Rest::Nobody(failure) })
+const fn broken_for_good(complete: Complete, failure: Failure) -> Reply {
+    Reply::Withheld(Withheld::StreamCut { complete, rest: Rest::Nobody(failure) })
 }
 
-const REPLIES: [Reply; 34] = [
+const REPLIES: [Reply; 37] = [
     Reply::ToolUse,
     Reply::EndTurn,
     Reply::Unstructured,
@@ -50,6 +58,9 @@ const REPLIES: [Reply; 34] = [
     BROKEN_CALLS,
     BROKEN_CALLS_LAST,
     BROKEN_CALLS_ELSEWHERE,
+    BROKEN_LOOKS,
+    BROKEN_LOOKS_LAST,
+    BROKEN_LOOKS_ELSEWHERE,
     TOO_LONG,
     HOPELESS,
     MEDIA,
@@ -100,13 +111,15 @@ const COMPACTIONS: [Compaction; 4] =
 enum Phase {
     Ask,
     Tools,
+    Discard,
     Drain,
     Compact,
     StopHooks,
 }
 
 impl Phase {
-    const ALL: [Self; 5] = [Self::Ask, Self::Tools, Self::Drain, Self::Compact, Self::StopHooks];
+    const ALL: [Self; 6] =
+        [Self::Ask, Self::Tools, Self::Discard, Self::Drain, Self::Compact, Self::StopHooks];
 
     /// Everything that can be seen there.
     fn sights(self) -> Vec<Seen> {
@@ -116,6 +129,7 @@ impl Phase {
                 blocked.chain(REPLIES.into_iter().map(Seen::Reply)).collect()
             }
             Self::Tools => TOOLS.into_iter().map(Seen::Tools).collect(),
+            Self::Discard => vec![Seen::Discarded],
             Self::Drain => [true, false].into_iter().map(|freed| Seen::Drained { freed }).collect(),
             Self::Compact => COMPACTIONS.into_iter().map(Seen::Compacted).collect(),
             Self::StopHooks => VERDICTS.into_iter().map(Seen::StopHooks).collect(),
@@ -126,6 +140,7 @@ impl Phase {
     fn after(next: Next) -> Option<Self> {
         match next {
             Next::FinishTools => Some(Self::Tools),
+            Next::DiscardAnswer => Some(Self::Discard),
             Next::DrainCollapse => Some(Self::Drain),
             Next::ReactiveCompact => Some(Self::Compact),
             Next::RunStopHooks => Some(Self::StopHooks),
@@ -204,6 +219,11 @@ fn each_reason_to_go_on_has_its_bound() {
     check(limits, BROKEN_CALLS, &done, "next_turn next_turn → MaxTurns");
     check(limits, BROKEN_CALLS_LAST, &done, " → ModelError");
     check(limits, BROKEN_CALLS_ELSEWHERE, &done, "fallback_retry fallback_retry → ModelError");
+    // F2, P8: calls that only looked are made, unless another model begins anew.
+    check(limits, BROKEN_LOOKS, &done, "next_turn next_turn → MaxTurns");
+    check(limits, BROKEN_LOOKS_LAST, &done, " → ModelError");
+    let discarded = [Seen::Discarded, Seen::Discarded, Seen::Tools(Tools::Done)];
+    check(limits, BROKEN_LOOKS_ELSEWHERE, &discarded, "fallback_retry fallback_retry → ModelError");
     // T6, X9
     let block = [Seen::StopHooks(Verdict::Block)];
     check(many, Reply::EndTurn, &block, "stop_hook_blocking stop_hook_blocking → CompletedOverHooks");
@@ -460,7 +480,7 @@ fn in_short(withheld: Withheld) -> Withheld {
         Withheld::PromptTooLong { .. } => Withheld::PromptTooLong { can_shrink: true },
         Withheld::MediaTooLarge => withheld,
         Withheld::OutputTruncated { .. } => Withheld::OutputTruncated { cap_can_rise: false },
-        Withheld::StreamCut { .. } => Withheld::StreamCut { calls: false, rest: Rest::Same },
+        Withheld::StreamCut { .. } => Withheld::StreamCut { complete: Complete::Text, rest: Rest::Same },
     }
 }
 
@@ -538,12 +558,13 @@ fn loop_B2_loop_X4_whatever_would_be_asked_the_last_answer_is_the_last() {
         assert_eq!(path.split(' ').count(), 3, "{reply:?}: {path}");
     }
     // The same once more because it failed is no answer more.
-    let failing: [(Reply, &[Seen], &str); 6] = [
+    let failing: [(Reply, &[Seen], &str); 7] = [
         (TOO_LONG, &[Seen::Drained { freed: true }, Seen::Compacted(Compaction::Smaller)], "PromptTooLong"),
         (MEDIA, &[Seen::Compacted(Compaction::Smaller)], "ImageError"),
         (Reply::Repairable { rung: Rung::Beta, otherwise: Failure::Api }, &[], "ModelError"),
         (Reply::Fallback, &[], "ModelError"),
         (BROKEN_ELSEWHERE, &[], "ModelError"),
+        (BROKEN_LOOKS_ELSEWHERE, &[Seen::Discarded, Seen::Tools(Tools::Done)], "ModelError"),
         (BROKEN, &[], "ModelError"),
     ];
     for (reply, below, end) in failing {
@@ -585,7 +606,7 @@ fn what_may_be_lost_is_no_success() {
 #[test]
 fn a_broken_answer_with_calls_is_settled_by_them_first() {
     let after = |reply, tools| again_and_again(&Limits::default(), reply, &[Seen::Tools(tools)]);
-    for reply in [BROKEN_CALLS, BROKEN_CALLS_LAST, BROKEN_CALLS_ELSEWHERE] {
+    for reply in [BROKEN_CALLS, BROKEN_CALLS_LAST, BROKEN_CALLS_ELSEWHERE, BROKEN_LOOKS, BROKEN_LOOKS_LAST] {
         assert_eq!(after(reply, Tools::Structured), " → Completed");
         assert_eq!(after(reply, Tools::HookStopped), " → HookStopped");
         assert_eq!(after(reply, Tools::Deferred), " → ToolDeferred");
@@ -629,6 +650,7 @@ fn the_graph_in_the_docs_is_drawn_from_the_code() {
         let label = match phase {
             Phase::Ask => "ask the model",
             Phase::Tools => "finish the tools",
+            Phase::Discard => "discard the answer",
             Phase::Drain => "commit staged folds",
             Phase::Compact => "compact the context",
             Phase::StopHooks => "ask the stop hooks",
@@ -638,6 +660,7 @@ fn the_graph_in_the_docs_is_drawn_from_the_code() {
     for (phase, to) in &ALL_RUNS.edges {
         let edge = match to.as_str() {
             "FinishTools" => "--> Tools".to_owned(),
+            "DiscardAnswer" => "--> Discard".to_owned(),
             "DrainCollapse" => "--> Drain".to_owned(),
             "ReactiveCompact" => "--> Compact".to_owned(),
             "RunStopHooks" => "--> StopHooks".to_owned(),
@@ -706,6 +729,10 @@ impl Hands for RandomWorld {
         self.pick(&TOOLS)
     }
 
+    async fn discard_answer(&mut self) {
+        self.done.push("discard".into());
+    }
+
     async fn drain_collapse(&mut self) -> bool {
         self.done.push("drain".into());
         self.pick(&[true, false])
@@ -748,6 +775,7 @@ proptest! {
         prop_assert!(count("stop_hook_blocking") <= 8);
         prop_assert!(count("pause_turn") <= 10);
         prop_assert!(count("fallback_retry") <= 3);
+        prop_assert!(count("discard") <= count("fallback_retry"), "what is discarded is for somebody else to say");
         prop_assert!(count("max_output_tokens_recovery") <= 3);
         let named: Vec<&str> = Transition::ALL.iter().map(|transition| transition.name()).collect();
         let went_on = world.done.iter().filter(|done| named.contains(&done.as_str())).count();

@@ -221,7 +221,8 @@ async fn loop_R12_an_unattended_run_outlasts_hours_and_says_every_half_minute_th
     .await;
     let world = Hasty::new();
     let mut engine = stage.engine_with(|options| {
-        options.retry = RetryPolicy { unattended: true, ..RetryPolicy::default() };
+        options.retry = RetryPolicy::default();
+        options.retry.unattended = true;
         options.world = Arc::clone(&world) as _;
     });
     let told = run(&mut engine, "Hi.").await;

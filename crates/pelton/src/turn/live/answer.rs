@@ -19,9 +19,8 @@ use crate::history::names::{is_plain, plainly};
 use crate::history::{Kind, Origin, Piece, View};
 use crate::status::{Wait, Waiting};
 use crate::tools::executor::{Call, EndedBy, Executor};
-use crate::tools::file_memory::Moment;
 use crate::transcript::{RequestFacts, TranscriptError};
-use crate::turn::decide::{Bought, Failure, Reply, Rest, Rung, Withheld};
+use crate::turn::decide::{Bought, Complete, Failure, Reply, Rest, Rung, Withheld};
 use crate::turn::reasons::Transition;
 use crate::turn::side::{Came, SideNews};
 
@@ -46,7 +45,7 @@ impl Live<'_> {
         let (changed, has_images) = (view.changed_since_sent(), view.has_images());
         let mut ask = self.question.clone();
         ask.messages = view.request();
-        let files_known = self.bench.cx.files.now();
+        self.last.files_known = self.bench.cx.files.now();
         (ask.max_tokens, ask.thinking) = (self.max_tokens(), thinking);
         (ask.fallbacks, ask.earlier) = (self.models_left(), self.taken_elsewhere());
         ask.after = self.again.take();
@@ -135,7 +134,7 @@ impl Live<'_> {
                         self.drop_cut_call(answer, &reply);
                         self.record_held(answer).await?;
                     }
-                    return self.answered(&reply, files_known).await;
+                    return self.answered(&reply).await;
                 }
                 Some(Step::Failed(error)) => return Ok(self.failed(error).await),
                 // A step this version does not know changes nothing.
@@ -336,11 +335,7 @@ impl Live<'_> {
         self.note(LoopKind::Stalled, format!("nothing has come from the model for {silent_for:.1?}")).await;
     }
 
-    async fn answered(
-        &mut self,
-        reply: &pelton_model::Reply,
-        files_known: Moment,
-    ) -> Result<Reply, TranscriptError> {
+    async fn answered(&mut self, reply: &pelton_model::Reply) -> Result<Reply, TranscriptError> {
         let cut = self.cut_of(reply);
         let cut_by_money = self.is_cut_by_money();
         let mut in_context = reply.context_usage().clone();
@@ -356,16 +351,6 @@ impl Live<'_> {
         let report = self.cache.answered(&reply.usage);
         self.tell_cache(report).await;
         self.last.stop_reason = Some(reply.stop_reason.clone());
-        if let Some(error) = &cut {
-            // One overload is a failed attempt like any other; R2: the third in a row leaves nobody to ask but the next.
-            let somebody_else =
-                error.kind == ErrorKind::Overloaded && reply.again.is_none() && self.next_model().is_some();
-            if somebody_else && self.last.text.is_empty() && !self.executor.has_touched_anything() {
-                self.discard(files_known).await?;
-                self.last.error = cut;
-                return Ok(Reply::Fallback);
-            }
-        }
         if self.spending.is_spent() {
             if let Some(error) = &cut {
                 self.events.send(Event::Cut { reason: error.to_string() }).await;
@@ -437,13 +422,14 @@ impl Live<'_> {
     /// What cut the answer, if anything did. An answer ends the row of requests in vain; one that was cut does not.
     fn cut_of(&mut self, reply: &pelton_model::Reply) -> Option<ModelError> {
         let mut tried = std::mem::take(&mut self.tried);
-        let error = ModelError::clone(reply.cut.as_ref()?);
+        let mut error = ModelError::clone(reply.cut.as_ref()?);
         if reply.again.is_some() {
             self.tried = tried;
             return Some(error);
         }
         Arc::make_mut(&mut tried).extend_from_slice(&error.tried);
-        Some(ModelError { tried, ..error })
+        error.tried = tried;
+        Some(error)
     }
 
     /// What became of the server's cache.
@@ -460,11 +446,11 @@ impl Live<'_> {
     }
 
     /// F1, F2, P8: nothing of this answer counts. Its calls only looked, so they can be ended anywhere.
-    async fn discard(&mut self, files_known: Moment) -> Result<(), TranscriptError> {
+    pub(super) async fn discard(&mut self) -> Result<(), TranscriptError> {
         let calls = self.executor.len();
         self.executor = Executor::new(Arc::clone(&self.bench), self.terms);
-        self.bench.cx.files.forget_since(files_known);
-        self.note(LoopKind::Withheld, format!("the answer was cut; {calls} calls of it are discarded")).await;
+        self.bench.cx.files.forget_since(self.last.files_known);
+        self.note(LoopKind::Ladder, format!("{calls} calls of the answer are discarded with it")).await;
         self.withdraw_answer().await
     }
 
@@ -490,7 +476,7 @@ impl Live<'_> {
         reply
     }
 
-    /// M4: what is complete is kept, and somebody is asked for the rest if anybody is left.
+    /// M4: somebody is asked for the rest if anybody is left.
     async fn stream_cut(&mut self, error: ModelError, again: Option<Box<Again>>) -> Reply {
         let rest = match self.meaning(&error) {
             _ if again.is_some() => Rest::Same,
@@ -498,14 +484,21 @@ impl Live<'_> {
             Reply::Failed(failure) => Rest::Nobody(failure),
             _ => Rest::Nobody(Failure::Api),
         };
-        // If nobody is asked for the rest, the run ends with what broke it, and says it then.
-        if let Rest::Same | Rest::Next = rest {
+        let complete = match self.executor.is_empty() {
+            true => Complete::Text,
+            false if self.last.text.is_empty() && !self.executor.has_touched_anything() => Complete::Looks,
+            false => Complete::Calls,
+        };
+        // Who reads this reads that something is kept. If nobody is asked for the rest, the run ends with what broke it, and says
+        // it then.
+        let is_kept = (complete, rest) != (Complete::Looks, Rest::Next);
+        if is_kept && !matches!(rest, Rest::Nobody(_)) {
             self.events.send(Event::Cut { reason: error.to_string() }).await;
         }
         self.again = again.filter(|_| rest == Rest::Same);
         self.note(LoopKind::Withheld, format!("the answer was cut: {error}")).await;
         self.last.error = Some(error);
-        Reply::Withheld(Withheld::StreamCut { calls: !self.executor.is_empty(), rest })
+        Reply::Withheld(Withheld::StreamCut { complete, rest })
     }
 
     /// What it called before it declined is not done.

@@ -88,7 +88,7 @@ fn an_error_that_was_held_back_is_left_unsaid_only_by_ends_that_say_something_el
             assert_eq!(memory.left_unsaid(terminal), expected, "{withheld:?} {terminal:?}");
         }
     }
-    let cut = Withheld::StreamCut { calls: false, rest: Rest::Same };
+    let cut = Withheld::StreamCut { complete: Complete::Text, rest: Rest::Same };
     let memory = Memory { withheld: Some(cut), ..Memory::default() };
     assert_eq!(memory.left_unsaid(Terminal::AbortedStreaming), None);
     assert_eq!(Memory::default().left_unsaid(Terminal::MaxTurns), None);

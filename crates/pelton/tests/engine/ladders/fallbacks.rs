@@ -262,6 +262,30 @@ async fn loop_F1_loop_F2_loop_P8_calls_that_only_looked_are_discarded_with_the_a
 }
 
 #[tokio::test]
+async fn loop_F2_loop_P8_looks_are_discarded_whatever_the_server_failed_with() {
+    let script = Script::new()
+        .step(Step::status(500))
+        .step(Step::reply([
+            tool("Look", json!({"name": "a"})).id("toolu_look"),
+            error("api_error", "internal server error"),
+        ]))
+        .step(Step::reply([text("Done.")]).when(When::any().model(SECOND)));
+    let stage = Stage::new(script).await;
+    let calls = Notes::default();
+    let mut engine = stage.engine_with(|options| {
+        options.fallback_models = vec![SECOND.to_owned()];
+        options.retry.retries_max = 2;
+        options.tools.extend(calls.tools());
+    });
+    let told = run(&mut engine, "Go.").await;
+    assert_eq!(told.assert_completed().text, "Done.");
+    assert_eq!(told.transitions(), ["fallback_retry"]);
+    assert!(told.results().is_empty() && !stage.request(3).to_string().contains("toolu_look"));
+    assert!(!told.0.iter().any(|event| matches!(event, Event::Cut { .. })), "nothing of it is kept");
+    stage.assert_all_played();
+}
+
+#[tokio::test]
 async fn pit_L11_when_all_models_fail_for_ever_the_calls_are_bounded_and_listed() {
     let models = ["claude-sonnet-5-5", "claude-opus-5-5", "claude-haiku-5-5"];
     // The status for ever, and how often each model is asked before the next: overload goes elsewhere after three, and ten
