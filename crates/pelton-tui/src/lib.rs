@@ -10,4 +10,6 @@ pub mod cells; // text measured and laid out in cells
 pub mod highlight; // code in colours
 pub mod markdown; // what the model says, as lines that are finished one by one
 
+pub mod input; // the prompt as it is written
+
 pub mod limits; // every number that bounds something

@@ -24,3 +24,14 @@ pub const MARKDOWN_LINE_BYTES_MAX: usize = 16 * 1024;
 pub const NESTING_MAX: usize = 12;
 /// Link addresses that were given names, kept for the links that use them.
 pub const LINK_NAMES_MAX: usize = 100;
+/// Lines, and bytes, of a paste beyond which it is folded.
+pub const PASTE_LINES_SHOWN_MAX: usize = 8;
+pub const PASTE_CHARS_SHOWN_MAX: usize = 1_000;
+/// Folded pastes and pictures of one prompt.
+pub const PARTS_MAX: usize = 1_000;
+/// Edits of a prompt that can be undone.
+pub const UNDO_EDITS_MAX: usize = 1_000;
+/// Texts that were cut out and can be put back.
+pub const KILLS_MAX: usize = 32;
+/// Prompts that a session knows of from before.
+pub const HISTORY_PROMPTS_MAX: usize = 1_000;
