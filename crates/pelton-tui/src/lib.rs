@@ -10,6 +10,9 @@ pub mod cells; // text measured and laid out in cells
 pub mod highlight; // code in colours
 pub mod markdown; // what the model says, as lines that are finished one by one
 
+pub mod diff; // what changed in a file
+
 pub mod input; // the prompt as it is written
+pub mod complete; // files and commands that fit what was typed
 
 pub mod limits; // every number that bounds something

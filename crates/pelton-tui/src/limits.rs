@@ -35,3 +35,20 @@ pub const UNDO_EDITS_MAX: usize = 1_000;
 pub const KILLS_MAX: usize = 32;
 /// Prompts that a session knows of from before.
 pub const HISTORY_PROMPTS_MAX: usize = 1_000;
+/// Lines on either side beyond which two texts are not compared: one is shown in the place of the other.
+pub const DIFF_LINES_MAX: usize = 4_000;
+/// Characters of a line beyond which its words are not compared.
+pub const DIFF_WORDS_CHARS_MAX: usize = 500;
+/// Unchanged lines around a change.
+pub const DIFF_CONTEXT_LINES: usize = 3;
+/// Paths of a project that are known for completion.
+pub const PATHS_MAX: usize = 1_000_000;
+/// Bytes of one of them; a longer one is left out.
+pub const PATH_BYTES_MAX: usize = 1_024;
+/// Paths that are handed over at once while a project is walked: few at first, so that something is soon found.
+pub const PATHS_HANDED_MIN: usize = 64;
+pub const PATHS_HANDED_MAX: usize = 8_192;
+/// Threads that walk a project, and that look through its paths.
+pub const COMPLETION_THREADS_MAX: usize = 4;
+/// Of this many best paths it is looked at once more which are the best.
+pub const PATHS_RANKED_MAX: usize = 512;
