@@ -6,6 +6,7 @@ import { existsSync } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 
 import { createSdkMcpServer, startup, tool } from "@anthropic-ai/claude-agent-sdk";
 import { z } from "zod";
@@ -161,11 +162,40 @@ test("options of the agent SDK", concurrently, async (t) => {
       assert.match(JSON.stringify(answers((await here.bodies())[1])), /done/);
     }),
 
-    t.test("what would change whom to trust is refused rather than passed over", async (t) => {
-      const here = await stage(t, text("never"));
-      const messages = await here.ask("Go.", { projectConfigRoot: here.config });
-      assert.match(String(messages.error) + here.stderr.join(""), /unknown option '--project-config-root'/);
-      assert.deepEqual(await here.bodies(), []);
+    t.test("the checkout that is trusted configures a session in another", async (t) => {
+      const here = await stage(t, call("Bash", TOUCH), text("Hi."));
+      const trusted = join(here.config, "trusted");
+      for (const [root, name] of [[trusted, "kept"], [here.work, "brought"]]) {
+        await mkdir(join(root, ".claude", "skills", name), { recursive: true });
+        await writeFile(join(root, ".claude", "skills", name, "SKILL.md"), `---\ndescription: the ${name} one\n---\nDo.`);
+      }
+      // What the branch carries would forbid it.
+      await writeFile(join(here.work, ".claude", "settings.json"), JSON.stringify({ permissions: { deny: ["Bash"] } }));
+      const messages = await hi(here, { projectConfigRoot: trusted, allowedTools: ["Bash(touch made)"] });
+      assert.deepEqual([system(messages, "init")[0].cwd, system(messages, "init")[0].skills], [here.work, ["kept"]]);
+      assert.equal(result(messages).permission_denials.length, 0);
+      const bodies = await here.bodies();
+      assert.ok(!answers(bodies[1])[0].is_error);
+      assert.ok(JSON.stringify(bodies[0].messages).includes("the kept one") && !JSON.stringify(bodies[0]).includes("the brought one"));
+    }),
+
+    t.test("servers that are named in the first words instead of on the command line", async (t) => {
+      const here = await stage(t, call("mcp__weather__forecast", { city: "Bern" }), text("Hi."));
+      const server = fileURLToPath(new URL("weather-server.js", import.meta.url));
+      const mcpServers = { weather: { command: process.execPath, args: [server], env: { DEGREES: "301" } } };
+      const started = [];
+      const messages = await hi(here, {
+        mcpServers,
+        mcpServersDelivery: "initialize",
+        allowedTools: ["mcp__weather"],
+        spawnClaudeCodeProcess: ({ command, args, cwd, env, signal }) => {
+          started.push(args.join(" "));
+          return spawn(command, args, { cwd, env, signal, stdio: ["pipe", "pipe", "ignore"] });
+        },
+      });
+      assert.ok(!started[0].includes("DEGREES"), "what is secret is on no command line");
+      assert.equal(plain(results(messages)[0].content), "Bern: 301 K");
+      assert.equal(plain(answers((await here.bodies())[1])[0].content), "Bern: 301 K");
     }),
 
     t.test("a title, and the id of one's own", async (t) => {

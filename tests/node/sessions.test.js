@@ -3,9 +3,10 @@
 
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
-import { writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 
 import * as sdk from "@anthropic-ai/claude-agent-sdk";
 
@@ -160,13 +161,6 @@ test("what may be asked and changed while a session lasts", async (t) => {
       await running.seedReadState("notes.txt", 0);
       asked.servers = await running.setMcpServers({});
       for (const [name, request] of [
-        ["reloadPlugins", () => running.reloadPlugins()],
-        ["reloadSkills", () => running.reloadSkills()],
-        ["reloadOutputStyles", () => running.reloadOutputStyles()],
-        ["updateSettings", () => running.updateSettings("userSettings", { effortLevel: "low" })],
-        ["setMcpPermissionModeOverride", () => running.setMcpPermissionModeOverride("x", "default")],
-        ["planUsage", () => running.usage_EXPERIMENTAL_MAY_CHANGE_DO_NOT_RELY_ON_THIS_API_YET()],
-        ["readMcpResource", () => running.readMcpResource("x", "y")],
         ["reconnect", () => running.reconnectMcpServer("x")],
         ["toggle", () => running.toggleMcpServer("x", true)],
       ]) asked[name] = await request().then(() => "served", (error) => String(error));
@@ -182,10 +176,147 @@ test("what may be asked and changed while a session lasts", async (t) => {
   assert.deepEqual(asked.servers, { added: [], removed: [], errors: {} });
   assert.match(asked.reconnect, /Server not found: x/);
   assert.match(asked.toggle, /Server not found: x/);
-  for (const name of ["reloadPlugins", "reloadSkills", "reloadOutputStyles", "updateSettings", "setMcpPermissionModeOverride", "planUsage", "readMcpResource"]) {
-    assert.match(asked[name], /Unsupported control request subtype/, name);
-  }
   const bodies = await here.bodies();
   assert.equal(bodies.at(-1).thinking.budget_tokens, 2048);
   assert.ok(spoken(bodies[2]).includes("stopped"));
+});
+
+/** Pulls a query; `after` is called with each result. */
+async function pull(running, after) {
+  const messages = [];
+  let ends = 0;
+  for await (const message of running) {
+    messages.push(message);
+    if (message.type === "result") await after((ends += 1), message);
+  }
+  return messages;
+}
+
+test("what was put on the disk meanwhile is looked for again", async (t) => {
+  const here = await at(t, text("One."), text("Two."), text("Three."));
+  const said = prompts();
+  const running = here.query(said, { effort: "high", model: "claude-opus-5-5" });
+  const asked = {};
+  said.say("Go.");
+  const messages = await pull(running, async (ends) => {
+    if (ends === 1) {
+      asked.before = (await running.supportedCommands()).map((command) => command.name);
+      await mkdir(join(here.work, ".claude", "skills", "late"), { recursive: true });
+      await writeFile(join(here.work, ".claude", "skills", "late", "SKILL.md"), "---\ndescription: came late\n---\nDo.");
+      await mkdir(join(here.work, ".claude", "output-styles"), { recursive: true });
+      await writeFile(join(here.work, ".claude", "output-styles", "terse.md"), "---\nname: terse\ndescription: d\n---\nBe terse.");
+      asked.skills = (await running.reloadSkills()).skills.map((skill) => skill.name);
+      asked.plugins = await running.reloadPlugins({ refuseIfBusy: true, holdOnCacheImpact: true });
+      asked.styles = (await running.reloadOutputStyles()).available_output_styles;
+      await running.updateSettings("localSettings", { outputStyle: "terse" });
+      await running.applyFlagSettings({ effortLevel: "low" });
+      said.say("And now?");
+    }
+    if (ends === 2) {
+      asked.after = (await running.supportedCommands()).map((command) => command.name);
+      said.close();
+    }
+  });
+  assert.ok(!asked.before.includes("late") && asked.after.includes("late"), "the SDK follows what is told");
+  assert.equal(messages.filter((message) => message.subtype === "commands_changed").length, 1);
+  assert.deepEqual(asked.skills, ["late"]);
+  assert.ok(asked.plugins.commands.some((command) => command.name === "late") && asked.plugins.held === false);
+  assert.ok(asked.styles.includes("terse"));
+  // It is written for sessions to come.
+  await here.ask("Another.", { systemPrompt: { type: "preset", preset: "claude_code" } });
+  const bodies = await here.bodies();
+  assert.deepEqual(bodies.slice(0, 2).map((body) => body.output_config.effort), ["high", "low"]);
+  assert.ok(JSON.stringify(bodies[1].messages).includes("came late"));
+  assert.ok(!JSON.stringify(bodies[1].system ?? []).includes("Be terse.") && JSON.stringify(bodies[2]).includes("Be terse."));
+});
+
+test("prompts that come in streams, and what all of it cost", async (t) => {
+  const here = await at(t, text("One."), text("Two."), text("Three."));
+  const said = prompts();
+  const running = here.query(said);
+  const more = async function* () {
+    for (const content of ["The second.", "The third."]) yield { type: "user", message: { role: "user", content }, parent_tool_use_id: null };
+  };
+  let usage;
+  said.say("The first.");
+  const messages = await pull(running, async (ends, end) => {
+    if (ends > 1) return;
+    usage = await running.usage_EXPERIMENTAL_MAY_CHANGE_DO_NOT_RELY_ON_THIS_API_YET({ skipBehaviors: true });
+    assert.equal(usage.session.total_cost_usd, end.total_cost_usd);
+    // Its end is the end of all input.
+    await running.streamInput(more());
+    said.close();
+  });
+  assert.equal(usage.rate_limits, null);
+  const last = spoken((await here.bodies()).at(-1));
+  for (const words of ["The first.", "The second.", "The third."]) assert.ok(last.includes(words), words);
+  assert.ok(messages.filter((message) => message.type === "result").every((end) => !end.is_error));
+});
+
+test("tools of one server are asked about where nothing else is", async (t) => {
+  const forecast = call("mcp__weather__forecast", { city: "Bern" });
+  const here = await at(t, forecast, text("One."), forecast, text("Two."), forecast, text("Three."));
+  const server = { command: process.execPath, args: [fileURLToPath(new URL("weather-server.js", import.meta.url))] };
+  const said = prompts();
+  const seen = [];
+  const running = here.query(said, {
+    mcpServers: { weather: server },
+    permissionMode: "bypassPermissions",
+    allowDangerouslySkipPermissions: true,
+    env: { IS_SANDBOX: "1" },
+    canUseTool: async (name) => {
+      seen.push(name);
+      return { behavior: "deny", message: "Ask me first." };
+    },
+  });
+  const asked = {};
+  said.say("Go.");
+  await pull(running, async (ends) => {
+    if (ends === 1) {
+      asked.known = await running.setMcpPermissionModeOverride("weather", "default");
+      asked.unknown = await running.setMcpPermissionModeOverride("wether", "auto");
+      asked.page = await running.readMcpResource("weather", "ui://weather/today");
+      asked.other = await running.readMcpResource("weather", "file:///etc/passwd").catch(String);
+    }
+    if (ends === 2) await running.setMcpPermissionModeOverride("weather", null);
+    if (ends === 3) said.close();
+    else said.say("Again.");
+  });
+  assert.deepEqual(asked.known, {});
+  assert.match(asked.unknown.warning, /wether/);
+  assert.equal(asked.page.contents[0].text, "<p>Sunny</p>");
+  assert.match(asked.other, /ui:\/\/ resources only/);
+  assert.deepEqual(seen, ["mcp__weather__forecast"]);
+  const results = (await here.bodies()).filter((_, at) => at % 2 === 1).map((body) => JSON.stringify(body.messages.at(-1).content));
+  assert.deepEqual(results.map((words) => words.includes("Ask me first.")), [false, true, false]);
+});
+
+test("settings mean the same to the SDK and to the session", async (t) => {
+  const here = await at(t, call("Bash", { command: "touch made" }), text("One."));
+  await mkdir(join(here.work, ".claude"), { recursive: true });
+  await writeFile(join(here.config, "settings.json"), JSON.stringify({ permissions: { allow: ["Bash(touch made)"] }, model: "claude-opus-5-5" }));
+  await writeFile(join(here.work, ".claude", "settings.json"), JSON.stringify({ model: "claude-sonnet-5-5" }));
+  const { effective } = await sdk.resolveSettings({ cwd: here.work });
+  const end = result(await here.ask("Go."));
+  assert.equal(end.permission_denials.length, 0);
+  assert.deepEqual(effective.permissions.allow, ["Bash(touch made)"]);
+  assert.equal((await here.bodies())[0].model, effective.model);
+});
+
+test("a resume that would forget more than was seen is refused", async (t) => {
+  const here = await at(t, text("One."), text("Two."), text("Three."), text("Four."));
+  const session = await idOf(here, "The first.");
+  await here.ask("The second.", { resume: session });
+  const messages = await sdk.getSessionMessages(session, { dir: here.work });
+  const [firstAnswer] = messages.filter((message) => message.type === "assistant");
+  const second = messages.filter((message) => message.type === "user")[1];
+  const back = { resume: session, forkSession: true, resumeSessionAt: firstAnswer.uuid, resumeDropsTurn: second.uuid };
+  assert.equal(result(await here.ask("Otherwise.", back)).result, "Three.");
+  // Somebody said more in the meantime.
+  await here.ask("The third.", { resume: session });
+  const refused = await here.ask("Otherwise.", back);
+  assert.match(JSON.stringify(refused) + String(refused.error), /Resume rejected by --resume-drops-turn:/);
+  const bodies = await here.bodies();
+  assert.equal(bodies.length, 4, "nobody was asked");
+  assert.ok(spoken(bodies[2]).includes("The first.") && !spoken(bodies[2]).includes("The second."));
 });

@@ -17,7 +17,9 @@ from claude_agent_sdk import (
     CLINotFoundError,
     HookEventMessage,
     ProcessError,
+    RateLimitEvent,
     ResultError,
+    ResultMessage,
     StreamEvent,
     ThinkingBlock,
     UserMessage,
@@ -576,3 +578,42 @@ def test_an_agent_with_a_model_and_an_end(stage):
     inner = [body for body in here.bodies() if "You look" in json.dumps(body.get("system"))]
     assert len(inner) == 2 and inner[0]["model"] == "claude-opus-5-5" and inner[0]["output_config"]["effort"] == "low"
     assert result(messages).result == "Hi." and "claude-opus-5-5" in result(messages).model_usage
+
+
+def test_what_a_subscription_allows_is_told(stage):
+    limits = {
+        "anthropic-ratelimit-unified-status": "allowed_warning",
+        "anthropic-ratelimit-unified-representative-claim": "seven_day",
+        "anthropic-ratelimit-unified-7d-utilization": "0.91",
+        "anthropic-ratelimit-unified-reset": "1767225600",
+    }
+    here = stage(text("Hi.", headers=limits))
+    messages = hi(here)
+    info = of(messages, RateLimitEvent)[0].rate_limit_info
+    assert (info.status, info.rate_limit_type) == ("allowed_warning", "seven_day")
+    assert (info.utilization, info.resets_at) == (0.91, 1767225600)
+    assert len(here.bodies()) == 1
+
+
+def test_an_empty_prompt_has_a_result_and_the_session_goes_on(stage):
+    here = stage(text("Hi."))
+
+    async def run() -> list:
+        async with here.client() as client:
+            ends = []
+            for prompt in ("", "Go."):
+                await client.query(prompt)
+                ends += [message async for message in client.receive_response() if isinstance(message, ResultMessage)]
+            return ends
+
+    empty, good = asyncio.run(run())
+    assert empty.is_error and empty.subtype == "error_during_execution"
+    assert good.result == "Hi." and len(here.bodies()) == 1
+
+
+def test_refusals_by_rules_are_told_as_they_happen(stage):
+    here = stage(call("Bash", {"command": "touch made"}), text("Then not."))
+    messages = ask(here, settings='{"permissions": {"deny": ["Bash(touch:*)"]}}')
+    told = system(messages, "permission_denied")
+    assert [(one["tool_name"], one["decision_reason_type"]) for one in told] == [("Bash", "rule")]
+    assert plain(answers(here.bodies()[1])[0]["content"]) == told[0]["message"]

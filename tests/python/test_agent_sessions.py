@@ -142,6 +142,22 @@ def test_resume_without_a_turn(at):
     assert "The first." in sent and "One." in sent and "The second." not in sent and "Two." not in sent
 
 
+def test_a_resume_that_would_forget_more_than_was_seen_is_refused(at):
+    here = at(text("One."), text("Two."), text("Three."), text("Four."))
+    session = ask(here, "The first.").session_id
+    ask(here, "The second.", resume=session)
+    messages = sdk.get_session_messages(session, directory=str(here.work))
+    first_answer = next(message for message in messages if message.type == "assistant")
+    second = next(m for m in messages if m.type == "user" and "The second." in json.dumps(m.message))
+    back = {"resume": session, "resume_session_at": first_answer.uuid, "resume_drops_turn": second.uuid}
+    assert ask(here, "Otherwise.", fork_session=True, **back).result == "Three."
+    ask(here, "The third.", resume=session)
+    with pytest.raises((ResultError, ProcessError)) as raised:
+        ask(here, "Otherwise.", fork_session=True, **back)
+    assert "Resume rejected by --resume-drops-turn:" in str(raised.value) + "".join(here.stderr)
+    assert len(here.bodies()) == 4 and "The second." not in spoken(here.bodies()[2])
+
+
 def test_an_unknown_session_is_an_error(at):
     here = at()
     unknown = "0f0e0d0c-0b0a-4908-8706-050403020100"

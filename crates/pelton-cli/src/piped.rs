@@ -8,13 +8,13 @@ use std::time::Duration;
 use pelton::{Options, StartError};
 use pelton_model::{RealWorld, World};
 use pelton_serve::{ConverseOptions, Ended, StateFrames, Streams, WhoDecides, converse};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::args::{OutputFormat, RunArgs};
 use crate::debug;
 use crate::fail::{Fail, tell};
 use crate::headless::{BACKGROUND_PATIENCE, END_WAIT, reader_gone, tell_clients};
-use crate::resolve::{self, Env};
+use crate::resolve::{self, Env, Home};
 use crate::signals::{Ending, Signals};
 
 /// 128 + SIGPIPE, as elsewhere.
@@ -33,7 +33,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
     let mut args = args.clone();
     let mut first = Vec::new();
     if args.client.await_initialize {
-        // It may name plugins, and those belong to what is set up.
+        // It may name plugins and servers, and those belong to what is set up.
         first = match tokio::select! {
             biased;
             first = first_line() => first,
@@ -45,7 +45,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
             Ok(first) => first,
             Err(error) => return Err(Fail::new(format!("standard input cannot be read: {error}"))),
         };
-        take_plugins(&mut args, &first);
+        take_over(&mut args, &first);
     }
     let args = &args;
     let set_up = ready(args);
@@ -85,8 +85,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
     if talked.nobody_reads || written.is_err() {
         return Ok(ExitCode::from(OUTPUT_CLOSED));
     }
-    let failed = ended.outcome.is_some_and(|outcome| outcome.is_error);
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if ended.is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// The first line of a client, with its end. One that is longer than lines may be is cut, and then refused like any other.
@@ -103,12 +102,15 @@ async fn first_line() -> std::io::Result<Vec<u8>> {
     hears.await.unwrap_or_else(|_| Ok(Vec::new()))
 }
 
-/// Takes the plugins of an `initialize` for ones of the command line.
-fn take_plugins(args: &mut RunArgs, line: &[u8]) {
+/// Takes the plugins and servers of an `initialize` for ones of the command line, where others could read them.
+fn take_over(args: &mut RunArgs, line: &[u8]) {
     let Ok(said) = serde_json::from_slice::<Value>(line) else { return };
     let request = &said["request"];
     if said["type"] != "control_request" || request["subtype"] != "initialize" {
         return;
+    }
+    if request["mcpServers"].is_object() {
+        args.client.mcp_config.push(json!({"mcpServers": request["mcpServers"]}).to_string());
     }
     for plugin in request["plugins"].as_array().into_iter().flatten() {
         let Some(path) = plugin["path"].as_str().filter(|_| plugin["type"] == "local") else {
@@ -220,8 +222,15 @@ fn set_up(args: &RunArgs, env: &Env) -> Result<(Options, ConverseOptions), Fail>
     shown.suggestions_off = minimal || env.is_off("CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION");
     shown.agent_summaries_off = minimal || env.is_on("CLAUDE_CODE_DISABLE_AGENT_PROGRESS_SUMMARIES");
     shown.mirror = client.session_mirror;
-    shown.background_patience = BACKGROUND_PATIENCE;
+    let patience = env.number("CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS")?.map(Duration::from_millis);
+    shown.background_patience = patience.unwrap_or(BACKGROUND_PATIENCE);
     shown.pid = std::process::id();
     shown.log = log;
+    shown.home = Some(Arc::new(Home {
+        args: args.clone(),
+        env: env.clone(),
+        cwd: options.cwd.clone(),
+        styles: options.style_names().into_iter().map(str::to_owned).collect(),
+    }));
     Ok((options, shown))
 }

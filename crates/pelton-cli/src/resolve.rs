@@ -10,6 +10,7 @@ mod key_program; // the program that prints a key
 mod keeper; // changes of what may run, written to settings files
 mod layers; // which settings files count, and what of them
 mod logins; // logins at servers of tools
+mod home; // settings files, for the client that drives a session
 mod limits; // how often, how long, how much
 mod memory; // what the model is told of the project and its user
 mod mcp; // who serves tools
@@ -41,6 +42,7 @@ use pelton_model::{Auth, Endpoint, HttpTransport};
 pub(crate) use self::configured::{configured, layers_here};
 pub(crate) use self::credentials::Payer;
 pub(crate) use self::env::Env;
+pub(crate) use self::home::Home;
 pub(crate) use self::layers::{Layer, text_of};
 use self::limits::{calls, limits};
 pub(crate) use self::mcp::Servers;
@@ -65,7 +67,8 @@ pub(crate) fn bare(args: &RunArgs, env: &Env) -> bool {
 /// whoever runs the session says when they are connected to.
 pub(crate) fn options(args: &RunArgs, env: &Env) -> Result<(Options, Payer, Servers), Fail> {
     let cwd = working_directory()?;
-    let files = layers::Files::around(env, &cwd);
+    let project = config_root(args, &cwd)?;
+    let files = layers::Files::around(env, &project);
     let settings = layers::settings(args, env, &cwd, Watched::Unattended)?;
     let before_settings = env.clone();
     let env = env.clone().with(&settings.env);
@@ -80,18 +83,19 @@ pub(crate) fn options(args: &RunArgs, env: &Env) -> Result<(Options, Payer, Serv
     let git_state = settings.memory.git.unwrap_or(true) && !bare(args, &env);
     let mut options = resolved(args, &env, settings, &cwd, endpoint(args, &env)?)?;
     options.memory = memory;
+    options.project_dir = Some(project.clone()).filter(|project| *project != cwd);
     options.git_state = git_state;
     let watch = Arc::new(watch::SettingsOnDisk::of(args, &before_settings, &cwd));
     options.keeper = Some(Arc::new(keeper::SettingsFiles { files, watch: Arc::clone(&watch) }));
     options.settings_watch = Some(watch);
     options.skills = skills;
-    add_agents(&mut options, skills::agents(args, &env, &cwd)?);
+    add_agents(&mut options, skills::agents(args, &env, &project)?);
     if brought_hooks_off {
         options.agents.iter_mut().for_each(|agent| agent.hooks = None);
     }
     plugins::add(&mut options, plugins);
     options.plugin_errors = plugin_errors;
-    manner::choose_style(&mut options, args, &env, &cwd, manner.output_style.as_deref())?;
+    manner::choose_style(&mut options, args, &env, &project, manner.output_style.as_deref())?;
     if !bare(args, &env) {
         manner::work_as(&mut options, args, manner.agent);
     }
@@ -131,6 +135,21 @@ pub(crate) fn servers(args: &RunArgs, env: &Env) -> Result<Vec<Arc<Server>>, Fai
     let named = mcp::servers(args, &env, &cwd, &settings, &plugins)?;
     let options = Options::new(&cwd, Endpoint::new("http://127.0.0.1", Auth::None));
     named.in_place(&options, &env).map(|servers| servers.outside)
+}
+
+/// Where the project's own configuration is: where the run is, unless somebody names the checkout that they trust.
+pub(super) fn config_root(args: &RunArgs, cwd: &Path) -> Result<PathBuf, Fail> {
+    let Some(root) = &args.client.project_config_root else { return Ok(cwd.to_owned()) };
+    let usable = root.is_absolute() && root.is_dir();
+    if !usable {
+        let root = root.display();
+        return Err(Fail::at_start(format!(
+            "--project-config-root {root} is no directory by its whole path"
+        )));
+    }
+    root.canonicalize().map_err(|error| {
+        Fail::at_start(format!("--project-config-root {} cannot be read: {error}", root.display()))
+    })
 }
 
 /// The directory that a project begins in.

@@ -79,13 +79,23 @@ impl Server {
     }
 
     pub(crate) async fn read(self: &Arc<Self>, uri: &str) -> Result<Vec<ResultBlock>, String> {
+        Ok(self.contents(uri).await?.iter().map(content::resource).collect())
+    }
+
+    /// What it has under an address, in its own words.
+    ///
+    /// # Errors
+    ///
+    /// If it does not answer, or with an error, in words.
+    pub async fn contents(self: &Arc<Self>, uri: &str) -> Result<Vec<Value>, String> {
         let peer = self.peer().await?;
         let request = ReadResourceRequest::new(ReadResourceRequestParams::new(uri));
         let read = peer.send_request(ClientRequest::ReadResourceRequest(request));
         let read = self.in_its_time(read).await?.map_err(|error| words(&error))?;
-        let read = serde_json::to_value(read).unwrap_or_default();
-        let contents = read.get("contents").and_then(Value::as_array);
-        Ok(contents.into_iter().flatten().map(content::resource).collect())
+        match serde_json::to_value(read).unwrap_or_default().get_mut("contents").map(Value::take) {
+            Some(Value::Array(contents)) => Ok(contents),
+            _ => Ok(Vec::new()),
+        }
     }
 
     /// What comes of a question, or words for the time that is up.

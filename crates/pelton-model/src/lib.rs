@@ -44,7 +44,7 @@ pub use client::{Auth, Client, DEFAULT_VERSION, Endpoint, Secret};
 pub use credentials::Credentials;
 pub use error::{ErrorKind, ModelError, Tried};
 pub use fast::FastMode;
-pub use limits::{Limit, RateLimits};
+pub use limits::{Limit, RateLimits, Subscription};
 pub use retry::RetryPolicy;
 pub use sign::{Sign, Signing};
 pub use step::{Again, BadInput, Block, BlockKind, Delta, DeltaKind, Notice, Opened, Reply, Started, Step};

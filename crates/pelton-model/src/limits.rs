@@ -16,7 +16,7 @@ use jiff::Timestamp;
 /// assert_eq!(limits.lifted_at(), Some("2026-11-15T12:00:30Z".parse()?));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct RateLimits {
     /// Requests.
@@ -31,8 +31,41 @@ pub struct RateLimits {
     pub fast_input_tokens: Option<Limit>,
     /// Tokens of answers in fast mode.
     pub fast_output_tokens: Option<Limit>,
-    /// When the limit of a subscription is lifted.
-    pub subscription_reset: Option<Timestamp>,
+    /// What a subscription allows.
+    pub subscription: Option<Subscription>,
+}
+
+/// How much of a subscription is used, as of one answer. The words are the server's.
+///
+/// ```
+/// # let mut headers = http::HeaderMap::new();
+/// use pelton_model::RateLimits;
+///
+/// headers.insert("anthropic-ratelimit-unified-status", "allowed_warning".parse()?);
+/// headers.insert("anthropic-ratelimit-unified-representative-claim", "five_hour".parse()?);
+/// headers.insert("anthropic-ratelimit-unified-5h-utilization", "0.9".parse()?);
+/// let limits = RateLimits::read(&headers).ok_or("the server tells them")?;
+/// let used = limits.subscription.ok_or("those of the subscription, too")?;
+/// assert_eq!((used.claim.as_deref(), used.utilization), (Some("five_hour"), Some(0.9)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Subscription {
+    /// Whether it allows more.
+    pub status: Option<String>,
+    /// Which of its limits is the nearest.
+    pub claim: Option<String>,
+    /// When that is lifted.
+    pub reset: Option<Timestamp>,
+    /// How much of it is used, where 1 is all.
+    pub utilization: Option<f64>,
+    /// Whether more may be bought.
+    pub overage_status: Option<String>,
+    /// When the limit of that is lifted.
+    pub overage_reset: Option<Timestamp>,
+    /// Why not.
+    pub overage_disabled_reason: Option<String>,
 }
 
 /// One limit. What a server does not say is `None`.
@@ -70,7 +103,7 @@ impl RateLimits {
             output_tokens: limit(headers, "anthropic-ratelimit-output-tokens"),
             fast_input_tokens: limit(headers, "anthropic-fast-input-tokens"),
             fast_output_tokens: limit(headers, "anthropic-fast-output-tokens"),
-            subscription_reset: text(headers, "anthropic-ratelimit-unified-reset").and_then(moment),
+            subscription: subscription(headers),
         };
         (limits != Self::default()).then_some(limits)
     }
@@ -86,8 +119,30 @@ impl RateLimits {
             self.fast_output_tokens,
         ];
         let used_up = all.into_iter().flatten().filter(|limit| limit.remaining == Some(0));
-        used_up.filter_map(|limit| limit.reset).max().or(self.subscription_reset)
+        used_up
+            .filter_map(|limit| limit.reset)
+            .max()
+            .or(self.subscription.as_ref().and_then(|used| used.reset))
     }
+}
+
+fn subscription(headers: &HeaderMap) -> Option<Subscription> {
+    let said = |what: &str| text(headers, &format!("anthropic-ratelimit-unified-{what}"));
+    let claim = said("representative-claim");
+    // Windows have a short name in other headers.
+    let window = claim.map(|claim| claim.replace("five_hour", "5h").replace("seven_day", "7d"));
+    let used = Subscription {
+        status: said("status").map(str::to_owned),
+        claim: claim.map(str::to_owned),
+        reset: said("reset").and_then(moment),
+        utilization: window
+            .and_then(|window| said(&format!("{window}-utilization"))?.parse().ok())
+            .filter(|used: &f64| used.is_finite()),
+        overage_status: said("overage-status").map(str::to_owned),
+        overage_reset: said("overage-reset").and_then(moment),
+        overage_disabled_reason: said("overage-disabled-reason").map(str::to_owned),
+    };
+    (used != Subscription::default()).then_some(used)
 }
 
 fn limit(headers: &HeaderMap, name: &str) -> Option<Limit> {
@@ -136,10 +191,30 @@ mod tests {
         let expected = RateLimits {
             requests: Some(requests),
             fast_output_tokens: Some(fast),
-            subscription_reset: Some(noon),
+            subscription: Some(Subscription { reset: Some(noon), ..Subscription::default() }),
             ..RateLimits::default()
         };
         assert_eq!(limits, Some(expected));
+    }
+
+    #[test]
+    fn a_subscription_is_read_by_the_limit_that_is_nearest() {
+        let read = |claim| {
+            read(&[
+                ("anthropic-ratelimit-unified-status", "rejected"),
+                ("anthropic-ratelimit-unified-representative-claim", claim),
+                ("anthropic-ratelimit-unified-5h-utilization", "0.5"),
+                ("anthropic-ratelimit-unified-7d_opus-utilization", "1"),
+                ("anthropic-ratelimit-unified-overage-status", "rejected"),
+                ("anthropic-ratelimit-unified-overage-disabled-reason", "out_of_credits"),
+            ])
+        };
+        let used = |claim| read(claim).and_then(|limits| limits.subscription).unwrap();
+        assert_eq!(used("five_hour").utilization, Some(0.5));
+        assert_eq!(used("seven_day_opus").utilization, Some(1.0));
+        assert_eq!(used("tomorrow").utilization, None);
+        assert_eq!(used("tomorrow").status.as_deref(), Some("rejected"));
+        assert_eq!(used("overage").overage_disabled_reason.as_deref(), Some("out_of_credits"));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use pelton_wire::usage::Usage;
 use serde_json::Value;
 
 use crate::error::{ErrorKind, ModelError, Tried};
-use crate::limits::RateLimits;
+use crate::limits::{RateLimits, Subscription};
 use crate::retry::Progress;
 
 /// One thing that happened during a call.
@@ -39,6 +39,8 @@ pub enum Step {
         /// 1 for the first.
         attempt: u32,
     },
+    /// The server says how much of the account's subscription is used. Comes before the answer, and before a refusal.
+    Subscription(Box<Subscription>),
     /// The model has begun to answer.
     Started(Started),
     /// An event of the stream.

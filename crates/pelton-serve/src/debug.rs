@@ -163,7 +163,7 @@ impl Log {
                 self.note("api", &format!("{by}the answer was cut; what is complete is kept"));
             }
             Event::Refusal(refusal) => self.note("api", &format!("{by}{} declined to answer", refusal.model)),
-            Event::ModelFallback { from, to } => {
+            Event::ModelFallback { from, to, .. } => {
                 self.note("api", &format!("{by}{to} is asked in the place of {from}"));
             }
             Event::Transition(transition) => {

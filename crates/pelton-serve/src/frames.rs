@@ -4,19 +4,20 @@ mod agents; // what sub-agents tell
 mod calls; // what takes long
 mod context; // what was done to the context
 mod fit; // lines that readers can take
+mod prompts; // which prompts an answer is to
 mod session; // what is told of the session itself
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use pelton::event::{AgentFacts, Event, Init, Refusal, Synthetic};
+use pelton::event::{AgentFacts, CommandInfo, Event, Init, Refusal, Refused, Synthetic};
 use pelton::history::{Entry, Kind};
 use pelton::hooks::HookEvent;
 use pelton::plugins::{Plugin, PluginError};
 use pelton::tools::ServerState;
-use pelton::tools::{AGENT_TOOL, AGENT_TOOL_ALIAS};
+use pelton::tools::{AGENT_TOOL, AGENT_TOOL_ALIAS, BackgroundTask};
 use pelton::{CLI_VERSION, SYNTHETIC_MODEL, fresh_id};
-use pelton_model::{Delta, DeltaKind, Notice, World};
+use pelton_model::{Delta, DeltaKind, Notice, Subscription, World};
 use pelton_wire::line::Line;
 use pelton_wire::message;
 use pelton_wire::usage::Usage;
@@ -25,6 +26,8 @@ use uuid::Uuid;
 
 use crate::outcome;
 use calls::Calls;
+use prompts::Prompts;
+pub(crate) use session::listed;
 
 /// Readers take lines of a mebibyte at most. A frame that would be longer goes without the tool's own account of its
 /// result, which is a courtesy, and if that is not enough, with its longest texts cut; the transcript has all of it.
@@ -53,7 +56,34 @@ pub(crate) struct Frames {
     thought: u64,
     /// The calls that run.
     calls: Calls,
+    /// The prompts of the submission, and whether an answer has named them.
+    prompts: Prompts,
+    /// Results so far.
+    results: u64,
+    /// Prompts that wait for a submission of their own.
+    queued: usize,
+    /// What was told last of things that are told when they change.
+    standing: Standing,
 }
+
+/// What is told when it changes.
+#[derive(Default)]
+struct Standing {
+    /// The commands that the client knows of, once it knows of any.
+    commands: Option<Vec<CommandInfo>>,
+    /// How much of the subscription is used.
+    subscription: Option<Subscription>,
+    /// The commands that run in the background.
+    tasks: Vec<Arc<BackgroundTask>>,
+}
+
+/// What a client can do here that others may not be able to.
+pub(crate) const CAPABILITIES: [&str; 4] = [
+    "interrupt_receipt_v1",
+    "interrupt_cancel_queued_v1",
+    "mcp_read_resource_v1",
+    "reload_plugins_refuse_if_busy_v1",
+];
 
 impl Frames {
     /// `partial` adds the pieces of answers as they arrive.
@@ -72,6 +102,10 @@ impl Frames {
             compacting: false,
             thought: 0,
             calls: Calls::default(),
+            prompts: Prompts::default(),
+            results: 0,
+            queued: 0,
+            standing: Standing::default(),
         }
     }
 
@@ -108,9 +142,15 @@ impl Frames {
         self.by_task = by_task;
     }
 
+    /// So many prompts wait for a submission of their own.
+    pub fn set_queued(&mut self, prompts: usize) {
+        self.queued = prompts;
+    }
+
     /// The frames of one event; most have one, some none.
     pub fn of(&mut self, event: &Event) -> Vec<u8> {
         self.calls.heed(event, self.world.monotonic());
+        self.prompts.heed(event);
         let mut frames = self.frame(event);
         if self.loop_events {
             frames.extend(self.loop_event(event));
@@ -122,7 +162,9 @@ impl Frames {
         match event {
             Event::Init(init) => {
                 self.session = init.session_id;
-                self.init(init)
+                let mut frames = self.commands(&init.commands);
+                frames.extend(self.init(init));
+                frames
             }
             Event::Cleared { from, to } => Line::new("conversation_reset")
                 .field("new_conversation_id", to)
@@ -145,7 +187,8 @@ impl Frames {
                 self.withdrawn.extend(ids);
                 Vec::new()
             }
-            Event::ModelFallback { from, to } => self.model_fallback(from, to, None),
+            Event::ModelFallback { from, to, because } => self.model_fallback(from, to, because, None),
+            Event::Subscription(used) => self.subscription(used),
             Event::Retry(notice) => self.retry(notice, None),
             // A long wait is no silence.
             Event::Waiting { .. } => Line::new("keep_alive").finish_line(),
@@ -154,6 +197,7 @@ impl Frames {
                 .field("content", format!("The answer above may be incomplete: {reason}"))
                 .field("level", "warning")
                 .finish_line(),
+            Event::Refused(refused) => self.refused(refused, None),
             Event::Informational { content, prevents_continuation } => self
                 .system("informational")
                 .field("content", content)
@@ -181,7 +225,14 @@ impl Frames {
             Event::Result(outcome) => {
                 let origin = self.by_task.then(|| json!({"kind": "task-notification"}));
                 let mut frames = self.nothing_succeeds();
-                let result = outcome::line(outcome, self.session, self.id()).field_if("origin", origin);
+                let (last, all) = self.prompts.all();
+                let result = outcome::line(outcome, self.session, self.id())
+                    .field("result_index", self.results)
+                    .field("queued_turn_count", self.queued)
+                    .field_if("user_message_uuid", last)
+                    .field_if("user_message_uuids", all)
+                    .field_if("origin", origin);
+                self.results += 1;
                 frames.extend(result.finish_line());
                 frames
             }
@@ -214,6 +265,7 @@ impl Frames {
             .field("plugins", &plugins)
             .field("setting_sources", &init.setting_sources)
             .field("fast_mode_state", outcome::fast_mode_state(init.fast_mode))
+            .field("capabilities", CAPABILITIES)
             .field_if("plugin_errors", (!errors.is_empty()).then_some(errors))
             .finish_line()
     }
@@ -266,6 +318,18 @@ impl Frames {
             .finish_line()
     }
 
+    /// A call that was refused without anybody being asked.
+    fn refused(&self, refused: &Refused, by: Option<&AgentFacts>) -> Vec<u8> {
+        self.system("permission_denied")
+            .field("tool_name", &*refused.tool)
+            .field("tool_use_id", &*refused.call)
+            .field_if("agent_id", by.map(|agent| &agent.id))
+            .field("decision_reason_type", refused.cause)
+            .field("decision_reason", &refused.message)
+            .field("message", &refused.message)
+            .finish_line()
+    }
+
     fn refusal(&self, refusal: &Refusal) -> Vec<u8> {
         let Refusal { model, request_id, category, explanation, prompt, .. } = refusal;
         let why = explanation.as_deref().or(category.as_deref());
@@ -286,6 +350,7 @@ impl Frames {
         match &entry.kind {
             Kind::Assistant { origin, .. } => {
                 let withdrawn = self.superseded(by);
+                let (last, all) = if by.is_none() { self.prompts.unnamed() } else { (None, None) };
                 let head = message::Assistant {
                     id: &origin.message_id,
                     model: &origin.model,
@@ -298,6 +363,9 @@ impl Frames {
                     by,
                     |line| {
                         line.field_if("request_id", origin.request_id.as_deref())
+                            .field("timestamp", format!("{:.3}", entry.at))
+                            .field_if("user_message_uuid", last)
+                            .field_if("user_message_uuids", all)
                             .field_if("supersedes", withdrawn)
                     },
                 )
@@ -340,9 +408,9 @@ impl Frames {
         })
     }
 
-    fn model_fallback(&self, from: &str, to: &str, by: Option<&AgentFacts>) -> Vec<u8> {
+    fn model_fallback(&self, from: &str, to: &str, because: &str, by: Option<&AgentFacts>) -> Vec<u8> {
         self.system("model_fallback")
-            .field("trigger", "overloaded")
+            .field("trigger", because)
             .field("original_model", from)
             .field("fallback_model", to)
             .field("content", format!("{from} does not answer; switched to {to} for this task"))
@@ -396,6 +464,7 @@ impl Frames {
             .field("parent_tool_use_id", by.map(|agent| &*agent.call))
             .field("session_id", self.session)
             .field("uuid", id)
+            .field_if("agent_id", by.map(|agent| &agent.id))
             .field_if("subagent_type", by.map(|agent| &agent.agent_type))
             .field_if("task_description", by.map(|agent| &agent.description));
         more(line).finish_line()
@@ -411,7 +480,7 @@ fn millis(duration: std::time::Duration) -> u64 {
 }
 
 /// A plugin, as clients are told of it.
-fn plugin_row(plugin: &Plugin) -> Value {
+pub(crate) fn plugin_row(plugin: &Plugin) -> Value {
     let mut row = json!({"name": plugin.name, "path": plugin.root.to_string_lossy()});
     if let Some(version) = &plugin.version {
         row["version"] = json!(version);

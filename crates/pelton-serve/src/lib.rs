@@ -17,7 +17,7 @@ mod text; // plain text, for people and pipes
 
 mod out; // writers with a queue: a slow reader never blocks the engine
 
-pub use control::{ConverseOptions, Ended, ServersNamed, StateFrames, WhoDecides, converse};
+pub use control::{ConverseOptions, Ended, ServersNamed, SettingsHome, StateFrames, WhoDecides, converse};
 pub use debug::DebugLog;
 pub use out::{Streams, WriteError};
 pub use outcome::start_failure;

@@ -103,6 +103,11 @@ fn millis(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// What each model consumed, as results tell it.
+pub(crate) fn model_usage(outcome: &Outcome) -> serde_json::Value {
+    serde_json::json!(by_model(&outcome.by_model))
+}
+
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Model {

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pelton_model::{Thinking, ThinkingDisplay, catalogue};
+use pelton_model::{Effort, Thinking, ThinkingDisplay, catalogue};
 
 /// Which model is asked, and how. All clones are one; a change holds from the next question to the model on, also in the
 /// middle of a submission.
@@ -45,6 +45,7 @@ pub(crate) struct Set {
     pub model: String,
     pub thinking: Thinking,
     pub display: ThinkingDisplay,
+    pub effort: Option<Effort>,
 }
 
 /// A model that is not asked from now on, and why.
@@ -95,9 +96,19 @@ impl Dials {
         self.change(|set| set.thinking = thinking.unwrap_or(self.0.first.thinking));
     }
 
-    /// What is shown of that.
-    pub fn set_thinking_display(&self, display: ThinkingDisplay) {
-        self.change(|set| set.display = display);
+    /// What is shown of that; `None` for as much as at the start.
+    pub fn set_thinking_display(&self, display: Option<ThinkingDisplay>) {
+        self.change(|set| set.display = display.unwrap_or(self.0.first.display));
+    }
+
+    /// How hard the model tries from now on; `None` for as hard as it does by itself.
+    pub fn set_effort(&self, effort: Option<Effort>) {
+        self.change(|set| set.effort = effort);
+    }
+
+    /// How hard the model tries, if anybody has said so.
+    pub fn effort(&self) -> Option<Effort> {
+        self.lock().1.effort
     }
 
     /// The model that is asked.
@@ -135,6 +146,7 @@ mod tests {
             model: "a".to_owned(),
             thinking: Thinking::ModelDefault,
             display: ThinkingDisplay::Omitted,
+            effort: None,
         };
         let dials = Dials::new(first, |model| match model {
             "dear" => Err(ModelRefused::UnknownPrice(model.to_owned())),

@@ -11,6 +11,7 @@ mod gather; // what is found out about the place before the first prompt
 mod input; // from what was typed to what the model is told
 mod late; // a permission that was answered after its process was gone
 mod kin; // what a tree of agents shares
+mod menu; // what prompts may call by name
 mod models; // which are asked, and what they can hold
 mod informed; // what tools and hooks get to know
 mod outcome; // from the reason for the end to the result
@@ -72,6 +73,7 @@ use children::{Children, Judges};
 use input::{Begun, Choices, Order, Taken};
 use kin::Kin;
 use late::{Settled, call_in};
+pub use menu::Menu;
 use models::{Chosen, dials, fallbacks};
 use outcome::Ending;
 pub use reshape::{ReshapeError, Reshaped};
@@ -265,8 +267,12 @@ impl Engine {
         } else if let Some(tool) = options.tools.iter_mut().find(|tool| agent::is_one(tool.as_ref())) {
             *tool = Arc::new(AgentTool::new(&options.agents));
         }
-        let skills =
-            Skills::new(options.skills.clone(), &options.plugins, &options.cwd, &options.additional_dirs);
+        let skills = Skills::new(
+            options.skills.clone(),
+            &options.plugins,
+            options.project(),
+            &options.additional_dirs,
+        );
         let can_ask = options.questions.is_some() || kin.hooks.listens(HookEvent::PermissionRequest);
         if !can_ask || kin.agent.is_some() {
             // Nobody could ever answer; agents have a parent who can be asked to.

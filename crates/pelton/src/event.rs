@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use pelton_model::{FastMode, Notice, Started};
+use pelton_model::{FastMode, Notice, Started, Subscription};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
 pub use agents::{AgentEnd, AgentEvent, AgentFacts, AgentNews, AgentWork};
-pub use outcome::{DeferredCall, Denial, ModelUsage, Outcome};
+pub use outcome::{DeferredCall, Denial, ModelUsage, Outcome, Refused};
 
 use crate::compact::Level;
 use crate::history::{EditId, Entry, EntryId};
@@ -68,6 +68,8 @@ pub enum Event {
     PromptsCompleted(Vec<Uuid>),
     /// The model is being asked.
     Requesting,
+    /// The server says how much of the account's subscription is used.
+    Subscription(Box<Subscription>),
     /// An answer begins.
     Started(Started),
     /// A piece of an answer, as it arrives. Retried answers are withdrawn, see [`Event::Retry`].
@@ -78,6 +80,8 @@ pub enum Event {
     Attachment(Arc<Entry>),
     /// A call has begun to run.
     ToolStarted(ToolStarted),
+    /// A call was refused, and nobody was asked about it: a rule, a mode or a check decided, or there is nobody to ask.
+    Refused(Arc<Refused>),
     /// A running call says how far it is.
     ToolProgress {
         /// The call.
@@ -145,6 +149,8 @@ pub enum Event {
         from: String,
         /// The one that is asked instead.
         to: String,
+        /// What kind of failure that is, in the word of the protocol.
+        because: &'static str,
     },
     /// Words of the harness in the assistant's role: an error the user must see.
     Synthetic(Synthetic),

@@ -49,7 +49,7 @@ pub mod process {
 
 pub use context::{AgentsMd, Attribution, MemorySources, OutputStyle, SystemPrompt};
 pub use dials::{Dials, ModelRefused};
-pub use engine::{EndReason, Engine, ReshapeError, Reshaped, StartError, Tasks, Title};
+pub use engine::{EndReason, Engine, Menu, ReshapeError, Reshaped, StartError, Tasks, Title};
 pub use event::{Event, Outcome};
 pub use gauge::ContextWatch;
 pub use interrupt::Interrupter;

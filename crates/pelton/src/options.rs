@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pelton_model::catalogue::{self, Prices};
@@ -61,6 +61,9 @@ use crate::turn::Limits;
 pub struct Options {
     /// Where the session works; absolute.
     pub cwd: PathBuf,
+    /// Where the project's own configuration is, if that is not where the session works; absolute. Its skills come from there,
+    /// and hooks know it as the project.
+    pub project_dir: Option<PathBuf>,
     /// Further directories it may work in; absolute.
     pub additional_dirs: Vec<PathBuf>,
     /// Who is asked, and who pays.
@@ -406,6 +409,11 @@ impl Options {
             .collect()
     }
 
+    /// Where the project's own configuration is.
+    pub(crate) fn project(&self) -> &Path {
+        self.project_dir.as_deref().unwrap_or(&self.cwd)
+    }
+
     /// The name of the way it answers.
     pub fn style_name(&self) -> &str {
         self.system_prompt.style.as_ref().map_or(OutputStyle::DEFAULT, |style| &style.name)
@@ -439,6 +447,7 @@ impl Options {
     pub fn new(cwd: impl Into<PathBuf>, endpoint: Endpoint) -> Self {
         Self {
             cwd: cwd.into(),
+            project_dir: None,
             additional_dirs: Vec::new(),
             endpoint,
             api_key_source: "none",

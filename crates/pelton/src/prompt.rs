@@ -74,6 +74,9 @@ pub enum PromptBlock {
 #[error("the prompt is empty")]
 pub struct BlankPrompt;
 
+/// What news of commands in the background begin with, as the model reads them.
+pub(crate) const TASK_NEWS: &str = "<task-notification>";
+
 impl Prompt {
     /// A prompt of plain text.
     pub fn text(text: impl Into<String>) -> Result<Self, BlankPrompt> {

@@ -56,8 +56,8 @@ pub(crate) struct ClientArgs {
     /// Go on from this message: what was said after it is not known any more
     #[arg(long, value_name = "UUID", value_parser = super::session_id)]
     pub resume_session_at: Option<Uuid>,
-    /// Go on as if this prompt had not been sent
-    #[arg(long, value_name = "UUID", value_parser = super::session_id, conflicts_with = "resume_session_at")]
+    /// Go on as if this prompt had not been sent; with --resume-session-at: refuse if more than its turn would be forgotten
+    #[arg(long, value_name = "UUID", value_parser = super::session_id)]
     pub resume_drops_turn: Option<Uuid>,
     /// Write every line of the session's record to standard output, too
     #[arg(long)]
@@ -68,6 +68,9 @@ pub(crate) struct ClientArgs {
     /// Wait for the client's first words before anything is set up
     #[arg(long, hide = true)]
     pub await_initialize: bool,
+    /// The checkout that the project's settings, servers, skills, agents and commands come from, instead of this directory
+    #[arg(long, value_name = "DIR")]
+    pub project_config_root: Option<PathBuf>,
     /// Settings of the administrator of the machine
     #[arg(long, value_name = "JSON", hide = true)]
     pub managed_settings: Option<String>,

@@ -215,14 +215,15 @@ fn written_by_others(file: &Path) -> Option<String> {
 /// Everything else that was set.
 fn said(args: &RunArgs, env: &Env, cwd: &Path) -> Result<Vec<Layer>, Fail> {
     let sources = Sources::said(args.setting_sources.as_deref())?;
-    let files = Files::around(env, cwd);
+    let project = super::config_root(args, cwd)?;
+    let files = Files::around(env, &project);
     let mut layers = Vec::new();
     if let (true, Some(file)) = (sources.user, &files.user) {
         layers.extend(Layer::in_file(Source::User, file, file.parent()));
     }
     // Of what comes with a directory counts what somebody has seen who trusts it.
     let judged = |mut layer: Layer| {
-        let trust = Trust::in_dir(env, cwd);
+        let trust = Trust::in_dir(env, &project);
         layer.is_untrusted = !trust.is_given();
         layer.approved = trust.is_given().then(|| trust.approved_settings(env));
         layer

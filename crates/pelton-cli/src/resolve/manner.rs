@@ -21,16 +21,10 @@ pub(super) fn choose_style(
     cwd: &Path,
     name: Option<&str>,
 ) -> Result<(), Fail> {
+    options.add_styles(styles(args, env, cwd)?);
     if super::bare(args, env) {
         return Ok(());
     }
-    let sources = Sources::said(args.setting_sources.as_deref())?;
-    let managed = Some(PathBuf::from(MANAGED_DIR).join(".claude"));
-    let project = sources.project.then(|| cwd.join(".claude"));
-    let user = config_dir(env).filter(|_| sources.user);
-    let dirs: Vec<PathBuf> =
-        [managed, project, user].into_iter().flatten().map(|dir| dir.join("output-styles")).collect();
-    options.add_styles(OutputStyle::in_dirs(&dirs));
     if let Some(name) = name
         && !options.choose_style(name)
     {
@@ -40,6 +34,20 @@ pub(super) fn choose_style(
         ));
     }
     Ok(())
+}
+
+/// The ways to answer that files describe.
+pub(super) fn styles(args: &RunArgs, env: &Env, cwd: &Path) -> Result<Vec<OutputStyle>, Fail> {
+    if super::bare(args, env) {
+        return Ok(Vec::new());
+    }
+    let sources = Sources::said(args.setting_sources.as_deref())?;
+    let managed = Some(PathBuf::from(MANAGED_DIR).join(".claude"));
+    let project = sources.project.then(|| cwd.join(".claude"));
+    let user = config_dir(env).filter(|_| sources.user);
+    let dirs: Vec<PathBuf> =
+        [managed, project, user].into_iter().flatten().map(|dir| dir.join("output-styles")).collect();
+    Ok(OutputStyle::in_dirs(&dirs))
 }
 
 /// Lets the session work as the agent that settings name, or else a plugin's, unless one was named for this run.

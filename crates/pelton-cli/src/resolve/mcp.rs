@@ -66,10 +66,11 @@ pub(super) fn servers(
     }
     if !args.client.strict_mcp_config && !super::bare(args, env) {
         let sources = Sources::said(args.setting_sources.as_deref())?;
-        for Found { scope, file, servers } in configured(env, cwd, &sources) {
+        let project = super::config_root(args, cwd)?;
+        for Found { scope, file, servers } in configured(env, &project, &sources) {
             let Ok(written) = servers.map_err(|why| not_used::<()>(&file, &why)) else { continue };
             let read = match scope {
-                Scope::Project => of_project(&written, env, cwd, settings),
+                Scope::Project => of_project(&written, env, &project, settings),
                 _ => read_servers(&written, scope, variable),
             };
             named.add(read, scope);

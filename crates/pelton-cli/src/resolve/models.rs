@@ -1,7 +1,7 @@
 //! Which models are asked, and how hard they try.
 
 use pelton::settings::Settings;
-use pelton::{ModelChoice, Options};
+use pelton::{FALLBACK_MODELS_MAX, ModelChoice, Options};
 use pelton_model::{Effort, Thinking, ThinkingDisplay};
 
 use super::env::Env;
@@ -70,7 +70,19 @@ pub(super) fn fallbacks(args: &RunArgs, env: &Env, settings: &Settings) -> Vec<S
         (Some(models), true) => models.iter().map(String::as_str).collect(),
         _ => said,
     };
-    models.into_iter().map(|model| behind_alias(model, env)).collect()
+    let mut fallbacks: Vec<String> = Vec::new();
+    for model in models.into_iter().map(|model| behind_alias(model, env)) {
+        if !fallbacks.contains(&model) {
+            fallbacks.push(model);
+        }
+    }
+    if let Some(left_out @ [_, ..]) = fallbacks.get(FALLBACK_MODELS_MAX..) {
+        tell(&format!(
+            "warning: {FALLBACK_MODELS_MAX} fallback models count at most, so these are never asked: {}",
+            left_out.join(", ")
+        ));
+    }
+    fallbacks
 }
 
 /// The small model, for what is asked beside the conversation.

@@ -9,6 +9,7 @@ use pelton::transcript::{
     self, Durability, Loaded, ReadError, copy_as, find_session, newest_session, session_file,
 };
 use pelton::{Options, Resumed, Sessions, fresh_id};
+use uuid::Uuid;
 
 use super::env::Env;
 use crate::args::{DurabilityArg, RunArgs};
@@ -100,7 +101,22 @@ fn conversation(args: &RunArgs, file: &Path) -> Result<Loaded, Fail> {
         Some(_) => until,
         None => until.and_then(|until| until.without_turn_of(id)),
     };
-    part.ok_or_else(|| Fail::at_start(format!("No message found with message.uuid of: {id}")))
+    let part = part.ok_or_else(|| Fail::at_start(format!("No message found with message.uuid of: {id}")))?;
+    if let (Some(at), Some(drops)) = (at, drops) {
+        drops_only_this_turn(file, at, drops)?;
+    }
+    Ok(part)
+}
+
+/// Whoever says which turn is to be forgotten does not want to lose anything else that they have not seen.
+fn drops_only_this_turn(file: &Path, at: Uuid, turn: Uuid) -> Result<(), Fail> {
+    let fail = |error: ReadError| Fail::at_start(error.to_string());
+    let mut all = transcript::read_window(file).map_err(fail)?;
+    if all.is_partial && all.entries.iter().all(|entry| entry.id != at) {
+        all = transcript::read(file).map_err(fail)?;
+    }
+    all.has_only_the_turn_of(turn, at)
+        .map_err(|why| Fail::at_start(format!("Resume rejected by --resume-drops-turn: {why}")))
 }
 
 /// The same conversation under another id, in a file of its own. The other one stays as it is.

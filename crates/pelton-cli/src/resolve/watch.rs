@@ -44,7 +44,9 @@ impl SettingsOnDisk {
     }
 
     fn files(&self) -> Vec<(PathBuf, SettingsKind)> {
-        let files = Files::around(&self.env, &self.cwd);
+        // It was there when the session began.
+        let project = super::config_root(&self.args, &self.cwd).unwrap_or_else(|_| self.cwd.clone());
+        let files = Files::around(&self.env, &project);
         let managed = Path::new(MANAGED_DIR);
         let mut all = vec![(files.project, SettingsKind::Project), (files.local, SettingsKind::Local)];
         all.extend(files.user.map(|file| (file, SettingsKind::User)));

@@ -125,6 +125,17 @@ fn check_frame(frame: &Value) {
             frame,
             &[("task_id", Is::Text), ("status", Is::Text), ("output_file", Is::Text), ("summary", Is::Text)],
         ),
+        ("system", Some("background_tasks_changed")) => check(frame, &[("tasks", Is::List)]),
+        ("system", Some("permission_denied")) => check(
+            frame,
+            &[
+                ("tool_name", Is::Text),
+                ("tool_use_id", Is::Text),
+                ("decision_reason_type", Is::Text),
+                ("decision_reason", Is::Text),
+                ("message", Is::Text),
+            ],
+        ),
         ("system", Some("informational")) => check(frame, &[("content", Is::Text), ("level", Is::Text)]),
         ("system", Some("loop_event")) => {
             check(frame, &[("kind", Is::Text), ("reason", Is::Text), ("turn", Is::Count)]);

@@ -47,4 +47,5 @@ mod summaries; // lines about what calls came to
 mod task; // one task, from the prompt to the answer
 mod trust; // what a directory may add
 mod trouble; // what goes wrong outside, told in one line
+mod wire; // what clients may ask and are told, beyond the everyday
 mod words; // the command line itself

@@ -79,11 +79,15 @@ pub(super) async fn attempt(
         Ok(Err(error)) => return Err(ModelError::from(error).into()),
         Err(stalled) => return Err(stalled.into()),
     };
+    let limits = RateLimits::read(&response.headers);
+    if let Some(used) = limits.as_ref().and_then(|limits| limits.subscription.clone()) {
+        steps.send(Step::Subscription(Box::new(used))).await;
+    }
     if !(200..300).contains(&response.status) {
         return Err(Failure { auth: Some(auth), ..refusal(road, response).await });
     }
     let headers = &response.headers;
-    let mut answer = Answer::new(request_id(headers).map(Arc::from), RateLimits::read(headers));
+    let mut answer = Answer::new(request_id(headers).map(Arc::from), limits);
     let mut found = Vec::new();
     let cause = read(response.body, &mut answer, &mut guard, &mut found).await.err();
     let withdrawn = answer.shown();

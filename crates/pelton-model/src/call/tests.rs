@@ -220,6 +220,7 @@ async fn call_steps(turns: impl IntoIterator<Item = Turn>) -> Vec<Step> {
 fn line(step: &Step) -> String {
     match step {
         Step::Requesting { attempt } => format!("requesting {attempt}"),
+        Step::Subscription(used) => format!("subscription {:?}", used.status),
         Step::Started(started) => format!("started {} {}", started.message_id, started.model),
         Step::Delta(Delta { kind: DeltaKind::Text(text), .. }) => format!("text {text:?}"),
         Step::Delta(Delta { kind: DeltaKind::BlockStart(opened), .. }) => {

@@ -30,6 +30,7 @@ use super::permission::{AskClient, AskTool};
 use super::requests::Handles;
 use super::said::{Request, UserLine};
 use super::servers::{Servers, ServersNamed};
+use crate::frames::{listed, plugin_row};
 use crate::out::Streams;
 use crate::print::after;
 
@@ -41,6 +42,8 @@ use crate::print::after;
 pub struct Ended {
     /// What the last submission came to; `None` if there was none.
     pub outcome: Option<Arc<Outcome>>,
+    /// The last result the client was told was an error.
+    pub is_error: bool,
     /// The client could not be understood: why.
     pub fault: Option<String>,
     /// The session.
@@ -95,12 +98,12 @@ pub async fn converse(
         Ok(first) => first,
         Err(fault) => {
             desk.out.finish().await;
-            return Ok(Ended { outcome: None, fault, session: None, transcript: None });
+            return Ok(Ended { outcome: None, is_error: false, fault, session: None, transcript: None });
         }
     };
     let Some(mut conversation) = Conversation::begin(options, shown, first, desk, questions, streams).await?
     else {
-        return Ok(Ended { outcome: None, fault: None, session: None, transcript: None });
+        return Ok(Ended { outcome: None, is_error: false, fault: None, session: None, transcript: None });
     };
     conversation.last_until_the_end().await;
     Ok(Box::pin(conversation.close(shown.background_patience)).await)
@@ -158,6 +161,8 @@ struct Conversation<'a> {
     first: Option<UserLine>,
     /// The client has asked for something in this process.
     is_asked: bool,
+    /// There was nothing in the last thing it asked for.
+    refused_last: bool,
     fault: Option<String>,
 }
 
@@ -187,6 +192,7 @@ impl<'a> Conversation<'a> {
         }
         let is_initialize = request.as_ref().is_some_and(|request| request.subtype == "initialize");
         if let Some(said) = request.as_ref().filter(|_| is_initialize) {
+            desk.hooks = said.body.get("hooks").filter(|hooks| !hooks.is_null()).cloned();
             match initialize::apply(&said.body, &mut options, &client) {
                 Ok(said) => brought = said,
                 Err(why) => brought.problems.push(why),
@@ -224,9 +230,15 @@ impl<'a> Conversation<'a> {
             brought.problems.push(format!("there is no agent '{agent}' to work as"));
         }
         let mut about = initialize::about(&options, shown.pid);
+        if let Some(named) = &brought.servers_named {
+            let is_there = |name: &String| servers.iter().any(|server| server.name() == name);
+            about["mcp_servers_applied"] = named.iter().all(is_there).into();
+        }
         if let Some(applied) = brought.plugins_applied {
             about["plugins_applied"] = applied.into();
         }
+        let plugins: Vec<_> = options.plugins().map(plugin_row).collect();
+        let plugins = (plugins.into(), options.plugin_errors.len().into());
         let (cwd, cancel) = (options.cwd.clone(), options.cancel.clone());
         let agents = options.agents.iter().map(|agent| agent.name.clone()).collect();
         let world = Arc::clone(&options.world);
@@ -241,8 +253,13 @@ impl<'a> Conversation<'a> {
                 return Err(error);
             }
         };
-        about["commands"] = initialize::commands(&engine.commands().await);
+        let commands = engine.commands().await;
+        about["commands"] = listed(&commands);
         desk.frames = frames(shown, brought.agent_text, engine.session_id(), world);
+        if is_initialize {
+            // What it is told now is no change.
+            desk.frames.commands(&commands);
+        }
         // The client's own, and those that were named for this run, are there before the model is asked first. The others
         // come when they come.
         let Joining { first: servers_first, inside, connecting } = Joining::of(servers.clone());
@@ -252,9 +269,12 @@ impl<'a> Conversation<'a> {
         let servers = Servers::new(servers, engine.servers(), client, named);
         let mut handles = Handles::of(&engine, servers, cwd, shown.may_rewind);
         (handles.may_bypass, handles.agents) = (shown.may_bypass, agents);
+        handles.home.clone_from(&shown.home);
+        handles.about.clone_from(&about);
+        (handles.about["plugins"], handles.about["plugin_errors"]) = plugins;
         if let Some(request) = request {
             match is_initialize {
-                true => desk.reply(&request.id, Ok(about.clone())),
+                true => desk.introduce(&request, &about),
                 false => _ = desk.serve(&request, &handles),
             }
         }
@@ -276,6 +296,7 @@ impl<'a> Conversation<'a> {
             answered: 0,
             first: first_prompt,
             is_asked: false,
+            refused_last: false,
             fault: None,
         }))
     }
@@ -319,7 +340,7 @@ impl<'a> Conversation<'a> {
             };
             match heard {
                 Heard::User(line) => self.user(line).await,
-                Heard::Initialize(request) => self.desk.reply(&request.id, Ok(self.about.clone())),
+                Heard::Initialize(request) => self.desk.answer_again(&request, &self.about),
                 Heard::Fault(words) => self.fault = Some(words),
                 Heard::Nothing | Heard::Interrupt | Heard::End => {}
             }
@@ -332,8 +353,7 @@ impl<'a> Conversation<'a> {
             self.desk.tell_problem(words);
         }
         let Some(prompt) = line.prompt else {
-            self.desk.tell_problem("A message without anything in it was not taken");
-            return;
+            return self.refuse_nothing(line.asks);
         };
         if !line.asks {
             return self.note(prompt).await;
@@ -346,6 +366,16 @@ impl<'a> Conversation<'a> {
         }
     }
 
+    /// There was nothing in what came. Whoever wants an answer gets one: that there is none.
+    fn refuse_nothing(&mut self, asks: bool) {
+        const NOTHING: &str = "A message without anything in it was not taken";
+        self.desk.tell_problem(NOTHING);
+        if asks {
+            self.refused_last = true;
+            self.desk.tell_failure(NOTHING);
+        }
+    }
+
     async fn note(&mut self, prompt: Prompt) {
         if let Err(error) = self.engine.append(prompt).await {
             self.desk.tell_problem(&format!("A message was not taken: {error}"));
@@ -355,6 +385,7 @@ impl<'a> Conversation<'a> {
     /// Runs one submission to its end.
     async fn submit(&mut self, work: Work) {
         self.desk.tell_state("running");
+        self.refused_last = false;
         // Whoever says something needs no guess any more.
         self.suggesting = None;
         let by_task = matches!(work, Work::News);
@@ -369,6 +400,7 @@ impl<'a> Conversation<'a> {
         // Files are taken back to messages of this conversation, which may be another one now.
         let may_rewind = self.handles.file_history.is_some();
         self.handles.file_history = self.engine.file_history().filter(|_| may_rewind);
+        self.handles.menu = self.engine.menu();
         for prompt in std::mem::take(&mut self.desk.notes) {
             self.note(prompt).await;
         }
@@ -410,7 +442,7 @@ impl<'a> Conversation<'a> {
                 heard = desk.hear(Some(handles)), if !is_over => {
                     match heard {
                         Heard::User(line) => hold(line, desk, handles),
-                        Heard::Initialize(request) => desk.reply(&request.id, Ok(self.about.clone())),
+                        Heard::Initialize(request) => desk.answer_again(&request, &self.about),
                         Heard::Fault(words) => {
                             self.fault = Some(words);
                             handles.interrupter.interrupt();
@@ -433,17 +465,24 @@ impl<'a> Conversation<'a> {
             };
             let Some(event) = event else { break };
             if let Event::Result(outcome) = &event {
-                handles.last = Some(Arc::clone(outcome));
+                handles.ended(outcome);
+                desk.frames.set_queued(handles.queue.waiting().len());
                 is_over = true;
                 // Nothing that belongs to the submission comes behind its result.
                 while let Ok(question) = questions.try_recv() {
                     desk.put_question(question);
                 }
             }
+            if let Event::Message(entry) = &event
+                && let Some(detail) = entry.detail.as_deref()
+                && std::str::from_utf8(detail).is_ok_and(|detail| detail.contains("\"structuredPatch\""))
+            {
+                handles.changed_lines(detail);
+            }
             if is_read {
                 desk.tell_waits(handles);
                 desk.tell(&event);
-                tell_changed_mode(&event, desk);
+                tell_changed_mode(&event, desk, handles);
             }
             if let (true, Some(title)) = (matches!(event, Event::Prompt(_)), &self.title) {
                 // A name is a courtesy: without one the session is found by its first words.
@@ -468,7 +507,9 @@ impl<'a> Conversation<'a> {
         self.engine.close(EndReason::Other).await;
         self.desk.tell_record();
         self.desk.out.finish().await;
-        Ended { outcome: self.handles.last, fault: self.fault, session: Some(session), transcript }
+        let outcome = self.handles.last;
+        let is_error = self.refused_last || outcome.as_ref().is_some_and(|outcome| outcome.is_error);
+        Ended { outcome, is_error, fault: self.fault, session: Some(session), transcript }
     }
 }
 
@@ -495,13 +536,14 @@ fn hold(line: UserLine, desk: &mut Desk<'_>, handles: &Handles) {
 }
 
 /// A mode that came with a permission is told like one that was asked for.
-fn tell_changed_mode(event: &Event, desk: &mut Desk<'_>) {
+fn tell_changed_mode(event: &Event, desk: &mut Desk<'_>, handles: &Handles) {
     if let Event::PermissionsChanged(updates) = event {
         let mut modes = updates.iter().filter_map(|update| match update.change {
             Change::SetMode(mode) => Some(mode),
             _ => None,
         });
         if let Some(mode) = modes.next_back() {
+            handles.keep_guards();
             desk.tell_mode(mode);
         }
     }

@@ -14,11 +14,11 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::client::{Client, as_line};
-use super::limits::{NOTES_WAITING_MAX, REQUESTS_OPEN_MAX};
+use super::limits::{LINE_BYTES_MAX, NOTES_WAITING_MAX, REQUESTS_OPEN_MAX};
 use super::lines::Incoming;
 use super::mirror::{Mirror, Mirrored};
 use super::outbox::Outbox;
-use super::requests::{Handles, Served};
+use super::requests::{Handles, Served, SettingsHome};
 use super::said::{self, Request, Said, UserLine};
 use super::servers::ServersNamed;
 use crate::debug::DebugLog;
@@ -72,6 +72,8 @@ pub struct ConverseOptions {
     pub pid: u32,
     /// Where what happens inside is noted, if it is.
     pub log: Option<DebugLog>,
+    /// Where the files of the session's settings are, if the client may know and write to them.
+    pub home: Option<Arc<dyn SettingsHome>>,
 }
 
 /// Whether a client is told that the session works or waits.
@@ -137,6 +139,8 @@ pub(super) struct Desk<'a> {
     /// What is written to the session's record, if that is told.
     pub mirror: Option<Mirror>,
     log: Option<DebugLog>,
+    /// The hooks that the client brought with its first words.
+    pub hooks: Option<Value>,
 }
 
 /// A request that is answered.
@@ -168,6 +172,7 @@ impl<'a> Desk<'a> {
             state: "idle",
             mirror: None,
             log,
+            hooks: None,
         }
     }
 
@@ -266,9 +271,32 @@ impl<'a> Desk<'a> {
         self.out.push(frame);
     }
 
+    /// A result without a submission: why there is none.
+    pub fn tell_failure(&mut self, words: &str) {
+        let frame = self.frames.failure(words);
+        self.out.push(frame);
+    }
+
     pub fn tell_suggestion(&mut self, words: &str) {
         let frame = self.frames.suggestion(words);
         self.out.push(frame);
+    }
+
+    /// The client says its first words again: it is told what it may have missed.
+    pub fn answer_again(&mut self, request: &Request, about: &Value) {
+        self.introduce(request, about);
+        let tasks = self.frames.tasks();
+        self.out.push(tasks);
+    }
+
+    /// The client says its first words.
+    pub fn introduce(&mut self, request: &Request, about: &Value) {
+        let mut about = about.clone();
+        if let Some(hooks) = request.body.get("hooks").filter(|hooks| !hooks.is_null()) {
+            // They are called by the names they were given first.
+            about["hooks_applied"] = json!(self.hooks.as_ref() == Some(hooks));
+        }
+        self.reply(&request.id, Ok(about));
     }
 
     pub fn tell_mode(&mut self, mode: Mode) {
@@ -305,7 +333,10 @@ impl<'a> Desk<'a> {
     fn take(&mut self, came: Option<Incoming>, handles: Option<&Handles>) -> Heard {
         let line = match came {
             Some(Incoming::Line(line)) => line,
-            Some(Incoming::TooLong) => return self.fault("a line on standard input has no end".to_owned()),
+            Some(Incoming::TooLong) => {
+                let most = LINE_BYTES_MAX / (1024 * 1024);
+                return self.fault(format!("a line on standard input is longer than {most} MiB"));
+            }
             Some(Incoming::Failed(error)) => {
                 return self.fault(format!("cannot read standard input: {error}"));
             }
@@ -325,6 +356,12 @@ impl<'a> Desk<'a> {
                     if answer.is_ok() { "" } else { " with an error" }
                 ));
                 self.client.answered(&id, answer);
+                Heard::Nothing
+            }
+            Ok(Said::Nameless { id }) => {
+                let error = "request_id is missing, or no text";
+                let response = json!({"subtype": "error", "request_id": id, "error": error});
+                self.out.push(as_line(&json!({"type": "control_response", "response": response})));
                 Heard::Nothing
             }
             Ok(Said::Cancel { id }) => {
@@ -359,6 +396,12 @@ impl<'a> Desk<'a> {
                 self.reply(&request.id, Ok(answer));
                 handles.interrupter.interrupt();
                 return Heard::Interrupt;
+            }
+            Served::End => {
+                self.reply(&request.id, Ok(json!({})));
+                self.is_open = false;
+                self.client.is_gone();
+                return Heard::End;
             }
             Served::Mode(mode) => {
                 self.reply(&request.id, Ok(json!({"mode": mode.name()})));

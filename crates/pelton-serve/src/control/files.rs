@@ -44,12 +44,18 @@ pub(crate) fn read(
         fs::File::open(&path).map_err(fail)?.take(bytes_max + 1).read_to_end(&mut bytes).map_err(fail)?;
         let truncated = bytes.len() as u64 > bytes_max;
         bytes.truncate(usize::try_from(bytes_max).unwrap_or(usize::MAX));
-        let contents = if base64 {
-            BASE64_STANDARD.encode(&bytes)
-        } else {
-            String::from_utf8_lossy(&bytes).into_owned()
+        let about = json!({"absPath": path.to_string_lossy(), "truncated": truncated});
+        let (contents, how, value) = match base64 {
+            true => (BASE64_STANDARD.encode(&bytes), "encoding", json!("base64")),
+            // Whether something stands in for what is no text.
+            false => {
+                let is_lossy = std::str::from_utf8(&bytes).is_err();
+                (String::from_utf8_lossy(&bytes).into_owned(), "lossy", json!(is_lossy))
+            }
         };
-        Ok(json!({"contents": contents, "absPath": path.to_string_lossy(), "truncated": truncated}))
+        let mut read = about;
+        (read["contents"], read[how]) = (json!(contents), value);
+        Ok(read)
     })
 }
 
@@ -107,7 +113,7 @@ fn below(dir: &Path, which: Suggested) -> Vec<String> {
     walk.build().flatten().filter_map(relative).take(SUGGESTIONS_LOOKED_AT_MAX).collect()
 }
 
-fn on_a_thread(work: impl FnOnce() -> Result<Value, String> + Send + 'static) -> Answer {
+pub(super) fn on_a_thread(work: impl FnOnce() -> Result<Value, String> + Send + 'static) -> Answer {
     let done = tokio::task::spawn_blocking(work);
     async move { done.await.map_err(|error| error.to_string())? }.boxed()
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pelton::event::CommandInfo;
 use pelton::tools::{AgentDefinition, ToolServer};
 use pelton::{CLI_VERSION, Options};
 use pelton_mcp::{Server, Surroundings};
@@ -13,6 +12,7 @@ use serde_json::{Value, json};
 use super::client::Client;
 use super::hooks;
 use super::mcp;
+use crate::frames::CAPABILITIES;
 
 /// What the client brought, besides what went into the options.
 #[derive(Debug, Default)]
@@ -25,6 +25,8 @@ pub(crate) struct Brought {
     pub suggestions: bool,
     /// What the session is called.
     pub title: Option<String>,
+    /// Servers outside of it that it names.
+    pub servers_named: Option<Vec<String>>,
     /// Whether the plugins that it names are there, if it names any.
     pub plugins_applied: Option<bool>,
     /// What could not be used, in words.
@@ -75,6 +77,9 @@ pub(crate) fn apply(request: &Value, options: &mut Options, client: &Client) -> 
             field("sdkMcpServerConfigs").and_then(|configs| configs.get(name)?.get("timeout")?.as_u64());
         brought.servers.push((name.to_owned(), timeout.map(Duration::from_millis)));
     }
+    if let Some(named) = field("mcpServers").and_then(Value::as_object) {
+        brought.servers_named = Some(named.keys().cloned().collect());
+    }
     if let Some(listed) = field("plugins").and_then(Value::as_array).filter(|listed| !listed.is_empty()) {
         brought.plugins_applied = Some(are_there(listed, options));
     }
@@ -114,7 +119,22 @@ pub(crate) fn about(options: &Options, pid: u32) -> Value {
             None => json!({"name": agent.name, "description": agent.description}),
         })
         .collect();
-    let asked = catalogue::resolve(&options.model);
+    json!({
+        "agents": agents,
+        "output_style": options.style_name(),
+        "available_output_styles": options.style_names(),
+        "models": models(&options.model),
+        "account": {"apiKeySource": options.api_key_source, "apiProvider": "firstParty"},
+        "pid": pid,
+        "hook_on_failure_supported": true,
+        "claude_code_version": CLI_VERSION,
+        "capabilities": CAPABILITIES,
+    })
+}
+
+/// The models that may be chosen; `own` is the one the session started with.
+pub(crate) fn models(own: &str) -> Vec<Value> {
+    let asked = catalogue::resolve(own);
     let default = json!({"value": "default", "displayName": "Default", "description": format!("The session's own: {asked}")});
     let models = catalogue::models().iter().map(|caps| {
         let efforts: Vec<&str> = caps.efforts.iter().map(|effort| effort.as_str()).collect();
@@ -126,25 +146,7 @@ pub(crate) fn about(options: &Options, pid: u32) -> Value {
             "supportedEffortLevels": efforts,
         })
     });
-    let models: Vec<Value> = std::iter::once(default).chain(models).collect();
-    json!({
-        "agents": agents,
-        "output_style": options.style_name(),
-        "available_output_styles": options.style_names(),
-        "models": models,
-        "account": {"apiKeySource": options.api_key_source, "apiProvider": "firstParty"},
-        "pid": pid,
-        "hook_on_failure_supported": true,
-        "hooks_applied": true,
-        "claude_code_version": CLI_VERSION,
-        "capabilities": [],
-    })
-}
-
-/// The commands of a session, as clients are told of them.
-pub(crate) fn commands(commands: &[CommandInfo]) -> Value {
-    let one = |CommandInfo { name, description, argument_hint, .. }: &CommandInfo| json!({"name": name, "description": description, "argumentHint": argument_hint});
-    commands.iter().map(one).collect()
+    std::iter::once(default).chain(models).collect()
 }
 
 /// Adds the servers inside the client to the options. One that is named twice is one.

@@ -18,6 +18,12 @@ pub(crate) const QUESTIONS_OPEN_MAX: usize = 1_024;
 pub(crate) const REQUESTS_OPEN_MAX: usize = 256;
 /// Words that start no submission and wait for the end of one.
 pub(crate) const NOTES_WAITING_MAX: usize = 256;
+/// Servers with a mode of their own.
+pub(crate) const SERVERS_GUARDED_MAX: usize = 256;
+/// Pasted texts that are read with a prompt.
+pub(crate) const PASTED_MAX: usize = 1_000;
+/// Bytes of the end of a task's output that are shown.
+pub(crate) const TASK_TAIL_BYTES: u64 = 8 * 1024;
 /// Bytes of a file the client may ask for at once.
 pub(crate) const FILE_BYTES_MAX: u64 = 512 * 1024;
 /// Files suggested for a few letters.

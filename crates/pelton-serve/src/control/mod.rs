@@ -6,6 +6,7 @@
 mod conversation; // the session, from its first line to its last
 mod desk; // what is said and written while it lasts
 mod requests; // what the client may want at any time
+mod reports; // what it is told about the session
 mod files; // files among that
 mod servers; // servers of tools among that
 mod initialize; // its first words
@@ -24,4 +25,5 @@ mod limits; // every number that bounds this
 
 pub use conversation::{Ended, converse};
 pub use desk::{ConverseOptions, StateFrames, WhoDecides};
+pub use requests::SettingsHome;
 pub use servers::ServersNamed;

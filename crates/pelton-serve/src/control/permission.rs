@@ -4,11 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use pelton::permission::{Access, Answer, Asker, Cause, Question, Update};
+use pelton::permission::{Access, Answer, Asker, Cause, Question, Rule, Update};
 use pelton_mcp::{Caller, Server};
 use serde_json::{Map, Value, json};
 
 use super::client::Client;
+use super::reports::layer_name;
 
 /// Asks the client (`can_use_tool`).
 pub(crate) struct AskClient(pub Client);
@@ -83,11 +84,25 @@ fn request(question: &Question) -> Value {
     put("description", json!(description(question)));
     put("title", json!(title(question)));
     put("agent_id", json!(question.agent_id));
-    put("matched_ask_rule", question.rule.as_ref().map_or(Value::Null, |rule| json!(rule.to_string())));
+    put("matched_ask_rule", question.rule.as_ref().map_or(Value::Null, matched));
     if matches!(question.access, Access::Person(_)) {
         put("requires_user_interaction", json!(true));
     }
     Value::Object(fields)
+}
+
+/// The rule that wants somebody to be asked.
+fn matched(rule: &Rule) -> Value {
+    let written = rule.to_string();
+    let (tool, content) = match written.split_once('(') {
+        Some((tool, rest)) => (tool, Some(rest.strip_suffix(')').unwrap_or(rest))),
+        None => (written.as_str(), None),
+    };
+    let mut matched = json!({"source": layer_name(rule.source().layer), "tool_name": tool});
+    if let Some(content) = content {
+        matched["rule_content"] = json!(content);
+    }
+    matched
 }
 
 fn blocked_path(cause: &Cause) -> Option<&Path> {

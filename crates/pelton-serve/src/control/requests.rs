@@ -1,24 +1,31 @@
 //! What the client may want at any time, also in the middle of a submission: everything here works through handles, and
 //! what takes a while is a future.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use pelton::compact::ContextUsage;
 use pelton::file_history::{Conflicts, FileHistory, HistoryError, Rewound};
-use pelton::permission::{Behavior, Change, Mode, Permissions, Rule, Update};
-use pelton::tools::{FileMemory, Tool, ToolServer};
-use pelton::{CLI_VERSION, ContextWatch, Dials, Engine, Interrupter, Outcome, Queue, Status, Tasks, Title};
-use pelton_model::{Thinking, ThinkingDisplay, catalogue};
+use pelton::permission::{Behavior, Change, Destination, Mode, Permissions, Rule, Update};
+use pelton::tools::{FileMemory, ToolServer, served_name};
+use pelton::{
+    CLI_VERSION, ContextWatch, Dials, Engine, Interrupter, Menu, Outcome, Phase, Queue, Status, Tasks, Title,
+};
+use pelton_mcp::{Caller, Reach};
+use pelton_model::{Effort, Thinking, ThinkingDisplay};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::files::{self, Suggested};
+use super::initialize;
+use super::limits::SERVERS_GUARDED_MAX;
 use super::said::Request;
 use super::servers::Servers;
+use crate::frames::listed;
 
 /// The ways into a session while it runs.
 pub(crate) struct Handles {
@@ -37,9 +44,48 @@ pub(crate) struct Handles {
     suggested: Suggested,
     pub agents: Vec<String>,
     /// What fills the context.
-    context: ContextWatch,
+    pub(super) context: ContextWatch,
     /// The newest result.
     pub last: Option<Arc<Outcome>>,
+    /// What all results came to.
+    pub spent: Spent,
+    /// What prompts may call by name.
+    pub menu: Menu,
+    /// Where the files of the session's settings are, if anybody knows.
+    pub home: Option<Arc<dyn SettingsHome>>,
+    /// The model the session started with.
+    pub own_model: String,
+    /// What the client was told about the session at first.
+    pub about: Value,
+    /// Servers whose tools are asked about even where nothing is.
+    guarded: Mutex<BTreeSet<String>>,
+}
+
+/// What all submissions of a session came to.
+#[derive(Debug, Default)]
+pub(crate) struct Spent {
+    pub all: Duration,
+    pub api: Duration,
+    pub lines_added: u64,
+    pub lines_removed: u64,
+}
+
+/// Where the files are that a session's settings come from.
+///
+/// See [`ConverseOptions`](super::ConverseOptions).
+pub trait SettingsHome: Send + Sync {
+    /// Writes a value into the user's file for the project, or the user's own.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written, in words.
+    fn write(&self, to: Destination, key: &str, value: &Value) -> Result<(), String>;
+
+    /// The names of the ways to answer, looked for anew.
+    fn styles(&self) -> Vec<String>;
+
+    /// What each file says, the weakest first: `{source, settings}`.
+    fn sources(&self) -> Vec<Value>;
 }
 
 /// What comes of a request.
@@ -52,6 +98,8 @@ pub(crate) enum Served {
     Interrupt(Value),
     /// An answer, and then the mode is told to everyone.
     Mode(Mode),
+    /// An answer, and then the session ends as if the client had nothing more to say.
+    End,
 }
 
 impl Handles {
@@ -73,6 +121,35 @@ impl Handles {
             suggested: if engine.suggests_ignored() { Suggested::All } else { Suggested::NotIgnored },
             agents: Vec::new(),
             last: None,
+            spent: Spent::default(),
+            menu: engine.menu(),
+            home: None,
+            own_model: engine.dials().model(),
+            about: Value::Null,
+            guarded: Mutex::default(),
+        }
+    }
+
+    /// A submission is over.
+    pub fn ended(&mut self, outcome: &Arc<Outcome>) {
+        self.spent.all += outcome.duration;
+        self.spent.api += outcome.duration_api;
+        self.last = Some(Arc::clone(outcome));
+    }
+
+    /// A file was changed by a call, by so many lines.
+    pub fn changed_lines(&mut self, detail: &[u8]) {
+        let Ok(detail) = serde_json::from_slice::<Value>(detail) else { return };
+        // Of a new file there is nothing to differ from.
+        if detail["type"] == "create" {
+            let lines = detail["content"].as_str().unwrap_or_default().lines().count();
+            self.spent.lines_added += lines as u64;
+            return;
+        }
+        let hunks = detail["structuredPatch"].as_array().into_iter().flatten();
+        for line in hunks.filter_map(|hunk| hunk["lines"].as_array()).flatten().filter_map(Value::as_str) {
+            self.spent.lines_added += u64::from(line.starts_with('+'));
+            self.spent.lines_removed += u64::from(line.starts_with('-'));
         }
     }
 
@@ -135,6 +212,41 @@ impl Handles {
                 let put_aside = self.tasks.put_aside(call) || call.is_none();
                 Served::Now(Ok(json!({"backgrounded": put_aside})))
             }
+            "get_usage" => Served::Now(Ok(self.usage())),
+            "get_task_output" => match needed("task_id") {
+                Ok(id) => Served::Later(self.task_output(id)),
+                Err(why) => Served::Now(Err(why)),
+            },
+            "list_permission_rules" => Served::Now(Ok(self.permission_rules())),
+            "list_models" => Served::Now(Ok(json!({"models": initialize::models(&self.own_model)}))),
+            "reload_skills" => {
+                let menu = self.menu.clone();
+                Served::Later(
+                    async move { Ok(json!({"skills": listed(&menu.look_for_skills().await)})) }.boxed(),
+                )
+            }
+            "reload_output_styles" => {
+                let styles = self.home.as_ref().map(|home| json!(home.styles()));
+                let styles = styles.unwrap_or_else(|| self.about["available_output_styles"].clone());
+                Served::Now(Ok(json!({"available_output_styles": styles})))
+            }
+            "reload_plugins" => self.reload_plugins(body),
+            "update_settings" => Served::Now(self.update_settings(body)),
+            "set_mcp_permission_mode_override" => match needed("serverName") {
+                Ok(name) => Served::Now(self.guard_server(name, body.get("mode").unwrap_or(&Value::Null))),
+                Err(why) => Served::Now(Err(why)),
+            },
+            "mcp_read_resource" => match needed("serverName").and_then(|name| Ok((name, needed("uri")?))) {
+                Ok((name, uri)) => Served::Later(self.servers.read(name, uri)),
+                Err(why) => Served::Now(Err(why)),
+            },
+            "mcp_call" => match needed("tool") {
+                Ok(tool) => Served::Later(self.call_tool(tool, body)),
+                Err(why) => Served::Now(Err(why)),
+            },
+            // Lines are written as they come, whoever watches.
+            "set_has_subscribers" => Served::Now(Ok(json!({}))),
+            "end_session" => Served::End,
             "get_settings" => Served::Now(Ok(self.settings())),
             "apply_flag_settings" => {
                 Served::Now(self.apply_settings(body.get("settings").unwrap_or(&Value::Null)))
@@ -193,7 +305,10 @@ impl Handles {
         let cancelled: Vec<Uuid> =
             waiting.iter().copied().filter(|id| cancels_queued && self.queue.cancel(*id)).collect();
         let still: Vec<Uuid> = waiting.into_iter().filter(|id| !cancelled.contains(id)).collect();
-        Served::Interrupt(json!({"still_queued": still, "cancelled": cancelled}))
+        Served::Interrupt(match cancels_queued {
+            true => json!({"still_queued": still, "cancelled": cancelled}),
+            false => json!({"still_queued": still}),
+        })
     }
 
     fn set_mode(&self, name: &str) -> Result<Mode, String> {
@@ -207,23 +322,153 @@ impl Handles {
         }
         let update = Update::session(Change::SetMode(mode));
         self.permissions.apply(&update).map_err(|error| error.to_string())?;
+        self.keep_guards();
         Ok(mode)
+    }
+
+    /// Lets the tools of a server be asked about where everything else runs without asking, or no more.
+    fn guard_server(&self, server: &str, mode: &Value) -> Result<Value, String> {
+        let mut guarded = self.guarded.lock().unwrap_or_else(PoisonError::into_inner);
+        match mode {
+            Value::Null => _ = guarded.remove(server),
+            // Nobody else decides here than whoever is asked.
+            Value::String(mode) if mode == "default" || mode == "auto" => {
+                if guarded.len() >= SERVERS_GUARDED_MAX {
+                    return Err(format!("at most {SERVERS_GUARDED_MAX} servers have a mode of their own"));
+                }
+                guarded.insert(server.to_owned());
+            }
+            other => return Err(format!("mode is {other}: only \"default\", \"auto\" and null tighten")),
+        }
+        drop(guarded);
+        self.keep_guards();
+        Ok(match self.servers.all().iter().any(|known| known.name() == server) {
+            true => json!({}),
+            false => json!({"warning": format!("No MCP server named '{server}' is known")}),
+        })
+    }
+
+    /// The rules for servers with a mode of their own hold while the session's mode would ask nothing.
+    pub fn keep_guards(&self) {
+        let guarded = self.guarded.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_open = self.permissions.mode() == Mode::BypassPermissions;
+        let wanted = guarded.iter().filter(|_| is_open);
+        let rules = wanted.filter_map(|server| format!("{}*", served_name(server, "")).parse::<Rule>().ok());
+        let change = Change::ReplaceRules(Behavior::Ask, rules.collect());
+        // Of their own destination, so that nobody else's rules are replaced. There are few of them.
+        let _ = self.permissions.apply(&Update { change, destination: Destination::CliArg });
+    }
+
+    /// What plugins bring is looked for again as far as it can come while a session runs: skills and commands. The rest
+    /// stands in front of the conversation, or was started with it.
+    fn reload_plugins(&self, body: &Value) -> Served {
+        let is_on = |name: &str| body.get(name).and_then(Value::as_bool) == Some(true);
+        let adds = body.get("add_plugins").is_some_and(|added| !matches!(added, Value::Null))
+            && body["add_plugins"].as_array().is_none_or(|added| !added.is_empty());
+        if adds {
+            let why = "reload_plugins: plugins cannot be added while a session runs: start it with them";
+            return Served::Now(Err(why.to_owned()));
+        }
+        if is_on("refuse_if_busy") && self.is_busy() {
+            return Served::Now(Err("reload_plugins_busy: the session is at work".to_owned()));
+        }
+        let (menu, about) = (self.menu.clone(), self.about.clone());
+        let servers = self.servers.status()["mcpServers"].take();
+        let holds = is_on("hold_on_cache_impact").then_some(false);
+        Served::Later(
+            async move {
+                let commands = listed(&menu.look().await);
+                let mut reloaded = json!({
+                    "commands": commands,
+                    "agents": about["agents"],
+                    "plugins": about["plugins"],
+                    "mcpServers": servers,
+                    "error_count": about["plugin_errors"].as_u64().unwrap_or_default(),
+                });
+                if let Some(held) = holds {
+                    reloaded["held"] = json!(held);
+                }
+                Ok(reloaded)
+            }
+            .boxed(),
+        )
+    }
+
+    fn is_busy(&self) -> bool {
+        let is_at_work = !matches!(self.status.borrow().phase, Phase::Initial | Phase::Done);
+        is_at_work || !self.queue.waiting().is_empty()
+    }
+
+    /// Writes one of the few settings that a client may write into a file.
+    fn update_settings(&self, body: &Value) -> Result<Value, String> {
+        let home = self.home.as_ref().ok_or("there are no settings files in this session")?;
+        let to = match body.get("source").and_then(Value::as_str) {
+            Some("localSettings") => (Destination::LocalSettings, "outputStyle"),
+            Some("userSettings") => (Destination::UserSettings, "effortLevel"),
+            other => {
+                return Err(format!("update_settings: source is {other:?}: localSettings or userSettings"));
+            }
+        };
+        let settings = body.get("settings").and_then(Value::as_object).ok_or("settings is no object")?;
+        for (name, value) in settings {
+            let Some(text) = value.as_str().filter(|_| name == to.1) else {
+                return Err(format!("update_settings: only {} can be written there, and only a text", to.1));
+            };
+            if name == "effortLevel" && text.parse::<Effort>().is_err() {
+                return Err(format!("update_settings: there is no effort '{text}'"));
+            }
+            // It is one for this session alone.
+            if name == "effortLevel" && text == Effort::Max.as_str() {
+                continue;
+            }
+            home.write(to.0, name, value)?;
+        }
+        Ok(json!({}))
+    }
+
+    /// Calls a tool of a server outside of the client, without a model.
+    fn call_tool(&self, tool: &str, body: &Value) -> BoxFuture<'static, Result<Value, String>> {
+        let found = self.servers.all().into_iter().find_map(|server| {
+            let own = tool.strip_prefix(&served_name(server.name(), ""))?.to_owned();
+            Some((server, own))
+        });
+        let arguments = body.get("arguments").cloned().unwrap_or_else(|| json!({}));
+        let checks = body.get("check_permissions").is_some_and(|checks| checks != &Value::Bool(false));
+        let (tool, caller) = (tool.to_owned(), Caller::alone("mcp_call"));
+        async move {
+            let (server, own) = found.ok_or_else(|| format!("MCP server not connected: {tool}"))?;
+            if matches!(server.config().reach, Reach::Wire(_)) {
+                return Err(format!("{tool} is a tool of the client's own: call it there"));
+            }
+            if checks {
+                return Err("The tool did not run: check_permissions is not supported here".to_owned());
+            }
+            let output = server.call(&own, arguments, &caller).await?;
+            let text = || json!([{"type": "text", "text": output.words()}]);
+            let content = output.detail.clone().filter(Value::is_array).unwrap_or_else(text);
+            Ok(json!({"content": content, "isError": output.is_error}))
+        }
+        .boxed()
     }
 
     fn set_thinking(&self, body: &Value) -> Result<Value, String> {
         match body.get("max_thinking_tokens") {
-            None | Some(Value::Null) => self.dials.set_thinking(None),
+            None => {}
+            Some(Value::Null) => self.dials.set_thinking(None),
             Some(tokens) => {
                 let tokens = tokens.as_u64().and_then(|tokens| u32::try_from(tokens).ok());
                 let tokens = tokens.ok_or_else(|| "max_thinking_tokens is no whole number".to_owned())?;
                 self.dials.set_thinking(Some(Thinking::up_to(tokens)));
             }
         }
-        match body.get("thinking_display").and_then(Value::as_str) {
-            Some("summarized") => self.dials.set_thinking_display(ThinkingDisplay::Summarized),
-            Some("omitted") => self.dials.set_thinking_display(ThinkingDisplay::Omitted),
-            _ => {}
-        }
+        let display = match body.get("thinking_display") {
+            None => return Ok(json!({})),
+            Some(Value::Null) => None,
+            Some(Value::String(display)) if display == "summarized" => Some(ThinkingDisplay::Summarized),
+            Some(Value::String(display)) if display == "omitted" => Some(ThinkingDisplay::Omitted),
+            Some(other) => return Err(format!("thinking_display is {other}: \"summarized\" or \"omitted\"")),
+        };
+        self.dials.set_thinking_display(display);
         Ok(json!({}))
     }
 
@@ -252,37 +497,24 @@ impl Handles {
         )
     }
 
-    fn settings(&self) -> Value {
-        let rules = self.permissions.rules();
-        let words = |rules: &[Rule]| rules.iter().map(ToString::to_string).collect::<Vec<_>>();
-        let (mode, model) = (self.permissions.mode().name(), self.dials.model());
-        let directories = self.permissions.roots().into_iter().skip(1);
-        let directories: Vec<String> = directories.map(|dir| dir.to_string_lossy().into_owned()).collect();
-        json!({
-            "effective": {
-                "model": model,
-                "permissions": {
-                    "allow": words(&rules.allow),
-                    "ask": words(&rules.ask),
-                    "deny": words(&rules.deny),
-                    "defaultMode": mode,
-                    "additionalDirectories": directories,
-                },
-            },
-            "sources": [],
-            "applied": {"model": model, "permissionMode": mode},
-        })
-    }
-
     /// Settings for the rest of the session. Those that cannot be changed any more are named, and then none is.
     fn apply_settings(&self, settings: &Value) -> Result<Value, String> {
         let settings = settings.as_object().ok_or("settings is no object")?;
         let mut updates = Vec::new();
-        for (name, value) in settings.iter().filter(|(_, value)| !value.is_null()) {
-            match name.as_str() {
-                "model" if value.is_string() => {}
-                "permissions" => updates.extend(permission_updates(value)?),
-                other => return Err(format!("{other} cannot be changed while a session runs")),
+        let mut effort = None;
+        for (name, value) in settings {
+            match (name.as_str(), value) {
+                ("model", Value::String(_) | Value::Null) => {}
+                ("effortLevel", Value::String(level)) => {
+                    let level = level.parse::<Effort>();
+                    effort = Some(Some(level.map_err(|error| format!("effortLevel: {error}"))?));
+                }
+                ("effortLevel", Value::Null) => effort = Some(None),
+                ("permissions", Value::Null) => updates.extend(no_permissions()),
+                ("permissions", value) => updates.extend(permission_updates(value)?),
+                (_, Value::Null) => {}
+                ("model" | "effortLevel", _) => return Err(format!("{name} is no text")),
+                (other, _) => return Err(format!("{other} cannot be changed while a session runs")),
             }
         }
         let sets_bypass = |update: &Update| update.change == Change::SetMode(Mode::BypassPermissions);
@@ -290,78 +522,16 @@ impl Handles {
             self.set_mode(Mode::BypassPermissions.name())?;
         }
         if let Some(model) = settings.get("model") {
-            self.dials.set_model(model.as_str()).map_err(|error| error.to_string())?;
+            let model = model.as_str().filter(|model| !model.is_empty() && *model != "default");
+            self.dials.set_model(model).map_err(|error| error.to_string())?;
+        }
+        if let Some(effort) = effort {
+            self.dials.set_effort(effort);
         }
         for update in updates {
             self.permissions.apply(&update).map_err(|error| error.to_string())?;
         }
         Ok(json!({}))
-    }
-
-    /// What fills the context: the figures everybody goes by.
-    fn context_usage(&self) -> Value {
-        let usage = self.context.usage();
-        let window = usage.window_tokens;
-        let category = |name: &str, tokens: u64, kind: &str| json!({"name": name, "tokens": tokens, "color": "inactive", "kind": kind});
-        let sum = |kind: &str| -> u64 {
-            usage.shares.iter().filter(|share| share.kind == kind).map(|share| share.tokens).sum()
-        };
-        let mut categories = vec![category("System prompt", sum("system"), "system")];
-        let tools = usage.shares.iter().filter(|share| share.kind == "tools");
-        categories.extend(tools.enumerate().map(|(nth, share)| match nth {
-            0 => category("System tools", share.tokens, "tools"),
-            _ => category(&format!("MCP tools: {}", share.name), share.tokens, "mcp_tools"),
-        }));
-        categories.extend([
-            category("Memory files", sum("memory"), "memory"),
-            category("Images and documents", sum("media"), "media"),
-            category("Messages", sum("messages"), "messages"),
-            category("Free space", window.saturating_sub(usage.used_tokens), "free"),
-        ]);
-        let memory = usage.shares.iter().filter(|share| share.kind == "memory");
-        let raw = catalogue::caps(&usage.model).map_or(window, |caps| caps.window);
-        json!({
-            "categories": categories,
-            "totalTokens": usage.used_tokens,
-            "maxTokens": window,
-            "rawMaxTokens": raw,
-            "percentage": (usage.used_tokens as f64 / window.max(1) as f64 * 100.0).round(),
-            "model": usage.model,
-            "memoryFiles": memory.map(|share| json!({"path": share.name, "type": "Memory", "tokens": share.tokens})).collect::<Vec<_>>(),
-            "mcpTools": self.mcp_tools(&usage),
-            "agents": self.agents.iter().map(|name| json!({"agentType": name, "source": "session", "tokens": 0})).collect::<Vec<_>>(),
-            "gridRows": [],
-            "isAutoCompactEnabled": usage.is_auto_compact_enabled,
-            "autoCompactThreshold": usage.is_auto_compact_enabled.then_some(usage.auto_compact_threshold),
-            "apiUsage": self.last.as_ref().map(|outcome| json!(outcome.usage)),
-            "usableTokens": usage.usable_tokens,
-            "rounds": usage.rounds,
-            "levels": usage.levels,
-            "nextTurnCachedUsd": usage.next_turn_cached_usd,
-            "nextTurnUncachedUsd": usage.next_turn_uncached_usd,
-            "cache": usage.cache,
-        })
-    }
-
-    /// The tools of the client's servers. Those that are sent share what their server takes; of the others the model knows
-    /// the names only.
-    fn mcp_tools(&self, usage: &ContextUsage) -> Vec<Value> {
-        let mut told = Vec::new();
-        for server in self.servers.all() {
-            let tools = server.tools();
-            let bytes = |tool: &Arc<dyn Tool>| {
-                let spec = tool.spec();
-                (spec.name.len() + spec.description.len() + spec.input_schema.len()) as u64
-            };
-            let all = tools.iter().map(bytes).sum::<u64>().max(1);
-            let share =
-                usage.shares.iter().find(|share| share.kind == "tools" && share.name == server.name());
-            told.extend(tools.iter().map(|tool| {
-                let tokens = share.map_or(0, |share| share.tokens * bytes(tool) / all);
-                json!({"name": tool.spec().name, "serverName": server.name(), "tokens": tokens, "isLoaded": share.is_some()})
-            }));
-        }
-        told
     }
 }
 
@@ -391,7 +561,16 @@ fn told(rewound: &Rewound, dry_run: bool) -> Value {
     })
 }
 
+/// What this layer said of permissions before, it says no more.
+fn no_permissions() -> impl Iterator<Item = Update> {
+    let kinds = [Behavior::Allow, Behavior::Ask, Behavior::Deny];
+    kinds.into_iter().map(|behavior| Update::session(Change::ReplaceRules(behavior, Vec::new())))
+}
+
 fn permission_updates(permissions: &Value) -> Result<Vec<Update>, String> {
+    if !permissions.is_object() {
+        return Err("permissions is no object".to_owned());
+    }
     let mut updates = Vec::new();
     for (name, behavior) in [("allow", Behavior::Allow), ("ask", Behavior::Ask), ("deny", Behavior::Deny)] {
         let Some(rules) = permissions.get(name).and_then(Value::as_array) else { continue };

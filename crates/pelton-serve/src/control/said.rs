@@ -3,8 +3,11 @@
 use std::str::FromStr;
 
 use pelton::{Priority, Prompt, PromptBlock};
+use pelton_model::json::without_halves;
 use serde_json::Value;
 use uuid::Uuid;
+
+use super::limits::PASTED_MAX;
 
 /// One line of the client.
 #[derive(Debug)]
@@ -15,6 +18,8 @@ pub(crate) enum Said {
     Request(Request),
     /// The client answers.
     Response { id: String, answer: Result<Value, String> },
+    /// The client wants something, and cannot be answered under a name: what came in the place of one.
+    Nameless { id: Value },
     /// The client does not want it any more.
     Cancel { id: String },
     /// Nothing that concerns us: a sign of life, or words of another version.
@@ -47,10 +52,14 @@ pub(crate) struct Garbled(pub String);
 
 /// Reads a line; blank ones say nothing.
 pub(crate) fn read(line: &[u8]) -> Result<Said, Garbled> {
+    // Some programs begin with a mark that says how bytes are read.
+    let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
     if line.trim_ascii().is_empty() {
         return Ok(Said::Nothing);
     }
-    let text = String::from_utf8_lossy(line);
+    // Where others cut a text in the middle of a character, half of it is left.
+    let line = without_halves(line);
+    let text = String::from_utf8_lossy(&line);
     let json: Value = serde_json::from_str(&text)
         .map_err(|error| Garbled(format!("a line on standard input is not JSON: {error}")))?;
     if !json.is_object() {
@@ -60,7 +69,9 @@ pub(crate) fn read(line: &[u8]) -> Result<Said, Garbled> {
     match json.get("type").and_then(Value::as_str) {
         Some("user") => Ok(Said::User(user(&json))),
         Some("control_request") => {
-            let Some(id) = id(&json) else { return Ok(Said::Nothing) };
+            let Some(id) = id(&json) else {
+                return Ok(Said::Nameless { id: json.get("request_id").cloned().unwrap_or_default() });
+            };
             let body = json.get("request").cloned().unwrap_or_default();
             let subtype = body.get("subtype").and_then(Value::as_str).unwrap_or_default().to_owned();
             Ok(Said::Request(Request { id, subtype, body }))
@@ -85,7 +96,8 @@ pub(crate) fn read(line: &[u8]) -> Result<Said, Garbled> {
 fn user(json: &Value) -> UserLine {
     let flag = |name: &str| json.get(name).and_then(Value::as_bool);
     let word = |name: &str| json.get(name).and_then(Value::as_str);
-    let (blocks, left_out) = blocks(json.pointer("/message/content").unwrap_or(&Value::Null));
+    let (mut blocks, left_out) = blocks(json.pointer("/message/content").unwrap_or(&Value::Null));
+    blocks.extend(pasted(json));
     let prompt = Prompt::blocks(blocks).ok().map(|prompt| {
         let prompt = match word("uuid").and_then(|id| Uuid::from_str(id).ok()) {
             Some(id) => prompt.with_id(id),
@@ -99,6 +111,13 @@ fn user(json: &Value) -> UserLine {
         asks: flag("shouldQuery") != Some(false),
         left_out,
     }
+}
+
+/// Texts that the user pasted instead of typing them; they come behind what was typed.
+fn pasted(json: &Value) -> Vec<PromptBlock> {
+    let entries = json.get("pasted_content").and_then(Value::as_array).into_iter().flatten();
+    let texts = entries.take(PASTED_MAX).flat_map(|entry| blocks(entry).0);
+    texts.filter(|block| matches!(block, PromptBlock::Text(_))).take(PASTED_MAX).collect()
 }
 
 /// The pieces of a prompt, and what of it cannot be one.
@@ -175,6 +194,16 @@ mod tests {
     }
 
     #[test]
+    fn what_others_cut_in_the_middle_of_a_character_is_read() {
+        let half = br#"{"type": "user", "message": {"content": "half \ud83d of it"}}"#;
+        let marked = ["\u{feff}".as_bytes(), half].concat();
+        for line in [half.as_slice(), &marked] {
+            let Ok(Said::User(said)) = read(line) else { panic!("{}", String::from_utf8_lossy(line)) };
+            assert_eq!(said.prompt, Some(Prompt::text("half \u{fffd} of it").unwrap()));
+        }
+    }
+
+    #[test]
     fn answers_may_be_empty_and_errors_have_words() {
         let response =
             |response: Value| match line(&json!({"type": "control_response", "response": response})) {
@@ -197,11 +226,16 @@ mod tests {
             json!({"type": "tomorrow"}),
             json!({}),
             json!({"type": 3}),
-            json!({"type": "control_request"}),
+            json!({"type": "control_response"}),
         ] {
             assert!(matches!(line(&said), Said::Nothing), "{said}");
         }
         assert!(matches!(read(b"  "), Ok(Said::Nothing)));
+        for nameless in
+            [json!({"type": "control_request"}), json!({"type": "control_request", "request_id": 3})]
+        {
+            assert!(matches!(line(&nameless), Said::Nameless { .. }), "{nameless}");
+        }
         for bad in ["nonsense", "{", "[]", "3"] {
             assert!(read(bad.as_bytes()).is_err(), "{bad}");
         }

@@ -96,6 +96,23 @@ impl Servers {
         .boxed()
     }
 
+    /// What a server outside of the client has for those who show its tools.
+    pub fn read(&self, name: &str, uri: &str) -> Answer {
+        const SCHEME: &str = "ui://";
+        let (found, uri) = (self.find(name), uri.to_owned());
+        async move {
+            if !uri.starts_with(SCHEME) {
+                return Err(format!("mcp_read_resource reads {SCHEME} resources only, and this is {uri}"));
+            }
+            let server = found?;
+            if matches!(server.config().reach, Reach::Wire(_)) {
+                return Err(format!("{} is a server of the client's own: read it there", server.name()));
+            }
+            Ok(json!({"contents": server.contents(&uri).await?}))
+        }
+        .boxed()
+    }
+
     /// Words of a server that nobody asked for.
     pub fn heard(&self, name: &str, message: &Value) {
         if let Ok(server) = self.find(name) {

@@ -1,6 +1,8 @@
 //! What sub-agents tell: their messages name the call that started them, and each is a task with a beginning and an
 //! end, like each command in the background.
 
+use std::sync::Arc;
+
 use pelton::event::{AgentEnd, AgentEvent, AgentFacts, AgentNews, AgentWork, Event, LoopEvent};
 use pelton::history::{Entry, Kind, Piece};
 use pelton::tools::{BackgroundEnd, BackgroundNews, BackgroundTask};
@@ -18,6 +20,7 @@ impl Frames {
                 .task("task_started", agent)
                 .field("description", &agent.description)
                 .field("subagent_type", &agent.agent_type)
+                .field("is_backgrounded", false)
                 .field("task_type", "local_agent")
                 .field("prompt", &agent.prompt)
                 .finish_line(),
@@ -60,13 +63,25 @@ impl Frames {
     }
 
     /// The frames of something that happened to a command in the background.
-    pub(super) fn background(&self, news: &BackgroundNews) -> Vec<u8> {
+    pub(super) fn background(&mut self, news: &BackgroundNews) -> Vec<u8> {
+        match news {
+            BackgroundNews::Started(started) => self.standing.tasks.push(Arc::clone(started)),
+            BackgroundNews::Ended(ended, _) => self.standing.tasks.retain(|task| task.id != ended.id),
+            _ => {}
+        }
+        let mut frames = self.background_task(news);
+        frames.extend(self.tasks());
+        frames
+    }
+
+    fn background_task(&self, news: &BackgroundNews) -> Vec<u8> {
         let task = |subtype: &str, task: &BackgroundTask| {
             self.system(subtype).field("task_id", &task.id).field("tool_use_id", &*task.call)
         };
         match news {
             BackgroundNews::Started(started) => task("task_started", started)
                 .field("description", &started.description)
+                .field("is_backgrounded", true)
                 .field("task_type", "local_bash")
                 .finish_line(),
             BackgroundNews::Ended(ended, end) => {
@@ -100,8 +115,10 @@ impl Frames {
                 self.withdrawn_by_agents.entry(agent.id.clone()).or_default().extend(ids);
                 Vec::new()
             }
+            Event::Refused(refused) => self.refused(refused, Some(agent)),
             Event::Retry(notice) => self.retry(notice, Some(agent)),
-            Event::ModelFallback { from, to } => self.model_fallback(from, to, Some(agent)),
+            Event::Hook(run) if self.hook_events => self.hook(run),
+            Event::ModelFallback { from, to, because } => self.model_fallback(from, to, because, Some(agent)),
             Event::Loop(told) => self.agents_loop_event(agent, told),
             _ => Vec::new(),
         }

@@ -2,17 +2,31 @@
 
 use std::path::Path;
 
+use jiff::Timestamp;
+use pelton::event::CommandInfo;
 use pelton::hooks::{HookKind, HookOutcome, HookRun};
 use pelton::permission::Mode;
 use pelton::transcript::in_parts;
+use pelton_model::Subscription;
 use pelton_wire::line::Line;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use super::fit::made_to_fit;
 use super::{FRAME_BYTES_MAX, Frames};
+use crate::outcome;
 
 /// Bytes of entries that go into one frame, unless one alone has more.
 const MIRROR_BYTES_MAX: usize = 512 * 1024;
+
+/// The words for what a subscription allows.
+const STATUSES: [&str; 3] = ["allowed", "allowed_warning", "rejected"];
+
+/// Commands, as clients are told of them.
+pub(crate) fn listed(commands: &[CommandInfo]) -> Value {
+    let one = |CommandInfo { name, description, argument_hint, .. }: &CommandInfo| json!({"name": name, "description": description, "argumentHint": argument_hint});
+    commands.iter().map(one).collect()
+}
 
 impl Frames {
     /// The session works, waits for somebody, or waits for its next prompt.
@@ -32,9 +46,60 @@ impl Frames {
             .finish_line()
     }
 
+    /// The commands there are, if they are not those that the client knows of. What it was told first is no change.
+    pub fn commands(&mut self, commands: &[CommandInfo]) -> Vec<u8> {
+        let known = self.standing.commands.replace(commands.to_vec());
+        if known.is_none_or(|known| known == commands) {
+            return Vec::new();
+        }
+        self.system("commands_changed").field("commands", listed(commands)).finish_line()
+    }
+
+    /// How much of the subscription is used, if that is new.
+    pub(super) fn subscription(&mut self, used: &Subscription) -> Vec<u8> {
+        let status = used.status.as_deref().filter(|status| STATUSES.contains(status));
+        let Some(status) = status.filter(|_| self.standing.subscription.as_ref() != Some(used)) else {
+            return Vec::new();
+        };
+        self.standing.subscription = Some(used.clone());
+        let mut info = json!({"status": status});
+        let mut put = |name: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                info[name] = value;
+            }
+        };
+        let seconds = |at: Timestamp| json!(at.as_second());
+        put("resetsAt", used.reset.map(seconds));
+        put("rateLimitType", used.claim.as_ref().map(|claim| json!(claim)));
+        put("utilization", used.utilization.map(|share| json!(share)));
+        put("overageStatus", used.overage_status.as_ref().map(|status| json!(status)));
+        put("overageResetsAt", used.overage_reset.map(seconds));
+        put("overageDisabledReason", used.overage_disabled_reason.as_ref().map(|why| json!(why)));
+        Line::new("rate_limit_event")
+            .field("rate_limit_info", info)
+            .field("session_id", self.session)
+            .field("uuid", self.id())
+            .finish_line()
+    }
+
+    /// What runs in the background.
+    pub fn tasks(&self) -> Vec<u8> {
+        let tasks = self.standing.tasks.iter().map(
+            |task| json!({"task_id": task.id, "task_type": "local_bash", "description": task.description}),
+        );
+        self.system("background_tasks_changed").field("tasks", tasks.collect::<Vec<Value>>()).finish_line()
+    }
+
     /// How much runs without asking from now on.
     pub fn mode(&self, mode: Mode) -> Vec<u8> {
         self.system("status").field("status", None::<&str>).field("permissionMode", mode.name()).finish_line()
+    }
+
+    /// A result without a submission: why there is none.
+    pub fn failure(&mut self, words: &str) -> Vec<u8> {
+        let mut frame = outcome::start_failure(words, self.session, self.id());
+        frame.push(b'\n');
+        frame
     }
 
     /// Something the client should know.

@@ -11,7 +11,7 @@ use super::Engine;
 use crate::context::git_branch;
 use crate::event::Event;
 use crate::limits::EVENTS_QUEUED_MAX;
-use crate::prompt::Prompt;
+use crate::prompt::{Prompt, TASK_NEWS};
 use crate::session::Record;
 use crate::tools::background::{Background, BackgroundNews, BackgroundTask};
 use crate::tools::server::ServerList;
@@ -42,6 +42,11 @@ impl Tasks {
     pub fn running(&self) -> Vec<Arc<BackgroundTask>> {
         let ids = self.background.running();
         ids.iter().filter_map(|id| self.background.find(id)).map(|(task, _)| task).collect()
+    }
+
+    /// The one of that id, running or ended, as long as it is known.
+    pub fn find(&self, id: &str) -> Option<Arc<BackgroundTask>> {
+        self.background.find(id).map(|(task, _)| task)
     }
 
     /// Stops one and waits until it is gone. Tells whether there is one of that id.
@@ -136,7 +141,7 @@ impl Engine {
     /// Tells the model how commands in the background have ended, as a submission of its own. `None` if it knows.
     pub fn submit_news(&mut self) -> Option<impl Stream<Item = Event> + Send + '_> {
         let news = self.background.news_for_model();
-        let words = format!("<task-notification>\n{}\n</task-notification>", news.join("\n"));
+        let words = format!("{TASK_NEWS}\n{}\n</task-notification>", news.join("\n"));
         let prompt = Prompt::text(words).ok().filter(|_| !news.is_empty())?.verbatim().of_harness();
         let cancel = self.interrupter.fresh();
         Some(stream(EVENTS_QUEUED_MAX, move |events| self.run(prompt, None, cancel, events)))

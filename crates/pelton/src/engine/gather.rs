@@ -15,7 +15,6 @@ use crate::command::{CommandError, Expansion};
 use crate::context::attachment::Attachment;
 use crate::context::memory::Memory;
 use crate::context::{GitState, Notes, git_state};
-use crate::event::CommandInfo;
 use crate::limits::{MEMORY_BYTES_MAX, MEMORY_BYTES_PER_WINDOW_TOKEN};
 use crate::options::Options;
 use crate::permission::Permissions;
@@ -88,16 +87,6 @@ impl Engine {
         skills.listing_chars_max.unwrap_or(usize::try_from(share).unwrap_or(usize::MAX))
     }
 
-    /// The skills that users may call, as commands.
-    pub(super) fn skill_commands(&self) -> impl Iterator<Item = CommandInfo> + use<> {
-        let all = self.skills.all().into_iter();
-        all.filter(|skill| skill.for_user).map(|skill| CommandInfo {
-            name: skill.name.clone(),
-            description: skill.description.clone(),
-            argument_hint: skill.argument_hint.clone(),
-        })
-    }
-
     /// What becomes of a prompt that calls a skill.
     pub(super) async fn expand_skill(
         &self,
@@ -112,7 +101,7 @@ impl Engine {
             arguments,
             session_id: &self.session.id.to_string(),
             effort: self.options.effort.map(Effort::as_str).unwrap_or_default(),
-            project_dir: &self.options.cwd.display().to_string(),
+            project_dir: &self.options.project().display().to_string(),
             shell: self.skills.runs_commands().then(|| (permissions, builtin::shell())),
         };
         let cx = self.tool_cx(cancel.child_token());

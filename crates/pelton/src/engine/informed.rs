@@ -45,7 +45,7 @@ impl Engine {
     pub(super) fn session_hooks(&self, cancel: &CancellationToken) -> SessionHooks {
         let options = &self.options;
         let mut cx = HookCx::new(
-            options.cwd.clone(),
+            options.project().to_owned(),
             options.env.clone().into(),
             self.spill_dir(),
             Arc::clone(&options.world),

@@ -12,10 +12,10 @@ use uuid::Uuid;
 use super::Engine;
 use super::arriving::Statement;
 use super::gather::{self, CALLED_AGAIN, Gathered};
-use super::reshape::{self, Reshaping};
-use crate::command::{Called, Command, CommandCx, CommandSpec, Expansion};
+use super::reshape::Reshaping;
+use crate::command::{Called, Command, CommandCx, Expansion};
 use crate::context::{Surroundings, git_branch, news_of_the_day, reminder};
-use crate::event::{CommandInfo, Event, Synthetic};
+use crate::event::{Event, Synthetic};
 use crate::history::Entry;
 use crate::hooks::{Arrived, Expanded, Fired, SessionHooks};
 use crate::permission::{Loan, Mode};
@@ -427,42 +427,6 @@ impl Engine {
         );
         prompt.blocks.splice(..1, [PromptBlock::Text(typed), PromptBlock::Text(body)]);
         None
-    }
-
-    /// What prompts may call by `/name`, skills included.
-    ///
-    /// ```
-    /// # use pelton_model::{Auth, Endpoint, Secret};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let dir = tempfile::tempdir()?;
-    /// # let endpoint = Endpoint::new("http://127.0.0.1:9", Auth::ApiKey(Secret::new("any")));
-    /// use pelton::{Engine, Options};
-    ///
-    /// let engine = Engine::new(Options::new(dir.path(), endpoint))?;
-    /// assert!(engine.commands().await.iter().any(|command| command.name == "compact"));
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub async fn commands(&self) -> Vec<CommandInfo> {
-        self.skills.discover().await;
-        self.all_commands()
-    }
-
-    /// The same, as far as skills were looked for.
-    pub(super) fn all_commands(&self) -> Vec<CommandInfo> {
-        let command = |command: &Arc<dyn Command>| {
-            let CommandSpec { name, description, argument_hint } = command.spec();
-            CommandInfo {
-                name: name.to_owned(),
-                description: description.to_owned(),
-                argument_hint: argument_hint.to_owned(),
-            }
-        };
-        let brought = self.options.commands.iter().map(command);
-        let served = self.offer.list().all().into_iter().flat_map(|server| server.commands());
-        let served: Vec<CommandInfo> = served.map(|served| command(&served)).collect();
-        brought.chain(self.skill_commands()).chain(reshape::commands()).chain(served).collect()
     }
 
     /// A command of that name: one of the host's, or a prompt of a server's.

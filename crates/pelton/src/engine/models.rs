@@ -18,7 +18,9 @@ impl Engine {
 
     /// What was changed since the last submission holds for this one.
     pub(super) fn heed_dials(&mut self) {
-        let Some(Set { model, thinking, display }) = self.dials.turned(&mut self.dials_seen) else { return };
+        let Some(Set { model, thinking, display, effort }) = self.dials.turned(&mut self.dials_seen) else {
+            return;
+        };
         if model != self.options.model {
             (self.options.window_tokens, self.options.max_output_tokens) = self.chosen.figures_for(&model);
             self.question.max_tokens = self.options.max_tokens(&model);
@@ -27,6 +29,7 @@ impl Engine {
         }
         (self.options.thinking, self.options.thinking_display) = (thinking, display);
         (self.question.thinking, self.question.display) = (thinking, display);
+        (self.options.effort, self.question.effort) = (effort, effort);
     }
 }
 
@@ -55,8 +58,12 @@ impl Chosen {
 
 /// Where the dials stand at the start.
 pub(super) fn dials(options: &Options, spending: &Arc<Spending>) -> Dials {
-    let first =
-        Set { model: options.model.clone(), thinking: options.thinking, display: options.thinking_display };
+    let first = Set {
+        model: options.model.clone(),
+        thinking: options.thinking,
+        display: options.thinking_display,
+        effort: options.effort,
+    };
     let spending = Arc::clone(spending);
     let choice = options.model_choice.clone();
     Dials::new(first, move |model| match choice.allows(model) {

@@ -166,7 +166,7 @@ impl Engine {
             stop_reason: last.stop_reason,
             error: error.filter(|_| terminal.is_of_the_api()),
             // A call that was settled before the prompt is part of it.
-            num_turns: if asked || tally.user_messages > 0 { 1 + tally.user_messages } else { 0 },
+            num_turns: if asked || aborted || tally.user_messages > 0 { 1 + tally.user_messages } else { 0 },
             duration: self.options.world.monotonic().saturating_sub(started_at),
             duration_api: tally.duration_api,
             first_token_after: tally.first_token_after,

@@ -16,7 +16,7 @@ impl Engine {
             model,
             mode: self.kin.permissions.mode(),
             tools: self.offer.names(),
-            commands: self.all_commands(),
+            commands: self.menu().all(),
             skills: self.skills.all().iter().map(|skill| skill.name.clone()).collect(),
             servers: self.offer.servers(),
             agents: self.agents_offered(),

@@ -207,3 +207,39 @@ pub struct Denial {
     /// Its input.
     pub input: Arc<Value>,
 }
+
+/// A call that was refused without anybody being asked, told as it happens.
+///
+/// ```
+/// # use futures::StreamExt;
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # use pelton_testkit::{Script, Step, text, tool};
+/// # use serde_json::json;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let model = Script::new().reply([tool("Write", json!({"file_path": "a.txt", "content": "A"}))]).reply([text("I may not.")]).start().await?;
+/// # let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// # let mut options = pelton::Options::new(dir.path(), endpoint);
+/// # let mut engine = pelton::Engine::new(options)?;
+/// use pelton::{Event, Prompt};
+///
+/// let events: Vec<Event> = engine.submit(Prompt::text("Write a file.")?).collect().await;
+/// let refused = events.iter().find_map(|event| if let Event::Refused(call) = event { Some(call) } else { None });
+/// let refused = refused.ok_or("nobody is there to be asked")?;
+/// assert_eq!((&*refused.tool, refused.cause), ("Write", "mode"));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Refused {
+    /// The tool.
+    pub tool: Arc<str>,
+    /// The call.
+    pub call: Arc<str>,
+    /// What kind of reason decided, in the word of the protocol.
+    pub cause: &'static str,
+    /// What the model reads.
+    pub message: String,
+}

@@ -81,6 +81,8 @@ pub struct HookWords {
     pub runs: Vec<HookRun>,
     /// What was changed with the permission to run the call.
     pub updates: Vec<Update>,
+    /// What kind of reason it was refused for, if nobody was asked about it.
+    pub refused_for: Option<&'static str>,
 }
 
 impl HookWords {

@@ -4,13 +4,16 @@ use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::Arc;
 
+use memchr::memmem;
 use uuid::Uuid;
 
 use super::Loaded;
 use super::blobs::Blobs;
 use crate::history::{Entry, Kind};
 use crate::limits::TRANSCRIPT_LINE_BYTES_MAX;
+use crate::prompt::TASK_NEWS;
 
 impl Loaded {
     /// The conversation as it was before a prompt was sent. `None` if it has no such prompt.
@@ -38,6 +41,44 @@ impl Loaded {
         }
         self.keep(first);
         Some(self)
+    }
+
+    /// Whether nothing but the turn of one prompt stands behind a message. An error says what else does.
+    ///
+    /// ```
+    /// let line = |id: u32, parent: &str, words: &str| {
+    ///     format!(r#"{{"type":"user","uuid":"00000000-0000-4000-8000-00000000000{id}","parentUuid":{parent},"message":{{"role":"user","content":"{words}"}}}}"#)
+    /// };
+    /// let file = [line(1, "null", "Hi"), line(2, "\"00000000-0000-4000-8000-000000000001\"", "Ho")].join("\n");
+    /// let loaded = pelton::transcript::read_from(file.as_bytes())?;
+    /// let [first, second] = [loaded.entries[0].id, loaded.entries[1].id];
+    /// assert!(loaded.has_only_the_turn_of(second, first).is_ok());
+    /// assert!(loaded.has_only_the_turn_of(first, second).is_err(), "it stands in front");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn has_only_the_turn_of(&self, prompt: Uuid, behind: Uuid) -> Result<(), String> {
+        let place = |id: Uuid| self.entries.iter().position(|entry| entry.id == id);
+        let at = place(behind).ok_or_else(|| format!("the conversation has no message {behind}"))?;
+        let dropped = &self.entries[at + 1..];
+        let first = dropped.iter().position(|entry| entry.id == prompt);
+        let first = first.ok_or_else(|| format!("the prompt {prompt} does not stand behind {behind}"))?;
+        let is_meta = |entry: &Entry| matches!(entry.kind, Kind::Prompt { meta: true });
+        let kept = dropped[..first].iter().rfind(|entry| !is_meta(entry));
+        if let Some(kept) = kept {
+            return Err(format!(
+                "{} behind {behind} is part of a turn that stays: go on from there",
+                kept.id
+            ));
+        }
+        let is_another = |entry: &&Arc<Entry>| match entry.kind {
+            Kind::Prompt { meta: false } => true,
+            Kind::Prompt { meta: true } => memmem::find(&entry.json, TASK_NEWS.as_bytes()).is_some(),
+            _ => false,
+        };
+        match dropped[first + 1..].iter().find(is_another) {
+            Some(another) => Err(format!("{} came in the meantime, and would be dropped, too", another.id)),
+            None => Ok(()),
+        }
     }
 
     fn keep(&mut self, entries: usize) {

@@ -40,7 +40,7 @@ use crate::compact::breaker::Breaker;
 use crate::context::memory::Memory;
 use crate::context::reminder;
 use crate::dials::Dials;
-use crate::event::{DeferredCall, Denial, Event, LoopEvent, LoopKind, ToolStarted};
+use crate::event::{DeferredCall, Denial, Event, LoopEvent, LoopKind, Refused, ToolStarted};
 use crate::gauge::Gauge;
 use crate::history::{Entry, EntryId};
 use crate::hooks::{HookEvent, ToolCall, WatchedFiles};
@@ -440,6 +440,11 @@ impl Live<'_> {
             self.last.not_run = Some(finished.output.words());
         }
         let mut words = finished.hooks;
+        if let Some(cause) = words.refused_for.take() {
+            let (tool, call) = (Arc::clone(&call.tool), Arc::clone(&call.id));
+            let message = finished.output.words();
+            self.events.send(Event::Refused(Arc::new(Refused { tool, call, cause, message }))).await;
+        }
         let mut updates = std::mem::take(&mut words.updates);
         if matches!(&*call.tool, plan::ENTER | plan::EXIT) && !finished.output.is_error {
             updates.push(Update::session(Change::SetMode(self.bench.permissions.mode())));

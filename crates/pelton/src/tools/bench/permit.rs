@@ -24,7 +24,7 @@ const REFUSED: &str = "The user does not want this call to run.";
 enum Decided {
     Answered(Answer),
     /// What was answered before has settled it.
-    Denied(String),
+    Denied(Box<Decision>),
     Interrupted,
     /// Nobody could be asked.
     Nobody,
@@ -61,7 +61,7 @@ impl Bench {
         let decision = judge();
         match decision.verdict {
             Verdict::Allow => return Ok(found.real().map(Path::to_path_buf)),
-            Verdict::Deny => return Err(self.refuse(call, decision.reason, cx, hooks).await),
+            Verdict::Deny => return Err(self.refuse(call, decision, cx, hooks).await),
             Verdict::Ask => {}
         }
         let question = Question {
@@ -99,7 +99,7 @@ impl Bench {
                 let decision = self.permissions.gate().judge_at(&judged, &found);
                 match decision.verdict {
                     Verdict::Allow | Verdict::Ask => Ok(found.real().map(Path::to_path_buf)),
-                    Verdict::Deny => Err(self.refuse(call, decision.reason, cx, hooks).await),
+                    Verdict::Deny => Err(self.refuse(call, decision, cx, hooks).await),
                 }
             }
             Decided::Answered(Answer::Deny { message, interrupt }) => {
@@ -110,9 +110,12 @@ impl Bench {
                 let message = if message.trim().is_empty() { REFUSED.to_owned() } else { message };
                 Err(Ended(Ending::Denied, Output::error(message)))
             }
-            Decided::Denied(why) => Err(self.refuse(call, why, cx, hooks).await),
+            Decided::Denied(decision) => Err(self.refuse(call, *decision, cx, hooks).await),
             Decided::Interrupted => Err(Ended::interrupted()),
-            Decided::Nobody => Err(self.refuse(call, nobody_to_ask(&question.why), cx, hooks).await),
+            Decided::Nobody => {
+                let decision = Decision::question(nobody_to_ask(&question.why), question.cause);
+                Err(self.refuse(call, decision, cx, hooks).await)
+            }
         }
     }
 
@@ -148,7 +151,7 @@ impl Bench {
                 let decision = judge();
                 match decision.verdict {
                     Verdict::Allow => return (Decided::Answered(Answer::allow()), None),
-                    Verdict::Deny => return (Decided::Denied(decision.reason), None),
+                    Verdict::Deny => return (Decided::Denied(Box::new(decision)), None),
                     Verdict::Ask => {}
                 }
             }
@@ -184,7 +187,9 @@ impl Bench {
     }
 
     /// A refusal that nobody was asked about.
-    async fn refuse(&self, call: &ToolCall, why: String, cx: &ToolCx, hooks: &mut HookWords) -> Ended {
+    async fn refuse(&self, call: &ToolCall, decision: Decision, cx: &ToolCx, hooks: &mut HookWords) -> Ended {
+        let why = decision.reason;
+        hooks.refused_for = Some(decision.cause.name());
         if let Some(mut fired) = self.session_hooks().permission_denied(call, &why, &cx.cwd).await {
             if fired.verdict.extras.remove("retry") == Some(Value::Bool(true)) {
                 hooks.contexts.push(format!("A hook says that {} may be tried again.", call.name));

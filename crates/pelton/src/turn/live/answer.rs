@@ -92,6 +92,7 @@ impl Live<'_> {
                     is_sent = true;
                     self.events.send(Event::Requesting).await;
                 }
+                Some(Step::Subscription(used)) => self.events.send(Event::Subscription(used)).await,
                 Some(Step::Started(started)) => {
                     if let Some(paid) = &mut self.paid {
                         paid.started(&started.model, &started.usage);

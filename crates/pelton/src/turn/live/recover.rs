@@ -75,8 +75,10 @@ impl Live<'_> {
             }
             Transition::MaxOutputTokensEscalate => self.raise_output_limit().await,
             Transition::FallbackRetry => {
-                self.tried = self.last.error.take().map(|error| error.tried).unwrap_or_default();
-                self.ask_next_model().await;
+                let error = self.last.error.take();
+                let because = error.as_ref().map_or(&ErrorKind::Overloaded, |error| &error.kind).wire_name();
+                self.tried = error.map(|error| error.tried).unwrap_or_default();
+                self.ask_next_model(because).await;
                 // If something of the last answer was complete, the rest of it is wanted.
                 if !self.executor.is_empty() {
                     self.last.begun.clear();
@@ -159,8 +161,10 @@ impl Live<'_> {
 
     /// What was changed since the model was last asked holds from here on.
     pub(super) fn heed_dials(&mut self) {
-        let Some(Set { model, thinking, display }) = self.dials.turned(&mut self.dials_seen) else { return };
-        (self.question.thinking, self.question.display) = (thinking, display);
+        let Some(Set { model, thinking, display, effort }) = self.dials.turned(&mut self.dials_seen) else {
+            return;
+        };
+        (self.question.thinking, self.question.display, self.question.effort) = (thinking, display, effort);
         // Another model may be asked than the dials say, for this submission or instead of it: that holds until they are turned to
         // another.
         let before = std::mem::replace(&mut self.dialled, model.clone());
@@ -205,14 +209,14 @@ impl Live<'_> {
     }
 
     /// T8, F3–F5: the next model is asked, without the thinking that belongs to the last one.
-    pub(super) async fn ask_next_model(&mut self) {
+    async fn ask_next_model(&mut self, because: &'static str) {
         let Some(to) = self.next_model().cloned() else { return };
         let from = self.question.model.clone();
         // Neither is asked again on its own account: each of the chain once.
         self.fallbacks.retain(|fallback| *fallback != to && *fallback != from);
         self.turn_to(to.clone());
         self.note(LoopKind::Fallback, format!("{from} does not answer; asking {to}")).await;
-        self.events.send(Event::ModelFallback { from, to }).await;
+        self.events.send(Event::ModelFallback { from, to, because }).await;
     }
 
     /// From here on another model is asked, within its own limits and without what was thought by others.

@@ -21,7 +21,7 @@ fn models(stage: &Stage) -> Vec<String> {
 
 fn swaps(told: &Told) -> Vec<(String, String)> {
     let swap = |event: &Event| match event {
-        Event::ModelFallback { from, to } => Some((from.clone(), to.clone())),
+        Event::ModelFallback { from, to, .. } => Some((from.clone(), to.clone())),
         _ => None,
     };
     told.0.iter().filter_map(swap).collect()
