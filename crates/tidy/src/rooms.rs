@@ -153,6 +153,33 @@ const WALLS: &[Wall] = &[
         why: "what bytes mean and when to try again is pure: no IO, no clock",
     },
     Wall {
+        krate: "pelton-tui",
+        rooms: &["theme", "clean", "cells", "highlight", "markdown", "diff", "input", "complete"],
+        // The one that looks at files, in the background.
+        except: &["complete::walk"],
+        never: &[
+            "tokio",
+            "tokio_util",
+            "futures",
+            "crossterm",
+            "pelton",
+            "pelton_model",
+            "pelton_mcp",
+            "pelton_serve",
+            "std::fs",
+            "std::io",
+            "std::net",
+            "std::process",
+            "crate::app",
+            "crate::feed",
+            "crate::session",
+            "crate::terminal",
+        ],
+        // A key is a word like any other, and what a terminal must not be sent is known in one place.
+        unless: &["crossterm::event", "pelton_serve::plain"],
+        why: "what is seen is pure: text and keys in, lines out; sessions and terminals are elsewhere",
+    },
+    Wall {
         krate: "pelton-testkit",
         rooms: &[""],
         except: &["memory", "world"],
@@ -244,6 +271,20 @@ mod tests {
         let root = "mod turn; pub use turn::decide::Terminal;";
         let tree = Tree::of([("crates/pelton/src/lib.rs", root), (path.as_str(), text)]);
         directions(&tree).into_iter().map(|finding| finding.message).collect()
+    }
+
+    #[test]
+    fn what_is_seen_on_a_terminal_is_pure() {
+        for room in ["theme.rs", "markdown/layout.rs", "input.rs", "complete/index.rs"] {
+            for text in ["use tokio::time;", "use pelton::Event;", "use std::fs;", "use crossterm::terminal;"]
+            {
+                assert_eq!(check_in("pelton-tui", room, text).len(), 1, "{room}: {text}");
+            }
+        }
+        let fine = "use crossterm::event::KeyEvent; use pelton_serve::plain::shown; use crate::theme::Theme;";
+        assert_eq!(check_in("pelton-tui", "input/keys.rs", fine), Vec::<String>::new());
+        assert_eq!(check_in("pelton-tui", "complete/walk.rs", "use std::fs;"), Vec::<String>::new());
+        assert_eq!(check_in("pelton-tui", "session.rs", "use pelton::Event;"), Vec::<String>::new());
     }
 
     fn passes(file: &str, text: &str) {
