@@ -22,7 +22,7 @@ use crate::limits::{
 };
 use crate::theme::{Role, Theme};
 use layout::Page;
-use lines::{Fence, Marker, Opening};
+use lines::{Fence, Html, Marker, Opening};
 
 /// One text in Markdown, from its first piece to its last.
 #[derive(Clone)]
@@ -45,6 +45,7 @@ enum Open {
     /// Words, or a table.
     Words(Block),
     Quote(Block),
+    Html(Block, Html),
     Item(Item),
     Fenced(Fence, Highlighter),
     /// Code by its indentation, and how many empty lines were seen below it.
@@ -68,6 +69,12 @@ impl Block {
         self.text.push_str(line);
         self.text.push('\n');
         self.lines += 1;
+    }
+
+    /// Whether a line that is not marked as part of a quote or an item is one all the same: words go on below words. Only the parser
+    /// knows, and it is seldom asked.
+    fn takes_in(&self, line: &str) -> bool {
+        tree::parse(&format!("{}{line}", self.text)).len() == 1
     }
 
     fn is_full(&self) -> bool {
@@ -161,8 +168,8 @@ impl Stream {
         match &mut self.open {
             Open::Fenced(fence, _) if fence.is_closed_by(line) => return self.close(finished),
             Open::Fenced(fence, code) => {
-                let text = without_tabs(fence.inside(line), CODE_TAB_CELLS);
-                let spans = code.line(&text);
+                let text = without_tabs(line, CODE_TAB_CELLS);
+                let spans = code.line(fence.inside(&text));
                 finished.extend(wrap_code(&spans, self.page.width));
                 return;
             }
@@ -174,7 +181,8 @@ impl Stream {
                 Opening::Code => {
                     let empty = std::mem::take(empty);
                     finished.extend(std::iter::repeat_n(Line::default(), empty));
-                    return self.code_line(line, finished);
+                    finished.extend(self.page.indented(line));
+                    return;
                 }
                 _ => self.open = Open::Nothing,
             },
@@ -188,6 +196,10 @@ impl Stream {
                             return self.close(finished);
                         }
                         return;
+                    }
+                    // A row is no paragraph: any other block ends a table.
+                    _ if lines::table_head(&block.text).is_some() => {
+                        !matches!(opening, Opening::Words | Opening::Code)
                     }
                     _ => opening.interrupts_words(),
                 };
@@ -204,22 +216,36 @@ impl Stream {
                 let goes_on = match opening {
                     Opening::Quote => true,
                     Opening::Empty => false,
-                    _ => !opening.interrupts_words(),
+                    _ => block.takes_in(line),
                 };
                 if goes_on && !block.is_full() {
                     return block.add(line);
                 }
                 self.close(finished);
             }
+            Open::Html(block, html) => {
+                if !matches!(opening, Opening::Empty) || matches!(html, Html::Until(_)) {
+                    block.add(line);
+                }
+                if html.is_closed_by(line) || block.is_full() {
+                    self.close(finished);
+                }
+                return;
+            }
             Open::Item(item) => {
-                let inside = lines::indent(line) >= item.marker.content;
-                let lazy = !item.after_empty && !opening.interrupts_words();
+                // An item that begins with two empty lines has nothing inside.
+                let nothing = item.marker.empty
+                    && item.after_empty
+                    && item.block.text.lines().skip(1).all(str::is_empty);
+                let inside = !nothing && lines::indent(line) >= item.marker.content;
+                let is_item = matches!(opening, Opening::Item(_));
+                let lazy = || !item.after_empty && !is_item && item.block.takes_in(line);
                 match opening {
                     Opening::Empty => {
                         item.after_empty = true;
                         return item.block.add("");
                     }
-                    _ if (inside || lazy) && !item.block.is_full() => {
+                    _ if !item.block.is_full() && (inside || lazy()) => {
                         item.after_empty = false;
                         return item.block.add(line);
                     }
@@ -257,7 +283,7 @@ impl Stream {
             }
             Opening::Code => {
                 self.keep_distance(finished);
-                self.code_line(line, finished);
+                finished.extend(self.page.indented(line));
                 self.open = Open::Indented(0);
             }
             Opening::Quote => self.open = Open::Quote(Block::of(line)),
@@ -271,6 +297,8 @@ impl Stream {
                     after_empty: false,
                 });
             }
+            Opening::Html(html) if html.is_closed_by(line) => self.block(line, finished),
+            Opening::Html(html) => self.open = Open::Html(Block::of(line), html),
             Opening::Words => self.open = Open::Words(Block::of(line)),
         }
     }
@@ -280,7 +308,9 @@ impl Stream {
         match std::mem::replace(&mut self.open, Open::Nothing) {
             Open::Nothing | Open::Indented(_) => {}
             Open::Fenced(..) => finished.push(self.page.fence("")),
-            Open::Words(block) | Open::Quote(block) => self.block(&block.text, finished),
+            Open::Words(block) | Open::Quote(block) | Open::Html(block, _) => {
+                self.block(&block.text, finished)
+            }
             Open::Item(item) => {
                 if item.first || item.apart {
                     self.keep_distance(finished);
@@ -330,12 +360,6 @@ impl Stream {
             return text.to_owned();
         }
         format!("{text}\n\n{}\n", self.link_names.join("\n"))
-    }
-
-    fn code_line(&self, line: &str, finished: &mut Vec<Line<'static>>) {
-        let text = without_tabs(line, CODE_TAB_CELLS);
-        let style = self.page.theme.style(Role::Code);
-        finished.extend(wrap_code(&[Span::styled(text, style)], self.page.width));
     }
 
     fn keep_distance(&mut self, finished: &mut Vec<Line<'static>>) {

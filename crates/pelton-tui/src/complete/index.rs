@@ -108,9 +108,12 @@ impl Search {
         let mut matcher = Matcher::new(Config::DEFAULT.match_paths());
         let mut ranked: Vec<(Score, &str)> = ranked
             .into_iter()
-            .map(|(path, score)| (self.path(path), score))
-            // A name that fits by itself is what people mean most often.
-            .map(|(path, score)| (score + needle.name_bonus(path, &mut matcher), path))
+            .map(|(path, score)| {
+                let path = self.path(path);
+                let score = needle.closely(path, &mut matcher).unwrap_or(score);
+                // A name that fits by itself is what people mean most often.
+                (score + needle.name_bonus(path, &mut matcher), path)
+            })
             .collect();
         ranked.sort_by(|(one, a), (other, b)| {
             other.cmp(one).then(depth(a).cmp(&depth(b))).then(a.len().cmp(&b.len())).then(a.cmp(b))
@@ -200,6 +203,8 @@ struct Needle {
     typed: String,
     mask: u64,
     pattern: Pattern,
+    /// Its words and whether their case counts, if all of them are ASCII.
+    words: Option<Vec<(String, bool)>>,
     /// The one character, if that is all: nearly everything fits, and where it stands is all there is to say.
     single: Option<u8>,
 }
@@ -220,6 +225,10 @@ impl Needle {
                 .map(|c| mask(c.encode_utf8(&mut [0; 4])))
                 .fold(0, |all, one| all | one),
             pattern: Pattern::new(typed, CaseMatching::Smart, Normalization::Smart, AtomKind::Fuzzy),
+            words: (typed.is_ascii() && !typed.contains('\\')).then(|| {
+                let exact = |word: &str| word.bytes().any(|byte| byte.is_ascii_uppercase());
+                typed.split_whitespace().map(|word| (word.to_owned(), exact(word))).collect()
+            }),
             single,
         }
     }
@@ -236,12 +245,17 @@ impl Needle {
             // Nothing typed: what is near comes first.
             return Some(100_u32.saturating_sub(u32::try_from(depth(path)).unwrap_or(100)));
         }
-        let Some(single) = self.single else {
+        let (Some(words), true) = (&self.words, path.is_ascii()) else {
             return self.pattern.score(Utf32Str::new(path, chars), matcher);
         };
-        if !path.is_ascii() {
-            return self.pattern.score(Utf32Str::new(path, chars), matcher);
-        }
+        let Some(single) = self.single else {
+            // Where the letters could fit in several ways the first is taken; of the best it is looked at more closely later.
+            return words.iter().try_fold(0, |sum, (word, exact)| {
+                matcher.config.ignore_case = !exact;
+                let (path, word) = (Utf32Str::Ascii(path.as_bytes()), Utf32Str::Ascii(word.as_bytes()));
+                Some(sum + Score::from(matcher.fuzzy_match_greedy(path, word)?))
+            });
+        };
         let fits = |byte: u8| byte.to_ascii_lowercase() == single;
         let bytes = path.as_bytes();
         let name = name(path);
@@ -252,6 +266,14 @@ impl Needle {
             () if (0..bytes.len()).any(|at| fits(bytes[at]) && begins(at)) => Some(2_000 + near),
             () => bytes.iter().copied().any(fits).then_some(1_000 + near),
         }
+    }
+
+    /// How well it fits in the best of all ways.
+    fn closely(&self, path: &str, matcher: &mut Matcher) -> Option<Score> {
+        if self.typed.is_empty() || self.single.is_some() {
+            return None;
+        }
+        self.pattern.score(Utf32Str::new(path, &mut Vec::new()), matcher)
     }
 
     fn name_bonus(&self, path: &str, matcher: &mut Matcher) -> Score {

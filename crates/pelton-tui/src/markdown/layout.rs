@@ -51,6 +51,12 @@ impl Page {
         Line::styled(cut(&format!("```{info}"), self.width.max(WIDTH_MIN)), self.theme.style(Role::Faint))
     }
 
+    /// A line of code that is told by its indentation.
+    pub fn indented(&self, line: &str) -> Vec<Line<'static>> {
+        let text = without_tabs(line, CODE_TAB_CELLS);
+        wrap_code(&[Span::styled(text, self.theme.style(Role::Code))], self.width)
+    }
+
     fn narrower(&self, by: usize) -> Self {
         Self { width: self.width.saturating_sub(by).max(WIDTH_MIN), ..*self }
     }
@@ -98,7 +104,7 @@ impl Page {
                 };
                 quoted.into_iter().map(behind).collect()
             }
-            Node::Code { info, text } => {
+            Node::Code { info: Some(info), text } => {
                 let mut code = Highlighter::of_language(info, self.theme);
                 let mut lines = vec![self.fence(info)];
                 for line in text.trim_end_matches('\n').split('\n') {
@@ -108,6 +114,11 @@ impl Page {
                 lines.push(self.fence(""));
                 lines
             }
+            Node::Code { info: None, text } => text
+                .trim_end_matches('\n')
+                .split('\n')
+                .flat_map(|line| self.indented(&format!("    {line}")))
+                .collect(),
             Node::List { start, items } => self.list(*start, items, depth),
             Node::Table(table) => table::lay_out(self, table),
         }

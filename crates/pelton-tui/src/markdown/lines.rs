@@ -12,6 +12,18 @@ pub(super) enum Opening {
     Quote,
     Fence(Fence),
     Item(Marker),
+    Html(Html),
+}
+
+/// HTML, by where it ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Html {
+    /// At an empty line.
+    Block,
+    /// The same, but words above it go on with it.
+    Tag,
+    /// At the line that has this.
+    Until(&'static str),
 }
 
 /// The line that begins a block of code.
@@ -34,7 +46,7 @@ pub(super) struct Marker {
     /// The column where its words begin: what is indented as far belongs to it.
     pub content: usize,
     /// Nothing stands behind it.
-    empty: bool,
+    pub empty: bool,
 }
 
 /// Columns from which a line is code.
@@ -62,6 +74,9 @@ impl Opening {
         if rest.starts_with('>') {
             return Self::Quote;
         }
+        if let Some(html) = Html::of(rest) {
+            return Self::Html(html);
+        }
         Marker::of(rest, indent).map_or(Self::Words, Self::Item)
     }
 
@@ -70,7 +85,59 @@ impl Opening {
         match self {
             Self::Heading | Self::Rule | Self::Quote | Self::Fence(_) => true,
             Self::Item(marker) => !marker.empty && marker.number.is_none_or(|number| number == 1),
+            Self::Html(html) => *html != Html::Tag,
             Self::Empty | Self::Words | Self::Code => false,
+        }
+    }
+}
+
+/// Tags that begin a block, whatever stands behind them.
+const BLOCK_TAGS: &str = " address article aside base basefont blockquote body caption center col colgroup dd details dialog dir div dl dt \
+    fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head header hr html iframe legend li link main menu menuitem nav noframes ol \
+    optgroup option p param search section summary table tbody td tfoot th thead title tr track ul ";
+
+impl Html {
+    fn of(rest: &str) -> Option<Self> {
+        let inside = rest.strip_prefix('<')?;
+        for (begins, end) in [("!--", "-->"), ("?", "?>"), ("![CDATA[", "]]>")] {
+            if inside.starts_with(begins) {
+                return Some(Self::Until(end));
+            }
+        }
+        if inside.strip_prefix('!').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic())) {
+            return Some(Self::Until(">"));
+        }
+        let closing = inside.strip_prefix('/');
+        let name_on = closing.unwrap_or(inside);
+        let length = name_on.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'-').count();
+        let (name, behind) = name_on.split_at(length);
+        let name = name.to_ascii_lowercase();
+        let ends = behind.is_empty() || behind.starts_with([' ', '\t', '>']);
+        if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
+            return None;
+        }
+        let raw =
+            [("script", "</script>"), ("pre", "</pre>"), ("style", "</style>"), ("textarea", "</textarea>")];
+        if let Some((_, end)) = raw.iter().find(|(tag, _)| *tag == name && closing.is_none() && ends) {
+            return Some(Self::Until(end));
+        }
+        if BLOCK_TAGS.contains(&format!(" {name} ")) && (ends || behind.starts_with("/>")) {
+            return Some(Self::Block);
+        }
+        // Any other tag, if it is all there is on the line.
+        let whole = behind.trim_end().strip_suffix('>')?;
+        let attributes = whole.strip_suffix('/').unwrap_or(whole);
+        let alone = !attributes.contains(['<', '>'])
+            && (attributes.is_empty() || attributes.starts_with([' ', '\t']));
+        let fine = alone && (closing.is_none() || attributes.trim().is_empty());
+        fine.then_some(Self::Tag)
+    }
+
+    /// Whether it ends with this line.
+    pub fn is_closed_by(self, line: &str) -> bool {
+        match self {
+            Self::Block | Self::Tag => line.trim().is_empty(),
+            Self::Until(end) => line.to_ascii_lowercase().contains(end),
         }
     }
 }

@@ -271,7 +271,65 @@ fn texts() -> impl Strategy<Value = String> {
     prop::collection::vec(part, 0..30).prop_map(|parts| parts.concat())
 }
 
+/// Lines that begin, go on and end blocks, in any order.
+fn documents() -> impl Strategy<Value = String> {
+    let line = prop::sample::select(vec![
+        "words",
+        "more *words*",
+        "",
+        "",
+        "",
+        "# Head",
+        "## Two",
+        "- item",
+        "* star",
+        "  - nested",
+        "    - deeper",
+        "  inside",
+        "1. one",
+        "2. two",
+        "   below",
+        "```",
+        "```rust",
+        "~~~",
+        "    code",
+        "\tcode",
+        "> quote",
+        "> - listed",
+        ">",
+        "---",
+        "===",
+        "***",
+        "| a | b |",
+        "|---|---|",
+        "| c | d |",
+        "- ```",
+        "  ```",
+        "<div>",
+        "</div>",
+        "  words",
+        "   - three",
+        "-",
+        "1)",
+        "- [x] done",
+        "> ```",
+        "    - four",
+        "+ plus",
+    ]);
+    prop::collection::vec(line, 0..14).prop_map(|lines| lines.join("\n"))
+}
+
 proptest! {
+    /// Block by block, the same lines come out as of the whole at once; only how far they stand apart may differ.
+    #[test]
+    fn blocks_end_where_the_parser_says(text in documents()) {
+        let solid = |lines: Vec<Line<'static>>| -> Vec<String> {
+            lines.iter().map(words_of).map(|line| line.trim_end().to_owned()).filter(|line| !line.is_empty()).collect()
+        };
+        let page = Page { width: 60, theme: colours() };
+        prop_assert_eq!(solid(lines(&text, 60, colours())), solid(page.blocks(&tree::parse(&text))));
+    }
+
     #[test]
     fn however_it_is_cut_the_same_is_finished(text in texts(), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12), width in 2usize..50) {
         let chars: Vec<char> = text.chars().collect();

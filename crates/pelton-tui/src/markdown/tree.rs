@@ -22,8 +22,15 @@ pub(super) enum Node {
     Heading(u8, Words),
     Rule,
     Quote(Vec<Node>),
-    Code { info: String, text: String },
-    List { start: Option<u64>, items: Vec<Item> },
+    /// `info`: the words behind its fence, if it has one.
+    Code {
+        info: Option<String>,
+        text: String,
+    },
+    List {
+        start: Option<u64>,
+        items: Vec<Item>,
+    },
     Table(Table),
 }
 
@@ -69,7 +76,7 @@ struct Builder {
     roles: Vec<Role>,
     /// Where the links that are open lead, and where their words begin.
     links: Vec<(String, usize)>,
-    code: Option<(String, String)>,
+    code: Option<(Option<String>, String)>,
     table: Option<Table>,
     row: Vec<Words>,
 }
@@ -120,8 +127,8 @@ impl Builder {
             Tag::CodeBlock(kind) => {
                 self.end_words();
                 let info = match kind {
-                    CodeBlockKind::Fenced(info) => clean(&info),
-                    CodeBlockKind::Indented => String::new(),
+                    CodeBlockKind::Fenced(info) => Some(clean(&info)),
+                    CodeBlockKind::Indented => None,
                 };
                 self.code = Some((info, String::new()));
             }
