@@ -5,6 +5,7 @@
 
 pub mod index; // paths, and those that fit what was typed
 pub mod palette; // commands that fit what was typed
+pub mod menu; // rows to choose from
 mod walk; // the project, looked through in the background
 
 pub use index::Found;

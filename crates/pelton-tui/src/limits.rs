@@ -52,3 +52,5 @@ pub const PATHS_HANDED_MAX: usize = 8_192;
 pub const COMPLETION_THREADS_MAX: usize = 4;
 /// Of this many best paths it is looked at once more which are the best.
 pub const PATHS_RANKED_MAX: usize = 512;
+/// Files or commands to choose from.
+pub const COMPLETIONS_MAX: usize = 50;

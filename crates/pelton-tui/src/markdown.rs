@@ -309,7 +309,7 @@ impl Stream {
             Open::Nothing | Open::Indented(_) => {}
             Open::Fenced(..) => finished.push(self.page.fence("")),
             Open::Words(block) | Open::Quote(block) | Open::Html(block, _) => {
-                self.block(&block.text, finished)
+                self.block(&block.text, finished);
             }
             Open::Item(item) => {
                 if item.first || item.apart {

@@ -18,6 +18,8 @@ pub struct Batch {
     ends: Vec<u32>,
     /// Which characters each has, so that most need not be looked at.
     masks: Vec<u64>,
+    /// How many folders each is in, so that this need not be counted with every key.
+    depths: Vec<u8>,
 }
 
 impl Batch {
@@ -25,6 +27,7 @@ impl Batch {
         self.text.push_str(path);
         self.ends.push(u32::try_from(self.text.len()).unwrap_or(u32::MAX));
         self.masks.push(mask(path));
+        self.depths.push(u8::try_from(depth(path)).unwrap_or(u8::MAX));
     }
 
     pub fn len(&self) -> usize {
@@ -57,12 +60,31 @@ pub struct Search {
     firsts: Vec<u32>,
     paths: u32,
     typed: String,
-    /// Everything that fits, in the order of the paths, with how well it does.
-    fitting: Vec<(u32, Score)>,
+    /// Everything that fits, in the order of the paths.
+    fitting: Vec<Fit>,
 }
 
-/// How well a path fits: the higher the better, then the shorter.
+/// How well a path fits: the higher the better.
 type Score = u32;
+
+/// A path that fits, by its number. The better is the greater; among equals it is the one that was found first. In one number, because there can
+/// be as many as there are paths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Fit(u64);
+
+impl Fit {
+    fn of(path: u32, score: Score) -> Self {
+        Self(u64::from(score) << 32 | u64::from(u32::MAX - path))
+    }
+
+    fn path(self) -> u32 {
+        u32::MAX - (self.0 & u64::from(u32::MAX)) as u32
+    }
+
+    fn score(self) -> Score {
+        (self.0 >> 32) as Score
+    }
+}
 
 impl Search {
     /// Paths that were found since.
@@ -87,7 +109,7 @@ impl Search {
             // What does not fit the beginning does not fit the whole.
             let narrows = typed.starts_with(&self.typed) && needle.narrows(&Needle::of(&self.typed));
             self.fitting = if narrows {
-                let before: Vec<u32> = self.fitting.iter().map(|(path, _)| *path).collect();
+                let before = std::mem::take(&mut self.fitting);
                 self.look(&needle, &Where::Among(&before))
             } else {
                 self.look(&needle, &Where::Paths(0..self.paths))
@@ -99,18 +121,17 @@ impl Search {
 
     fn best(&self, best: usize) -> Vec<Found> {
         let mut ranked = self.fitting.clone();
-        let order = |(path, score): &(u32, Score)| (std::cmp::Reverse(*score), *path);
-        if ranked.len() > PATHS_RANKED_MAX {
-            ranked.select_nth_unstable_by_key(PATHS_RANKED_MAX, order);
-            ranked.truncate(PATHS_RANKED_MAX);
+        if let Some(worst) = ranked.len().checked_sub(PATHS_RANKED_MAX).filter(|worst| *worst > 0) {
+            ranked.select_nth_unstable(worst);
+            ranked.drain(..worst);
         }
         let needle = Needle::of(&self.typed);
         let mut matcher = Matcher::new(Config::DEFAULT.match_paths());
         let mut ranked: Vec<(Score, &str)> = ranked
             .into_iter()
-            .map(|(path, score)| {
-                let path = self.path(path);
-                let score = needle.closely(path, &mut matcher).unwrap_or(score);
+            .map(|fit| {
+                let path = self.path(fit.path());
+                let score = needle.closely(path, &mut matcher).unwrap_or(fit.score());
                 // A name that fits by itself is what people mean most often.
                 (score + needle.name_bonus(path, &mut matcher), path)
             })
@@ -128,7 +149,7 @@ impl Search {
     }
 
     /// Those that fit. Many are looked through by several threads at once.
-    fn look(&self, needle: &Needle, among: &Where<'_>) -> Vec<(u32, Score)> {
+    fn look(&self, needle: &Needle, among: &Where<'_>) -> Vec<Fit> {
         const ALONE_MAX: usize = 20_000;
         let threads =
             std::thread::available_parallelism().map_or(1, NonZero::get).min(COMPLETION_THREADS_MAX);
@@ -144,7 +165,7 @@ impl Search {
         })
     }
 
-    fn look_alone(&self, needle: &Needle, among: &Where<'_>) -> Vec<(u32, Score)> {
+    fn look_alone(&self, needle: &Needle, among: &Where<'_>) -> Vec<Fit> {
         let mut matcher = Matcher::new(Config::DEFAULT.match_paths());
         let mut chars = Vec::new();
         let mut fitting = Vec::new();
@@ -158,8 +179,8 @@ impl Search {
             if needle.mask & !paths.masks[at] != 0 {
                 return;
             }
-            if let Some(score) = needle.score(paths.path(at), &mut matcher, &mut chars) {
-                fitting.push((number, score));
+            if let Some(score) = needle.score(paths.path(at), paths.depths[at], &mut matcher, &mut chars) {
+                fitting.push(Fit::of(number, score));
             }
         });
         fitting
@@ -170,14 +191,14 @@ impl Search {
 #[derive(Debug, Clone)]
 enum Where<'a> {
     Paths(Range<u32>),
-    Among(&'a [u32]),
+    Among(&'a [Fit]),
 }
 
 impl<'a> Where<'a> {
     fn len(&self) -> usize {
         match self {
             Self::Paths(range) => range.len(),
-            Self::Among(numbers) => numbers.len(),
+            Self::Among(fits) => fits.len(),
         }
     }
 
@@ -186,14 +207,14 @@ impl<'a> Where<'a> {
         match self {
             // No longer than the range itself, whose ends fit.
             Self::Paths(all) => Where::Paths(all.start + start as u32..all.start + end as u32),
-            Self::Among(numbers) => Where::Among(&numbers[start..end]),
+            Self::Among(fits) => Where::Among(&fits[start..end]),
         }
     }
 
     fn each(&self, look: impl FnMut(u32)) {
         match self {
             Self::Paths(range) => range.clone().for_each(look),
-            Self::Among(numbers) => numbers.iter().copied().for_each(look),
+            Self::Among(fits) => fits.iter().map(|fit| fit.path()).for_each(look),
         }
     }
 }
@@ -240,32 +261,24 @@ impl Needle {
         !shorter.typed.ends_with('\\')
     }
 
-    fn score(&self, path: &str, matcher: &mut Matcher, chars: &mut Vec<char>) -> Option<Score> {
+    fn score(&self, path: &str, depth: u8, matcher: &mut Matcher, chars: &mut Vec<char>) -> Option<Score> {
+        let near = u32::from(u8::MAX - depth);
         if self.typed.is_empty() {
             // Nothing typed: what is near comes first.
-            return Some(100_u32.saturating_sub(u32::try_from(depth(path)).unwrap_or(100)));
+            return Some(near);
         }
         let (Some(words), true) = (&self.words, path.is_ascii()) else {
             return self.pattern.score(Utf32Str::new(path, chars), matcher);
         };
-        let Some(single) = self.single else {
-            // Where the letters could fit in several ways the first is taken; of the best it is looked at more closely later.
-            return words.iter().try_fold(0, |sum, (word, exact)| {
-                matcher.config.ignore_case = !exact;
-                let (path, word) = (Utf32Str::Ascii(path.as_bytes()), Utf32Str::Ascii(word.as_bytes()));
-                Some(sum + Score::from(matcher.fuzzy_match_greedy(path, word)?))
-            });
-        };
-        let fits = |byte: u8| byte.to_ascii_lowercase() == single;
-        let bytes = path.as_bytes();
-        let name = name(path);
-        let begins = |at: usize| at == 0 || !bytes[at - 1].is_ascii_alphanumeric();
-        let near = 64_u32.saturating_sub(u32::try_from(depth(path)).unwrap_or(64));
-        match () {
-            () if name.as_bytes().first().copied().is_some_and(fits) => Some(3_000 + near),
-            () if (0..bytes.len()).any(|at| fits(bytes[at]) && begins(at)) => Some(2_000 + near),
-            () => bytes.iter().copied().any(fits).then_some(1_000 + near),
+        if let Some(single) = self.single {
+            return single_score(path.as_bytes(), single).map(|score| score + near);
         }
+        // Where the letters could fit in several ways the first is taken; of the best it is looked at more closely later.
+        words.iter().try_fold(0, |sum, (word, exact)| {
+            matcher.config.ignore_case = !exact;
+            let (path, word) = (Utf32Str::Ascii(path.as_bytes()), Utf32Str::Ascii(word.as_bytes()));
+            Some(sum + Score::from(matcher.fuzzy_match_greedy(path, word)?))
+        })
     }
 
     /// How well it fits in the best of all ways.
@@ -306,6 +319,29 @@ impl Needle {
         fits.dedup();
         Found { path: path.to_owned(), fits }
     }
+}
+
+/// How well one character fits: the name begins with it, a word does, or it is somewhere.
+fn single_score(path: &[u8], single: u8) -> Option<Score> {
+    let mut score = None;
+    let mut before = b'/';
+    for (at, byte) in path.iter().copied().enumerate() {
+        let begins = if before == b'/' {
+            2_000
+        } else if before.is_ascii_alphanumeric() {
+            0
+        } else {
+            1_000
+        };
+        if byte == b'/' && at + 1 < path.len() {
+            // Only the last part is the name.
+            score = score.map(|score: Score| score.min(1_500));
+        } else if byte.to_ascii_lowercase() == single {
+            score = score.max(Some(1_000 + begins));
+        }
+        before = byte;
+    }
+    score
 }
 
 /// The last part of a path; of a folder with its slash.
