@@ -14,6 +14,7 @@ mod kin; // what a tree of agents shares
 mod menu; // what prompts may call by name
 mod models; // which are asked, and what they can hold
 mod informed; // what tools and hooks get to know
+mod prefix; // what stands in front of every request
 mod outcome; // from the reason for the end to the result
 mod turns; // the loop of one submission
 mod small_talk; // lines for people who watch, by a small model
@@ -34,9 +35,8 @@ use uuid::Uuid;
 
 use crate::account::Tally;
 use crate::context::memory::Memory;
-use crate::context::tools_json;
 use crate::dials::Dials;
-use crate::event::{Event, LoopKind};
+use crate::event::Event;
 use crate::file_history::{Beside, FileHistory};
 use crate::gauge::Gauge;
 use crate::history::Entry;
@@ -137,6 +137,8 @@ pub struct Engine {
     watched_files: WatchedFiles,
     /// Files read since then have not brought what they bring.
     files_told: Moment,
+    /// The record does not say what files read since then hold.
+    files_noted: Moment,
     /// The memory files were looked at, or what was told of them in an earlier process was recalled.
     has_gathered: bool,
     /// The model knows that plan mode is on.
@@ -359,6 +361,7 @@ impl Engine {
             changed_files: ChangedFiles::default(),
             watched_files: WatchedFiles::default(),
             files_told: options.files.now(),
+            files_noted: options.files.now(),
             has_gathered: false,
             plan_told: false,
             dials,
@@ -586,30 +589,6 @@ impl Engine {
         {
             events.send(Event::Informational { content, prevents_continuation: false }).await;
         }
-    }
-
-    /// What stands in front of every request: made once, and again only when servers brought something new.
-    fn renew_prefix(&mut self) {
-        let rules = &self.options.rules;
-        let changed = self.offer.renew(|name| rules.removes(name));
-        let first = self.question.prefix.system.is_empty();
-        if !first && changed.is_none() {
-            return;
-        }
-        let system = if first {
-            self.options.system_prompt.json(gather::notes(&self.options), &self.offer.instructions())
-        } else {
-            // Thinking is bound to what stands before it.
-            self.session.history.view_mut().leave_out_thinking("other tools");
-            self.session.note(LoopKind::Prefix, &changed.unwrap_or_default(), 0);
-            self.question.prefix.system.clone()
-        };
-        let prefix = Arc::new(Prefix { system, tools: tools_json(self.offer.tools()) });
-        if first && let Some(what) = self.cache.differs_from_resumed(&prefix) {
-            self.session.history.view_mut().leave_out_thinking(what);
-            self.session.note(LoopKind::Prefix, &format!("{what} than before the session was resumed"), 0);
-        }
-        self.question.prefix = prefix;
     }
 
     /// The question without its messages, for the model of one submission.

@@ -8,11 +8,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use pelton_model::World;
+use pelton_model::{Prefix, World};
 use pelton_wire::content::{Block, ImageSource};
 use uuid::Uuid;
 
 use crate::compact::Level;
+use crate::compact::auto::Said;
 use crate::compact::collapse::Fold;
 use crate::context::attachment::{Attachment, AttachmentFacts, AttachmentKind};
 use crate::context::reminder;
@@ -20,6 +21,8 @@ use crate::event::{LoopKind, Synthetic, Trigger};
 use crate::history::{By, Change, Edit, EditId, Edited, Entry, EntryId, History, Kind, MediaLeftOut};
 use crate::options::{Options, Sessions};
 use crate::prompt::Prompt;
+use crate::tools::changed::Changed;
+use crate::tools::file_memory::Fingerprint;
 use crate::tools::mentions::Attached;
 use crate::tools::{Output, ResultBlock};
 use crate::transcript::{
@@ -40,6 +43,8 @@ pub(crate) struct Session {
     pub folds: Vec<Fold>,
     /// Results of a resumed conversation whose whole text is in a file, which may have been lost since.
     pub in_files: Vec<Arc<Entry>>,
+    /// What the model was told of files, which the next note of a request says.
+    pub files_told: Vec<(PathBuf, Option<String>)>,
     /// A note that could not be written and must be.
     owed: Option<(LoopKind, String, u32)>,
     world: Arc<dyn World>,
@@ -62,6 +67,7 @@ impl Session {
             kept,
             folds: Vec::new(),
             in_files: options.resume.as_ref().map_or(Vec::new(), |resumed| in_files(&resumed.conversation)),
+            files_told: Vec::new(),
             owed: None,
             world: Arc::clone(&options.world),
         }
@@ -157,7 +163,8 @@ impl Session {
             self.record_prompt(&reminder(contexts), true)?;
         }
         for attached in attached {
-            self.record(Kind::Prompt { meta: true }, mentioned(attached), None)?;
+            let facts = AttachmentFacts::of(AttachmentKind::Mentioned, Vec::new());
+            self.record(Kind::Prompt { meta: true }, mentioned(attached), facts)?;
         }
         Ok(())
     }
@@ -201,10 +208,16 @@ impl Session {
         }
     }
 
+    /// The model is told of these files.
+    pub fn heard_of_files(&mut self, changed: &[Changed]) {
+        let held = |changed: &Changed| (changed.path.clone(), changed.content.map(Fingerprint::written));
+        self.files_told.extend(changed.iter().map(held));
+    }
+
     /// Notes what became of a request. Like other notes, it is no reason to stop.
-    pub fn note_request(&self, request: &RequestFacts) {
+    pub fn note_request(&self, request: &RequestFacts, prefix: &Prefix) {
         if let Some(transcript) = self.record.transcript() {
-            let _ = transcript.request(request, self.world.now());
+            let _ = transcript.request(request, prefix, self.world.now());
         }
     }
 
@@ -260,19 +273,18 @@ impl Session {
         Ok(Made::Done(id, change))
     }
 
-    /// What the model would be sent if these texts took the place of everything between two entries, and what would do
+    /// What the model would be sent if these blocks took the place of everything between two entries, and what would do
     /// that.
     pub fn summed_up(
         &self,
         from: EntryId,
         to: EntryId,
-        texts: &[String],
+        told: &[Said],
         facts: Option<Bytes>,
     ) -> Option<SummedUp> {
         let id = fresh_id(self.world.as_ref());
-        let blocks: Vec<Block<'_>> = texts.iter().map(|text| Block::Text { text }).collect();
         let kind = Kind::Prompt { meta: true };
-        let summary = Entry::new(id, self.world.now(), kind, content(&blocks)).ok()?.with_detail(facts);
+        let summary = Entry::new(id, self.world.now(), kind, again(told)).ok()?.with_detail(facts);
         let summary = Arc::new(summary);
         let edit = Edit::Replace { from, to, by: By::Entry(id) };
         let after_tokens = self.history.view_after(&edit, Some(Arc::clone(&summary)))?.tokens();
@@ -567,6 +579,23 @@ fn snipped(options: &Options, conversation: &Loaded) -> HashSet<EntryId> {
 pub(crate) fn content(blocks: &[Block<'_>]) -> Bytes {
     // Blocks are strings and flags: serialising them cannot fail, and an empty array would be refused as content.
     Bytes::from(serde_json::to_vec(blocks).unwrap_or_else(|_| b"[]".to_vec()))
+}
+
+/// The content array of blocks of which some were sent before.
+fn again(told: &[Said]) -> Bytes {
+    let mut json = Vec::new();
+    for said in told {
+        json.push(if json.is_empty() { b'[' } else { b',' });
+        match said {
+            Said::Words(text) => {
+                let block = content(&[Block::Text { text }]);
+                json.extend_from_slice(&block[1..block.len() - 1]);
+            }
+            Said::Again(block) => json.extend_from_slice(block),
+        }
+    }
+    json.push(b']');
+    Bytes::from(json)
 }
 
 /// What the model reads about something a prompt mentions.

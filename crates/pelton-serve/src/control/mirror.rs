@@ -88,6 +88,10 @@ impl DiskFile for MirroredFile {
         Ok(count)
     }
 
+    fn keep_loosely(&self, name: &str, bytes: &[u8]) -> io::Result<bool> {
+        self.file.keep_loosely(name, bytes)
+    }
+
     fn sync(&self) -> BoxFuture<'static, io::Result<()>> {
         self.file.sync()
     }

@@ -2,7 +2,10 @@
 //! told again, from where it comes.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::path::PathBuf;
+
+use bytes::Bytes;
 
 use super::{Room, rounds, weight};
 use crate::history::{EntryId, LEFT_OUT, PartFacts, Role};
@@ -61,9 +64,9 @@ pub struct Sources {
     /// Tools that are known by name only.
     pub shelved: Option<String>,
     /// The first request of the conversation.
-    pub first_request: Option<String>,
+    pub first_request: Option<Asked>,
     /// The request that is being worked on, unless it stands behind the summary.
-    pub request: Option<String>,
+    pub request: Option<Asked>,
     /// The plan that was approved.
     pub plan: Option<String>,
     /// The rules of the mode that is on, if it has any.
@@ -76,6 +79,77 @@ pub struct Sources {
     pub skills: Vec<(PathBuf, String)>,
     /// What runs in the background.
     pub background: Vec<String>,
+}
+
+/// Something the user asked for, which is told again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// Which it is.
+    pub id: EntryId,
+    /// What it is made of, as it was sent.
+    pub blocks: Vec<AskedBlock>,
+    /// The beginning and the end of its words, and where all of them are, if there are many.
+    pub short: Option<String>,
+}
+
+/// A block of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskedBlock {
+    /// Words; anything else is a picture, a document or the like.
+    pub is_words: bool,
+    /// The block, as it was sent.
+    pub json: Bytes,
+}
+
+impl AskedBlock {
+    /// Its words, if it is made of them.
+    pub fn words(&self) -> Option<String> {
+        #[derive(serde::Deserialize)]
+        struct Words {
+            text: String,
+        }
+        self.is_words.then(|| serde_json::from_slice(&self.json).ok().map(|Words { text }| text))?
+    }
+}
+
+impl Asked {
+    /// Leaves only a part of its words. Tells whether there was more.
+    pub fn shorten(&mut self) -> bool {
+        let Some(short) = self.short.take() else { return false };
+        self.blocks.retain(|block| !block.is_words);
+        let json = serde_json::json!({"type": "text", "text": short}).to_string();
+        self.blocks.insert(0, AskedBlock { is_words: true, json: Bytes::from(json) });
+        true
+    }
+
+    /// Leaves out all that is not words. Tells whether there was anything.
+    pub fn leave_out_media(&mut self) -> bool {
+        let before = self.blocks.len();
+        self.blocks.retain(|block| block.is_words);
+        if self.blocks.is_empty() {
+            let json = serde_json::json!({"type": "text", "text": LEFT_OUT}).to_string();
+            self.blocks.push(AskedBlock { is_words: true, json: Bytes::from(json) });
+        }
+        self.blocks.len() < before
+    }
+}
+
+/// One block of what takes the place of what was said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Said {
+    /// Words of ours.
+    Words(String),
+    /// A block as it was sent before.
+    Again(Bytes),
+}
+
+/// Where in all of it requests stand.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Places {
+    /// The first one.
+    pub first_request: Option<Range<usize>>,
+    /// The newest.
+    pub request: Option<Range<usize>>,
 }
 
 /// Instruction files.
@@ -97,14 +171,16 @@ pub enum InPlace<'a> {
 }
 
 impl Sources {
-    /// The same in about so many tokens: what is least needed goes first, and the request never.
+    /// The same in about so many tokens: what is least needed goes first, and the request never. All but files, skills and names
+    /// of tools, which can be had again, is told whole as long as it fits within `limit`.
     #[must_use]
-    pub fn within(mut self, most: u64, tokens_of: impl Fn(&str) -> u64) -> Self {
+    pub fn within(mut self, most: u64, limit: u64, tokens_of: impl Fn(&Said) -> u64) -> Self {
+        let tokens = |sources: &Self| sources.told(InPlace::Note).0.iter().map(&tokens_of).sum::<u64>();
         // What does not fit even alone takes nothing else with it.
-        self.memory.take_if(|memory| tokens_of(&memory.text) > most);
-        while self.texts(InPlace::Note).iter().map(|text| tokens_of(text)).sum::<u64>() > most
-            && self.let_go()
-        {}
+        self.memory.take_if(|memory| tokens_of(&Said::Words(memory.text.clone())) > most.max(limit));
+        let needed = Self { files: Vec::new(), skills: Vec::new(), shelved: None, ..self.clone() };
+        let most = most.max(tokens(&needed).min(limit));
+        while tokens(&self) > most && self.let_go() {}
         self
     }
 
@@ -118,50 +194,87 @@ impl Sources {
             self.skills.remove(0);
             return true;
         }
+        let is_first = self.is_first();
         self.shelved.take().is_some()
-            || self.first_request.take_if(|first| Some(first) != self.request.as_mut()).is_some()
+            || self.first_request.take_if(|_| !is_first).is_some()
+            || self.shorten_request()
             || self.memory.take().is_some()
             || self.plan.take().is_some()
             || !std::mem::take(&mut self.background).is_empty()
             || !std::mem::take(&mut self.todos).is_empty()
+            || self.request.as_mut().is_some_and(Asked::leave_out_media)
     }
 
-    /// The texts that take the place of what was said, in order.
-    pub fn texts(&self, in_place: InPlace<'_>) -> Vec<String> {
-        let mut texts = vec![self.surroundings.clone()];
-        texts.extend(self.memory.as_ref().map(|memory| memory.text.clone()));
-        texts.extend(self.shelved.clone());
-        texts.push(match in_place {
+    /// Leaves less of what was asked for, where even that is too much: first of the first request, then of the words of the
+    /// newest, and its pictures at last. Tells whether there was more.
+    pub fn ask_less(&mut self) -> bool {
+        let is_first = self.is_first();
+        let first = self.first_request.as_mut().filter(|_| !is_first);
+        first.is_some_and(|first| first.shorten() || first.leave_out_media())
+            || self.shorten_request()
+            || self.request.as_mut().is_some_and(Asked::leave_out_media)
+    }
+
+    /// Leaves only a part of the request's words. Tells whether there was more.
+    fn shorten_request(&mut self) -> bool {
+        self.request.as_mut().is_some_and(Asked::shorten)
+    }
+
+    /// Whether the first request is the one that is being worked on.
+    fn is_first(&self) -> bool {
+        let id = |asked: &Option<Asked>| asked.as_ref().map(|asked| asked.id);
+        id(&self.first_request) == id(&self.request)
+    }
+
+    /// The blocks that take the place of what was said, in order, and where requests stand among them.
+    pub fn told(&self, in_place: InPlace<'_>) -> (Vec<Said>, Places) {
+        let (mut told, mut places) = (vec![Said::Words(self.surroundings.clone())], Places::default());
+        let words = |text: &Option<String>| text.clone().map(Said::Words);
+        told.extend(self.memory.as_ref().map(|memory| Said::Words(memory.text.clone())));
+        told.extend(words(&self.shelved));
+        told.push(Said::Words(match in_place {
             InPlace::Note => LEFT_OUT.to_owned(),
             InPlace::Summary(summary) => format!(
                 "<conversation-summary>\nThe earlier part of this conversation is not shown any more. This is a summary of \
                  it; what comes after it here is as it is now.\n\n{}\n</conversation-summary>",
                 summary.trim()
             ),
-        });
-        let asked = |what: &str, words: &str| format!("{what}, word for word:\n{words}");
+        }));
+        let mut ask = |what: &str, asked: &Asked| {
+            told.push(Said::Words(format!("{what}, word for word:")));
+            let from = told.len();
+            told.extend(asked.blocks.iter().map(|block| Said::Again(block.json.clone())));
+            from..told.len()
+        };
         match (&self.first_request, &self.request) {
-            (Some(first), Some(now)) if first == now => texts.push(asked("The user's request", now)),
+            (Some(_), Some(now)) if self.is_first() => {
+                places.request = Some(ask("The user's request", now));
+                places.first_request.clone_from(&places.request);
+            }
             (first, now) => {
-                texts.extend(first.as_ref().map(|first| asked("The user's first request", first)));
-                texts.extend(
-                    now.as_ref().map(|now| asked("The user's latest request, which you are working on", now)),
-                );
+                places.first_request = first.as_ref().map(|first| ask("The user's first request", first));
+                places.request =
+                    now.as_ref().map(|now| ask("The user's latest request, which you are working on", now));
             }
         }
-        texts.extend(self.plan.as_ref().map(|plan| format!("The plan the user approved:\n{}", plan.trim())));
-        texts.extend(self.mode.clone());
+        told.extend(
+            self.plan
+                .as_ref()
+                .map(|plan| Said::Words(format!("The plan the user approved:\n{}", plan.trim()))),
+        );
+        told.extend(words(&self.mode));
         if !self.todos.is_empty() {
-            texts.push(told_todos(&self.todos));
+            told.push(Said::Words(told_todos(&self.todos)));
         }
-        texts.extend(self.skills.iter().map(|(_, text)| text.clone()));
+        told.extend(self.skills.iter().map(|(_, text)| Said::Words(text.clone())));
         if !self.files.is_empty() {
-            texts.push(told_files(&self.files));
+            told.push(Said::Words(told_files(&self.files)));
         }
         if !self.background.is_empty() {
-            texts.push(format!("Still running in the background:\n{}", self.background.join("\n")));
+            let running = self.background.join("\n");
+            told.push(Said::Words(format!("Still running in the background:\n{running}")));
         }
-        texts
+        (told, places)
     }
 }
 

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::auto::{InPlace, Memory, Sources};
+use super::auto::{Asked, AskedBlock, InPlace, Memory, Said, Sources};
 use super::local;
 use super::surgery::{Situation, Surgery};
 use crate::history::tests::{any_entry, entry, image, legal, prompt, renamed, sent, summary_named};
@@ -121,28 +121,86 @@ proptest! {
     }
 }
 
+fn asked(id: u128, letter: &str) -> Asked {
+    let words = json!({"type": "text", "text": letter.repeat(100)}).to_string();
+    let blocks = [(true, words), (false, image().to_string())];
+    let block = |(is_words, json): (bool, String)| AskedBlock { is_words, json: json.into() };
+    Asked { id: Uuid::from_u128(id), blocks: blocks.map(block).to_vec(), short: None }
+}
+
+fn told(sources: &Sources) -> String {
+    let said = |said: &Said| match said {
+        Said::Words(text) => text.clone(),
+        Said::Again(block) => String::from_utf8(block.to_vec()).unwrap(),
+    };
+    sources.told(InPlace::Note).0.iter().map(said).collect()
+}
+
+fn length(said: &Said) -> u64 {
+    match said {
+        Said::Words(text) => text.len() as u64,
+        // As to models, the bytes of a picture are not what it costs.
+        Said::Again(block) if block.windows(7).any(|bytes| bytes == b"\"image\"") => 10,
+        Said::Again(block) => block.len() as u64,
+    }
+}
+
 #[test]
 fn where_there_is_no_room_the_least_needed_is_not_told_again_and_the_request_always() {
     let sources = Sources {
         surroundings: "here".to_owned(),
         memory: Some(Memory { text: "m".repeat(100), files: vec!["CLAUDE.md".into()] }),
-        first_request: Some("f".repeat(100)),
-        request: Some("r".repeat(100)),
+        first_request: Some(asked(1, "f")),
+        request: Some(Asked { short: Some("q".repeat(50)), ..asked(2, "r") }),
         todos: vec!["t".repeat(100)],
         files: vec![("a".to_owned(), "a".repeat(100)), ("b".to_owned(), "b".repeat(100))],
         skills: vec![("old".into(), "o".repeat(100)), ("new".into(), "n".repeat(100))],
         ..Sources::default()
     };
     let left = |most: u64| {
-        let texts = sources.clone().within(most, |text| text.len() as u64).texts(InPlace::Note).concat();
-        "abonfmtr"
-            .chars()
-            .filter(|letter| texts.contains(&letter.to_string().repeat(100)))
-            .collect::<String>()
+        let texts = told(&sources.clone().within(most, 0, length));
+        let letters = "abonfmtr".chars().filter(|letter| texts.contains(&letter.to_string().repeat(100)));
+        let image = if texts.contains("image/png") { "+" } else { "" };
+        letters.collect::<String>() + image
     };
-    assert_eq!(left(10_000), "abonfmtr");
-    let steps: Vec<String> = (0..200).rev().map(|most| left(most * 10)).collect();
-    let mut steps = steps;
+    assert_eq!(left(10_000), "abonfmtr+");
+    let mut steps: Vec<String> = (0..200).rev().map(|most| left(most * 10)).collect();
     steps.dedup();
-    assert_eq!(steps, ["abonfmtr", "aonfmtr", "onfmtr", "nfmtr", "fmtr", "mtr", "tr", "r"]);
+    let one_by_one = ["abonfmtr+", "aonfmtr+", "onfmtr+", "nfmtr+", "fmtr+", "mtr+", "mt+", "t+", "+", ""];
+    assert_eq!(steps, one_by_one);
+    assert!(told(&sources.clone().within(0, 0, length)).contains(&"q".repeat(50)), "its beginning and end");
+    let whole = told(&sources.clone().within(0, 10_000, length));
+    assert!(whole.contains(&"r".repeat(100)) && whole.contains(&"m".repeat(100)), "they fit: {whole}");
+    let can_be_had_again = ["a", "b", "o", "n"].map(|letter| letter.repeat(100));
+    assert!(!can_be_had_again.iter().any(|text| whole.contains(text)), "nothing else may take that room");
+}
+
+#[test]
+fn pit_C4_a_request_stands_word_for_word_where_the_record_says() {
+    let sources =
+        Sources { first_request: Some(asked(1, "f")), request: Some(asked(2, "r")), ..Sources::default() };
+    let (blocks, places) = sources.told(InPlace::Summary("s"));
+    for (place, asked) in [(places.first_request, asked(1, "f")), (places.request, asked(2, "r"))] {
+        let again: Vec<Said> = asked.blocks.into_iter().map(|block| Said::Again(block.json)).collect();
+        assert_eq!(blocks[place.unwrap()], again);
+    }
+    let same = Sources { request: sources.first_request.clone(), ..sources };
+    let (blocks, places) = same.told(InPlace::Summary("s"));
+    assert_eq!(places.first_request, places.request, "one request is told once");
+    assert_eq!(blocks.iter().filter(|said| matches!(said, Said::Again(_))).count(), 2);
+}
+
+#[test]
+fn a_request_that_fills_the_context_again_is_told_in_part_and_its_pictures_go_last() {
+    let long = Asked { short: Some("q".repeat(50)), ..asked(2, "r") };
+    let mut sources =
+        Sources { first_request: Some(asked(1, "f")), request: Some(long), ..Sources::default() };
+    let mut seen = Vec::new();
+    while sources.ask_less() {
+        let told = told(&sources);
+        let pictures = told.matches("image/png").count();
+        seen.push((told.contains(&"r".repeat(100)), pictures));
+    }
+    assert_eq!(seen, [(true, 1), (false, 1), (false, 0)]);
+    assert!(told(&sources).contains(&"q".repeat(50)) && told(&sources).contains(&"f".repeat(100)));
 }

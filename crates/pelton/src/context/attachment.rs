@@ -13,6 +13,8 @@ pub(crate) struct Attachment {
     pub kind: AttachmentKind,
     /// The files it tells of.
     pub files: Vec<PathBuf>,
+    /// The tools it tells of, by name.
+    pub tools: Vec<String>,
     /// What the model reads.
     pub text: String,
 }
@@ -35,6 +37,10 @@ pub(crate) enum AttachmentKind {
     SkillListing,
     /// The text of a skill that the model called for.
     InvokedSkill,
+    /// Which tools of servers there are.
+    ServedTools,
+    /// What a prompt mentions, as it is.
+    Mentioned,
     /// A summary in the place of what was said.
     CompactSummary,
 }
@@ -52,25 +58,42 @@ pub(crate) struct AttachmentFacts {
     pub r#type: AttachmentKind,
     #[serde(default)]
     pub files: Vec<PathBuf>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
 }
 
 impl Attachment {
     /// Words about files, or about something else.
     pub fn reminder(kind: AttachmentKind, files: Vec<PathBuf>, words: &[String]) -> Self {
-        Self { kind, files, text: reminder(words) }
+        Self { kind, files, tools: Vec::new(), text: reminder(words) }
+    }
+
+    /// The text of a skill, which stands in a file.
+    pub fn skill(file: PathBuf, text: String) -> Self {
+        Self { kind: AttachmentKind::InvokedSkill, files: vec![file], tools: Vec::new(), text }
+    }
+
+    /// Words about tools of servers, and the names of all that are there.
+    pub fn served(tools: Vec<String>, words: String) -> Self {
+        Self { tools, ..Self::reminder(AttachmentKind::ServedTools, Vec::new(), &[words]) }
     }
 
     /// The facts, as the transcript keeps them.
     pub fn facts(&self) -> Option<Bytes> {
-        AttachmentFacts::of(self.kind, self.files.clone())
+        let Self { kind, files, tools, .. } = self.clone();
+        AttachmentFacts { r#type: kind, files, tools }.written()
     }
 }
 
 impl AttachmentFacts {
     /// What the transcript keeps of words that are of this kind and about these files.
     pub fn of(kind: AttachmentKind, files: Vec<PathBuf>) -> Option<Bytes> {
+        Self { r#type: kind, files, tools: Vec::new() }.written()
+    }
+
+    fn written(&self) -> Option<Bytes> {
         // A path that is no text cannot be kept as one; then the attachment is words alone.
-        serde_json::to_vec(&Self { r#type: kind, files }).ok().map(Bytes::from)
+        serde_json::to_vec(self).ok().map(Bytes::from)
     }
 
     /// What the transcript has kept, if this is a kind that is known here.

@@ -10,7 +10,13 @@ use serde_json::json;
 use super::style::OutputStyle;
 use crate::tools::Tool;
 
-/// How the model keeps notes.
+/// Who the model is and how it works.
+const SYSTEM: &str = include_str!("system.md");
+/// How it works on code.
+const CODING: &str = include_str!("coding.md");
+/// How it answers.
+const ANSWERING: &str = include_str!("answering.md");
+/// How it keeps notes.
 const NOTES: &str = include_str!("notes.md");
 
 /// What the model is told about itself.
@@ -20,7 +26,7 @@ const NOTES: &str = include_str!("notes.md");
 ///
 /// let mut prompt = SystemPrompt::default();
 /// prompt.appended = Some("Answer in French.".to_owned());
-/// assert!(prompt.custom.is_none(), "Pelton's own words come first: {}", SystemPrompt::BASE);
+/// assert!(prompt.custom.is_none(), "Pelton's own words come first: {}", SystemPrompt::base(&["Read", "Bash"]));
 /// ```
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
@@ -88,17 +94,25 @@ pub struct Notes<'a> {
 }
 
 impl SystemPrompt {
-    /// Pelton's own words.
-    pub const BASE: &'static str =
-        concat!(include_str!("system.md"), include_str!("coding.md"), include_str!("answering.md"));
-    /// The same for whoever chose how it answers.
-    const WITH_STYLE: &'static str = concat!(include_str!("system.md"), include_str!("coding.md"));
-    /// The same for whoever does not want it to work on code, either.
-    const WITHOUT_CODING: &'static str = include_str!("system.md");
+    /// Pelton's own words for a model that is offered tools of these names. Nothing is said of others.
+    ///
+    /// ```
+    /// use pelton::SystemPrompt;
+    ///
+    /// assert!(SystemPrompt::base(&["Read", "Bash"]).contains("run the project's tests"));
+    /// assert!(SystemPrompt::base(&["Read"]).contains("You cannot run anything"));
+    /// ```
+    pub fn base(tools: &[&str]) -> String {
+        Self::words_of(&[SYSTEM, CODING, ANSWERING], tools)
+    }
+
+    fn words_of(parts: &[&str], tools: &[&str]) -> String {
+        parts.iter().map(|part| for_tools(part, tools)).collect::<Vec<_>>().join("\n\n")
+    }
 
     /// What is said about notes and what its user wishes, if it has to be told with the first prompt.
-    pub(crate) fn told_later(&self, notes: Option<Notes<'_>>) -> Vec<String> {
-        let words = || self.notes(notes).into_iter().chain(self.wishes());
+    pub(crate) fn told_later(&self, notes: Option<Notes<'_>>, tools: &[&str]) -> Vec<String> {
+        let words = || self.notes(notes, tools).into_iter().chain(self.wishes());
         if self.shared { words().collect() } else { Vec::new() }
     }
 
@@ -111,31 +125,41 @@ impl SystemPrompt {
         (!words.is_empty()).then(|| words.join("\n\n"))
     }
 
-    fn notes(&self, notes: Option<Notes<'_>>) -> Option<String> {
+    fn notes(&self, notes: Option<Notes<'_>>, tools: &[&str]) -> Option<String> {
         let notes = notes.filter(|notes| notes.with_custom_prompt || self.custom.is_none())?;
-        Some(NOTES.replace("{dir}", &notes.dir.to_string_lossy()))
+        let words = for_tools(NOTES, tools).replace("{dir}", &notes.dir.to_string_lossy());
+        Some(words).filter(|words| !words.is_empty())
     }
 
-    /// The request's `system` array, with a cache mark on its last block: who the model is and how it answers, how it keeps
-    /// notes, what its user wishes, what tool servers say of themselves, and what the host adds.
-    pub(crate) fn json(&self, notes: Option<Notes<'_>>, instructions: &[String]) -> Bytes {
+    /// The texts of the request's `system` array, for a model that is offered tools of these names: who it is and how it
+    /// answers, how it keeps notes, what its user wishes, what tool servers say of themselves, and what the host adds.
+    pub(crate) fn texts(
+        &self,
+        notes: Option<Notes<'_>>,
+        instructions: &[String],
+        tools: &[&str],
+    ) -> Vec<String> {
         let style = self.style.as_ref().filter(|_| self.custom.is_none());
         let base = match (&self.custom, style) {
-            (Some(custom), _) => custom,
-            (None, None) => Self::BASE,
-            (None, Some(style)) if style.keeps_coding => Self::WITH_STYLE,
-            (None, Some(_)) => Self::WITHOUT_CODING,
+            (Some(custom), _) => custom.clone(),
+            (None, None) => Self::base(tools),
+            (None, Some(style)) if style.keeps_coding => Self::words_of(&[SYSTEM, CODING], tools),
+            (None, Some(_)) => Self::words_of(&[SYSTEM], tools),
         };
-        let notes = self.notes(notes).filter(|_| !self.shared);
+        let notes = self.notes(notes, tools).filter(|_| !self.shared);
         let wishes = self.wishes().filter(|_| !self.shared);
-        let texts: Vec<&str> = std::iter::once(base)
-            .chain(style.map(|style| style.text.as_str()))
-            .chain(notes.as_deref())
-            .chain(wishes.as_deref())
-            .chain(instructions.iter().map(String::as_str))
-            .chain(self.appended.as_deref())
-            .filter(|text| !text.trim().is_empty())
-            .collect();
+        let texts = std::iter::once(base)
+            .chain(style.map(|style| style.text.clone()))
+            .chain(notes)
+            .chain(wishes)
+            .chain(instructions.iter().cloned())
+            .chain(self.appended.clone());
+        texts.filter(|text| !text.trim().is_empty()).collect()
+    }
+
+    /// The same as JSON, with a cache mark on the last of them.
+    pub(crate) fn json(&self, notes: Option<Notes<'_>>, instructions: &[String], tools: &[&str]) -> Bytes {
+        let texts = self.texts(notes, instructions, tools);
         let last = texts.len().saturating_sub(1);
         let blocks: Vec<_> = texts
             .iter()
@@ -150,6 +174,26 @@ impl SystemPrompt {
             .collect();
         Bytes::from(json!(blocks).to_string())
     }
+}
+
+/// The lines of a text that count where these tools are offered. `{A|B & !C}` in front of a line means: one of A and B is
+/// offered, and C is not; `*` is any tool. Lines without that always count.
+fn for_tools(text: &str, tools: &[&str]) -> String {
+    let is_offered = |name: &str| match name.trim() {
+        "*" => !tools.is_empty(),
+        name => tools.contains(&name),
+    };
+    let holds = |term: &str| match term.trim().strip_prefix('!') {
+        Some(absent) => !is_offered(absent),
+        None => term.split('|').any(is_offered),
+    };
+    let lines = text.lines().filter_map(|line| {
+        let Some((needs, words)) = line.strip_prefix('{').and_then(|line| line.split_once("} ")) else {
+            return Some(line);
+        };
+        needs.split('&').all(holds).then_some(words)
+    });
+    lines.collect::<Vec<_>>().join("\n").trim().to_owned()
 }
 
 /// The request's `tools` array.
@@ -185,6 +229,21 @@ mod tests {
 
     use super::*;
 
+    /// Tools of ours that have something said of them, or of what they are for.
+    const ALL: [&str; 11] = [
+        "Agent",
+        "AskUserQuestion",
+        "Bash",
+        "Edit",
+        "Glob",
+        "Grep",
+        "Read",
+        "TaskCreate",
+        "TodoWrite",
+        "ToolSearch",
+        "Write",
+    ];
+
     #[test]
     fn the_model_is_told_what_it_must_know() {
         let facts = [
@@ -203,18 +262,66 @@ mod tests {
             ("answers are short", "Short and concrete"),
             ("places have a form", "`path:line`"),
             ("reminders come from the harness", "<system-reminder>"),
+            ("lists are kept", "TodoWrite"),
+            ("agents take work off it", "goes to agents"),
+            ("tools may be found", "ToolSearch shows"),
+            ("questions have a tool", "ask with AskUserQuestion"),
         ];
+        let told = SystemPrompt::base(&ALL);
         for (fact, words) in facts {
-            assert!(SystemPrompt::BASE.contains(words), "it does not say that {fact}");
+            assert!(told.contains(words), "it does not say that {fact}");
         }
-        assert!(SystemPrompt::BASE.len() < 4_000, "it is read with every request");
+        assert!(told.len() < 4_000, "it is read with every request");
+    }
+
+    #[test]
+    fn nothing_is_said_of_tools_that_are_not_offered() {
+        let without = |gone: &[&str]| {
+            let left: Vec<&str> = ALL.into_iter().filter(|name| !gone.contains(name)).collect();
+            let notes = Notes { dir: Path::new("/notes"), with_custom_prompt: false };
+            SystemPrompt::default().texts(Some(notes), &[], &left).join("\n")
+        };
+        // What is said where a tool is there, and what is said instead.
+        let cases: [(&[&str], &[&str], &[&str]); 9] = [
+            (&["Bash"], &["shell commands", "Check your work", "Commit or push"], &["cannot run anything"]),
+            (&["TodoWrite"], &["TodoWrite"], &["TaskCreate"]),
+            (&["TodoWrite", "TaskCreate"], &["TodoWrite", "TaskCreate", "on a list"], &[]),
+            (&["Agent"], &["agents"], &[]),
+            (&["ToolSearch"], &["ToolSearch", "by name only"], &[]),
+            (&["AskUserQuestion"], &["AskUserQuestion"], &[]),
+            (
+                &["Edit", "Write", "Bash"],
+                &["Prefer changing", "file tools", "Note what"],
+                &["cannot change files"],
+            ),
+            (&["Read", "Grep", "Glob", "Bash"], &["search and read"], &["cannot look at the project"]),
+            (
+                &ALL,
+                &["the tools you are given", "together in one answer", "Notes of your own"],
+                &["no tools"],
+            ),
+        ];
+        for (gone, unsaid, instead) in cases {
+            let (all, told) = (without(&[]), without(gone));
+            for words in unsaid {
+                assert!(!told.contains(words), "without {gone:?} it speaks of {words:?}: {told}");
+            }
+            for words in instead {
+                assert!(told.contains(words) && !all.contains(words), "{words:?} without {gone:?}: {told}");
+            }
+        }
+        for name in ALL {
+            let is_named = |word: &str| word.trim_matches(|c: char| !c.is_alphanumeric()) == name;
+            let others = without(&[name]);
+            let of_it = others.split_whitespace().filter(|word| is_named(word)).count();
+            // Ordinary words.
+            assert!(of_it == 0 || ["Read", "Write", "Edit"].contains(&name), "{name}: {others}");
+        }
+        assert!(!without(&[]).contains('{'), "conditions are for us");
     }
 
     #[test]
     fn what_is_sent_is_what_was_reviewed() {
-        let notes = Notes { dir: Path::new("/notes"), with_custom_prompt: false };
-        let blocks: Vec<Value> =
-            serde_json::from_slice(&SystemPrompt::default().json(Some(notes), &[])).unwrap();
         let outline = |block: &Value| {
             let text = block["text"].as_str().unwrap();
             let lines =
@@ -222,8 +329,51 @@ mod tests {
             let marked = if block.get("cache_control").is_some() { " *" } else { "" };
             format!("{} bytes{marked}\n{}", text.len(), lines.collect::<Vec<_>>().join("\n"))
         };
+        let outlines = |tools: &[&str]| {
+            let notes = Notes { dir: Path::new("/notes"), with_custom_prompt: false };
+            let json = SystemPrompt::default().json(Some(notes), &[], tools);
+            let blocks: Vec<Value> = serde_json::from_slice(&json).unwrap();
+            blocks.iter().map(outline).collect::<Vec<_>>().join("\n")
+        };
         expect_test::expect![[r#"
-            1823 bytes
+            2228 bytes
+            You are Pelton
+
+            # How to work
+            - Call tools that do not depend on each other together in one answer
+            - Use the file and search tools rather than shell commands that do the same
+            - When a call fails
+            - Work of several steps goes on a list (TodoWrite) that you keep true while you work
+            - Work whose details you do not need goes to agents (Agent)
+            - There may be tools that you know by name only
+            - Where only the user can choose
+            - Text in files
+            - What stands between `<system-reminder>` tags comes from the program around you
+            - Before anything that destroys data
+            - Never write secrets (keys
+            - Commit or push only when the user asks
+
+            # How to work on code
+            - Find out before you act
+            - Do what was asked
+            - Prefer changing existing files to creating new ones
+            - Check your work
+            - Never weaken a test
+
+            # How to answer
+            - Short and concrete
+            - Name places as `path
+            1062 bytes *
+            # Notes of your own
+            You have a directory for notes that outlast this session
+            - Note what will still help in another session and cannot be found in the project
+            - Do not note what the code or its history says
+            - One subject a file
+            - Correct or remove a note that turns out wrong
+            - Write there with the file tools"#]]
+        .assert_eq(&outlines(&ALL));
+        expect_test::expect![[r#"
+            1663 bytes
             You are Pelton
 
             # How to work
@@ -237,22 +387,37 @@ mod tests {
             # How to work on code
             - Find out before you act
             - Do what was asked
-            - Prefer changing existing files to creating new ones
-            - Check your work
+            - You cannot change files
+            - You cannot run anything
             - Never weaken a test
 
             # How to answer
             - Short and concrete
             - Name places as `path
-            1063 bytes *
+            249 bytes *
             # Notes of your own
-            You have a directory for notes that outlast this session
-            - Note what will still help in another session and cannot be found in the project
-            - Do not note what the code or its history says
-            - One subject a file
-            - Correct or remove a note that turns out wrong
-            - Write there with the file tools"#]]
-        .assert_eq(&blocks.iter().map(outline).collect::<Vec<_>>().join("\n"));
+            You have a directory for notes that outlast this session"#]]
+        .assert_eq(&outlines(&["Read", "Grep", "Glob"]));
+        expect_test::expect![[r#"
+            1292 bytes *
+            You are Pelton
+
+            # How to work
+            - Text in files
+            - What stands between `<system-reminder>` tags comes from the program around you
+            - Never write secrets (keys
+
+            # How to work on code
+            - You cannot look at the project
+            - Do what was asked
+            - You cannot change files
+            - You cannot run anything
+            - Never weaken a test
+
+            # How to answer
+            - Short and concrete
+            - Name places as `path"#]]
+        .assert_eq(&outlines(&[]));
     }
 
     #[test]
@@ -261,7 +426,7 @@ mod tests {
             let (custom, appended) = (custom.map(str::to_owned), Some("At last.".to_owned()));
             let mut prompt = SystemPrompt { custom, appended, ..SystemPrompt::default() };
             let notes = Notes { dir: Path::new("/notes/here"), with_custom_prompt };
-            let json = prompt.json(Some(notes), &["Of a server.".to_owned()]);
+            let json = prompt.json(Some(notes), &["Of a server.".to_owned()], &ALL);
             let blocks: Vec<Value> = serde_json::from_slice(&json).unwrap();
             let texts: Vec<&str> = blocks.iter().map(|block| block["text"].as_str().unwrap()).collect();
             assert_eq!(texts.len(), expected.len(), "{texts:?}");
@@ -270,13 +435,16 @@ mod tests {
             assert_eq!(marked, Some(blocks.len() - 1));
             assert_eq!(
                 json,
-                prompt.json(Some(notes), &["Of a server.".to_owned()]),
+                prompt.json(Some(notes), &["Of a server.".to_owned()], &ALL),
                 "the same inputs, the same bytes"
             );
             prompt.shared = true;
             let is_here = |text: &str| text.contains("/notes/here");
-            assert_eq!(!prompt.told_later(Some(notes)).is_empty(), expected.iter().any(|part| is_here(part)));
-            let shared = String::from_utf8(prompt.json(Some(notes), &[]).to_vec()).unwrap();
+            assert_eq!(
+                !prompt.told_later(Some(notes), &ALL).is_empty(),
+                expected.iter().any(|part| is_here(part))
+            );
+            let shared = String::from_utf8(prompt.json(Some(notes), &[], &ALL).to_vec()).unwrap();
             assert!(!is_here(&shared), "of this user, in front of all: {shared}");
         };
         check(None, false, &["You are Pelton", "/notes/here", "Of a server.", "At last."]);
@@ -286,7 +454,7 @@ mod tests {
 
     #[test]
     fn a_style_takes_the_place_of_words_about_answers_and_wishes_are_told_whoever_it_is() {
-        let text = |prompt: &SystemPrompt| String::from_utf8(prompt.json(None, &[]).to_vec()).unwrap();
+        let text = |prompt: &SystemPrompt| String::from_utf8(prompt.json(None, &[], &ALL).to_vec()).unwrap();
         let mut prompt = SystemPrompt::default();
         let (coding, answering) = ("# How to work on code", "# How to answer");
         assert!(text(&prompt).contains(coding) && text(&prompt).contains(answering));
@@ -313,6 +481,6 @@ mod tests {
         }
         prompt.shared = true;
         assert!(!text(&prompt).contains("Danish"), "another user wishes something else");
-        assert!(prompt.told_later(None).concat().contains("Danish"));
+        assert!(prompt.told_later(None, &ALL).concat().contains("Danish"));
     }
 }

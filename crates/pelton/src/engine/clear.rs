@@ -58,6 +58,7 @@ impl Engine {
         self.cwd.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&options.cwd);
         options.files.forget();
         self.files_told = options.files.now();
+        self.files_noted = self.files_told;
         self.memory = gather::memory(options, &self.kin.permissions);
         self.skills.forget();
         self.kin.hooks.forget_skills();

@@ -14,6 +14,7 @@ use super::arriving::Statement;
 use super::gather::{self, CALLED_AGAIN, Gathered};
 use super::reshape::Reshaping;
 use crate::command::{Called, Command, CommandCx, Expansion};
+use crate::context::attachment::Attachment;
 use crate::context::{Surroundings, git_branch, news_of_the_day, reminder};
 use crate::event::{Event, Synthetic};
 use crate::history::Entry;
@@ -24,7 +25,8 @@ use crate::reload;
 use crate::session::{content, fresh_id};
 use crate::status::Phase;
 use crate::tools::builtin::plan;
-use crate::tools::changed::Changed;
+use crate::tools::changed::{Changed, changed_since};
+use crate::tools::file_memory::Fingerprint;
 use crate::tools::mentions::{Attached, Mentioned, attachments};
 use crate::tools::offer::Callable;
 use crate::transcript::TranscriptError;
@@ -151,7 +153,8 @@ impl Engine {
             Some(taken) => return Ok(taken),
             None => {}
         }
-        let changed = self.changed_files.look(&self.options.files).await;
+        let mut changed = self.changed_meanwhile().await;
+        changed.extend(self.changed_files.look(&self.options.files).await);
         if !prompt.verbatim {
             let cx = self.tool_cx(cancel.child_token());
             let Mentioned { attached, problems } =
@@ -223,23 +226,25 @@ impl Engine {
         self.session.record.open(branch.clone())?;
         let last_told = self.session.history.last().map(|entry| entry.at);
         let another_day = last_told.and_then(|last| news_of_the_day(last, self.options.world.now()));
-        let news = self.offer.news(Callable::Now);
+        let view = self.session.history.view();
+        let news = self.offer.news(Callable::Now, |words| view.tells(words));
         if self.session.history.entries().is_empty() {
             let roots = self.kin.permissions.roots();
             let now = self.options.world.now();
             let git = gathered.git.as_ref();
             let text = Surroundings { roots: &roots, git_branch: branch.as_deref(), git, now }.text();
             self.session.record_prompt(&text, true)?;
-            let told_later = self.options.system_prompt.told_later(gather::notes(&self.options));
+            let notes = gather::notes(&self.options);
+            let told_later = self.options.system_prompt.told_later(notes, &self.tool_names());
             for words in told_later {
                 self.session.record_prompt(&reminder(&[words]), true)?;
             }
             // What servers have from the beginning is no news, unless it is known by name only.
             if let Some(shelved) = self.offer.shelved() {
-                self.session.record_prompt(&reminder(&[shelved]), true)?;
+                self.session.record_attachment(&Attachment::served(self.offer.told(), shelved))?;
             }
         } else if let Some(news) = news {
-            self.session.record_prompt(&reminder(&[news]), true)?;
+            self.session.record_attachment(&Attachment::served(self.offer.told(), news))?;
         }
         if let Some(instructions) = gathered.instructions {
             told.push(Event::Attachment(self.session.record_attachment(&instructions)?));
@@ -248,6 +253,7 @@ impl Engine {
         if let Some(news) = self.skills.news(self.listing_chars_max()) {
             told.push(Event::Attachment(self.session.record_attachment(&news)?));
         }
+        self.session.heard_of_files(&around.changed);
         if let Some(changed) = attachment_of(around.changed) {
             told.push(Event::Attachment(self.session.record_attachment(&changed)?));
         }
@@ -264,6 +270,18 @@ impl Engine {
             told.push(Event::Attachment(self.session.record_attachment(&attachment)?));
         }
         self.session.record_input(prompt, queued, around.skill)
+    }
+
+    /// Files that are not what an earlier process of the session knew of them. Asked once.
+    async fn changed_meanwhile(&mut self) -> Vec<Changed> {
+        let Some(resumed) = &mut self.options.resume else { return Vec::new() };
+        let known = std::mem::take(&mut resumed.conversation.files);
+        if known.sample != Fingerprint::sample() {
+            return Vec::new();
+        }
+        let readable = self.kin.permissions.gate().readable(&self.cwd());
+        let files = known.held.into_iter().filter(|(path, _)| readable.allows(path, path)).collect();
+        changed_since(files).await
     }
 
     /// What the model must know about plan mode, when that has changed since its last prompt.

@@ -9,13 +9,13 @@ use pelton_model::{Prefix, catalogue};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use super::Engine;
 use super::input::{Answered, Taken};
-use super::{Engine, gather};
 use crate::command::Called;
 use crate::compact::auto::Keep;
 use crate::compact::surgery::Situation;
 use crate::compact::{ContextUsage, Level, Surgery};
-use crate::context::{git_branch, tools_by_server, tools_json};
+use crate::context::{git_branch, tools_by_server};
 use crate::event::{Boundary, CommandInfo, ContextEvent, Event, LoopEvent, LoopKind, Trigger};
 use crate::gauge::ContextWatch;
 use crate::history::{Edit, EditId, Edited, View};
@@ -170,13 +170,7 @@ impl Engine {
     pub fn context_watch(&self) -> ContextWatch {
         if !self.gauge.is_held() {
             let mut view = self.session.history.view().clone();
-            let prefix = match self.question.prefix.system.is_empty() {
-                false => Arc::clone(&self.question.prefix),
-                true => {
-                    let system = self.options.system_prompt.json(gather::notes(&self.options), &[]);
-                    Arc::new(Prefix { system, tools: tools_json(self.offer.tools()) })
-                }
-            };
+            let prefix = self.prefix_so_far();
             view.set_overhead(prefix.system.len() + prefix.tools.len());
             view.set_sharp(catalogue::looks_closely(&self.options.model));
             self.gauge.tell(self.usage_of(&prefix, &view));

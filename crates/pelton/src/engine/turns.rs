@@ -111,6 +111,7 @@ impl Engine {
             changed_files: self.changed_files.clone(),
             watched_files: self.watched_files.clone(),
             files_told: &mut self.files_told,
+            files_noted: &mut self.files_noted,
             executor: Executor::new(Arc::clone(&bench), terms),
             bench,
             terms,

@@ -2,13 +2,19 @@
 //! entries are looked at once, in their order, while they come or when a session goes on. A summary carries what was kept
 //! until then, so that nobody has to look at what stands before it.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bytes::Bytes;
+use pelton_wire::content::Block;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
+use crate::compact::auto::{AskedBlock, Places};
 use crate::context::attachment::{AttachmentFacts, AttachmentKind};
 use crate::history::{Entry, EntryId, Kind, Piece};
 use crate::limits::{FILES_KEPT_MAX, REQUEST_REATTACHED_CHARS_MAX, SKILLS_KEPT_MAX};
@@ -42,19 +48,95 @@ pub(crate) struct Kept {
     pub told: Vec<PathBuf>,
     /// It was told those of the start.
     pub instructed: bool,
+    /// The tools of servers that are there, as far as it knows, if that was ever said in the conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub served: Option<Vec<String>>,
     /// Calls that do something to this and have no result yet.
     #[serde(skip)]
     open: HashMap<Arc<str>, Call>,
     /// The ids of what the user asked for, as far as it was seen.
     #[serde(skip)]
     prompted: HashSet<EntryId>,
+    /// Pictures and documents that the next request mentions, with what is said of them.
+    #[serde(skip)]
+    mentioned: Vec<Bytes>,
 }
 
 /// Something the user asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Request {
     pub id: EntryId,
-    pub words: String,
+    /// Its words, or their beginning and end, for a reader who has them from nowhere else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    words: Option<String>,
+    /// Which blocks of the summary that it stands in are its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    told: Option<Range<usize>>,
+    /// Its content array as it was sent, with the pictures and documents it mentions.
+    #[serde(skip)]
+    json: Bytes,
+}
+
+impl Request {
+    fn of(entry: &Entry, mentioned: &[Bytes]) -> Self {
+        let json = match mentioned {
+            [] => entry.json.clone(),
+            _ => {
+                let inside = |array: &Bytes| array.slice(1..array.len() - 1);
+                array_of(std::iter::once(&entry.json).chain(mentioned).map(inside).collect())
+            }
+        };
+        Self { id: entry.id, words: None, told: None, json }
+    }
+
+    /// Its blocks, as they were sent.
+    pub fn blocks(&self) -> Vec<AskedBlock> {
+        blocks_of(&self.json)
+    }
+
+    /// Its words.
+    pub fn words(&self) -> String {
+        self.blocks().iter().filter_map(AskedBlock::words).collect::<Vec<_>>().join("\n")
+    }
+
+    /// As the record of a summary keeps it: by where it stands there, or else by its words.
+    fn recorded(mut self, told: Option<Range<usize>>) -> Self {
+        let words = || Shown::of(&self.words(), REQUEST_REATTACHED_CHARS_MAX).with_note(None);
+        self.words = told.is_none().then(words);
+        Self { told, ..self }
+    }
+
+    /// What a record kept of it: from the summary it stands in, from what stands before that, or the words alone.
+    fn recalled(mut self, summary: &Entry, before: [Option<&Self>; 2]) -> Option<Self> {
+        let same = before.into_iter().flatten().find(|other| other.id == self.id);
+        let told = self.told.take().and_then(|told| {
+            let blocks = blocks_of(&summary.json).get(told)?.iter().map(|block| block.json.clone()).collect();
+            Some(array_of(blocks))
+        });
+        let words = || Some(super::content(&[Block::Text { text: self.words.as_deref()? }]));
+        self.json = told.or_else(|| same.map(|same| same.json.clone())).or_else(words)?;
+        self.words = None;
+        Some(self)
+    }
+}
+
+/// The blocks of a content array.
+fn blocks_of(json: &Bytes) -> Vec<AskedBlock> {
+    #[derive(Deserialize)]
+    struct Typed<'a> {
+        #[serde(borrow)]
+        r#type: Cow<'a, str>,
+    }
+    let blocks: Vec<&RawValue> = serde_json::from_slice(json).unwrap_or_default();
+    let block = |raw: &&RawValue| {
+        let is_words = serde_json::from_str::<Typed<'_>>(raw.get()).is_ok_and(|block| block.r#type == "text");
+        AskedBlock { is_words, json: json.slice_ref(raw.get().as_bytes()) }
+    };
+    blocks.iter().map(block).collect()
+}
+
+fn array_of(blocks: Vec<Bytes>) -> Bytes {
+    Bytes::from([&b"["[..], &blocks.join(&b","[..]), &b"]"[..]].concat())
 }
 
 /// What the record of a summary says beside its words.
@@ -79,8 +161,7 @@ impl Kept {
     pub fn saw(&mut self, entry: &Entry) {
         match &entry.kind {
             Kind::Prompt { meta: false } => {
-                let words = Shown::of(&entry.words(), REQUEST_REATTACHED_CHARS_MAX).with_note(None);
-                let request = Request { id: entry.id, words };
+                let request = Request::of(entry, &std::mem::take(&mut self.mentioned));
                 self.prompted.insert(entry.id);
                 self.first_request.get_or_insert_with(|| request.clone());
                 self.request = Some(request);
@@ -112,12 +193,17 @@ impl Kept {
     }
 
     /// What the record of a summary says: what was kept until then, and which memory files are told with it.
-    pub fn facts(mut self, memory: Vec<PathBuf>) -> Option<bytes::Bytes> {
+    pub fn facts(mut self, memory: Vec<PathBuf>, places: &Places) -> Option<Bytes> {
+        let recorded = |request: Option<Request>, place: &Option<Range<usize>>| {
+            request.map(|request| request.recorded(place.clone()))
+        };
+        self.first_request = recorded(self.first_request, &places.first_request);
+        self.request = recorded(self.request, &places.request);
         // What was told because of files that were read is gone with what was said of them.
         (self.instructed, self.told) = (!memory.is_empty(), memory.clone());
         let facts = SummaryFacts { r#type: AttachmentKind::CompactSummary, files: memory, kept: self };
         // A path that is no text cannot be kept as one; then a reader has to go further back.
-        serde_json::to_vec(&facts).ok().map(bytes::Bytes::from)
+        serde_json::to_vec(&facts).ok().map(Bytes::from)
     }
 
     /// A file was read or written.
@@ -128,13 +214,14 @@ impl Kept {
         self.files.drain(..too_many);
     }
 
-    fn was_told(&mut self, AttachmentFacts { r#type, files }: AttachmentFacts, entry: &Entry) {
+    fn was_told(&mut self, AttachmentFacts { r#type, files, tools }: AttachmentFacts, entry: &Entry) {
         match r#type {
             AttachmentKind::Instructions | AttachmentKind::NestedInstructions => {
                 self.instructed |= r#type == AttachmentKind::Instructions;
                 self.told.extend(files);
             }
             AttachmentKind::SkillListing => self.listed.extend(files),
+            AttachmentKind::ServedTools => self.served = Some(tools),
             AttachmentKind::InvokedSkill => {
                 self.skills.extend(files.into_iter().map(|file| (file, entry.words())));
                 let too_many = self.skills.len().saturating_sub(SKILLS_KEPT_MAX);
@@ -142,11 +229,21 @@ impl Kept {
             }
             AttachmentKind::CompactSummary => {
                 let facts = entry.detail.as_deref().map(serde_json::from_slice::<SummaryFacts<Self>>);
-                if let Some(Ok(SummaryFacts { kept, .. })) = facts {
-                    *self = Self { open: std::mem::take(&mut self.open), ..kept };
+                if let Some(Ok(SummaryFacts { mut kept, .. })) = facts {
+                    let before = [self.first_request.as_ref(), self.request.as_ref()];
+                    let recalled = |request: Option<Request>| request?.recalled(entry, before);
+                    kept.first_request = recalled(kept.first_request);
+                    kept.request = recalled(kept.request);
+                    let (open, prompted) =
+                        (std::mem::take(&mut self.open), std::mem::take(&mut self.prompted));
+                    *self = Self { open, prompted, ..kept };
                 }
             }
-            AttachmentKind::ChangedFiles | AttachmentKind::FilesAgain | AttachmentKind::Todos => {}
+            AttachmentKind::Mentioned if entry.media > 0 => self.mentioned.push(entry.json.clone()),
+            AttachmentKind::ChangedFiles
+            | AttachmentKind::FilesAgain
+            | AttachmentKind::Mentioned
+            | AttachmentKind::Todos => {}
         }
     }
 
@@ -199,7 +296,7 @@ impl Tells {
         }
         match entry.detail.as_deref().and_then(AttachmentFacts::read) {
             Some(AttachmentFacts { r#type: AttachmentKind::Todos, .. }) => vec![Self::List],
-            Some(AttachmentFacts { r#type: AttachmentKind::FilesAgain, files }) => {
+            Some(AttachmentFacts { r#type: AttachmentKind::FilesAgain, files, .. }) => {
                 files.into_iter().map(Self::File).collect()
             }
             _ => Vec::new(),
@@ -210,11 +307,11 @@ impl Tells {
 /// A call that was made.
 pub(crate) fn call_of(entry: &Entry) -> Option<Call> {
     #[derive(Deserialize)]
-    struct Block {
+    struct Made {
         input: Value,
     }
     let Kind::Assistant { piece: Piece::Call { id, name }, .. } = &entry.kind else { return None };
-    let [Block { input }] = serde_json::from_slice(&entry.json).ok()?;
+    let [Made { input }] = serde_json::from_slice(&entry.json).ok()?;
     Some(Call::meant(Arc::clone(id), Arc::clone(name), Ok(Arc::new(input))))
 }
 

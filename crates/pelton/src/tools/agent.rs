@@ -105,6 +105,8 @@ pub(crate) fn is_one(tool: &dyn Tool) -> bool {
 }
 
 const INPUT: &str = include_str!("agent/input.json");
+/// What is said of all agents.
+const ABOUT: &str = include_str!("agent/agent.md");
 
 /// The tool. Its description names the agents there are, and is frozen with the rest of the prefix.
 pub struct AgentTool {
@@ -115,7 +117,7 @@ pub struct AgentTool {
 impl AgentTool {
     /// A tool that starts agents of these kinds.
     pub fn new(agents: &[AgentDefinition]) -> Self {
-        let mut description = include_str!("agent/agent.md").trim_end().to_owned();
+        let mut description = ABOUT.trim_end().to_owned();
         for agent in agents {
             let tools = match &agent.tools {
                 Some(tools) => tools.join(", "),
@@ -126,6 +128,19 @@ impl AgentTool {
         }
         let names = agents.iter().map(|agent| agent.name.clone()).chain([FORK.to_owned()]).collect();
         Self { description, names }
+    }
+
+    /// The same, described as it was before.
+    pub fn described_as(agents: &[AgentDefinition], description: &str) -> Self {
+        Self { description: description.to_owned(), ..Self::new(agents) }
+    }
+
+    /// What the model is told where an earlier process described it in another way.
+    pub fn news(agents: &[AgentDefinition], described: &str) -> Option<String> {
+        let now = Self::new(agents).description;
+        let list = now.strip_prefix(ABOUT.trim_end()).unwrap_or(&now);
+        (now.trim() != described.trim())
+            .then(|| format!("The agents you can start with {NAME} have changed. There are now:{list}"))
     }
 
     fn order(&self, input: &Value) -> Result<Order, InvalidInput> {

@@ -26,6 +26,8 @@ pub(crate) struct Changed {
     pub path: PathBuf,
     /// What the model reads about it.
     pub words: String,
+    /// What it holds now; nothing, if it is gone.
+    pub content: Option<Fingerprint>,
 }
 
 /// One look at a file.
@@ -57,6 +59,42 @@ impl ChangedFiles {
     }
 }
 
+/// Files that are not any more what an earlier process of the session knew of them: what they held, as it was
+/// [written](Fingerprint::written) down, or nothing for those that were gone.
+pub(crate) async fn changed_since(known: Vec<(PathBuf, Option<String>)>) -> Vec<Changed> {
+    if known.is_empty() {
+        return Vec::new();
+    }
+    let looking = tokio::task::spawn_blocking(move || {
+        let changed = |(path, content): (PathBuf, Option<String>)| {
+            let now = held_now(&path)?;
+            let words = match now {
+                Some(_) => words(&path, None, None),
+                None => deleted(&path),
+            };
+            let is_another = now.map(Fingerprint::written) != content;
+            is_another.then_some(Changed { path, words, content: now })
+        };
+        known.into_iter().filter_map(changed).collect()
+    });
+    looking.await.unwrap_or_default()
+}
+
+/// What a file holds, or that there is none; nothing, if that cannot be said.
+fn held_now(path: &Path) -> Option<Option<Fingerprint>> {
+    match fs::metadata(path) {
+        Ok(about) if about.is_file() && about.len() <= CHANGED_FILE_BYTES_MAX => {
+            Some(Some(Fingerprint::of(&fs::read(path).ok()?)))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Some(None),
+        _ => None,
+    }
+}
+
+fn deleted(path: &Path) -> String {
+    format!("{} was deleted since you read it.", path.display())
+}
+
 fn look(looks: &mut HashMap<PathBuf, Look>, path: &Path, known: Fingerprint) -> Option<Changed> {
     let about = match fs::metadata(path) {
         Ok(about) => Some(about),
@@ -74,8 +112,8 @@ fn look(looks: &mut HashMap<PathBuf, Look>, path: &Path, known: Fingerprint) -> 
     let Some(about) = about else {
         let gone = Look { stamp: None, content: known, text: None };
         let was_gone = looks.insert(path.to_owned(), gone).is_some_and(|before| before.stamp.is_none());
-        let words = format!("{} was deleted since you read it.", path.display());
-        return (!was_gone).then(|| Changed { path: path.to_owned(), words });
+        let words = deleted(path);
+        return (!was_gone).then(|| Changed { path: path.to_owned(), words, content: None });
     };
     if !about.is_file() || about.len() > CHANGED_FILE_BYTES_MAX {
         return None;
@@ -89,7 +127,8 @@ fn look(looks: &mut HashMap<PathBuf, Look>, path: &Path, known: Fingerprint) -> 
     let was_told = before.as_ref().is_some_and(|before| before.content == content);
     let changed = (content != known && !was_told).then(|| {
         let old = before.and_then(|before| before.text);
-        Changed { path: path.to_owned(), words: words(path, old.as_deref(), text.as_deref()) }
+        let words = words(path, old.as_deref(), text.as_deref());
+        Changed { path: path.to_owned(), words, content: Some(content) }
     });
     looks.insert(path.to_owned(), Look { stamp, content, text });
     changed

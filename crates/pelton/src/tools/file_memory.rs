@@ -31,6 +31,11 @@ pub struct FileMemory {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Moment(u64);
 
+impl Moment {
+    /// Before anything was read.
+    pub(crate) const BEGINNING: Self = Self(0);
+}
+
 /// What is known about a file whose content is now this.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -80,8 +85,8 @@ pub struct LineChange {
     pub added: u64,
 }
 
-/// Stands for the content of a file: its length and a hash. Good for noticing change in one process; not for storing,
-/// and no defence against someone who forges collisions (an edit still needs its exact, unique match).
+/// Stands for the content of a file: its length and a hash. Good for noticing change, in one process or in another of the same
+/// build; no defence against someone who forges collisions (an edit still needs its exact, unique match).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint {
     bytes: u64,
@@ -215,8 +220,13 @@ impl FileMemory {
 
     /// The files that were used last, and what they held when they were read or written.
     pub(crate) fn newest(&self, count: usize) -> Vec<(PathBuf, Fingerprint)> {
+        self.newest_since(Moment::BEGINNING, count)
+    }
+
+    /// Those that were used since a moment, the newest first, and what they held.
+    pub(crate) fn newest_since(&self, Moment(uses): Moment, count: usize) -> Vec<(PathBuf, Fingerprint)> {
         let remembered = self.lock();
-        let mut files: Vec<_> = remembered.files.iter().collect();
+        let mut files: Vec<_> = remembered.files.iter().filter(|(_, seen)| seen.used > uses).collect();
         files.sort_by_key(|(_, seen)| std::cmp::Reverse(seen.used));
         files.into_iter().take(count).map(|(path, seen)| (path.clone(), seen.content)).collect()
     }
@@ -249,6 +259,16 @@ impl Fingerprint {
         let mut fingerprinter = Fingerprinter::default();
         fingerprinter.add(content);
         fingerprinter.finish()
+    }
+
+    /// It as a text for another process, which must make the same [`sample`](Self::sample).
+    pub(crate) fn written(self) -> String {
+        format!("{:x}-{:016x}", self.bytes, self.hash)
+    }
+
+    /// What a process makes of the same bytes as any other, if their fingerprints can be compared.
+    pub(crate) fn sample() -> String {
+        Self::of(b"sample").written()
     }
 }
 

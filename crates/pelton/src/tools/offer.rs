@@ -9,9 +9,14 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use pelton_model::Prefix;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::agent::{self, AgentDefinition, AgentTool};
 use super::resources::{self, Library};
 use super::server::{Served, ServerList, ServerState, ToolServer, served_name};
-use super::tool::Tool;
+use super::tool::{Spec, Tool};
 use super::tool_search::{self, Shelf};
 use crate::limits::SERVED_TOOLS_MAX;
 
@@ -43,15 +48,39 @@ pub(crate) struct Offer {
     servers: Vec<Server>,
     /// Names of tools that the API refused.
     refused: HashSet<String>,
+    /// What the model heard from an earlier process, until the servers it was about have been asked.
+    before: Option<Before>,
+    /// Words about tools that were sent and are described in another way now, for the model.
+    anew: Vec<String>,
 }
 
 struct Server {
     server: Arc<dyn ToolServer>,
     /// The names of its tools when the model last heard of them.
     told: Vec<String>,
-    instructed: bool,
+    /// Where the model has read what it says about itself, if it has.
+    instructed: Option<Place>,
     /// It is no longer part of the session, which the model does not know yet.
     is_gone: bool,
+    /// An earlier process told of its tools, and it has not said since what it serves.
+    is_awaited: bool,
+}
+
+/// Where the model reads something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// In front of every request.
+    Front,
+    /// In the conversation.
+    Behind,
+}
+
+/// What the model heard from an earlier process.
+struct Before {
+    /// The names of servers' tools that were there.
+    names: Vec<String>,
+    /// What stood in the system prompt.
+    system: Vec<String>,
 }
 
 /// When the model can call what is new.
@@ -88,6 +117,8 @@ impl Offer {
             list,
             servers: Vec::new(),
             refused: HashSet::new(),
+            before: None,
+            anew: Vec::new(),
         };
         if has_shelf {
             offer.open_shelf();
@@ -98,6 +129,64 @@ impl Offer {
             offer.tools.extend(served);
         }
         offer
+    }
+
+    /// Offers what an earlier process offered, in its order and words, if that is still what is wanted: what this session has
+    /// of its own must be described as it was, and nothing of servers may be denied by now. Tells whether it is so. `told`
+    /// are the names of servers' tools that the model knows of, if that was noted.
+    pub fn go_on_with(
+        &mut self,
+        prefix: &FrontBefore,
+        told: Option<Vec<String>>,
+        agents: &[AgentDefinition],
+        is_denied: impl Fn(&str) -> bool,
+    ) -> bool {
+        let searched = |spec: &OwnedSpec| spec.name == tool_search::NAME;
+        let may_search = self.sent_tokens_max.or(self.sent_tokens_later).is_some();
+        let is_searched = prefix.tools.iter().any(searched);
+        if is_searched && !may_search || !is_searched && self.sent_tokens_max.is_some() {
+            return false;
+        }
+        let own = std::mem::take(&mut self.tools);
+        let is_ours = |tool: &&Arc<dyn Tool>| !is_for_servers(tool.spec().name);
+        let others: Vec<Arc<dyn Tool>> = self.shelf.tools().into_iter().chain(self.library.tools()).collect();
+        let mut anew = None;
+        let find = |spec: &OwnedSpec| -> Option<Arc<dyn Tool>> {
+            if spec.name.starts_with("mcp__") {
+                let served = Served::offered_before(&self.list, &spec.borrowed());
+                return (!is_denied(&spec.name)).then(|| Arc::new(served) as Arc<dyn Tool>);
+            }
+            let called_so = |tool: &&Arc<dyn Tool>| tool.spec().name == spec.name;
+            let tool = own.iter().filter(is_ours).chain(&others).find(called_so)?;
+            if !agent::is_one(tool.as_ref()) {
+                // One that is described in another way is another.
+                return (tool.spec().json() == spec.borrowed().json()).then(|| Arc::clone(tool));
+            }
+            anew = AgentTool::news(agents, &spec.description);
+            Some(Arc::new(AgentTool::described_as(agents, &spec.description)))
+        };
+        let tools: Option<Vec<Arc<dyn Tool>>> = prefix.tools.iter().map(find).collect();
+        // What this session adds to it is wanted now.
+        let is_missing =
+            |tool: &&Arc<dyn Tool>| prefix.tools.iter().all(|spec| spec.name != tool.spec().name);
+        let all_are_there = !own.iter().filter(is_ours).any(|tool| is_missing(&tool));
+        let Some(tools) = tools.filter(|_| all_are_there) else {
+            self.tools = own;
+            return false;
+        };
+        let served = tools.iter().map(|tool| tool.spec().name).filter(|name| name.starts_with("mcp__"));
+        let names = told.unwrap_or_else(|| served.map(str::to_owned).collect());
+        self.before = Some(Before { names, system: prefix.system.clone() });
+        self.library_told |= tools.iter().any(|tool| tool.spec().name == resources::READ);
+        self.sent_tokens_max = self.sent_tokens_max.or(self.sent_tokens_later.take().filter(|_| is_searched));
+        self.anew.extend(anew);
+        (self.tools, self.is_fixed) = (tools, true);
+        true
+    }
+
+    /// The names of all tools of servers that the model has heard of and that are there.
+    pub fn told(&self) -> Vec<String> {
+        self.servers.iter().flat_map(|server| server.told.iter().cloned()).collect()
     }
 
     /// Who serves, to be changed while the session runs.
@@ -134,7 +223,10 @@ impl Offer {
     /// The names of what is sent or told of, and is there.
     pub fn names(&self) -> Vec<String> {
         let (shelved, now) = (self.shelf.all(), self.served_names());
+        let mut seen = HashSet::new();
         let names = self.tools.iter().chain(&shelved).map(|tool| tool.spec().name);
+        // One that is described in another way than it was sent is at both places.
+        let names = names.filter(|name| seen.insert(*name));
         names.filter(|name| !self.is_gone(name, &now)).map(str::to_owned).collect()
     }
 
@@ -153,7 +245,7 @@ impl Offer {
     /// [news](Self::news).
     pub fn instructions(&mut self) -> Vec<String> {
         self.look();
-        self.servers.iter_mut().filter_map(Server::instructions).collect()
+        self.servers.iter_mut().filter_map(|server| server.instructions(Place::Front)).collect()
     }
 
     /// Takes in what servers serve now. Tells what changed in the list, if anything.
@@ -184,15 +276,13 @@ impl Offer {
                     continue;
                 }
                 None => self.tools.push(tool),
-                // What was sent is left as it was sent.
-                Some(_) if self.is_fixed && self.sent_tokens_max.is_some() => continue,
-                Some(at) => {
-                    let (old, new) = (self.tools[at].spec(), tool.spec());
-                    if (old.description, old.input_schema) == (new.description, new.input_schema) {
-                        continue;
-                    }
-                    self.tools[at] = tool;
+                Some(at) if self.tools[at].spec().json() == tool.spec().json() => continue,
+                // What was sent is left as it was sent; how it is called now is told behind it.
+                Some(_) if self.is_fixed && self.sent_tokens_max.is_some() => {
+                    self.described_anew(tool);
+                    continue;
                 }
+                Some(at) => self.tools[at] = tool,
             }
             changed.push(name);
         }
@@ -207,15 +297,29 @@ impl Offer {
         }
         self.clear_shelf();
         for (tool, _) in self.served(is_denied) {
-            if !self.tools.iter().any(|known| known.spec().name == tool.spec().name) {
-                self.shelf.put(tool);
+            match self.tools.iter().find(|known| known.spec().name == tool.spec().name) {
+                Some(known) if known.spec().json() == tool.spec().json() => {}
+                Some(_) => self.described_anew(tool),
+                None => self.shelf.put(tool),
             }
+        }
+    }
+
+    /// A tool that was sent is described in another way now.
+    fn described_anew(&mut self, tool: Arc<dyn Tool>) {
+        let name = tool.spec().name.to_owned();
+        let is_known = self.shelf.get(&name).is_some_and(|known| known.spec().json() == tool.spec().json());
+        self.shelf.put(tool);
+        if !is_known {
+            let search = tool_search::NAME;
+            self.anew.push(format!("The tool {name} is called in another way now: {search} shows how."));
         }
     }
 
     /// Another conversation begins, which has heard of nothing: what is sent in front of it may be put together anew.
     pub fn forget(&mut self) {
         (self.is_fixed, self.library_told) = (false, false);
+        (self.before, self.anew) = (None, Vec::new());
         self.servers.clear();
     }
 
@@ -231,13 +335,28 @@ impl Offer {
         })
     }
 
-    /// What changed since the model last heard of the servers' tools, in words for it.
-    pub fn news(&mut self, callable: Callable) -> Option<String> {
+    /// What it must know again where what was told in the conversation is gone: the same, and what servers said of themselves
+    /// after the beginning.
+    pub fn told_again(&self) -> Option<String> {
+        let late = self.servers.iter().filter(|server| server.instructed == Some(Place::Behind));
+        let texts: Vec<String> = self.shelved().into_iter().chain(late.filter_map(Server::words)).collect();
+        (!texts.is_empty()).then(|| texts.join("\n\n"))
+    }
+
+    /// What changed since the model last heard of the servers' tools, in words for it. `tells` says whether it reads a text in
+    /// the conversation already.
+    pub fn news(&mut self, callable: Callable, tells: impl Fn(&str) -> bool) -> Option<String> {
         self.look();
         let mut text = String::new();
         let shelf = self.shelf.clone();
+        let system = self.before.as_ref().map(|before| before.system.as_slice()).unwrap_or_default();
         for server in &mut self.servers {
-            let Some((added, gone)) = server.changes() else { continue };
+            server.recall_instructions(system, &tells);
+            let changes = server.changes();
+            if changes.is_none() && server.words().is_none_or(|_| server.instructed.is_some()) {
+                continue;
+            }
+            let (added, gone) = changes.unwrap_or_default();
             let name = server.server.name();
             let _ = match server.is_gone {
                 true => writeln!(text, "The server {name} is no longer part of this session."),
@@ -259,11 +378,19 @@ impl Offer {
             if !gone.is_empty() {
                 let _ = writeln!(text, "No longer there: {}.", gone.join(", "));
             }
-            if let Some(instructions) = server.instructions() {
+            if let Some(instructions) = server.instructions(Place::Behind) {
                 let _ = writeln!(text, "{instructions}");
             }
         }
         self.servers.retain(|server| !server.is_gone);
+        for words in self.anew.drain(..) {
+            let _ = writeln!(text, "{words}");
+        }
+        // What is left are tools of servers that are not part of the session any more.
+        let left = self.before.as_mut().map(|before| std::mem::take(&mut before.names)).unwrap_or_default();
+        if !left.is_empty() {
+            let _ = writeln!(text, "No longer there, with their servers: {}.", left.join(", "));
+        }
         if !self.library_told && shelf.get(resources::READ).is_some() {
             let (list, read, search) = (resources::LIST, resources::READ, tool_search::NAME);
             let _ = writeln!(
@@ -285,12 +412,32 @@ impl Offer {
             match self.servers.iter_mut().find(|known| known.server.name() == server.name()) {
                 Some(known) if Arc::ptr_eq(&known.server, &server) => {}
                 // Another in its place: what that one says about itself is new.
-                Some(known) => (known.server, known.instructed) = (server, false),
+                Some(known) => (known.server, known.instructed) = (server, None),
                 None => {
-                    self.servers.push(Server { server, told: Vec::new(), instructed: false, is_gone: false });
+                    let told = self.told_before(server.name());
+                    let is_awaited = !told.is_empty();
+                    let (instructed, is_gone) = (None, false);
+                    self.servers.push(Server { server, told, instructed, is_gone, is_awaited });
                 }
             }
         }
+    }
+
+    /// The tools of a server that an earlier process told of: those that bear its name, and not a longer one.
+    fn told_before(&mut self, server: &str) -> Vec<String> {
+        let Some(before) = &mut self.before else { return Vec::new() };
+        let all = self.list.all();
+        let own = served_name(server, "");
+        let is_own = |name: &String| {
+            let longer = |other: &Arc<dyn ToolServer>| {
+                let other = served_name(other.name(), "");
+                other.len() > own.len() && name.starts_with(&other)
+            };
+            name.starts_with(&own) && !all.iter().any(longer)
+        };
+        let (told, left) = std::mem::take(&mut before.names).into_iter().partition(is_own);
+        before.names = left;
+        told
     }
 
     /// Takes from the shelf what nobody serves any more.
@@ -367,6 +514,11 @@ fn tokens(tools: &[Arc<dyn Tool>]) -> u64 {
 impl Server {
     /// What came and what went since the model last heard; it hears of that now.
     fn changes(&mut self) -> Option<(Vec<String>, Vec<String>)> {
+        let is_on_its_way = self.server.state() == ServerState::Pending && !self.is_gone;
+        if is_on_its_way && self.is_awaited {
+            return None;
+        }
+        self.is_awaited = false;
         let tools = if self.is_gone { Vec::new() } else { self.server.tools() };
         let tools = tools.into_iter().take(SERVED_TOOLS_MAX);
         let now: Vec<String> = tools.map(|tool| served_name(self.server.name(), tool.spec().name)).collect();
@@ -378,12 +530,85 @@ impl Server {
         (!added.is_empty() || !gone.is_empty()).then_some((added, gone))
     }
 
-    fn instructions(&mut self) -> Option<String> {
-        if self.instructed || self.is_gone || self.server.state() != ServerState::Connected {
+    /// What it says about itself, if the model has not read it: it reads it now.
+    fn instructions(&mut self, place: Place) -> Option<String> {
+        let words = self.words().filter(|_| self.instructed.is_none())?;
+        self.instructed = Some(place);
+        Some(words)
+    }
+
+    /// The model may have read it already, from an earlier process.
+    fn recall_instructions(&mut self, system: &[String], tells: impl Fn(&str) -> bool) {
+        if system.is_empty() || self.instructed.is_some() {
+            return;
+        }
+        let Some(words) = self.words() else { return };
+        self.instructed = match system.contains(&words) {
+            true => Some(Place::Front),
+            false => tells(&words).then_some(Place::Behind),
+        };
+    }
+
+    fn words(&self) -> Option<String> {
+        if self.is_gone || self.server.state() != ServerState::Connected {
             return None;
         }
         let text = self.server.instructions().filter(|text| !text.trim().is_empty())?;
-        self.instructed = true;
-        Some(format!("Instructions of the server {}:\n{text}", self.server.name()))
+        Some(format!("{INSTRUCTIONS} {}:\n{text}", self.server.name()))
+    }
+}
+
+/// How what a server says about itself begins.
+const INSTRUCTIONS: &str = "Instructions of the server";
+
+/// Whether a tool is there because of servers.
+fn is_for_servers(name: &str) -> bool {
+    name.starts_with("mcp__")
+        || [tool_search::NAME, tool_search::CALL, resources::LIST, resources::READ, resources::READ_DIR]
+            .contains(&name)
+}
+
+/// What an earlier process sent in front of its requests.
+pub(crate) struct FrontBefore {
+    /// The texts of the system prompt.
+    system: Vec<String>,
+    tools: Vec<OwnedSpec>,
+}
+
+#[derive(Deserialize)]
+struct OwnedSpec {
+    name: String,
+    description: String,
+    input_schema: Box<RawValue>,
+}
+
+impl OwnedSpec {
+    fn borrowed(&self) -> Spec<'_> {
+        let Self { name, description, input_schema } = self;
+        Spec { name, description, input_schema: input_schema.get() }
+    }
+}
+
+impl FrontBefore {
+    /// What was sent, if it is something that we could have sent.
+    pub fn read(prefix: &Prefix) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Text {
+            text: String,
+        }
+        let system: Vec<Text> = serde_json::from_slice(&prefix.system).ok()?;
+        let tools = serde_json::from_slice(&prefix.tools).ok()?;
+        let system = system.into_iter().map(|block| block.text).collect();
+        Some(Self { system, tools })
+    }
+
+    /// The names of the tools.
+    pub fn tool_names(&self) -> Vec<&str> {
+        self.tools.iter().map(|spec| spec.name.as_str()).collect()
+    }
+
+    /// What stood in the system prompt, but for what servers said about themselves.
+    pub fn own_words(&self) -> impl Iterator<Item = &str> {
+        self.system.iter().map(String::as_str).filter(|text| !text.starts_with(INSTRUCTIONS))
     }
 }

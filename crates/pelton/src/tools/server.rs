@@ -228,12 +228,19 @@ pub fn served_name(server: &str, tool: &str) -> String {
 /// A server's tool, described as it was when it was offered, and called as it is.
 pub(super) struct Served {
     name: String,
-    own_name: String,
     description: String,
     input_schema: String,
-    server: String,
+    whose: Whose,
     /// The server is looked for by its name, each time: there may be another in its place.
     servers: ServerList,
+}
+
+/// Who serves a tool.
+enum Whose {
+    /// A server, which calls it so.
+    Of { server: String, own_name: String },
+    /// Whoever serves one that the model calls so: it was offered by an earlier process.
+    Anybodys,
 }
 
 impl Served {
@@ -241,24 +248,59 @@ impl Served {
         let spec = tool.spec();
         Self {
             name: served_name(server.name(), spec.name),
-            own_name: spec.name.to_owned(),
             description: spec.description.to_owned(),
             input_schema: spec.input_schema.to_owned(),
-            server: server.name().to_owned(),
+            whose: Whose::Of { server: server.name().to_owned(), own_name: spec.name.to_owned() },
             servers: servers.clone(),
         }
     }
 
-    /// The tool as it is now, if the server still has it.
+    /// A tool as an earlier process offered it, whoever serves it now.
+    pub fn offered_before(servers: &ServerList, spec: &Spec<'_>) -> Self {
+        Self {
+            name: spec.name.to_owned(),
+            description: spec.description.to_owned(),
+            input_schema: spec.input_schema.to_owned(),
+            whose: Whose::Anybodys,
+            servers: servers.clone(),
+        }
+    }
+
+    /// The tool as it is now, if there is a server that has it.
     fn now(&self) -> Result<Arc<dyn Tool>, String> {
-        let name = &self.server;
-        let server = self.servers.get(name);
-        let server = server.ok_or_else(|| format!("the server {name} is no longer part of this session"))?;
-        let tool = server.tools().into_iter().find(|tool| tool.spec().name == self.own_name);
-        tool.ok_or_else(|| {
-            let state = server.state().name();
-            format!("the server {name} ({state}) does not offer this tool at the moment")
-        })
+        match &self.whose {
+            Whose::Of { server: name, own_name } => {
+                let server = self.servers.get(name);
+                let server =
+                    server.ok_or_else(|| format!("the server {name} is no longer part of this session"))?;
+                let tool = server.tools().into_iter().find(|tool| tool.spec().name == own_name);
+                tool.ok_or_else(|| not_offered(&*server))
+            }
+            Whose::Anybodys => {
+                let all = self.servers.all();
+                let called_so = |server: &Arc<dyn ToolServer>, tool: &Arc<dyn Tool>| {
+                    served_name(server.name(), tool.spec().name) == self.name
+                };
+                let tool = all
+                    .iter()
+                    .find_map(|server| server.tools().into_iter().find(|tool| called_so(server, tool)));
+                let whose =
+                    |server: &&Arc<dyn ToolServer>| self.name.starts_with(&served_name(server.name(), ""));
+                tool.ok_or_else(|| match all.iter().find(whose) {
+                    Some(server) => not_offered(&**server),
+                    None => "its server is not connected: it is not part of this session any more".to_owned(),
+                })
+            }
+        }
+    }
+}
+
+/// Why a tool cannot be called.
+fn not_offered(server: &dyn ToolServer) -> String {
+    let (name, state) = (server.name(), server.state());
+    match state {
+        ServerState::Connected => format!("the server {name} does not offer this tool at the moment"),
+        _ => format!("the server {name} is not connected ({})", state.name()),
     }
 }
 

@@ -99,7 +99,8 @@ fn string_end(line: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-fn name_of(bytes: &[u8]) -> String {
+/// The name that something is kept under.
+pub(super) fn name_of(bytes: &[u8]) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
     digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -289,21 +290,28 @@ impl Blobs {
         (Cow::Owned(without.unwrap_or(whole)), true)
     }
 
+    /// What is kept under a name in this folder alone, for what can be done without.
+    pub fn read_here(&self, name: &str) -> Option<Vec<u8>> {
+        is_name(name).then(|| read_as(&self.dir.join(name), name))?
+    }
+
     /// What is kept under a name, if it is what it was.
     fn read(&self, name: &str) -> Option<Vec<u8>> {
-        let read = |path: &Path| {
-            let is_small =
-                fs::metadata(path).is_ok_and(|meta| meta.len() <= TRANSCRIPT_LINE_BYTES_MAX as u64);
-            let bytes = fs::read(path).ok().filter(|_| is_small)?;
-            (name_of(&bytes) == name).then_some(bytes)
-        };
-        read(&self.dir.join(name))
+        read_as(&self.dir.join(name), name)
             .or_else(|| {
                 let sessions = fs::read_dir(self.project.as_ref()?).ok()?.flatten();
-                sessions.map(|session| session.path().join("blobs").join(name)).find_map(|path| read(&path))
+                let mut paths = sessions.map(|session| session.path().join("blobs").join(name));
+                paths.find_map(|path| read_as(&path, name))
             })
             .or_else(|| put_together(&self.session_file, name))
     }
+}
+
+/// What a file holds, if that is what its name says.
+fn read_as(path: &Path, name: &str) -> Option<Vec<u8>> {
+    let is_small = fs::metadata(path).is_ok_and(|meta| meta.len() <= TRANSCRIPT_LINE_BYTES_MAX as u64);
+    let bytes = fs::read(path).ok().filter(|_| is_small)?;
+    (name_of(&bytes) == name).then_some(bytes)
 }
 
 fn is_name(name: &str) -> bool {

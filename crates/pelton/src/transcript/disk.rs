@@ -64,6 +64,12 @@ pub trait DiskFile: Send + Sync {
         Ok(false)
     }
 
+    /// The same for something that can be done without: nobody waits until it survives the end of this machine.
+    fn keep_loosely(&self, name: &str, bytes: &[u8]) -> io::Result<bool> {
+        let _ = (name, bytes);
+        Ok(false)
+    }
+
     /// Waits until everything written survives the end of this machine. The wait may be given up.
     fn sync(&self) -> BoxFuture<'static, io::Result<()>>;
 }
@@ -214,6 +220,11 @@ impl DiskFile for RealFile {
     fn keep(&self, name: &str, bytes: &[u8]) -> io::Result<bool> {
         let file = self.kept.blobs.keep(name, bytes)?;
         self.kept.unsynced().extend(file);
+        Ok(true)
+    }
+
+    fn keep_loosely(&self, name: &str, bytes: &[u8]) -> io::Result<bool> {
+        self.kept.blobs.keep(name, bytes)?;
         Ok(true)
     }
 

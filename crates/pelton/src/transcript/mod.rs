@@ -57,5 +57,5 @@ pub use window::{read_window, read_window_until};
 pub use write::{Durability, TranscriptError};
 
 pub(crate) use place::directory_id;
-pub(crate) use requests::{PrefixFacts, RequestFacts};
+pub(crate) use requests::{FileFacts, PrefixFacts, RequestFacts, kept_prefix};
 pub(crate) use write::{CompactLines, EditLine, End, Facts, QuestionState, Transcript};

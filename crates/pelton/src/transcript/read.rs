@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use pelton_model::Prefix;
 use pelton_model::json::without_halves;
 use pelton_wire::usage::Usage;
 use serde::Deserialize;
@@ -19,15 +20,16 @@ use uuid::Uuid;
 
 use super::blobs::Blobs;
 use super::queued::{QueuedPrompt, Waiting};
+use super::requests::{FileFacts, read_prefix};
 use super::write::{End, KeptBehind};
 use super::{
     ASKED, COMPACT_BOUNDARY, CONTEXT_EDIT_LINE, DEFERRED, MEDIA_LEFT_OUT_LINE, QUESTION_LINE, REQUEST_LINE,
     RequestFacts, SNIP_BOUNDARY, TOMBSTONE_LINE,
 };
-use crate::event::LoopKind;
+use crate::event::{Asked, LoopKind};
 use crate::history::names;
 use crate::history::{By, Edit, EditId, Edited, Entry, Kind, MediaPlace, Origin, Piece, SnipBoundary};
-use crate::limits::{CACHE_REPORTS_KEPT_MAX, TRANSCRIPT_LINE_BYTES_MAX};
+use crate::limits::{CACHE_REPORTS_KEPT_MAX, CHANGED_FILES_WATCHED_MAX, TRANSCRIPT_LINE_BYTES_MAX};
 
 /// A conversation as its file tells it.
 ///
@@ -63,6 +65,10 @@ pub struct Loaded {
     pub queued: Vec<QueuedPrompt>,
     /// What became of the newest requests, the newest last.
     pub(crate) requests: Vec<RequestFacts>,
+    /// What files held when the model last heard of them.
+    pub(crate) files: FileFacts,
+    /// What stood in front of the newest request of the conversation, byte for byte, if that was kept.
+    pub(crate) prefix: Option<Arc<Prefix>>,
     /// When the newest of them was recorded.
     pub(crate) requested_at: Option<Timestamp>,
     /// How many of the edits, the newest, were made after it.
@@ -267,6 +273,7 @@ pub(super) struct Lines {
     undecided: Vec<String>,
     deferred: Option<String>,
     requests: VecDeque<RequestFacts>,
+    files: FileFacts,
     requested_at: Option<Timestamp>,
     edits_before_request: usize,
     skipped: usize,
@@ -405,7 +412,11 @@ impl Lines {
         }
         if line.subtype.as_deref() == Some(REQUEST_LINE) {
             // One of a later version tells this one nothing; no word of the conversation is lost with it.
-            let request = line.request.and_then(|request| serde_json::from_str(request.get()).ok());
+            let request: Option<RequestFacts> =
+                line.request.and_then(|request| serde_json::from_str(request.get()).ok());
+            if let Some(files) = request.as_ref().and_then(|request| request.files.as_ref()) {
+                self.files.add(files, CHANGED_FILES_WATCHED_MAX);
+            }
             self.requests.extend(request);
             if self.requests.len() > CACHE_REPORTS_KEPT_MAX {
                 self.requests.pop_front();
@@ -490,6 +501,10 @@ impl Lines {
         let mut first_sent = entries.first().map(|entry| entry.id);
         let mut snips = Vec::new();
         let mut edits = Vec::new();
+        let turn = self.requests.iter().rev().find(|request| request.cache.asked == Asked::Turn);
+        let kept_as = turn.and_then(|request| request.prefix.kept.as_deref());
+        let prefix =
+            self.blobs.as_ref().zip(kept_as).and_then(|(blobs, name)| read_prefix(&blobs.read_here(name)?));
         let has_asked = self.requested_at.is_some();
         let newer = self.edits.len() - self.edits_before_request.min(self.edits.len());
         let edits_since_request = if has_asked { newer } else { 0 };
@@ -533,6 +548,8 @@ impl Lines {
             queued: self.queue.finish(),
             undecided: self.undecided,
             deferred: self.deferred,
+            prefix: prefix.map(Arc::new),
+            files: self.files,
             requests: self.requests.into(),
             requested_at: self.requested_at,
             edits_since_request,

@@ -1,8 +1,14 @@
 //! What is recorded of each request: what the server's cache had of it, and what stood in front of the messages. Enough to
 //! look back at, and to tell after a resume why a cache was missed.
 
-use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
+use bytes::Bytes;
+use pelton_model::Prefix;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::blobs::name_of;
 use crate::event::CacheReport;
 use crate::history::CountFacts;
 
@@ -22,9 +28,34 @@ pub(crate) struct RequestFacts {
     /// There were images in it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_images: bool,
+    /// What files held that the model has read or was told of since the request before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<FileFacts>,
     /// What the model had counted by then, and how it counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) counted: Option<CountFacts>,
+}
+
+/// What files held.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FileFacts {
+    /// What whoever wrote this makes of bytes that everybody knows: whoever makes something else of them cannot read it.
+    pub sample: String,
+    /// By their paths, what stands for their content; nothing for those that were gone.
+    pub held: Vec<(PathBuf, Option<String>)>,
+}
+
+impl FileFacts {
+    /// Adds what is newer, up to so many files; those that were not heard of for longest are forgotten.
+    pub fn add(&mut self, newer: &Self, most: usize) {
+        if self.sample != newer.sample {
+            *self = newer.clone();
+            return;
+        }
+        self.held.retain(|(path, _)| newer.held.iter().all(|(other, _)| other != path));
+        self.held.extend(newer.held.iter().cloned());
+        self.held.drain(..self.held.len().saturating_sub(most));
+    }
 }
 
 /// What stands in front of the messages.
@@ -40,6 +71,31 @@ pub(crate) struct PrefixFacts {
     pub system_bytes: usize,
     /// Bytes of the tools of each server, the built-in ones first.
     pub tools_bytes: Vec<(String, usize)>,
+    /// What all of it is kept under, beside the transcript.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<String>,
+}
+
+/// What stands in front of the messages, as one text that is kept beside the transcript.
+#[derive(Serialize, Deserialize)]
+struct KeptPrefix<T> {
+    system: T,
+    tools: T,
+}
+
+/// The text that is kept of it, and the name that follows from that.
+pub(crate) fn kept_prefix(prefix: &Prefix) -> Option<(String, Vec<u8>)> {
+    let raw = |bytes| serde_json::from_slice::<&RawValue>(bytes).ok();
+    let kept = KeptPrefix { system: raw(&prefix.system)?, tools: raw(&prefix.tools)? };
+    let text = serde_json::to_vec(&kept).ok()?;
+    Some((name_of(&text), text))
+}
+
+/// What was kept, byte for byte.
+pub(super) fn read_prefix(text: &[u8]) -> Option<Prefix> {
+    let kept: KeptPrefix<&RawValue> = serde_json::from_slice(text).ok()?;
+    let bytes = |part: &RawValue| Bytes::copy_from_slice(part.get().as_bytes());
+    Some(Prefix { system: bytes(kept.system), tools: bytes(kept.tools) })
 }
 
 impl PrefixFacts {

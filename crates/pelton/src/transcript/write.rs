@@ -1,10 +1,12 @@
 //! Appending to the transcript. Every line is written whole, with one `write`, before what it says is
 //! acknowledged to anybody; [`Transcript::sync`] puts it on the disk itself.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use pelton_model::Prefix;
 use pelton_wire::line::Line;
 use pelton_wire::message;
 use serde::{Deserialize, Serialize};
@@ -17,7 +19,7 @@ use super::queued::QueuedPrompt;
 use super::read::read_from;
 use super::{
     ASKED, COMPACT_BOUNDARY, CONTEXT_EDIT_LINE, DECIDED, DEFERRED, DIRECTORY_FIELD, MEDIA_LEFT_OUT_LINE,
-    QUESTION_LINE, REQUEST_LINE, RequestFacts, TOMBSTONE_LINE,
+    QUESTION_LINE, REQUEST_LINE, RequestFacts, TOMBSTONE_LINE, kept_prefix,
 };
 use crate::event::Synthetic;
 use crate::history::{Edit, EditId, Entry, Kind, MediaPlace, Stays};
@@ -217,6 +219,8 @@ struct Tail {
     waiting: Vec<Uuid>,
     /// A line of ours names the directory.
     is_placed: bool,
+    /// What stood in front of the newest request, by the name it is kept under.
+    prefix: Option<String>,
     /// The file does not end in a line end: an earlier write was torn.
     torn: bool,
     /// Writes so far, and how many of them are known to be on the disk itself. Not a flag: a wait that is given up must
@@ -253,6 +257,7 @@ impl Transcript {
             newest: end.newest,
             waiting: end.waiting.clone(),
             is_placed: false,
+            prefix: None,
             torn,
             writes: 0,
             synced: 0,
@@ -427,14 +432,29 @@ impl Transcript {
         self.append(&mut self.tail(), line.finish_line())
     }
 
-    /// Notes what became of a request.
-    pub fn request(&self, request: &RequestFacts, at: Timestamp) -> Result<(), TranscriptError> {
+    /// Notes what became of a request. What stood in front of it is kept beside the record, once; where it cannot be, or
+    /// has to hide something, a resume makes it anew.
+    pub fn request(
+        &self,
+        request: &RequestFacts,
+        prefix: &Prefix,
+        at: Timestamp,
+    ) -> Result<(), TranscriptError> {
+        let mut tail = self.tail();
+        if tail.prefix != request.prefix.kept {
+            tail.prefix.clone_from(&request.prefix.kept);
+            if let Some((name, text)) = kept_prefix(prefix)
+                && matches!(self.facts.secrets.hidden(&text), Cow::Borrowed(_))
+            {
+                let _ = self.file.keep_loosely(&name, &text);
+            }
+        }
         let line = Line::new("system")
             .field("subtype", REQUEST_LINE)
             .field("request", request)
             .field("sessionId", self.facts.session_id)
             .field("timestamp", format!("{at:.3}"));
-        self.append(&mut self.tail(), line.finish_line())
+        self.append(&mut tail, line.finish_line())
     }
 
     /// Notes what was done to what the model is sent: by reference, beside the conversation.
@@ -494,7 +514,7 @@ impl Transcript {
             .field("uuid", summary.id)
             .field("timestamp", format!("{at:.3}"))
             .field("entrypoint", &self.facts.entrypoint);
-        bytes.extend(line.finish_line());
+        bytes.extend(self.set_aside(line.finish_line(), SetAside::Media)?);
         self.append(&mut tail, bytes)?;
         tail.newest = Some(summary.id);
         Ok(())
@@ -537,16 +557,21 @@ impl Transcript {
             .field("timestamp", format!("{at:.3}"))
             .field("entrypoint", &self.facts.entrypoint)
             .finish_line();
-        // Before anything of it goes beside the record.
-        let line = self.facts.secrets.hidden(&line).into_owned();
-        let short = match aside {
-            Some(what) => shortened(&line, what, |name, bytes| self.file.keep(name, bytes)),
-            None => Ok(None),
+        let line = match aside {
+            Some(what) => self.set_aside(line, what)?,
+            None => line,
         };
-        let short = short.map_err(|error| self.failed(&error))?;
-        self.append(&mut tail, short.unwrap_or(line))?;
+        self.append(&mut tail, line)?;
         (tail.newest, tail.is_placed) = (Some(id), true);
         Ok(())
+    }
+
+    /// A line whose long texts are kept beside the record, if it has any.
+    fn set_aside(&self, line: Vec<u8>, what: SetAside) -> Result<Vec<u8>, TranscriptError> {
+        // Before anything of it goes beside the record.
+        let line = self.facts.secrets.hidden(&line).into_owned();
+        let short = shortened(&line, what, |name, bytes| self.file.keep(name, bytes));
+        Ok(short.map_err(|error| self.failed(&error))?.unwrap_or(line))
     }
 
     /// How a line of the conversation begins.

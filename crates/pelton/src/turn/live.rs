@@ -115,6 +115,8 @@ pub(crate) struct Live<'a> {
     /// Characters that may be spent on telling what skills there are.
     pub listing_chars_max: usize,
     pub changed_files: ChangedFiles,
+    /// What files read since then hold was not noted.
+    pub files_noted: &'a mut Moment,
     /// The files that hooks want to hear of.
     pub watched_files: WatchedFiles,
     /// Files read since then have not brought what they bring.

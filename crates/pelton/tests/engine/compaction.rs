@@ -8,6 +8,7 @@ mod figures; // how full it is, as everybody knows it
 mod levels; // C0 to C5, each where it is needed
 mod limits; // C6, C7: when it cannot help
 mod long; // four hundred turns
+mod request; // what was asked for
 mod resumed; // in a session that goes on
 
 use pelton::event::{Boundary, ContextEvent};

@@ -83,7 +83,7 @@ async fn loop_E11_loop_E12_a_system_prompt_can_be_replaced_and_added_to() {
         run(&mut engine, "Hi.").await.assert_completed();
         stage.request(1)
     };
-    let base = pelton::SystemPrompt::BASE;
+    let base = |request: &Value| pelton::SystemPrompt::base(&tool_names(request));
     let texts = |request: &Value| -> Vec<String> {
         request["system"]
             .as_array()
@@ -92,10 +92,12 @@ async fn loop_E11_loop_E12_a_system_prompt_can_be_replaced_and_added_to() {
             .map(|block| block["text"].as_str().unwrap().to_owned())
             .collect()
     };
-    assert_eq!(texts(&*check(None, None).await), [base]);
+    let own = check(None, None).await;
+    assert_eq!(texts(&own), [base(&own)]);
     assert_eq!(texts(&*check(Some("Be brief."), None).await), ["Be brief."]);
     assert_eq!(texts(&*check(Some("Be brief."), Some("In verse.")).await), ["Be brief.", "In verse."]);
-    assert_eq!(texts(&*check(None, Some("In verse.")).await), [base, "In verse."]);
+    let added = check(None, Some("In verse.")).await;
+    assert_eq!(texts(&added), [base(&added), "In verse.".to_owned()]);
 }
 
 #[tokio::test]
@@ -189,7 +191,7 @@ async fn loop_M1_a_request_carries_every_piece() {
             .iter()
             .map(|block| block["text"].as_str().unwrap())
             .collect();
-        assert_eq!(system, [pelton::SystemPrompt::BASE, "Speak softly."]);
+        assert_eq!(system, [pelton::SystemPrompt::base(&tool_names(request)).as_str(), "Speak softly."]);
         assert_eq!(tool_names(request), offered);
         assert_eq!(request["thinking"]["type"], "adaptive");
         assert_eq!(request["output_config"]["effort"], "high");

@@ -39,6 +39,7 @@ mod promptly; // how long an interrupt takes, wherever it strikes
 mod queue; // prompts that come while it is busy
 mod records; // what is on disk
 mod replay; // what was said is sent again as it was
+mod resumed_prefix; // what is sent when another process goes on
 mod resuming; // going on from it
 mod retries; // answers that do not come at once
 mod servers; // tools that somebody else serves

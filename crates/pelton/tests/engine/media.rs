@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::stage::blocks;
 
-fn png(width: u32, height: u32) -> Vec<u8> {
+pub fn png(width: u32, height: u32) -> Vec<u8> {
     let picture = RgbImage::from_fn(width, height, |x, y| Rgb([(x / 9) as u8, (y / 9) as u8, 7]));
     encoded(&picture.into(), ImageFormat::Png)
 }

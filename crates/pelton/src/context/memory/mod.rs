@@ -223,7 +223,7 @@ fn attachment(kind: AttachmentKind, found: &[MemoryFile]) -> Option<Attachment> 
         return None;
     }
     let files = found.iter().map(|file| file.path.clone()).collect();
-    Some(Attachment { kind, files, text: text(kind, found) })
+    Some(Attachment { kind, files, tools: Vec::new(), text: text(kind, found) })
 }
 
 /// What is told of files that do not say any more what was told of them, or that came or went since.

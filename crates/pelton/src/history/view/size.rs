@@ -278,4 +278,9 @@ impl View {
     pub(crate) fn tokens_of(&self, words: &str) -> u64 {
         self.size.of(Weight::of(words.as_bytes(), &[]))
     }
+
+    /// The same for a content block, which may be a picture or a document.
+    pub(crate) fn tokens_of_block(&self, json: &[u8]) -> u64 {
+        self.size.of(Weight::of(json, &super::super::media::find(json)))
+    }
 }

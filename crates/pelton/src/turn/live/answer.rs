@@ -17,9 +17,11 @@ use super::{INTERRUPTED, Live};
 use crate::event::{CacheReport, Event, LoopKind, Refusal};
 use crate::history::names::{is_plain, plainly};
 use crate::history::{Kind, Origin, Piece, View};
+use crate::limits::CHANGED_FILES_WATCHED_MAX;
 use crate::status::{Wait, Waiting};
 use crate::tools::executor::{Call, EndedBy, Executor};
-use crate::transcript::{RequestFacts, TranscriptError};
+use crate::tools::file_memory::Fingerprint;
+use crate::transcript::{FileFacts, RequestFacts, TranscriptError};
 use crate::turn::decide::{Bought, Complete, Failure, Reply, Rest, Rung, Withheld};
 use crate::turn::reasons::Transition;
 use crate::turn::side::{Came, SideNews};
@@ -433,11 +435,22 @@ impl Live<'_> {
         Some(error)
     }
 
+    /// What files hold that the model has read, or was told of, since this was last asked.
+    fn files_known(&mut self) -> Option<FileFacts> {
+        let files = &self.bench.cx.files;
+        let mut held = std::mem::take(&mut self.session.files_told);
+        let read = files.newest_since(*self.files_noted, CHANGED_FILES_WATCHED_MAX).into_iter().rev();
+        held.extend(read.map(|(path, content)| (path, Some(content.written()))));
+        *self.files_noted = files.now();
+        (!held.is_empty()).then(|| FileFacts { sample: Fingerprint::sample(), held })
+    }
+
     /// What became of the server's cache.
     pub(super) async fn tell_cache(&mut self, report: CacheReport) {
         if let Some(facts) = self.cache.facts(report.clone()) {
             let counted = self.session.history.view().count_facts();
-            self.session.note_request(&RequestFacts { counted, ..facts });
+            let files = self.files_known();
+            self.session.note_request(&RequestFacts { files, counted, ..facts }, &self.question.prefix);
         }
         let missed = report.reason.clone();
         self.events.send(Event::Cache(report)).await;

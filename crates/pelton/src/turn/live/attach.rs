@@ -25,8 +25,9 @@ impl Live<'_> {
         self.heed_settings().await;
         let rules = self.bench.permissions.rules();
         self.offer.shelve(|name| rules.removes(name));
-        if let Some(news) = self.offer.news(Callable::FromTheNextPromptOn) {
-            self.say_as_user(&reminder(&[news])).await?;
+        let view = self.session.history.view();
+        if let Some(news) = self.offer.news(Callable::FromTheNextPromptOn, |words| view.tells(words)) {
+            self.attach(&Attachment::served(self.offer.told(), news)).await?;
         }
         self.attach_changed_files().await?;
         self.attach_memory().await?;
@@ -70,6 +71,7 @@ impl Live<'_> {
     /// Files that are not any more what the model read.
     async fn attach_changed_files(&mut self) -> Result<(), TranscriptError> {
         let changed = self.changed_files.look(&self.bench.cx.files).await;
+        self.session.heard_of_files(&changed);
         match attachment_of(changed) {
             Some(attachment) => self.attach(&attachment).await,
             None => Ok(()),
@@ -115,8 +117,7 @@ impl Live<'_> {
                 self.ask_from_now_on(&model).await;
             }
             if !text.is_empty() {
-                self.attach(&Attachment { kind: AttachmentKind::InvokedSkill, files: vec![file], text })
-                    .await?;
+                self.attach(&Attachment::skill(file, text)).await?;
             }
         }
         match self.skills.news(self.listing_chars_max) {
@@ -132,7 +133,7 @@ impl Live<'_> {
         text: String,
     ) -> Result<(), TranscriptError> {
         self.skills.was_read(&file, &text);
-        self.attach(&Attachment { kind: AttachmentKind::InvokedSkill, files: vec![file], text }).await
+        self.attach(&Attachment::skill(file, text)).await
     }
 
     /// Memory of the directories that files were read in, and rules about those files.

@@ -17,7 +17,7 @@ use crate::event::{Asked, CacheReport};
 use crate::history::ChangedSince;
 use crate::limits::{CACHE_KEPT, CACHE_REPORTS_KEPT_MAX};
 use crate::tools::Tool;
-use crate::transcript::{PrefixFacts, RequestFacts};
+use crate::transcript::{PrefixFacts, RequestFacts, kept_prefix};
 
 /// Compares each request of a conversation with the one before.
 #[derive(Debug, Default)]
@@ -115,7 +115,7 @@ impl CacheAudit {
     /// What is recorded of the newest request.
     pub fn facts(&self, cache: CacheReport) -> Option<RequestFacts> {
         let Sent { model, facts, manner, has_images, .. } = self.last.clone()?;
-        Some(RequestFacts { model, cache, prefix: facts, manner, has_images, counted: None })
+        Some(RequestFacts { model, cache, prefix: facts, manner, has_images, files: None, counted: None })
     }
 
     /// What stood in front of the newest request.
@@ -235,6 +235,7 @@ fn prefix_facts(prefix: &Prefix, tools: &[Arc<dyn Tool>]) -> PrefixFacts {
         tools_hash: hash(&prefix.tools),
         system_bytes: prefix.system.len(),
         tools_bytes: tools_by_server(tools),
+        kept: kept_prefix(prefix).map(|(name, _)| name),
     }
 }
 

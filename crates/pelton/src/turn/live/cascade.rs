@@ -150,8 +150,13 @@ impl Live<'_> {
         let before = self.used();
         let outline = self.session.history.view().outline();
         if let Some(cut) = local::cut(&outline, before, keep) {
-            let stays = weight(&outline[outline.len() - cut.kept..]);
-            self.leave_out(cut, local::told_again_max(keep, self.overhead() + stays), why).await?;
+            let stays = self.overhead() + weight(&outline[outline.len() - cut.kept..]);
+            let limit = match enough {
+                Enough::Fits => self.room.percent(self.options.compact.aggressive_percent),
+                Enough::Kept => keep,
+            };
+            let most = local::told_again_max(keep, stays);
+            self.leave_out(cut, most, limit.saturating_sub(stays), why).await?;
         }
         let over = self.used().saturating_sub(keep);
         if over > 0 && !self.is_enough(enough, keep) {

@@ -12,6 +12,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::cascade::Enough;
+use super::sources::ToldAgain;
 use super::{INTERRUPTED, Live};
 use crate::compact::auto::{Cut, InPlace, Keep};
 use crate::compact::breaker::shrank;
@@ -24,6 +25,7 @@ use crate::limits::{CONVERSATION_SUMMARY_CUTS_MAX, CONVERSATION_SUMMARY_TOKENS_M
 use crate::session::SummedUp;
 use crate::status::Phase;
 use crate::tools::bench::HookWords;
+use crate::tools::file_memory::Moment;
 use crate::transcript::TranscriptError;
 use crate::turn::budget::prompt_tokens_max;
 use crate::turn::decide::Compaction;
@@ -174,10 +176,17 @@ impl Live<'_> {
         summary: &str,
         began: Duration,
     ) -> Result<Summed, TranscriptError> {
-        let told = self.sources(cut).await;
-        let texts = told.sources.texts(InPlace::Summary(summary));
-        let Some(summed_up) = self.session.summed_up(cut.from, cut.to, &texts, told.facts()) else {
-            return Ok(Summed::Failed(NOT_THERE.to_owned()));
+        let mut told = self.sources(cut).await;
+        let summed_up = loop {
+            let (blocks, facts) = told.told(InPlace::Summary(summary));
+            let Some(summed_up) = self.session.summed_up(cut.from, cut.to, &blocks, facts) else {
+                return Ok(Summed::Failed(NOT_THERE.to_owned()));
+            };
+            // A request that would fill the context again at once is told in part.
+            let is_full = summed_up.after_tokens >= self.room.percent(self.options.compact.auto_percent);
+            if !is_full || !told.sources.ask_less() {
+                break summed_up;
+            }
         };
         let (before, after) = (summed_up.before_tokens, summed_up.after_tokens);
         // System prompt and tools cannot become smaller; what can be has to.
@@ -194,26 +203,42 @@ impl Live<'_> {
             return Ok(Summed::Failed(NOT_THERE.to_owned()));
         };
         self.session.sync().await?;
+        // A reader begins here, and must know of all of them.
+        *self.files_noted = Moment::BEGINNING;
         self.know_what_is_sent().await;
         self.tell_compacted(Ok(())).await;
         let duration = self.world.monotonic().saturating_sub(began);
         let why = format!("a summary takes the place of all but the newest {} parts", cut.kept);
-        let told = Some((summed_up.summary, attempt.trigger));
-        self.tell_boundary(attempt.level, id, change, &why, told, duration).await;
+        let boundary = Some((summed_up.summary, attempt.trigger));
+        self.tell_boundary(attempt.level, id, change, &why, boundary, duration).await;
+        self.tell_shortened(&told).await;
         self.run_hooks_after(attempt.trigger, summary).await?;
         Ok(Summed::Smaller)
     }
 
-    /// The same without a summary: what must not be lost is told again, as far as `most` tokens go, and of the rest there is
-    /// a note that it was left out. Discarded, and said so, if that makes nothing smaller.
-    pub(super) async fn leave_out(&mut self, cut: Cut, most: u64, why: &str) -> Result<(), TranscriptError> {
+    /// What was asked for is not told whole, which nobody should have to find out.
+    async fn tell_shortened(&mut self, told: &ToldAgain) {
+        if let Some(content) = told.shortened_request() {
+            self.events.send(Event::Informational { content, prevents_continuation: false }).await;
+        }
+    }
+
+    /// The same without a summary: what must not be lost is told again, as far as `most` tokens go, or `limit` for what was asked
+    /// for, and of the rest there is a note that it was left out. Discarded, and said so, if that makes nothing smaller.
+    pub(super) async fn leave_out(
+        &mut self,
+        cut: Cut,
+        most: u64,
+        limit: u64,
+        why: &str,
+    ) -> Result<(), TranscriptError> {
         let (level, trigger) = (Level::Local, Trigger::Auto);
         let told = self.sources(cut).await;
         let had_memory = told.sources.memory.is_some();
-        let told = told.within(most, self.session.history.view());
+        let told = told.within(most, limit, self.session.history.view());
         let lost_memory = had_memory && told.sources.memory.is_none();
-        let texts = told.sources.texts(InPlace::Note);
-        let summed_up = self.session.summed_up(cut.from, cut.to, &texts, told.facts());
+        let (blocks, facts) = told.told(InPlace::Note);
+        let summed_up = self.session.summed_up(cut.from, cut.to, &blocks, facts);
         let not_done = match &summed_up {
             None => Some(format!("local did not run: {NOT_THERE}")),
             Some(SummedUp { before_tokens, after_tokens, .. }) if after_tokens >= before_tokens => Some(
@@ -227,9 +252,11 @@ impl Live<'_> {
             && let Some((id, change)) = self.session.compact(level, trigger, &summed_up)?
         {
             self.session.sync().await?;
+            *self.files_noted = Moment::BEGINNING;
             let why = format!("{why}: the oldest rounds were left out");
-            let told = Some((summed_up.summary, trigger));
-            self.tell_boundary(level, id, change, &why, told, Duration::ZERO).await;
+            let boundary = Some((summed_up.summary, trigger));
+            self.tell_boundary(level, id, change, &why, boundary, Duration::ZERO).await;
+            self.tell_shortened(&told).await;
             if lost_memory {
                 let content = "The memory files are not sent any more: there is no room for them beside the newest of the \
                                conversation. The next start of this session tells them again.";

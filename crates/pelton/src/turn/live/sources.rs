@@ -7,18 +7,22 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::Live;
-use crate::compact::auto::{Cut, Memory, Sources, told_files, told_todos};
+use crate::compact::auto::{
+    Asked, AskedBlock, Cut, InPlace, Memory, Places, Said, Sources, told_files, told_todos,
+};
 use crate::context::attachment::{Attachment, AttachmentFacts, AttachmentKind};
 use crate::context::memory::{Heard, told_in};
 use crate::context::{self, Surroundings, git_branch};
 use crate::history::{Entry, EntryId, View};
 use crate::limits::{
     FILE_REATTACHED_CHARS_MAX, FILES_REATTACHED_MAX, FILES_REATTACHED_PERCENT_MAX, PLAN_REATTACHED_CHARS_MAX,
+    REQUEST_REATTACHED_CHARS_MAX,
 };
 use crate::permission::Mode;
 use crate::session::{Kept, Request, Tells};
 use crate::skills::Skills;
-use crate::spill::{Shown, first_chars};
+use crate::spill::{self, Shown, first_chars};
+use crate::tools::ToolCx;
 use crate::tools::builtin::plan;
 use crate::tools::builtin::todo::Todo;
 use crate::transcript::TranscriptError;
@@ -33,17 +37,50 @@ pub(super) struct ToldAgain {
 }
 
 impl ToldAgain {
-    /// The same in about so many tokens.
-    pub fn within(self, most: u64, view: &View) -> Self {
-        Self { sources: self.sources.within(most, |text| view.tokens_of(text)), ..self }
+    /// The same in about so many tokens; the request and the instructions whole as long as they fit within `limit`.
+    pub fn within(self, most: u64, limit: u64, view: &View) -> Self {
+        let tokens_of = |said: &Said| match said {
+            Said::Words(text) => view.tokens_of(text),
+            Said::Again(block) => view.tokens_of_block(block),
+        };
+        Self { sources: self.sources.within(most, limit, tokens_of), ..self }
     }
 
-    /// What the record says beside the words.
-    pub fn facts(&self) -> Option<Bytes> {
+    /// What takes the place of what was said, and what the record says beside it.
+    pub fn told(&self, in_place: InPlace<'_>) -> (Vec<Said>, Option<Bytes>) {
+        let (told, places) = self.sources.told(in_place);
+        (told, self.facts(&places))
+    }
+
+    /// What people are told if the request is not told whole.
+    pub fn shortened_request(&self) -> Option<String> {
+        let request = self.sources.request.as_ref()?;
+        let was = self.kept.request.as_ref()?.blocks();
+        let media = |blocks: &[AskedBlock]| blocks.iter().filter(|block| !block.is_words).count();
+        let left_out = media(&was) - media(&request.blocks).min(media(&was));
+        let words = request
+            .blocks
+            .iter()
+            .filter(|block| block.is_words)
+            .ne(was.iter().filter(|block| block.is_words));
+        let what = match (words, left_out) {
+            (false, 0) => return None,
+            (true, 0) => "its beginning and end are sent, and where the rest is".to_owned(),
+            (false, n) => format!("its words are sent, and {n} of its images and documents are not"),
+            (true, n) => format!(
+                "its beginning and end are sent, and where the rest is; {n} of its images and documents are not"
+            ),
+        };
+        Some(format!("The request is too long to be sent whole beside everything else: {what}."))
+    }
+
+    fn facts(&self, places: &Places) -> Option<Bytes> {
         let memory = self.sources.memory.as_ref();
         let mut kept = self.kept.clone();
         kept.skills.clone_from(&self.sources.skills);
-        kept.facts(memory.map(|memory| memory.files.clone()).unwrap_or_default())
+        // Where there was no room for them, the names have to be told anew.
+        kept.served = self.sources.shelved.is_some().then_some(kept.served).flatten();
+        kept.facts(memory.map(|memory| memory.files.clone()).unwrap_or_default(), places)
     }
 }
 
@@ -54,6 +91,7 @@ impl Live<'_> {
         let files = self.files(room.saturating_mul(CHARS_PER_TOKEN), |_| true).await;
         let memory = self.memory.clone().reread().await;
         let mut kept = self.session.kept.clone();
+        kept.served = Some(self.offer.told());
         for (path, _) in self.bench.cx.files.newest(FILES_REATTACHED_MAX * 2).iter().rev() {
             kept.touched(path);
         }
@@ -62,15 +100,22 @@ impl Live<'_> {
         let stays = |id: EntryId| {
             view.entry_ids().any(|other| other == id) && goes.iter().all(|entry| entry.id != id)
         };
-        let gone = |request: &Option<Request>| {
-            request.as_ref().filter(|request| !stays(request.id)).map(|request| request.words.clone())
-        };
+        let gone = |request: &Option<Request>| request.clone().filter(|request| !stays(request.id));
+        let (first_request, request) = (gone(&kept.first_request), gone(&kept.request));
+        let bench = Arc::clone(&self.bench);
+        let mut first_request = asked(first_request, &bench.cx).await;
+        let request = asked(request, &bench.cx).await;
+        if let Some(first) = &mut first_request
+            && request.as_ref().is_none_or(|request| request.id != first.id)
+        {
+            first.shorten();
+        }
         let sources = Sources {
             surroundings: self.surroundings(),
             memory: memory.map(|Attachment { text, files, .. }| Memory { text, files }),
-            shelved: self.offer.shelved(),
-            first_request: gone(&kept.first_request),
-            request: gone(&kept.request),
+            shelved: self.offer.told_again(),
+            first_request,
+            request,
             plan: kept.plan.as_ref().map(|plan| first_chars(plan, PLAN_REATTACHED_CHARS_MAX).to_owned()),
             mode: (self.bench.permissions.mode() == Mode::Plan)
                 .then(|| plan::rules(self.options.plan_instructions.as_deref())),
@@ -234,6 +279,20 @@ impl Known {
         }
         Self { instructed, heard, listed }
     }
+}
+
+/// A request as it is told again. If it is long, all of its words are put into a file, for where they cannot be told.
+async fn asked(request: Option<Request>, cx: &ToolCx) -> Option<Asked> {
+    let request = request?;
+    let words = request.words();
+    let shown = Shown::of(&words, REQUEST_REATTACHED_CHARS_MAX);
+    let mut short = None;
+    if shown.omitted > 0 {
+        let name = format!("request-{}", request.id);
+        let kept = spill::keep(&cx.spill_dir, &cx.secrets, &name, &words).await;
+        short = Some(shown.with_note(kept.ok().as_deref()));
+    }
+    Some(Asked { id: request.id, blocks: request.blocks(), short })
 }
 
 /// The text of a file that is not too long to be looked at.
