@@ -106,7 +106,7 @@ impl Request {
         Self { told, ..self }
     }
 
-    /// What a record kept of it: from the summary it stands in, from what stands before that, or the words alone.
+    /// What a record kept of it: what stands before the summary, where it is whole, what is told in that, or the words alone.
     fn recalled(mut self, summary: &Entry, before: [Option<&Self>; 2]) -> Option<Self> {
         let same = before.into_iter().flatten().find(|other| other.id == self.id);
         let told = self.told.take().and_then(|told| {
@@ -114,7 +114,7 @@ impl Request {
             Some(array_of(blocks))
         });
         let words = || Some(super::content(&[Block::Text { text: self.words.as_deref()? }]));
-        self.json = told.or_else(|| same.map(|same| same.json.clone())).or_else(words)?;
+        self.json = same.map(|same| same.json.clone()).or(told).or_else(words)?;
         self.words = None;
         Some(self)
     }

@@ -514,7 +514,7 @@ impl Transcript {
             .field("uuid", summary.id)
             .field("timestamp", format!("{at:.3}"))
             .field("entrypoint", &self.facts.entrypoint);
-        bytes.extend(self.set_aside(line.finish_line(), SetAside::Media)?);
+        bytes.extend(self.set_aside(&line.finish_line(), SetAside::Media)?);
         self.append(&mut tail, bytes)?;
         tail.newest = Some(summary.id);
         Ok(())
@@ -558,7 +558,7 @@ impl Transcript {
             .field("entrypoint", &self.facts.entrypoint)
             .finish_line();
         let line = match aside {
-            Some(what) => self.set_aside(line, what)?,
+            Some(what) => self.set_aside(&line, what)?,
             None => line,
         };
         self.append(&mut tail, line)?;
@@ -567,11 +567,11 @@ impl Transcript {
     }
 
     /// A line whose long texts are kept beside the record, if it has any.
-    fn set_aside(&self, line: Vec<u8>, what: SetAside) -> Result<Vec<u8>, TranscriptError> {
+    fn set_aside(&self, line: &[u8], what: SetAside) -> Result<Vec<u8>, TranscriptError> {
         // Before anything of it goes beside the record.
-        let line = self.facts.secrets.hidden(&line).into_owned();
+        let line = self.facts.secrets.hidden(line);
         let short = shortened(&line, what, |name, bytes| self.file.keep(name, bytes));
-        Ok(short.map_err(|error| self.failed(&error))?.unwrap_or(line))
+        Ok(short.map_err(|error| self.failed(&error))?.unwrap_or_else(|| line.into_owned()))
     }
 
     /// How a line of the conversation begins.

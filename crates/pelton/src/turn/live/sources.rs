@@ -287,8 +287,9 @@ async fn asked(request: Option<Request>, cx: &ToolCx) -> Option<Asked> {
     let words = request.words();
     let shown = Shown::of(&words, REQUEST_REATTACHED_CHARS_MAX);
     let mut short = None;
-    if shown.omitted > 0 {
-        let name = format!("request-{}", request.id);
+    let name = format!("request-{}", request.id);
+    // A record may have only what was told of it last: then all of it is in that file already.
+    if shown.omitted > 0 && !words.contains(&name) {
         let kept = spill::keep(&cx.spill_dir, &cx.secrets, &name, &words).await;
         short = Some(shown.with_note(kept.ok().as_deref()));
     }

@@ -114,30 +114,40 @@ async fn pit_C1_pit_C4_a_long_request_and_its_pictures_stay_whole_without_a_mode
 
 #[tokio::test]
 async fn pit_C4_a_request_that_cannot_fit_beside_the_rest_is_told_in_part_and_all_of_it_is_in_a_file() {
-    let summary = || summary("In short: it goes well.").always();
-    let order = long(3_300);
-    let summed_up = Script::new().step(summary()).reply(say(0, 10)).reply(say(1, 10)).reply([text("Done.")]);
+    let summaries = Script::new().step(summary("In short: it goes well.").always());
+    let summed_up = rounds(summaries, 6).reply([text("Done.")]);
     let left_out =
         rounds(Script::new().step(no_summaries()).reply([text("Hello.")]), 8).reply([text("Done.")]);
-    for (script, before) in [(summed_up, None), (left_out, Some("Hello!"))] {
+    for (script, before, lines, auto_percent, level) in
+        [(summed_up, None, 1_400, 40, "autocompact"), (left_out, Some("Hello!"), 3_300, 80, "local")]
+    {
         let stage = Stage::new(script).await;
-        let mut engine = engine(&stage);
+        let mut engine = stage.engine_with(|options| {
+            small(options, &["Bash", "Read"]);
+            options.compact.folds = false;
+            options.compact = options.compact.clone().lowered_to(auto_percent);
+        });
         if let Some(words) = before {
             run(&mut engine, words).await.assert_completed();
         }
+        let order = long(lines);
         let told = run(&mut engine, &order).await;
         told.assert_completed();
 
+        assert_eq!(levels(&told), [level], "{:?}", told.loop_reasons("compaction"));
         assert!(
             said(&told, "The request is too long to be sent whole"),
             "nobody has to find that out: {:?}",
             told.loop_reasons("compaction")
         );
         let words = heard(&newest(&stage));
-        assert!(words.contains("word for word:\nLine 0 of the order") && words.contains("Line 3299 of"));
-        assert!(!words.contains("Line 1650 of"));
+        assert!(
+            words.contains("word for word:\nLine 0 of the order")
+                && words.contains(&format!("Line {} of", lines - 1))
+        );
+        assert!(!words.contains(&format!("Line {} of", lines / 2)));
         let path = words.split("All of it is in ").nth(1).unwrap().split(": use Read").next().unwrap();
-        assert_eq!(std::fs::read_to_string(path).unwrap().trim_end(), order.trim_end());
+        assert!(std::fs::read_to_string(path).unwrap().trim_end() == order.trim_end(), "all of it");
         stage.assert_all_played();
     }
 }
