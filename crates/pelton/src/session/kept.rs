@@ -83,7 +83,7 @@ impl Request {
             [] => entry.json.clone(),
             _ => {
                 let inside = |array: &Bytes| array.slice(1..array.len() - 1);
-                array_of(std::iter::once(&entry.json).chain(mentioned).map(inside).collect())
+                array_of(&std::iter::once(&entry.json).chain(mentioned).map(inside).collect::<Vec<_>>())
             }
         };
         Self { id: entry.id, words: None, told: None, json }
@@ -110,8 +110,8 @@ impl Request {
     fn recalled(mut self, summary: &Entry, before: [Option<&Self>; 2]) -> Option<Self> {
         let same = before.into_iter().flatten().find(|other| other.id == self.id);
         let told = self.told.take().and_then(|told| {
-            let blocks = blocks_of(&summary.json).get(told)?.iter().map(|block| block.json.clone()).collect();
-            Some(array_of(blocks))
+            let blocks = blocks_of(&summary.json);
+            Some(array_of(&blocks.get(told)?.iter().map(|block| block.json.clone()).collect::<Vec<_>>()))
         });
         let words = || Some(super::content(&[Block::Text { text: self.words.as_deref()? }]));
         self.json = same.map(|same| same.json.clone()).or(told).or_else(words)?;
@@ -135,7 +135,7 @@ fn blocks_of(json: &Bytes) -> Vec<AskedBlock> {
     blocks.iter().map(block).collect()
 }
 
-fn array_of(blocks: Vec<Bytes>) -> Bytes {
+fn array_of(blocks: &[Bytes]) -> Bytes {
     Bytes::from([&b"["[..], &blocks.join(&b","[..]), &b"]"[..]].concat())
 }
 

@@ -82,7 +82,8 @@ async fn check(script: Script, level: &'static str) {
             pictures(body).iter().map(|block| block["source"]["data"].as_str().unwrap().to_owned()).collect();
         let mut wanted = [png(50, 30), png(60, 40)].map(|bytes| BASE64.encode(bytes)).to_vec();
         let mut sorted = shown.clone();
-        (wanted.sort(), sorted.sort());
+        wanted.sort();
+        sorted.sort();
         assert_eq!(sorted, wanted, "both pictures, once");
     }
     assert!(heard(&newest(&stage)).contains("first request, word for word:\nHello!"));
