@@ -408,6 +408,9 @@ pub(crate) struct RunArgs {
     /// Run one task without a screen; the prompt comes from the argument, standard input, or both
     #[arg(short = 'p', long)]
     pub print: bool,
+    /// A session line by line, without moving the cursor: for dumb terminals and screen readers
+    #[arg(long, conflicts_with = "print", visible_alias = "ax-screen-reader")]
+    pub plain: bool,
     /// What to write to standard output (stream-json needs --verbose)
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
     pub output_format: OutputFormat,
@@ -510,7 +513,7 @@ pub(crate) struct RunArgs {
     /// Go on with the newest session of this directory
     #[arg(short = 'c', long = "continue", conflicts_with = "resume")]
     pub continue_newest: bool,
-    /// Go on with the session of this id
+    /// Go on with the session of this id; without one, choose
     #[arg(short = 'r', long, value_name = "UUID", num_args = 0..=1, default_missing_value = "")]
     pub resume: Option<String>,
     /// Put files back to what they were when a message of the resumed session was sent, and end

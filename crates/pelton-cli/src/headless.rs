@@ -20,6 +20,7 @@ use uuid::Uuid;
 use crate::args::{self, OutputFormat, RunArgs};
 use crate::debug;
 use crate::fail::{Fail, tell};
+use crate::interactive;
 use crate::piped;
 use crate::resolve::{self, Env, Payer};
 use crate::signals::{Ending, Signals};
@@ -39,6 +40,9 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
         return Box::pin(set_up(args)).await;
     }
     if !args.print {
+        if interactive::is_possible() && !args.prompt.as_deref().is_some_and(is_a_slip) {
+            return Box::pin(interactive::run(args)).await;
+        }
         return Err(not_a_task(args.prompt.as_deref()));
     }
     if args.output_format == OutputFormat::StreamJson && !args.verbose {
@@ -124,6 +128,11 @@ async fn start(args: &RunArgs, env: &Env) -> Result<(Started, Prompt), Fail> {
     Ok((started, prompt))
 }
 
+/// Whether a prompt is one word that is near a command.
+fn is_a_slip(prompt: &str) -> bool {
+    !prompt.contains(char::is_whitespace) && args::nearest_command(prompt).is_some()
+}
+
 /// A word without `-p` is most often a command with a slip in it.
 fn not_a_task(word: Option<&str>) -> Fail {
     match word.and_then(args::nearest_command) {
@@ -136,9 +145,9 @@ fn not_a_task(word: Option<&str>) -> Fail {
                 "'{word}' is not a command: did you mean 'pelton {command}'? (or, as a task: pelton -p {word})"
             ))
         }
-        None => Fail::new(
-            "interactive sessions are not part of this version: run one task with pelton -p \"...\" (see 'pelton --help')",
-        ),
+        None => {
+            Fail::new("a session needs a terminal: run one task with pelton -p \"...\" (see 'pelton --help')")
+        }
     }
 }
 

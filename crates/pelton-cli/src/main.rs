@@ -4,6 +4,7 @@
 mod args; // what was said
 mod resolve; // what it means
 
+mod interactive; // a session at a terminal
 mod headless; // one prompt, without a screen
 mod piped; // a whole session, driven by another program
 mod debug; // the log of a session, for whoever looks for a fault

@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 use pelton::Options;
 use pelton::permission::{Mode, Permissions};
-use pelton::settings::{Settings, Watched};
+use pelton::settings::{ScreenSettings, Settings, Watched};
 use pelton::tools::AgentDefinition;
 use pelton::transcript::find_session;
 use pelton_mcp::Server;
@@ -66,10 +66,31 @@ pub(crate) fn bare(args: &RunArgs, env: &Env) -> bool {
 /// Everything the engine needs to know, who pays for it, and who serves tools. The servers are not among the options yet:
 /// whoever runs the session says when they are connected to.
 pub(crate) fn options(args: &RunArgs, env: &Env) -> Result<(Options, Payer, Servers), Fail> {
+    let (options, payer, servers, _) = options_for_whom(args, env, Watched::Unattended)?;
+    Ok((options, payer, servers))
+}
+
+/// The same for somebody in front of a terminal, and how that looks.
+pub(crate) fn options_for_person(
+    args: &RunArgs,
+    env: &Env,
+) -> Result<(Options, Servers, ScreenSettings), Fail> {
+    let (mut options, _, servers, screen) = options_for_whom(args, env, Watched::Interactive)?;
+    // Whoever could answer is here.
+    options.may_defer = false;
+    Ok((options, servers, screen))
+}
+
+fn options_for_whom(
+    args: &RunArgs,
+    env: &Env,
+    watched: Watched,
+) -> Result<(Options, Payer, Servers, ScreenSettings), Fail> {
     let cwd = working_directory()?;
     let project = config_root(args, &cwd)?;
     let files = layers::Files::around(env, &project);
-    let settings = layers::settings(args, env, &cwd, Watched::Unattended)?;
+    let settings = layers::settings(args, env, &cwd, watched)?;
+    let screen = settings.screen.clone();
     let before_settings = env.clone();
     let env = env.clone().with(&settings.env);
     let payer = Payer::found(&env, &settings)?;
@@ -85,7 +106,7 @@ pub(crate) fn options(args: &RunArgs, env: &Env) -> Result<(Options, Payer, Serv
     options.memory = memory;
     options.project_dir = Some(project.clone()).filter(|project| *project != cwd);
     options.git_state = git_state;
-    let watch = Arc::new(watch::SettingsOnDisk::of(args, &before_settings, &cwd));
+    let watch = Arc::new(watch::SettingsOnDisk::of(args, &before_settings, &cwd, watched));
     options.keeper = Some(Arc::new(keeper::SettingsFiles { files, watch: Arc::clone(&watch) }));
     options.settings_watch = Some(watch);
     options.skills = skills;
@@ -103,7 +124,7 @@ pub(crate) fn options(args: &RunArgs, env: &Env) -> Result<(Options, Payer, Serv
     options.setting_sources = layers::Sources::said(args.setting_sources.as_deref())?.names();
     payer.pay_at(&mut options.endpoint, &env, &cwd, &options.transport, &options.world)?;
     let servers = named.in_place(&options, &env)?;
-    Ok((options, payer, servers))
+    Ok((options, payer, servers, screen))
 }
 
 /// Agents that files describe come behind those that are always there, and take the place of one with their name.

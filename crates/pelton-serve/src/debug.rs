@@ -70,7 +70,7 @@ impl DebugLog {
     }
 
     /// What an event is worth telling.
-    pub(crate) fn event(&self, event: &Event) {
+    pub fn event(&self, event: &Event) {
         let mut log = self.lock();
         log.event(event, "");
         if let Event::Init(init) = event {

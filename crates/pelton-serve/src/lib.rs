@@ -12,12 +12,14 @@ mod frames; // stream-json: events as SDK messages
 mod outcome; // the result message
 
 pub mod plain; // untrusted text made safe for a terminal
-mod progress; // what the tools are doing, as a tree
+pub mod progress; // what the tools are doing, as a tree
 mod text; // plain text, for people and pipes
 
 mod out; // writers with a queue: a slow reader never blocks the engine
 
-pub use control::{ConverseOptions, Ended, ServersNamed, SettingsHome, StateFrames, WhoDecides, converse};
+pub use control::{
+    ConverseOptions, Ended, Handles, Served, ServersNamed, SettingsHome, StateFrames, WhoDecides, converse,
+};
 pub use debug::DebugLog;
 pub use out::{Streams, WriteError};
 pub use outcome::start_failure;

@@ -11,7 +11,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pelton::event::{Event, Outcome, ToolStarted};
+use pelton::event::{Event, Outcome};
 use pelton::history::{Entry, Kind};
 use pelton_model::World;
 use serde_json::Value;
@@ -57,7 +57,7 @@ impl Progress {
         }
         match event {
             Event::ToolStarted(started) => {
-                let (call, doing) = (Arc::clone(&started.call), doing(started));
+                let (call, doing) = (Arc::clone(&started.call), doing(&started.tool, &started.input));
                 self.running.push(Running { call, doing, since: now, announced: false });
                 String::new()
             }
@@ -108,7 +108,7 @@ impl Progress {
 }
 
 /// A duration as people say it.
-pub(crate) fn seconds(duration: Duration) -> String {
+pub fn seconds(duration: Duration) -> String {
     if duration < Duration::from_secs(1) {
         format!("{} ms", duration.as_millis())
     } else if duration < Duration::from_secs(10) {
@@ -118,7 +118,8 @@ pub(crate) fn seconds(duration: Duration) -> String {
     }
 }
 
-fn summary(outcome: &Outcome) -> String {
+/// What a submission took, in a few words.
+pub fn summary(outcome: &Outcome) -> String {
     let mut parts = vec![counted(outcome.num_turns, "turn"), counted(outcome.tool_calls, "tool call")];
     match outcome.retries {
         0 => {}
@@ -133,9 +134,10 @@ fn counted(count: u32, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-fn doing(started: &ToolStarted) -> String {
-    let field = |name: &str| started.input.get(name).and_then(Value::as_str).map(subject).unwrap_or_default();
-    match &*started.tool {
+/// What a call does, in a few words that are safe to show.
+pub fn doing(tool: &str, input: &Value) -> String {
+    let field = |name: &str| input.get(name).and_then(Value::as_str).map(subject).unwrap_or_default();
+    match tool {
         "Read" => format!("Reading {}", field("file_path")),
         "Write" => format!("Writing {}", field("file_path")),
         "Edit" => format!("Editing {}", field("file_path")),
@@ -156,18 +158,21 @@ fn subject(text: &str) -> String {
     line
 }
 
-fn result_text(entry: &Entry) -> String {
+/// What a call brought, as it came.
+pub fn result_text(entry: &Entry) -> String {
     let blocks: Value = serde_json::from_slice(&entry.json).unwrap_or_default();
     let texts =
         blocks[0]["content"].as_array().into_iter().flatten().filter_map(|block| block["text"].as_str());
     texts.collect::<Vec<_>>().join("\n")
 }
 
-fn first_line(entry: &Entry) -> String {
+/// The first line of what a call brought: why it failed, if it did.
+pub fn first_line(entry: &Entry) -> String {
     subject(&result_text(entry).replace("<tool_use_error>", "").replace("</tool_use_error>", ""))
 }
 
-fn measure(entry: &Entry) -> String {
+/// How much a call brought.
+pub fn measure(entry: &Entry) -> String {
     let lines = result_text(entry).lines().count();
     counted(u32::try_from(lines).unwrap_or(u32::MAX), "line")
 }

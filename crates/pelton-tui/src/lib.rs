@@ -3,6 +3,18 @@
 //!
 //! A part of Pelton: it goes along with the engine and makes no promise of its own. Embedders start at the crate `pelton`.
 
+mod session; // a session at a terminal: here things are done
+mod app; // what is shown, and what keys mean
+mod ask; // questions to the person in front
+mod commands; // slash commands of the terminal's own
+mod draft; // the words that are being written
+mod feed; // the conversation as lines
+mod status; // the line about the session
+
+mod terminal; // the terminal itself
+mod paint; // what is on it: lines that are finished, and the live ones
+mod row; // a line as bytes
+
 pub mod theme; // what everything looks like: roles, and what a terminal can show of them
 
 pub mod clean; // what others said, made into text that a terminal shows and nothing else
@@ -16,3 +28,7 @@ pub mod input; // the prompt as it is written
 pub mod complete; // files and commands that fit what was typed
 
 pub mod limits; // every number that bounds something
+
+pub use paint::OnNarrowing;
+pub use session::{Left, Opening, Outside, StatusCommand, choose, run, sessions_of};
+pub use terminal::Terminal;

@@ -23,14 +23,15 @@ pub(super) struct SettingsOnDisk {
     args: RunArgs,
     env: Env,
     cwd: PathBuf,
+    watched: Watched,
     seen: Mutex<BTreeMap<PathBuf, (SettingsKind, Mark)>>,
 }
 
 impl SettingsOnDisk {
     /// As they are now.
-    pub fn of(args: &RunArgs, env: &Env, cwd: &Path) -> Self {
+    pub fn of(args: &RunArgs, env: &Env, cwd: &Path, watched: Watched) -> Self {
         let (args, env, cwd) = (args.clone(), env.clone(), cwd.to_owned());
-        let watch = Self { args, env, cwd, seen: Mutex::default() };
+        let watch = Self { args, env, cwd, watched, seen: Mutex::default() };
         watch.look();
         watch
     }
@@ -73,7 +74,7 @@ impl SettingsWatch for SettingsOnDisk {
     }
 
     fn read(&self) -> Result<Reloaded, String> {
-        let settings = layers::settings(&self.args, &self.env, &self.cwd, Watched::Unattended)
+        let settings = layers::settings(&self.args, &self.env, &self.cwd, self.watched)
             .map_err(|fail| fail.line().to_owned())?;
         let mut options = Options::new(&self.cwd, Endpoint::new("http://127.0.0.1", Auth::None));
         options.home = self.env.path("HOME");

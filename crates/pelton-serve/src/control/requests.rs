@@ -14,49 +14,63 @@ use pelton::tools::{FileMemory, ToolServer, served_name};
 use pelton::{
     CLI_VERSION, ContextWatch, Dials, Engine, Interrupter, Menu, Outcome, Phase, Queue, Status, Tasks, Title,
 };
-use pelton_mcp::{Caller, Reach};
-use pelton_model::{Effort, Thinking, ThinkingDisplay};
+use pelton_mcp::{Caller, Reach, Server};
+use pelton_model::{Effort, Thinking, ThinkingDisplay, World};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use uuid::Uuid;
 
+use super::client::Client;
 use super::files::{self, Suggested};
 use super::initialize;
 use super::limits::SERVERS_GUARDED_MAX;
 use super::said::Request;
-use super::servers::Servers;
+use super::servers::{Servers, ServersNamed};
 use crate::frames::listed;
 
 /// The ways into a session while it runs.
-pub(crate) struct Handles {
+#[non_exhaustive]
+pub struct Handles {
+    /// Ends the running submission.
     pub interrupter: Interrupter,
+    /// Prompts that wait.
     pub queue: Queue,
+    /// What may run.
     pub permissions: Permissions,
+    /// Which model is asked.
     pub dials: Dials,
+    /// What runs in the background.
     pub tasks: Tasks,
+    /// What the session is called.
     pub title: Title,
+    /// What it does right now.
     pub status: watch::Receiver<Status>,
+    /// Files that the model knows.
     pub files: Arc<FileMemory>,
+    /// What was done to files, if they may be taken back.
     pub file_history: Option<FileHistory>,
+    /// Where it works.
     pub cwd: PathBuf,
-    pub servers: Servers,
+    pub(super) servers: Servers,
+    /// Whoever drives it may switch all permissions off.
     pub may_bypass: bool,
     suggested: Suggested,
+    /// The agents there are.
     pub agents: Vec<String>,
     /// What fills the context.
     pub(super) context: ContextWatch,
     /// The newest result.
     pub last: Option<Arc<Outcome>>,
     /// What all results came to.
-    pub spent: Spent,
+    pub(super) spent: Spent,
     /// What prompts may call by name.
-    pub menu: Menu,
+    pub(super) menu: Menu,
     /// Where the files of the session's settings are, if anybody knows.
-    pub home: Option<Arc<dyn SettingsHome>>,
+    pub(super) home: Option<Arc<dyn SettingsHome>>,
     /// The model the session started with.
-    pub own_model: String,
+    pub(super) own_model: String,
     /// What the client was told about the session at first.
-    pub about: Value,
+    pub(super) about: Value,
     /// Servers whose tools are asked about even where nothing is.
     guarded: Mutex<BTreeSet<String>>,
 }
@@ -89,7 +103,7 @@ pub trait SettingsHome: Send + Sync {
 }
 
 /// What comes of a request.
-pub(crate) enum Served {
+pub enum Served {
     /// An answer.
     Now(Result<Value, String>),
     /// An answer that takes a while.
@@ -103,7 +117,25 @@ pub(crate) enum Served {
 }
 
 impl Handles {
-    pub fn of(engine: &Engine, servers: Servers, cwd: PathBuf, may_rewind: bool) -> Self {
+    /// For whoever is at the same machine and brings no servers of their own.
+    pub fn of_person(
+        engine: &Engine,
+        servers: Vec<Arc<Server>>,
+        named: ServersNamed,
+        cwd: PathBuf,
+        world: Arc<dyn World>,
+    ) -> Self {
+        let (client, _) = Client::new(world);
+        client.is_gone();
+        Self::of(engine, Servers::new(servers, engine.servers(), client, named), cwd, true)
+    }
+
+    /// What comes of a request that nobody sent over a wire.
+    pub fn ask(&self, subtype: &str, body: Value) -> Served {
+        self.serve(&Request { id: String::new(), subtype: subtype.to_owned(), body })
+    }
+
+    pub(super) fn of(engine: &Engine, servers: Servers, cwd: PathBuf, may_rewind: bool) -> Self {
         Self {
             context: engine.context_watch(),
             interrupter: engine.interrupter(),
@@ -154,7 +186,7 @@ impl Handles {
     }
 
     /// Answers a request, or says that it is not one of ours.
-    pub fn serve(&self, request: &Request) -> Served {
+    pub(super) fn serve(&self, request: &Request) -> Served {
         let body = &request.body;
         let word = |name: &str| body.get(name).and_then(Value::as_str);
         let needed = |name: &str| word(name).ok_or_else(|| format!("{}: {name} is missing", request.subtype));

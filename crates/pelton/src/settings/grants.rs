@@ -90,6 +90,9 @@ impl Settings {
         if self.api_key_helper.take().is_some() {
             given_up.push("apiKeyHelper".to_owned());
         }
+        if self.screen.status_command.take().is_some() {
+            given_up.push("statusLine".to_owned());
+        }
         if !std::mem::take(&mut self.env).is_empty() {
             given_up.push("env".to_owned());
         }

@@ -29,6 +29,44 @@ pub struct MannerSettings {
     pub attribution: Attribution,
 }
 
+/// How a session looks at a terminal: `theme` and the object `statusLine`.
+///
+/// ```
+/// use pelton::hooks::Source;
+/// use pelton::settings::{Origin, read};
+///
+/// # let origin = Origin { source: &Source::User, file: "settings.json", anchor: None };
+/// let text = r#"{"theme": "dark", "statusLine": {"type": "command", "command": "date", "refreshInterval": 5}}"#;
+/// let (settings, _) = read(text, origin)?;
+/// assert_eq!(settings.screen.theme.as_deref(), Some("dark"));
+/// assert_eq!(settings.screen.status_command.as_deref(), Some("date"));
+/// assert_eq!(settings.screen.status_refresh_s, Some(5));
+/// # Ok::<(), pelton::settings::BrokenSettings>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ScreenSettings {
+    /// `theme`: a name of colours.
+    pub theme: Option<String>,
+    /// `statusLine.command`: a line for the shell that prints what stands at the bottom.
+    pub status_command: Option<String>,
+    /// `statusLine.padding`: how far from the edge that is, in cells.
+    pub status_padding: Option<u64>,
+    /// `statusLine.refreshInterval`: after how many seconds it is asked again although nothing has happened.
+    pub status_refresh_s: Option<u64>,
+}
+
+impl ScreenSettings {
+    pub(super) fn over(self, lower: Self) -> Self {
+        // A command and what is said about it are one.
+        let (of_command, theme) = match self.status_command {
+            Some(_) => (self.clone(), self.theme.or(lower.theme)),
+            None => (lower.clone(), self.theme.or(lower.theme)),
+        };
+        Self { theme, ..of_command }
+    }
+}
+
 /// The object `worktree`: how checkouts are made for agents that want one of their own.
 ///
 /// ```

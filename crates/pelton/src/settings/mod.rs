@@ -35,7 +35,7 @@ pub use approval::{Approval, approval, fingerprint};
 pub use edit::{Unwritable, edited, with_value};
 pub use effective::{Layered, Setting, effective};
 pub use lint::{Around, Finding, FindingKind, Looked, Weight, Written, lint};
-pub use manner::{MannerSettings, WorktreeSettings};
+pub use manner::{MannerSettings, ScreenSettings, WorktreeSettings};
 pub use models::ModelSettings;
 pub use policy::PolicySettings;
 pub use powers::{Power, powers, read_approved};
@@ -83,6 +83,8 @@ pub struct Settings {
     pub manner: MannerSettings,
     /// `worktree`: how checkouts are made for agents that want one of their own.
     pub worktrees: WorktreeSettings,
+    /// How it looks at a terminal.
+    pub screen: ScreenSettings,
     /// How much of what is printed the model reads.
     pub output: OutputSettings,
     /// `apiKeyHelper`: a line for the shell that prints a key.
@@ -339,6 +341,7 @@ impl Settings {
             fast_mode_for_this_run: self.fast_mode_for_this_run.or(lower.fast_mode_for_this_run),
             manner: self.manner.over(lower.manner),
             worktrees: self.worktrees.over(lower.worktrees),
+            screen: self.screen.over(lower.screen),
             output: OutputSettings {
                 command_chars_max: self.output.command_chars_max.or(lower.output.command_chars_max),
                 task_chars_max: self.output.task_chars_max.or(lower.output.task_chars_max),

@@ -185,6 +185,7 @@ impl Reader<'_> {
             turns: self.turns(all),
             manner: self.manner(all),
             worktrees: self.worktrees(all),
+            screen: self.screen(all),
             models: self.choice_of_models(all),
             http_hooks: self.http_hooks(all),
             memory: self.memory(all),

@@ -16,8 +16,8 @@ const ELSEWHERE: &str = "$schema askUserQuestionTimeout autoConnectIde autoUpdat
     isolatePeerMachines managedMcpServers modelOverrides otelHeadersHelper \
     policyHelper preferredNotifChannel prefersReducedMotion promptCacheTtl proxyAuthHelper remoteControlAtStartup \
     requiredMinimumVersion respondToBashCommands showTurnDuration spinnerTipsEnabled \
-    spinnerTipsOverride spinnerVerbs sshConfigs statusLine strictKnownMarketplaces strictPluginOnlyCustomization \
-    subagentPromptCacheTtl subagentStatusLine syncClaudeAiSkills terminalProgressBarEnabled theme tui \
+    spinnerTipsOverride spinnerVerbs sshConfigs strictKnownMarketplaces strictPluginOnlyCustomization \
+    subagentPromptCacheTtl subagentStatusLine syncClaudeAiSkills terminalProgressBarEnabled tui \
     useAutoModeDuringPlan verbose viewMode voice voiceEnabled worktree.bgIsolation permissions.disableAutoMode";
 /// Objects whose keys whoever writes the file chooses.
 const FREE: [&str; 6] = [

@@ -106,8 +106,8 @@ fn unknown_keys_are_told_with_what_was_meant_and_where() {
         &[("warning unknown-key", "`allowedDomains`")],
     );
     check(
-        "{\"theme\": \"dark\", \"statusLine\": {}}",
-        &[("note key-without-effect", "theme"), ("note", "statusLine")],
+        "{\"tui\": \"dark\", \"spinnerVerbs\": {}}",
+        &[("note key-without-effect", "tui"), ("note", "spinnerVerbs")],
     );
     check("{\"zzz\": 1}", &[("warning unknown-key u:1 `zzz` is no key that is known", "known")]);
 }

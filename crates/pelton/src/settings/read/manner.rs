@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::Reader;
 use crate::context::Attribution;
 use crate::options::WorktreeBase;
-use crate::settings::{MannerSettings, ModelSettings, WorktreeSettings};
+use crate::settings::{MannerSettings, ModelSettings, ScreenSettings, WorktreeSettings};
 
 impl Reader<'_> {
     pub(super) fn manner(&mut self, all: &Map<String, Value>) -> MannerSettings {
@@ -42,6 +42,27 @@ impl Reader<'_> {
             _ => {}
         }
         attribution
+    }
+
+    pub(super) fn screen(&mut self, all: &Map<String, Value>) -> ScreenSettings {
+        let said =
+            self.field(all, "", "statusLine", "an object", Value::as_object).cloned().unwrap_or_default();
+        // The only kind there is.
+        let _ =
+            self.field(&said, "statusLine.", "type", "\"command\"", |kind| (kind == "command").then_some(()));
+        let seconds = |value: &Value| value.as_u64().filter(|seconds| *seconds > 0);
+        ScreenSettings {
+            theme: self.text(all, "", "theme"),
+            status_command: self.text(&said, "statusLine.", "command"),
+            status_padding: self.field(&said, "statusLine.", "padding", "a whole number", Value::as_u64),
+            status_refresh_s: self.field(
+                &said,
+                "statusLine.",
+                "refreshInterval",
+                "a number of seconds",
+                seconds,
+            ),
+        }
     }
 
     pub(super) fn worktrees(&mut self, all: &Map<String, Value>) -> WorktreeSettings {

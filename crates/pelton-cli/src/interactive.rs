@@ -1,0 +1,270 @@
+//! A session at a terminal.
+
+use std::fs::File;
+use std::io::{BufRead, IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use nix::sys::termios::{FlushArg, tcflush};
+use pelton::settings::{Approval, ScreenSettings};
+use pelton_model::{RealWorld, World};
+use pelton_serve::plain;
+use pelton_tui::theme::{Depth, Surroundings, Theme, Wanted};
+use pelton_tui::{Left, OnNarrowing, Opening, StatusCommand, Terminal, sessions_of};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::args::RunArgs;
+use crate::debug;
+use crate::fail::{Fail, tell};
+use crate::resolve::{self, Env, Trust, config_dir};
+use crate::signals::{Ending, Signals};
+
+/// Whether somebody is there to talk to.
+pub(crate) fn is_possible() -> bool {
+    std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+}
+
+/// `pelton` and `pelton "task"`.
+pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
+    let env = Env::of_process();
+    ask_for_trust(&env)?;
+    let mut signals = Signals::listen()?;
+    let mut wanted = Wanting { args: args.clone(), first: args.prompt.clone(), draft: None };
+    let is_plain = args.plain || surroundings(&env).depth() == Depth::Bare;
+    let chooses = args.resume.as_deref() == Some("");
+    if is_plain && chooses {
+        return Err(Fail::new(
+            "name a session: pelton --plain --resume ID (pelton sessions list tells them)",
+        ));
+    }
+    // Whatever cannot be is told on a terminal that nobody has taken yet.
+    let mut opening = if chooses { None } else { Some(opening(&wanted, &env)?) };
+    let on_narrowing = if reflows(&env) { OnNarrowing::Reflows } else { OnNarrowing::Cuts };
+    let unusable = |error: std::io::Error| Fail::new(format!("this terminal cannot be used: {error}"));
+    let out = File::from(std::io::stdout().as_fd().try_clone_to_owned().map_err(unusable)?);
+    let opened = if is_plain { Terminal::plain(out) } else { Terminal::open(out, on_narrowing) };
+    let mut terminal = opened.map_err(unusable)?;
+    if chooses {
+        match choose(&mut terminal, &env).await? {
+            Some(id) => wanted.for_session(id),
+            None => {
+                terminal.give().await;
+                return Ok(ExitCode::SUCCESS);
+            }
+        }
+    }
+    let stop = CancellationToken::new();
+    loop {
+        let next = match opening.take() {
+            Some(opening) => Ok(opening),
+            None => self::opening(&wanted, &env),
+        };
+        let next = match next {
+            Ok(next) => next,
+            Err(fail) => {
+                terminal.give().await;
+                return Err(fail);
+            }
+        };
+        let interrupts = is_plain.then(|| terminal.interrupts());
+        let session = Box::pin(pelton_tui::run(next, &mut terminal, &stop));
+        let (left, ending) = until_left(session, &stop, interrupts, &mut signals).await;
+        match left {
+            Ok(left) if ending.is_none() && wanted.goes_on(&left) => {}
+            left => {
+                terminal.give().await;
+                return ended(left, ending);
+            }
+        }
+    }
+}
+
+fn ended(left: Result<Left, pelton::StartError>, ending: Option<Ending>) -> Result<ExitCode, Fail> {
+    let left = left.map_err(|error| Fail::at_start(error.to_string()))?;
+    if let Left::Ended { session, transcript: Some(file) } = left
+        && file.exists()
+    {
+        tell(&format!("go on with: pelton --resume {session}"));
+    }
+    match ending {
+        None => Ok(ExitCode::SUCCESS),
+        Some(ending) => {
+            tell(ending.word());
+            Ok(ExitCode::from(ending.exit_code()))
+        }
+    }
+}
+
+/// Stays in a session until it is left, or a signal ends it. Where there are no keys, an interrupt is one.
+async fn until_left<T>(
+    session: impl Future<Output = T>,
+    stop: &CancellationToken,
+    interrupts: Option<Arc<Notify>>,
+    signals: &mut Signals,
+) -> (T, Option<Ending>) {
+    let mut session = std::pin::pin!(session);
+    let mut ending = None;
+    loop {
+        tokio::select! {
+            biased;
+            left = &mut session => return (left, ending),
+            signal = signals.next() => match &interrupts {
+                Some(interrupts) if signal == Ending::Interrupt => interrupts.notify_one(),
+                _ => {
+                    ending.get_or_insert(signal);
+                    stop.cancel();
+                }
+            },
+        }
+    }
+}
+
+/// What is wanted of the next session.
+struct Wanting {
+    args: RunArgs,
+    first: Option<String>,
+    draft: Option<String>,
+}
+
+impl Wanting {
+    /// Another session than the one before.
+    fn for_session(&mut self, id: Uuid) {
+        let args = &mut self.args;
+        args.resume = Some(id.to_string());
+        args.continue_newest = false;
+        args.session_id = None;
+        args.client.fork_session = false;
+        args.client.resume_drops_turn = None;
+        args.client.resume_session_at = None;
+        (self.first, self.draft) = (None, None);
+    }
+
+    /// Whether another session follows the one that was left.
+    fn goes_on(&mut self, left: &Left) -> bool {
+        match left {
+            Left::For(id) => self.for_session(*id),
+            Left::Before { session, prompt, words } => {
+                self.for_session(*session);
+                self.args.client.resume_drops_turn = Some(*prompt);
+                self.draft = Some(words.clone());
+            }
+            _ => return false,
+        }
+        true
+    }
+}
+
+/// Asks which session is gone on with.
+async fn choose(terminal: &mut Terminal, env: &Env) -> Result<Option<Uuid>, Fail> {
+    let cwd = resolve::working_directory()?;
+    let sessions = config_dir(env).map(|dir| sessions_of(&dir, &cwd)).unwrap_or_default();
+    if sessions.is_empty() {
+        terminal.give().await;
+        return Err(Fail::at_start("there is no session in this directory yet: start one without --resume"));
+    }
+    Ok(pelton_tui::choose(terminal, theme(env, &ScreenSettings::default()), sessions).await)
+}
+
+fn opening(wanted: &Wanting, env: &Env) -> Result<Opening, Fail> {
+    let args = &wanted.args;
+    let log = debug::log(args, env, &(Arc::new(RealWorld::new()) as Arc<dyn World>));
+    let (mut options, servers, screen) = resolve::options_for_person(args, env)?;
+    if let Some(agent) = &args.client.agent
+        && !options.work_as(agent)
+    {
+        return Err(Fail::at_start(format!("there is no agent '{agent}' to work as")));
+    }
+    let may_bypass = resolve::may_bypass(args, env, &options);
+    let child_env = options.env.clone();
+    let theme = if args.plain { Theme::BARE } else { theme(env, &screen) };
+    let mut opening = Opening::new(options, theme, servers.named_later);
+    opening.servers = servers.outside;
+    opening.asks_without_servers = servers.are_not_waited_for;
+    opening.may_bypass = may_bypass;
+    opening.first.clone_from(&wanted.first);
+    opening.draft.clone_from(&wanted.draft);
+    opening.title.clone_from(&args.client.name);
+    opening.log = log;
+    opening.outside.editor = env.get("VISUAL").or_else(|| env.get("EDITOR")).map(str::to_owned);
+    opening.outside.program = std::env::current_exe().ok();
+    opening.outside.temp_dir = env.path("TMPDIR").unwrap_or_else(std::env::temp_dir);
+    opening.status = screen.status_command.map(|command| {
+        let mut status = StatusCommand::new(command, child_env);
+        status.padding = screen.status_padding.unwrap_or_default();
+        status.refresh = screen.status_refresh_s.map(std::time::Duration::from_secs);
+        status
+    });
+    Ok(opening)
+}
+
+/// Asks about a directory that would add something to a session, before anything of it is used. What was typed before the
+/// question is no answer to it.
+fn ask_for_trust(env: &Env) -> Result<(), Fail> {
+    let dir = resolve::working_directory()?;
+    let trust = Trust::in_dir(env, &dir);
+    let new = trust.new_settings(env);
+    let all_approved = trust.servers(env).iter().all(|(_, approval)| *approval == Approval::Given);
+    let adds = resolve::would_add(env, &dir);
+    if adds.is_empty() || (trust.is_given() && new.is_empty() && all_approved) {
+        return Ok(());
+    }
+    let mut told =
+        format!("{} is not trusted as it is now. What it would add to a session:\n", trust.root().display());
+    match trust.is_given() {
+        true => told.extend(new.iter().map(|power| format!("  {}\n", power.told()))),
+        false => told.extend(adds.iter().map(|line| format!("  {line}\n"))),
+    }
+    told.push_str("Trust it, and all that is in it? Without that a session goes on without these. [y/N] ");
+    let mut out = std::io::stdout();
+    let failed = |error: std::io::Error| Fail::new(format!("cannot ask about this directory: {error}"));
+    out.write_all(plain(&told).as_bytes()).and_then(|()| out.flush()).map_err(failed)?;
+    // A terminal that cannot forget what was typed is asked all the same.
+    let _ = tcflush(std::io::stdin(), FlushArg::TCIFLUSH);
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer).map_err(failed)?;
+    if matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes") {
+        trust.say(env, true).map_err(|error| Fail::new(format!("the answer cannot be kept: {error}")))?;
+    }
+    Ok(())
+}
+
+fn theme(env: &Env, screen: &ScreenSettings) -> Theme {
+    let wanted = screen.theme.as_deref().map(|name| {
+        Wanted::named(name).unwrap_or_else(|| {
+            tell(&format!("warning: there is no theme '{name}' (one of {})", Wanted::NAMES.join(", ")));
+            Wanted::default()
+        })
+    });
+    Theme::new(surroundings(env), wanted.unwrap_or_default())
+}
+
+fn surroundings(env: &Env) -> Surroundings<'_> {
+    Surroundings {
+        term: env.get("TERM"),
+        colorterm: env.get("COLORTERM"),
+        no_color: env.get("NO_COLOR"),
+        colorfgbg: env.get("COLORFGBG"),
+    }
+}
+
+/// Whether the terminal is one that breaks long lines anew when it gets narrower. Of others it is better not to assume it:
+/// taking too many rows for its own would cost words that were said.
+fn reflows(env: &Env) -> bool {
+    const SIGNS: [&str; 8] = [
+        "TMUX",
+        "VTE_VERSION",
+        "KITTY_WINDOW_ID",
+        "ALACRITTY_WINDOW_ID",
+        "KONSOLE_VERSION",
+        "WT_SESSION",
+        "WEZTERM_PANE",
+        "GHOSTTY_RESOURCES_DIR",
+    ];
+    const PROGRAMS: [&str; 6] = ["iTerm.app", "Apple_Terminal", "vscode", "WezTerm", "ghostty", "tmux"];
+    SIGNS.iter().any(|sign| env.get(sign).is_some())
+        || env.get("TERM_PROGRAM").is_some_and(|program| PROGRAMS.contains(&program))
+        || env.get("TERM").is_some_and(|term| term.starts_with("foot") || term.starts_with("tmux"))
+}

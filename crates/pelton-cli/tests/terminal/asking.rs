@@ -1,0 +1,139 @@
+//! Questions, and what answers them.
+
+use pelton_testkit::{Script, gate, text, tool};
+use serde_json::json;
+
+use crate::place::{Place, model};
+use crate::seat::Seat;
+
+#[test]
+fn keys_that_were_typed_before_a_question_was_shown_are_no_answer() {
+    let place = Place::new();
+    let bash = tool("Bash", json!({"command": "touch made", "description": "Make"}));
+    let model = model(Script::new().reply([text("Wait."), gate("open"), bash]).reply([text("Fine.")]));
+    let mut seat = Seat::at(&place, &model, []);
+    seat.sees("> ");
+    seat.types("go\r");
+    seat.sees("works");
+    // Somebody writes while the question comes.
+    seat.types("yy");
+    seat.sees("> yy");
+    model.open("open");
+    seat.sees("Run this command?");
+    seat.sees_no_more("once you pause");
+    assert!(!place.has("made"), "the keys belong to the sentence");
+    seat.types("n\r");
+    seat.sees("refused: touch made");
+    seat.sees("> yy");
+    assert!(!place.has("made"));
+}
+
+#[test]
+fn a_question_shows_every_command_of_a_line_and_what_always_would_mean() {
+    let place = Place::new();
+    let line = "mkdir a\u{200b}b && make all; ls";
+    let bash = tool("Bash", json!({"command": line, "description": "Make"}));
+    let model = model(Script::new().reply([bash]).reply([text("Fine.")]));
+    let mut seat = Seat::at(&place, &model, ["go"]);
+    seat.sees("Run this command?");
+    let screen = seat.screen();
+    for part in [
+        "‹U+200B›",
+        "├─ mkdir",
+        "├─ make all",
+        "├─ ls",
+        "allowed",
+        "asks",
+        "1. Yes, this once (y)",
+        "Esc for none",
+    ] {
+        assert!(screen.contains(part), "{part}:\n{screen}");
+    }
+    seat.types("\u{1b}");
+    seat.sees("interrupted");
+}
+
+#[test]
+fn always_is_kept_where_it_says() {
+    let place = Place::new();
+    let bash = |command: &str| tool("Bash", json!({"command": command, "description": "Make"}));
+    let model = model(
+        Script::new()
+            .reply([bash("mkdir -p one")])
+            .reply([bash("mkdir -p one && touch two")])
+            .reply([text("Fine.")]),
+    );
+    let mut seat = Seat::at(&place, &model, ["go"]);
+    seat.sees("and always: allow from now on: Bash(mkdir");
+    seat.types("a");
+    // Of the second only what is new is asked about.
+    seat.sees("├─ mkdir -p one  allowed");
+    seat.types("y");
+    seat.sees("Fine.");
+    assert!(place.has("one") && place.has("two"));
+    seat.rests();
+    assert!(place.read(".claude/settings.local.json").contains("Bash(mkdir"));
+    seat.types("\u{4}");
+    assert_eq!(seat.ends(), Some(0));
+}
+
+#[test]
+fn an_edit_is_shown_as_a_diff_before_and_after() {
+    let place = Place::new();
+    place.put("code.txt", "alpha\nbeta\ngamma\n");
+    let edit = tool("Edit", json!({"file_path": "code.txt", "old_string": "beta", "new_string": "delta"}));
+    let model = model(
+        Script::new()
+            .reply([tool("Read", json!({"file_path": "code.txt"}))])
+            .reply([edit])
+            .reply([text("Changed.")]),
+    );
+    let mut seat = Seat::at(&place, &model, ["go"]);
+    seat.sees("Change code.txt?");
+    let screen = seat.screen();
+    assert!(screen.contains("- beta") || screen.contains("-beta"), "{screen}");
+    assert!(screen.contains("+ delta") || screen.contains("+delta"), "{screen}");
+    seat.types("1");
+    seat.sees("Changed.");
+    assert_eq!(place.read("code.txt"), "alpha\ndelta\ngamma\n");
+    let rows = seat.rows().join("\n");
+    assert!(rows.contains("├─ Editing code.txt"), "{rows}");
+    assert!(rows.contains("+delta") || rows.contains("+ delta"), "{rows}");
+}
+
+#[test]
+fn a_plan_is_approved_and_the_mode_changes_with_it() {
+    let place = Place::new();
+    let plan = tool("ExitPlanMode", json!({"plan": "# The plan\n\n1. Do it."}));
+    let model = model(Script::new().reply([plan]).reply([text("Begun.")]));
+    let mut seat = Seat::at(&place, &model, ["--permission-mode", "plan", "plan it"]);
+    seat.sees("The plan");
+    seat.sees("Go on with this plan?");
+    seat.types("a");
+    seat.sees("Begun.");
+    seat.sees("edits without asking");
+}
+
+#[test]
+fn what_the_model_wants_to_know_is_answered_one_by_one() {
+    let place = Place::new();
+    let option = |label: &str| json!({"label": label, "description": format!("about {label}")});
+    let ask = tool(
+        "AskUserQuestion",
+        json!({"questions": [
+            {"question": "Which colour?", "header": "Colour", "multiSelect": false, "options": [option("Red"), option("Blue")]},
+            {"question": "Which sizes?", "header": "Size", "multiSelect": true, "options": [option("S"), option("M")]},
+        ]}),
+    );
+    let model = model(Script::new().reply([ask]).reply([text("Thanks.")]));
+    let mut seat = Seat::at(&place, &model, ["go"]);
+    seat.sees("Which colour?");
+    seat.types("3");
+    seat.types("Green\r");
+    seat.sees("Which sizes?");
+    seat.types("12\r");
+    seat.sees("Thanks.");
+    let told = model.requests().last().unwrap().body["messages"].to_string();
+    assert!(told.contains("\\\"Which colour?\\\": Green"), "{told}");
+    assert!(told.contains("\\\"Which sizes?\\\": S, M"), "{told}");
+}

@@ -1,0 +1,12 @@
+//! Sessions at a terminal, as people have them: the real program in a pseudo-terminal, a model of a screen that reads what it
+//! writes, and a scripted model behind real HTTP.
+
+#[path = "../cli/place.rs"]
+#[allow(dead_code)] // The other program uses the rest.
+mod place; // where a process under test runs, and what it leaves behind
+mod seat; // somebody in front of a terminal
+
+mod asking; // questions, and what answers them
+mod first_light; // a prompt, an answer, a tree, a question, the end
+mod scrollback; // every finished line once
+mod steering; // while it works

@@ -1,0 +1,121 @@
+//! While it works: words that wait, words that are read at once, and an end.
+
+use std::time::Instant;
+
+use pelton_testkit::{Script, gate, text, tool};
+use serde_json::json;
+
+use crate::place::{Place, model};
+use crate::seat::Seat;
+
+#[test]
+fn loop_Z7_words_while_it_works_are_read_at_the_next_step_or_behind_it() {
+    let place = Place::new();
+    let model = model(
+        Script::new()
+            .reply([text("First."), gate("open"), tool("Glob", json!({"pattern": "*"}))])
+            .reply([text("Second.")])
+            .reply([text("Third.")]),
+    );
+    let mut seat = Seat::at(&place, &model, ["do it"]);
+    seat.sees("works");
+    seat.types("read this next\r");
+    seat.sees("(read at the next step");
+    seat.types("and this later\t");
+    seat.sees("(read when this is done");
+    model.open("open");
+    seat.sees("Second.");
+    seat.sees("Third.");
+    let requests = model.requests();
+    assert_eq!(requests.len(), 3);
+    let (second, third) = (requests[1].body.to_string(), requests[2].body.to_string());
+    assert!(second.contains("read this next") && !second.contains("and this later"), "{second}");
+    assert!(third.contains("and this later"), "{third}");
+    let rows = seat.rows().join("\n");
+    assert!(rows.contains("> read this next") && rows.contains("> and this later"), "{rows}");
+    assert!(!rows.contains("takes it back"), "{rows}");
+}
+
+#[test]
+fn escape_interrupts_and_the_session_goes_on() {
+    let place = Place::new();
+    let model = model(Script::new().reply([text("Slowly"), gate("never")]).reply([text("Here.")]));
+    let mut seat = Seat::at(&place, &model, ["do it"]);
+    seat.sees("Slowly");
+    let began = Instant::now();
+    seat.types("\u{1b}");
+    seat.sees("interrupted");
+    let took = began.elapsed();
+    assert!(took.as_secs() < 5, "{took:?}");
+    seat.types("still there?\r");
+    seat.sees("Here.");
+    seat.rests();
+    // Ctrl-C clears, and twice leaves.
+    seat.types("words");
+    seat.sees("> words");
+    seat.types("\u{3}");
+    seat.sees_no_more("> words");
+    seat.types("\u{3}");
+    seat.sees("Ctrl-C again to leave");
+    seat.types("\u{3}");
+    assert_eq!(seat.ends(), Some(0));
+}
+
+#[test]
+fn shift_tab_goes_through_the_modes() {
+    let place = Place::new();
+    let model = model(Script::new());
+    let mut seat = Seat::at(&place, &model, []);
+    seat.sees("asks before changes");
+    for mode in ["edits without asking", "plans only", "asks before changes"] {
+        seat.types("\u{1b}[Z");
+        seat.sees(mode);
+    }
+}
+
+#[test]
+fn two_escapes_take_the_conversation_and_files_back() {
+    let place = Place::new();
+    let write = tool("Write", json!({"file_path": "made.txt", "content": "made\n"}));
+    let model = model(
+        Script::new().reply([text("Hello.")]).reply([write]).reply([text("Made.")]).reply([text("Other.")]),
+    );
+    let mut seat = Seat::at(&place, &model, ["--permission-mode", "acceptEdits", "say hello"]);
+    seat.sees("Hello.");
+    seat.rests();
+    seat.types("make it\r");
+    seat.sees("Made.");
+    assert!(place.has("made.txt"));
+    seat.rests();
+    seat.types("\u{1b}");
+    seat.sees("Esc again to go back");
+    seat.types("\u{1b}");
+    seat.sees("Go back to before");
+    seat.types("\r");
+    seat.sees("What goes back?");
+    seat.sees("made.txt");
+    seat.types("b");
+    seat.sees("> make it");
+    seat.until("the file is gone", |_| !place.has("made.txt"));
+    // The words are there to be written again.
+    seat.types(" differently\r");
+    seat.sees("Other.");
+    let last = model.requests().last().unwrap().body["messages"].to_string();
+    assert!(last.contains("make it differently") && !last.contains("Made."), "{last}");
+    assert!(last.contains("say hello"), "{last}");
+}
+
+#[test]
+fn a_command_line_of_ones_own_runs_unasked_and_the_model_reads_it() {
+    let place = Place::new();
+    let model = model(Script::new().reply([text("I saw it.")]));
+    let mut seat = Seat::at(&place, &model, []);
+    seat.sees("> ");
+    seat.types("!echo by hand > made; cat made\r");
+    seat.until("the command has run", |_| place.has("made"));
+    seat.sees("by hand");
+    seat.types("what did I do?\r");
+    seat.sees("I saw it.");
+    let told = model.requests().last().unwrap().body["messages"].to_string();
+    assert!(told.contains("<bash-input>echo by hand > made; cat made</bash-input>"), "{told}");
+}

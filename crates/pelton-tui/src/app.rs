@@ -1,0 +1,320 @@
+//! What the terminal shows and what keys mean: a value that is told what happens and says what is to be done. It waits for
+//! nothing, writes nothing and asks nobody; the [session](crate::session) does that.
+
+mod frame; // what is shown
+mod keys; // what keys mean
+mod rewind; // going back
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use pelton::Event;
+use pelton::permission::Mode;
+use ratatui_core::text::Line;
+use uuid::Uuid;
+
+use crate::ask::{Answered, Asked, AskedId, Dialog};
+use crate::commands::Own;
+use crate::draft::Draft;
+use crate::feed::Feed;
+use crate::input::Submission;
+use crate::status::Status;
+use crate::theme::{Role, Theme};
+
+pub(crate) use rewind::{Past, Undo};
+
+/// How long a hint about a key stays.
+const HINT_TIME: Duration = Duration::from_secs(2);
+
+/// Something to be done.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Effect {
+    /// The model is asked.
+    Submit(Submission),
+    /// Words wait for the running submission, or for its end.
+    Queue { said: Submission, when: When },
+    /// Words that wait are wanted back.
+    Unqueue(Uuid),
+    /// The running submission is to end.
+    Interrupt,
+    /// A question of the engine's is answered.
+    Answer(AskedId, Answered),
+    /// How much runs without asking.
+    SetMode(Mode),
+    /// A command that the terminal itself answers.
+    Command(Own, String),
+    /// A command line of the user's own.
+    Shell(String),
+    /// What runs is put into the background.
+    PutAside,
+    /// The program stops until the shell goes on with it.
+    Suspend,
+    /// The words go to an editor of the user's.
+    Edit,
+    /// Prompts to go back to are wanted.
+    ListPast,
+    /// What going back would do to files is wanted.
+    PreviewRewind(Uuid),
+    /// The conversation, files or both go back.
+    Rewind(Undo),
+    /// Another session is gone on with.
+    Resume(Uuid),
+    /// The session ends.
+    Leave,
+}
+
+/// When words that wait are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum When {
+    /// At the next turn of the running submission.
+    Next,
+    /// When it is over.
+    Later,
+}
+
+/// Words that wait.
+#[derive(Debug)]
+struct Waiting {
+    /// Known as soon as they are kept.
+    id: Option<Uuid>,
+    said: Submission,
+    when: When,
+}
+
+pub(crate) struct App {
+    theme: Theme,
+    columns: usize,
+    rows: usize,
+    pub feed: Feed,
+    pub draft: Draft,
+    pub status: Status,
+    /// Lines on their way into the conversation.
+    finished: Vec<Line<'static>>,
+    dialog: Option<Dialog>,
+    /// What the dialog is about went into the conversation, because it is too long to be live.
+    body_told: bool,
+    /// Questions behind the one that is shown.
+    asked: VecDeque<(AskedId, Asked)>,
+    waiting: Vec<Waiting>,
+    /// When the running submission began.
+    working_since: Option<Duration>,
+    interrupted: bool,
+    hint: Option<(&'static str, Duration)>,
+    /// When the last key of the words was typed.
+    last_key: Duration,
+    last_escape: Option<Duration>,
+    last_stop: Option<Duration>,
+    /// Somebody wants to leave: if what runs ends before this, they do.
+    leaves_until: Option<Duration>,
+    may_bypass: bool,
+    /// There is no live area: what is asked and what waits is told line by line.
+    pub is_plain: bool,
+    /// Prompts that can be gone back to, while one is chosen.
+    past: Vec<Past>,
+    chosen: Option<Past>,
+    /// Files would change with it.
+    has_files: bool,
+    /// Sessions that can be gone on with, while one is chosen.
+    sessions: Vec<Uuid>,
+}
+
+impl App {
+    pub fn new(theme: Theme, columns: usize, rows: usize, may_bypass: bool) -> Self {
+        Self {
+            theme,
+            columns,
+            rows,
+            feed: Feed::new(theme, columns),
+            draft: Draft::default(),
+            status: Status::default(),
+            finished: Vec::new(),
+            dialog: None,
+            body_told: false,
+            asked: VecDeque::new(),
+            waiting: Vec::new(),
+            working_since: None,
+            interrupted: false,
+            hint: None,
+            last_key: Duration::ZERO,
+            last_escape: None,
+            last_stop: None,
+            leaves_until: None,
+            may_bypass,
+            is_plain: false,
+            past: Vec::new(),
+            chosen: None,
+            has_files: false,
+            sessions: Vec::new(),
+        }
+    }
+
+    pub fn resize(&mut self, columns: usize, rows: usize) {
+        (self.columns, self.rows) = (columns, rows);
+        self.feed.resize(columns);
+    }
+
+    /// Lines that are finished since they were last asked for.
+    pub fn take_finished(&mut self) -> Vec<Line<'static>> {
+        std::mem::take(&mut self.finished)
+    }
+
+    /// Words of the program's own.
+    pub fn say(&mut self, words: &str, role: Role) {
+        let style = self.theme.style(role);
+        let words = crate::clean::text(words);
+        for line in words.lines() {
+            let rows = crate::feed::wrapped(line, self.columns);
+            self.finished.extend(rows.into_iter().map(|row| Line::styled(row, style)));
+        }
+    }
+
+    /// The same, with looks of their own.
+    pub fn put(&mut self, lines: Vec<Line<'static>>) {
+        self.finished.extend(lines);
+    }
+
+    /// A submission begins. These are the words, unless they waited and are told when they are read.
+    pub fn begin(&mut self, words: Option<&str>, now: Duration) {
+        self.working_since = Some(now);
+        self.interrupted = false;
+        // Where there are no keys the words stand there already.
+        if let Some(words) = words.filter(|_| !self.is_plain) {
+            self.finished.extend(self.feed.prompt(words));
+        }
+    }
+
+    /// It is over. Whether somebody wanted to leave and only waited for that.
+    pub fn end(&mut self, now: Duration) -> bool {
+        self.working_since = None;
+        self.leaves_until.take().is_some_and(|until| now <= until)
+    }
+
+    /// The user has said that what runs is to end.
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupted
+    }
+
+    pub fn is_working(&self) -> bool {
+        self.working_since.is_some()
+    }
+
+    /// Something happened in the engine.
+    pub fn event(&mut self, event: &Event, now: Duration) {
+        match event {
+            Event::PromptsConsumed(ids) => self.consumed(ids),
+            Event::Result(outcome) => self.status.spent(outcome),
+            _ => {}
+        }
+        self.finished.extend(self.feed.of(event, now));
+    }
+
+    /// Words that waited were read: they are part of the conversation now.
+    fn consumed(&mut self, ids: &[Uuid]) {
+        let is_read = |waiting: &Waiting| waiting.id.is_some_and(|id| ids.contains(&id));
+        let (read, waiting) = std::mem::take(&mut self.waiting).into_iter().partition(is_read);
+        self.waiting = waiting;
+        let read: Vec<Waiting> = read;
+        for Waiting { said, .. } in read {
+            self.finished.extend(self.feed.prompt(&said.shown));
+        }
+    }
+
+    /// Words that wait are kept, by this name.
+    pub fn queued(&mut self, said: &Submission, id: Uuid) {
+        if self.is_plain {
+            self.say("(noted: it is read at the next step)", Role::Faint);
+        }
+        if let Some(waiting) =
+            self.waiting.iter_mut().find(|waiting| waiting.id.is_none() && waiting.said == *said)
+        {
+            waiting.id = Some(id);
+        }
+    }
+
+    /// They could not be kept.
+    pub fn not_queued(&mut self, said: &Submission, why: &str) {
+        self.waiting.retain(|waiting| waiting.id.is_some() || waiting.said != *said);
+        self.draft.put_back(&said.text);
+        self.say(&format!("not taken: {why}"), Role::Error);
+    }
+
+    /// The engine asks something. It is shown by [`show_next`](Self::show_next).
+    pub fn ask(&mut self, id: AskedId, asked: Asked) {
+        self.asked.push_back((id, asked));
+    }
+
+    /// Whether a question waits to be shown.
+    pub fn has_unshown(&self) -> bool {
+        !self.asked.is_empty() && !self.is_asking()
+    }
+
+    /// Nobody wants the answer any more.
+    pub fn taken_back(&mut self, id: AskedId) {
+        self.asked.retain(|(asked, _)| *asked != id);
+        if self.dialog.as_ref().is_some_and(|dialog| dialog.id() == Some(id)) {
+            self.dialog = None;
+        }
+    }
+
+    /// Whether a question of the engine's is shown.
+    pub fn is_asking(&self) -> bool {
+        self.dialog.as_ref().is_some_and(|dialog| dialog.id().is_some())
+    }
+
+    /// Shows the next question. To be called when everything was read that was typed before: whoever could not see it
+    /// cannot mean it. A list of the terminal's own gives way, for the engine waits.
+    pub fn show_next(&mut self, now: Duration) {
+        if self.is_asking() {
+            return;
+        }
+        if let Some((id, asked)) = self.asked.pop_front() {
+            let sentence = (!self.draft.is_empty()).then_some(self.last_key);
+            self.open(Dialog::of(id, asked, now, sentence));
+        }
+    }
+
+    fn open(&mut self, dialog: Dialog) {
+        let body = dialog.body(&self.theme, self.columns);
+        let lines = dialog.lines(&self.theme, self.columns);
+        // Everything that is decided about is seen whole, if not here then above.
+        self.body_told = body.len() + lines.len() + frame::ROWS_BESIDE_DIALOG > self.rows;
+        if self.body_told || self.is_plain {
+            self.finished.extend(body);
+        }
+        if self.is_plain {
+            self.finished.extend(lines);
+        }
+        self.dialog = Some(dialog);
+    }
+
+    fn hint(&mut self, words: &'static str, now: Duration) {
+        if self.is_plain {
+            self.say(words, Role::Warning);
+        }
+        self.hint = Some((words, now + HINT_TIME));
+    }
+
+    /// When something changes although nothing happens.
+    pub fn wakes_at(&self, now: Duration) -> Option<Duration> {
+        if self.is_plain {
+            return None;
+        }
+        let hint = self.hint.map(|(_, until)| until);
+        let armed = self.dialog.as_ref().map(Dialog::armed_at);
+        let second = self.working_since.map(|since| {
+            let elapsed = now.saturating_sub(since);
+            since + Duration::from_secs(elapsed.as_secs() + 1)
+        });
+        [hint, armed, second].into_iter().flatten().filter(|at| *at > now).min()
+    }
+
+    /// Time has passed.
+    pub fn tick(&mut self, now: Duration) {
+        if self.hint.is_some_and(|(_, until)| until <= now) {
+            self.hint = None;
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! What is shown: the live area, from what happens now down to the line about the session.
+
+use std::time::Duration;
+
+use ratatui_core::text::{Line, Span};
+
+use super::{App, When};
+use crate::clean;
+use crate::feed::elapsed;
+use crate::paint::{Caret, Live};
+use crate::theme::Role;
+
+/// Rows that a question shares the screen with.
+pub(super) const ROWS_BESIDE_DIALOG: usize = 6;
+/// Rows of the input that are shown at once.
+const INPUT_ROWS_MAX: usize = 10;
+/// Words that wait, of those that are shown.
+const WAITING_SHOWN: usize = 4;
+
+impl App {
+    /// The live area as it should be.
+    pub fn live(&mut self, now: Duration) -> Live {
+        if self.is_plain {
+            // Where it stands when words are wanted is all that can be shown.
+            let asks = !self.is_working() || self.dialog.is_some();
+            return Live { lines: Vec::new(), caret: asks.then_some(Caret { row: 0, column: 0 }) };
+        }
+        let mut bottom = self.status_lines(now);
+        bottom.truncate(self.rows.saturating_sub(2).max(1));
+        let (mut middle, caret) = match &self.dialog {
+            Some(dialog) => (self.dialog_lines(dialog, now), None),
+            None => self.input_lines(self.rows.saturating_sub(bottom.len() + 1)),
+        };
+        let room = self.rows.saturating_sub(middle.len() + bottom.len());
+        let mut top = self.top_lines(now, room.saturating_sub(1));
+        top.truncate(room);
+        let caret = caret.map(|caret| Caret { row: caret.row + top.len(), ..caret });
+        let mut lines = top;
+        lines.append(&mut middle);
+        lines.append(&mut bottom);
+        Live { lines, caret }
+    }
+
+    /// What happens, and what waits.
+    fn top_lines(&self, now: Duration, rows_max: usize) -> Vec<Line<'static>> {
+        let mut below = Vec::new();
+        let faint = self.theme.style(Role::Faint);
+        for waiting in self.waiting.iter().take(WAITING_SHOWN) {
+            let (mark, when) = match (waiting.when, waiting.id) {
+                (_, None) => ("↳ ", "on its way"),
+                (When::Next, _) => ("↳ ", "read at the next step"),
+                (When::Later, _) => ("⏸ ", "read when this is done"),
+            };
+            let words = clean::line(waiting.said.shown.lines().next().unwrap_or_default());
+            below.push(Line::from(vec![
+                Span::styled(mark, self.theme.style(Role::Accent)),
+                Span::styled(words, self.theme.style(Role::Prompt)),
+                Span::styled(format!("  ({when}; ↑ takes it back)"), faint),
+            ]));
+        }
+        if self.waiting.len() > WAITING_SHOWN {
+            below.push(Line::styled(format!("  and {} more", self.waiting.len() - WAITING_SHOWN), faint));
+        }
+        if let Some(since) = self.working_since {
+            let took = elapsed(now.saturating_sub(since));
+            let doing = match (self.is_asking(), self.interrupted) {
+                (true, _) => "waits for your answer",
+                (false, true) => "ends",
+                (false, false) => "works",
+            };
+            let tokens = match self.status.output_tokens {
+                0 => String::new(),
+                tokens => format!(" · {tokens} tokens"),
+            };
+            below.push(Line::from(vec![
+                Span::styled("● ", self.theme.style(Role::Accent)),
+                Span::styled(format!("{doing} {took}{tokens} · Esc interrupts").replace("  ", " "), faint),
+            ]));
+        }
+        below.truncate(rows_max);
+        let mut lines = self.feed.live(now, rows_max.saturating_sub(below.len()));
+        lines.append(&mut below);
+        lines
+    }
+
+    fn input_lines(&mut self, rows_max: usize) -> (Vec<Line<'static>>, Option<Caret>) {
+        let rows_max = INPUT_ROWS_MAX.min(rows_max).max(1);
+        let (lines, caret) = self.draft.lines(&self.theme, self.columns, rows_max);
+        (lines, Some(caret))
+    }
+
+    fn dialog_lines(&self, dialog: &crate::ask::Dialog, now: Duration) -> Vec<Line<'static>> {
+        let mut lines = Vec::new();
+        if !self.body_told {
+            lines.extend(dialog.body(&self.theme, self.columns));
+        }
+        lines.extend(dialog.lines(&self.theme, self.columns));
+        if !dialog.is_armed(now) {
+            let words = "you were typing: keys answer this once you pause";
+            lines.push(Line::styled(words, self.theme.style(Role::Warning)));
+        }
+        let too_many = lines.len().saturating_sub(self.rows.saturating_sub(1));
+        lines.drain(..too_many);
+        lines
+    }
+
+    fn status_lines(&self, now: Duration) -> Vec<Line<'static>> {
+        if let Some((hint, until)) = self.hint
+            && until > now
+        {
+            return vec![Line::styled(hint, self.theme.style(Role::Warning))];
+        }
+        self.status.lines(&self.theme)
+    }
+}

@@ -1,0 +1,234 @@
+//! What keys mean.
+
+use std::time::Duration;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use pelton::permission::Mode;
+
+use super::{App, Effect, Waiting, When};
+use crate::ask::{Outcome, Own};
+use crate::commands;
+use crate::draft::{Pressed, said};
+use crate::input::Submission;
+
+/// Two presses within this time are one of two.
+const TWICE_WITHIN: Duration = Duration::from_millis(800);
+/// The same for leaving, which somebody has to read about first.
+const LEAVE_WITHIN: Duration = Duration::from_secs(2);
+
+impl App {
+    /// A key was pressed.
+    pub fn key(&mut self, key: KeyEvent, now: Duration) -> Vec<Effect> {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        let before = self.last_stop.take();
+        match key.code {
+            KeyCode::Char('c') if control => return self.stop(before, now),
+            KeyCode::Char('d') if control && self.draft.is_empty() && self.dialog.is_none() => {
+                return self.end_of_input(before, now);
+            }
+            KeyCode::Char('z') if control => return vec![Effect::Suspend],
+            _ => {}
+        }
+        if let Some(dialog) = &mut self.dialog {
+            if dialog.is_armed(now) {
+                return match dialog.key(key) {
+                    Some(outcome) => self.answered(outcome),
+                    None => Vec::new(),
+                };
+            }
+            // Somebody is in the middle of a sentence: their keys are words, and no answers.
+            dialog.put_off(now);
+            if matches!(key.code, KeyCode::Enter | KeyCode::Esc) {
+                return Vec::new();
+            }
+            self.last_key = now;
+            self.draft.key(key);
+            return Vec::new();
+        }
+        self.last_key = now;
+        match key.code {
+            KeyCode::Esc => return self.escape(now),
+            KeyCode::BackTab => return vec![Effect::SetMode(self.next_mode())],
+            KeyCode::Char('b') if control && self.is_working() => return vec![Effect::PutAside],
+            KeyCode::Char('g') if control => return vec![Effect::Edit],
+            KeyCode::Tab if self.is_working() && !self.draft.is_empty() => {
+                let said = self.draft.submit();
+                return self.queue(said, When::Later);
+            }
+            KeyCode::Up if self.draft.is_empty() && !self.waiting.is_empty() => {
+                return self.take_back_waiting();
+            }
+            _ => {}
+        }
+        match self.draft.key(key) {
+            Pressed::Edited => Vec::new(),
+            Pressed::Submit(said) if self.is_working() => self.queue(said, When::Next),
+            Pressed::Submit(said) => submitted(said),
+        }
+    }
+
+    /// A whole line was typed, where there are no keys.
+    pub fn line(&mut self, line: &str) -> Vec<Effect> {
+        if self.dialog.is_none() {
+            return if self.is_working() {
+                self.queue(said(line), When::Next)
+            } else {
+                submitted(said(line))
+            };
+        }
+        // An empty line answers nothing.
+        let numbers = line.chars().all(|c| c.is_ascii_digit() || c == ' ' || c == ',');
+        let keys = line.trim().chars().filter(|c| !numbers || c.is_ascii_digit()).map(KeyCode::Char);
+        for code in keys.chain((!line.trim().is_empty()).then_some(KeyCode::Enter)) {
+            let Some(dialog) = &mut self.dialog else { return Vec::new() };
+            if let Some(outcome) = dialog.key(KeyEvent::new(code, KeyModifiers::NONE)) {
+                return self.answered(outcome);
+            }
+        }
+        if let Some(dialog) = &self.dialog {
+            let lines = dialog.lines(&self.theme, self.columns);
+            self.finished.extend(lines);
+        }
+        Vec::new()
+    }
+
+    /// Words were pasted.
+    pub fn paste(&mut self, text: &str, now: Duration) {
+        self.last_key = now;
+        match &mut self.dialog {
+            Some(dialog) if dialog.is_armed(now) => dialog.paste(text),
+            _ => self.draft.paste(text),
+        }
+    }
+
+    /// Words while a submission runs: they wait, and it is shown that they do.
+    fn queue(&mut self, said: Submission, when: When) -> Vec<Effect> {
+        let words = said.text.trim();
+        if words.is_empty() && said.images.is_empty() {
+            return Vec::new();
+        }
+        if let Some((own, arguments)) = commands::called(words).filter(|(own, _)| own.works_any_time()) {
+            return vec![Effect::Command(own, arguments.to_owned())];
+        }
+        // A command is no words for the model: it is its own turn.
+        let when = if words.starts_with('/') { When::Later } else { when };
+        self.waiting.push(Waiting { id: None, said: said.clone(), when });
+        vec![Effect::Queue { said, when }]
+    }
+
+    /// The newest words that wait are to be written again.
+    fn take_back_waiting(&mut self) -> Vec<Effect> {
+        let Some(at) = self.waiting.iter().rposition(|waiting| waiting.id.is_some()) else {
+            return Vec::new();
+        };
+        let Waiting { id, said, .. } = self.waiting.remove(at);
+        self.draft.put_back(&said.text);
+        id.map(Effect::Unqueue).into_iter().collect()
+    }
+
+    fn escape(&mut self, now: Duration) -> Vec<Effect> {
+        if self.draft.escape() {
+            return Vec::new();
+        }
+        if self.is_working() {
+            self.last_escape = None;
+            return self.interrupt();
+        }
+        let twice =
+            self.last_escape.replace(now).is_some_and(|before| now.saturating_sub(before) < TWICE_WITHIN);
+        if !twice {
+            self.hint(if self.draft.is_empty() { "Esc again to go back" } else { "Esc again to clear" }, now);
+            return Vec::new();
+        }
+        self.last_escape = None;
+        self.hint = None;
+        if self.draft.is_empty() {
+            return vec![Effect::ListPast];
+        }
+        self.draft.clear();
+        Vec::new()
+    }
+
+    fn interrupt(&mut self) -> Vec<Effect> {
+        self.interrupted = true;
+        vec![Effect::Interrupt]
+    }
+
+    /// Ctrl-C: ends what runs, then what is written, then the session.
+    fn stop(&mut self, before: Option<Duration>, now: Duration) -> Vec<Effect> {
+        let twice = before.is_some_and(|before| now.saturating_sub(before) < LEAVE_WITHIN);
+        self.last_stop = Some(now);
+        if twice && (!self.is_working() || self.interrupted) {
+            return vec![Effect::Leave];
+        }
+        if self.is_working() {
+            return self.interrupt();
+        }
+        if self.dialog.as_ref().is_some_and(|dialog| dialog.id().is_none()) {
+            self.dialog = None;
+        } else if !self.draft.is_empty() {
+            self.draft.clear();
+        } else {
+            self.hint("Ctrl-C again to leave", now);
+        }
+        Vec::new()
+    }
+
+    fn end_of_input(&mut self, before: Option<Duration>, now: Duration) -> Vec<Effect> {
+        let twice = before.is_some_and(|before| now.saturating_sub(before) < LEAVE_WITHIN);
+        if !self.is_working() || twice {
+            return vec![Effect::Leave];
+        }
+        self.last_stop = Some(now);
+        self.leaves_until = Some(now + LEAVE_WITHIN);
+        self.hint("something runs: Ctrl-D again to leave all the same", now);
+        Vec::new()
+    }
+
+    fn next_mode(&self) -> Mode {
+        match self.status.mode {
+            Mode::Default => Mode::AcceptEdits,
+            Mode::AcceptEdits => Mode::Plan,
+            Mode::Plan if self.may_bypass => Mode::BypassPermissions,
+            _ => Mode::Default,
+        }
+    }
+
+    fn answered(&mut self, outcome: Outcome) -> Vec<Effect> {
+        self.dialog = None;
+        match outcome {
+            Outcome::Answered(id, answer, told) => {
+                if let Some(told) = told {
+                    self.say(&told, crate::theme::Role::Faint);
+                }
+                vec![Effect::Answer(id, answer)]
+            }
+            Outcome::Found(own, at) => self.found(own, at),
+        }
+    }
+
+    fn found(&mut self, own: Own, at: Option<usize>) -> Vec<Effect> {
+        match own {
+            Own::Session => {
+                let sessions = std::mem::take(&mut self.sessions);
+                at.and_then(|at| sessions.get(at).copied()).map(Effect::Resume).into_iter().collect()
+            }
+            Own::Prompt => self.chose_prompt(at),
+            Own::Rewind => self.chose_undo(at),
+        }
+    }
+}
+
+/// Words that are sent while nothing runs.
+fn submitted(said: Submission) -> Vec<Effect> {
+    let words = said.text.trim();
+    match words.strip_prefix('!').map(str::trim) {
+        Some("") => Vec::new(),
+        Some(command) => vec![Effect::Shell(command.to_owned())],
+        None if words.is_empty() && said.images.is_empty() => Vec::new(),
+        None => match commands::called(words) {
+            Some((own, arguments)) => vec![Effect::Command(own, arguments.to_owned())],
+            None => vec![Effect::Submit(said)],
+        },
+    }
+}

@@ -1,0 +1,193 @@
+//! Questions to the person in front: whether a call may run, what the model or a server wants to know, and which of many
+//! things is meant.
+
+pub(crate) mod choice; // a few answers
+pub(crate) mod form; // fields
+pub(crate) mod list; // one of many
+pub(crate) mod permission; // whether a call may run
+pub(crate) mod person; // what the model wants to know
+
+use std::time::Duration;
+
+use crossterm::event::KeyEvent;
+use pelton::host::{Elicitation, Elicited};
+use pelton::permission::{Answer, Question};
+use ratatui_core::text::Line;
+
+use crate::clean;
+use crate::theme::Theme;
+use choice::{Choice, Picked};
+use form::Form;
+use list::{Found, List};
+use permission::Permission;
+use person::Person;
+
+/// Whoever is in the middle of a sentence has to pause for so long before keys are answers.
+const PAUSE: Duration = Duration::from_millis(600);
+
+/// A number for each question of a session.
+pub type AskedId = u64;
+
+/// Something the engine asks.
+#[derive(Debug)]
+pub enum Asked {
+    /// Whether a call may run.
+    Permission(Box<Question>),
+    /// A form of a server's.
+    Elicitation(Box<Elicitation>),
+}
+
+/// What the engine is answered.
+#[derive(Debug, PartialEq)]
+pub enum Answered {
+    /// To [`Asked::Permission`].
+    Permission(Answer),
+    /// To [`Asked::Elicitation`].
+    Elicitation(Elicited),
+}
+
+/// What came of a key.
+pub(crate) enum Outcome {
+    /// The engine's question is answered, and what is to be told of it.
+    Answered(AskedId, Answered, Option<String>),
+    /// An own question is answered: the place in its list, if there is one.
+    Found(Own, Option<usize>),
+}
+
+/// Questions of the terminal's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Own {
+    /// Which session to go on with.
+    Session,
+    /// Which prompt to go back to.
+    Prompt,
+    /// What to take back.
+    Rewind,
+}
+
+/// A question that is shown.
+pub(crate) struct Dialog {
+    kind: Kind,
+    /// When keys become answers; until then they are the input's.
+    armed_at: Duration,
+}
+
+enum Kind {
+    Permission(AskedId, Box<Permission>),
+    Person(AskedId, Person),
+    Form(AskedId, Form),
+    List(Own, List),
+    Choice(Own, Choice, Vec<Line<'static>>),
+}
+
+impl Dialog {
+    /// A question of the engine's. `typing_since` is when the last key of a sentence was pressed that is not complete.
+    pub fn of(id: AskedId, asked: Asked, now: Duration, last_key_of_sentence: Option<Duration>) -> Self {
+        let kind = match asked {
+            Asked::Permission(question) if &*question.tool == person::TOOL => match Person::of(&question) {
+                Some(person) => Kind::Person(id, person),
+                None => Kind::Permission(id, Box::new(Permission::of(*question))),
+            },
+            Asked::Permission(question) => Kind::Permission(id, Box::new(Permission::of(*question))),
+            Asked::Elicitation(elicitation) => Kind::Form(id, Form::of(&elicitation)),
+        };
+        let armed_at = last_key_of_sentence.map_or(now, |last| last + PAUSE);
+        Self { kind, armed_at }
+    }
+
+    pub fn list(own: Own, list: List) -> Self {
+        Self { kind: Kind::List(own, list), armed_at: Duration::ZERO }
+    }
+
+    pub fn choice(own: Own, choice: Choice, body: Vec<Line<'static>>) -> Self {
+        Self { kind: Kind::Choice(own, choice, body), armed_at: Duration::ZERO }
+    }
+
+    /// The question of the engine's that it is.
+    pub fn id(&self) -> Option<AskedId> {
+        match &self.kind {
+            Kind::Permission(id, _) | Kind::Person(id, _) | Kind::Form(id, _) => Some(*id),
+            Kind::List(..) | Kind::Choice(..) => None,
+        }
+    }
+
+    pub fn is_armed(&self, now: Duration) -> bool {
+        now >= self.armed_at
+    }
+
+    /// When it will be.
+    pub fn armed_at(&self) -> Duration {
+        self.armed_at
+    }
+
+    /// Somebody goes on typing what they typed before it was shown.
+    pub fn put_off(&mut self, now: Duration) {
+        self.armed_at = now + PAUSE;
+    }
+
+    pub fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
+        match &mut self.kind {
+            Kind::Permission(id, permission) => {
+                let picked = permission.choice.key(key)?;
+                let answer = permission.answer(&picked);
+                let told = permission.told(&answer);
+                Some(Outcome::Answered(*id, Answered::Permission(answer), told))
+            }
+            Kind::Person(id, person) => {
+                let picked = person.choice()?.key(key)?;
+                let answer = person.take(&picked)?;
+                Some(Outcome::Answered(*id, Answered::Permission(answer), None))
+            }
+            Kind::Form(id, form) => {
+                let elicited = form.key(key)?;
+                Some(Outcome::Answered(*id, Answered::Elicitation(elicited), None))
+            }
+            Kind::List(own, list) => match list.key(key)? {
+                Found::Item(at) => Some(Outcome::Found(*own, Some(at))),
+                Found::Nothing => Some(Outcome::Found(*own, None)),
+            },
+            Kind::Choice(own, choice, _) => match choice.key(key)? {
+                Picked::Answers(at, _) => Some(Outcome::Found(*own, at.first().copied())),
+                Picked::Nothing => Some(Outcome::Found(*own, None)),
+            },
+        }
+    }
+
+    pub fn paste(&mut self, text: &str) {
+        match &mut self.kind {
+            Kind::Permission(_, permission) => permission.choice.paste(text),
+            Kind::Person(_, person) => {
+                if let Some(choice) = person.choice() {
+                    choice.paste(text);
+                }
+            }
+            Kind::Form(_, form) => form.paste(text),
+            Kind::List(..) | Kind::Choice(..) => {}
+        }
+    }
+
+    /// What it is about.
+    pub fn body(&self, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+        match &self.kind {
+            Kind::Permission(_, permission) => permission.body(theme, columns),
+            Kind::Choice(_, _, body) => body.clone(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The question itself, and the keys that answer it.
+    pub fn lines(&self, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+        match &self.kind {
+            Kind::Permission(_, permission) => permission.choice.lines(theme, columns),
+            Kind::Person(_, person) => person.lines(theme, columns),
+            Kind::Form(_, form) => form.lines(theme, columns),
+            Kind::List(_, list) => list.lines(theme),
+            Kind::Choice(_, choice, _) => choice.lines(theme, columns),
+        }
+    }
+}
+
+/// In one line, with everything visible that is there.
+pub(crate) fn revealed_line(text: &str) -> String {
+    clean::revealed(text).replace('\n', "⏎")
+}

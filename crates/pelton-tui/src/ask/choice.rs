@@ -1,0 +1,249 @@
+//! A question with a few answers. The keys that answer it are shown with it; nothing else does.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui_core::text::{Line, Span};
+
+use crate::clean;
+use crate::feed::wrapped;
+use crate::theme::{Role, Theme};
+
+/// Characters of an answer in the user's own words.
+const OWN_WORDS_CHARS_MAX: usize = 10_000;
+
+/// One answer.
+#[derive(Debug, Clone)]
+pub(crate) struct Answer {
+    /// The letter that gives it, besides its number.
+    pub key: Option<char>,
+    pub label: String,
+    /// More about it, in a line of its own.
+    pub more: Option<String>,
+    /// It takes words.
+    pub takes_words: bool,
+}
+
+impl Answer {
+    pub fn new(key: impl Into<Option<char>>, label: impl Into<String>) -> Self {
+        Self { key: key.into(), label: label.into(), more: None, takes_words: false }
+    }
+
+    pub fn with_words(mut self) -> Self {
+        self.takes_words = true;
+        self
+    }
+
+    pub fn with_more(mut self, more: impl Into<String>) -> Self {
+        self.more = Some(more.into()).filter(|more: &String| !more.is_empty());
+        self
+    }
+}
+
+/// What was answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Picked {
+    /// These, by their places; with words, if the answer takes some.
+    Answers(Vec<usize>, String),
+    /// None of them.
+    Nothing,
+}
+
+/// A question that is open.
+#[derive(Debug, Clone)]
+pub(crate) struct Choice {
+    pub question: String,
+    pub answers: Vec<Answer>,
+    /// Several may be given.
+    pub several: bool,
+    at: usize,
+    ticked: Vec<bool>,
+    words: Option<String>,
+}
+
+impl Choice {
+    pub fn new(question: impl Into<String>, answers: Vec<Answer>) -> Self {
+        let ticked = vec![false; answers.len()];
+        Self { question: question.into(), answers, several: false, at: 0, ticked, words: None }
+    }
+
+    pub fn of_several(question: impl Into<String>, answers: Vec<Answer>) -> Self {
+        Self { several: true, ..Self::new(question, answers) }
+    }
+
+    /// A key was pressed: the answer, if it is one.
+    pub fn key(&mut self, key: KeyEvent) -> Option<Picked> {
+        if let Some(words) = &mut self.words {
+            return match key.code {
+                KeyCode::Enter => Some(self.picked(self.at)),
+                KeyCode::Esc => {
+                    self.words = None;
+                    None
+                }
+                KeyCode::Backspace => {
+                    words.pop();
+                    None
+                }
+                KeyCode::Char(c) if is_typed(key) && words.len() < OWN_WORDS_CHARS_MAX => {
+                    words.push(c);
+                    None
+                }
+                _ => None,
+            };
+        }
+        match key.code {
+            KeyCode::Esc => return Some(Picked::Nothing),
+            KeyCode::Up => self.at = self.at.checked_sub(1).unwrap_or(self.answers.len().saturating_sub(1)),
+            KeyCode::Down | KeyCode::Tab => self.at = (self.at + 1) % self.answers.len().max(1),
+            KeyCode::Enter => return self.choose(self.at),
+            KeyCode::Char(' ') if self.several => self.tick(self.at),
+            KeyCode::Char(c) if is_typed(key) => {
+                let number = c.to_digit(10).and_then(|number| (number as usize).checked_sub(1));
+                let by_number = number.filter(|number| *number < self.answers.len());
+                let by_letter =
+                    || self.answers.iter().position(|answer| answer.key == Some(c.to_ascii_lowercase()));
+                if let Some(at) = by_number.or_else(by_letter) {
+                    self.at = at;
+                    if self.several && !self.answers[at].takes_words {
+                        self.tick(at);
+                    } else {
+                        return self.choose(at);
+                    }
+                }
+            }
+            _ => {}
+        }
+        None
+    }
+
+    /// Words were pasted: they count only where words are wanted.
+    pub fn paste(&mut self, text: &str) {
+        if let Some(words) = &mut self.words {
+            words.extend(clean::line(text).chars().take(OWN_WORDS_CHARS_MAX));
+        }
+    }
+
+    fn tick(&mut self, at: usize) {
+        if let Some(ticked) = self.ticked.get_mut(at) {
+            *ticked = !*ticked;
+        }
+    }
+
+    fn choose(&mut self, at: usize) -> Option<Picked> {
+        if self.answers.get(at)?.takes_words {
+            self.words = Some(String::new());
+            return None;
+        }
+        Some(self.picked(at))
+    }
+
+    fn picked(&mut self, at: usize) -> Picked {
+        let words = self.words.take().unwrap_or_default();
+        if !self.several {
+            return Picked::Answers(vec![at], words);
+        }
+        let takes_words = self.answers.get(at).is_some_and(|answer| answer.takes_words);
+        let mut all: Vec<usize> = (0..self.answers.len()).filter(|at| self.ticked[*at]).collect();
+        if all.is_empty() || takes_words {
+            all.push(at);
+        }
+        Picked::Answers(all, words)
+    }
+
+    pub fn lines(&self, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+        let mut lines = Vec::new();
+        for row in self.question.lines().flat_map(|line| wrapped(&clean::line(line), columns)) {
+            lines.push(Line::styled(row, theme.style(Role::Strong)));
+        }
+        for (at, answer) in self.answers.iter().enumerate() {
+            let is_at = at == self.at;
+            let (mark, style) =
+                if is_at { ("❯ ", theme.style(Role::Selected)) } else { ("  ", theme.style(Role::Text)) };
+            let tick = match (self.several, self.ticked[at]) {
+                (false, _) => "",
+                (true, true) => "[x] ",
+                (true, false) => "[ ] ",
+            };
+            let key = answer.key.map(|key| format!(" ({key})")).unwrap_or_default();
+            let label = format!("{}. {tick}{}{key}", at + 1, crate::ask::revealed_line(&answer.label));
+            for (part, row) in wrapped(&label, columns.saturating_sub(2)).into_iter().enumerate() {
+                let mark = if part == 0 { mark } else { "     " };
+                lines.push(Line::from(vec![
+                    Span::styled(mark, theme.style(Role::Accent)),
+                    Span::styled(row, style),
+                ]));
+            }
+            if let Some(more) = &answer.more {
+                for row in wrapped(&clean::line(more), columns.saturating_sub(5)) {
+                    lines.push(Line::from(vec![
+                        Span::raw("     "),
+                        Span::styled(row, theme.style(Role::Faint)),
+                    ]));
+                }
+            }
+            if let Some(words) = self.words.as_ref().filter(|_| is_at) {
+                lines.push(Line::from(vec![
+                    Span::raw("     "),
+                    Span::styled(format!("{words}▏"), theme.style(Role::Prompt)),
+                ]));
+            }
+        }
+        let keys = match (&self.words, self.several) {
+            (Some(_), _) => "type, then Enter · Esc to go back",
+            (None, true) => "↑↓ or numbers · Space ticks · Enter gives the answer · Esc for none",
+            (None, false) => "↑↓ and Enter, or the number · Esc for none",
+        };
+        lines.push(Line::styled(keys, theme.style(Role::Faint)));
+        lines
+    }
+}
+
+/// Whether a key is a character that somebody typed, and no command.
+pub(crate) fn is_typed(key: KeyEvent) -> bool {
+    !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(choice: &mut Choice, typed: &str) -> Option<Picked> {
+        let key = |c: char| match c {
+            '\n' => KeyCode::Enter,
+            '\u{1b}' => KeyCode::Esc,
+            'v' => KeyCode::Down,
+            c => KeyCode::Char(c),
+        };
+        typed.chars().find_map(|c| choice.key(KeyEvent::new(key(c), KeyModifiers::NONE)))
+    }
+
+    #[test]
+    fn numbers_letters_and_arrows_answer_and_nothing_else() {
+        let answers =
+            || vec![Answer::new('y', "Yes"), Answer::new('a', "Always"), Answer::new('n', "No").with_words()];
+        for (typed, picked) in [
+            ("1", Some(Picked::Answers(vec![0], String::new()))),
+            ("Y", Some(Picked::Answers(vec![0], String::new()))),
+            ("v\n", Some(Picked::Answers(vec![1], String::new()))),
+            ("nnot that\n", Some(Picked::Answers(vec![2], "not that".to_owned()))),
+            ("3\n", Some(Picked::Answers(vec![2], String::new()))),
+            ("n\u{1b}\u{1b}", Some(Picked::Nothing)),
+            ("\u{1b}", Some(Picked::Nothing)),
+            ("x 90", None),
+        ] {
+            assert_eq!(keys(&mut Choice::new("?", answers()), typed), picked, "{typed:?}");
+        }
+    }
+
+    #[test]
+    fn several_are_ticked_and_then_given() {
+        let answers =
+            || vec![Answer::new(None, "A"), Answer::new(None, "B"), Answer::new(None, "Other").with_words()];
+        for (typed, picked) in [
+            ("12\n", Picked::Answers(vec![0, 1], String::new())),
+            ("11v\n", Picked::Answers(vec![1], String::new())),
+            ("1 v \n", Picked::Answers(vec![1], String::new())),
+            ("13c\n", Picked::Answers(vec![0, 2], "c".to_owned())),
+        ] {
+            assert_eq!(keys(&mut Choice::of_several("?", answers()), typed), Some(picked), "{typed:?}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! One of many: sessions to go on with, prompts to go back to.
+
+use crossterm::event::{KeyCode, KeyEvent};
+use ratatui_core::text::{Line, Span};
+
+use super::choice::is_typed;
+use crate::clean;
+use crate::theme::{Role, Theme};
+
+/// Rows shown at once.
+const ROWS_SHOWN: usize = 10;
+
+pub(crate) struct List {
+    title: String,
+    /// What is shown of each, and a few words beside it.
+    items: Vec<(String, String)>,
+    wanted: String,
+    at: usize,
+}
+
+pub(crate) enum Found {
+    /// The item at this place.
+    Item(usize),
+    Nothing,
+}
+
+impl List {
+    /// The first is the one that is proposed.
+    pub fn new(title: impl Into<String>, items: Vec<(String, String)>) -> Self {
+        Self { title: title.into(), items, wanted: String::new(), at: 0 }
+    }
+
+    fn fitting(&self) -> Vec<usize> {
+        let wanted = self.wanted.to_lowercase();
+        let fits = |(words, more): &(String, String)| {
+            wanted
+                .split_whitespace()
+                .all(|word| words.to_lowercase().contains(word) || more.to_lowercase().contains(word))
+        };
+        (0..self.items.len()).filter(|at| fits(&self.items[*at])).collect()
+    }
+
+    pub fn key(&mut self, key: KeyEvent) -> Option<Found> {
+        let fitting = self.fitting();
+        match key.code {
+            KeyCode::Esc => return Some(Found::Nothing),
+            KeyCode::Enter => return fitting.get(self.at).map(|at| Found::Item(*at)),
+            KeyCode::Up => self.at = self.at.saturating_sub(1),
+            KeyCode::Down => self.at = (self.at + 1).min(fitting.len().saturating_sub(1)),
+            KeyCode::PageUp => self.at = self.at.saturating_sub(ROWS_SHOWN),
+            KeyCode::PageDown => self.at = (self.at + ROWS_SHOWN).min(fitting.len().saturating_sub(1)),
+            KeyCode::Backspace => {
+                self.wanted.pop();
+                self.at = 0;
+            }
+            KeyCode::Char(c) if is_typed(key) => {
+                self.wanted.push(c);
+                self.at = 0;
+            }
+            _ => {}
+        }
+        None
+    }
+
+    pub fn lines(&self, theme: &Theme) -> Vec<Line<'static>> {
+        let fitting = self.fitting();
+        let mut lines = vec![Line::from(vec![
+            Span::styled(self.title.clone(), theme.style(Role::Strong)),
+            Span::styled(format!("  {}▏", clean::line(&self.wanted)), theme.style(Role::Prompt)),
+        ])];
+        let from = self.at.saturating_sub(ROWS_SHOWN - 1);
+        for (place, at) in fitting.iter().enumerate().skip(from).take(ROWS_SHOWN) {
+            let (words, more) = &self.items[*at];
+            let (mark, style) = match place == self.at {
+                true => ("❯ ", theme.style(Role::Selected)),
+                false => ("  ", theme.style(Role::Text)),
+            };
+            lines.push(Line::from(vec![
+                Span::styled(mark, theme.style(Role::Accent)),
+                Span::styled(format!("{}  ", clean::line(more)), theme.style(Role::Faint)),
+                Span::styled(clean::line(words), style),
+            ]));
+        }
+        let keys =
+            format!("{} of {} · type to find · ↑↓ and Enter · Esc for none", fitting.len(), self.items.len());
+        lines.push(Line::styled(keys, theme.style(Role::Faint)));
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crossterm::event::KeyModifiers;
+
+    use super::*;
+
+    #[test]
+    fn what_is_typed_narrows_it_down() {
+        let items = ["apples", "pears", "more apples"].map(|name| (name.to_owned(), String::new())).to_vec();
+        let mut list = List::new("Fruit", items);
+        let mut key = |code| list.key(KeyEvent::new(code, KeyModifiers::NONE));
+        for c in "apple".chars() {
+            assert!(key(KeyCode::Char(c)).is_none());
+        }
+        key(KeyCode::Down);
+        key(KeyCode::Down);
+        assert!(matches!(key(KeyCode::Enter), Some(Found::Item(2))));
+        key(KeyCode::Char('x'));
+        assert!(key(KeyCode::Enter).is_none(), "nothing fits");
+        assert!(matches!(key(KeyCode::Esc), Some(Found::Nothing)));
+    }
+}

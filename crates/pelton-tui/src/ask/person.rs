@@ -1,0 +1,84 @@
+//! Questions of the model to its user, one after the other.
+
+use pelton::permission::{Answer, Question};
+use ratatui_core::text::Line;
+use serde_json::{Map, Value};
+
+use super::choice::{self, Choice, Picked};
+use crate::theme::{Role, Theme};
+
+/// The name of the tool that asks them.
+pub(crate) const TOOL: &str = "AskUserQuestion";
+
+/// What the model wants to know.
+pub(crate) struct Person {
+    input: Value,
+    asked: Vec<Choice>,
+    labels: Vec<Vec<String>>,
+    at: usize,
+    answers: Map<String, Value>,
+}
+
+impl Person {
+    /// `None` if there is nothing in it that could be asked.
+    pub fn of(question: &Question) -> Option<Self> {
+        let questions = question.input["questions"].as_array()?;
+        let (mut asked, mut labels) = (Vec::new(), Vec::new());
+        for question in questions {
+            let options = question["options"].as_array().into_iter().flatten();
+            let (mut answers, mut named) = (Vec::new(), Vec::new());
+            for option in options {
+                let label = option["label"].as_str().unwrap_or_default().to_owned();
+                answers.push(
+                    choice::Answer::new(None, label.clone())
+                        .with_more(option["description"].as_str().unwrap_or_default()),
+                );
+                named.push(label);
+            }
+            answers.push(choice::Answer::new(None, "Something else").with_words());
+            let words = question["question"].as_str().unwrap_or_default();
+            asked.push(match question["multiSelect"].as_bool() {
+                Some(true) => Choice::of_several(words, answers),
+                _ => Choice::new(words, answers),
+            });
+            labels.push(named);
+        }
+        let input = question.input.clone();
+        (!asked.is_empty()).then_some(Self { input, asked, labels, at: 0, answers: Map::new() })
+    }
+
+    pub fn choice(&mut self) -> Option<&mut Choice> {
+        self.asked.get_mut(self.at)
+    }
+
+    /// One was answered: the answer to all of them, if it was the last.
+    pub fn take(&mut self, picked: &Picked) -> Option<Answer> {
+        let Picked::Answers(at, words) = picked else {
+            return Some(Answer::deny("The user did not answer."));
+        };
+        let labels = self.labels.get(self.at)?;
+        let mut given: Vec<String> = at.iter().filter_map(|at| labels.get(*at).cloned()).collect();
+        if !words.trim().is_empty() {
+            given.push(words.trim().to_owned());
+        }
+        let question = self.asked.get(self.at)?.question.clone();
+        self.answers.insert(question, given.join(", ").into());
+        self.at += 1;
+        if self.at < self.asked.len() {
+            return None;
+        }
+        let mut input = self.input.clone();
+        input["answers"] = Value::Object(std::mem::take(&mut self.answers));
+        Some(Answer::Allow { updated_input: Some(input), updates: Vec::new() })
+    }
+
+    pub fn lines(&self, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+        let mut lines = Vec::new();
+        if self.asked.len() > 1 {
+            let place = format!("Question {} of {}", self.at + 1, self.asked.len());
+            lines.push(Line::styled(place, theme.style(Role::Faint)));
+        }
+        lines.extend(self.asked.get(self.at).map(|choice| choice.lines(theme, columns)).unwrap_or_default());
+        lines
+    }
+}

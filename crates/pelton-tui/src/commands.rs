@@ -1,0 +1,100 @@
+//! Slash commands that the terminal itself answers. All others are the engine's: its own, skills, the user's commands and
+//! prompts of servers.
+
+/// One of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Own {
+    Help,
+    Exit,
+    Cost,
+    Model,
+    Effort,
+    Permissions,
+    Mcp,
+    Agents,
+    Skills,
+    Hooks,
+    Memory,
+    Plan,
+    Resume,
+    Rewind,
+    Export,
+    Status,
+    Doctor,
+    Config,
+    Init,
+    Todos,
+    Bashes,
+    Rename,
+}
+
+/// Name, what comes behind it, what it does.
+const ALL: &[(Own, &str, &str, &str)] = &[
+    (Own::Help, "help", "", "Keys and commands"),
+    (Own::Agents, "agents", "", "The agents there are"),
+    (Own::Bashes, "bashes", "[stop ID]", "What runs in the background"),
+    (Own::Config, "config", "", "Which settings count, and where they stand"),
+    (Own::Cost, "cost", "", "What was spent"),
+    (Own::Doctor, "doctor", "", "What is wrong with this session's record"),
+    (Own::Effort, "effort", "[low|medium|high|xhigh|max]", "How hard the model tries"),
+    (Own::Exit, "exit", "", "Ends the session (or Ctrl-D)"),
+    (Own::Export, "export", "[FILE]", "The conversation as Markdown, into a file"),
+    (Own::Hooks, "hooks", "", "Programs that run with what happens"),
+    (Own::Init, "init", "", "Lets the model write down how this project works"),
+    (Own::Mcp, "mcp", "[reconnect NAME | on NAME | off NAME]", "Servers of tools"),
+    (Own::Memory, "memory", "", "Which files the model is told of"),
+    (Own::Model, "model", "[NAME]", "Which model is asked"),
+    (Own::Permissions, "permissions", "", "What runs without asking, and what never"),
+    (Own::Plan, "plan", "[TASK]", "Plan only, until you approve"),
+    (Own::Rename, "rename", "NAME", "What this session is called"),
+    (Own::Resume, "resume", "[ID]", "Goes on with another session"),
+    (Own::Rewind, "rewind", "", "Takes the conversation, files or both back (or Esc twice)"),
+    (Own::Skills, "skills", "", "What the model knows how to do"),
+    (Own::Status, "status", "", "This session: model, mode, files, limits"),
+    (Own::Todos, "todos", "", "What is to be done"),
+];
+
+/// Other names for the same.
+const OTHER_NAMES: &[(&str, Own)] = &[("quit", Own::Exit), ("usage", Own::Cost), ("tasks", Own::Bashes)];
+
+impl Own {
+    /// Whether it works while the model does.
+    pub fn works_any_time(self) -> bool {
+        !matches!(self, Self::Plan | Self::Resume | Self::Rewind | Self::Init | Self::Export)
+    }
+}
+
+/// The command that words call, and what stands behind its name.
+pub(crate) fn called(words: &str) -> Option<(Own, &str)> {
+    let words = words.trim().strip_prefix('/')?;
+    let (name, arguments) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
+    let own = ALL.iter().find(|(_, known, ..)| *known == name).map(|(own, ..)| *own);
+    let own = own.or_else(|| OTHER_NAMES.iter().find(|(known, _)| *known == name).map(|(_, own)| *own))?;
+    Some((own, arguments.trim()))
+}
+
+/// Name, what comes behind it, and what it does, of all of them.
+pub(crate) fn all() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    ALL.iter().map(|(_, name, hint, what)| (*name, *hint, *what))
+}
+
+/// What `/init` asks the model for.
+pub(crate) const INIT_PROMPT: &str = "Look around in this project and write down, in AGENTS.md at its root (or in the \
+CLAUDE.md that is there already), what somebody needs to know who works on it for the first time: how it is built, tested and \
+run, how it is laid out, and which habits it keeps that one would not guess. Be short, name real commands and real paths that \
+you have looked at, and leave out what is obvious. If such a file is there, keep what is right in it and mend the rest.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_known_by_their_names_and_nothing_else() {
+        assert_eq!(called("/exit"), Some((Own::Exit, "")));
+        assert_eq!(called(" /model  opus "), Some((Own::Model, "opus")));
+        assert_eq!(called("/quit"), Some((Own::Exit, "")));
+        for other in ["/compact", "/clear now", "exit", "/exi", "/usr/bin", "", "/"] {
+            assert_eq!(called(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The words that are being written, and the prompt they become.
+
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use crossterm::event::{KeyCode, KeyEvent};
+use pelton::{Prompt, PromptBlock};
+use ratatui_core::text::{Line, Span};
+
+use crate::clean;
+use crate::input::{self, Command, Editor, History, Image, Outcome, Submission};
+use crate::paint::Caret;
+use crate::theme::{Role, Theme};
+
+/// Bytes of a picture that is read to go along with a prompt. The engine makes it fit.
+const IMAGE_BYTES_MAX: u64 = 32 * 1024 * 1024;
+/// Cells that the mark in front takes.
+const MARK_CELLS: usize = 2;
+
+/// What came of a key.
+pub(crate) enum Pressed {
+    /// Nothing but another look.
+    Edited,
+    /// The words are sent.
+    Submit(Submission),
+}
+
+/// The words.
+#[derive(Default)]
+pub(crate) struct Draft {
+    editor: Editor,
+}
+
+impl Draft {
+    /// Prompts of the past, the oldest first.
+    pub fn remember(&mut self, prompts: impl IntoIterator<Item = String>) {
+        self.editor = Editor::new(History::of(prompts));
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.editor.is_empty()
+    }
+
+    /// The words as they would be sent.
+    pub fn text(&self) -> String {
+        self.editor.whole()
+    }
+
+    pub fn clear(&mut self) {
+        self.editor.clear();
+    }
+
+    /// The words are these.
+    pub fn set(&mut self, words: &str) {
+        self.editor.set(words);
+    }
+
+    /// Words that were sent are to be written again, in front of what is there.
+    pub fn put_back(&mut self, words: &str) {
+        let now = self.editor.whole();
+        let both = if now.is_empty() { words.to_owned() } else { format!("{words}\n{now}") };
+        self.editor.set(&both);
+    }
+
+    pub fn paste(&mut self, text: &str) {
+        // A file that is dropped on a terminal comes as its path.
+        match input::image_path(text).filter(|path| Path::new(path).is_file()) {
+            Some(path) => _ = self.editor.attach(Image::File(path)),
+            None => _ = self.editor.paste(text),
+        }
+    }
+
+    /// The words, sent now.
+    pub fn submit(&mut self) -> Submission {
+        self.editor.submit()
+    }
+
+    /// Leaves what a key has begun. Whether there was anything.
+    pub fn escape(&mut self) -> bool {
+        let searches = self.editor.search().is_some();
+        if searches {
+            self.editor.act(Command::Cancel);
+        }
+        searches
+    }
+
+    pub fn key(&mut self, key: KeyEvent) -> Pressed {
+        let command = match key.code {
+            // Other keys have their own meanings here.
+            KeyCode::Tab | KeyCode::BackTab | KeyCode::Esc => None,
+            _ => input::command(&key),
+        };
+        match command.map(|command| self.editor.act(command)) {
+            Some(Outcome::Submit(submission)) => Pressed::Submit(submission),
+            _ => Pressed::Edited,
+        }
+    }
+
+    /// What is seen of it, and where the caret is.
+    pub fn lines(&mut self, theme: &Theme, columns: usize, rows_max: usize) -> (Vec<Line<'static>>, Caret) {
+        let searches = self.editor.search().map(|search| {
+            let failed = if search.failed { " (nothing older has it)" } else { "" };
+            format!(
+                "looking for: {}{failed}  (Ctrl-R for an older one, Esc to leave)",
+                clean::line(&search.words)
+            )
+        });
+        let height = rows_max.saturating_sub(usize::from(searches.is_some())).max(1);
+        let view = self.editor.view(columns.saturating_sub(MARK_CELLS), height, theme);
+        let (column, row) = view.caret;
+        let mut lines = Vec::new();
+        for (at, mut line) in view.rows.into_iter().enumerate() {
+            let mark = match (at, view.more_above) {
+                (0, true) => "↑ ",
+                (0, false) => "> ",
+                _ => "  ",
+            };
+            line.spans.insert(0, Span::styled(mark, theme.style(Role::Accent)));
+            lines.push(line);
+        }
+        if let Some(words) = searches {
+            lines.push(Line::styled(words, theme.style(Role::Faint)));
+        }
+        (lines, Caret { row, column: column + MARK_CELLS })
+    }
+}
+
+/// A prompt of what was written, with its pictures.
+pub(crate) fn prompt(submission: &Submission, cwd: &Path) -> Result<Prompt, String> {
+    let mut blocks = Vec::new();
+    if !submission.text.trim().is_empty() {
+        blocks.push(PromptBlock::Text(submission.text.clone()));
+    }
+    for image in &submission.images {
+        let (media_type, data) = match image {
+            Image::Bytes { media_type, data } => (media_type.clone(), data.to_vec()),
+            Image::File(path) => {
+                let path = cwd.join(path);
+                let told = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+                let size = std::fs::metadata(&path).map_err(|error| told(&error))?.len();
+                if size > IMAGE_BYTES_MAX {
+                    return Err(told(&"the picture is larger than 32 MB"));
+                }
+                (media_type_of(&path).to_owned(), std::fs::read(&path).map_err(|error| told(&error))?)
+            }
+        };
+        blocks.push(PromptBlock::Image { media_type, base64: STANDARD.encode(data) });
+    }
+    Prompt::blocks(blocks).map_err(|error| error.to_string())
+}
+
+fn media_type_of(path: &Path) -> &'static str {
+    match path.extension().and_then(|ending| ending.to_str()).map(str::to_ascii_lowercase).as_deref() {
+        Some("jpg" | "jpeg") => "image/jpeg",
+        Some("gif") => "image/gif",
+        Some("webp") => "image/webp",
+        _ => "image/png",
+    }
+}
+
+/// Words that nobody edited.
+pub(crate) fn said(words: &str) -> Submission {
+    Submission { text: words.to_owned(), shown: words.to_owned(), images: Vec::new() }
+}

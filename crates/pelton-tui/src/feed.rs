@@ -1,0 +1,294 @@
+//! The conversation as lines: what happens in the engine becomes finished lines, each told once, and the live ones below
+//! them, which change. It looks at events and at the clock it is given, and at nothing else.
+
+mod agents; // sub-agents, as branches
+mod answer; // what the model says, as it comes
+mod calls; // what the tools do, as a tree
+mod edits; // what was done to files
+mod notices; // everything else, a line each
+mod todos; // what is to be done
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use pelton::event::{AgentEvent, ContextEvent, Event, LoopKind};
+use pelton::history::{Entry, Kind, Piece};
+use pelton::tools::Report;
+use pelton_model::DeltaKind;
+use ratatui_core::text::{Line, Span};
+use serde_json::Value;
+
+use crate::clean;
+use crate::theme::{Role, Theme};
+
+use agents::Agents;
+use answer::Answer;
+use calls::Calls;
+use notices::Notices;
+use todos::Todos;
+
+pub(crate) use calls::seconds_whole as elapsed;
+pub(crate) use notices::changed;
+
+/// Live lines of an answer that is not complete yet, at most.
+const ANSWER_ROWS_MAX: usize = 8;
+
+/// Tells a conversation.
+pub struct Feed {
+    theme: Theme,
+    columns: usize,
+    answer: Answer,
+    calls: Calls,
+    agents: Agents,
+    notices: Notices,
+    todos: Todos,
+    /// A line of the tree was told in this submission, so that it wants an end.
+    has_tree: bool,
+    /// Words of this answer were shown as they came.
+    has_streamed: bool,
+}
+
+impl Feed {
+    /// For lines of so many cells.
+    pub fn new(theme: Theme, columns: usize) -> Self {
+        Self {
+            theme,
+            columns,
+            answer: Answer::new(theme, columns),
+            calls: Calls::new(theme),
+            agents: Agents::default(),
+            notices: Notices::new(theme),
+            todos: Todos::default(),
+            has_tree: false,
+            has_streamed: false,
+        }
+    }
+
+    /// Lines have so many cells from now on.
+    pub fn resize(&mut self, columns: usize) {
+        self.columns = columns;
+        self.answer.resize(columns);
+    }
+
+    /// The user's own words.
+    pub fn prompt(&mut self, words: &str) -> Vec<Line<'static>> {
+        let mut told = self.answer.finish();
+        told.push(Line::default());
+        told.extend(prompt_lines(&self.theme, words, self.columns));
+        told.push(Line::default());
+        told
+    }
+
+    /// The finished lines that an event adds.
+    pub fn of(&mut self, event: &Event, now: Duration) -> Vec<Line<'static>> {
+        let mut told = Vec::new();
+        if begins_something(event) {
+            told.extend(self.notices.settle());
+        }
+        match event {
+            Event::Started(_) => self.has_streamed = false,
+            Event::Delta(delta) => match &delta.kind {
+                DeltaKind::BlockStart(opened) => {
+                    told.extend(self.answer.finish());
+                    self.answer.begin(&opened.block_type, now);
+                }
+                DeltaKind::Text(text) => {
+                    self.has_streamed = true;
+                    told.extend(self.answer.text(text));
+                }
+                DeltaKind::Thinking { text, .. } => self.answer.thinks(text, now),
+                _ => {}
+            },
+            Event::Message(entry) => told.extend(self.message(entry, now)),
+            Event::ToolStarted(started) => {
+                self.answer.thought();
+                told.extend(self.answer.finish());
+                self.todos.heard(&started.tool, &started.input);
+                self.calls.begin(started, now);
+            }
+            Event::ToolProgress { call, report: Report::OutputLine(line) } => self.calls.output(call, line),
+            Event::Agent(AgentEvent { agent, news, .. }) => self.agents.heard(agent, news, now),
+            Event::Retry(notice) => {
+                if notice.withdrawn {
+                    told.extend(self.answer.withdraw());
+                    self.has_streamed = false;
+                }
+                self.notices.retry(notice, now);
+            }
+            Event::Waiting { left } => self.notices.waits(*left, now),
+            Event::Stalled { silent_for } => self.notices.stalled(*silent_for, now),
+            Event::Tombstone(entries) if !entries.is_empty() => {
+                told.extend(self.answer.withdraw());
+                told.push(self.notices.note("what was said above does not count any more"));
+            }
+            Event::Context(ContextEvent::Compacting { .. }) => self.notices.compacting(now),
+            Event::Loop(told_of) if told_of.kind == LoopKind::Budget => {
+                told.push(self.notices.note(&told_of.reason));
+            }
+            Event::Result(outcome) => {
+                told.extend(self.answer.finish());
+                told.extend(self.calls.abandon());
+                self.agents.clear();
+                told.extend(self.notices.settle());
+                let has_tree = std::mem::take(&mut self.has_tree);
+                told.extend(self.notices.result(outcome, has_tree));
+            }
+            other => {
+                let lines = self.notices.of(other, self.columns);
+                if !lines.is_empty() {
+                    told.extend(self.answer.finish());
+                    told.extend(lines);
+                }
+            }
+        }
+        told
+    }
+
+    /// What is not finished yet.
+    pub fn live(&self, now: Duration, rows_max: usize) -> Vec<Line<'static>> {
+        let mut lines = self.answer.live(now);
+        let too_many = lines.len().saturating_sub(ANSWER_ROWS_MAX.min(rows_max));
+        lines.drain(..too_many);
+        lines.extend(self.calls.live(&self.agents, now, rows_max.saturating_sub(lines.len()), self.columns));
+        lines.extend(self.notices.live(now));
+        lines.truncate(rows_max);
+        lines
+    }
+
+    /// What is to be done.
+    pub fn todos(&self) -> Vec<Line<'static>> {
+        self.todos.lines(&self.theme)
+    }
+
+    /// A past conversation, as it would have been told.
+    pub fn past(&mut self, entries: &[std::sync::Arc<Entry>]) -> Vec<Line<'static>> {
+        let mut told = Vec::new();
+        for entry in entries {
+            match &entry.kind {
+                Kind::Prompt { meta: false } => {
+                    let words = texts(entry).join("\n");
+                    let words = words.trim();
+                    if !words.is_empty() && !words.starts_with('<') {
+                        told.extend(self.prompt(words));
+                    }
+                }
+                Kind::Prompt { .. } => {}
+                Kind::ToolResult { .. } | Kind::Assistant { .. } => {
+                    if let Kind::Assistant { piece: Piece::Call { id, name }, .. } = &entry.kind {
+                        let content: Value = serde_json::from_slice(&entry.json).unwrap_or_default();
+                        self.todos.heard(name, &content[0]["input"]);
+                        self.calls.begin_known(id, name, &content[0]["input"]);
+                    }
+                    told.extend(self.message(entry, Duration::ZERO));
+                }
+            }
+        }
+        told.extend(self.calls.abandon());
+        self.has_tree = false;
+        told
+    }
+
+    fn message(&mut self, entry: &Entry, now: Duration) -> Vec<Line<'static>> {
+        match &entry.kind {
+            Kind::Assistant { piece: Piece::Text, .. } => {
+                let mut told = Vec::new();
+                if !std::mem::take(&mut self.has_streamed) {
+                    for text in texts(entry) {
+                        told.extend(self.answer.text(&text));
+                    }
+                }
+                told.extend(self.answer.finish());
+                told
+            }
+            Kind::Assistant { .. } => {
+                self.answer.thought();
+                Vec::new()
+            }
+            Kind::ToolResult { call, is_error } => {
+                let mut told = self.answer.finish();
+                let lines = self.calls.end(call, *is_error, entry, &mut self.agents, now, self.columns);
+                self.has_tree |= !lines.is_empty();
+                told.extend(lines);
+                told
+            }
+            Kind::Prompt { .. } => Vec::new(),
+        }
+    }
+}
+
+/// The user's words as they stand in the conversation.
+fn prompt_lines(theme: &Theme, words: &str, columns: usize) -> Vec<Line<'static>> {
+    let style = theme.style(Role::Prompt);
+    let words = clean::text(words);
+    let mut lines = Vec::new();
+    for (at, line) in words.lines().enumerate() {
+        let mark = if at == 0 { "> " } else { "  " };
+        for (part, piece) in wrapped(line, columns.saturating_sub(2)).into_iter().enumerate() {
+            let mark = if part == 0 { mark } else { "  " };
+            lines.push(Line::from(vec![
+                Span::styled(mark, theme.style(Role::Accent)),
+                Span::styled(piece, style),
+            ]));
+        }
+    }
+    lines
+}
+
+/// A line in rows of so many cells, broken between words where that is possible.
+pub(crate) fn wrapped(line: &str, columns: usize) -> Vec<String> {
+    use unicode_segmentation::UnicodeSegmentation as _;
+    use unicode_width::UnicodeWidthStr as _;
+    let columns = columns.max(8);
+    let (mut rows, mut row, mut width) = (Vec::new(), String::new(), 0);
+    for word in line.split_word_bounds() {
+        let wide = word.width();
+        if width + wide > columns && width > 0 {
+            rows.push(std::mem::take(&mut row));
+            width = 0;
+            if word.trim().is_empty() {
+                continue;
+            }
+        }
+        if wide <= columns {
+            row.push_str(word);
+            width += wide;
+            continue;
+        }
+        for cluster in word.graphemes(true) {
+            let wide = cluster.width();
+            if width + wide > columns {
+                rows.push(std::mem::take(&mut row));
+                width = 0;
+            }
+            row.push_str(cluster);
+            width += wide;
+        }
+    }
+    if !row.is_empty() || rows.is_empty() {
+        rows.push(row);
+    }
+    rows
+}
+
+/// The texts of an entry's content.
+pub(crate) fn texts(entry: &Entry) -> Vec<String> {
+    let blocks: Value = serde_json::from_slice(&entry.json).unwrap_or_default();
+    let blocks = blocks.as_array().into_iter().flatten();
+    blocks.filter_map(|block| block["text"].as_str().map(str::to_owned)).collect()
+}
+
+/// Whether waiting is over with it.
+fn begins_something(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::Requesting
+            | Event::Started(_)
+            | Event::Delta(_)
+            | Event::Message(_)
+            | Event::ModelFallback { .. }
+            | Event::Context(_)
+            | Event::Retry(_)
+    )
+}

@@ -1,0 +1,114 @@
+//! Sub-agents, as branches of the call that started them: their newest calls while they run, a sum at their end.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use pelton::event::{AgentFacts, AgentNews, AgentWork, Event};
+use pelton::history::Kind;
+use pelton_serve::progress::{doing, measure};
+use ratatui_core::text::{Line, Span};
+
+use super::calls::seconds_whole;
+use crate::clean;
+use crate::theme::{Role, Theme};
+
+/// Calls of an agent that are shown while it runs.
+const CALLS_SHOWN: usize = 3;
+
+#[derive(Default)]
+pub(super) struct Agents {
+    /// By the call that started them. The engine bounds how many there are.
+    running: HashMap<Arc<str>, Branch>,
+}
+
+#[derive(Default)]
+struct Branch {
+    calls: VecDeque<Twig>,
+    summary: Option<String>,
+    done: AgentWork,
+}
+
+struct Twig {
+    call: Arc<str>,
+    doing: String,
+    since: Duration,
+    told: Option<String>,
+}
+
+impl Agents {
+    pub fn clear(&mut self) {
+        self.running.clear();
+    }
+
+    pub fn heard(&mut self, agent: &AgentFacts, news: &AgentNews, now: Duration) {
+        let branch = self.running.entry(Arc::clone(&agent.call)).or_default();
+        match news {
+            AgentNews::Told(event) => match &**event {
+                Event::ToolStarted(started) => {
+                    branch.calls.push_back(Twig {
+                        call: Arc::clone(&started.call),
+                        doing: doing(&started.tool, &started.input),
+                        since: now,
+                        told: None,
+                    });
+                    if branch.calls.len() > CALLS_SHOWN {
+                        branch.calls.pop_front();
+                    }
+                }
+                Event::Message(entry) => {
+                    if let Kind::ToolResult { call, is_error } = &entry.kind
+                        && let Some(twig) = branch.calls.iter_mut().find(|twig| twig.call == *call)
+                    {
+                        twig.told = Some(if *is_error { "failed".to_owned() } else { measure(entry) });
+                    }
+                }
+                _ => {}
+            },
+            AgentNews::Progress { done, .. } => branch.done = *done,
+            AgentNews::Doing { summary, done } => {
+                branch.summary = Some(clean::line(summary));
+                branch.done = *done;
+            }
+            AgentNews::Ended { done, .. } => {
+                branch.done = *done;
+                branch.calls.clear();
+            }
+            _ => {}
+        }
+    }
+
+    /// What an agent has done, at its end.
+    pub fn end(&mut self, call: &str) -> Option<String> {
+        let done = self.running.remove(call)?.done;
+        let calls = if done.tool_calls == 1 { "tool call" } else { "tool calls" };
+        Some(format!("{} {calls} · {} tokens", done.tool_calls, done.tokens))
+    }
+
+    pub fn live(&self, call: &str, theme: &Theme, now: Duration, columns: usize) -> Vec<Line<'static>> {
+        let Some(branch) = self.running.get(call) else { return Vec::new() };
+        let faint = theme.style(Role::Faint);
+        let mut lines = Vec::new();
+        if let Some(summary) = branch.summary.as_ref().filter(|_| columns > 20) {
+            lines.push(Line::from(vec![
+                Span::styled("│  ", faint),
+                Span::styled(summary.clone(), theme.style(Role::Emphasis)),
+            ]));
+        }
+        for (at, twig) in branch.calls.iter().enumerate() {
+            let last = at + 1 == branch.calls.len();
+            let mark = if last { "│  └─ " } else { "│  ├─ " };
+            let told = match &twig.told {
+                Some(told) => told.clone(),
+                None => seconds_whole(now.saturating_sub(twig.since)),
+            };
+            let told = if told.is_empty() { " …".to_owned() } else { format!(" · {told}") };
+            lines.push(Line::from(vec![
+                Span::styled(mark, faint),
+                Span::raw(clean::line(&twig.doing)),
+                Span::styled(told, faint),
+            ]));
+        }
+        lines
+    }
+}

@@ -1,0 +1,153 @@
+//! What the tools do, as a tree. A call that runs is live, with the tail of what it says; one that has ended is a line.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pelton::event::ToolStarted;
+use pelton::history::Entry;
+use pelton_serve::progress::{doing, first_line, measure, seconds};
+use ratatui_core::text::{Line, Span};
+use serde_json::Value;
+
+use super::agents::Agents;
+use super::edits;
+use crate::clean;
+use crate::theme::{Role, Theme};
+
+/// Rows of output shown below a command that runs.
+const TAIL_ROWS: usize = 5;
+/// A call that takes longer says how long.
+const TELLS_TIME_AFTER: Duration = Duration::from_secs(1);
+
+pub(super) struct Calls {
+    theme: Theme,
+    /// In the order in which they began. The engine bounds how many run.
+    running: Vec<Running>,
+}
+
+struct Running {
+    call: Arc<str>,
+    tool: Arc<str>,
+    input: Value,
+    doing: String,
+    since: Duration,
+    tail: VecDeque<String>,
+}
+
+impl Calls {
+    pub fn new(theme: Theme) -> Self {
+        Self { theme, running: Vec::new() }
+    }
+
+    pub fn begin(&mut self, started: &ToolStarted, now: Duration) {
+        self.put(&started.call, &started.tool, &started.input, now);
+    }
+
+    /// A call of a past conversation.
+    pub fn begin_known(&mut self, call: &Arc<str>, tool: &Arc<str>, input: &Value) {
+        self.put(call, tool, input, Duration::ZERO);
+    }
+
+    fn put(&mut self, call: &Arc<str>, tool: &Arc<str>, input: &Value, now: Duration) {
+        self.running.push(Running {
+            call: Arc::clone(call),
+            tool: Arc::clone(tool),
+            doing: doing(tool, input),
+            input: input.clone(),
+            since: now,
+            tail: VecDeque::new(),
+        });
+    }
+
+    /// A line of a command's output.
+    pub fn output(&mut self, call: &str, line: &str) {
+        if let Some(running) = self.running.iter_mut().find(|running| &*running.call == call) {
+            running.tail.push_back(clean::line(line));
+            if running.tail.len() > TAIL_ROWS {
+                running.tail.pop_front();
+            }
+        }
+    }
+
+    /// A call has ended: what there is to tell of it.
+    pub fn end(
+        &mut self,
+        call: &str,
+        is_error: bool,
+        entry: &Entry,
+        agents: &mut Agents,
+        now: Duration,
+        columns: usize,
+    ) -> Vec<Line<'static>> {
+        let at = self.running.iter().position(|running| &*running.call == call);
+        // One that never ran has nothing but its result to tell of.
+        let running = at.map(|at| self.running.remove(at));
+        let doing = running.as_ref().map_or("Call", |running| &running.doing);
+        let mut told = match (is_error, agents.end(call)) {
+            (true, _) => format!("failed: {}", first_line(entry)),
+            (false, Some(work)) => work,
+            (false, None) => measure(entry),
+        };
+        if let Some(running) = &running {
+            let took = now.saturating_sub(running.since);
+            if took >= TELLS_TIME_AFTER {
+                told += &format!(" · {}", seconds(took));
+            }
+        }
+        let mut lines = vec![self.line("├─ ", doing, &told, is_error)];
+        if let Some(running) = running.filter(|_| !is_error) {
+            lines.extend(edits::of_result(&self.theme, &running.tool, &running.input, entry, columns));
+        }
+        lines
+    }
+
+    /// Nothing runs any more, whatever began.
+    pub fn abandon(&mut self) -> Vec<Line<'static>> {
+        let left = std::mem::take(&mut self.running);
+        left.iter().map(|running| self.line("├─ ", &running.doing, "not finished", true)).collect()
+    }
+
+    pub fn live(
+        &self,
+        agents: &Agents,
+        now: Duration,
+        rows_max: usize,
+        columns: usize,
+    ) -> Vec<Line<'static>> {
+        let faint = self.theme.style(Role::Faint);
+        let mut lines = Vec::new();
+        for running in &self.running {
+            let took = seconds_whole(now.saturating_sub(running.since));
+            lines.push(self.line("├─ ", &format!("{} …", running.doing), &took, false));
+            for line in &running.tail {
+                lines.push(Line::from(vec![Span::styled("│  ", faint), Span::styled(line.clone(), faint)]));
+            }
+            lines.extend(agents.live(&running.call, &self.theme, now, columns));
+        }
+        let too_many = lines.len().saturating_sub(rows_max);
+        lines.drain(..too_many);
+        lines
+    }
+
+    fn line(&self, branch: &'static str, doing: &str, told: &str, is_error: bool) -> Line<'static> {
+        let faint = self.theme.style(Role::Faint);
+        let told_style = if is_error { self.theme.style(Role::Error) } else { faint };
+        let mut spans =
+            vec![Span::styled(branch, faint), Span::styled(clean::line(doing), self.theme.style(Role::Text))];
+        if !told.is_empty() {
+            spans.push(Span::styled(" · ", faint));
+            spans.push(Span::styled(clean::line(told), told_style));
+        }
+        Line::from(spans)
+    }
+}
+
+/// How long something runs already. Nothing for the first second, so that what is quick does not flicker.
+pub(crate) fn seconds_whole(took: Duration) -> String {
+    match took.as_secs() {
+        0 => String::new(),
+        secs @ 1..60 => format!("{secs} s"),
+        secs => format!("{} min {} s", secs / 60, secs % 60),
+    }
+}

@@ -1,0 +1,230 @@
+//! Everything that is neither said by the model nor done by a tool: a plain line each.
+
+use std::time::Duration;
+
+use pelton::Terminal;
+use pelton::event::{Boundary, ContextEvent, Event, Outcome};
+use pelton::permission::{Change, Update};
+use pelton::tools::BackgroundNews;
+use pelton_model::Notice;
+use pelton_serve::progress::{seconds, summary};
+use ratatui_core::text::{Line, Span};
+
+use super::wrapped;
+use crate::clean;
+use crate::theme::{Role, Theme};
+
+pub(super) struct Notices {
+    theme: Theme,
+    /// The model is asked again: why, and from when on.
+    retry: Option<Retry>,
+    /// Nothing has come since.
+    silent_since: Option<Duration>,
+    compacting_since: Option<Duration>,
+    /// An error was told in words of its own.
+    has_told_error: bool,
+}
+
+struct Retry {
+    why: String,
+    attempt: u32,
+    attempts_max: u32,
+    until: Duration,
+    wait: Duration,
+}
+
+impl Notices {
+    pub fn new(theme: Theme) -> Self {
+        Self { theme, retry: None, silent_since: None, compacting_since: None, has_told_error: false }
+    }
+
+    /// A line about something that happened.
+    pub fn note(&self, words: &str) -> Line<'static> {
+        Line::from(vec![
+            Span::styled("! ", self.theme.style(Role::Warning)),
+            Span::styled(clean::line(words), self.theme.style(Role::Faint)),
+        ])
+    }
+
+    pub fn retry(&mut self, notice: &Notice, now: Duration) {
+        // Asked again at once, in another form, with nothing shown: there is nothing to wait for.
+        if notice.wait.is_zero() && !notice.withdrawn {
+            return;
+        }
+        self.retry = Some(Retry {
+            why: clean::line(&notice.message),
+            attempt: notice.attempt,
+            attempts_max: notice.retries_max,
+            until: now + notice.wait,
+            wait: notice.wait,
+        });
+    }
+
+    pub fn waits(&mut self, left: Duration, now: Duration) {
+        if let Some(retry) = &mut self.retry {
+            retry.until = now + left;
+        }
+    }
+
+    pub fn stalled(&mut self, silent_for: Duration, now: Duration) {
+        self.silent_since = Some(now.saturating_sub(silent_for));
+    }
+
+    pub fn compacting(&mut self, now: Duration) {
+        self.compacting_since = Some(now);
+    }
+
+    /// Waiting is over: what of it stays in the conversation.
+    pub fn settle(&mut self) -> Vec<Line<'static>> {
+        self.silent_since = None;
+        self.compacting_since = None;
+        let Some(Retry { why, attempt, attempts_max, wait, .. }) = self.retry.take() else {
+            return Vec::new();
+        };
+        vec![self.note(&format!("{why}: asked again after {} ({attempt} of {attempts_max})", seconds(wait)))]
+    }
+
+    pub fn live(&self, now: Duration) -> Vec<Line<'static>> {
+        let mut lines = Vec::new();
+        if let Some(retry) = &self.retry {
+            let left = retry.until.saturating_sub(now).as_secs_f64().ceil();
+            let (attempt, max) = (retry.attempt, retry.attempts_max);
+            lines.push(self.note(&format!("{}: asking again in {left} s ({attempt} of {max})", retry.why)));
+        }
+        if let Some(since) = self.silent_since {
+            let silent = now.saturating_sub(since).as_secs();
+            lines.push(self.note(&format!("nothing from the model for {silent} s")));
+        }
+        if let Some(since) = self.compacting_since {
+            let took = now.saturating_sub(since).as_secs();
+            lines.push(self.note(&format!("summing up the conversation to make room … {took} s")));
+        }
+        lines
+    }
+
+    /// Lines for events that nobody else tells.
+    pub fn of(&mut self, event: &Event, columns: usize) -> Vec<Line<'static>> {
+        match event {
+            Event::Cut { reason } => vec![self.note(&format!("the answer was cut: {reason}"))],
+            Event::Informational { content, .. } => self.notes(content, columns),
+            Event::CommandOutput { content } => self.plain(content, Role::Text, columns),
+            Event::Synthetic(said) => {
+                self.has_told_error = true;
+                self.plain(&said.text, Role::Error, columns)
+            }
+            Event::Refusal(refusal) => {
+                let why = refusal.explanation.as_deref().or(refusal.category.as_deref());
+                let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+                vec![self.note(&format!("{} declined to answer{why}", refusal.model))]
+            }
+            Event::ModelFallback { from, to, .. } => {
+                vec![self.note(&format!("{from} does not answer: {to} is asked instead"))]
+            }
+            Event::Context(ContextEvent::Boundary(boundary)) => vec![self.note(&smaller(boundary))],
+            Event::Context(ContextEvent::Compacted(Err(why))) => {
+                vec![self.note(&format!("the conversation was not summed up: {why}"))]
+            }
+            Event::Cleared { to, .. } => {
+                vec![self.note(&format!("another conversation begins ({to}); the one before is kept"))]
+            }
+            Event::PermissionsChanged(updates) => {
+                updates.iter().map(|update| self.note(&changed(update))).collect()
+            }
+            Event::ToolUseSummary { summary, .. } => vec![self.note(summary)],
+            Event::Background(news) => background(news).map(|words| self.note(&words)).into_iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// How a submission ended.
+    pub fn result(&mut self, outcome: &Outcome, has_tree: bool) -> Vec<Line<'static>> {
+        let mut lines = Vec::new();
+        let has_told_error = std::mem::take(&mut self.has_told_error);
+        match outcome.terminal {
+            Terminal::AbortedStreaming | Terminal::AbortedToolExecution => {
+                lines.push(self.note("interrupted: say what to do instead"));
+            }
+            _ if outcome.is_error && !has_told_error => {
+                let words = match (&outcome.error, outcome.errors.is_empty()) {
+                    (Some(error), _) => error.to_string(),
+                    (None, false) => outcome.errors.join("; "),
+                    (None, true) => outcome.text.clone(),
+                };
+                lines.extend(self.plain(&words, Role::Error, 0));
+            }
+            _ => {}
+        }
+        if has_tree {
+            let faint = self.theme.style(Role::Faint);
+            let mut words = summary(outcome);
+            if outcome.cost_usd > 0.0 {
+                words += &format!(" · ${:.4}", outcome.cost_usd);
+            }
+            lines.push(Line::from(vec![Span::styled("└─ ", faint), Span::styled(words, faint)]));
+        }
+        lines
+    }
+
+    fn notes(&self, words: &str, columns: usize) -> Vec<Line<'static>> {
+        let mut lines = Vec::new();
+        for (at, row) in
+            words.lines().flat_map(|line| wrapped(&clean::line(line), columns.saturating_sub(2))).enumerate()
+        {
+            let mark = if at == 0 { "! " } else { "  " };
+            lines.push(Line::from(vec![
+                Span::styled(mark, self.theme.style(Role::Warning)),
+                Span::styled(row, self.theme.style(Role::Faint)),
+            ]));
+        }
+        lines
+    }
+
+    /// Words as they are, line by line. Without a width they are the terminal's to break.
+    fn plain(&self, words: &str, role: Role, columns: usize) -> Vec<Line<'static>> {
+        let style = self.theme.style(role);
+        let words = clean::text(words);
+        let rows = |line: &str| match columns {
+            0 => vec![line.to_owned()],
+            columns => wrapped(line, columns),
+        };
+        words.lines().flat_map(rows).map(|row| Line::styled(row, style)).collect()
+    }
+}
+
+fn smaller(boundary: &Boundary) -> String {
+    let (before, after) = (boundary.before_tokens, boundary.after_tokens);
+    format!("the context was made smaller, from {before} to {after} tokens: {}", boundary.reason)
+}
+
+/// What may run from now on, in words.
+pub(crate) fn changed(update: &Update) -> String {
+    let rules = |rules: &[pelton::permission::Rule]| {
+        rules.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    };
+    let dirs = |dirs: &[std::path::PathBuf]| {
+        dirs.iter().map(|dir| dir.display().to_string()).collect::<Vec<_>>().join(", ")
+    };
+    match &update.change {
+        Change::AddRules(behavior, added) => format!("{} from now on: {}", behavior.name(), rules(added)),
+        Change::ReplaceRules(behavior, all) => {
+            format!("{} from now on, and nothing else: {}", behavior.name(), rules(all))
+        }
+        Change::RemoveRules(behavior, gone) => format!("no {} any more: {}", behavior.name(), rules(gone)),
+        Change::SetMode(mode) => format!("the mode is {} now", mode.name()),
+        Change::AddDirectories(added) => format!("works in {}, too", dirs(added)),
+        Change::RemoveDirectories(gone) => format!("works in {} no more", dirs(gone)),
+        _ => "what may run was changed".to_owned(),
+    }
+}
+
+fn background(news: &BackgroundNews) -> Option<String> {
+    match news {
+        BackgroundNews::Started(task) => {
+            Some(format!("in the background: {} ({})", task.description, task.id))
+        }
+        BackgroundNews::Ended(task, end) => {
+            Some(format!("{} ({}) {}", task.description, task.id, end.words()))
+        }
+        _ => None,
+    }
+}

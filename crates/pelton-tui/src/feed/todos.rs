@@ -1,0 +1,65 @@
+//! What is to be done, as the model's calls tell it.
+
+use ratatui_core::text::{Line, Span};
+use serde_json::Value;
+
+use crate::clean;
+use crate::theme::{Role, Theme};
+
+#[derive(Default)]
+pub(super) struct Todos(Vec<Todo>);
+
+struct Todo {
+    words: String,
+    status: String,
+}
+
+impl Todos {
+    /// A call of a tool.
+    pub fn heard(&mut self, tool: &str, input: &Value) {
+        let word = |value: &Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
+        match tool {
+            "TodoWrite" => {
+                let todos = input["todos"].as_array().into_iter().flatten();
+                let todo = |todo: &Value| Todo { words: word(todo, "content"), status: word(todo, "status") };
+                self.0 = todos.map(todo).collect();
+            }
+            "TaskCreate" => {
+                self.0.push(Todo { words: word(input, "subject"), status: "pending".to_owned() });
+            }
+            "TaskUpdate" => {
+                // They are counted from 1.
+                let at = input["taskId"].as_str().and_then(|id| id.parse::<usize>().ok()?.checked_sub(1));
+                if let Some(todo) = at.and_then(|at| self.0.get_mut(at)) {
+                    if let Some(status) = input["status"].as_str() {
+                        todo.status = status.to_owned();
+                    }
+                    if let Some(subject) = input["subject"].as_str() {
+                        todo.words = subject.to_owned();
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub fn lines(&self, theme: &Theme) -> Vec<Line<'static>> {
+        let line = |todo: &Todo| {
+            let (mark, role) = match todo.status.as_str() {
+                "completed" => ("[x] ", Role::Faint),
+                "in_progress" => ("[>] ", Role::Accent),
+                "deleted" => return None,
+                _ => ("[ ] ", Role::Text),
+            };
+            Some(Line::from(vec![
+                Span::styled(mark, theme.style(role)),
+                Span::styled(clean::line(&todo.words), theme.style(role)),
+            ]))
+        };
+        let lines: Vec<Line<'static>> = self.0.iter().filter_map(line).collect();
+        match lines.is_empty() {
+            true => vec![Line::styled("nothing is on the list", theme.style(Role::Faint))],
+            false => lines,
+        }
+    }
+}

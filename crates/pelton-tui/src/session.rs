@@ -1,0 +1,714 @@
+//! A session at a terminal: keys come in, the engine works, what happens is shown. Here things are done; what is to be done
+//! is said by the [app](crate::app).
+
+mod answers; // what commands of the terminal's own answer
+mod choose; // which session is gone on with
+mod outside; // other programs: an editor, the shell
+mod prompts; // prompts of other days
+mod questions; // questions of the engine's
+mod status_command; // a user's own line about the session
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crossterm::event::{Event as Typed, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use futures::future::BoxFuture;
+use futures::stream::{FuturesUnordered, Stream, StreamExt};
+use pelton::event::Init;
+use pelton::host::Host;
+use pelton::permission::{Mode, Questions};
+use pelton::tools::ToolServer;
+use pelton::{EndReason, Engine, Event, Options, Priority, Prompt, QueueError, StartError};
+use pelton_mcp::{Joining, Server};
+use pelton_model::World;
+use pelton_serve::{DebugLog, Handles, Served, ServersNamed};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::app::{App, Effect, Past, Undo, When};
+use crate::draft::{prompt, said};
+use crate::input::Submission;
+use crate::terminal::{Input, Terminal};
+use crate::theme::{Role, Theme};
+pub use answers::sessions_of;
+pub use choose::choose;
+pub use outside::Outside;
+use prompts::Prompts;
+use questions::{Desk, Heard};
+pub use status_command::StatusCommand;
+use status_command::StatusTurn;
+
+/// At most so often is shown what the engine does; keys are shown at once.
+const FRAME: Duration = Duration::from_millis(16);
+/// Before a question is shown, whatever was typed has so long to be read.
+const SETTLE: Duration = Duration::from_millis(4);
+/// Events of the engine that are taken in before keys are looked at again.
+const EVENTS_AT_ONCE: usize = 64;
+
+/// The key that interrupts.
+const CONTROL_C: Typed = Typed::Key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL));
+
+/// A session to be opened.
+#[non_exhaustive]
+pub struct Opening {
+    /// The engine's.
+    pub options: Options,
+    /// Servers of tools.
+    pub servers: Vec<Arc<Server>>,
+    /// What may be named as servers while it runs.
+    pub servers_named: ServersNamed,
+    /// The first request does not wait for servers that were named for this run.
+    pub asks_without_servers: bool,
+    /// What everything looks like.
+    pub theme: Theme,
+    /// The first prompt.
+    pub first: Option<String>,
+    /// Words to begin with that are not sent yet.
+    pub draft: Option<String>,
+    /// All permissions may be switched off.
+    pub may_bypass: bool,
+    /// What the session is called.
+    pub title: Option<String>,
+    /// What the user should know before it begins.
+    pub notices: Vec<String>,
+    /// The past is told: the session goes on in a terminal that has not seen it.
+    pub tells_past: bool,
+    /// Where what happens inside is noted, if it is.
+    pub log: Option<DebugLog>,
+    /// Other programs.
+    pub outside: Outside,
+    /// The user's own line about the session.
+    pub status: Option<StatusCommand>,
+}
+
+impl Opening {
+    /// With nothing said about it.
+    pub fn new(options: Options, theme: Theme, servers_named: ServersNamed) -> Self {
+        Self {
+            options,
+            servers: Vec::new(),
+            servers_named,
+            asks_without_servers: false,
+            theme,
+            first: None,
+            draft: None,
+            may_bypass: false,
+            title: None,
+            notices: Vec::new(),
+            tells_past: true,
+            log: None,
+            outside: Outside::default(),
+            status: None,
+        }
+    }
+}
+
+/// Why a session was left.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Left {
+    /// It is over. With it: its id, and the file it is recorded in if there is one.
+    Ended {
+        /// The session.
+        session: Uuid,
+        /// Its record.
+        transcript: Option<PathBuf>,
+    },
+    /// Another one is wanted.
+    For(Uuid),
+    /// The same is wanted again without its end: from this prompt on.
+    Before {
+        /// The session.
+        session: Uuid,
+        /// The prompt.
+        prompt: Uuid,
+        /// Its words, to be written again.
+        words: String,
+    },
+}
+
+/// Opens a session on a terminal and stays until it is left. `stop` ends it from outside.
+pub async fn run(
+    opening: Opening,
+    terminal: &mut Terminal,
+    stop: &CancellationToken,
+) -> Result<Left, StartError> {
+    let Opening { mut options, servers, servers_named, theme, .. } = opening;
+    let (desk, heard) = Desk::new();
+    options.questions = Some(Questions::to(desk.clone()));
+    options.host = Host::default().with_elicitor(Arc::new(desk.clone()));
+    options.may_defer = false;
+    options.servers.extend(servers.iter().map(|server| Arc::clone(server) as Arc<dyn ToolServer>));
+    let world = Arc::clone(&options.world);
+    let began_at = world.monotonic();
+    let (cwd, budget, goes_on) = (options.cwd.clone(), options.max_budget_usd, options.resume.is_some());
+    let config_dir = options.sessions.as_ref().map(|sessions| sessions.config_dir.clone());
+    let agents = options.agents.iter().map(|agent| agent.name.clone()).collect();
+    let mut engine = Engine::new(options)?;
+    let Joining { first, inside, connecting: _connecting } = Joining::of(servers.clone());
+    if !opening.asks_without_servers {
+        engine.wait_for(inside, first);
+    }
+    let mut handles = Handles::of_person(&engine, servers, servers_named, cwd.clone(), Arc::clone(&world));
+    (handles.may_bypass, handles.agents) = (opening.may_bypass, agents);
+    let (columns, rows) = terminal.size();
+    let mut app = App::new(theme, columns, rows, opening.may_bypass);
+    app.is_plain = terminal.is_plain();
+    app.status.budget_usd = budget;
+    for notice in &opening.notices {
+        app.say(notice, Role::Warning);
+    }
+    if goes_on && opening.tells_past {
+        let past = app.feed.past(engine.history());
+        app.put(past);
+    }
+    let prompts = config_dir.as_deref().map(|dir| Prompts::of(dir, &cwd));
+    app.draft.remember(prompts.iter().flat_map(Prompts::read));
+    if let Some(draft) = &opening.draft {
+        app.draft.put_back(draft);
+    }
+    let mut session = Session {
+        app,
+        terminal,
+        handles,
+        desk,
+        heard,
+        world,
+        cwd,
+        config_dir,
+        prompts,
+        stop,
+        title: opening.title,
+        log: opening.log,
+        chores: FuturesUnordered::new(),
+        needs: VecDeque::new(),
+        shown_at: Duration::ZERO,
+        is_stale: true,
+        settles_at: None,
+        is_asked: false,
+        is_stopping: false,
+        outside: opening.outside,
+        status: opening.status,
+        status_turn: StatusTurn::default(),
+        session_id: engine.session_id(),
+        transcript: engine.transcript_file(),
+        began_at,
+        init: None,
+        left: None,
+    };
+    session.look_at_engine(&engine);
+    session.status_changed();
+    if let Some(first) = opening.first {
+        session.needs.push_back(Effect::Submit(said(&first)));
+    }
+    session.last_until_left(&mut engine).await;
+    let left = session.left.take().unwrap_or_else(|| Left::Ended {
+        session: engine.session_id(),
+        transcript: engine.transcript_file(),
+    });
+    engine.close(EndReason::Other).await;
+    session.show_last();
+    Ok(left)
+}
+
+struct Session<'a> {
+    app: App,
+    terminal: &'a mut Terminal,
+    handles: Handles,
+    desk: Desk,
+    heard: mpsc::Receiver<Heard>,
+    world: Arc<dyn World>,
+    cwd: PathBuf,
+    config_dir: Option<PathBuf>,
+    prompts: Option<Prompts>,
+    stop: &'a CancellationToken,
+    title: Option<String>,
+    log: Option<DebugLog>,
+    /// What takes a while and is not waited for.
+    chores: FuturesUnordered<BoxFuture<'static, Chore>>,
+    /// What has to wait until nothing runs.
+    needs: VecDeque<Effect>,
+    shown_at: Duration,
+    /// What is shown is not what should be.
+    is_stale: bool,
+    /// When questions may be shown that came.
+    settles_at: Option<Duration>,
+    /// Something was asked for in this process.
+    is_asked: bool,
+    is_stopping: bool,
+    outside: Outside,
+    status: Option<StatusCommand>,
+    status_turn: StatusTurn,
+    session_id: Uuid,
+    transcript: Option<PathBuf>,
+    began_at: Duration,
+    /// What the newest submission began with.
+    init: Option<Arc<Init>>,
+    left: Option<Left>,
+}
+
+/// Something that took a while.
+enum Chore {
+    Queued(Submission, Result<Uuid, QueueError>),
+    /// A request, and what to call it.
+    Served(&'static str, Result<Value, String>),
+    Preview(Result<Value, String>),
+    /// What another program said.
+    Said(String),
+    /// What the user's own line says, and which asking that was.
+    Status(u64, Option<Vec<ratatui_core::text::Line<'static>>>),
+}
+
+/// What there is to wait for.
+enum Wake {
+    Typed(Typed),
+    /// A whole line, where there are no keys.
+    Line(String),
+    /// Nobody types any more.
+    Gone,
+    Heard(Heard),
+    Chore(Chore),
+    Time,
+    Stop,
+}
+
+/// What a submission is made of.
+enum Work {
+    Prompt(Prompt),
+    Queued,
+    News,
+}
+
+impl Session<'_> {
+    fn now(&self) -> Duration {
+        self.world.monotonic()
+    }
+
+    async fn last_until_left(&mut self, engine: &mut Engine) {
+        while self.left.is_none() && !self.stop.is_cancelled() {
+            if let Some(need) = self.needs.pop_front() {
+                self.meet(need, engine).await;
+                continue;
+            }
+            // What was left waiting by another process is read with the first prompt of this one.
+            if self.is_asked && !self.handles.queue.waiting().is_empty() {
+                self.pull(engine, Work::Queued).await;
+                continue;
+            }
+            let tasks = self.handles.tasks.clone();
+            let wake = tokio::select! {
+                biased;
+                wake = self.wake() => Some(wake),
+                () = tasks.ended() => None,
+            };
+            match wake {
+                Some(wake) => self.heed(wake).await,
+                None => self.pull(engine, Work::News).await,
+            }
+        }
+    }
+
+    /// Waits for whatever comes next, and keeps what is shown up to date meanwhile. May be dropped and asked again.
+    async fn wake(&mut self) -> Wake {
+        loop {
+            let now = self.now();
+            self.show_if_due(now);
+            let due = self.is_stale.then_some(self.shown_at + FRAME).filter(|_| self.terminal.is_ready());
+            let at = [due, self.settles_at, self.status_turn.due, self.app.wakes_at(now)]
+                .into_iter()
+                .flatten()
+                .min();
+            let (shown, interrupts) = (self.terminal.ready(), self.terminal.interrupts());
+            let waits_for_terminal = self.is_stale && !self.terminal.is_ready();
+            let Self { terminal, heard, chores, stop, .. } = self;
+            let (listens, is_stopping) = (terminal.input(), self.is_stopping);
+            let typed = async {
+                match listens {
+                    Some(Input::Keys(keys)) => {
+                        keys.next().await.and_then(Result::ok).map_or(Wake::Gone, Wake::Typed)
+                    }
+                    Some(Input::Lines(lines)) => lines.recv().await.map_or(Wake::Gone, Wake::Line),
+                    None => std::future::pending().await,
+                }
+            };
+            return tokio::select! {
+                biased;
+                () = stop.cancelled(), if !is_stopping => Wake::Stop,
+                () = interrupts.notified() => Wake::Typed(CONTROL_C),
+                typed = typed => typed,
+                Some(heard) = heard.recv() => Wake::Heard(heard),
+                Some(chore) = chores.next(), if !chores.is_empty() => Wake::Chore(chore),
+                () = shown, if waits_for_terminal => continue,
+                () = until(at, now) => Wake::Time,
+            };
+        }
+    }
+
+    async fn heed(&mut self, wake: Wake) {
+        let now = self.now();
+        self.app.tick(now);
+        self.ask_status(now);
+        let effects = match wake {
+            Wake::Typed(typed) => self.typed(typed, now),
+            Wake::Line(line) => {
+                self.terminal.line_ended();
+                self.app.line(&line)
+            }
+            Wake::Gone => {
+                self.terminal.stop_listening();
+                vec![Effect::Leave]
+            }
+            Wake::Stop => {
+                self.is_stopping = true;
+                vec![Effect::Leave]
+            }
+            Wake::Heard(Heard::Asked(id, asked)) => {
+                self.app.ask(id, asked);
+                self.settles_at = Some(now + SETTLE);
+                Vec::new()
+            }
+            Wake::Heard(Heard::TakenBack(id)) => {
+                self.app.taken_back(id);
+                Vec::new()
+            }
+            Wake::Chore(chore) => {
+                self.chore_done(chore);
+                Vec::new()
+            }
+            Wake::Time => Vec::new(),
+        };
+        if self.settles_at.is_some_and(|at| at <= now) {
+            self.settles_at = match self.terminal.has_unread() {
+                true => Some(now + SETTLE),
+                false => {
+                    self.app.show_next(now);
+                    None
+                }
+            };
+        } else if self.app.has_unshown() && self.settles_at.is_none() {
+            self.settles_at = Some(now + SETTLE);
+        }
+        self.is_stale = true;
+        for effect in effects {
+            match effect {
+                Effect::Suspend => self.suspend().await,
+                effect => self.perform(effect),
+            }
+        }
+    }
+
+    fn typed(&mut self, typed: Typed, now: Duration) -> Vec<Effect> {
+        // Keys are shown at once.
+        self.shown_at = Duration::ZERO;
+        match typed {
+            Typed::Key(key) if key.kind != KeyEventKind::Release => self.app.key(key, now),
+            Typed::Paste(text) => {
+                self.app.paste(&text, now);
+                Vec::new()
+            }
+            Typed::Resize(columns, rows) => {
+                self.terminal.resize(columns, rows);
+                let (columns, rows) = self.terminal.size();
+                self.app.resize(columns, rows);
+                Vec::new()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// What was typed is known again another day.
+    fn keep_prompt(&self, words: &str) {
+        if let Some(prompts) = &self.prompts {
+            prompts.keep(words, self.world.now().as_millisecond());
+        }
+    }
+
+    /// Does what can be done whatever the engine does; the rest waits.
+    fn perform(&mut self, effect: Effect) {
+        match &effect {
+            Effect::Submit(said) | Effect::Queue { said, .. } => self.keep_prompt(&said.text),
+            Effect::Shell(command) => self.keep_prompt(&format!("!{command}")),
+            _ => {}
+        }
+        match effect {
+            Effect::Interrupt => self.handles.interrupter.interrupt(),
+            Effect::Answer(id, answer) => self.desk.answer(id, answer),
+            Effect::Queue { said, when } => self.queue(said, when),
+            Effect::Unqueue(id) => _ = self.handles.queue.cancel(id),
+            Effect::SetMode(mode) => self.set_mode(mode),
+            Effect::PutAside => {
+                if let Served::Now(Err(why)) = self.handles.ask("background_tasks", json!({})) {
+                    self.app.say(&why, Role::Error);
+                }
+            }
+            Effect::Command(own, arguments) if own.works_any_time() => self.command(own, &arguments),
+            Effect::Leave => {
+                self.handles.interrupter.interrupt();
+                self.needs.push_front(Effect::Leave);
+            }
+            other => self.needs.push_back(other),
+        }
+    }
+
+    /// Does what needs the engine itself.
+    async fn meet(&mut self, need: Effect, engine: &mut Engine) {
+        match need {
+            Effect::Submit(said) => self.submit(engine, &said).await,
+            Effect::Shell(command) => self.shell(engine, command).await,
+            Effect::Command(own, arguments) => self.command_with(engine, own, arguments).await,
+            Effect::Edit => self.edit_outside().await,
+            Effect::ListPast => {
+                let past = prompts_of(engine);
+                self.app.ask_prompt(past);
+            }
+            Effect::PreviewRewind(id) => {
+                self.serve_with(
+                    "rewind_files",
+                    json!({"user_message_id": id, "dry_run": true}),
+                    Chore::Preview,
+                );
+            }
+            Effect::Rewind(undo) => self.rewind(engine, undo).await,
+            Effect::Resume(id) => self.left = Some(Left::For(id)),
+            Effect::Leave => {
+                let (session, transcript) = (engine.session_id(), engine.transcript_file());
+                self.left = Some(Left::Ended { session, transcript });
+            }
+            other => self.perform(other),
+        }
+        self.is_stale = true;
+    }
+
+    async fn submit(&mut self, engine: &mut Engine, said: &Submission) {
+        self.is_asked = true;
+        match prompt(said, &self.cwd) {
+            Ok(prompt) => {
+                let now = self.now();
+                self.app.begin(Some(&said.shown), now);
+                self.pull(engine, Work::Prompt(prompt)).await;
+            }
+            Err(why) => self.app.say(&why, Role::Error),
+        }
+    }
+
+    /// Runs one submission to its end.
+    async fn pull(&mut self, engine: &mut Engine, work: Work) {
+        if !self.app.is_working() {
+            let now = self.now();
+            self.app.begin(None, now);
+        }
+        if matches!(work, Work::News) {
+            for news in self.handles.tasks.news() {
+                let now = self.now();
+                self.app.event(&Event::Background(news), now);
+            }
+        }
+        self.pull_events(engine, work).await;
+        self.ended();
+        // Files are taken back to prompts of this conversation, which may be another one now.
+        self.handles.file_history = engine.file_history();
+        self.look_at_engine(engine);
+        self.is_stale = true;
+    }
+
+    /// Nothing runs any more.
+    fn ended(&mut self) {
+        let now = self.now();
+        if self.app.end(now) {
+            self.needs.push_front(Effect::Leave);
+        }
+    }
+
+    async fn pull_events(&mut self, engine: &mut Engine, work: Work) {
+        let events: Option<Pin<Box<dyn Stream<Item = Event> + Send + '_>>> = match work {
+            Work::Prompt(prompt) => Some(Box::pin(engine.submit(prompt))),
+            Work::Queued => engine.submit_queued().map(|events| Box::pin(events) as _),
+            Work::News => engine.submit_news().map(|events| Box::pin(events) as _),
+        };
+        let Some(mut events) = events else { return };
+        loop {
+            let event = tokio::select! {
+                biased;
+                wake = self.wake() => {
+                    self.heed(wake).await;
+                    continue;
+                }
+                event = events.next() => event,
+            };
+            let Some(event) = event else { return };
+            self.heard_event(&event);
+            // What is there already is taken in before it is shown.
+            for _ in 0..EVENTS_AT_ONCE {
+                match futures::FutureExt::now_or_never(events.next()) {
+                    Some(Some(event)) => self.heard_event(&event),
+                    Some(None) => return,
+                    None => break,
+                }
+            }
+        }
+    }
+
+    fn heard_event(&mut self, event: &Event) {
+        if let Some(log) = &self.log {
+            log.event(event);
+        }
+        if let Event::Init(init) = event {
+            self.init = Some(Arc::clone(init));
+        }
+        if let Event::Result(outcome) = event {
+            self.handles.ended(outcome);
+        }
+        if matches!(event, Event::Prompt(_))
+            && let Some(title) = self.title.take()
+        {
+            // A name is a courtesy: without one the session is found by its first words.
+            let _ = self.handles.title.set(&title);
+        }
+        if matches!(event, Event::Message(_) | Event::Result(_)) {
+            self.status_changed();
+        }
+        let now = self.now();
+        self.app.event(event, now);
+        self.is_stale = true;
+    }
+
+    fn queue(&mut self, said: Submission, when: When) {
+        let priority = match when {
+            When::Next => Priority::Next,
+            When::Later => Priority::Later,
+        };
+        match prompt(&said, &self.cwd) {
+            Ok(prompt) => {
+                let queue = self.handles.queue.clone();
+                self.chores.push(Box::pin(async move {
+                    let added = queue.add(prompt, priority).await;
+                    Chore::Queued(said, added)
+                }));
+            }
+            Err(why) => self.app.not_queued(&said, &why),
+        }
+    }
+
+    fn chore_done(&mut self, chore: Chore) {
+        match chore {
+            Chore::Queued(said, Ok(id)) => {
+                self.is_asked = true;
+                self.app.queued(&said, id);
+            }
+            Chore::Queued(said, Err(why)) => self.app.not_queued(&said, &why.to_string()),
+            Chore::Served(what, Ok(_)) => self.app.say(&format!("{what}: done"), Role::Faint),
+            Chore::Served(what, Err(why)) => self.app.say(&format!("{what}: {why}"), Role::Error),
+            Chore::Status(generation, lines) => self.status_said(generation, lines),
+            Chore::Said(words) => self.app.say(&words, Role::Text),
+            Chore::Preview(preview) => self.app.ask_undo(preview.map(|preview| answers::files_of(&preview))),
+        }
+    }
+
+    fn set_mode(&mut self, mode: Mode) {
+        match self.handles.ask("set_permission_mode", json!({"mode": mode.name()})) {
+            Served::Mode(mode) => {
+                self.app.status.mode = mode;
+                self.status_changed();
+            }
+            Served::Now(Err(why)) => self.app.say(&why, Role::Error),
+            _ => {}
+        }
+    }
+
+    /// A request that takes a while, and what comes of it.
+    fn serve_with(&mut self, subtype: &str, body: Value, done: fn(Result<Value, String>) -> Chore) {
+        match self.handles.ask(subtype, body) {
+            Served::Now(answer) => self.chore_done(done(answer)),
+            Served::Later(work) => self.chores.push(Box::pin(async move { done(work.await) })),
+            _ => {}
+        }
+    }
+
+    async fn rewind(&mut self, engine: &mut Engine, undo: Undo) {
+        if undo.files {
+            let Served::Later(work) =
+                self.handles.ask("rewind_files", json!({"user_message_id": undo.to.id}))
+            else {
+                return self.app.say("files cannot be taken back here", Role::Error);
+            };
+            match work.await {
+                Ok(done) => {
+                    for left in done["left"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+                        self.app.say(&format!("left as it is: {left}"), Role::Warning);
+                    }
+                    self.app.say("files are as they were", Role::Faint);
+                }
+                Err(why) => return self.app.say(&why, Role::Error),
+            }
+        }
+        if undo.conversation {
+            let Past { id, words } = undo.to;
+            self.left = Some(Left::Before { session: engine.session_id(), prompt: id, words });
+        }
+    }
+
+    /// What is told of the engine between submissions.
+    fn look_at_engine(&mut self, engine: &Engine) {
+        let usage = engine.context_watch().usage();
+        self.app.status.window_tokens = usage.window_tokens;
+        self.app.status.context_tokens = usage.used_tokens;
+        (self.session_id, self.transcript) = (engine.session_id(), engine.transcript_file());
+        self.status_changed();
+    }
+
+    fn show_if_due(&mut self, now: Duration) {
+        if !self.is_stale || !self.terminal.is_ready() || now < self.shown_at + FRAME {
+            return;
+        }
+        self.show(now);
+    }
+
+    fn show(&mut self, now: Duration) {
+        {
+            let status = self.handles.status.borrow_and_update();
+            if self.app.is_working() {
+                self.app.status.context_tokens = status.context_tokens;
+                self.app.status.output_tokens = status.output_tokens;
+            }
+        }
+        self.app.status.model = self.handles.dials.model();
+        self.app.status.mode = self.handles.permissions.mode();
+        self.app.status.background = self.handles.tasks.running().len();
+        let finished = self.app.take_finished();
+        let live = self.app.live(now);
+        self.terminal.paint(&finished, &live);
+        self.shown_at = now;
+        self.is_stale = false;
+    }
+
+    /// What was said and not shown yet, before the terminal is somebody else's.
+    fn show_last(&mut self) {
+        let finished = self.app.take_finished();
+        self.terminal.paint(&finished, &crate::paint::Live::default());
+    }
+}
+
+/// Prompts that can be gone back to, the newest first.
+fn prompts_of(engine: &Engine) -> Vec<Past> {
+    use pelton::history::Kind;
+    let prompts =
+        engine.history().iter().rev().filter(|entry| matches!(entry.kind, Kind::Prompt { meta: false }));
+    let words = |entry: &Arc<pelton::history::Entry>| {
+        let words = crate::feed::texts(entry).join(" ");
+        (!words.trim().is_empty()).then(|| Past { id: entry.id, words: words.trim().to_owned() })
+    };
+    prompts.filter_map(words).collect()
+}
+
+/// Waits until a moment; for ever, if there is none.
+async fn until(at: Option<Duration>, now: Duration) {
+    match at {
+        Some(at) => tokio::time::sleep(at.saturating_sub(now)).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,329 @@
+//! What the terminal's own commands answer.
+
+use std::fmt::Write as _;
+
+use pelton::permission::{Mode, Rule};
+use pelton::transcript::{Listed, list_sessions};
+use pelton::{CLI_VERSION, Engine};
+use pelton_model::{Effort, catalogue};
+use pelton_serve::Served;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::{Chore, Left, Session};
+use crate::app::Effect;
+use crate::commands::{self, Own};
+use crate::draft::said;
+use crate::status::mode_words;
+use crate::theme::Role;
+
+const KEYS: &str = "\
+Enter            sends; while the model works: is read at its next step
+Tab              while the model works: is read when it is done
+\\ Enter, Alt-Enter, Ctrl-J   another line
+Esc              interrupts · twice: back to an earlier prompt, files too
+Shift+Tab        asks before changes / edits without asking / plans only
+Ctrl-C           interrupts, clears, and twice leaves · Ctrl-D leaves
+Ctrl-R           looks through earlier prompts · ↑ ↓ go through them
+Ctrl-G           your own editor · Ctrl-B  what runs goes into the background · Ctrl-Z  stops
+@                a file · /  a command · !  a command line of your own";
+
+impl Session<'_> {
+    /// Commands that work whatever the engine does.
+    pub(super) fn command(&mut self, own: Own, arguments: &str) {
+        match own {
+            Own::Help => self.help(),
+            Own::Exit => self.perform(Effect::Leave),
+            Own::Cost => self.cost(),
+            Own::Model => self.model(arguments),
+            Own::Effort => self.effort(arguments),
+            Own::Permissions => self.permissions(),
+            Own::Mcp => self.servers(arguments),
+            Own::Agents => {
+                let agents = self.handles.agents.join("\n");
+                self.tell_list("Agents", &agents);
+            }
+            Own::Skills => {
+                let skills = self.init.as_ref().map(|init| init.skills.join("\n"));
+                match skills {
+                    Some(skills) => self.tell_list("Skills", &skills),
+                    None => self.app.say(
+                        "skills are looked for with the first prompt; /help lists the commands",
+                        Role::Faint,
+                    ),
+                }
+            }
+            Own::Memory => self.memory(),
+            Own::Hooks => {
+                self.ask_program(
+                    ["config", "show", "--effective"].map(str::to_owned).to_vec(),
+                    Some("hooks"),
+                );
+            }
+            Own::Config => {
+                self.ask_program(["config", "show", "--effective"].map(str::to_owned).to_vec(), None);
+            }
+            Own::Status => self.status(),
+            Own::Todos => {
+                let todos = self.app.feed.todos();
+                self.app.put(todos);
+            }
+            Own::Bashes => self.background(arguments),
+            Own::Rename => match self.handles.ask("rename_session", json!({"title": arguments})) {
+                Served::Now(Ok(_)) => {
+                    self.app.say(&format!("this session is called {arguments} now"), Role::Faint);
+                }
+                Served::Now(Err(why)) => self.app.say(&why, Role::Error),
+                _ => {}
+            },
+            // These need the engine, and so wait for it.
+            Own::Doctor | Own::Plan | Own::Resume | Own::Rewind | Own::Init | Own::Export => {
+                self.needs.push_back(Effect::Command(own, arguments.to_owned()));
+            }
+        }
+    }
+
+    /// Commands that need the engine itself.
+    pub(super) async fn command_with(&mut self, engine: &mut Engine, own: Own, arguments: String) {
+        match own {
+            Own::Plan => {
+                self.set_mode(Mode::Plan);
+                if !arguments.is_empty() {
+                    self.submit(engine, &said(&arguments)).await;
+                }
+            }
+            Own::Init => self.submit(engine, &said(commands::INIT_PROMPT)).await,
+            Own::Rewind => self.perform(Effect::ListPast),
+            Own::Resume => self.resume(engine, &arguments),
+            Own::Doctor => self.ask_program(vec!["doctor".to_owned(), engine.session_id().to_string()], None),
+            Own::Export => {
+                let id = engine.session_id().to_string();
+                let file = match arguments.as_str() {
+                    "" => format!("pelton-{}.md", &id[..8]),
+                    file => file.to_owned(),
+                };
+                self.app.say(&format!("the conversation goes to {file}"), Role::Faint);
+                self.ask_program(
+                    ["sessions", "export", &id, "--output", &file].map(str::to_owned).to_vec(),
+                    None,
+                );
+            }
+            own => self.command(own, &arguments),
+        }
+    }
+
+    fn help(&mut self) {
+        let mut text = format!("{KEYS}\n\n");
+        for (name, hint, what) in commands::all() {
+            let _ = writeln!(text, "{:<38} {what}", format!("/{name} {hint}"));
+        }
+        let others = self.init.as_ref().map(|init| init.commands.clone()).unwrap_or_default();
+        if others.is_empty() {
+            text.push_str("/compact, /uncompact, /context and /clear are about what the model is sent.\n");
+        }
+        for command in others {
+            let name = format!("/{} {}", command.name, command.argument_hint);
+            let what = command.description.lines().next().unwrap_or_default().to_owned();
+            let _ = writeln!(text, "{name:<38} {what}");
+        }
+        self.app.say(&text, Role::Text);
+    }
+
+    fn cost(&mut self) {
+        let Some(outcome) = self.handles.last.clone() else {
+            return self.app.say("nothing was spent yet", Role::Faint);
+        };
+        let mut text = format!("${:.4} in all\n", outcome.cost_usd);
+        for (model, used) in &outcome.by_model {
+            let usage = &used.usage;
+            let cost = used.cost_usd.map_or_else(|| "price unknown".to_owned(), |usd| format!("${usd:.4}"));
+            let _ = writeln!(
+                text,
+                "  {model}: {cost} · {} in · {} out · {} read from the cache · {} written to it",
+                usage.input_tokens,
+                usage.output_tokens,
+                usage.cache_read_input_tokens,
+                usage.cache_creation_input_tokens
+            );
+        }
+        self.app.say(&text, Role::Text);
+    }
+
+    fn model(&mut self, wanted: &str) {
+        if wanted.is_empty() {
+            let now = self.handles.dials.model();
+            let mut text = format!("{now} is asked. /model NAME asks another:\n");
+            for caps in catalogue::models() {
+                let _ = writeln!(text, "  {} · {} tokens of context", caps.id, caps.window);
+            }
+            return self.app.say(&text, Role::Text);
+        }
+        match self.handles.ask("set_model", json!({"model": wanted})) {
+            Served::Now(Err(why)) => self.app.say(&why, Role::Error),
+            _ => {
+                let model = self.handles.dials.model();
+                self.app.say(&format!("{model} is asked from now on"), Role::Faint);
+            }
+        }
+    }
+
+    fn effort(&mut self, wanted: &str) {
+        match wanted.parse::<Effort>() {
+            Ok(effort) => {
+                self.handles.dials.set_effort(Some(effort));
+                self.app.say(&format!("effort is {wanted} from now on"), Role::Faint);
+            }
+            Err(_) => {
+                let now = self.handles.dials.effort().map_or("the model's own", Effort::as_str);
+                let words = format!("effort is {now}; /effort low, medium, high, xhigh or max changes it");
+                self.app.say(&words, if wanted.is_empty() { Role::Text } else { Role::Error });
+            }
+        }
+    }
+
+    fn permissions(&mut self) {
+        let rules = self.handles.permissions.rules();
+        let mode = self.handles.permissions.mode();
+        let mut text = format!("mode: {} ({})\n", mode.name(), mode_words(mode));
+        let mut tell = |name: &str, rules: &[Rule]| {
+            for rule in rules {
+                let _ = writeln!(text, "{name}: {rule}");
+            }
+        };
+        tell("allow", &rules.allow);
+        tell("ask", &rules.ask);
+        tell("deny", &rules.deny);
+        for root in self.handles.permissions.roots() {
+            let _ = writeln!(text, "works in {}", root.display());
+        }
+        self.app.say(&text, Role::Text);
+    }
+
+    fn servers(&mut self, arguments: &str) {
+        let (what, name) = arguments.split_once(' ').unwrap_or((arguments, ""));
+        let body = match what {
+            "reconnect" => ("mcp_reconnect", json!({"serverName": name})),
+            "on" | "off" => ("mcp_toggle", json!({"serverName": name, "enabled": what == "on"})),
+            _ => {
+                let Served::Now(Ok(status)) = self.handles.ask("mcp_status", json!({})) else { return };
+                let servers = status["mcpServers"].as_array().cloned().unwrap_or_default();
+                let mut text = String::new();
+                for server in &servers {
+                    let word = |name: &str| server[name].as_str().unwrap_or_default();
+                    let tools = server["tools"].as_array().map_or(0, Vec::len);
+                    let error = server["error"].as_str().map(|why| format!(": {why}")).unwrap_or_default();
+                    let _ = writeln!(text, "{} · {} · {tools} tools{error}", word("name"), word("status"));
+                }
+                return match servers.is_empty() {
+                    true => self.app.say("there are no servers of tools (pelton mcp add)", Role::Faint),
+                    false => self.app.say(&text, Role::Text),
+                };
+            }
+        };
+        self.serve_with(body.0, body.1, |answer| Chore::Served("mcp", answer));
+    }
+
+    fn memory(&mut self) {
+        let Served::Now(Ok(usage)) = self.handles.ask("get_context_usage", json!({})) else { return };
+        let files = usage["memoryFiles"].as_array().cloned().unwrap_or_default();
+        let line =
+            |file: &Value| format!("{} · {} tokens", file["path"].as_str().unwrap_or("?"), file["tokens"]);
+        let files: Vec<String> = files.iter().map(line).collect();
+        match files.is_empty() {
+            true => self.app.say(
+                "the model was told of no memory files yet (they are read with the first prompt)",
+                Role::Faint,
+            ),
+            false => self.app.say(&files.join("\n"), Role::Text),
+        }
+    }
+
+    fn status(&mut self) {
+        let mut text = format!("Pelton {} (as {CLI_VERSION})\n", env!("CARGO_PKG_VERSION"));
+        let mode = self.handles.permissions.mode();
+        let _ = writeln!(text, "model {} · mode {}", self.handles.dials.model(), mode.name());
+        let _ = writeln!(text, "works in {}", self.cwd.display());
+        if let Some(init) = &self.init {
+            let _ = writeln!(text, "session {}", init.session_id);
+            if let Some(file) = &init.transcript {
+                let _ = writeln!(text, "recorded in {}", file.display());
+            }
+            let _ = writeln!(
+                text,
+                "{} tools · {} commands · style {}",
+                init.tools.len(),
+                init.commands.len(),
+                init.output_style
+            );
+        }
+        if let Some(percent) = self.app.status.context_percent() {
+            let _ = writeln!(text, "context {percent}% of {} tokens", self.app.status.window_tokens);
+        }
+        self.app.say(&text, Role::Text);
+    }
+
+    fn background(&mut self, arguments: &str) {
+        if let Some(id) = arguments.strip_prefix("stop ") {
+            return self.serve_with("stop_task", json!({"task_id": id.trim()}), |answer| {
+                Chore::Served("stop", answer)
+            });
+        }
+        let running = self.handles.tasks.running();
+        if running.is_empty() {
+            return self.app.say("nothing runs in the background", Role::Faint);
+        }
+        let lines: Vec<String> = running
+            .iter()
+            .map(|task| format!("{} · {} · says it to {}", task.id, task.description, task.output.display()))
+            .collect();
+        self.app.say(&format!("{}\n/bashes stop ID ends one", lines.join("\n")), Role::Text);
+    }
+
+    fn resume(&mut self, engine: &Engine, wanted: &str) {
+        if let Ok(id) = wanted.parse::<Uuid>() {
+            self.left = Some(Left::For(id));
+            return;
+        }
+        let sessions = self.config_dir.as_deref().map(|dir| sessions_of(dir, &self.cwd)).unwrap_or_default();
+        let own = engine.session_id();
+        let others = sessions.into_iter().filter(|(id, ..)| *id != own).collect();
+        self.app.ask_session(others);
+    }
+
+    fn tell_list(&mut self, what: &str, words: &str) {
+        match words.is_empty() {
+            true => self.app.say(&format!("{what}: none"), Role::Faint),
+            false => self.app.say(&format!("{what}:\n{words}"), Role::Text),
+        }
+    }
+}
+
+/// The sessions of a directory, the newest first: their ids, what they are called, when they were last written to.
+pub fn sessions_of(config_dir: &std::path::Path, cwd: &std::path::Path) -> Vec<(Uuid, String, String)> {
+    let cwd = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
+    let here = |one: &Listed| one.facts.cwd.as_deref() == Some(&*cwd) && !one.facts.is_sidechain;
+    let told = |one: Listed| {
+        let facts = &one.facts;
+        let words = facts.title.as_ref().or(facts.first_prompt.as_ref()).or(facts.last_prompt.as_ref());
+        let words = words.map_or("(nothing was asked)", String::as_str);
+        let ago = one.file.modified.elapsed().map(|ago| ago.as_secs()).unwrap_or_default();
+        let when = match ago {
+            0..60 => format!("{ago} s ago"),
+            60..3_600 => format!("{} min ago", ago / 60),
+            3_600..86_400 => format!("{} h ago", ago / 3_600),
+            _ => format!("{} days ago", ago / 86_400),
+        };
+        (one.file.id, words.split_whitespace().collect::<Vec<_>>().join(" "), format!("{when:>12}"))
+    };
+    list_sessions(config_dir).into_iter().filter(here).map(told).collect()
+}
+
+/// What going back would do to files, in a line each.
+pub(super) fn files_of(preview: &Value) -> Vec<String> {
+    let files = preview["filesChanged"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let mut lines: Vec<String> = files.map(str::to_owned).collect();
+    if !lines.is_empty() {
+        lines.push(format!("{} lines come back, {} go", preview["insertions"], preview["deletions"]));
+    }
+    lines
+}

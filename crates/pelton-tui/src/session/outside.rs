@@ -1,0 +1,147 @@
+//! Other programs: the user's editor, their command lines, and this very program for what it knows how to tell.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use nix::sys::signal::{Signal, raise};
+use pelton::{Engine, Prompt};
+use serde_json::json;
+use tokio::process::Command;
+use tokio_util::sync::CancellationToken;
+
+use super::{Chore, Session};
+use crate::app::Effect;
+use crate::theme::Role;
+
+/// What is shown of a program's words, in lines.
+const LINES_SHOWN_MAX: usize = 500;
+
+/// Other programs that a session may start.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Outside {
+    /// The user's editor, as a shell would be told.
+    pub editor: Option<String>,
+    /// This program.
+    pub program: Option<PathBuf>,
+    /// Where files for a moment go.
+    pub temp_dir: PathBuf,
+}
+
+impl Session<'_> {
+    /// Stops, until the shell goes on with it.
+    pub(super) async fn suspend(&mut self) {
+        self.terminal.give().await;
+        // Where nobody could go on with it, nothing happens.
+        let _ = raise(Signal::SIGTSTP);
+        self.take_again();
+    }
+
+    fn take_again(&mut self) {
+        if self.terminal.take().is_err() {
+            self.needs.push_front(Effect::Leave);
+        }
+        let (columns, rows) = self.terminal.size();
+        self.app.resize(columns, rows);
+        self.is_stale = true;
+    }
+
+    /// Lets the user write in an editor of their own.
+    pub(super) async fn edit_outside(&mut self) {
+        let Some(editor) = self.outside.editor.clone() else {
+            return self.app.say("set EDITOR to write in an editor of your own", Role::Error);
+        };
+        let file = self.outside.temp_dir.join(format!("pelton-{}.md", pelton::fresh_id(self.world.as_ref())));
+        if let Err(error) = std::fs::write(&file, self.app.draft.text()) {
+            return self.app.say(&format!("{}: {error}", file.display()), Role::Error);
+        }
+        self.terminal.give().await;
+        let words = format!("{editor} \"$1\"");
+        let ran = Command::new("sh").args(["-c", &words, "sh"]).arg(&file).status().await;
+        self.take_again();
+        match (ran, std::fs::read_to_string(&file)) {
+            (Ok(status), Ok(text)) if status.success() => {
+                self.app.draft.set(text.trim_end_matches('\n'));
+            }
+            (Ok(status), Ok(_)) => {
+                self.app.say(&format!("{editor}: {status}; nothing was taken over"), Role::Error);
+            }
+            (Err(error), _) | (_, Err(error)) => self.app.say(&format!("{editor}: {error}"), Role::Error),
+        }
+        // What is left of it does no harm.
+        let _ = std::fs::remove_file(&file);
+    }
+
+    /// Runs a command line of the user's own. The model reads what it says with the next prompt.
+    pub(super) async fn shell(&mut self, engine: &mut Engine, command: String) {
+        self.is_asked = true;
+        let now = self.now();
+        self.app.begin(Some(&format!("!{command}")), now);
+        self.desk.typed(Some(&command));
+        let cancel = CancellationToken::new();
+        let output = {
+            let input = json!({"command": command, "description": "The user's own command"});
+            let mut call = std::pin::pin!(engine.call("Bash", input, &cancel));
+            loop {
+                tokio::select! {
+                    biased;
+                    wake = self.wake() => {
+                        self.heed_while(wake, &cancel).await;
+                    }
+                    output = &mut call => break output,
+                }
+            }
+        };
+        self.desk.typed(None);
+        self.ended();
+        let words = output.words();
+        let lines = words.lines().count();
+        let shown: Vec<&str> = words.lines().take(LINES_SHOWN_MAX).collect();
+        self.app.say(&shown.join("\n"), if output.is_error { Role::Error } else { Role::Text });
+        if lines > LINES_SHOWN_MAX {
+            self.app.say(&format!("… {} more lines", lines - LINES_SHOWN_MAX), Role::Faint);
+        }
+        let told = format!("<bash-input>{command}</bash-input>\n<bash-output>{words}</bash-output>");
+        let kept = match Prompt::text(told) {
+            Ok(prompt) => engine.append(prompt.verbatim()).await.map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(why) = kept {
+            self.app.say(&format!("the model will not read this: {why}"), Role::Error);
+        }
+    }
+
+    /// The same as ever, but an interrupt means the user's own command.
+    async fn heed_while(&mut self, wake: super::Wake, cancel: &CancellationToken) {
+        let interrupted_before = self.app.is_interrupted();
+        self.heed(wake).await;
+        if self.app.is_interrupted() && !interrupted_before {
+            cancel.cancel();
+        }
+    }
+
+    /// What this program says when it is asked so; of it the lines about something, if only those are wanted.
+    pub(super) fn ask_program(&mut self, words: Vec<String>, about: Option<&'static str>) {
+        let Some(program) = self.outside.program.clone() else {
+            return self.app.say("this program cannot be found any more", Role::Error);
+        };
+        let cwd = self.cwd.clone();
+        self.chores.push(Box::pin(async move {
+            let mut command = Command::new(program);
+            command.args(&words).current_dir(cwd).stdin(Stdio::null()).kill_on_drop(true);
+            Chore::Said(match command.output().await {
+                Err(error) => error.to_string(),
+                Ok(output) => {
+                    let said = [output.stdout, output.stderr].concat();
+                    let said = String::from_utf8_lossy(&said);
+                    let meant = said.lines().filter(|line| about.is_none_or(|about| line.contains(about)));
+                    let lines: Vec<&str> = meant.take(LINES_SHOWN_MAX).collect();
+                    match about.filter(|_| lines.is_empty()) {
+                        Some(about) => format!("there are no {about}"),
+                        None => lines.join("\n"),
+                    }
+                }
+            })
+        }));
+    }
+}

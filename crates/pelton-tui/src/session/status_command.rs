@@ -1,0 +1,142 @@
+//! A user's own line about the session: a command is told what there is to know, and says what is shown.
+
+use std::ffi::OsString;
+use std::process::Stdio;
+use std::time::Duration;
+
+use ratatui_core::text::{Line, Span};
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::Command;
+
+use super::{Chore, Session};
+use crate::clean;
+
+/// Changes that come within this time are told together.
+const DEBOUNCE: Duration = Duration::from_millis(300);
+/// A command that takes longer says nothing.
+const TIME_MAX: Duration = Duration::from_secs(5);
+/// Lines of it that are shown, and bytes that are read.
+const LINES_MAX: usize = 3;
+
+/// The command.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct StatusCommand {
+    /// A line for the shell.
+    pub command: String,
+    /// What it is surrounded by.
+    pub env: Vec<(OsString, OsString)>,
+    /// How far from the edge it stands, in cells.
+    pub padding: u64,
+    /// After which time it is asked again although nothing has happened.
+    pub refresh: Option<Duration>,
+}
+
+impl StatusCommand {
+    /// Asked when something happens.
+    pub fn new(command: String, env: Vec<(OsString, OsString)>) -> Self {
+        Self { command, env, padding: 0, refresh: None }
+    }
+}
+
+/// When it is asked next, and whether it is being asked.
+#[derive(Default)]
+pub(super) struct StatusTurn {
+    pub due: Option<Duration>,
+    generation: u64,
+}
+
+impl Session<'_> {
+    /// Something has happened that it may want to tell.
+    pub(super) fn status_changed(&mut self) {
+        if self.status.is_some() && self.status_turn.due.is_none() {
+            self.status_turn.due = Some(self.now() + DEBOUNCE);
+        }
+    }
+
+    /// Asks it, if it is time. One that still runs is not waited for: its words are not taken any more.
+    pub(super) fn ask_status(&mut self, now: Duration) {
+        let Some(status) = self.status.clone().filter(|_| self.status_turn.due.is_some_and(|due| due <= now))
+        else {
+            return;
+        };
+        self.status_turn.due = status.refresh.map(|refresh| now + refresh);
+        self.status_turn.generation += 1;
+        let (generation, told, cwd) = (self.status_turn.generation, self.status_facts(), self.cwd.clone());
+        let (columns, rows) = self.terminal.size();
+        self.chores.push(Box::pin(async move {
+            let said = tokio::time::timeout(TIME_MAX, said(&status, &told, cwd, columns, rows)).await;
+            Chore::Status(generation, said.ok().flatten().map(|text| lines(&text, status.padding)))
+        }));
+    }
+
+    /// It has answered.
+    pub(super) fn status_said(&mut self, generation: u64, lines: Option<Vec<Line<'static>>>) {
+        if generation == self.status_turn.generation {
+            self.app.status.own = lines.filter(|lines| !lines.is_empty());
+        }
+    }
+
+    /// What it is told.
+    fn status_facts(&self) -> Value {
+        let status = &self.app.status;
+        let last = self.handles.last.as_ref();
+        let percent = status.context_percent().unwrap_or_default();
+        let ms = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        json!({
+            "hook_event_name": "Status",
+            "session_id": self.session_id,
+            "transcript_path": self.transcript,
+            "cwd": self.cwd,
+            "model": {"id": status.model, "display_name": status.model},
+            "workspace": {"current_dir": self.cwd, "project_dir": self.cwd, "added_dirs": []},
+            "version": pelton::CLI_VERSION,
+            "output_style": {"name": self.init.as_ref().map_or("default", |init| init.output_style.as_str())},
+            "cost": {
+                "total_cost_usd": status.cost_usd,
+                "total_duration_ms": ms(self.now().saturating_sub(self.began_at)),
+                "total_api_duration_ms": last.map_or(0, |last| ms(last.duration_api)),
+                "total_lines_added": 0,
+                "total_lines_removed": 0,
+            },
+            "context_window": {
+                "total_input_tokens": status.context_tokens,
+                "total_output_tokens": status.output_tokens,
+                "context_window_size": status.window_tokens,
+                "used_percentage": percent,
+                "remaining_percentage": 100 - percent,
+                "current_usage": null,
+            },
+            "exceeds_200k_tokens": status.context_tokens > 200_000,
+            "permission_mode": status.mode.name(),
+        })
+    }
+}
+
+async fn said(
+    status: &StatusCommand,
+    told: &Value,
+    cwd: std::path::PathBuf,
+    columns: usize,
+    rows: usize,
+) -> Option<String> {
+    let mut command = Command::new("sh");
+    command.args(["-c", &status.command]).current_dir(cwd).env_clear().envs(status.env.iter().cloned());
+    command.env("COLUMNS", columns.to_string()).env("LINES", rows.to_string());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
+    let mut child = command.spawn().ok()?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // It may not want to know.
+        let _ = stdin.write_all(told.to_string().as_bytes()).await;
+    }
+    let output = child.wait_with_output().await.ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// What it said, with its colours and nothing else of its own.
+fn lines(text: &str, padding: u64) -> Vec<Line<'static>> {
+    let padding = " ".repeat(usize::try_from(padding).unwrap_or_default().min(20));
+    let line = |line: &str| Line::from(vec![Span::raw(padding.clone()), Span::raw(clean::line(line))]);
+    text.lines().filter(|line| !line.trim().is_empty()).take(LINES_MAX).map(line).collect()
+}
