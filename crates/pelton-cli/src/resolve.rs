@@ -93,6 +93,7 @@ fn options_for_whom(
     let screen = settings.screen.clone();
     let before_settings = env.clone();
     let env = env.clone().with(&settings.env);
+    keep_environment_from_others(&env);
     let payer = Payer::found(&env, &settings)?;
     let memory = memory::memory(args, &env, &settings.memory, &cwd)?;
     let skills = skills::skills(args, &env, &settings)?;
@@ -199,6 +200,18 @@ pub(crate) fn would_add(env: &Env, dir: &Path) -> Vec<String> {
 pub(crate) fn may_bypass(args: &RunArgs, env: &Env, options: &Options) -> bool {
     let said = args.client.allow_dangerously_skip_permissions || options.mode == Mode::BypassPermissions;
     said && !options.rules.never_bypass && permission::may_bypass_here(env)
+}
+
+/// Where programs get no keys from the environment, they do not read them from that of this process, either. Whoever may read everything
+/// still does.
+fn keep_environment_from_others(env: &Env) {
+    #[cfg(target_os = "linux")]
+    if env.is_on("CLAUDE_CODE_SUBPROCESS_ENV_SCRUB") {
+        // Where the kernel refuses, nothing is worse than before.
+        let _ = nix::sys::prctl::set_dumpable(false);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = env;
 }
 
 pub(crate) fn working_directory() -> Result<PathBuf, Fail> {

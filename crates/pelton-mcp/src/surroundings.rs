@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pelton::process::is_withheld;
+use pelton::process::for_programs;
 
 use crate::config::Remote;
 use crate::limits::{CALL_TIME, CONNECT_TIME};
@@ -57,7 +57,7 @@ impl Surroundings {
 
     /// The environment of a program: whoever pays keeps their keys, unless an entry names them.
     pub(crate) fn env_of_programs(&self) -> Vec<(OsString, OsString)> {
-        self.env.iter().filter(|(name, _)| !is_withheld(name)).cloned().collect()
+        for_programs(&self.env).cloned().collect()
     }
 
     /// What requests to an address carry, if somebody can be logged in there.

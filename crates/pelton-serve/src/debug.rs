@@ -11,6 +11,8 @@ use pelton::tools::BackgroundNews;
 use pelton_model::World;
 use uuid::Uuid;
 
+use crate::redact::without_keys;
+
 /// The most bytes of lines that wait until it is clear where they go.
 const WAITING_BYTES_MAX: usize = 64 * 1024;
 
@@ -90,6 +92,7 @@ impl Log {
         }
         // One line is one thing that happened.
         let words: String = words.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let words = without_keys(&words);
         let line = format!("{:.3} [{about}] {words}\n", self.world.now());
         match &mut self.place {
             Place::Waiting(waiting, _) if waiting.len() + line.len() <= WAITING_BYTES_MAX => {

@@ -7,6 +7,7 @@ mod print; // one prompt, shown as it runs
 mod control; // a whole session through two pipes
 mod tool_server; // tools alone, for programs that speak MCP
 
+mod redact; // keys in texts that are logged
 mod debug; // what happens inside, for whoever looks for a fault
 mod frames; // stream-json: events as SDK messages
 mod outcome; // the result message

@@ -322,6 +322,8 @@ pub struct ToolLimits {
     pub background_time_max: Duration,
     /// Whether a command whose time is up goes on in the background. Otherwise it is killed, as is one in a box.
     pub shell_goes_on_beside: bool,
+    /// Memory that each process of a command may have for its data, in bytes; without a bound if nobody says one.
+    pub shell_memory_bytes_max: Option<u64>,
     /// Whether no command may run in the background.
     pub background_off: bool,
     /// Whether every command starts where the session did, whatever the one before changed to.
@@ -416,6 +418,7 @@ impl Default for ToolLimits {
             background_time_default: Duration::from_secs(1_800),
             background_time_max: Duration::from_secs(7_200),
             shell_goes_on_beside: false,
+            shell_memory_bytes_max: None,
             background_off: false,
             shell_stays: false,
             shell_output_chars_max: 30_000,
@@ -532,6 +535,10 @@ pub const SKILLS_TOLD_AGAIN_CHARS_MAX: usize = 100_000;
 pub const SECRET_CHARS_MIN: usize = 16;
 /// The most secrets that are known at a time: the oldest, long renewed, is forgotten first.
 pub const SECRETS_MAX: usize = 64;
+/// Characters of the value of a variable below which it is no key, whatever its name says.
+pub const KEY_CHARS_MIN: usize = 20;
+/// Keys of others, by their variables, that are kept out of records.
+pub const KEYS_OF_OTHERS_MAX: usize = 32;
 /// Bytes of a file that are searched for secrets at once.
 pub const SCRUBBED_AT_ONCE_BYTES: usize = 256 * 1024;
 

@@ -13,7 +13,9 @@ use futures::future::BoxFuture;
 use memchr::memmem;
 use pelton_model::{Auth, Credentials, ModelError};
 
-use crate::limits::{SCRUBBED_AT_ONCE_BYTES, SECRET_CHARS_MIN, SECRETS_MAX};
+use crate::limits::{
+    KEY_CHARS_MIN, KEYS_OF_OTHERS_MAX, SCRUBBED_AT_ONCE_BYTES, SECRET_CHARS_MIN, SECRETS_MAX,
+};
 
 /// Variables with secrets that programs have no business with.
 const VARIABLES: &[&str] = &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"];
@@ -35,6 +37,76 @@ pub fn is_withheld(variable: &OsStr) -> bool {
     VARIABLES.iter().any(|withheld| variable == *withheld) || variable.as_bytes().starts_with(TELEMETRY)
 }
 
+/// The variables that programs get: all but those that are [withheld](is_withheld), and where `CLAUDE_CODE_SUBPROCESS_ENV_SCRUB` is
+/// switched on, all but those that services and clouds of models are paid with.
+///
+/// ```
+/// use std::ffi::OsString;
+///
+/// use pelton::process::for_programs;
+///
+/// let variable = |name: &str| (OsString::from(name), OsString::from("1"));
+/// let names = |env: &[(OsString, OsString)]| for_programs(env).map(|(name, _)| name.clone()).collect::<Vec<_>>();
+/// let env = ["PATH", "ANTHROPIC_API_KEY", "AWS_SECRET_ACCESS_KEY"].map(variable);
+/// assert_eq!(names(&env), ["PATH", "AWS_SECRET_ACCESS_KEY"]);
+/// let env = ["PATH", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "CLAUDE_CODE_SUBPROCESS_ENV_SCRUB"].map(variable);
+/// assert_eq!(names(&env), ["PATH", "AWS_REGION", "CLAUDE_CODE_SUBPROCESS_ENV_SCRUB"]);
+/// ```
+pub fn for_programs(env: &[(OsString, OsString)]) -> impl Iterator<Item = &(OsString, OsString)> {
+    let is_off = |value: &OsStr| matches!(value.as_bytes(), b"" | b"0" | b"false" | b"no" | b"off");
+    let is_scrubbed = env.iter().any(|(name, value)| name == SCRUB && !is_off(value));
+    env.iter().filter(move |(name, _)| !(is_withheld(name) || is_scrubbed && pays_elsewhere(name)))
+}
+
+/// Says that programs get nothing that services and clouds of models are paid with.
+const SCRUB: &str = "CLAUDE_CODE_SUBPROCESS_ENV_SCRUB";
+
+/// Beginnings of names that services and clouds of models give to their variables.
+const PAID: &[&str] = &[
+    "ANTHROPIC_",
+    "CLAUDE_",
+    "AWS_",
+    "AZURE_",
+    "ARM_",
+    "GOOGLE_",
+    "GCP_",
+    "GCLOUD_",
+    "CLOUDSDK_",
+    "VERTEX_",
+];
+
+/// Whether a variable is one that a service or cloud of models is paid with.
+fn pays_elsewhere(variable: &OsStr) -> bool {
+    let Some(name) = variable.to_str() else { return false };
+    PAID.iter().any(|family| name.starts_with(family))
+        && name.split('_').any(|word| SECRET_WORDS.contains(&word))
+}
+
+/// Words in the names of variables that hold secrets.
+const SECRET_WORDS: &[&str] = &[
+    "AUTH",
+    "AUTHORIZATION",
+    "CERTIFICATE",
+    "CREDENTIAL",
+    "CREDENTIALS",
+    "HEADERS",
+    "KEY",
+    "PASSWORD",
+    "SECRET",
+    "TOKEN",
+];
+
+/// Whether a variable says of itself that it holds a key, and its value looks like one: long, and neither a path nor an address.
+fn is_key(name: &OsStr, value: &str) -> bool {
+    let Some(name) = name.to_str() else { return false };
+    let ends = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD"];
+    let is_named = name.to_ascii_uppercase().rsplit('_').next().is_some_and(|last| ends.contains(&last));
+    is_named
+        && value.len() >= KEY_CHARS_MIN
+        && value.chars().all(|c| c.is_ascii_graphic() && c != ':')
+        && !value.starts_with(['/', '.', '~'])
+}
+
 /// Texts that are not written down. They grow in number while a session runs: helpers print keys, logins are renewed.
 #[derive(Clone, Default)]
 pub(crate) struct Secrets(Arc<RwLock<Vec<Known>>>);
@@ -51,6 +123,12 @@ impl Secrets {
     pub fn learn_from(&self, env: &[(OsString, OsString)], auth: &Auth) {
         let known = env.iter().filter(|(name, _)| VARIABLES.iter().any(|known| name == *known));
         known.filter_map(|(_, value)| value.to_str()).for_each(|text| self.learn(text));
+        // Keys of others, which commands may need and show.
+        let others = env.iter().filter_map(|(name, value)| Some((name, value.to_str()?)));
+        others
+            .filter(|(name, value)| is_key(name, value))
+            .take(KEYS_OF_OTHERS_MAX)
+            .for_each(|(_, text)| self.learn(text));
         self.learn_auth(auth);
     }
 
@@ -209,6 +287,16 @@ mod tests {
         let short = Secrets::default();
         short.learn_from(&[env("ANTHROPIC_API_KEY", "test")], &Auth::None);
         assert_eq!(short.hidden(b"a test").as_ref(), b"a test");
+        let env = [
+            ("GITHUB_TOKEN", "ghp_0123456789abcdefghij"),
+            ("DB_PASSWORD", "postgres"),
+            ("SSH_KEY", "/home/me/.ssh/id_ed25519"),
+        ];
+        let others = Secrets::default();
+        others.learn_from(&env.map(|(name, value)| (name.into(), value.into())), &Auth::None);
+        assert_eq!(others.hidden(b"ghp_0123456789abcdefghij").as_ref(), b"[redacted]");
+        let kept = b"postgres at /home/me/.ssh/id_ed25519";
+        assert_eq!(others.hidden(kept).as_ref(), kept);
         assert!(is_withheld(OsStr::new("OTEL_X")) && !is_withheld(OsStr::new("PATH")));
     }
     #[test]

@@ -19,6 +19,9 @@ const SHELL_OUTPUT_CHARS_MAX: usize = 150_000;
 /// The same of a task in the background.
 const TASK_OUTPUT_CHARS_MAX: usize = 160_000;
 
+/// With less memory than this a shell does not start.
+const MEMORY_BYTES_MIN: u64 = 16 << 20;
+
 /// About how many bytes of a file are one token.
 const BYTES_PER_TOKEN: usize = 4;
 
@@ -58,6 +61,7 @@ pub(super) fn limits(
     if let Some(seconds) = env.number("CLAUDE_CODE_GLOB_TIMEOUT_SECONDS")? {
         tools.search_time_max = Duration::from_secs(seconds);
     }
+    tools.shell_memory_bytes_max = memory(env)?;
     tools.background_off = env.is_on("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS");
     tools.shell_stays = env.is_on("CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR");
     tools.glob_skips_ignored = env.is_off("CLAUDE_CODE_GLOB_NO_IGNORE");
@@ -75,6 +79,34 @@ pub(super) fn limits(
         tools.task_output_chars_max = chars.min(TASK_OUTPUT_CHARS_MAX);
     }
     Ok(())
+}
+
+/// How much memory a process of a command may have: a number of bytes, or of KB, MB or GB.
+fn memory(env: &Env) -> Result<Option<u64>, Fail> {
+    const NAME: &str = "CLAUDE_CODE_TOOL_MEMORY_LIMIT";
+    let Some(text) = env.get(NAME) else { return Ok(None) };
+    let written = text.trim().to_ascii_lowercase();
+    let digits = written.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == ' ');
+    let unit = match written[digits.len()..].trim().trim_end_matches('b').trim_end_matches('i') {
+        "" => Some(1),
+        "k" => Some(1 << 10),
+        "m" => Some(1 << 20),
+        "g" => Some(1 << 30),
+        _ => None,
+    };
+    let bytes = unit.and_then(|unit| digits.parse::<u64>().ok()?.checked_mul(unit));
+    match bytes {
+        // 0 switches it off.
+        Some(0) => Ok(None),
+        Some(bytes) if bytes >= MEMORY_BYTES_MIN => Ok(Some(bytes)),
+        Some(_) => Err(Fail::at_start(format!(
+            "{NAME} is too little for a shell: '{text}' (at least {}MB; without a unit it is bytes)",
+            MEMORY_BYTES_MIN >> 20
+        ))),
+        None => Err(Fail::at_start(format!(
+            "{NAME} is no size: '{text}' (write 2GB, 512MB, or a number of bytes)"
+        ))),
+    }
 }
 
 /// How the loop goes about calls. Flags come before settings.

@@ -116,6 +116,70 @@ fn ordinary_inspection_is_never_asked_about() {
 }
 
 #[test]
+fn no_other_way_round_the_rules_is_allowed() {
+    check("ways_round.jsonl", 1_400);
+}
+
+#[test]
+fn looking_in_passing_is_never_asked_about() {
+    check("passing.jsonl", 450);
+}
+
+#[test]
+fn what_asks_others_or_lets_the_directory_choose_is_more_than_looking() {
+    check("beyond_looking.jsonl", 80);
+}
+
+#[test]
+fn what_a_directory_may_steer_is_asked_about_where_it_does() {
+    let place = place();
+    let cases = [
+        ("npm ls", ".npmrc"),
+        ("cargo tree --frozen", ".cargo/config.toml"),
+        ("cargo metadata --no-deps", "rust-toolchain.toml"),
+    ];
+    for (command, steering) in cases {
+        let case = |expect: &str| format!("{}\n", json!({"command": command, "expect": expect}));
+        place.put("cases.jsonl", &case("allow"));
+        place.pelton(["permissions", "check", "--corpus", "cases.jsonl"]).run().well();
+        place.put(steering, "");
+        place.put("cases.jsonl", &case("ask"));
+        place.pelton(["permissions", "check", "--corpus", "cases.jsonl"]).run().well();
+        std::fs::remove_file(place.work().join(steering)).unwrap();
+    }
+}
+
+#[test]
+fn pit_P2_a_denied_file_is_denied_however_its_name_is_written() {
+    let place = place();
+    let rules = json!({"deny": ["Read(./.env)", "Edit(src/**)"]});
+    let denied =
+        |tool: &str, input: Value| json!({"tool": tool, "input": input, "rules": rules, "expect": "deny"});
+    let read = |path: &str| denied("Read", json!({"file_path": path}));
+    let inside = place.work().join(".env");
+    let cases = [
+        read(".env"),
+        read(inside.to_str().unwrap()),
+        read("src/../.env"),
+        read("link"),
+        read(".ENV"),
+        read("./.Env"),
+        denied("Grep", json!({"pattern": "x", "path": ".env"})),
+        denied("Edit", json!({"file_path": "SRC/main.rs", "old_string": "a", "new_string": "b"})),
+        denied("Write", json!({"file_path": "src/new.rs", "content": ""})),
+        json!({"command": "cat .env", "rules": rules, "expect": "deny"}),
+        json!({"command": "cat .ENV", "rules": rules, "expect": "deny"}),
+        json!({"command": "echo x > Src/main.rs", "rules": rules, "expect": "deny"}),
+        // What vouches is meant as it is written.
+        json!({"tool": "Edit", "input": {"file_path": "Docs/x", "old_string": "a", "new_string": "b"},
+            "rules": {"allow": ["Edit(docs/**)"]}, "expect": "ask"}),
+    ];
+    let corpus: String = cases.iter().map(|case| format!("{case}\n")).collect();
+    place.put("cases.jsonl", &corpus);
+    place.pelton(["permissions", "check", "--corpus", "cases.jsonl"]).run().well();
+}
+
+#[test]
 fn work_that_no_prohibition_means_goes_on_beside_them() {
     check("untouched.jsonl", 100);
 }

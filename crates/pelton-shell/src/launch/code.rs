@@ -74,6 +74,7 @@ const LANGUAGES: &[Language] = &[
         reads_input: false,
         ..NONE
     },
+    Language { names: &["swift"], letters: "e", reads_input: false, ..NONE },
     Language {
         names: &["osascript", "expect", "tclsh", "wish", "jshell", "gnuplot", "m4"],
         letters: "ce",

@@ -75,6 +75,13 @@ pub(super) fn escapes(command: &Command, name: &str, arguments: &[Word]) -> Opti
     }
     let told = TOLD.iter().find(|told| told.names.contains(&name))?;
     let mut texts = values(arguments, told.options);
+    // `ex -sc '…'`: the letter may stand behind others.
+    for pair in arguments.windows(2) {
+        let letters = pair[0].literal_prefix().strip_prefix('-').filter(|text| !text.starts_with('-'));
+        if told.options.contains(&"-c") && letters.is_some_and(|text| text.len() > 1 && text.ends_with('c')) {
+            texts.push(pair[1].clone());
+        }
+    }
     if told.operands {
         texts
             .extend(arguments.iter().filter(|word| !word.literal_prefix().starts_with('-')).skip(1).cloned());

@@ -25,7 +25,7 @@ use super::limits::{GONE_TIME_MAX, KILL_GRACE, OUTPUT_BYTES_MAX, TIME_MAX};
 use super::outcome::goes_on_in_background;
 use crate::limits::{SHELL_DRAIN_QUIET, SHELL_KILL_GRACE_SHORT};
 use crate::plugins::option_variable;
-use crate::secrets::{Secrets, is_withheld};
+use crate::secrets::{Secrets, for_programs};
 use crate::tools::process::{Launch, Printed, ProcessTree};
 
 /// Bytes read at once.
@@ -201,8 +201,7 @@ impl Surroundings {
     }
 
     fn environment(&self, own: &[(&'static str, Option<&OsStr>)]) -> Vec<(OsString, OsString)> {
-        let kept =
-            self.env.iter().filter(|(name, _)| !own.iter().any(|(own, _)| name == own) && !is_withheld(name));
+        let kept = for_programs(&self.env).filter(|(name, _)| !own.iter().any(|(own, _)| name == own));
         let own = own.iter().filter_map(|(name, value)| Some((OsString::from(name), (*value)?.to_owned())));
         kept.cloned().chain(own).collect()
     }

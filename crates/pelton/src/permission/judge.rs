@@ -97,6 +97,8 @@ pub(super) struct Touched {
     pub may_name: Vec<Place>,
     /// What texts in other languages may name.
     pub may_hold: Vec<Place>,
+    /// Files that its options may name for it to write.
+    pub may_write: Vec<Place>,
     /// The directory it goes to.
     pub goes_to: Option<Place>,
     /// A removal nobody recovers from.
@@ -281,9 +283,11 @@ impl RuleSet {
             let why = format!("It may run what the rule '{rule}' forbids.");
             return Decision { rule: Some(rule.clone()), ..Decision::question(why, Cause::Unclear) };
         }
-        for place in &touched.may_hold {
+        let held = touched.may_hold.iter().map(|place| (place, true));
+        for (place, may_be_read) in held.chain(touched.may_write.iter().map(|place| (place, false))) {
             let guards = |deed| self.guards_from(deed, place, here);
-            if let Some(rule) = guards(Deed::Read).or_else(|| guards(Deed::Edit)) {
+            let read = may_be_read.then(|| guards(Deed::Read)).flatten();
+            if let Some(rule) = read.or_else(|| guards(Deed::Edit)) {
                 let why = format!("It may touch {}, which the rule '{rule}' guards.", place.given.display());
                 return Decision { rule: Some(rule.clone()), ..Decision::question(why, Cause::Unclear) };
             }
@@ -316,8 +320,11 @@ impl RuleSet {
         if request.hook == HookSays::Vouches {
             return Decision::new(Verdict::Allow, "A hook allows it.", Cause::Hook);
         }
-        let readable =
-            |place: &Place| here.may_be_read(place) || self.vouching_for(Deed::Read, place, here).is_some();
+        let readable = |place: &Place| {
+            here.may_be_read(place)
+                || is_common_knowledge(place)
+                || self.vouching_for(Deed::Read, place, here).is_some()
+        };
         let writable = |place: &Place| match mode {
             Mode::Plan => false,
             Mode::AcceptEdits if here.contains(place) => true,
@@ -505,6 +512,26 @@ fn catches_step(rule: &Rule, request: &Request<'_>, step: &Step, touched: &Touch
     read.into_iter().any(|place| catches(Deed::Read, place))
         || changed.into_iter().any(|place| catches(Deed::Edit, place))
         || step.last_names.iter().any(somewhere)
+}
+
+/// What the machine is and how it fares: commands may show it, since others tell the same (`uname`, `lscpu`, `free`, `uptime`).
+fn is_common_knowledge(place: &Place) -> bool {
+    const KNOWN: &[&str] = &[
+        "/etc/os-release",
+        "/usr/lib/os-release",
+        "/etc/lsb-release",
+        "/etc/debian_version",
+        "/etc/alpine-release",
+        "/etc/redhat-release",
+        "/etc/timezone",
+        "/proc/cpuinfo",
+        "/proc/loadavg",
+        "/proc/meminfo",
+        "/proc/uptime",
+        "/proc/version",
+    ];
+    let is_known = |path: &Path| KNOWN.iter().any(|known| path == Path::new(known));
+    is_known(&place.given) && (is_known(&place.real) || place.real.starts_with("/usr/lib"))
 }
 
 /// A directory that no rule names.

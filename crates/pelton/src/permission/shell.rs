@@ -21,6 +21,7 @@ mod git;
 mod sed;
 mod awk;
 mod deeds; // what programs do to files
+mod outputs; // files that options may name for writing
 mod removal; // what is taken away
 mod carried; // the same, when its names are written elsewhere in the line
 
@@ -42,7 +43,7 @@ use self::launch::{base_name, launches};
 pub(super) use self::look::Look;
 use self::mention::commands_mentioned;
 use self::numbers::Numbers;
-use self::passed::{RunsFile, files_run, texts_told};
+use self::passed::{RunsFile, files_fed, files_run, texts_told};
 pub(super) use self::programs::Reach;
 pub(super) use self::removal::Removal;
 use self::removal::removals;
@@ -112,6 +113,8 @@ pub(super) struct Step {
     pub redirected_somewhere: Option<String>,
     /// Files its words may name, whatever the program makes of them.
     pub may_name: Vec<Files>,
+    /// Files its options may name for it to write.
+    pub may_write: Vec<Files>,
     /// Texts in languages of programs, anywhere in which files may be named.
     pub may_hold: Vec<String>,
     /// What it says names files for other commands.
@@ -134,6 +137,8 @@ pub(super) struct Step {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Move {
     To(Files),
+    /// `cd -`: to where it was before. A command is not told where somebody else was, so that is where the line has been.
+    Back,
     /// Nobody knows.
     Somewhere,
 }
@@ -255,6 +260,12 @@ impl Step {
             let base = base_name(name);
             if base != name {
                 self.see_as(&renamed(base, rest), gets_more);
+            }
+            // Where others have the name, those of GNU have it with a letter more.
+            if let Some(plain) = base.strip_prefix('g').filter(|plain| deeds::is_known(plain)) {
+                self.see_as(&renamed(plain, rest), gets_more);
+                self.removals.extend(removals(&renamed(plain, rest)));
+                self.deeds.extend(deeds(&renamed(plain, rest)).deeds);
             }
             self.runs_git |= base == "git";
         }
@@ -447,13 +458,17 @@ fn step(
     }
     step.hold_texts(command, args, script);
     // Directories that commands of a text change to.
-    let mut gone_to: Vec<String> = Vec::new();
+    let mut gone_to: Vec<String> = passed::sent_to(args).into_iter().collect();
     for further in &further.commands {
         let mut words: Vec<Arg> = further.words.iter().map(Arg::of).collect();
         step.see(&words, gets_more);
         step.hold_texts(further, &words, script);
         if let Some(Move::To(Files::Named(dir))) = moves(&words) {
             gone_to.push(dir);
+        }
+        gone_to.extend(passed::sent_to(&words));
+        for dir in &gone_to {
+            step.deeds.extend(deeds(&words).deeds.iter().filter_map(|deed| deed.below(dir)));
         }
         if !fed.is_empty() {
             words.extend(fed.iter().cloned());
@@ -513,8 +528,11 @@ fn step(
     step.launches = launches(plain) || further.hidden;
     if step.look.is_none() {
         step.may_run.extend(mention::mentioned(command, args, script));
+        step.may_write = outputs::may_write(args);
     }
-    step.runs_files.extend(files_run(args, reads_scripts(command)));
+    let may_be_told = reads_scripts(command) || step.look.is_none() && mention::is_unknown(command, args);
+    step.runs_files.extend(files_run(args, may_be_told));
+    step.runs_files.extend(files_fed(command).filter(|_| may_be_told));
     let is_steering = |assignment: &&Assignment| !(command.words.is_empty() && is_private(&assignment.name));
     step.may_run.extend(command.assignments.iter().filter(is_steering).filter_map(steering));
     if args.first().and_then(Arg::literal).is_some_and(|name| SET_FOR_OTHERS.contains(&name)) {
@@ -559,11 +577,10 @@ fn written(args: &[Arg]) -> String {
 /// What the command looks at. Words that come from elsewhere are looked at too.
 fn looked(args: &[Arg], plain: &[Arg], gets_more: bool, moves: Option<&Move>) -> Option<Look> {
     match moves {
-        Some(Move::To(_)) if plain.first().and_then(Arg::literal) == Some("cd") => {
+        Some(Move::To(_) | Move::Back) if plain.first().and_then(Arg::literal) == Some("cd") => {
             return Some(Look::nothing());
         }
-        Some(Move::To(_)) => return None,
-        Some(Move::Somewhere) => return None,
+        Some(_) => return None,
         None => {}
     }
     if !gets_more {
@@ -586,7 +603,8 @@ fn moves(plain: &[Arg]) -> Option<Move> {
             let targets: Vec<&Arg> = rest.iter().skip_while(is_option).collect();
             Some(match targets.as_slice() {
                 [] => Move::To(Files::InHome(String::new())),
-                [target] if target.literal() == Some("-") || target.literal() == Some("") => Move::Somewhere,
+                [target] if target.literal() == Some("-") => Move::Back,
+                [target] if target.literal() == Some("") => Move::Somewhere,
                 [target] if target.literal().is_some_and(|text| text.starts_with(['-', '+'])) => {
                     Move::Somewhere
                 }

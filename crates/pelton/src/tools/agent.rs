@@ -15,6 +15,7 @@ use pelton_wire::usage::Usage;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::lenient;
 use super::tool::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx, parse_input};
 use crate::history::History;
 use crate::limits::ToolLimits;
@@ -179,10 +180,10 @@ struct Input {
     model: Option<String>,
     effort: Option<String>,
     // Accepted, and without effect: every agent is waited for.
-    #[serde(default, rename = "run_in_background")]
-    _background: Option<Value>,
+    #[serde(default, rename = "run_in_background", deserialize_with = "lenient::optional_flag")]
+    _background: Option<bool>,
     #[serde(default, rename = "name")]
-    _name: Option<Value>,
+    _name: Option<String>,
     #[serde(default)]
     isolation: Option<String>,
 }

@@ -1,7 +1,9 @@
 //! Reading what models write when they mean a number or a yes: `"10"`, `10.0`, `"true"`.
 
 use std::fmt;
+use std::path::PathBuf;
 
+use serde::Deserialize;
 use serde::de::{Deserializer, Error, Visitor};
 
 /// A count: a whole number, not negative, also as text. `null` is no count.
@@ -17,6 +19,29 @@ pub fn flag<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
 /// A yes or no that may be left out. `null` is left out.
 pub fn optional_flag<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D::Error> {
     from.deserialize_any(Flag)
+}
+
+/// A path. One that begins with `~` is refused: a shell would expand it, nothing here does, and a directory of that name would be a
+/// trap for whoever tidies up.
+pub fn path<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
+    usable(PathBuf::deserialize(from)?)
+}
+
+/// A path that may be left out.
+pub fn optional_path<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Error> {
+    Option::<PathBuf>::deserialize(from)?.map(usable).transpose()
+}
+
+fn usable<E: Error>(path: PathBuf) -> Result<PathBuf, E> {
+    if path.as_os_str() == "~" || path.starts_with("~/") || path.starts_with("~") {
+        return Err(E::custom(
+            "`~` is not expanded here: write the path in full, or `./~` for a file of that name",
+        ));
+    }
+    if path.as_os_str().as_encoded_bytes().contains(&0) {
+        return Err(E::custom("the path holds a NUL, which no name of a file can"));
+    }
+    Ok(path)
 }
 
 struct Count;

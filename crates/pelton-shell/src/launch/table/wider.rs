@@ -501,6 +501,8 @@ pub(super) const LAUNCHERS: &[Launcher] = &[
         ..NONE
     },
     Launcher { name: "caffeinate", valued: "tw", flags: "dimsu", ..NONE },
+    // On some systems it runs a program as one of another processor.
+    Launcher { name: "arch", valued: "de", numbers: true, flags: "abcfghijklmnopqrstuvwxyz_864", ..NONE },
     Launcher { name: "unbuffer", flags: "p", ..NONE },
     Launcher { name: "chronic", flags: "ev", ..NONE },
     Launcher { name: "torsocks", flags: "i", ..NONE },

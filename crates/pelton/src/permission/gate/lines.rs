@@ -44,7 +44,7 @@ impl Gate {
                         .take_if(|_| step.look.as_ref().is_some_and(|look| !look.dashless.is_empty()));
                 }
                 let steered_by = step.look.as_ref().map_or(&[][..], |look| look.steered_by);
-                touched.looks_at.take_if(|_| dirs.hold(steered_by));
+                touched.looks_at.take_if(|_| dirs.hold(steered_by, &self.base.home));
                 let gone_to = self.goes(step, &dirs);
                 if let Some(all) = known {
                     dirs.all = all;
@@ -79,7 +79,14 @@ impl Gate {
             };
             match self.places(files, dirs) {
                 Some(places) => into.extend(places),
-                None => touched.elsewhere = Some("nobody can say where its redirection leads"),
+                None => {
+                    touched.elsewhere = Some("nobody can say where its redirection leads");
+                    let paths = self.paths(files, dirs).unwrap_or_default();
+                    let hides =
+                        |path: &PathBuf| place(path, &dirs.follower).is_err_and(|error| is_evasive(&error));
+                    touched.is_evasive |=
+                        self.rules.restricting().any(rule::Rule::is_about_files) && paths.iter().any(hides);
+                }
             }
             let is_relative = matches!(files, Files::Named(path) if !path.starts_with('/'));
             if is_relative && dirs.changed(here) {
@@ -134,6 +141,8 @@ impl Gate {
         }
         if !is_understood && has_guards {
             touched.may_hold = self.held_in(&step.may_hold, dirs);
+            touched.may_write =
+                step.may_write.iter().filter_map(|files| self.places(files, dirs)).flatten().collect();
             for path in step.may_name.iter().filter_map(|files| self.paths(files, dirs)).flatten() {
                 match place(&path, &dirs.follower) {
                     Ok(place) => touched.may_name.push(place),
@@ -249,7 +258,7 @@ impl Gate {
                 let path = normalised(Path::new(path));
                 let takes_all = path.file_name().is_some_and(|name| name == "*");
                 let of = if takes_all { path.parent().unwrap_or(&path) } else { &path };
-                let is_top = of.parent() == Some(Path::new("/")) && of.is_dir();
+                let is_top = of.parent().is_none_or(|above| above == Path::new("/")) && of.is_dir();
                 is_top.then(|| format!("{}, if the variable is empty", path.display()))
             }
             Removal::Of(files) => self.critical_file(files, dirs),
@@ -333,10 +342,12 @@ impl Dirs {
         })
     }
 
-    /// Whether a file of one of these names is in a directory it may be run in, or above.
-    fn hold(&self, names: &[&str]) -> bool {
+    /// Whether a file of one of these names is in a directory it may be run in, or above. What is in the home is the user's own.
+    fn hold(&self, names: &[&str], home: &[PathBuf]) -> bool {
         let is_there = |dir: &Path| names.iter().any(|name| dir.join(name).symlink_metadata().is_ok());
-        !names.is_empty() && self.all.iter().any(|dir| dir.ancestors().any(is_there))
+        let is_home = |dir: &Path| home.iter().any(|home| home == dir);
+        let holds = |dir: &PathBuf| dir.ancestors().take_while(|dir| !is_home(dir)).any(is_there);
+        !names.is_empty() && self.all.iter().any(holds)
     }
 
     fn joined(&self, path: &str) -> Vec<PathBuf> {
@@ -370,6 +381,8 @@ impl Dirs {
                     self.sure = None;
                 }
             }
+            // One of those that are known already.
+            Some(Move::Back) => self.sure = None,
             Some(Move::Somewhere) => {
                 self.is_lost = true;
                 self.sure = None;

@@ -43,11 +43,11 @@ impl PathPattern {
                 "" | "." => "**",
                 rest => rest,
             };
-            let vouches = Anchored::new(anchor, &[format!("/{rest}")])?;
+            let vouches = Anchored::vouching(anchor, &[format!("/{rest}")])?;
             // Who may not enter a directory may not touch it either.
             let directory = rest.strip_suffix("/**").map(|directory| format!("/{directory}"));
             let lines: Vec<String> = std::iter::once(format!("/{rest}")).chain(directory).collect();
-            Ok(Self { vouches, catches: Anchored::new(anchor, &lines)? })
+            Ok(Self { vouches, catches: Anchored::catching(anchor, &lines)? })
         };
         if let Some(rest) = pattern.strip_prefix("//") {
             return anchored(Anchor::Root, rest);
@@ -94,7 +94,8 @@ impl PathPattern {
         let line = if is_one_name(pattern) { pattern.to_owned() } else { format!("/{pattern}") };
         let catching: Vec<String> =
             [Some(floating), directory].into_iter().flatten().map(|line| format!("**/{line}")).collect();
-        Ok(Self { vouches: Anchored::new(here, &[line])?, catches: Anchored::new(Anchor::Root, &catching)? })
+        let vouches = Anchored::vouching(here, &[line])?;
+        Ok(Self { vouches, catches: Anchored::catching(Anchor::Root, &catching)? })
     }
 
     /// `source` is where `/x` begins, if it is not where the session does.
@@ -112,8 +113,18 @@ impl PathPattern {
 }
 
 impl Anchored {
-    fn new(anchor: Anchor, lines: &[String]) -> Result<Self, String> {
+    fn vouching(anchor: Anchor, lines: &[String]) -> Result<Self, String> {
+        Self::new(anchor, lines, GitignoreBuilder::new(""))
+    }
+
+    /// Some file systems do not tell `.ENV` from `.env`: what only restricts does not, either.
+    fn catching(anchor: Anchor, lines: &[String]) -> Result<Self, String> {
         let mut builder = GitignoreBuilder::new("");
+        builder.case_insensitive(true).map_err(|error| error.to_string())?;
+        Self::new(anchor, lines, builder)
+    }
+
+    fn new(anchor: Anchor, lines: &[String], mut builder: GitignoreBuilder) -> Result<Self, String> {
         for line in lines {
             builder.add_line(None, line).map_err(|error| error.to_string())?;
         }

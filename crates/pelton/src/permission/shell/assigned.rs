@@ -42,7 +42,8 @@ pub(super) fn assigned(command: &Command) -> (String, Option<String>) {
         if steers(name) {
             return (before, Some(format!("{name} steers other programs")));
         }
-        if alone && !is_private(name) && !(*kind == AssignmentKind::Loop || does_no_harm(name)) {
+        let is_own = is_private(name) || is_word(name) || does_no_harm(name);
+        if alone && !is_own && *kind != AssignmentKind::Loop {
             return (before, Some(format!("{name} may steer other programs")));
         }
         if !alone && !does_no_harm(name) {
@@ -69,4 +70,37 @@ pub(super) fn is_private(variable: &str) -> bool {
     variable.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
         && !variable.ends_with("_proxy")
         && variable != "_"
+}
+
+/// Words in capitals that programs go by; those that choose what runs are known to [`steers`].
+const PROGRAMS_GO_BY: &[&str] = &[
+    "BLOCKSIZE",
+    "BZIP",
+    "BZIP2",
+    "COLUMNS",
+    "CTAGS",
+    "DISPLAY",
+    "EMAIL",
+    "GZIP",
+    "LINES",
+    "LOGNAME",
+    "MAGIC",
+    "MORE",
+    "SHLVL",
+    "TAPE",
+    "TERM",
+    "UNZIPOPT",
+    "USER",
+    "USERNAME",
+    "XTERM",
+    "ZIPINFO",
+    "ZSTD",
+];
+
+/// Whether a name is one word in capitals that no program is known to look for: `VERSION`, `COUNT`. Names with more than one word are
+/// often those of families that programs look for.
+fn is_word(variable: &str) -> bool {
+    variable.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit())
+        && !steers(variable)
+        && !PROGRAMS_GO_BY.contains(&variable)
 }

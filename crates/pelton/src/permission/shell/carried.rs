@@ -14,6 +14,8 @@ use crate::limits::LOOP_ROUNDS_JUDGED_MAX;
 #[derive(Debug, Default)]
 pub(super) struct Carried<'s> {
     values: BTreeMap<&'s str, Vec<&'s [Part]>>,
+    /// Words that become elements of arrays, or arguments of functions and of the line itself.
+    loose: Vec<Arg>,
 }
 
 impl<'s> Carried<'s> {
@@ -30,22 +32,32 @@ impl<'s> Carried<'s> {
                 values.entry(&assignment.name).or_default().push(assignment.value.parts());
             }
         }
-        Self { values }
+        Self { values, loose: loose_words(script) }
     }
 
     /// Whether no variable gets a value that is written.
     pub fn is_empty(&self) -> bool {
-        self.values.is_empty()
+        self.values.is_empty() && self.loose.is_empty()
     }
 
     /// What a command takes away by way of variables.
     pub fn removed_by(&self, args: &[Arg]) -> Vec<Removal> {
         let is_removal = args.first().and_then(Arg::literal).map(base_name);
-        if self.values.is_empty() || !matches!(is_removal, Some("rm" | "rmdir" | "find")) {
+        if self.is_empty() || !matches!(is_removal, Some("rm" | "rmdir" | "find")) {
             return Vec::new();
         }
+        let is_loose = |part: &Part| match part {
+            Part::Parameter { name, plain, .. } => {
+                !plain || name.chars().all(|c| c.is_ascii_digit() || "@*".contains(c))
+            }
+            _ => false,
+        };
         let used = |arg: &Arg, name: &str| arg.parts().iter().any(|part| is_value_of(part, name));
         let mut removed = Vec::new();
+        if args.iter().any(|arg| arg.parts().iter().any(is_loose)) {
+            let words: Vec<Arg> = args.iter().chain(&self.loose).cloned().collect();
+            removed.extend(removals(&words));
+        }
         for (name, values) in &self.values {
             if !args.iter().any(|arg| used(arg, name)) {
                 continue;
@@ -57,6 +69,34 @@ impl<'s> Carried<'s> {
         }
         removed
     }
+}
+
+/// The words that arrays, functions and `set` get.
+fn loose_words(script: &Script) -> Vec<Arg> {
+    let has_function = script.commands.iter().any(|command| command.place.in_function);
+    let mut words: Vec<Arg> = Vec::new();
+    for command in &script.commands {
+        let arrays = command.assignments.iter().filter(|it| it.kind == AssignmentKind::Array);
+        for array in arrays {
+            let inside = array
+                .value
+                .text()
+                .trim_start_matches(['+', '='])
+                .trim_start_matches('(')
+                .trim_end_matches(')');
+            words.extend(words_of(inside));
+        }
+        let gives = command.name() == Some("set") || has_function && !command.place.in_function;
+        words.extend(command.words.iter().skip(1).filter(|_| gives).map(Arg::of));
+    }
+    words
+}
+
+/// A text as words of a command.
+pub(super) fn words_of(text: &str) -> Vec<Arg> {
+    let Ok(script) = pelton_shell::read(&format!("echo {text}")) else { return Vec::new() };
+    let words = script.commands.first().map(|command| command.words.as_slice()).unwrap_or_default();
+    words.iter().skip(1).map(Arg::of).collect()
 }
 
 pub(super) fn is_value_of(part: &Part, variable: &str) -> bool {
@@ -74,6 +114,16 @@ pub(super) fn removed_by_feeding(command: &Command, inner: &[Command], script: &
         let words: Vec<Arg> = removal.words.iter().map(Arg::of).collect();
         let fed = fed_words(command, script);
         removed.extend(removals(&words.into_iter().chain(fed).collect::<Vec<_>>()));
+        // Whatever is listed there goes.
+        if let Some(listed) = stage_before(command, script).filter(|args| is_named(args, &["ls"])) {
+            let mut operands: Vec<Arg> =
+                listed.into_iter().skip(1).filter(|arg| !arg.prefix().starts_with('-')).collect();
+            if operands.is_empty() {
+                operands = words_of("*");
+            }
+            removed
+                .extend(removals(&std::iter::once(Arg::certain("rm")).chain(operands).collect::<Vec<_>>()));
+        }
         // Whatever is found there goes.
         if let Some(mut search) = stage_before(command, script).filter(|args| is_named(args, &["find"])) {
             search.push(Arg::certain("-delete"));

@@ -16,6 +16,22 @@ pub(in super::super) enum Deed {
     WriteInto(Files, Files),
 }
 
+impl Deed {
+    /// The same in another directory, if that makes a difference.
+    pub fn below(&self, dir: &str) -> Option<Self> {
+        let inside = |files: &Files| match files {
+            Files::Named(path) if !path.starts_with('/') => Some(Files::Named(format!("{dir}/{path}"))),
+            _ => None,
+        };
+        Some(match self {
+            Self::Read(files) => Self::Read(inside(files)?),
+            Self::Write(files) => Self::Write(inside(files)?),
+            Self::Remove(files) => Self::Remove(inside(files)?),
+            Self::WriteInto(target, source) => Self::WriteInto(inside(target)?, source.clone()),
+        })
+    }
+}
+
 /// What a command does to files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Deeds {
@@ -36,6 +52,15 @@ pub(super) fn deeds(args: &[Arg]) -> Deeds {
         "find" | "gfind" | "bfs" => of_find(rest),
         "tar" | "gtar" | "bsdtar" => of_tar(rest),
         "git" => of_git(rest),
+        "fd" | "fdfind" => of_fd(rest),
+        "cargo" => of_cargo(rest),
+        "7z" | "7za" | "7zr" | "7zz" => of_archiver(rest),
+        "ag" | "ack" | "pt" | "ugrep" | "ug" | "sift" => of_search(rest),
+        "docker" | "podman" | "nerdctl" | "kubectl" | "oc" => of_containers(rest),
+        // Their files are created, not copied.
+        "install" if rest.iter().any(is_making_directories) => {
+            MAKES_DIRECTORIES.deeds(rest, name == "install")
+        }
         base => match KNOWN.iter().find(|known| known.names.contains(&base)) {
             Some(known) => known.deeds(rest, name == base),
             None => Deeds::default(),
@@ -45,7 +70,7 @@ pub(super) fn deeds(args: &[Arg]) -> Deeds {
 
 /// Whether a program is known for what it does to files.
 pub(super) fn is_known(name: &str) -> bool {
-    matches!(name, "sed" | "dd" | "test" | "[" | "find" | "tar" | "git")
+    matches!(name, "sed" | "dd" | "test" | "[" | "find" | "tar" | "git" | "ag" | "ack" | "ugrep")
         || KNOWN.iter().any(|known| known.names.contains(&name))
 }
 
@@ -57,6 +82,10 @@ struct Known {
     takes_long: &'static [&'static str],
     /// Options whose value is a file that is written.
     writes: &'static [&'static str],
+    /// Options whose value is a file that is read.
+    reads: &'static [&'static str],
+    /// Words with which nothing is written, only told what would be.
+    unless: &'static [&'static str],
     shape: Shape,
     plain_edit: bool,
 }
@@ -85,8 +114,28 @@ enum Shape {
     Nothing,
 }
 
-const PLAIN: Known =
-    Known { names: &[], takes: "", takes_long: &[], writes: &[], shape: Shape::Writes, plain_edit: false };
+const PLAIN: Known = Known {
+    names: &[],
+    takes: "",
+    takes_long: &[],
+    writes: &[],
+    reads: &[],
+    unless: &[],
+    shape: Shape::Writes,
+    plain_edit: false,
+};
+
+/// `install -d`.
+const MAKES_DIRECTORIES: Known = Known { takes: "gom", takes_long: &["group", "owner", "mode"], ..PLAIN };
+
+fn is_making_directories(arg: &Arg) -> bool {
+    let text = arg.prefix();
+    text == "--directory" || text.starts_with('-') && !text.starts_with("--") && text.contains('d')
+}
+
+/// Words with which programs that write their files anew only say what they would do.
+const ONLY_CHECKED: &[&str] =
+    &["--check", "--check-only", "-check", "--diff", "--dry-run", "--output=none", "--lint", "-d"];
 
 const KNOWN: &[Known] = &[
     Known { names: &["rm", "rmdir"], shape: Shape::Removes, plain_edit: true, ..PLAIN },
@@ -102,6 +151,7 @@ const KNOWN: &[Known] = &[
         names: &["touch"],
         takes: "dtr",
         takes_long: &["date", "time", "reference"],
+        reads: &["-r", "--reference"],
         plain_edit: true,
         ..PLAIN
     },
@@ -116,6 +166,7 @@ const KNOWN: &[Known] = &[
         writes: &["-t", "--target-directory"],
         shape: Shape::Copies,
         plain_edit: true,
+        ..PLAIN
     },
     Known {
         names: &["mv"],
@@ -124,6 +175,7 @@ const KNOWN: &[Known] = &[
         writes: &["-t", "--target-directory"],
         shape: Shape::Moves,
         plain_edit: true,
+        ..PLAIN
     },
     Known {
         names: &["ln"],
@@ -223,8 +275,46 @@ const KNOWN: &[Known] = &[
     Known { names: &["zip"], takes: "tbnxi", shape: Shape::Archives, ..PLAIN },
     Known { names: &["script"], takes: "cEITBOom", takes_long: &["command"], ..PLAIN },
     // Programs that write their files anew, or do so if they are told to.
-    Known { names: &["rustfmt", "black", "isort", "autopep8"], ..PLAIN },
-    Known { names: &["gofmt", "goimports"], takes: "r", shape: Shape::WritesWith(&["-w"]), ..PLAIN },
+    Known {
+        names: &[
+            "rustfmt",
+            "black",
+            "isort",
+            "stylua",
+            "swiftformat",
+            "dos2unix",
+            "unix2dos",
+            "fallocate",
+            "mmv",
+        ],
+        takes: "l",
+        unless: ONLY_CHECKED,
+        ..PLAIN
+    },
+    Known { names: &["autopep8"], ..PLAIN },
+    Known { names: &["rename", "prename", "perl-rename"], shape: Shape::ChangesBehindFirst, ..PLAIN },
+    Known { names: &["ruff"], shape: Shape::WritesWith(&["--fix", "format"]), unless: ONLY_CHECKED, ..PLAIN },
+    Known { names: &["biome"], shape: Shape::WritesWith(&["--write", "--apply", "--fix"]), ..PLAIN },
+    Known { names: &["shfmt", "buf"], shape: Shape::WritesWith(&["-w", "--write"]), ..PLAIN },
+    Known {
+        names: &["dart", "dprint", "terraform", "tofu", "deno", "zig", "nixpkgs-fmt", "taplo"],
+        shape: Shape::WritesWith(&["fmt", "format", "fix"]),
+        unless: ONLY_CHECKED,
+        ..PLAIN
+    },
+    Known { names: &["ktlint"], shape: Shape::WritesWith(&["-F", "--format"]), ..PLAIN },
+    Known { names: &["rubocop"], shape: Shape::WritesWith(&["-a", "-A", "-x", "--auto", "--fix"]), ..PLAIN },
+    Known {
+        names: &["standard", "xo", "swiftlint", "oxlint"],
+        shape: Shape::WritesWith(&["--fix"]),
+        ..PLAIN
+    },
+    Known {
+        names: &["gofmt", "goimports", "gofumpt"],
+        takes: "r",
+        shape: Shape::WritesWith(&["-w"]),
+        ..PLAIN
+    },
     Known { names: &["prettier"], shape: Shape::WritesWith(&["--write", "-w"]), ..PLAIN },
     Known { names: &["eslint", "stylelint"], shape: Shape::WritesWith(&["--fix"]), ..PLAIN },
     Known { names: &["clang-format"], shape: Shape::WritesWith(&["-i"]), ..PLAIN },
@@ -297,6 +387,16 @@ impl Known {
         let all = args;
         let mut target: Option<Files> = None;
         let mut write = |option: &str, value: &Arg, deeds: &mut Vec<Deed>, known: &mut bool| {
+            if self.reads.contains(&option) {
+                match value.probable_files() {
+                    Some(files) => deeds.push(Deed::Read(files)),
+                    None => *known = false,
+                }
+            }
+            // What is put behind a name could lead elsewhere.
+            if matches!(option, "-S" | "--suffix") {
+                *known &= value.literal().is_some_and(|suffix| !suffix.contains('/'));
+            }
             if !self.writes.contains(&option) {
                 return;
             }
@@ -323,7 +423,8 @@ impl Known {
                 };
                 // The beginning of a name is as good as all of it, and may be one that takes a directory.
                 known &= arg.literal().is_some()
-                    && (!self.plain_edit || self.takes_long.contains(&name) || EDIT_FLAGS.contains(&name));
+                    && (!self.plain_edit || self.takes_long.contains(&name) || EDIT_FLAGS.contains(&name))
+                    && !(self.shape == Shape::Removes && name == "parents");
                 if let Some(value) = value {
                     write(&format!("--{name}"), &value, &mut deeds, &mut known);
                 }
@@ -333,6 +434,8 @@ impl Known {
                 while let Some(letter) = letters.next() {
                     // Copies of what links lead to are copies from anywhere.
                     known &= self.shape != Shape::Copies || !matches!(letter, 'L' | 'H');
+                    // `rmdir -p` takes away what is above, too.
+                    known &= self.shape != Shape::Removes || letter != 'p';
                     if !self.takes.contains(letter) {
                         continue;
                     }
@@ -361,7 +464,9 @@ impl Known {
                 None => known = false,
             }
         }
+        let is_told = |arg: &Arg| arg.literal().is_some_and(|text| self.unless.contains(&text));
         match self.shape {
+            _ if all.iter().any(is_told) => deeds.extend(files.into_iter().map(Deed::Read)),
             Shape::Writes | Shape::ChangesBehindFirst => deeds.extend(files.into_iter().map(Deed::Write)),
             Shape::Removes => deeds.extend(files.into_iter().map(Deed::Remove)),
             Shape::Reads => deeds.extend(files.into_iter().map(Deed::Read)),
@@ -486,11 +591,114 @@ fn of_git(args: &[Arg]) -> Deeds {
         return Deeds { deeds, is_plain_edit: false };
     };
     let files = || rest.iter().filter(|arg| !arg.prefix().starts_with('-')).filter_map(Arg::probable_files);
+    let here = || Files::Named(".".to_owned());
+    let has = |options: &[&str]| rest.iter().any(|arg| options.contains(&arg.prefix()));
     match command.literal() {
         Some("checkout" | "restore") => deeds.extend(files().map(Deed::Write)),
-        Some("rm" | "mv" | "clean") => deeds.extend(files().map(Deed::Remove)),
+        Some("rm" | "mv") => deeds.extend(files().map(Deed::Remove)),
+        Some("clean") if rest.iter().any(|arg| is_flag(arg, 'n')) || has(&["--dry-run"]) => {}
+        Some("clean") if files().next().is_none() => deeds.push(Deed::Remove(here())),
+        Some("clean") => deeds.extend(files().map(Deed::Remove)),
+        // These put the whole tree back, whatever was done to it.
+        Some("reset") if has(&["--hard", "--merge", "--keep"]) => deeds.push(Deed::Write(here())),
+        Some("checkout-index") if has(&["-a", "--all"]) => deeds.push(Deed::Write(here())),
+        Some("checkout-index") => deeds.extend(files().map(Deed::Write)),
+        Some("read-tree") if has(&["-u"]) => deeds.push(Deed::Write(here())),
+        // Files that git does not keep are looked through, too.
+        Some("grep") if has(&["--no-index", "--untracked"]) => deeds.push(Deed::Read(here())),
+        Some("init" | "clone") => deeds.extend(files().last().map(Deed::Write)),
+        Some("worktree" | "submodule") => deeds.extend(files().skip(1).map(Deed::Write)),
         _ => {}
     }
+    Deeds { deeds, is_plain_edit: false }
+}
+
+/// Whether one of the letters of short options is this one.
+fn is_flag(arg: &Arg, letter: char) -> bool {
+    let text = arg.prefix();
+    text.starts_with('-') && !text.starts_with("--") && text.contains(letter)
+}
+
+/// What a search hands to other programs.
+fn of_fd(args: &[Arg]) -> Deeds {
+    let mut deeds = Vec::new();
+    let is_run = |arg: &Arg| matches!(arg.literal(), Some("-x" | "-X" | "--exec" | "--exec-batch"));
+    if let Some(at) = args.iter().position(is_run) {
+        // The first word is what names look like.
+        let operands = args[..at].iter().filter(|arg| !arg.prefix().starts_with('-'));
+        let mut starts: Vec<Arg> = operands.skip(1).cloned().collect();
+        starts.push(Arg::certain("."));
+        let command = args[at + 1..].iter().take_while(|arg| arg.literal() != Some(";"));
+        let command =
+            command.filter(|arg| !matches!(arg.literal(), Some("{}" | "{/}" | "{//}" | "{.}" | "{/.}")));
+        let found: Vec<Arg> = command.cloned().chain(starts).collect();
+        deeds.extend(self::deeds(&found).deeds);
+        if deeds.is_empty() {
+            deeds.push(Deed::Read(Files::Named(".".to_owned())));
+        }
+    }
+    Deeds { deeds, is_plain_edit: false }
+}
+
+/// Sub-commands that write sources anew or make new ones.
+fn of_cargo(args: &[Arg]) -> Deeds {
+    let words: Vec<&str> =
+        args.iter().filter_map(Arg::literal).filter(|word| !word.starts_with('+')).collect();
+    let has = |word: &str| words.contains(&word);
+    let here = || vec![Deed::Write(Files::Named(".".to_owned()))];
+    let deeds = match words.first() {
+        Some(&"fmt") if !has("--check") => here(),
+        Some(&"fix") => here(),
+        Some(&"clippy") if has("--fix") => here(),
+        Some(&("new" | "init")) => args
+            .iter()
+            .rev()
+            .find(|arg| !arg.prefix().starts_with('-'))
+            .and_then(Arg::probable_files)
+            .map(Deed::Write)
+            .into_iter()
+            .collect(),
+        _ => Vec::new(),
+    };
+    Deeds { deeds, is_plain_edit: false }
+}
+
+/// `7z a archive files`, `7z x archive -odirectory`.
+fn of_archiver(args: &[Arg]) -> Deeds {
+    let operands: Vec<&Arg> = args.iter().filter(|arg| !arg.prefix().starts_with('-')).collect();
+    let file = |at: usize| operands.get(at).and_then(|arg| arg.probable_files());
+    let packed = operands.iter().skip(2).filter_map(|arg| arg.probable_files());
+    let deeds = match operands.first().and_then(|arg| arg.literal()) {
+        Some("a" | "u") => file(1).map(Deed::Write).into_iter().chain(packed.map(Deed::Read)).collect(),
+        Some("x" | "e") => file(1).map(Deed::Read).into_iter().collect(),
+        _ => Vec::new(),
+    };
+    Deeds { deeds, is_plain_edit: false }
+}
+
+/// Programs that look through everything below, as `grep -r` does.
+fn of_search(args: &[Arg]) -> Deeds {
+    let operands: Vec<&Arg> = args.iter().filter(|arg| !arg.prefix().starts_with('-')).collect();
+    let mut deeds: Vec<Deed> =
+        operands.iter().skip(1).filter_map(|arg| arg.probable_files()).map(Deed::Read).collect();
+    if operands.len() < 2 {
+        deeds.push(Deed::Read(Files::Named(".".to_owned())));
+    }
+    Deeds { deeds, is_plain_edit: false }
+}
+
+/// `docker cp from to`.
+fn of_containers(args: &[Arg]) -> Deeds {
+    let operands: Vec<&Arg> = args.iter().filter(|arg| !arg.prefix().starts_with('-')).collect();
+    let deeds = match operands.as_slice() {
+        [copy, from, to] if copy.literal() == Some("cp") => {
+            let is_inside = |arg: &Arg| arg.prefix().contains(':');
+            let read = from.probable_files().filter(|_| !is_inside(from)).map(Deed::Read);
+            let written = to.probable_files().filter(|_| !is_inside(to)).map(Deed::Write);
+            read.into_iter().chain(written).collect()
+        }
+        _ => Vec::new(),
+    };
     Deeds { deeds, is_plain_edit: false }
 }
 

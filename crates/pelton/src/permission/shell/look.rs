@@ -62,7 +62,9 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
             }
             _ => None,
         },
-        "hash" | "history" if rest.is_empty() => Some(Look::nothing()),
+        "hash" | "history" | "alias" if rest.is_empty() => Some(Look::nothing()),
+        // Without a number it never ends.
+        "top" if !rest.iter().any(|arg| arg.prefix().starts_with('-') && arg.prefix().contains('n')) => None,
         "set" if matches!(rest, [one] if one.literal() == Some("-o")) => Some(Look::nothing()),
         // What it copies to is there already.
         "tee" if matches!(rest, [one] if one.literal() == Some("/dev/null")) => Some(Look::nothing()),

@@ -131,6 +131,8 @@ const RUNNING_WORDS_OF: &[(&str, &[&str])] = &[
     ("cargo", &["--config"]),
     ("cmake", &["-E"]),
     ("mvn", &["exec:exec"]),
+    ("npm", &["script-shell", "--script-shell"]),
+    ("swift", &["-e"]),
     ("rustc", &["-C", "--codegen"]),
 ];
 
@@ -160,6 +162,10 @@ pub(super) fn mentioned(command: &Command, args: &[Arg], script: &Script) -> Opt
         let texts = rest.iter().filter(|arg| !arg.is_pipe()).map(Arg::with_holes);
         for text in texts.chain(texts_told(command, script)) {
             add_words(&text, &mut words);
+            // `-c'rm x'`: the text may be glued to its option.
+            if let Some(glued) = text.strip_prefix('-').filter(|text| text.contains(' ')) {
+                add_words(glued.get(1..).unwrap_or_default(), &mut words);
+            }
         }
     }
     // What other commands write for it stands in the word that names the pipe. Who only looks at it does nothing else with it.
@@ -215,6 +221,12 @@ fn add_words(text: &str, words: &mut String) {
         // `/usr/bin/rm` is `rm`.
         words.push_str(if word.contains("bin/") { base_name(word) } else { word });
     }
+}
+
+/// Whether nothing is known of a program, so that whatever it is given may be commands.
+pub(super) fn is_unknown(command: &Command, args: &[Arg]) -> bool {
+    let Some((name, rest)) = args.split_first() else { return false };
+    name.literal().is_some_and(|name| !takes_data(base_name(name), rest)) && !is_seen_through(command)
 }
 
 fn takes_data(name: &str, rest: &[Arg]) -> bool {

@@ -1,6 +1,6 @@
 //! What one command of a line makes for another: files that are run in the same line, and texts that others are told.
 
-use pelton_shell::{Command, RedirectionKind, Script};
+use pelton_shell::{Command, Part, RedirectionKind, Script};
 
 use super::arg::{Arg, Files};
 use super::deeds::Deed;
@@ -54,6 +54,13 @@ pub(super) struct RunsFile {
     rest: Vec<Arg>,
 }
 
+/// The files that a command reads as its input.
+pub(super) fn files_fed(command: &Command) -> impl Iterator<Item = RunsFile> + '_ {
+    let read = command.redirections.iter().filter(|redirection| redirection.kind == RedirectionKind::Read);
+    read.filter_map(|redirection| redirection.target.literal())
+        .map(|path| RunsFile { path: path.to_owned(), rest: Vec::new() })
+}
+
 /// The files that a command would run: itself, if it is named by a path, and scripts that an interpreter is given.
 pub(super) fn files_run(args: &[Arg], reads_scripts: bool) -> Vec<RunsFile> {
     let Some((name, rest)) = args.split_first() else { return Vec::new() };
@@ -86,7 +93,7 @@ fn made_by(command: &Command, script: &Script) -> Vec<Made> {
             made.extend(files.map(|path| Made { path, from: Origin::Text(text.clone()) }));
         }
         Some("cp" | "mv" | "ln" | "install" | "dd") => {
-            let args: Vec<Arg> = command.words.iter().map(Arg::of).collect();
+            let args: Vec<Arg> = command.words.iter().map(|word| program_asked_for(Arg::of(word))).collect();
             let deeds = super::deeds::deeds(&args).deeds;
             let named = |files: &Files| match files {
                 Files::Named(path) => Some(path.clone()),
@@ -125,6 +132,15 @@ fn made_by(command: &Command, script: &Script) -> Vec<Made> {
         _ => {}
     }
     made
+}
+
+/// `"$(which rm)"` is that program.
+fn program_asked_for(arg: Arg) -> Arg {
+    let [Part::Substitution { inside, .. }] = arg.parts() else { return arg };
+    match inside.split_whitespace().collect::<Vec<_>>().as_slice() {
+        ["which", name] | ["command", "-v", name] | ["type", "-p" | "-P", name] => Arg::certain(name),
+        _ => arg,
+    }
 }
 
 /// What a command whose output goes to a file writes there, as far as it is written in the line.
@@ -186,12 +202,45 @@ pub(super) fn words_fed(command: &Command, script: &Script) -> Vec<Arg> {
         };
         script.commands.iter().find(first).filter(|_| stage.number > 0)
     });
-    if let Some(search) = before.filter(|before| before.name().is_some_and(|name| base_name(name) == "find"))
-    {
+    if let Some(search) = before {
         let args: Vec<Arg> = search.words.iter().skip(1).map(Arg::of).collect();
-        words.extend(search_starts(&args));
+        words.extend(looked_through(search.name().map(base_name), &args));
     }
     words
+}
+
+/// Where the names come from that a command writes.
+fn looked_through(name: Option<&str>, args: &[Arg]) -> Vec<Arg> {
+    let has = |options: &[&str]| args.iter().any(|arg| options.contains(&arg.prefix()));
+    let operands = |skipped: usize| {
+        let mut operands: Vec<Arg> =
+            args.iter().filter(|arg| !arg.prefix().starts_with('-')).skip(skipped).cloned().collect();
+        if operands.is_empty() {
+            operands.push(Arg::certain("."));
+        }
+        operands
+    };
+    match name {
+        Some("find" | "gfind" | "bfs") => search_starts(args),
+        Some("ls") => operands(0),
+        // The first word is what is looked for.
+        Some("grep" | "egrep" | "fgrep" | "rg" | "ag" | "ack") => {
+            operands(usize::from(!has(&["-e", "--regexp", "--files"])))
+        }
+        Some("fd" | "fdfind") => operands(1),
+        Some("git") if has(&["ls-files", "diff", "grep", "ls-tree"]) => vec![Arg::certain(".")],
+        _ => Vec::new(),
+    }
+}
+
+/// The directory that a launcher runs its command in: `env -C dir`.
+pub(super) fn sent_to(args: &[Arg]) -> Option<String> {
+    let (name, rest) = args.split_first()?;
+    matches!(base_name(name.literal()?), "env" | "sudo").then_some(())?;
+    let at = rest.iter().position(|arg| matches!(arg.literal(), Some("-C" | "-D" | "--chdir")));
+    let next = at.and_then(|at| rest.get(at + 1)).and_then(Arg::literal);
+    let glued = || rest.iter().filter_map(Arg::literal).find_map(|text| text.strip_prefix("--chdir="));
+    next.or_else(glued).map(str::to_owned)
 }
 
 /// Where a `find` begins.

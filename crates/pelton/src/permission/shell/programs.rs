@@ -280,7 +280,8 @@ const PROGRAMS: &[Program] = &[
         long: &[
             "all human-readable si inodes local portability print-type total type: exclude-type: block-size: output? sync no-sync",
         ],
-        operands: Operands::Paths,
+        // How full a file system is, whichever file it is asked by.
+        operands: Operands::Words,
         ..PLAIN
     },
     Program {

@@ -3,6 +3,7 @@
 use pelton_shell::Part;
 
 use super::arg::{Arg, Files};
+use super::carried::words_of;
 use super::find;
 use super::launch::base_name;
 
@@ -61,6 +62,7 @@ pub(super) fn removals(args: &[Arg]) -> Vec<Removal> {
                     are_options_over = arg.literal() == Some("--");
                 } else {
                     removed.extend(removal(arg));
+                    removed.extend(said(arg).iter().filter_map(removal));
                 }
             }
             removed
@@ -100,6 +102,27 @@ fn found(args: &[Arg]) -> Vec<Removal> {
             None => removal(start),
         })
         .collect()
+}
+
+/// What a word becomes that says itself what it may be: `$(echo /)`, `${x:-/}`.
+fn said(arg: &Arg) -> Vec<Arg> {
+    match arg.parts() {
+        [Part::Substitution { inside, .. }] => {
+            let text = inside.trim_start();
+            let said = text.strip_prefix("echo ").or_else(|| text.strip_prefix("printf "));
+            said.map(words_of).unwrap_or_default()
+        }
+        [Part::Parameter { plain: false, .. }] => {
+            let inside =
+                arg.written.trim_matches('"').strip_prefix("${").and_then(|text| text.strip_suffix('}'));
+            let behind = inside.and_then(|text| {
+                let name = text.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
+                name.trim_start_matches(':').strip_prefix(['-', '=', '+'])
+            });
+            behind.map(words_of).unwrap_or_default()
+        }
+        _ => Vec::new(),
+    }
 }
 
 fn removal(arg: &Arg) -> Option<Removal> {

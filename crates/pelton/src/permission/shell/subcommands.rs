@@ -2,7 +2,8 @@
 //! server, another configuration or a file to write are left out, and so is what never ends (`-f`).
 //!
 //! Left out on purpose are programs that let the directory they are run in choose what they load (`yarn`, `pnpm`, `mvn`,
-//! `cargo tree`, `npm ls`), and those that ask the network (`gh`, `npm view`, `kubectl`).
+//! `terraform`, `docker compose`), those that ask the network (`gh`, `npm view`, `kubectl get`), and those that write a file if it is not
+//! there (`cargo tree` without `--frozen`).
 
 use super::arg::Arg;
 use super::look::{Look, understand};
@@ -22,9 +23,34 @@ pub(super) fn look(name: &str, args: &[Arg]) -> Option<Look> {
     };
     let (program, args) = known(2).or_else(|| known(1)).or_else(|| known(0))?;
     // What is secret is not looked at unasked.
-    let is_secret = |arg: &Arg| arg.prefix().to_ascii_lowercase().contains("secret");
+    let is_secret = |arg: &Arg| {
+        let text = arg.prefix().to_ascii_lowercase();
+        ["secret", "auth", "token", "password"].iter().any(|word| text.contains(word))
+    };
     (!args.iter().any(is_secret)).then_some(())?;
-    understand(program, args)
+    (name != "cargo" || stays_here(program, args)).then_some(())?;
+    Some(Look { steered_by: steered_by(name), ..understand(program, args)? })
+}
+
+/// Files of a directory that would choose what such a program runs, or whom it asks.
+fn steered_by(name: &str) -> &'static [&'static str] {
+    match name {
+        "cargo" => &["rust-toolchain", "rust-toolchain.toml", ".cargo/config", ".cargo/config.toml"],
+        "npm" => &[".npmrc"],
+        "dotnet" => &["global.json"],
+        _ => &[],
+    }
+}
+
+/// Whether cargo is told to ask nobody and to write nothing, where it otherwise would.
+fn stays_here(program: &Program, args: &[Arg]) -> bool {
+    let has = |option: &str| args.iter().any(|arg| arg.literal() == Some(option));
+    let is_frozen = || has("--frozen") || has("--offline") && has("--locked");
+    match program.names {
+        ["cargo tree"] => is_frozen(),
+        ["cargo metadata"] => has("--no-deps") || is_frozen(),
+        _ => true,
+    }
 }
 
 const GROUPS: &[&str] = &[
@@ -48,6 +74,11 @@ const GROUPS: &[&str] = &[
     "loginctl",
     "terraform",
     "kubectl",
+    "cargo",
+    "npm",
+    "dotnet",
+    "snap",
+    "flatpak",
 ];
 
 const WORDS: Program = Program { operands: Operands::Words, ..PLAIN };
@@ -104,7 +135,15 @@ const SUBCOMMANDS: &[Program] = &[
         ..ALONE
     },
     Program {
-        names: &["docker port", "docker diff", "docker container diff", "podman port", "podman diff"],
+        names: &[
+            "docker port",
+            "docker diff",
+            "docker top",
+            "docker container diff",
+            "podman port",
+            "podman diff",
+            "podman top",
+        ],
         ..WORDS
     },
     Program {
@@ -249,6 +288,60 @@ const SUBCOMMANDS: &[Program] = &[
     },
     // Both only read what is configured; whoever asks a cluster asks the network.
     Program { names: &["kubectl config current-context", "kubectl config get-contexts"], ..ALONE },
+    // Keys are left out of what it shows, unless it is told otherwise.
+    Program { names: &["kubectl config view"], short: &["o:"], long: &["minify output:"], ..ALONE },
+    Program {
+        names: &["cargo tree"],
+        short: &["idqv pe:F:"],
+        long: &[
+            "frozen offline locked invert? depth: prefix: no-dedupe duplicates edges: package: workspace exclude: charset: format: features: all-features no-default-features target: quiet verbose",
+        ],
+        ..WORDS
+    },
+    Program {
+        names: &["cargo metadata"],
+        short: &["qv F:"],
+        long: &[
+            "frozen offline locked no-deps format-version: features: all-features no-default-features filter-platform: quiet verbose",
+        ],
+        ..ALONE
+    },
+    Program {
+        names: &[
+            "cargo locate-project",
+            "cargo read-manifest",
+            "cargo verify-project",
+            "cargo --list",
+            "cargo version",
+        ],
+        short: &["qv"],
+        long: &["workspace message-format: quiet verbose"],
+        ..ALONE
+    },
+    Program {
+        names: &["npm ls", "npm list", "npm ll", "npm la", "npm explain", "npm why"],
+        short: &["alg"],
+        long: &[
+            "all long json parseable global depth: omit: include: workspaces workspace: link package-lock-only silent prod dev",
+        ],
+        ..WORDS
+    },
+    Program { names: &["npm root", "npm prefix", "npm bin"], short: &["g"], long: &["global"], ..ALONE },
+    // Alone it tells which scripts there are.
+    Program { names: &["npm run", "npm run-script"], long: &["json"], ..ALONE },
+    Program { names: &["npm pkg get", "npm config get"], long: &["json"], ..WORDS },
+    Program { names: &["npm config list", "npm config ls"], long: &["json long"], short: &["l"], ..ALONE },
+    Program {
+        names: &[
+            "dotnet --info",
+            "dotnet --list-sdks",
+            "dotnet --list-runtimes",
+            "snap list",
+            "flatpak list",
+        ],
+        long: &["all app runtime"],
+        ..ALONE
+    },
     Program { names: &["gem list"], short: &["ld"], long: &["local details no-versions"], ..WORDS },
     Program { names: &["go env"], long: &[], short: &[], ..WORDS },
     Program {

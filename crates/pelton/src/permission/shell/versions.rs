@@ -93,6 +93,7 @@ fn is_version(name: &str, args: &[Arg]) -> bool {
                     ["version"]
                 )
                 | ("kubectl", ["version", "--client"])
+                | ("php", ["-m"] | ["-i"])
                 | (
                     "make" | "nginx" | "node" | "npm" | "ruby" | "perl" | "php" | "bun" | "java" | "lua",
                     ["-v"]

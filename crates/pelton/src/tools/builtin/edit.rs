@@ -39,6 +39,7 @@ const SPEC: Spec<'static> = Spec {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Input {
+    #[serde(deserialize_with = "lenient::path")]
     file_path: PathBuf,
     old_string: String,
     new_string: String,

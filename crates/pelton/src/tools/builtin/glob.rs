@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::looking;
 use crate::limits::ToolLimits;
 use crate::tools::disk::Target;
+use crate::tools::lenient;
 use crate::tools::search::{
     Deadline, Kept, Newest, NewestFirst, Opener, PassesOver, Sieve, Tree, is_still_there, real_root, visit,
 };
@@ -39,7 +40,7 @@ const SPEC: Spec<'static> = Spec {
 #[serde(deny_unknown_fields)]
 struct Input {
     pattern: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient::optional_path")]
     path: Option<PathBuf>,
 }
 

@@ -43,7 +43,7 @@ const SPEC: Spec<'static> = Spec {
 #[serde(deny_unknown_fields)]
 struct Input {
     pattern: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient::optional_path")]
     path: Option<PathBuf>,
     #[serde(default)]
     glob: Option<String>,

@@ -13,6 +13,7 @@ use super::changing;
 use crate::limits::NOTEBOOK_BYTES_MAX;
 use crate::tools::disk::{DiskError, Place, Target};
 use crate::tools::file_memory::{FileMemory, Fingerprint, Known};
+use crate::tools::lenient;
 use crate::tools::notebook::{Change, Notebook};
 use crate::tools::tool::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx, parse_input};
 
@@ -32,6 +33,7 @@ const SPEC: Spec<'static> = Spec {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Input {
+    #[serde(deserialize_with = "lenient::path")]
     notebook_path: PathBuf,
     #[serde(default)]
     new_source: Option<String>,

@@ -46,6 +46,7 @@ const SPEC: Spec<'static> = Spec {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Input {
+    #[serde(deserialize_with = "lenient::path")]
     file_path: PathBuf,
     #[serde(default, deserialize_with = "lenient::count")]
     offset: Option<u64>,

@@ -14,6 +14,7 @@ use super::changing;
 use crate::limits::{ORIGINAL_BYTES_MAX, ToolLimits};
 use crate::tools::disk::{DiskError, Place, Target};
 use crate::tools::file_memory::{FileMemory, Fingerprint, Known};
+use crate::tools::lenient;
 use crate::tools::patch::Stretch;
 use crate::tools::text::Encoding;
 use crate::tools::tool::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx, parse_input};
@@ -34,6 +35,7 @@ const SPEC: Spec<'static> = Spec {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Input {
+    #[serde(deserialize_with = "lenient::path")]
     file_path: PathBuf,
     content: String,
 }

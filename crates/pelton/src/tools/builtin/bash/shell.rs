@@ -14,7 +14,7 @@ use std::process::ExitStatus;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
 use super::boxed::Held;
-use crate::secrets::is_withheld;
+use crate::secrets::for_programs;
 use crate::tools::process::{Launch, Printed, ProcessTree};
 use crate::tools::tool::ToolCx;
 
@@ -89,7 +89,7 @@ impl Shell {
         // the command; one that sets its own EXIT trap or replaces the shell just does not move the session.
         let command = self.line(command);
         let script =
-            format!("trap '{{ pwd -P >/dev/fd/{number}; }} 2>/dev/null' EXIT; {}{command}", variables(cx));
+            format!("trap '{{ pwd -P >/dev/fd/{number}; }} 2>/dev/null' EXIT; {}{command}", before(cx));
         let args = [OsStr::new("-c"), OsStr::new(&script)];
         let boxed = self.boxed(&args, cx, held, &[number]);
         let args = boxed.args();
@@ -108,7 +108,7 @@ impl Shell {
         held: Option<Held>,
     ) -> io::Result<ProcessTree> {
         let command = self.line(command);
-        let script = format!("{}{command}", variables(cx));
+        let script = format!("{}{command}", before(cx));
         let args = [OsStr::new("-c"), OsStr::new(&script)];
         let boxed = self.boxed(&args, cx, held.as_ref(), &[]);
         let args = boxed.args();
@@ -172,13 +172,18 @@ pub(super) fn signal_of(status: ExitStatus) -> Option<i32> {
     status.signal()
 }
 
-/// What hooks want said before every command, if they do: words in front of it, on its line.
-fn variables(cx: &ToolCx) -> String {
-    let is_said = cx.env_file.metadata().is_ok_and(|about| about.is_file() && about.len() > 0);
-    match cx.env_file.to_str().filter(|_| is_said) {
-        Some(file) => format!(". '{}'; ", file.replace('\'', r"'\''")),
-        None => String::new(),
+/// What is said before every command, on its line: how much memory its processes get, and what hooks want said.
+fn before(cx: &ToolCx) -> String {
+    let mut said = String::new();
+    if let Some(bytes) = cx.limits.shell_memory_bytes_max {
+        // In units of 1,024. A limit that is lower already stays.
+        said.push_str(&format!("ulimit -d {} 2>/dev/null; ", bytes.div_ceil(1024)));
     }
+    let has_file = cx.env_file.metadata().is_ok_and(|about| about.is_file() && about.len() > 0);
+    if let Some(file) = cx.env_file.to_str().filter(|_| has_file) {
+        said.push_str(&format!(". '{}'; ", file.replace('\'', r"'\''")));
+    }
+    said
 }
 
 fn environment(cx: &ToolCx) -> Vec<(OsString, OsString)> {
@@ -188,7 +193,8 @@ fn environment(cx: &ToolCx) -> Vec<(OsString, OsString)> {
         (OsString::from("GIT_EDITOR"), OsString::from("true")),
         (OsString::from("PWD"), cx.cwd.clone().into_os_string()),
     ];
-    cx.env.iter().filter(|(name, _)| !is_withheld(name)).cloned().chain(own).collect()
+    // Where somebody was before is no business of the command: `cd -` goes to where it has been itself.
+    for_programs(&cx.env).filter(|(name, _)| name != "OLDPWD").cloned().chain(own).collect()
 }
 
 /// The same pipe under a number scripts do not use; under its own where there is no such number.

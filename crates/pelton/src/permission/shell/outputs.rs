@@ -1,0 +1,73 @@
+//! Files that a program may write, going by what its options are called: `--output x`, `--out-dir=x`, `-o x`. Nobody can list every
+//! program that has such options. What is found here is only asked about, and only where a rule guards the file.
+
+use super::arg::{Arg, Files};
+use super::launch::base_name;
+
+/// The files that the options of a command may name for it to write.
+pub(super) fn may_write(args: &[Arg]) -> Vec<Files> {
+    let Some((name, rest)) = args.split_first() else { return Vec::new() };
+    let Some(name) = name.literal().map(base_name) else { return Vec::new() };
+    let mut files = Vec::new();
+    for (at, arg) in rest.iter().enumerate() {
+        let text = arg.prefix();
+        let Some(option) = text.strip_prefix('-') else { continue };
+        let next = || rest.get(at + 1).and_then(Arg::probable_files);
+        match option.trim_start_matches('-').split_once('=') {
+            Some((option, value)) if is_output(option) || is_mount(name, option) => {
+                files.extend(arg.literal().and_then(|_| named(value)));
+            }
+            None if is_output(option.trim_start_matches('-')) => files.extend(next()),
+            None if is_mount(name, option.trim_start_matches('-')) => {
+                files.extend(rest.get(at + 1).and_then(Arg::literal).and_then(named));
+            }
+            // `-ofile`
+            _ if option.starts_with('o') && option.len() > 1 => files.extend(named(&option[1..])),
+            _ => {}
+        }
+    }
+    match name {
+        // A database is opened to be written.
+        "sqlite3" | "duckdb" => {
+            let is_readonly =
+                rest.iter().any(|arg| matches!(arg.literal(), Some("-readonly" | "--readonly")));
+            let operand = rest.iter().find(|arg| !arg.prefix().starts_with('-'));
+            files.extend(operand.filter(|_| !is_readonly).and_then(Arg::probable_files));
+        }
+        "ssh-keygen" => {
+            let at = rest.iter().position(|arg| arg.literal() == Some("-f"));
+            files.extend(at.and_then(|at| rest.get(at + 1)).and_then(Arg::probable_files));
+        }
+        "mount" => files.extend(rest.last().and_then(Arg::probable_files)),
+        _ => {}
+    }
+    files
+}
+
+/// Where a directory of the machine is shown to a container, which may write there.
+fn is_mount(program: &str, option: &str) -> bool {
+    matches!(program, "docker" | "podman" | "nerdctl") && matches!(option, "v" | "volume" | "mount")
+}
+
+/// Whether an option of this name says where something is put.
+fn is_output(option: &str) -> bool {
+    let parts = option.split(['-', '_']).map(str::to_ascii_lowercase);
+    let says_so = |part: String| {
+        matches!(part.as_str(), "o" | "out" | "dest" | "destination" | "logfile")
+            || part.starts_with("output")
+            || part.starts_with("outdir")
+            || part.starts_with("outfile")
+    };
+    matches!(option, "log-file" | "prefix" | "target-dir") || parts.into_iter().any(says_so)
+}
+
+/// The file of `file`, `file:/inside` or `type=bind,src=file,dst=x`, unless it is only for reading.
+fn named(value: &str) -> Option<Files> {
+    let source = value.split(',').find_map(|part| {
+        let (name, value) = part.split_once('=')?;
+        matches!(name, "src" | "source").then_some(value)
+    });
+    let is_read_only = value.ends_with(":ro") || value.contains(",readonly") || value.contains(",ro");
+    let path = source.or_else(|| value.split(':').next()).unwrap_or(value);
+    (!is_read_only && !path.is_empty()).then(|| Files::Named(path.to_owned()))
+}
