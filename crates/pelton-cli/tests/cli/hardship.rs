@@ -427,3 +427,107 @@ fn odd_contents_and_views_into_the_kernel_are_told() {
     }
     assert_eq!(fs::read(&mixed).unwrap(), b"one\r\n2\nthree \xff\xfe\r\n", "not a byte more");
 }
+
+/// Inputs that no tool can use, and what has to be said of each.
+#[test]
+fn inputs_of_the_wrong_kind_are_told_field_by_field_and_nothing_is_made() {
+    let agent = |field: &str, value: Value| {
+        let mut input = json!({"description": "look", "prompt": "Look."});
+        input[field] = value;
+        ("Agent", input)
+    };
+    let table: Vec<((&'static str, Value), &str)> = vec![
+        (("Nope", json!({})), "Nope"),
+        (("Read", json!({})), "`file_path`"),
+        (("Read", json!({"file_path": 5})), "`file_path`"),
+        (("Read", json!({"file_path": "a\u{0}b"})), "NUL"),
+        (("Read", json!({"file_path": "~/notes.txt"})), "`~` is not expanded"),
+        (("Write", json!({"file_path": "~/notes.txt", "content": "x"})), "`~` is not expanded"),
+        (("Write", json!({"file_path": "~", "content": "x"})), "`~` is not expanded"),
+        (("Write", json!({"file_path": "made", "content": 5})), "`content`"),
+        (("Write", json!({"file_path": "made", "content": "x", "mode": 1})), "`mode`"),
+        (("Edit", json!({"file_path": "~/x", "old_string": "", "new_string": "x"})), "`~` is not expanded"),
+        (("Edit", json!({"file_path": "a", "old_string": "b"})), "`new_string`"),
+        (("Glob", json!({"pattern": "*", "path": "~"})), "`~` is not expanded"),
+        (("Grep", json!({"pattern": "x", "path": "~/x"})), "`~` is not expanded"),
+        (("Grep", json!({"pattern": "x", "-A": -1})), "`-A`"),
+        (("NotebookEdit", json!({"notebook_path": "~/a.ipynb", "new_source": "x"})), "`~` is not expanded"),
+        (("Bash", json!({"command": "touch made", "timeout": "soon"})), "`timeout`"),
+        (("Bash", json!({"command": "touch made", "run_in_background": "maybe"})), "`run_in_background`"),
+        (("TaskOutput", json!({"task_id": 5})), "`task_id`"),
+        (("TaskStop", json!({"task_id": "none"})), "none"),
+        (("WebFetch", json!({"url": 5, "prompt": "x"})), "`url`"),
+        (("Skill", json!({"skill": 5})), "`skill`"),
+        (agent("run_in_background", json!("maybe")), "`run_in_background`"),
+        (agent("run_in_background", json!({})), "`run_in_background`"),
+        (agent("name", json!(5)), "`name`"),
+        (agent("isolation", json!(7)), "`isolation`"),
+        (agent("isolation", json!("moon")), "`isolation`"),
+        (agent("effort", json!("gigantic")), "`effort`"),
+    ];
+    let place = Place::new();
+    // Between them a call that can be made: too many in a row that cannot end the run.
+    let between = || ("Glob", json!({"pattern": "*"}));
+    let model = calls(table.iter().flat_map(|(call, _)| [call.clone(), between()]));
+    let ran = place.task(&model, ["go", "--permission-mode", "acceptEdits", "--allowedTools", "Bash"]).run();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let results = results(&model);
+    assert_eq!(results.len(), 2 * table.len());
+    for (((tool, input), words), (is_error, said)) in table.iter().zip(results.iter().step_by(2)) {
+        assert!(*is_error && said.contains(words), "{tool} {input}: {said}");
+    }
+    assert_eq!(names_in(&place.work()), Vec::<String>::new());
+}
+
+#[test]
+fn commands_get_no_keys_of_clouds_where_that_is_wanted_and_do_not_find_them_elsewhere() {
+    const KEY: &str = "wJalrXUtnFEMI-K7MDENG-bPxRfiCY";
+    let command = json!({"command": "env | grep -c KEY=; env | grep ^AWS_; tr '\\0' '\\n' < /proc/$PPID/environ | grep -c wJalr"});
+    let told = |scrub: &str| {
+        let place = Place::new();
+        let model = calls([("Bash", command.clone())]);
+        let mut task = place.task(&model, ["go", "--allowedTools", "Bash"]);
+        task.env("AWS_SECRET_ACCESS_KEY", KEY)
+            .env("AWS_REGION", "eu-west-1")
+            .env("OTHER_KEY", "0123456789abcdefghijklmn");
+        task.env("CLAUDE_CODE_SUBPROCESS_ENV_SCRUB", scrub);
+        let ran = if nobody_can_start() { as_nobody(&place, &task).run() } else { task.run() };
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let record: String =
+            place.transcripts().iter().map(|file| std::fs::read_to_string(file).unwrap()).collect();
+        assert!(!record.contains(KEY), "records are rid of it either way");
+        results(&model).remove(0).1
+    };
+    let open = told("0");
+    assert!(
+        open.contains(&format!("AWS_SECRET_ACCESS_KEY={KEY}")) && open.contains("AWS_REGION=eu-west-1"),
+        "{open}"
+    );
+    let closed = told("1");
+    assert!(closed.starts_with("1\n") || closed.contains("\n1\n"), "keys of others stay: {closed}");
+    assert!(!closed.contains("AWS_SECRET") && closed.contains("AWS_REGION=eu-west-1"), "{closed}");
+    // Root reads everything.
+    if nobody_can_start() || !is_root() {
+        assert!(closed.contains("Permission denied"), "{closed}");
+    }
+}
+
+#[test]
+fn a_command_gets_no_more_memory_than_it_may_have() {
+    let place = Place::new();
+    // A variable of 400 MB.
+    let large = json!({"command": "x=$(head -c 400000000 /dev/zero | tr '\\0' x); echo ${#x}"});
+    let small = json!({"command": "echo small; ulimit -d"});
+    let model = calls([("Bash", large), ("Bash", small)]);
+    let mut task = place.task(&model, ["go", "--allowedTools", "Bash"]);
+    let ran = task.env("CLAUDE_CODE_TOOL_MEMORY_LIMIT", "100MB").run();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let results = results(&model);
+    assert!(results[0].0 && results[0].1.contains("cannot allocate"), "{results:?}");
+    assert_eq!(results[1].1, "small\n102400");
+    for (wrong, words) in [("much", "is no size"), ("1KB", "too little"), ("-1", "is no size")] {
+        let model = calls([]);
+        let ran = place.task(&model, ["go"]).env("CLAUDE_CODE_TOOL_MEMORY_LIMIT", wrong).run();
+        ran.failed(1, &["CLAUDE_CODE_TOOL_MEMORY_LIMIT", words]);
+    }
+}

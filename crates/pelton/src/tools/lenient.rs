@@ -33,13 +33,10 @@ pub fn optional_path<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBu
 }
 
 fn usable<E: Error>(path: PathBuf) -> Result<PathBuf, E> {
-    if path.as_os_str() == "~" || path.starts_with("~/") || path.starts_with("~") {
+    if path.starts_with("~") {
         return Err(E::custom(
             "`~` is not expanded here: write the path in full, or `./~` for a file of that name",
         ));
-    }
-    if path.as_os_str().as_encoded_bytes().contains(&0) {
-        return Err(E::custom("the path holds a NUL, which no name of a file can"));
     }
     Ok(path)
 }

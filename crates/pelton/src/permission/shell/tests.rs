@@ -147,7 +147,7 @@ fn whatever_may_write_run_or_hide_is_unknown() {
         "echo 'unclosed",
         "ls\nrm x",
         "ls & rm x",
-        "FOO=1",
+        "FOO_BAR=1",
         "git log --out=x",
         "env ls",
         "sudo ls",
