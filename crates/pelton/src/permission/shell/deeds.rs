@@ -606,7 +606,7 @@ fn of_git(args: &[Arg]) -> Deeds {
         Some("read-tree") if has(&["-u"]) => deeds.push(Deed::Write(here())),
         // Files that git does not keep are looked through, too.
         Some("grep") if has(&["--no-index", "--untracked"]) => deeds.push(Deed::Read(here())),
-        Some("init" | "clone") => deeds.extend(files().last().map(Deed::Write)),
+        Some("init" | "clone") => deeds.extend(files().next_back().map(Deed::Write)),
         Some("worktree" | "submodule") => deeds.extend(files().skip(1).map(Deed::Write)),
         _ => {}
     }
