@@ -132,6 +132,14 @@ fn a_line_is_seen_before_it_ends() {
     assert_eq!(lines.finish().as_deref(), Some("next"));
 }
 
+#[test]
+fn nothing_joins_what_is_gone() {
+    assert_eq!(text("日\r\u{200d}x"), "‹U+200D›x");
+    assert_eq!(text("a日\u{8}\u{200d}x"), "a‹U+200D›x");
+    let tower = "\u{301}".repeat(8);
+    assert_eq!(text(&format!("a{tower}\rb\u{301}")), "b\u{301}");
+}
+
 /// Texts made of what matters here: sequences, their parts, and words.
 fn texts() -> impl Strategy<Value = Vec<String>> {
     let part = prop_oneof![

@@ -87,8 +87,8 @@ impl Builder {
             Event::Start(tag) => self.start(tag),
             Event::End(tag) => self.finish(tag),
             Event::Text(text) => match &mut self.code {
-                // An entity can be any character, also one that was not to come in: `&#27;`.
-                Some((_, code)) => code.push_str(&clean(&text)),
+                // In code no entity stands for anything.
+                Some((_, code)) => code.push_str(&text),
                 None => self.say(&text),
             },
             Event::Code(text) | Event::InlineMath(text) | Event::DisplayMath(text) => {
@@ -270,6 +270,7 @@ impl Builder {
     }
 }
 
+/// An entity can be any character, also one that was not to come in: `&#27;`.
 fn clean(text: &str) -> String {
     Cleaner::default().push(text)
 }
