@@ -26,6 +26,8 @@ use crate::theme::{Role, Theme};
 
 pub(crate) use rewind::{Past, Undo};
 
+/// How often it is seen whether more files were found.
+const FILES_LOOKED_AT_EVERY: Duration = Duration::from_millis(60);
 /// How long a hint about a key stays.
 const HINT_TIME: Duration = Duration::from_secs(2);
 
@@ -308,11 +310,16 @@ impl App {
             let elapsed = now.saturating_sub(since);
             since + Duration::from_secs(elapsed.as_secs() + 1)
         });
-        [hint, armed, second].into_iter().flatten().filter(|at| *at > now).min()
+        // Files that can be mentioned are found one after the other.
+        let files = self.draft.waits_for_files().then(|| now + FILES_LOOKED_AT_EVERY);
+        [hint, armed, second, files].into_iter().flatten().filter(|at| *at > now).min()
     }
 
     /// Time has passed.
     pub fn tick(&mut self, now: Duration) {
+        if self.draft.waits_for_files() {
+            self.draft.look();
+        }
         if self.hint.is_some_and(|(_, until)| until <= now) {
             self.hint = None;
         }

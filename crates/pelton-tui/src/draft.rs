@@ -1,14 +1,19 @@
 //! The words that are being written, and the prompt they become.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use crossterm::event::{KeyCode, KeyEvent};
+use pelton::event::CommandInfo;
 use pelton::{Prompt, PromptBlock};
 use ratatui_core::text::{Line, Span};
 
 use crate::clean;
+use crate::commands;
+use crate::complete::menu::{Chosen, Menu};
+use crate::complete::palette::Entry;
+use crate::complete::{Files, Wanted, wanted};
 use crate::input::{self, Command, Editor, History, Image, Outcome, Submission};
 use crate::paint::Caret;
 use crate::theme::{Role, Theme};
@@ -17,6 +22,8 @@ use crate::theme::{Role, Theme};
 const IMAGE_BYTES_MAX: u64 = 32 * 1024 * 1024;
 /// Cells that the mark in front takes.
 const MARK_CELLS: usize = 2;
+/// Files or commands that are offered at once.
+const MENU_ROWS_MAX: usize = 6;
 
 /// What came of a key.
 pub(crate) enum Pressed {
@@ -30,9 +37,76 @@ pub(crate) enum Pressed {
 #[derive(Default)]
 pub(crate) struct Draft {
     editor: Editor,
+    menu: Menu,
+    /// Where files are that can be mentioned.
+    root: Option<PathBuf>,
+    /// They are looked for when the first is wanted.
+    files: Option<Files>,
+    /// The last look was at all there are.
+    knows_all_files: bool,
+    commands: Vec<Entry>,
+    /// Somebody was asked for all commands.
+    asked_commands: bool,
 }
 
 impl Draft {
+    /// Files of this folder can be mentioned, and the terminal's own commands called.
+    pub fn offers(&mut self, root: PathBuf) {
+        self.root = Some(root);
+        self.knows(&[]);
+    }
+
+    /// Commands that the engine has, besides the terminal's own.
+    pub fn knows(&mut self, others: &[CommandInfo]) {
+        let entry = |name: &str, description: &str| Entry {
+            name: name.to_owned(),
+            description: description.lines().next().unwrap_or_default().to_owned(),
+            ..Entry::default()
+        };
+        self.commands = commands::all().map(|(name, _, what)| entry(name, what)).collect();
+        for other in others {
+            if self.commands.iter().all(|known| known.name != other.name) {
+                self.commands.push(entry(&other.name, &other.description));
+            }
+        }
+        self.look();
+    }
+
+    /// Whether a command is being typed for the first time: then it is worth while to look for all there are.
+    pub fn wants_commands(&mut self) -> bool {
+        !self.asked_commands && {
+            self.asked_commands = matches!(wanted(self.editor.before_caret()), Some(Wanted::Command { .. }));
+            self.asked_commands
+        }
+    }
+
+    /// Whether something is offered that a key can take.
+    pub fn is_choosing(&self) -> bool {
+        self.menu.is_open()
+    }
+
+    /// Whether more may be offered soon, though nothing is typed.
+    pub fn waits_for_files(&self) -> bool {
+        let wants = matches!(wanted(self.editor.before_caret()), Some(Wanted::File { .. }));
+        wants && self.files.is_some() && !self.knows_all_files
+    }
+
+    /// Looks what could be meant by what stands before the caret.
+    pub fn look(&mut self) {
+        let Self { editor, menu, root, files, knows_all_files, commands, .. } = self;
+        // A search shows prompts of the past: nothing is being written.
+        let before_caret = if editor.search().is_some() { "" } else { editor.before_caret() };
+        menu.look(before_caret, commands, |typed, best| {
+            if files.is_none() {
+                *files = root.clone().map(Files::walk);
+            }
+            let Some(files) = files else { return Vec::new() };
+            // Asked before it is looked: what was found in between is seen by the next look.
+            *knows_all_files = !files.is_walking();
+            files.typed(typed, best)
+        });
+    }
+
     /// Prompts of the past, the oldest first.
     pub fn remember(&mut self, prompts: impl IntoIterator<Item = String>) {
         self.editor = Editor::new(History::of(prompts));
@@ -49,11 +123,13 @@ impl Draft {
 
     pub fn clear(&mut self) {
         self.editor.clear();
+        self.look();
     }
 
     /// The words are these.
     pub fn set(&mut self, words: &str) {
         self.editor.set(words);
+        self.look();
     }
 
     /// Words that were sent are to be written again, in front of what is there.
@@ -61,6 +137,7 @@ impl Draft {
         let now = self.editor.whole();
         let both = if now.is_empty() { words.to_owned() } else { format!("{words}\n{now}") };
         self.editor.set(&both);
+        self.look();
     }
 
     pub fn paste(&mut self, text: &str) {
@@ -69,15 +146,21 @@ impl Draft {
             Some(path) => _ = self.editor.attach(Image::File(path)),
             None => _ = self.editor.paste(text),
         }
+        self.look();
     }
 
     /// The words, sent now.
     pub fn submit(&mut self) -> Submission {
-        self.editor.submit()
+        let submission = self.editor.submit();
+        self.look();
+        submission
     }
 
     /// Leaves what a key has begun. Whether there was anything.
     pub fn escape(&mut self) -> bool {
+        if self.menu.leave() {
+            return true;
+        }
         let searches = self.editor.search().is_some();
         if searches {
             self.editor.act(Command::Cancel);
@@ -86,12 +169,23 @@ impl Draft {
     }
 
     pub fn key(&mut self, key: KeyEvent) -> Pressed {
+        match self.menu.key(&key) {
+            Chosen::Nothing => {}
+            Chosen::Seen => return Pressed::Edited,
+            Chosen::Text { bytes, text, send } => {
+                self.editor.complete(bytes, &text);
+                self.look();
+                return if send { Pressed::Submit(self.submit()) } else { Pressed::Edited };
+            }
+        }
         let command = match key.code {
             // Other keys have their own meanings here.
             KeyCode::Tab | KeyCode::BackTab | KeyCode::Esc => None,
             _ => input::command(&key),
         };
-        match command.map(|command| self.editor.act(command)) {
+        let outcome = command.map(|command| self.editor.act(command));
+        self.look();
+        match outcome {
             Some(Outcome::Submit(submission)) => Pressed::Submit(submission),
             _ => Pressed::Edited,
         }
@@ -106,7 +200,9 @@ impl Draft {
                 clean::line(&search.words)
             )
         });
-        let height = rows_max.saturating_sub(usize::from(searches.is_some())).max(1);
+        let offered = self.menu.lines(theme, columns, MENU_ROWS_MAX.min(rows_max / 2));
+        let below = usize::from(searches.is_some()) + offered.len();
+        let height = rows_max.saturating_sub(below).max(1);
         let view = self.editor.view(columns.saturating_sub(MARK_CELLS), height, theme);
         let (column, row) = view.caret;
         let mut lines = Vec::new();
@@ -122,6 +218,7 @@ impl Draft {
         if let Some(words) = searches {
             lines.push(Line::styled(words, theme.style(Role::Faint)));
         }
+        lines.extend(offered);
         (lines, Caret { row, column: column + MARK_CELLS })
     }
 }

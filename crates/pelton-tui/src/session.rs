@@ -17,11 +17,11 @@ use std::time::Duration;
 use crossterm::event::{Event as Typed, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, Stream, StreamExt};
-use pelton::event::Init;
+use pelton::event::{CommandInfo, Init};
 use pelton::host::Host;
 use pelton::permission::{Mode, Questions};
 use pelton::tools::ToolServer;
-use pelton::{EndReason, Engine, Event, Options, Priority, Prompt, QueueError, StartError};
+use pelton::{EndReason, Engine, Event, Menu, Options, Priority, Prompt, QueueError, StartError};
 use pelton_mcp::{Joining, Server};
 use pelton_model::World;
 use pelton_serve::{DebugLog, Handles, Served, ServersNamed};
@@ -169,6 +169,7 @@ pub async fn run(
     }
     let prompts = config_dir.as_deref().map(|dir| Prompts::of(dir, &cwd));
     app.draft.remember(prompts.iter().flat_map(Prompts::read));
+    app.draft.offers(cwd.clone());
     if let Some(draft) = &opening.draft {
         app.draft.put_back(draft);
     }
@@ -199,6 +200,7 @@ pub async fn run(
         transcript: engine.transcript_file(),
         began_at,
         init: None,
+        menu: engine.menu(),
         left: None,
     };
     session.look_at_engine(&engine);
@@ -249,6 +251,8 @@ struct Session<'a> {
     began_at: Duration,
     /// What the newest submission began with.
     init: Option<Arc<Init>>,
+    /// What prompts may call; looked at when the first command is typed.
+    menu: Menu,
     left: Option<Left>,
 }
 
@@ -258,6 +262,8 @@ enum Chore {
     /// A request, and what to call it.
     Served(&'static str, Result<Value, String>),
     Preview(Result<Value, String>),
+    /// What prompts may call by `/name`.
+    Commands(Vec<CommandInfo>),
     /// What another program said.
     Said(String),
     /// What the user's own line says, and which asking that was.
@@ -394,6 +400,10 @@ impl Session<'_> {
             self.settles_at = Some(now + SETTLE);
         }
         self.is_stale = true;
+        if self.app.draft.wants_commands() {
+            let menu = self.menu.clone();
+            self.chores.push(Box::pin(async move { Chore::Commands(menu.look().await) }));
+        }
         for effect in effects {
             match effect {
                 Effect::Suspend => self.suspend().await,
@@ -559,6 +569,7 @@ impl Session<'_> {
         }
         if let Event::Init(init) = event {
             self.init = Some(Arc::clone(init));
+            self.app.draft.knows(&init.commands);
         }
         if let Event::Result(outcome) = event {
             self.handles.ended(outcome);
@@ -604,6 +615,7 @@ impl Session<'_> {
             Chore::Served(what, Ok(_)) => self.app.say(&format!("{what}: done"), Role::Faint),
             Chore::Served(what, Err(why)) => self.app.say(&format!("{what}: {why}"), Role::Error),
             Chore::Status(generation, lines) => self.status_said(generation, lines),
+            Chore::Commands(commands) => self.app.draft.knows(&commands),
             Chore::Said(words) => self.app.say(&words, Role::Text),
             Chore::Preview(preview) => self.app.ask_undo(preview.map(|preview| answers::files_of(&preview))),
         }

@@ -8,5 +8,7 @@ mod seat; // somebody in front of a terminal
 
 mod asking; // questions, and what answers them
 mod first_light; // a prompt, an answer, a tree, a question, the end
+mod hostile; // what a question must not hide
+mod prompt; // what is written, seen and read
 mod scrollback; // every finished line once
 mod steering; // while it works

@@ -51,7 +51,7 @@ impl App {
             KeyCode::BackTab => return vec![Effect::SetMode(self.next_mode())],
             KeyCode::Char('b') if control && self.is_working() => return vec![Effect::PutAside],
             KeyCode::Char('g') if control => return vec![Effect::Edit],
-            KeyCode::Tab if self.is_working() && !self.draft.is_empty() => {
+            KeyCode::Tab if self.is_working() && !self.draft.is_empty() && !self.draft.is_choosing() => {
                 let said = self.draft.submit();
                 return self.queue(said, When::Later);
             }

@@ -128,7 +128,19 @@ impl Menu {
 
     fn taken(&mut self, enter: bool) -> Chosen {
         let Some(row) = self.rows.get(self.chosen) else { return Chosen::Nothing };
-        let send = enter && matches!(row.words, Words::Command { .. });
+        // What stands there already need not be put there.
+        if enter && row.text.trim_end() == self.typed {
+            return Chosen::Nothing;
+        }
+        // What was only guessed at is shown before it is sent.
+        let begins = self.typed.strip_prefix('/').map(str::to_lowercase);
+        let send = enter
+            && match &row.words {
+                Words::Command { name, .. } => {
+                    begins.is_some_and(|typed| name.to_lowercase().starts_with(&typed))
+                }
+                Words::File(_) => false,
+            };
         Chosen::Text { bytes: self.typed.len(), text: row.text.clone(), send }
     }
 
@@ -246,6 +258,16 @@ mod tests {
         let taken = Chosen::Text { bytes: 3, text: "@\"src/my file.rs\" ".to_owned(), send: false };
         assert_eq!(press(&mut menu, KeyCode::Enter), taken);
         assert_eq!(shown(&menu, 3), ["› src/my file.rs"]);
+    }
+
+    #[test]
+    fn enter_sends_what_was_meant_and_nothing_that_was_guessed() {
+        assert_eq!(press(&mut looked("/cost"), KeyCode::Enter), Chosen::Nothing);
+        assert_eq!(press(&mut looked("see @src/main.rs"), KeyCode::Enter), Chosen::Nothing);
+        let guessed = Chosen::Text { bytes: 5, text: "/compact ".to_owned(), send: false };
+        assert_eq!(press(&mut looked("/mpct"), KeyCode::Enter), guessed);
+        let meant = Chosen::Text { bytes: 4, text: "/cost ".to_owned(), send: true };
+        assert_eq!(press(&mut looked("/cos"), KeyCode::Enter), meant);
     }
 
     #[test]

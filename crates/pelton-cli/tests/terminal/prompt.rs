@@ -1,0 +1,129 @@
+//! The prompt as people write it: what is seen, where the caret is, and what the model reads in the end.
+
+use pelton_testkit::{Script, Step, text};
+
+use crate::place::{Place, model};
+use crate::seat::Seat;
+
+fn always() -> pelton_testkit::ScriptedModel {
+    model(Script::new().step(Step::reply([text("Read.")]).always()))
+}
+
+/// The words of the newest prompt that the model was asked.
+fn asked(model: &pelton_testkit::ScriptedModel) -> String {
+    let requests = model.requests();
+    let messages = requests.last().unwrap().body["messages"].as_array().unwrap().clone();
+    let last = messages.iter().rfind(|message| message["role"] == "user").unwrap();
+    match last["content"].as_array() {
+        Some(blocks) => blocks.last().unwrap()["text"].as_str().unwrap().to_owned(),
+        None => last["content"].as_str().unwrap().to_owned(),
+    }
+}
+
+fn pasted(text: &str) -> String {
+    format!("\u{1b}[200~{text}\u{1b}[201~")
+}
+
+#[test]
+fn a_megabyte_that_is_pasted_arrives_whole() {
+    let (place, model) = (Place::new(), always());
+    let mut seat = Seat::at(&place, &model, []);
+    seat.sees("> ");
+    // Terminals send a return for each line end.
+    let line = "All of this has to arrive: äöü 日本語 👩\u{200d}👧";
+    let lines = 1_048_576 / line.len() + 1;
+    seat.types("see ");
+    seat.types(&pasted(&format!("{line}\r").repeat(lines)));
+    seat.sees(&format!("> see [Pasted text #1 +{lines} lines]"));
+    seat.types(" please\r");
+    seat.sees("Read.");
+    assert_eq!(asked(&model), format!("see {} please", format!("{line}\n").repeat(lines)));
+}
+
+#[test]
+fn the_cursor_is_where_an_input_method_must_show_its_choices() {
+    let (place, model) = (Place::new(), always());
+    let mut seat = Seat::at(&place, &model, []);
+    seat.sees("> ");
+    let column = |seat: &Seat| seat.cursor().1;
+    for (typed, seen, at) in [
+        ("日本", "> 日本", 6),
+        ("語", "> 日本語", 8),
+        ("\u{1b}[D", "> 日本語", 6),
+        ("x", "> 日本x語", 7),
+        ("\u{1}", "> 日本x語", 2),
+    ] {
+        seat.types(typed);
+        seat.until(&format!("{seen:?} with the cursor at {at}"), |seat| {
+            seat.screen().contains(seen) && column(seat) == at
+        });
+    }
+    // The row is that of the prompt, and the cursor is shown there.
+    let (row, _) = seat.cursor();
+    let screen = seat.screen();
+    assert!(
+        screen.lines().nth(usize::from(row)).is_some_and(|line| line.starts_with("> 日本x語")),
+        "{screen}"
+    );
+}
+
+#[test]
+fn prompts_are_edited_with_the_keys_people_know() {
+    let (place, model) = (Place::new(), always());
+    let mut seat = Seat::at(&place, &model, []);
+    seat.sees("> ");
+    // Two lines, a word cut and put back elsewhere, and one edit undone.
+    seat.types("first\\\rsecond line");
+    seat.sees("  second line");
+    seat.types("\u{17}");
+    seat.types("\u{1}\u{19}, ");
+    seat.sees("  line, second");
+    seat.types("\u{5}!\u{1f}");
+    seat.types("\r");
+    seat.sees("Read.");
+    assert_eq!(asked(&model), "first\nline, second ");
+    seat.rests();
+    // Up brings it back, whole; Ctrl-R finds it by a word.
+    seat.types("another\r");
+    seat.until("it is asked", |_| model.requests().len() >= 2 && asked(&model) == "another");
+    seat.rests();
+    seat.types("\u{12}lin");
+    seat.sees("looking for: lin");
+    seat.types("\r\r");
+    seat.until("it is asked again", |_| asked(&model).starts_with("first\nline"));
+}
+
+#[test]
+fn files_and_commands_are_offered_while_they_are_typed() {
+    let (place, model) = (Place::new(), always());
+    place.put("src/engine/handler.rs", "fn handle() {}\n");
+    place.put("build/handler.o", "");
+    place.put(".gitignore", "build\n");
+    place.put(".claude/commands/ship.md", "---\ndescription: Makes a release\n---\nShip it.\n");
+    let mut seat = Seat::at(&place, &model, []);
+    seat.sees("> ");
+    seat.types("see @hand");
+    seat.sees("› src/engine/handler.rs");
+    assert!(!seat.screen().contains("handler.o"));
+    // Tab puts it in; the rest is written behind it.
+    seat.types("\t");
+    seat.sees("> see @src/engine/handler.rs");
+    seat.types("please\r");
+    seat.sees("Read.");
+    let told = model.requests().last().unwrap().body.to_string();
+    assert!(told.contains("see @src/engine/handler.rs please") && told.contains("fn handle()"), "{told}");
+    seat.rests();
+    // Commands: the terminal's own, the engine's and the user's, by name or by what they do.
+    seat.types("/");
+    seat.sees("› /");
+    seat.types("shi");
+    seat.sees("› /ship  Makes a release");
+    // Esc leaves what is offered, not what is written.
+    seat.types("\u{1b}");
+    seat.sees_no_more("Makes a release");
+    assert!(seat.screen().contains("> /shi"));
+    seat.types("\u{15}/exi");
+    seat.sees("› /exit");
+    seat.types("\r");
+    assert_eq!(seat.ends(), Some(0));
+}
