@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { createSdkMcpServer, startup, tool } from "@anthropic-ai/claude-agent-sdk";
+import { createSdkMcpServer, prewarm, startup, tool } from "@anthropic-ai/claude-agent-sdk";
 import { z } from "zod";
 
 import { answers, call, plain, prompts, result, results, stage, system, text } from "./agent.js";
@@ -283,6 +283,25 @@ test("options of the agent SDK", concurrently, async (t) => {
       for await (const message of warm.query("Go.")) messages.push(message);
       assert.equal(result(messages).result, "Hi.");
       assert.equal((await here.bodies())[0].messages.at(-1).content.at(-1).text, "Go.");
+    }),
+
+    t.test("a process that is started before there is a session", async (t) => {
+      const here = await stage(t, text("Hi."));
+      const project = join(here.work, "project");
+      await mkdir(project);
+      const spare = await prewarm({ options: { ...here.options({ systemPrompt: "You bake." }), cwd: here.config } });
+      const messages = [];
+      const running = spare.claim({ prompt: "Go.", options: { cwd: project, model: "claude-opus-5-5", permissionMode: "plan", title: "Jars", settings: { effortLevel: "low" } } });
+      const about = await running.initializationResult();
+      for await (const message of running) messages.push(message);
+      const { cwd, sessionId } = await spare.claimed;
+      assert.deepEqual([cwd, sessionId], [project, result(messages).session_id]);
+      const [init] = system(messages, "init");
+      assert.deepEqual([init.cwd, init.permissionMode], [project, "plan"]);
+      assert.ok(about.commands.some((command) => command.name === "compact"));
+      const [body] = await here.bodies();
+      assert.deepEqual([body.model, body.output_config.effort], ["claude-opus-5-5", "low"]);
+      assert.ok(JSON.stringify(body.system).includes("You bake."));
     }),
 
     t.test("what nobody makes use of hinders nothing", async (t) => {

@@ -6,6 +6,7 @@ mod resolve; // what it means
 
 mod interactive; // a session at a terminal
 mod headless; // one prompt, without a screen
+mod parked; // a process that waits for the session it will serve
 mod piped; // a whole session, driven by another program
 mod debug; // the log of a session, for whoever looks for a fault
 mod signals; // interrupt, terminate, hang up

@@ -14,6 +14,7 @@ use crate::args::{OutputFormat, RunArgs};
 use crate::debug;
 use crate::fail::{Fail, tell};
 use crate::headless::{BACKGROUND_PATIENCE, END_WAIT, reader_gone, tell_clients};
+use crate::parked;
 use crate::resolve::{self, Env, Home};
 use crate::signals::{Ending, Signals};
 
@@ -36,7 +37,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
         // It may name plugins and servers, and those belong to what is set up.
         first = match tokio::select! {
             biased;
-            first = first_line() => first,
+            first = next_line() => first,
             ending = signals.next() => {
                 tell(ending.word());
                 return Ok(ExitCode::from(ending.exit_code()));
@@ -47,13 +48,27 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
         };
         take_over(&mut args, &first);
     }
+    let mut parked = None;
+    if args.client.await_claim {
+        let claimed = tokio::select! {
+            biased;
+            claimed = parked::wait(&args) => claimed?,
+            ending = signals.next() => {
+                tell(ending.word());
+                return Ok(ExitCode::from(ending.exit_code()));
+            }
+        };
+        let Some(claimed) = claimed else { return Ok(ExitCode::SUCCESS) };
+        (args, first, parked) = (claimed.args, claimed.first, Some(claimed.parked));
+    }
     let args = &args;
     let set_up = ready(args);
     if let Err(fail) = &set_up {
         tell_clients(fail, args);
         let_client_speak();
     }
-    let (options, shown) = set_up?;
+    let (options, mut shown) = set_up?;
+    shown.parked = parked;
     let streams = Streams::apart(std::io::stdout(), std::io::stderr());
     let input = std::io::Cursor::new(first).chain(std::io::stdin());
     let talked = Box::pin(talk(options, &shown, input, &streams, &mut signals)).await;
@@ -88,8 +103,8 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
     Ok(if ended.is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// The first line of a client, with its end. One that is longer than lines may be is cut, and then refused like any other.
-async fn first_line() -> std::io::Result<Vec<u8>> {
+/// The next line of a client, with its end. One that is longer than lines may be is cut, and then refused like any other.
+pub(crate) async fn next_line() -> std::io::Result<Vec<u8>> {
     let read = || {
         let mut line = Vec::new();
         std::io::stdin().lock().take(FIRST_LINE_BYTES_MAX).read_until(b'\n', &mut line).map(|_| line)
@@ -177,7 +192,7 @@ async fn talk(
     Talked { ended, ending, nobody_reads }
 }
 
-fn ready(args: &RunArgs) -> Result<(Options, ConverseOptions), Fail> {
+pub(crate) fn ready(args: &RunArgs) -> Result<(Options, ConverseOptions), Fail> {
     if args.output_format != OutputFormat::StreamJson {
         return Err(Fail::new("--input-format stream-json needs --output-format stream-json"));
     }

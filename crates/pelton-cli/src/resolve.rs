@@ -259,7 +259,7 @@ fn resolved(
         said_or_in(&args.append_system_prompt, args.client.append_system_prompt_file.as_deref(), cwd)?;
     options.agents = agents::with_said(options.agents, args, cwd)?;
     if let Some(names) = &args.tools {
-        keep_tools(&mut options, names)?;
+        keep_tools(&mut options, args, names)?;
     }
     options.todo_tools = permission::todo_tools(args, env);
     options.tool_search = permission::tool_search(env)?;

@@ -33,7 +33,7 @@ pub(crate) struct ClientArgs {
     #[arg(long, value_enum, value_name = "HOW")]
     pub thinking: Option<ThinkingArg>,
     /// How many tokens it may think; 0 for none
-    #[arg(long, value_name = "TOKENS", conflicts_with = "thinking")]
+    #[arg(long, value_name = "TOKENS", conflicts_with = "thinking", allow_negative_numbers = true)]
     pub max_thinking_tokens: Option<u32>,
     /// What is shown of that
     #[arg(long, value_enum, value_name = "WHAT")]
@@ -68,6 +68,9 @@ pub(crate) struct ClientArgs {
     /// Wait for the client's first words before anything is set up
     #[arg(long, hide = true)]
     pub await_initialize: bool,
+    /// Wait for a client to say which session this is to be
+    #[arg(long, hide = true, conflicts_with = "await_initialize")]
+    pub await_claim: bool,
     /// The checkout that the project's settings, servers, skills, agents and commands come from, instead of this directory
     #[arg(long, value_name = "DIR")]
     pub project_config_root: Option<PathBuf>,

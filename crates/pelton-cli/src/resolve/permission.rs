@@ -94,14 +94,28 @@ pub(super) fn may_bypass_here(env: &Env) -> bool {
     !nix::unistd::geteuid().is_root() || env.get("IS_SANDBOX") == Some("1")
 }
 
-pub(super) fn keep_tools(options: &mut Options, names: &[String]) -> Result<(), Fail> {
-    let today = |name: String| if name == AGENT_TOOL_ALIAS { AGENT_TOOL.to_owned() } else { name };
-    let names: Vec<String> = names.iter().flat_map(|text| split(text)).map(today).collect();
+pub(super) fn keep_tools(options: &mut Options, args: &RunArgs, names: &[String]) -> Result<(), Fail> {
+    let today = |name: String| match name.as_str() {
+        AGENT_TOOL_ALIAS => AGENT_TOOL.to_owned(),
+        "KillShell" | "KillBash" => "TaskStop".to_owned(),
+        "BashOutput" => "TaskOutput".to_owned(),
+        _ => name,
+    };
+    let mut names: Vec<String> = names.iter().flat_map(|text| split(text)).map(today).collect();
     if names.iter().any(|name| name == "default") {
         return Ok(());
     }
     let built_in = builtin::all();
     let known: Vec<&str> = built_in.iter().map(|tool| tool.spec().name).collect();
+    if args.client.streams_input() {
+        // Programs name what they would like to have, of whichever version.
+        let (there, missing) = names.into_iter().partition(|name| known.contains(&name.as_str()));
+        names = there;
+        let missing: Vec<String> = missing;
+        if !missing.is_empty() {
+            tell(&format!("warning: --tools names tools there are not: {}", missing.join(", ")));
+        }
+    }
     if let Some(unknown) = names.iter().find(|name| !known.contains(&name.as_str())) {
         return Err(Fail::new(format!(
             "--tools names a tool there is not: '{unknown}' (there are {})",

@@ -435,3 +435,68 @@ fn a_background_command_may_be_waited_for_longer() {
     talk.wait().well();
     until("nothing is left", || model.reply_requests().len() == 3);
 }
+
+#[test]
+fn a_process_that_waits_for_its_session_becomes_it() {
+    let (place, model) = (Place::new(), model(Script::new().reply([text("hi")])));
+    place.put("project/CLAUDE.md", "Be kind to the jars.");
+    let project = place.work().join("project");
+    let mut talk = Talk::start(&place, &model, &["--await-claim"]);
+    let about = talk.asked(&json!({"subtype": "initialize", "systemPrompt": ["You are a baker."]}));
+    assert!(about["response"]["models"].is_array() && about["response"]["pid"] == talk.id());
+    // Nothing is asked of a session that is not there.
+    let early = talk.asked(&json!({"subtype": "mcp_status"}));
+    assert!(early["error"].as_str().unwrap().starts_with("not_claimed"));
+    talk.asked(&json!({"subtype": "apply_flag_settings", "settings": {"permissions": {"deny": ["Bash"]}}}));
+    let claim = json!({
+        "subtype": "claim_session", "cwd": project, "permission_mode": "plan", "title": "Jars",
+        "additional_directories": [place.config()], "append_system_prompt": "Be brief.",
+        "agents": {"helper": {"description": "Helps.", "prompt": "You help."}}, "include_initialize": true,
+    });
+    let claimed = talk.asked(&claim)["response"].clone();
+    assert_eq!(claimed["cwd"], project.to_str().unwrap());
+    assert!(claimed["initialize"]["agents"].to_string().contains("helper"));
+    assert!(claimed["initialize"]["commands"].to_string().contains("\"compact\""));
+    talk.asked(&json!({"subtype": "set_model", "model": "claude-opus-5-5"}));
+    talk.prompt("go");
+    assert_eq!(talk.result()["session_id"], claimed["session_id"]);
+    let init = talk.seen.iter().find(|line| line["subtype"] == "init").unwrap().clone();
+    assert_eq!((&init["cwd"], &init["permissionMode"]), (&claimed["cwd"], &json!("plan")));
+    assert!(!init["tools"].to_string().contains("\"Bash\""), "settings that came before hold");
+    talk.end().well();
+    let body = &model.reply_requests()[0].body;
+    assert_eq!(body["model"], "claude-opus-5-5");
+    let system = body["system"].to_string();
+    assert!(system.contains("You are a baker.") && system.contains("Be brief."), "{system}");
+    assert!(body.to_string().contains("Be kind to the jars."));
+    for (claim, why) in [
+        (json!({"cwd": "/no/such/directory"}), "cwd_not_found"),
+        (json!({}), "cwd_not_found"),
+        (json!({"cwd": project, "permission_mode": "bypassPermissions"}), "permission_mode_not_claimable"),
+        (json!({"cwd": project, "env": {"PATH": "/x"}}), "env_key_not_claimable"),
+    ] {
+        let mut talk = Talk::start(&place, &model, &["--await-claim"]);
+        let mut request = json!({"subtype": "claim_session"});
+        request.as_object_mut().unwrap().extend(claim.as_object().unwrap().clone());
+        let refused = talk.asked(&request);
+        assert!(refused["error"].as_str().unwrap().starts_with(why), "{refused}");
+        assert_eq!(talk.wait().code, Some(1));
+    }
+    // Nobody wants it.
+    assert_eq!(Talk::start(&place, &model, &["--await-claim"]).end().code, Some(0));
+}
+
+#[test]
+fn tools_that_a_program_names_and_that_are_not_here_are_warned_of() {
+    let (place, model) = (Place::new(), model(Script::new().reply([text("hi")])));
+    let mut talk = Talk::start(&place, &model, &["--tools", "Read,LSP,KillShell"]);
+    talk.prompt("go");
+    talk.result();
+    let init = talk.seen.iter().find(|line| line["subtype"] == "init").unwrap().clone();
+    assert_eq!(init["tools"], json!(["Read", "TaskStop"]));
+    let over = talk.end();
+    assert_eq!(
+        (over.code, over.err.as_str()),
+        (Some(0), "warning: --tools names tools there are not: LSP\n")
+    );
+}

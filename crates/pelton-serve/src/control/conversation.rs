@@ -13,6 +13,7 @@ use pelton::permission::{Change, Mode, Questions};
 use pelton::tools::ToolServer;
 use pelton::{EndReason, Engine, Options, Outcome, Prompt, StartError};
 use pelton_mcp::{Joining, Server, Surroundings};
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -149,7 +150,7 @@ struct Conversation<'a> {
     streams: &'a Streams,
     cancel: CancellationToken,
     /// What is answered again when the client says its first words again.
-    about: serde_json::Value,
+    about: Value,
     title: Option<String>,
     /// Guesses of the next prompt are wanted.
     suggests: bool,
@@ -274,6 +275,9 @@ impl<'a> Conversation<'a> {
         (handles.about["plugins"], handles.about["plugin_errors"]) = plugins;
         if let Some(request) = request {
             match is_initialize {
+                true if shown.parked.is_some() => {
+                    desk.reply(&request.id, Ok(claimed(shown, &engine, &handles, &about)))
+                }
                 true => desk.introduce(&request, &about),
                 false => _ = desk.serve(&request, &handles),
             }
@@ -511,6 +515,17 @@ impl<'a> Conversation<'a> {
         let is_error = self.refused_last || outcome.as_ref().is_some_and(|outcome| outcome.is_error);
         Ended { outcome, is_error, fault: self.fault, session: Some(session), transcript }
     }
+}
+
+/// What whoever claimed the process is told. Servers inside the client are met when the model is first asked.
+fn claimed(shown: &ConverseOptions, engine: &Engine, handles: &Handles, about: &Value) -> Value {
+    json!({
+        "cwd": handles.cwd.to_string_lossy(),
+        "session_id": engine.session_id(),
+        "parked_ms": shown.parked.unwrap_or_default().as_millis(),
+        "sdk_mcp_settled": false,
+        "initialize": about,
+    })
 }
 
 /// A guess of the next prompt, or that there is none; never, if none is made.

@@ -72,6 +72,8 @@ pub struct ConverseOptions {
     pub pid: u32,
     /// Where what happens inside is noted, if it is.
     pub log: Option<DebugLog>,
+    /// The process waited for a claim, and for how long: the first request is that, with the client's first words in it.
+    pub parked: Option<Duration>,
     /// Where the files of the session's settings are, if the client may know and write to them.
     pub home: Option<Arc<dyn SettingsHome>>,
 }

@@ -132,6 +132,14 @@ pub(crate) fn about(options: &Options, pid: u32) -> Value {
     })
 }
 
+/// What a client is told whose session has not begun: what there is where the process stands. Its commands come with the
+/// session.
+pub fn introduction(options: &Options, pid: u32) -> Value {
+    let mut about = about(options, pid);
+    about["commands"] = json!([]);
+    about
+}
+
 /// The models that may be chosen; `own` is the one the session started with.
 pub(crate) fn models(own: &str) -> Vec<Value> {
     let asked = catalogue::resolve(own);

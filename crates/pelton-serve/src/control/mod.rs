@@ -25,5 +25,6 @@ mod limits; // every number that bounds this
 
 pub use conversation::{Ended, converse};
 pub use desk::{ConverseOptions, StateFrames, WhoDecides};
+pub use initialize::introduction;
 pub use requests::{Handles, Served, SettingsHome};
 pub use servers::ServersNamed;
