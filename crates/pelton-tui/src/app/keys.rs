@@ -168,6 +168,8 @@ impl App {
             self.dialog = None;
         } else if !self.draft.is_empty() {
             self.draft.clear();
+            // Whoever clears does not leave yet.
+            self.last_stop = None;
         } else {
             self.hint("Ctrl-C again to leave", now);
         }
