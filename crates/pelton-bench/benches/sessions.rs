@@ -4,22 +4,18 @@
 //! What is measured in memory runs in a process of its own: this program starts itself with the file's name.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use pelton::transcript::{self, Durability};
 use pelton::{Engine, Options, Priority, Prompt, Resumed, Sessions};
+use pelton_bench::long_transcript::{BOUNDARIES, Lines, RESULT_BYTES, write_transcript};
 use pelton_model::{Auth, Endpoint};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-const TRANSCRIPT_BYTES: u64 = 1_000_000_000;
-const BOUNDARIES: u64 = 300;
-/// One line of the transcript is as long as this, in the middle of it.
-const LONG_LINE_BYTES: usize = 40_000_000;
-const RESULT_BYTES: usize = 8_000;
 const SESSIONS_LISTED: u128 = 5_000;
 const APPENDS: usize = 60;
 const ROUNDS: usize = 5;
@@ -51,7 +47,7 @@ fn resume(file: &Path) {
 
 fn resuming(dir: &Path) {
     let file = dir.join(format!("{}.jsonl", Uuid::from_u128(1)));
-    write_transcript(&file).expect("room for a transcript");
+    write_transcript(&file, Uuid::from_u128(1), Path::new("/srv/shop")).expect("room for a transcript");
     let me = std::env::current_exe().expect("this program");
     let run = || {
         let ran = Command::new(&me).arg(&file).output().expect("this program runs");
@@ -70,76 +66,6 @@ fn resuming(dir: &Path) {
     );
 }
 
-/// A transcript as long sessions leave it.
-fn write_transcript(path: &Path) -> io::Result<()> {
-    let mut file = BufWriter::new(File::create(path)?);
-    let mut writer = Lines { newest: None, count: 1 };
-    let mut written = 0;
-    for boundary in 0..BOUNDARIES {
-        written += writer.boundary(&mut file)?;
-        while written < TRANSCRIPT_BYTES * (boundary + 1) / BOUNDARIES {
-            written += writer.round(&mut file, RESULT_BYTES)?;
-        }
-        if boundary == BOUNDARIES / 2 {
-            written += writer.round(&mut file, LONG_LINE_BYTES)?;
-        }
-    }
-    file.flush()
-}
-
-struct Lines {
-    newest: Option<Uuid>,
-    count: u128,
-}
-
-impl Lines {
-    fn line(&mut self, file: &mut impl Write, mut line: Value) -> io::Result<u64> {
-        self.count += 1;
-        let id = Uuid::from_u128(self.count << 64 | 1);
-        line["uuid"] = json!(id);
-        if line["subtype"].is_null() {
-            line["parentUuid"] = json!(self.newest);
-        } else {
-            (line["parentUuid"], line["logicalParentUuid"]) = (Value::Null, json!(self.newest));
-        }
-        line["sessionId"] = json!(Uuid::from_u128(1));
-        line["timestamp"] = json!("2026-01-01T00:00:00.000Z");
-        line["cwd"] = json!("/srv/shop");
-        self.newest = Some(id);
-        let text = format!("{line}\n");
-        file.write_all(text.as_bytes())?;
-        Ok(text.len() as u64)
-    }
-
-    fn boundary(&mut self, file: &mut impl Write) -> io::Result<u64> {
-        let boundary = json!({"type": "system", "subtype": "compact_boundary", "content": "Conversation compacted",
-            "compactMetadata": {"trigger": "auto", "preTokens": 155_000}});
-        let summary = json!({"type": "user", "isCompactSummary": true,
-            "message": {"role": "user", "content": "So far: jars were counted. ".repeat(200)}});
-        Ok(self.line(file, boundary)? + self.line(file, summary)?)
-    }
-
-    fn round(&mut self, file: &mut impl Write, bytes: usize) -> io::Result<u64> {
-        let call = format!("toolu_{}", self.count);
-        let answer = |block: Value| {
-            let message =
-                json!({"id": "msg", "role": "assistant", "model": "claude-sonnet-5-5", "content": [block]});
-            json!({"type": "assistant", "message": message})
-        };
-        let result = json!([{"type": "tool_result", "tool_use_id": call, "content": "0123456 jar\n".repeat(bytes / 12)}]);
-        let lines = [
-            json!({"type": "user", "message": {"role": "user", "content": "Count the jars on the next shelf."}}),
-            answer(json!({"type": "text", "text": "I will look at it."})),
-            answer(
-                json!({"type": "tool_use", "id": call, "name": "Bash", "input": {"command": "cat shelf"}}),
-            ),
-            json!({"type": "user", "message": {"role": "user", "content": result}}),
-            answer(json!({"type": "text", "text": "There are 12."})),
-        ];
-        lines.into_iter().try_fold(0, |written, line| Ok(written + self.line(file, line)?))
-    }
-}
-
 fn listing(dir: &Path) {
     let config = dir.join("config");
     for number in 0..SESSIONS_LISTED {
@@ -148,7 +74,7 @@ fn listing(dir: &Path) {
         let mut file = BufWriter::new(
             File::create(folder.join(format!("{}.jsonl", Uuid::from_u128(number)))).expect("a file"),
         );
-        let mut lines = Lines { newest: None, count: 1 };
+        let mut lines = Lines::new(Uuid::from_u128(1));
         for _ in 0..5 {
             lines.round(&mut file, RESULT_BYTES).expect("room for a session");
         }

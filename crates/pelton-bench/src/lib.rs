@@ -1,0 +1,4 @@
+//! What benches share.
+
+pub mod events;
+pub mod long_transcript;
