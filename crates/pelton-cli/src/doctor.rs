@@ -73,7 +73,7 @@ fn made_anew(file: &Path, how: Mending, is_json: bool) -> Result<ExitCode, Fail>
 }
 
 fn in_words(file: &Path, examined: &Examined, loaded: &Loaded, explains: bool) -> String {
-    let Examined { bytes, lines, boundaries, calls, calls_open, line_bytes_max, .. } = examined;
+    let Examined { bytes, lines, boundaries, calls, calls_open, line_bytes_max, withdrawn, .. } = examined;
     let mut text = format!(
         "{}\n  {bytes} bytes, {lines} lines, the longest {line_bytes_max} bytes\n  {} messages go on, {boundaries} summaries, \
          {calls} calls\n",
@@ -86,6 +86,9 @@ fn in_words(file: &Path, examined: &Examined, loaded: &Loaded, explains: bool) -
             text,
             "  {calls_open} calls have no result: they are answered by a note, and never run again"
         );
+    }
+    if *withdrawn > 0 {
+        let _ = writeln!(text, "  {withdrawn} messages were taken back and do not count");
     }
     if !loaded.queued.is_empty() {
         let _ = writeln!(text, "  {} prompts wait to be read", loaded.queued.len());
@@ -152,6 +155,7 @@ fn as_json(file: &Path, examined: &Examined, loaded: &Loaded) -> Value {
         "summaries": examined.boundaries,
         "calls": examined.calls,
         "calls_open": examined.calls_open,
+        "messages_withdrawn": examined.withdrawn,
         "prompts_waiting": loaded.queued.len(),
         "holder_pid": holder(file).map(|holder| holder.pid),
         "is_torn": examined.is_torn,

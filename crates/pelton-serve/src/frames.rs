@@ -25,6 +25,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::outcome;
+use agents::Agent;
 use calls::Calls;
 use prompts::Prompts;
 pub(crate) use session::listed;
@@ -48,8 +49,8 @@ pub(crate) struct Frames {
     world: Arc<dyn World>,
     /// Messages that were taken back and whose successor has not come yet.
     withdrawn: Vec<Uuid>,
-    /// The same for each sub-agent that runs, by its id.
-    withdrawn_by_agents: HashMap<String, Vec<Uuid>>,
+    /// What clients know of each sub-agent that runs, by its id.
+    agents: HashMap<String, Agent>,
     /// A summary of the conversation is being made.
     compacting: bool,
     /// The server's newest guess of the tokens thought, to tell the difference.
@@ -98,7 +99,7 @@ impl Frames {
             by_task: false,
             world,
             withdrawn: Vec::new(),
-            withdrawn_by_agents: HashMap::new(),
+            agents: HashMap::new(),
             compacting: false,
             thought: 0,
             calls: Calls::default(),
@@ -303,19 +304,30 @@ impl Frames {
     /// The messages that were taken back and whose successor this is.
     fn superseded(&mut self, by: Option<&AgentFacts>) -> Option<Vec<Uuid>> {
         match by {
-            Some(agent) => self.withdrawn_by_agents.remove(&agent.id),
-            None => Some(std::mem::take(&mut self.withdrawn)).filter(|ids| !ids.is_empty()),
+            Some(agent) => self.agents.get_mut(&agent.id).map(|agent| std::mem::take(&mut agent.withdrawn)),
+            None => Some(std::mem::take(&mut self.withdrawn)),
         }
+        .filter(|ids| !ids.is_empty())
     }
 
     /// Messages were taken back, and no other came in their place.
     fn nothing_succeeds(&mut self) -> Vec<u8> {
-        let Some(withdrawn) = self.superseded(None) else { return Vec::new() };
+        // An agent that was not seen to end says nothing more either.
+        let agents = std::mem::take(&mut self.agents).into_values().flat_map(|agent| agent.withdrawn);
+        let withdrawn: Vec<Uuid> = self.withdrawn.drain(..).chain(agents).collect();
+        if withdrawn.is_empty() {
+            return Vec::new();
+        }
+        let content = "An answer above was taken back, and none came in its place.";
+        self.taken_back(content, withdrawn).finish_line()
+    }
+
+    /// Names messages that were taken back where no message that is told takes their place.
+    fn taken_back(&self, content: &str, withdrawn: Vec<Uuid>) -> Line {
         self.system("informational")
-            .field("content", "An answer above was taken back, and none came in its place.")
+            .field("content", content)
             .field("level", "warning")
             .field("supersedes", withdrawn)
-            .finish_line()
     }
 
     /// A call that was refused without anybody being asked.

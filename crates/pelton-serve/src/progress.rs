@@ -65,6 +65,7 @@ impl Progress {
                 Kind::ToolResult { call, is_error } => self.ended(call, *is_error, entry, now),
                 _ => String::new(),
             },
+            Event::Tombstone(_) => self.taken_back(),
             Event::Result(outcome) if self.begun => self.line("└─ ", "", &summary(outcome)),
             _ => String::new(),
         }
@@ -86,6 +87,12 @@ impl Progress {
             })
             .collect();
         unnamed.iter().map(|doing| self.line("│  ", doing, "")).collect()
+    }
+
+    /// The calls that run go with the answer that made them. Those that were named are waited for.
+    fn taken_back(&mut self) -> String {
+        let named = std::mem::take(&mut self.running).into_iter().filter(|running| running.announced);
+        named.map(|running| self.line("├─ ", &running.doing, "taken back with its answer")).collect()
     }
 
     fn ended(&mut self, call: &Arc<str>, is_error: bool, entry: &Entry, now: Duration) -> String {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use pelton::Terminal;
 use pelton::event::{Event, Outcome};
+use pelton::history::Kind;
 use pelton_model::{DeltaKind, Notice, World};
 
 use crate::plain::{Plain, plain};
@@ -22,6 +23,8 @@ pub(crate) struct Text {
     mid_line: bool,
     /// Something of the newest answer was streamed: the result need not be written again.
     streamed: bool,
+    /// A part of the newest answer is complete: it stays, unless it is taken back.
+    stays: bool,
 }
 
 impl Text {
@@ -33,13 +36,14 @@ impl Text {
             answer: Plain::default(),
             mid_line: false,
             streamed: false,
+            stays: false,
         }
     }
 
     pub fn of(&mut self, event: &Event) -> Pieces {
         let mut pieces = Pieces::default();
         match event {
-            Event::Started(_) => self.streamed = false,
+            Event::Started(_) => (self.streamed, self.stays) = (false, false),
             Event::Delta(delta) if self.streams => match &delta.kind {
                 DeltaKind::BlockStart(_) => self.answer = Plain::default(),
                 DeltaKind::Text(text) => {
@@ -50,6 +54,21 @@ impl Text {
                 }
                 _ => {}
             },
+            Event::Message(entry) if matches!(entry.kind, Kind::Assistant { .. }) => self.stays = true,
+            Event::Tombstone(_) => {
+                self.stays = false;
+                if self.starts_again() {
+                    self.note("! the answer above does not count; it starts again\n".to_owned(), &mut pieces);
+                }
+            }
+            Event::ModelFallback { from, to, .. } => {
+                let again = if self.starts_again() { "; the answer starts again" } else { "" };
+                let (from, to) = (plain(from), plain(to));
+                self.note(
+                    format!("! {from} does not answer: asking {to} from here on{again}\n"),
+                    &mut pieces,
+                );
+            }
             Event::Retry(notice) => self.retry(notice, &mut pieces),
             Event::Waiting { left } => {
                 self.note(format!("… asking again in {}\n", seconds(*left)), &mut pieces);
@@ -82,6 +101,13 @@ impl Text {
         let lines = self.progress.announce();
         self.note(lines, &mut pieces);
         pieces
+    }
+
+    /// Whether words were shown that count no more, so that the next ones are not their rest.
+    fn starts_again(&mut self) -> bool {
+        let begun = self.streams && self.streamed && !self.stays;
+        self.streamed &= !begun;
+        begun
     }
 
     fn retry(&mut self, notice: &Notice, pieces: &mut Pieces) {

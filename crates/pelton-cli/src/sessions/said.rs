@@ -1,11 +1,13 @@
 //! What was said in a session, line by line, whatever happened to its file. One line is in memory at a time.
 
+use std::collections::HashSet;
 use std::io;
 use std::path::Path;
 
-use pelton::transcript::whole_lines;
+use pelton::transcript::{whole_lines, withdrawn};
 use pelton_serve::plain;
 use serde_json::Value;
+use uuid::Uuid;
 
 /// A message, or a part of one.
 pub(super) struct Said {
@@ -34,9 +36,11 @@ pub(super) enum Part {
     Media(String),
 }
 
-/// The messages of a file, in the order in which they were written.
+/// The messages of a file, in the order in which they were written. Those that were taken back were not said.
 pub(super) fn messages(file: &Path) -> io::Result<impl Iterator<Item = io::Result<Said>>> {
-    Ok(whole_lines(file)?.filter_map(|line| line.map(|line| message(&line)).transpose()))
+    let withdrawn = withdrawn(file)?;
+    let said = move |line: Vec<u8>| message(&line).filter(|said| !said.is_in(&withdrawn));
+    Ok(whole_lines(file)?.filter_map(move |line| line.map(&said).transpose()))
 }
 
 /// The message of a line; others are about something else.
@@ -50,6 +54,10 @@ fn message(line: &[u8]) -> Option<Said> {
 }
 
 impl Said {
+    fn is_in(&self, withdrawn: &HashSet<Uuid>) -> bool {
+        self.id.as_deref().and_then(|id| id.parse().ok()).is_some_and(|id: Uuid| withdrawn.contains(&id))
+    }
+
     pub fn parts(&self) -> Vec<Part> {
         match &self.content {
             Value::String(text) => vec![Part::Text(text.clone())],

@@ -1,6 +1,6 @@
 //! Sub-agents, as clients of the command see them.
 
-use pelton_testkit::{Part, Script, Step, When, text, tool};
+use pelton_testkit::{Part, Script, Step, When, error, text, tool};
 use serde_json::{Value, json};
 
 use crate::frames::STREAM;
@@ -205,4 +205,61 @@ fn loop_Z6_loop_R2_retries_and_the_fallback_of_an_agent_name_its_call() {
     let switched = frames.iter().find(|frame| frame["subtype"] == "model_fallback").unwrap();
     assert_eq!(switched["fallback_model"], "claude-opus-5-5");
     assert_eq!(ran.result()["result"], "Done.");
+}
+
+/// The frames of a run in which the agent's first model says this and breaks off; the next one says what follows.
+fn broken_off(said: Part, then: Vec<Step>, words: &[&str]) -> Vec<Value> {
+    let first = When::any().system(CHILD).model("claude-sonnet-5-5");
+    let mut script = Script::new()
+        .reply([start("toolu_a", "look")])
+        .step(Step::reply([said, error("api_error", "x")]).when(first));
+    for step in then {
+        script = script.step(step.when(When::any().system(CHILD).model("claude-opus-5-5")));
+    }
+    let (place, model) = (Place::new(), model(script.reply([text("Done.")])));
+    let models = ["hi", "--model", "claude-sonnet-5-5", "--fallback-model", "claude-opus-5-5"];
+    let mut task = place.task(&model, models.into_iter().chain(words.iter().copied()).chain(STREAM));
+    let ran = task.env("CLAUDE_CODE_MAX_RETRIES", "1").run();
+    model.assert_clean();
+    assert_eq!(ran.result()["result"], "Done.");
+    ran.frames()
+}
+
+#[test]
+fn loop_F1_what_an_agent_took_back_is_named_whatever_is_told_of_it_afterwards() {
+    let glob = |id: &str| tool("Glob", json!({"pattern": "*"})).id(id);
+    let report = || Step::reply([text("Nothing there.")]);
+    let calls_again = vec![Step::reply([glob("toolu_h")]), report()];
+    for (then, words, named_by) in [
+        // The words that come next are not told.
+        (vec![report()], &[][..], "agent: system informational"),
+        (vec![report()], &["--forward-subagent-text"], "agent: assistant text"),
+        (calls_again, &[], "agent: assistant tool_use"),
+    ] {
+        let frames = broken_off(glob("toolu_g"), then, words);
+        let is_call = |frame: &&Value| frame["message"]["content"][0]["id"] == "toolu_g";
+        let call = frames.iter().find(is_call).unwrap();
+        let naming: Vec<&Value> = frames.iter().filter(|frame| frame.get("supersedes").is_some()).collect();
+        let [naming] = naming[..] else { panic!("{naming:#?}") };
+        assert_eq!((kind(naming).as_str(), &naming["supersedes"]), (named_by, &json!([call["uuid"]])));
+        assert_eq!(naming["parent_tool_use_id"], "toolu_a");
+        let place = |wanted: &Value| frames.iter().position(|frame| frame["uuid"] == wanted["uuid"]);
+        let end = frames.iter().find(|frame| frame["subtype"] == "task_notification").unwrap();
+        assert!(place(call) < place(naming) && place(naming) < place(end), "{frames:#?}");
+    }
+}
+
+#[test]
+fn words_of_an_agent_that_nobody_was_told_are_not_taken_back() {
+    let half = Step::reply([text("Half a")]).stop("max_tokens").when(When::any().system(CHILD));
+    let script = Script::new()
+        .reply([start("toolu_a", "look")])
+        .step(half)
+        .step(Step::reply([text("Nothing there.")]).when(When::any().system(CHILD)))
+        .reply([text("Done.")]);
+    let (place, model) = (Place::new(), model(script));
+    let mut task = place.task(&model, ["hi"].into_iter().chain(STREAM));
+    let ran = task.env("CLAUDE_CODE_MAX_OUTPUT_TOKENS", "4000").run();
+    assert_eq!((ran.code, model.requests().len()), (Some(0), 4), "{ran:?}");
+    assert!(!ran.out.contains("supersedes"), "{}", ran.out);
 }

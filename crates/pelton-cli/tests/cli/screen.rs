@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use nix::pty::openpty;
-use pelton_testkit::{Script, ScriptedModel, Step, gate, text, tool};
+use pelton_testkit::{Part, Script, ScriptedModel, Step, When, error, gate, pause, text, tool};
 use serde_json::json;
 
 use crate::place::{Commanded, Place, model, wait};
@@ -247,6 +247,62 @@ fn a_withdrawn_answer_is_said_to_start_again() {
     assert_eq!(code, Some(0));
     assert!(err.contains("the answer starts again"), "{err}");
     assert!(out.ends_with("\nAll of it.\n"), "{out:?}");
+}
+
+#[test]
+fn loop_T4_words_that_count_no_more_do_not_run_into_the_answer_that_does() {
+    let place = Place::new();
+    let cut = Step::reply([text("First try")]).stop("max_tokens");
+    let model = model(Script::new().step(cut).reply([text("All of it.")]));
+    let mut task = place.task(&model, ["talk"]);
+    task.env("CLAUDE_CODE_MAX_OUTPUT_TOKENS", "4000");
+    let expected = "First try\n! the answer above does not count; it starts again\nAll of it.\n";
+    assert_eq!(on_one_screen(task), (Some(0), expected.to_owned()));
+}
+
+/// The first model breaks off while it says this, and another is asked.
+fn broken_off(said: impl IntoIterator<Item = Part>) -> ScriptedModel {
+    let breaks = text("begun to speak").fragments(2).after(1, error("api_error", "x"));
+    let broken = Step::reply(said.into_iter().chain([breaks])).when(When::any().model("claude-sonnet-5-5"));
+    model(
+        Script::new()
+            .step(broken)
+            .step(Step::reply([text("All of it.")]).when(When::any().model("claude-haiku-4-5"))),
+    )
+}
+
+const TWO_MODELS: [&str; 5] =
+    ["talk", "--model", "claude-sonnet-5-5", "--fallback-model", "claude-haiku-4-5"];
+const CHANGED: &str = "! claude-sonnet-5-5 does not answer: asking claude-haiku-4-5 from here on";
+
+#[test]
+fn loop_T8_another_model_is_said_to_be_asked_and_whether_the_answer_starts_again() {
+    let task = |place: &Place, model: &ScriptedModel| {
+        let mut task = place.task(model, TWO_MODELS);
+        task.env("CLAUDE_CODE_MAX_RETRIES", "1");
+        task
+    };
+    // Nothing of it was complete; a call was, which goes with it; words were, which stay.
+    let glob = tool("Glob", json!({"pattern": "*"}));
+    // Long enough for the call to be named.
+    let silence = pause(Duration::from_millis(2500));
+    let taken_back =
+        "! the answer above does not count; it starts again\n├─ Finding * · taken back with its answer\n";
+    for (said, notices) in [
+        (vec![], format!("{CHANGED}; the answer starts again\n")),
+        (vec![glob, silence], format!("{taken_back}{CHANGED}\n")),
+        (vec![text("Half. ")], format!("{CHANGED}\n")),
+    ] {
+        let (place, model) = (Place::new(), broken_off(said));
+        let (code, shown) = on_one_screen(task(&place, &model));
+        assert_eq!(code, Some(0), "{shown}");
+        assert!(shown.contains(&format!("begun t\n{notices}All of it.\n")), "{shown}");
+        assert_eq!(shown.contains("starts again"), notices.contains("starts again"), "{shown}");
+    }
+    // A pipe has only what counts, and the change is told beside it.
+    let (place, model) = (Place::new(), broken_off([]));
+    let ran = task(&place, &model).run();
+    assert_eq!((ran.out.as_str(), ran.err), ("All of it.\n", format!("{CHANGED}\n")));
 }
 
 #[test]

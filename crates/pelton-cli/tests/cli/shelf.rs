@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use pelton_testkit::{Script, gate, text, tool};
+use pelton_testkit::{Script, Step, When, error, gate, text, tool};
 use serde_json::{Value, json};
 
 use crate::place::{Commanded, Place, model};
@@ -198,4 +198,65 @@ fn the_doctor_says_what_is_wrong_and_makes_a_new_one() {
     assert!(listed.well().starts_with('(') && listed.out.contains("more; --limit"), "{}", listed.out);
     let removed = place.pelton(["sessions", "delete", new, new, "--yes"]).run();
     assert_eq!(removed.well().lines().count(), 1, "{}", removed.out);
+}
+
+/// A session in which words and a call were taken back.
+fn with_withdrawn(place: &Place) -> String {
+    let glob = tool("Glob", json!({"pattern": "*.swede"}));
+    let sonnet = || When::any().model("claude-sonnet-5-5");
+    let script = Script::new()
+        .step(Step::reply([text("A Swede, so")]).stop("max_tokens"))
+        .reply([text("A Parsnip it is.")])
+        .step(Step::reply([glob, error("api_error", "x")]).when(sonnet()))
+        .reply([text("Still a Parsnip.")]);
+    let model = model(script);
+    let models = ["--model", "claude-sonnet-5-5", "--fallback-model", "claude-haiku-4-5"];
+    for words in [&["find the vegetable"][..], &["sure?", "--continue"]] {
+        let mut task = place.task(&model, words.iter().copied().chain(models));
+        let ran = task.env("CLAUDE_CODE_MAX_OUTPUT_TOKENS", "4000").env("CLAUDE_CODE_MAX_RETRIES", "1").run();
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+    }
+    model.assert_clean();
+    place.transcripts()[0].file_stem().unwrap().to_str().unwrap().to_owned()
+}
+
+#[test]
+fn what_was_taken_back_was_not_said() {
+    let place = Place::new();
+    let id = with_withdrawn(&place);
+    let file = file_of(&place, &id);
+    let recorded = fs::read_to_string(&file).unwrap();
+    assert!(
+        recorded.contains("A Swede, so") && recorded.contains("*.swede"),
+        "it is in the file: {recorded}"
+    );
+    for words in [
+        &["sessions", "show", &id][..],
+        &["sessions", "export", &id],
+        &["sessions", "export", &id, "--format", "json"],
+        &["sessions", "export", &id, "--format", "html"],
+    ] {
+        let told = place.pelton(words.iter().copied()).run();
+        assert!(told.well().contains("A Parsnip it is."), "{words:?}: {}", told.out);
+        assert!(!told.out.to_lowercase().contains("swede"), "{words:?}: {}", told.out);
+    }
+    let found = place.pelton(["sessions", "search", "swede", "--tools"]).run();
+    assert_eq!((found.code, found.out.as_str()), (Some(1), ""), "{found:?}");
+    let told = place.pelton(["doctor", &id]).run();
+    assert!(told.well().contains("2 messages were taken back"), "{}", told.out);
+    assert!(told.out.contains(" 0 calls\n") && !told.out.contains("no result"), "{}", told.out);
+
+    // Nor does it come back by a new record.
+    fs::write(&file, format!("{recorded}{{\"type\":\"assis")).unwrap();
+    for how in ["--repair", "--shrink"] {
+        let made = place.pelton(["doctor", &id, how, "--json"]).run();
+        let made: Value = serde_json::from_str(made.well()).unwrap();
+        let new = made["session_id"].as_str().unwrap();
+        assert!(place.pelton(["doctor", new]).run().well().contains("Nothing is wrong"));
+        assert!(!place.pelton(["sessions", "show", new]).run().well().contains("Swede"));
+        let model = model(Script::new().reply([text("Still here.")]));
+        place.task(&model, ["and?", "--resume", new]).run().well();
+        let sent = model.requests()[0].body["messages"].to_string();
+        assert!(sent.contains("A Parsnip it is.") && !sent.to_lowercase().contains("swede"), "{sent}");
+    }
 }

@@ -8,8 +8,32 @@ use pelton::history::{Entry, Kind, Piece};
 use pelton::tools::{BackgroundEnd, BackgroundNews, BackgroundTask};
 use pelton_wire::line::Line;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::{Frames, millis};
+
+/// What clients know of a sub-agent's answers.
+#[derive(Default)]
+pub(super) struct Agent {
+    /// The frames of the newest answer that were sent. What is not told need not be taken back.
+    newest: Vec<Uuid>,
+    /// Those that were taken back and whose successor has not come yet.
+    pub withdrawn: Vec<Uuid>,
+}
+
+impl Agent {
+    fn told(&mut self, entry: &Entry) {
+        match entry.kind {
+            Kind::Assistant { .. } => self.newest.push(entry.id),
+            // An answer whose calls have results stays.
+            _ => self.newest.clear(),
+        }
+    }
+
+    fn takes_back(&mut self, ids: &[Uuid]) {
+        self.withdrawn.extend(self.newest.extract_if(.., |id| ids.contains(id)));
+    }
+}
 
 impl Frames {
     /// The frames of something that happened to a sub-agent.
@@ -39,7 +63,8 @@ impl Frames {
                 .field("summary", summary)
                 .finish_line(),
             AgentNews::Ended { end, done } => {
-                self.withdrawn_by_agents.remove(&agent.id);
+                let mut frames = self.never_succeeded(agent);
+                self.agents.remove(&agent.id);
                 let (status, noticed) = match end {
                     AgentEnd::Completed => ("completed", "completed"),
                     AgentEnd::Stopped => ("killed", "stopped"),
@@ -47,7 +72,7 @@ impl Frames {
                 };
                 let patch = json!({"status": status, "end_time": self.world.now().as_millisecond()});
                 let updated = self.system("task_updated").field("task_id", &agent.id).field("patch", patch);
-                let mut frames = updated.finish_line();
+                frames.extend(updated.finish_line());
                 let notice = self
                     .task("task_notification", agent)
                     .field("status", noticed)
@@ -60,6 +85,16 @@ impl Frames {
             AgentNews::Told(event) => self.told_by_agent(agent, event),
             _ => Vec::new(),
         }
+    }
+
+    /// What an agent took back and no frame of it has named since: its last words are told to nobody, unless they are asked for.
+    fn never_succeeded(&mut self, agent: &AgentFacts) -> Vec<u8> {
+        let Some(withdrawn) = self.superseded(Some(agent)) else { return Vec::new() };
+        let content = "An answer of this agent was taken back; the next one was not told.";
+        self.taken_back(content, withdrawn)
+            .field("tool_use_id", &*agent.call)
+            .field("parent_tool_use_id", &*agent.call)
+            .finish_line()
     }
 
     /// The frames of something that happened to a command in the background.
@@ -108,11 +143,14 @@ impl Frames {
         match event {
             Event::Prompt(entry) => self.message(entry, Some(agent)),
             Event::Message(entry) if self.agent_text || is_call_or_result(entry) => {
+                self.agents.entry(agent.id.clone()).or_default().told(entry);
                 self.message(entry, Some(agent))
             }
             Event::Synthetic(synthetic) => self.synthetic(synthetic, Some(agent)),
             Event::Tombstone(ids) => {
-                self.withdrawn_by_agents.entry(agent.id.clone()).or_default().extend(ids);
+                if let Some(told) = self.agents.get_mut(&agent.id) {
+                    told.takes_back(ids);
+                }
                 Vec::new()
             }
             Event::Refused(refused) => self.refused(refused, Some(agent)),

@@ -180,11 +180,20 @@ fn put_together(session_file: &Path, name: &str) -> Option<Vec<u8>> {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn whole_lines(session_file: &Path) -> io::Result<impl Iterator<Item = io::Result<Vec<u8>>> + use<>> {
+    let blobs = Blobs::beside(session_file);
+    let whole = move |line: Vec<u8>| blobs.whole(line.trim_ascii_end()).0.into_owned();
+    Ok(lines_as_they_are(session_file)?.map(move |line| line.map(&whole)))
+}
+
+/// The lines of a session's file, without what is kept beside it. A line that is too long to be one is passed over.
+pub(super) fn lines_as_they_are(
+    session_file: &Path,
+) -> io::Result<impl Iterator<Item = io::Result<Vec<u8>>> + use<>> {
     let mut file = io::BufReader::new(fs::File::open(session_file)?);
-    let (blobs, mut line, mut is_rest) = (Blobs::beside(session_file), Vec::new(), false);
+    let mut is_rest = false;
     Ok(std::iter::from_fn(move || {
         loop {
-            line.clear();
+            let mut line = Vec::new();
             match file.by_ref().take(TRANSCRIPT_LINE_BYTES_MAX as u64).read_until(b'\n', &mut line) {
                 Ok(0) => return None,
                 Ok(_) => {}
@@ -194,7 +203,7 @@ pub fn whole_lines(session_file: &Path) -> io::Result<impl Iterator<Item = io::R
             if std::mem::replace(&mut is_rest, is_long) || is_long {
                 continue;
             }
-            return Some(Ok(blobs.whole(line.trim_ascii_end()).0.into_owned()));
+            return Some(Ok(line));
         }
     }))
 }

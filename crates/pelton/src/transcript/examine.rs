@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::COMPACT_BOUNDARY;
 use super::read::{LINKS, ReadError};
+use super::withdrawn::withdrawn;
 use crate::limits::{TRANSCRIPT_FAULTS_LISTED_MAX, TRANSCRIPT_LINE_BYTES_MAX};
 
 /// What is in a session's file, and what is wrong with it.
@@ -43,6 +44,8 @@ pub struct Examined {
     pub calls: u64,
     /// Calls without a result: after a crash, a note stands in for it.
     pub calls_open: u64,
+    /// Messages that were taken back. They are still there, and nobody goes by them.
+    pub withdrawn: u64,
     /// The longest line.
     pub line_bytes_max: u64,
     /// Its last line is not ended: a write was cut.
@@ -147,7 +150,8 @@ impl Examined {
 pub fn examine(path: &Path) -> Result<Examined, ReadError> {
     let fail = |error: io::Error| ReadError { path: path.to_path_buf(), reason: error.to_string() };
     let mut file = BufReader::new(File::open(path).map_err(fail)?);
-    let mut looking = Looking::default();
+    let withdrawn = withdrawn(path).map_err(fail)?;
+    let mut looking = Looking { withdrawn, ..Looking::default() };
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -215,6 +219,8 @@ struct Looking {
     number: u64,
     /// Lines of the chain, and what each follows.
     parents: HashMap<Uuid, Link>,
+    /// Lines that were taken back: the chain leads through them, and what they say does not count.
+    withdrawn: HashSet<Uuid>,
     /// Calls, and whether each has its result.
     calls: HashMap<String, bool>,
     /// Results whose call was not seen yet: results of parallel calls may stand before it after a repair.
@@ -269,7 +275,9 @@ impl Looking {
             return;
         }
         self.parents.insert(id, Link { parent, line: self.number, place });
-        if line.is_sidechain {
+        let is_withdrawn = self.withdrawn.contains(&id);
+        self.examined.withdrawn += u64::from(is_withdrawn);
+        if line.is_sidechain || is_withdrawn {
             return;
         }
         let content = line.message.and_then(|message| serde_json::from_str::<Message>(message.get()).ok());

@@ -12,6 +12,7 @@ use uuid::Uuid;
 use super::blobs::Blobs;
 use super::read::{LINKS, Loaded};
 use super::window::{read_window, window_start};
+use super::withdrawn::withdrawn;
 use super::{DIRECTORY_FIELD, QUESTION_LINE, TOMBSTONE_LINE};
 use crate::history::History;
 use crate::limits::TRANSCRIPT_LINE_BYTES_MAX;
@@ -125,7 +126,10 @@ fn made(from: &Path, to: &Path, session: Uuid, leaves: Leaves) -> io::Result<Men
         fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     }
     let new = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?;
-    let written = written(lines, io::BufWriter::new(new), session, leaves)
+    let written = withdrawn(from)
+        .and_then(|withdrawn| {
+            written(lines, io::BufWriter::new(new), Mender::new(session, leaves, withdrawn))
+        })
         .and_then(|mended| Blobs::beside(from).share(&Blobs::beside(to)).map(|()| mended));
     if written.is_err() {
         // Half of it would be taken for a session.
@@ -137,11 +141,8 @@ fn made(from: &Path, to: &Path, session: Uuid, leaves: Leaves) -> io::Result<Men
 fn written(
     mut lines: impl BufRead,
     mut new: io::BufWriter<fs::File>,
-    session: Uuid,
-    leaves: Leaves,
+    mut mender: Mender,
 ) -> io::Result<Mended> {
-    let mut mender =
-        Mender { session, leaves, seen: HashSet::new(), last: None, calls: HashSet::new(), directory: None };
     let (mut mended, mut line) = (Mended::default(), Vec::new());
     loop {
         line.clear();
@@ -181,6 +182,8 @@ fn written(
 struct Mender {
     session: Uuid,
     leaves: Leaves,
+    /// Lines that were taken back. They stay, and so does the line that says so.
+    withdrawn: HashSet<Uuid>,
     /// Lines that are in the new file.
     seen: HashSet<String>,
     /// The newest of them that others can follow.
@@ -192,6 +195,11 @@ struct Mender {
 }
 
 impl Mender {
+    fn new(session: Uuid, leaves: Leaves, withdrawn: HashSet<Uuid>) -> Self {
+        let (seen, calls) = (HashSet::new(), HashSet::new());
+        Self { session, leaves, withdrawn, seen, last: None, calls, directory: None }
+    }
+
     /// Whether a line is part of what was said before all that is needed. Titles, tags and prompts that wait are not.
     fn is_summed_up(&self, said: &Map<String, Value>, place: u64) -> bool {
         let Leaves::WhatIsNotNeeded { needed_from } = self.leaves else { return false };
@@ -212,7 +220,7 @@ impl Mender {
         if !LINKS.contains(&kind) {
             return Some(said);
         }
-        if self.seen.contains(&id) || !self.pair(&mut said) {
+        if self.seen.contains(&id) || !(self.is_withdrawn(&id) || self.pair(&mut said)) {
             return None;
         }
         for field in ["parentUuid", "logicalParentUuid"] {
@@ -235,6 +243,10 @@ impl Mender {
             self.last = Some(id);
         }
         Some(said)
+    }
+
+    fn is_withdrawn(&self, id: &str) -> bool {
+        id.parse().is_ok_and(|id: Uuid| self.withdrawn.contains(&id))
     }
 
     /// Takes out results that belong to no call, or whose call has one. Tells whether anything is left of the line.
@@ -351,5 +363,42 @@ mod tests {
         let text = fs::read_to_string(&to).unwrap();
         assert!(!text.contains("hello") && text.contains("Jars") && text.contains("d-1"), "{text}");
         assert!(examine(&to).unwrap().is_sound());
+    }
+
+    #[test]
+    fn what_was_taken_back_stays_so() {
+        let dir = tempfile::tempdir().unwrap();
+        let from = dir.path().join("a.jsonl");
+        let id = |number: u128| Uuid::from_u128(number).to_string();
+        let call = |call: &str| json!([{"type": "tool_use", "id": call, "name": "Glob", "input": {}}]);
+        let result = |call: &str| json!([{"type": "tool_result", "tool_use_id": call, "content": "ok"}]);
+        let lines = [
+            line("user", 1, None, &json!("hi")),
+            line("assistant", 2, Some(1), &call("c1")),
+            line("assistant", 3, Some(2), &call("c2")),
+            json!({"type": "tombstone", "uuids": [id(2), id(3)], "sessionId": id(99)}).to_string() + "\n",
+            // The next model may give its call the same name.
+            line("assistant", 4, Some(3), &call("c2")),
+            line("user", 5, Some(4), &result("c2")),
+            line("user", 6, Some(5), &result("c1")),
+            line("user", 7, Some(6), &json!("go on")),
+        ];
+        fs::write(&from, lines.concat()).unwrap();
+        let examined = examine(&from).unwrap();
+        assert_eq!((examined.withdrawn, examined.calls, examined.calls_open), (2, 1, 0), "{examined:?}");
+        assert_eq!(
+            examined.first_faults.len(),
+            1,
+            "the result of the call that was taken back: {examined:?}"
+        );
+        let before = sent(&read_window(&from).unwrap());
+        for (number, how) in [(50, Mending::Repair), (51, Mending::Shrink)] {
+            let to = dir.path().join(format!("{number}.jsonl"));
+            let mended = mend(&from, &to, Uuid::from_u128(number), how).unwrap();
+            assert_eq!((mended.lines_kept, mended.lines_left_out), (7, 1), "{mended:?}");
+            assert_eq!(sent(&read_window(&to).unwrap()), before);
+            let examined = examine(&to).unwrap();
+            assert!(examined.is_sound() && examined.withdrawn == 2, "{examined:?}");
+        }
     }
 }

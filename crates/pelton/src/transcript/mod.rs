@@ -8,6 +8,7 @@ mod write; // appending, and when it is safe
 mod requests; // what is known of each request
 mod queued; // prompts that were not consumed
 mod read; // reading it back, whatever happened to it
+mod withdrawn; // what of it does not count
 mod window; // as much of it as is needed to go on
 mod part; // going on from elsewhere than its end
 mod list; // which sessions there are, by the ends of their files
@@ -54,6 +55,7 @@ pub use queued::QueuedPrompt;
 pub use read::{Loaded, ReadError, read, read_from};
 pub use remove::remove_session;
 pub use window::{read_window, read_window_until};
+pub use withdrawn::withdrawn;
 pub use write::{Durability, TranscriptError};
 
 pub(crate) use place::directory_id;
