@@ -74,6 +74,12 @@ pub trait Credentials: Send + Sync {
 pub trait Issuer: Send + Sync + 'static {
     /// Credentials, and if there is any choice, others than `refused`.
     fn issue(&self, refused: Option<Auth>) -> BoxFuture<'static, Result<Issued, ModelError>>;
+
+    /// Whether nothing is lost if nobody waits for them any more: then the issuer is left, and asked again by whoever comes
+    /// next. What exchanges one token for another must not be left.
+    fn may_be_left(&self) -> bool {
+        false
+    }
 }
 
 /// Credentials that were handed out.

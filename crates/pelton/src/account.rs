@@ -67,4 +67,9 @@ impl Tally {
     pub fn went_on(&mut self, transition: Transition) {
         *self.transitions.entry(transition.name()).or_default() += 1;
     }
+
+    /// How often it went on for that reason.
+    pub fn times(&self, transition: Transition) -> u32 {
+        self.transitions.get(transition.name()).copied().unwrap_or_default()
+    }
 }

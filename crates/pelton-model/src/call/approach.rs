@@ -70,10 +70,10 @@ impl<'a> Approach<'a> {
     }
 
     pub(super) fn manner(&self) -> Manner {
-        let whole = self.whole == Whole::Now;
+        let streaming = self.ask.streaming && self.whole != Whole::Now;
         Manner {
-            max_tokens: if whole { self.max_tokens.min(WHOLE_TOKENS_MAX) } else { self.max_tokens },
-            streaming: self.ask.streaming && !whole,
+            max_tokens: if streaming { self.max_tokens } else { self.max_tokens.min(WHOLE_TOKENS_MAX) },
+            streaming,
             fast: self.fast && self.road.fast.state(self.road.world.monotonic()) == FastMode::On,
         }
     }

@@ -80,6 +80,11 @@ impl fmt::Debug for HelperCommand {
 }
 
 impl Issuer for HelperCommand {
+    /// A program can be run again.
+    fn may_be_left(&self) -> bool {
+        true
+    }
+
     fn issue(&self, _: Option<Auth>) -> BoxFuture<'static, Result<Issued, ModelError>> {
         let (printed, kind, ttl) = (self.program.run(), self.kind, self.ttl);
         let world = Arc::clone(&self.world);

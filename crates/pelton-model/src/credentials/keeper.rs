@@ -1,11 +1,12 @@
 //! Remembers what was handed out, and asks for more one call at a time.
 
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt;
-use futures::future::{BoxFuture, Either, Shared, select};
+use futures::future::{BoxFuture, Either, Shared, WeakShared, select};
 
 use super::{Credentials, Issued, Issuer};
 use crate::client::Auth;
@@ -106,10 +107,27 @@ struct Desk {
 struct Drawer {
     held: Option<Issued>,
     /// Somebody is on the way to the issuer.
-    errand: Option<Errand>,
+    errand: Option<Way>,
 }
 
-type Errand = Shared<BoxFuture<'static, Result<Auth, ModelError>>>;
+type Going = BoxFuture<'static, Result<Auth, ModelError>>;
+type Errand = Shared<Going>;
+
+enum Way {
+    /// Goes on whoever waits.
+    Kept(Errand),
+    /// Ends when nobody waits any more.
+    Left(WeakShared<Going>),
+}
+
+impl Way {
+    fn errand(&self) -> Option<Errand> {
+        match self {
+            Self::Kept(errand) => Some(errand.clone()),
+            Self::Left(errand) => errand.upgrade(),
+        }
+    }
+}
 
 impl Desk {
     /// What is held and still good; else the open drawer.
@@ -125,26 +143,35 @@ impl Desk {
 
     /// The errand under way, or a new one of our own.
     fn join(self: &Arc<Self>, drawer: &mut Drawer, refused: Option<Auth>) -> (Errand, bool) {
-        if let Some(errand) = &drawer.errand {
-            return (errand.clone(), false);
+        if let Some(errand) = drawer.errand.as_ref().and_then(Way::errand) {
+            return (errand, false);
         }
         let desk = Arc::clone(self);
-        // A task of its own: the call that began it may be cancelled, but a token that was exchanged and not stored
-        // would be lost to everybody.
-        let task = tokio::spawn(async move {
+        let going = async move {
             let issued = desk.issuer.issue(refused.clone()).await;
             desk.put_away(issued, refused.as_ref())
-        });
-        let desk = Arc::clone(self);
-        let errand = async move {
-            task.await.unwrap_or_else(|_| {
-                desk.lock().errand = None;
-                Err(ModelError::new(ErrorKind::Other, "the credentials could not be renewed: a fault inside"))
-            })
         };
-        let errand = errand.boxed().shared();
-        drawer.errand = Some(errand.clone());
+        if self.issuer.may_be_left() {
+            let desk = Arc::clone(self);
+            let errand =
+                AssertUnwindSafe(going).catch_unwind().map(move |came| came.unwrap_or_else(|_| desk.fault()));
+            let errand = errand.boxed().shared();
+            drawer.errand = errand.downgrade().map(Way::Left);
+            return (errand, true);
+        }
+        // A task of its own: the call that began it may be cancelled, but a token that was exchanged and not stored
+        // would be lost to everybody.
+        let task = tokio::spawn(going);
+        let desk = Arc::clone(self);
+        let errand = task.map(move |came| came.unwrap_or_else(|_| desk.fault())).boxed().shared();
+        drawer.errand = Some(Way::Kept(errand.clone()));
         (errand, true)
+    }
+
+    /// The issuer broke down: whoever comes next asks it again.
+    fn fault(&self) -> Result<Auth, ModelError> {
+        self.lock().errand = None;
+        Err(ModelError::new(ErrorKind::Other, "the credentials could not be renewed: a fault inside"))
     }
 
     fn put_away(

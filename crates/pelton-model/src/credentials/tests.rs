@@ -96,6 +96,25 @@ async fn however_many_ask_the_helper_runs_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_helper_that_nobody_waits_for_any_more_is_left_and_run_again() {
+    let (keeper, runs) = helper(&[Ok("one")], HELPER_TTL);
+    let (first, second) = (keeper.current(), keeper.current());
+    let both = async { tokio::join!(first, second) };
+    tokio::time::timeout(Duration::from_millis(500), both).await.unwrap_err();
+    tokio::time::sleep(seconds(5)).await;
+    // What was left printed nothing: the key is still there.
+    assert_eq!(keeper.current().await, Ok(key("one")));
+    assert_eq!(runs.load(Ordering::Relaxed), 2);
+    // One who goes does not take it from those who wait.
+    let (keeper, runs) = helper(&[Ok("one")], HELPER_TTL);
+    let (impatient, patient) = (keeper.current(), keeper.current());
+    let impatient = tokio::time::timeout(Duration::from_millis(500), impatient);
+    let (gone, key_of_patient) = tokio::join!(impatient, patient);
+    assert!(gone.is_err() && key_of_patient == Ok(key("one")));
+    assert_eq!(runs.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_same_key_again_is_nothing_new() {
     let (keeper, _) = helper(&[Ok("one"), Ok("one"), Ok("two")], HELPER_TTL);
     assert_eq!(keeper.current().await, Ok(key("one")));
@@ -155,8 +174,21 @@ async fn a_helper_that_breaks_down_does_not_take_us_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_begun_is_finished_though_nobody_waits_any_longer() {
-    let (keeper, runs) = helper(&[Ok("one")], HELPER_TTL);
+async fn an_exchange_that_was_begun_is_finished_though_nobody_waits_any_longer() {
+    struct Exchange(Arc<AtomicU32>);
+    impl Issuer for Exchange {
+        fn issue(&self, _: Option<Auth>) -> BoxFuture<'static, Result<Issued, ModelError>> {
+            let runs = Arc::clone(&self.0);
+            async move {
+                runs.fetch_add(1, Ordering::Relaxed);
+                tokio::time::sleep(seconds(1)).await;
+                Ok(Issued { auth: key("one"), good_until: None })
+            }
+            .boxed()
+        }
+    }
+    let runs = Arc::<AtomicU32>::default();
+    let keeper = Keeper::new(Exchange(Arc::clone(&runs)), world());
     assert_eq!(keeper.current().now_or_never(), None);
     tokio::time::sleep(seconds(2)).await;
     assert_eq!(keeper.current().now_or_never(), Some(Ok(key("one"))));

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::config::{CommandHook, Shell, Source, Waiting};
 use super::event::HookEvent;
-use super::limits::{GONE_TIME_MAX, KILL_GRACE, OUTPUT_BYTES_MAX, TIME_MAX};
+use super::limits::{CANCELLED_TIME_MAX, GONE_TIME_MAX, KILL_GRACE, OUTPUT_BYTES_MAX, TIME_MAX};
 use super::outcome::goes_on_in_background;
 use crate::limits::{SHELL_DRAIN_QUIET, SHELL_KILL_GRACE_SHORT};
 use crate::plugins::option_variable;
@@ -127,7 +127,8 @@ pub(super) async fn run(
         Over::Cancelled => {}
     }
     // Dropping the tree kills what is left of it, should this not see its end in time.
-    let _ = timeout(GONE_TIME_MAX, tree.end(Duration::ZERO, SHELL_KILL_GRACE_SHORT)).await;
+    let patience = if over == Over::Cancelled { CANCELLED_TIME_MAX } else { GONE_TIME_MAX };
+    let _ = timeout(patience, tree.end(Duration::ZERO, SHELL_KILL_GRACE_SHORT)).await;
     Ok(Ran { over, stdout: stdout.text(), stderr: stderr.text() })
 }
 

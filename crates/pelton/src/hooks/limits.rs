@@ -27,6 +27,8 @@ pub const TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 pub const KILL_GRACE: Duration = Duration::from_millis(1_000);
 /// Time to see a killed tree gone; after that nobody waits for it.
 pub const GONE_TIME_MAX: Duration = Duration::from_millis(300);
+/// The same where the user interrupts: that has to take effect within a tenth of a second.
+pub const CANCELLED_TIME_MAX: Duration = Duration::from_millis(80);
 
 /// Hooks of one event running side by side; more wait.
 pub const RUNNING_MAX: usize = 32;

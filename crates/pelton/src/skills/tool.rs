@@ -127,7 +127,8 @@ impl Tool for SkillTool {
         let skill = parse_input::<Input>(input).ok().and_then(|input| self.skills.get(&input.skill));
         match skill {
             Some(skill) if !skill.is_plain() => Safety::Alone,
-            _ => Safety::Shared,
+            // What it tells comes behind the results, and is remembered as told: no answer that loads one can be taken back.
+            _ => Safety::Beside,
         }
     }
 

@@ -164,9 +164,9 @@ impl Executor {
         self.calls.is_empty()
     }
 
-    /// Whether a call that may change something has begun.
+    /// Whether a call that may change something has begun, or somebody who was asked about one has changed what may run.
     pub fn has_touched_anything(&self) -> bool {
-        self.schedule.has_touched_anything()
+        self.schedule.has_touched_anything() || self.line.has_changed_anything()
     }
 
     /// Ends everything: running calls are told and have a moment to say what they have, the others never start.

@@ -32,6 +32,8 @@ struct Waiting {
     /// How many calls the answer has made so far, and whether it makes more.
     calls: usize,
     complete: bool,
+    /// Something was changed.
+    changed: bool,
 }
 
 impl Waiting {
@@ -63,6 +65,11 @@ impl Line {
     pub fn complete(&self) {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).complete = true;
         self.moved.notify_waiters();
+    }
+
+    /// Whether any call has changed what may run.
+    pub fn has_changed_anything(&self) -> bool {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).changed
     }
 
     /// The place of a call. Every slot must be taken, in any order, and each once.
@@ -103,6 +110,7 @@ impl Place {
         // Applied under the lock: the next call must not overtake.
         let mut waiting = self.line.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let ready = waiting.settle(self.slot, updates);
+        waiting.changed |= !ready.is_empty();
         let refused = ready.iter().flat_map(|update| self.line.permissions.apply_and_keep(update)).collect();
         drop(waiting);
         self.line.moved.notify_waiters();

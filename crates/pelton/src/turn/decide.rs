@@ -16,7 +16,10 @@ pub enum Seen {
     /// The tools of its answer have ended and are recorded.
     Tools(Tools),
     /// What there was of its answer does not count any more.
-    Discarded,
+    Discarded {
+        /// That is on record.
+        recorded: bool,
+    },
     /// Staged folds of the context were committed, or there were none.
     Drained {
         /// The context became smaller.
@@ -309,7 +312,8 @@ fn choose(memory: &Memory, limits: &Limits, gauges: Gauges, seen: Seen) -> Next 
         Seen::Reply(Reply::Paused { said_something: false, .. }) => Stop(Terminal::NoAnswer),
         Seen::Reply(Reply::Empty) if !memory.nudged => Continue(Transition::EmptyReplyNudge),
         Seen::Reply(Reply::Empty) => Stop(Terminal::NoAnswer),
-        Seen::Reply(Reply::Fallback) | Seen::Discarded => next_model(memory, limits),
+        Seen::Reply(Reply::Fallback) | Seen::Discarded { recorded: true } => next_model(memory, limits),
+        Seen::Discarded { recorded: false } => Stop(Terminal::Unrecorded),
         Seen::Reply(Reply::Repairable { rung, .. })
             if memory.repaired_in_a_row & rung.bit() == 0 && memory.repairs < limits.repairs_max =>
         {

@@ -21,8 +21,8 @@ pub trait Hands: Send {
     /// Waits for the tools of the answer and records their results in call order.
     fn finish_tools(&mut self) -> impl Future<Output = Tools> + Send;
 
-    /// Forgets the answer: nobody meets it or what its calls found again.
-    fn discard_answer(&mut self) -> impl Future<Output = ()> + Send;
+    /// Forgets the answer: nobody meets it or what its calls found again. Tells whether that is on record.
+    fn discard_answer(&mut self) -> impl Future<Output = bool> + Send;
 
     /// Commits the staged folds of the context; tells whether it became smaller.
     fn drain_collapse(&mut self) -> impl Future<Output = bool> + Send;

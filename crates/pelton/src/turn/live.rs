@@ -180,6 +180,8 @@ pub(crate) struct LastReply {
     pub entries: Vec<EntryId>,
     /// What was known of files when it was asked for.
     pub files_known: Moment,
+    /// What cut it. Told as soon as it is known that what is complete of it is kept.
+    pub cut: Option<String>,
     pub error: Option<ModelError>,
     /// An error that is held back while it may be recovered from, in words. Outlasts the answer it is about.
     pub held_back: Option<String>,
@@ -261,17 +263,17 @@ impl Hands for Live<'_> {
     }
 
     async fn finish_tools(&mut self) -> Tools {
+        self.tell_cut().await;
         self.drain_tools().await.unwrap_or_else(|error| {
             self.last.unrecorded = Some(error);
             Tools::Unrecorded
         })
     }
 
-    async fn discard_answer(&mut self) {
-        if let Err(error) = self.discard().await {
-            // The next question is not asked.
-            self.last.unrecorded = Some(error);
-        }
+    async fn discard_answer(&mut self) -> bool {
+        let discarded = self.discard().await;
+        self.last.unrecorded = discarded.err();
+        self.last.unrecorded.is_none()
     }
 
     async fn drain_collapse(&mut self) -> bool {

@@ -187,7 +187,7 @@ impl Memory {
     }
 
     /// An error that was held back and has not been recovered from, and that an end like this does not say by itself. Of
-    /// a stream that broke everybody was told when it did.
+    /// a stream that broke everybody was told, or nothing of it is left.
     pub fn left_unsaid(&self, terminal: Terminal) -> Option<Withheld> {
         let unsaid = |withheld: &Withheld| !matches!(withheld, Withheld::StreamCut { .. });
         self.withheld.filter(|_| !terminal.is_said()).filter(unsaid)

@@ -28,10 +28,7 @@ pub async fn run(hands: &mut impl Hands) -> End {
             memory.note(gauges, seen, next);
             seen = match next {
                 Next::FinishTools => Seen::Tools(hands.finish_tools().await),
-                Next::DiscardAnswer => {
-                    hands.discard_answer().await;
-                    Seen::Discarded
-                }
+                Next::DiscardAnswer => Seen::Discarded { recorded: hands.discard_answer().await },
                 Next::DrainCollapse => Seen::Drained { freed: hands.drain_collapse().await },
                 Next::ReactiveCompact => Seen::Compacted(hands.reactive_compact().await),
                 Next::RunStopHooks => Seen::StopHooks(hands.stop_hooks().await),

@@ -129,7 +129,7 @@ impl Phase {
                 blocked.chain(REPLIES.into_iter().map(Seen::Reply)).collect()
             }
             Self::Tools => TOOLS.into_iter().map(Seen::Tools).collect(),
-            Self::Discard => vec![Seen::Discarded],
+            Self::Discard => [true, false].into_iter().map(|recorded| Seen::Discarded { recorded }).collect(),
             Self::Drain => [true, false].into_iter().map(|freed| Seen::Drained { freed }).collect(),
             Self::Compact => COMPACTIONS.into_iter().map(Seen::Compacted).collect(),
             Self::StopHooks => VERDICTS.into_iter().map(Seen::StopHooks).collect(),
@@ -222,8 +222,10 @@ fn each_reason_to_go_on_has_its_bound() {
     // F2, P8: calls that only looked are made, unless another model begins anew.
     check(limits, BROKEN_LOOKS, &done, "next_turn next_turn → MaxTurns");
     check(limits, BROKEN_LOOKS_LAST, &done, " → ModelError");
-    let discarded = [Seen::Discarded, Seen::Discarded, Seen::Tools(Tools::Done)];
+    let discarded =
+        [Seen::Discarded { recorded: true }, Seen::Discarded { recorded: true }, Seen::Tools(Tools::Done)];
     check(limits, BROKEN_LOOKS_ELSEWHERE, &discarded, "fallback_retry fallback_retry → ModelError");
+    check(limits, BROKEN_LOOKS_ELSEWHERE, &[Seen::Discarded { recorded: false }], " → Unrecorded");
     // T6, X9
     let block = [Seen::StopHooks(Verdict::Block)];
     check(many, Reply::EndTurn, &block, "stop_hook_blocking stop_hook_blocking → CompletedOverHooks");
@@ -564,7 +566,11 @@ fn loop_B2_loop_X4_whatever_would_be_asked_the_last_answer_is_the_last() {
         (Reply::Repairable { rung: Rung::Beta, otherwise: Failure::Api }, &[], "ModelError"),
         (Reply::Fallback, &[], "ModelError"),
         (BROKEN_ELSEWHERE, &[], "ModelError"),
-        (BROKEN_LOOKS_ELSEWHERE, &[Seen::Discarded, Seen::Tools(Tools::Done)], "ModelError"),
+        (
+            BROKEN_LOOKS_ELSEWHERE,
+            &[Seen::Discarded { recorded: true }, Seen::Tools(Tools::Done)],
+            "ModelError",
+        ),
         (BROKEN, &[], "ModelError"),
     ];
     for (reply, below, end) in failing {
@@ -729,8 +735,10 @@ impl Hands for RandomWorld {
         self.pick(&TOOLS)
     }
 
-    async fn discard_answer(&mut self) {
+    async fn discard_answer(&mut self) -> bool {
         self.done.push("discard".into());
+        // What cannot be recorded is the walk's to look at.
+        true
     }
 
     async fn drain_collapse(&mut self) -> bool {

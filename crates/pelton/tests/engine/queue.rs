@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pelton::{Engine, Event, Priority, Prompt, QueueError, Terminal, transcript};
 use pelton::{QUEUED_BYTES_MAX, QUEUED_PROMPTS_MAX};
-use pelton_testkit::{Script, gate, text, tool};
+use pelton_testkit::{Script, Step, error, gate, text, tool};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -43,6 +43,27 @@ fn waiting_in(file: &Path) -> Vec<Uuid> {
 async fn submit_queued(engine: &mut Engine) -> Told {
     let mut events = engine.submit_queued().expect("nothing waits");
     Told(rest(&mut events).await)
+}
+
+#[tokio::test]
+async fn loop_Z7_a_prompt_for_the_next_question_is_in_it_also_where_a_stream_broke() {
+    let broken = Step::reply([text("One. "), gate("asked"), error("api_error", "broken")]);
+    let stage = Stage::new(Script::new().step(broken).reply([text("Two.")])).await;
+    let mut engine = stage.engine();
+    let queue = engine.queue();
+    let mut events = engine.submit(prompt("Count."));
+    let mut told = until(&mut events, |event| matches!(event, Event::Message(_))).await;
+    let add = async { queue.add(prompt("Quickly!"), Priority::Next).await.unwrap() };
+    let (more, id) = pulling(&mut events, add).await;
+    told.extend(more);
+    stage.model.open("asked");
+    told.extend(rest(&mut events).await);
+    drop(events);
+    let told = Told(told);
+    assert_eq!(told.transitions(), ["stream_cut_retry"]);
+    assert_eq!(texts(&stage.request(2)).last(), Some(&"Quickly!"));
+    assert_eq!(reported(&told), [('+', vec![id]), ('-', vec![id])]);
+    stage.assert_all_played();
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use pelton::event::Init;
 use pelton::permission::Mode;
 use pelton::{Event, MemorySources, Options, SkillSources};
-use pelton_testkit::{Script, text, tool};
+use pelton_testkit::{Script, Step, When, error, text, tool};
 use serde_json::{Value, json};
 
 use crate::stage::{Stage, Told, blocks, last_user_blocks, lines, results_in, resume_from, run, unmarked};
@@ -363,4 +363,25 @@ async fn what_a_skill_forbids_and_whom_it_asks_holds_until_the_next_prompt() {
     run(&mut stage.engine_with(with_skills), "/careful").await.assert_completed();
     assert!(!stage.path("called.txt").exists());
     assert_eq!(stage.request(1)["model"], "claude-haiku-5-5");
+}
+
+#[tokio::test]
+async fn loop_F2_loop_P8_an_answer_that_loads_a_skill_is_kept_for_the_next_model() {
+    let second = "claude-opus-5-5";
+    let script = Script::new()
+        .step(Step::status(529).times(2))
+        .step(Step::reply([skill("greet", "Ada"), error("overloaded_error", "")]))
+        .step(Step::reply([text("Hello, Ada.")]).when(When::any().model(second)));
+    let stage = stage(script, &[GREET]).await;
+    let mut engine = stage.engine_with(|options| {
+        with_skills(options);
+        options.fallback_models = vec![second.to_owned()];
+    });
+    let told = run(&mut engine, "Greet Ada.").await;
+    assert_eq!(told.assert_completed().text, "Hello, Ada.");
+    // Nobody is told a skill that nobody called: the call goes along with it.
+    let asked = stage.request(4);
+    assert_eq!(results_in(&asked).len(), 1);
+    assert!(words(&last_user_blocks(&asked)).contains("Say hello to Ada."));
+    stage.assert_all_played();
 }

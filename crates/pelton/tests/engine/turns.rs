@@ -154,6 +154,8 @@ async fn loop_T9_an_answer_that_is_paused_for_ever_goes_back_ten_times() {
     assert_eq!(told.assert_completed().text, "Searching.", "there is an answer, such as it is");
     assert_eq!(told.transitions(), ["pause_turn"; 10]);
     assert_eq!(stage.request_count(), 11);
+    let is_said = |event: &Event| matches!(event, Event::Loop(said) if said.reason.contains("paused more than 10 times"));
+    assert_eq!(told.0.iter().filter(|event| is_said(event)).count(), 1);
     run(&mut engine, "Then do not search.").await.assert_completed();
     stage.assert_all_played();
 }

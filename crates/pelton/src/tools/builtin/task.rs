@@ -103,7 +103,8 @@ impl Tool for TaskOutput {
     }
 
     fn safety(&self, _: &Value) -> Safety {
-        Safety::Shared
+        // Who has read how a command ended is not told of it again: that cannot be taken back.
+        Safety::Beside
     }
 
     fn access(&self, input: &Value, _: &ToolCx) -> Result<Access, InvalidInput> {

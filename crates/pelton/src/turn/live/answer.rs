@@ -282,9 +282,11 @@ impl Live<'_> {
 
     async fn retry(&mut self, notice: Notice) {
         self.last.text.clear();
-        let non_streaming = notice.non_streaming;
+        let (non_streaming, status) = (notice.non_streaming, notice.status);
         self.tell_retry(notice).await;
         if non_streaming {
+            // A server that knows no streams will not learn it in this submission.
+            self.question.streaming &= status != Some(404);
             // T8: the model is the same, but not the way to it.
             self.goes_on(Transition::FallbackRetry).await;
             self.tell_another_way().await;
@@ -390,12 +392,21 @@ impl Live<'_> {
             }
             StopReason::ContextWindowExceeded => self.window_exceeded().await,
             StopReason::PauseTurn => {
+                self.tell_last_pause().await;
                 Reply::Paused { said_something, unstructured: self.structured.is_some() }
             }
             _ if self.structured.is_some() => Reply::Unstructured,
             _ if said_something => Reply::EndTurn,
             _ => Reply::Empty,
         })
+    }
+
+    /// T9: an answer that stays paused is sent back so often, and then taken for what it is.
+    async fn tell_last_pause(&mut self) {
+        let most = self.options.limits.pauses_max;
+        if self.tally.times(Transition::PauseTurn) >= u32::from(most) {
+            self.note(LoopKind::Ladder, format!("the answer was paused more than {most} times")).await;
+        }
     }
 
     /// What there is for the last of the money.
@@ -461,6 +472,7 @@ impl Live<'_> {
 
     /// F1, F2, P8: nothing of this answer counts. Its calls only looked, so they can be ended anywhere.
     pub(super) async fn discard(&mut self) -> Result<(), TranscriptError> {
+        self.last.cut = None;
         let calls = self.executor.len();
         self.executor = Executor::new(Arc::clone(&self.bench), self.terms);
         self.bench.cx.files.forget_since(self.last.files_known);
@@ -503,16 +515,19 @@ impl Live<'_> {
             false if self.last.text.is_empty() && !self.executor.has_touched_anything() => Complete::Looks,
             false => Complete::Calls,
         };
-        // Who reads this reads that something is kept. If nobody is asked for the rest, the run ends with what broke it, and says
-        // it then.
-        let is_kept = (complete, rest) != (Complete::Looks, Rest::Next);
-        if is_kept && !matches!(rest, Rest::Nobody(_)) {
-            self.events.send(Event::Cut { reason: error.to_string() }).await;
-        }
+        // If nobody is asked for the rest, the run ends with what broke it, and says it then.
+        self.last.cut = (!matches!(rest, Rest::Nobody(_))).then(|| error.to_string());
         self.again = again.filter(|_| rest == Rest::Same);
         self.note(LoopKind::Withheld, format!("the answer was cut: {error}")).await;
         self.last.error = Some(error);
         Reply::Withheld(Withheld::StreamCut { complete, rest })
+    }
+
+    /// Says that something is missing of what is kept.
+    pub(super) async fn tell_cut(&mut self) {
+        if let Some(reason) = self.last.cut.take() {
+            self.events.send(Event::Cut { reason }).await;
+        }
     }
 
     /// What it called before it declined is not done.

@@ -46,10 +46,16 @@ impl Live<'_> {
         if begins_anew(transition) {
             self.last.begun.clear();
         }
+        self.tell_cut().await;
+        // What calls bring is attached with the prompts that wait.
+        let goes_on_alone = self.executor.is_empty() && !self.last.text.is_empty();
         self.say_what_goes_before(transition).await?;
         match transition {
             // Z7: the model reads something new in the user's role anyway.
-            Transition::MaxOutputTokensRecovery
+            Transition::FallbackRetry if goes_on_alone => self.attach_prompts().await,
+            Transition::PauseTurn if !self.last.has_server_tool => self.attach_prompts().await,
+            Transition::StreamCutRetry
+            | Transition::MaxOutputTokensRecovery
             | Transition::EmptyReplyNudge
             | Transition::TokenBudgetContinuation
             | Transition::StopHookBlocking

@@ -191,6 +191,19 @@ async fn loop_M6_a_404_is_asked_once_more_without_streaming() {
     assert_eq!(run(&mut stage.engine(), "Go.").await.assert_completed().text, "Here.");
     stage.assert_all_played();
 
+    // It is remembered as long as the submission goes on.
+    let script = Script::new()
+        .step(Step::status(404).when(When::any().stream(true)))
+        .step(Step::reply([tool("Look", json!({"name": "a"}))]).when(When::any().stream(false)))
+        .step(Step::reply([text("Seen.")]).when(When::any().stream(false)));
+    let stage = Stage::new(script).await;
+    let mut engine = stage.engine_with(|options| options.tools.extend(Notes::default().tools()));
+    let told = run(&mut engine, "Go.").await;
+    assert_eq!(told.assert_completed().text, "Seen.");
+    assert_eq!(told.transitions(), ["fallback_retry", "next_turn"]);
+    assert!(stage.request(3)["max_tokens"].as_u64().unwrap() <= 21_333);
+    stage.assert_all_played();
+
     let stage = Stage::new(Script::new().step(Step::status(404).always())).await;
     let told = run(&mut stage.engine(), "Go.").await;
     assert_eq!(told.outcome().error.as_ref().unwrap().status, Some(404));
