@@ -276,7 +276,7 @@ impl<'a> Conversation<'a> {
         if let Some(request) = request {
             match is_initialize {
                 true if shown.parked.is_some() => {
-                    desk.reply(&request.id, Ok(claimed(shown, &engine, &handles, &about)))
+                    desk.reply(&request.id, Ok(claimed(shown, &engine, &handles, &about)));
                 }
                 true => desk.introduce(&request, &about),
                 false => _ = desk.serve(&request, &handles),

@@ -382,6 +382,6 @@ async fn loop_F2_loop_P8_an_answer_that_loads_a_skill_is_kept_for_the_next_model
     // Nobody is told a skill that nobody called: the call goes along with it.
     let asked = stage.request(4);
     assert_eq!(results_in(&asked).len(), 1);
-    assert!(words(&last_user_blocks(&asked)).contains("Say hello to Ada."));
+    assert!(words(last_user_blocks(&asked)).contains("Say hello to Ada."));
     stage.assert_all_played();
 }
