@@ -223,9 +223,8 @@ fn only_readers_share() {
         let input =
             json!({"command": "rm x", "file_path": "x", "pattern": "x", "content": "", "old_string": ""});
         let expected = match tool.spec().name {
-            "Read" | "Glob" | "Grep" | "Skill" | "TaskOutput" | "TaskGet" | "TaskList" | "WebFetch"
-            | "WebSearch" => Safety::Shared,
-            "Agent" => Safety::Beside,
+            "Read" | "Glob" | "Grep" | "TaskGet" | "TaskList" | "WebFetch" | "WebSearch" => Safety::Shared,
+            "Agent" | "Skill" | "TaskOutput" => Safety::Beside,
             _ => Safety::Alone,
         };
         assert_eq!(tool.safety(&input), expected, "{}", tool.spec().name);
