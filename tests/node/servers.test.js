@@ -83,6 +83,6 @@ test("servers of the command line stay; they are put aside, taken up and met aga
   assert.deepEqual(asked, [{ added: [], removed: [], errors: {} }, "disabled", "connected"]);
   const bodies = await here.bodies();
   assert.equal(plain(answers(bodies[1])[0].content), "Bern: 290 K");
-  assert.match(plain(answers(bodies[3])[0].content), /does not offer this tool at the moment/);
+  assert.match(plain(answers(bodies[3])[0].content), /the server weather is not connected \(disabled\)/);
   assert.equal(plain(answers(bodies[5])[0].content), "Bern: 290 K");
 });
