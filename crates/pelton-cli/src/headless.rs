@@ -28,6 +28,8 @@ use crate::stdin;
 
 /// Time that commands in the background have to end by themselves once the answer is there.
 pub(crate) const BACKGROUND_PATIENCE: Duration = Duration::from_secs(5);
+/// The same for agents, unless the environment says otherwise.
+const AGENT_PATIENCE: Duration = Duration::from_secs(600);
 /// After a signal the run has this long to record its end; then it is dropped.
 pub(crate) const END_WAIT: Duration = Duration::from_secs(2);
 
@@ -76,6 +78,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
     print_options.replay = args.replay_user_messages;
     print_options.agent_text = args.forward_subagent_text;
     print_options.hook_events = args.client.include_hook_events;
+    print_options.agent_patience = agent_patience(&env)?;
     print_options.log = log;
     submit(engine, prompt, &print_options, signals).await?.exit(Asker::Task)
 }
@@ -186,8 +189,18 @@ pub(crate) fn shown(format: OutputFormat, verbose: bool, partial: bool, env: &En
         out_is_terminal: std::io::stdout().is_terminal(),
         shows_progress: std::io::stderr().is_terminal(),
         colour: env.colour() && std::io::stderr().is_terminal(),
+        agent_patience: Some(AGENT_PATIENCE),
         log: None,
     }
+}
+
+/// How long agents in the background are waited for once the answer is there; `None`: until they end.
+pub(crate) fn agent_patience(env: &Env) -> Result<Option<Duration>, Fail> {
+    Ok(match env.number("CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS")? {
+        Some(0) => None,
+        Some(millis) => Some(Duration::from_millis(millis)),
+        None => Some(AGENT_PATIENCE),
+    })
 }
 
 /// An engine that is ready to be asked.

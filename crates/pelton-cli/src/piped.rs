@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::args::{OutputFormat, RunArgs};
 use crate::debug;
 use crate::fail::{Fail, tell};
-use crate::headless::{BACKGROUND_PATIENCE, END_WAIT, reader_gone, tell_clients};
+use crate::headless::{BACKGROUND_PATIENCE, END_WAIT, agent_patience, reader_gone, tell_clients};
 use crate::parked;
 use crate::resolve::{self, Env, Home};
 use crate::signals::{Ending, Signals};
@@ -239,6 +239,7 @@ fn set_up(args: &RunArgs, env: &Env) -> Result<(Options, ConverseOptions), Fail>
     shown.mirror = client.session_mirror;
     let patience = env.number("CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS")?.map(Duration::from_millis);
     shown.background_patience = patience.unwrap_or(BACKGROUND_PATIENCE);
+    shown.agent_patience = agent_patience(env)?;
     shown.pid = std::process::id();
     shown.log = log;
     shown.home = Some(Arc::new(Home {

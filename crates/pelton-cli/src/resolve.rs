@@ -125,6 +125,7 @@ fn options_for_whom(
     options.setting_sources = layers::Sources::said(args.setting_sources.as_deref())?.names();
     payer.pay_at(&mut options.endpoint, &env, &cwd, &options.transport, &options.world)?;
     let servers = named.in_place(&options, &env)?;
+    options.server_maker = Some(Arc::new(mcp::OfAgents(servers.named_later.clone())));
     Ok((options, payer, servers, screen))
 }
 
@@ -245,6 +246,7 @@ fn resolved(
     options.system_prompt.attribution = settings.manner.attribution.clone();
     options.http_hooks = settings.http_hooks.clone();
     options.setup = args.client.setup();
+    options.bundled_skills = settings.skills.bundled_off != Some(true);
     options.worktrees.base = settings.worktrees.base.unwrap_or_default();
     options.worktrees.linked_directories.clone_from(&settings.worktrees.linked_directories);
     options.worktrees.sparse_paths.clone_from(&settings.worktrees.sparse_paths);

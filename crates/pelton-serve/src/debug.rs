@@ -253,7 +253,7 @@ impl Log {
             AgentNews::Started => {
                 self.note("agents", &format!("{id} ({kind}) begins, for {}", told.agent.call));
             }
-            AgentNews::Ended { end, done } => {
+            AgentNews::Ended { end, done, .. } => {
                 let words = format!("{id} ended: {end:?}, {} calls, {} tokens", done.tool_calls, done.tokens);
                 self.note("agents", &words);
             }

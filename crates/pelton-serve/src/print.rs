@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
-use pelton::{Engine, Event, Outcome, Prompt};
+use futures::{Stream, StreamExt};
+use pelton::{Engine, Event, Interrupter, Outcome, Prompt, Tasks};
 use pelton_model::World;
 
 use crate::debug::DebugLog;
@@ -48,11 +48,13 @@ pub struct PrintOptions {
     pub shows_progress: bool,
     /// Colours are welcome on standard error.
     pub colour: bool,
+    /// How long agents in the background are waited for once the answer is there; `None`: until they end.
+    pub agent_patience: Option<Duration>,
     /// Where what happens inside is noted, if it is.
     pub log: Option<DebugLog>,
 }
 
-/// Submits a prompt and shows what comes of it. If standard output can no longer be written, the submission is
+/// Submits a prompt and shows what comes of it, and what the model makes of the reports of agents that it did not wait for. If standard output can no longer be written, the submission is
 /// interrupted and recorded as such: the conversation is not lost with its reader. [`Streams::finish`] tells the cause.
 ///
 /// ```
@@ -79,6 +81,7 @@ pub struct PrintOptions {
 ///     out_is_terminal: false,
 ///     shows_progress: false,
 ///     colour: false,
+///     agent_patience: None,
 ///     log: None,
 /// };
 /// let streams = Streams::apart(std::io::sink(), std::io::sink());
@@ -96,7 +99,7 @@ pub async fn print(
     streams: &Streams,
 ) -> Option<Arc<Outcome>> {
     let interrupter = engine.interrupter();
-    let mut shown = match options.format {
+    let shown = match options.format {
         Format::Text => Shown::Text(Text::new(options, world)),
         Format::Json => {
             Shown::Json(Collected::new(Frames::new(engine.session_id(), false, world), options.verbose))
@@ -107,36 +110,106 @@ pub async fn print(
             Shown::Lines(frames.with_agent_text(options.agent_text).with_hook_events(options.hook_events))
         }
     };
-    let mut outcome = None;
-    let mut read = true;
-    let mut events = std::pin::pin!(engine.submit(prompt));
-    loop {
-        let event = tokio::select! {
+    let mut printing = Printing { shown, options, streams, read: true, outcome: None, held: None };
+    let tasks = engine.tasks();
+    let events = engine.submit(prompt);
+    printing.pull(events, &tasks, &interrupter).await;
+    let mut patience_ends = std::pin::pin!(after(options.agent_patience));
+    while printing.read && tasks.has_agents() {
+        tokio::select! {
             biased;
-            // Seen at once, also while a tool runs for minutes and nothing is there to write.
-            () = streams.closed(), if read => {
-                read = false;
-                interrupter.interrupt();
-                continue;
+            () = streams.closed() => break,
+            () = interrupter.interrupted() => break,
+            () = tasks.told() => {
+                for event in tasks.news() {
+                    printing.show(&event).await;
+                }
             }
-            event = events.next() => event,
-            () = after(shown.announces_in()), if read => {
-                put(shown.announce(), streams).await;
-                continue;
+            () = tasks.ended() => {
+                if let Some(events) = engine.submit_news() {
+                    printing.by_task(true);
+                    printing.pull(events, &tasks, &interrupter).await;
+                    printing.by_task(false);
+                }
             }
-        };
-        let Some(event) = event else { return outcome };
-        if let Some(log) = &options.log {
-            log.event(&event);
+            () = &mut patience_ends => break,
         }
-        if let Event::Result(result) = &event {
-            outcome = Some(Arc::clone(result));
+    }
+    printing.show_held().await;
+    printing.outcome
+}
+
+/// One prompt on its way to whoever reads.
+struct Printing<'a> {
+    shown: Shown,
+    options: &'a PrintOptions,
+    streams: &'a Streams,
+    /// Somebody does.
+    read: bool,
+    outcome: Option<Arc<Outcome>>,
+    /// A result that is shown only if no other follows.
+    held: Option<Event>,
+}
+
+impl Printing<'_> {
+    /// Shows one submission to its end.
+    async fn pull(&mut self, events: impl Stream<Item = Event>, tasks: &Tasks, interrupter: &Interrupter) {
+        let mut events = std::pin::pin!(events);
+        loop {
+            let event = tokio::select! {
+                biased;
+                // Seen at once, also while a tool runs for minutes and nothing is there to write.
+                () = self.streams.closed(), if self.read => {
+                    self.read = false;
+                    interrupter.interrupt();
+                    continue;
+                }
+                event = events.next() => event,
+                () = after(self.shown.announces_in()), if self.read => {
+                    put(self.shown.announce(), self.streams).await;
+                    continue;
+                }
+            };
+            let Some(event) = event else { return };
+            if let Event::Result(result) = &event {
+                self.outcome = Some(Arc::clone(result));
+                self.held = None;
+                if tasks.has_agents() && self.shown.has_one_result() {
+                    self.note(&event);
+                    self.held = Some(event);
+                    continue;
+                }
+            }
+            self.show(&event).await;
         }
-        if !read {
-            // Nobody reads any more; the rest of the events only brings the submission to its end.
-            continue;
+    }
+
+    async fn show(&mut self, event: &Event) {
+        self.note(event);
+        // If nobody reads any more, the rest of the events only brings the submission to its end.
+        if self.read {
+            put(self.shown.of(event), self.streams).await;
         }
-        put(shown.of(&event), streams).await;
+    }
+
+    fn note(&self, event: &Event) {
+        if let Some(log) = &self.options.log {
+            log.event(event);
+        }
+    }
+
+    async fn show_held(&mut self) {
+        if let Some(result) = self.held.take().filter(|_| self.read) {
+            put(self.shown.of(&result), self.streams).await;
+        }
+    }
+
+    /// What follows was started by an agent in the background, or by the user.
+    fn by_task(&mut self, by_task: bool) {
+        match &mut self.shown {
+            Shown::Lines(frames) | Shown::Json(Collected { frames, .. }) => frames.set_by_task(by_task),
+            Shown::Text(_) => {}
+        }
     }
 }
 
@@ -173,6 +246,15 @@ impl Shown {
             Self::Text(text) => text.of(event),
             Self::Json(collected) => Pieces { to_out: collected.of(event), to_err: Vec::new() },
             Self::Lines(frames) => Pieces { to_out: frames.of(event), to_err: Vec::new() },
+        }
+    }
+
+    /// Whether whoever reads expects one answer, and not one after the other.
+    fn has_one_result(&self) -> bool {
+        match self {
+            Self::Text(text) => !text.streams(),
+            Self::Json(_) => true,
+            Self::Lines(_) => false,
         }
     }
 

@@ -92,6 +92,11 @@ impl Text {
         pieces
     }
 
+    /// Whether answers are shown as they come.
+    pub fn streams(&self) -> bool {
+        self.streams
+    }
+
     pub fn announces_in(&self) -> Option<Duration> {
         self.progress.announces_in().filter(|_| self.shows_progress)
     }

@@ -311,6 +311,10 @@ impl Session<'_> {
                 biased;
                 wake = self.wake() => Some(wake),
                 () = tasks.ended() => None,
+                () = tasks.told() => {
+                    self.tell_news();
+                    continue;
+                }
             };
             match wake {
                 Some(wake) => self.heed(wake).await,
@@ -513,16 +517,22 @@ impl Session<'_> {
             self.app.begin(None, now);
         }
         if matches!(work, Work::News) {
-            for news in self.handles.tasks.news() {
-                let now = self.now();
-                self.app.event(&Event::Background(news), now);
-            }
+            self.tell_news();
         }
         self.pull_events(engine, work).await;
         self.ended();
         // Files are taken back to prompts of this conversation, which may be another one now.
         self.handles.file_history = engine.file_history();
         self.look_at_engine(engine);
+        self.is_stale = true;
+    }
+
+    /// What happened beside the conversation since somebody was last told.
+    fn tell_news(&mut self) {
+        for news in self.handles.tasks.news() {
+            let now = self.now();
+            self.app.event(&news, now);
+        }
         self.is_stale = true;
     }
 

@@ -7,6 +7,7 @@ mod calling; // calls that no model made
 mod children; // sub-agents
 mod clear; // another conversation in the place of this one
 mod elicited; // questions of servers to people, which hooks hear of
+mod house; // commands that are always there
 mod gather; // what is found out about the place before the first prompt
 mod input; // from what was typed to what the model is told
 mod late; // a permission that was answered after its process was gone
@@ -69,7 +70,7 @@ use crate::turn::side::SideSender;
 
 use arriving::{Arriving, Statement};
 pub use beside::{Tasks, Title};
-use children::{Children, Judges};
+use children::{Children, Judges, Roster};
 use input::{Begun, Choices, Order, Taken};
 use kin::Kin;
 use late::{Settled, call_in};
@@ -127,6 +128,8 @@ pub struct Engine {
     board: Board,
     gauge: Gauge,
     background: Background,
+    /// The agents among what runs there.
+    roster: Roster,
     todos: Todos,
     cache: CacheAudit,
     tasks: tasks::Tasks,
@@ -148,6 +151,8 @@ pub struct Engine {
     dials_seen: u64,
     /// What the host says of the model it chose.
     chosen: Chosen,
+    /// Agents in the background of the process that had this session before. The model waits for them in vain.
+    lost_agents: Vec<String>,
 }
 
 /// Why a session ends.
@@ -269,6 +274,10 @@ impl Engine {
         } else if let Some(tool) = options.tools.iter_mut().find(|tool| agent::is_one(tool.as_ref())) {
             *tool = Arc::new(AgentTool::new(&options.agents));
         }
+        if kin.agent.is_some() || !options.tools.iter().any(|tool| agent::is_one(tool.as_ref())) {
+            // Agents wait for their own, so there is nobody they could write to.
+            options.tools.retain(|tool| tool.spec().name != agent::SEND_MESSAGE);
+        }
         let skills = Skills::new(
             options.skills.clone(),
             &options.plugins,
@@ -336,7 +345,12 @@ impl Engine {
             // What it said is in the session now.
             resumed.conversation.entries = Vec::new();
         }
+        let lost_agents = match &options.resume {
+            Some(_) => session.kept.agents.clone(),
+            None => Vec::new(),
+        };
         Ok(Self {
+            lost_agents,
             structured,
             offer: offer(&mut options),
             arriving: None,
@@ -355,6 +369,7 @@ impl Engine {
             board: Board::new(&options.model),
             gauge: Gauge::default(),
             background: Background::default(),
+            roster: Roster::default(),
             cache,
             memory,
             skills,
@@ -466,6 +481,7 @@ impl Engine {
         let _ = self.session.sync().await;
     }
 
+    /// A submission, and what agents in the background tell meanwhile. Its result comes last.
     async fn run(
         &mut self,
         prompt: Prompt,
@@ -473,8 +489,26 @@ impl Engine {
         cancel: CancellationToken,
         events: Sender<Event>,
     ) {
+        let roster = self.roster.clone();
+        // In a box: agents below agents stand on one stack.
+        let alone = Box::pin(self.run_alone(prompt, held, cancel, events.clone()));
+        tokio::select! {
+            biased;
+            () = alone => {}
+            never = roster.pass_on_always(events) => match never {},
+        }
+    }
+
+    async fn run_alone(
+        &mut self,
+        prompt: Prompt,
+        held: Option<Held>,
+        cancel: CancellationToken,
+        events: Sender<Event>,
+    ) {
         let started_at = self.options.world.monotonic();
-        self.heed_dials();
+        let mut told = Vec::new();
+        self.heed_client(&cancel, &mut told).await;
         self.skills.begin();
         if self.kin.agent.is_none() {
             self.kin.census.begin();
@@ -482,7 +516,6 @@ impl Engine {
         let submitted = self.board.begin(&self.options.model, self.session.history.view().tokens());
         let mut tally = Tally::default();
         let mut last = LastReply::default();
-        let mut told = Vec::new();
         let mut settled = Ok(Settled::GoOn);
         let late = if cancel.is_cancelled() { None } else { self.take_late() };
         let mut statement = Statement { events: &events, is_made: false };
@@ -515,6 +548,7 @@ impl Engine {
             Ok(Taken::Reshape(wanted)) => {
                 self.reshape_by_command(wanted, &queued, &events, &cancel, started_at, &mut told).await
             }
+            Ok(Taken::House(wanted)) => Ok(self.keep_house(wanted, &cancel, &mut told).await),
             taken => taken,
         };
         let model = match &taken {
@@ -532,7 +566,7 @@ impl Engine {
         let is_over = match &taken {
             Ok(Taken::Ask(_) | Taken::Local(_) | Taken::Ended(Terminal::HookStopped)) => true,
             Ok(Taken::Interrupted { before_it_began }) => !before_it_began,
-            Ok(Taken::Ended(_) | Taken::Reshape(_)) | Err(_) => false,
+            Ok(Taken::Ended(_) | Taken::Reshape(_) | Taken::House(_)) | Err(_) => false,
         };
         if let Some(held) = held.filter(|_| is_over) {
             held.settle();
@@ -548,7 +582,7 @@ impl Engine {
             }
             Ok(Taken::Local(answered)) => Ending::Local(answered),
             // Worked off above.
-            Ok(Taken::Reshape(_)) => Ending::BeforeLoop(Terminal::Completed),
+            Ok(Taken::Reshape(_) | Taken::House(_)) => Ending::BeforeLoop(Terminal::Completed),
             Ok(Taken::Ended(terminal)) => Ending::BeforeLoop(terminal),
             Ok(Taken::Interrupted { .. }) => Ending::BeforeLoop(Terminal::AbortedStreaming),
             Err(error) => {
@@ -675,6 +709,7 @@ impl Engine {
             session_file: self.session_file(),
             question: self.question.clone(),
             events: events.clone(),
+            roster: self.roster.clone(),
             submission: submission.clone(),
             refused,
             kept: Mutex::default(),

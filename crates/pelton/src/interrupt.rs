@@ -42,6 +42,12 @@ impl Interrupter {
         self.running.lock().unwrap_or_else(PoisonError::into_inner).cancel();
     }
 
+    /// Returns when the newest submission was interrupted, also behind its end.
+    pub async fn interrupted(&self) {
+        let newest = self.running.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        newest.cancelled().await;
+    }
+
     pub(crate) fn new(host: CancellationToken) -> Self {
         Self { running: Arc::new(Mutex::new(host.child_token())), host }
     }

@@ -133,6 +133,10 @@ pub const AGENT_DEPTH_MAX: u8 = 3;
 pub const AGENTS_RUNNING_MAX: usize = 20;
 /// Agents started for one submission, in the whole tree.
 pub const AGENTS_STARTED_MAX: u32 = 200;
+/// Things that agents in the background have told and nobody has heard yet; with more, they wait.
+pub const AGENT_EVENTS_WAITING_MAX: usize = 1_024;
+/// Records of agents that are looked at to find one by its name.
+pub const AGENT_RECORDS_LOOKED_AT_MAX: usize = 10_000;
 /// How often an agent may ask the model when nobody says otherwise.
 pub const AGENT_TURNS_MAX: u32 = 200;
 /// An agent that says nothing for this long is given up: ten minutes, and a moment more than the longest command.

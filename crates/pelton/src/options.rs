@@ -31,11 +31,11 @@ use crate::reload::SettingsWatch;
 use crate::sandbox::SandboxOptions;
 use crate::secrets::Secrets;
 use crate::skills::SkillSources;
-use crate::tools::agent::{AgentDefinition, general_purpose};
+use crate::tools::agent::{AgentDefinition, built_in};
 use crate::tools::ahead::Speculation;
 use crate::tools::file_memory::FileMemory;
 use crate::tools::schedule::Siblings;
-use crate::tools::{TodoTools, Tool, ToolSearch, ToolServer, builtin};
+use crate::tools::{ServerMaker, TodoTools, Tool, ToolSearch, ToolServer, builtin};
 use crate::transcript::{Disk, Durability, Loaded, RealDisk};
 use crate::turn::Limits;
 
@@ -134,6 +134,10 @@ pub struct Options {
     pub todo_tools: TodoTools,
     /// E3: what a prompt may call by `/name`. Of two with one name the first is meant.
     pub commands: Vec<Arc<dyn Command>>,
+    /// Reaches servers that agents bring themselves; without it they do without.
+    pub server_maker: Option<Arc<dyn ServerMaker>>,
+    /// Whether the texts that come with the program can be called (`/init`, `/review`, `/security-review`).
+    pub bundled_skills: bool,
     /// E5: the agents that may be started. Without any, there is no tool to start them with.
     pub agents: Vec<AgentDefinition>,
     /// The one of them the session itself works as; see [`Options::work_as`].
@@ -481,7 +485,9 @@ impl Options {
             tool_search: ToolSearch::default(),
             todo_tools: TodoTools::default(),
             commands: Vec::new(),
-            agents: vec![general_purpose()],
+            server_maker: None,
+            bundled_skills: true,
+            agents: built_in(),
             works_as: None,
             agent_limits: AgentLimits::default(),
             worktrees: WorktreeOptions::default(),

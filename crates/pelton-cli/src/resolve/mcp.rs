@@ -6,11 +6,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use pelton::Options;
 use pelton::plugins::Plugin;
 use pelton::process::is_withheld;
 use pelton::settings::{Brought, ServerSettings, Settings, Treatment, Watched, untrusted};
-use pelton_mcp::{Reach, Read, Scope, Server, ServerConfig, Surroundings, read_servers, servers_of_plugin};
+use pelton::tools::{MadeServers, ServerMaker, ToolServer};
+use pelton_mcp::{
+    Reach, Read, Scope, Server, ServerConfig, Surroundings, connect_all, read_servers, servers_of_plugin,
+};
 use pelton_model::HttpTransport;
 use pelton_serve::ServersNamed;
 use serde_json::Value;
@@ -59,6 +64,10 @@ pub(super) fn servers(
         named.add(read_servers(&written["mcpServers"], Scope::Managed, variable), Scope::Managed);
         named.is_closed = true;
         return Ok(named);
+    }
+    if let Some(brought) = &settings.policy.servers_brought {
+        // Their names are the administrator's, whatever else is called so.
+        named.add(read_servers(brought, Scope::Managed, variable), Scope::Managed);
     }
     for said in args.client.mcp_config.iter().filter(|said| !said.trim().is_empty()) {
         let written = said_on_command_line(said, cwd)?;
@@ -176,6 +185,31 @@ impl Named {
         let (env, settings, is_closed) = (env.clone(), self.settings, self.is_closed);
         named_later.read = Arc::new(move |written| read_later(written, &env, &settings, is_closed));
         Ok(Servers { of_client: self.of_client, outside, named_later, are_not_waited_for })
+    }
+}
+
+/// Reaches the servers that agents bring.
+pub(super) struct OfAgents(pub ServersNamed);
+
+impl ServerMaker for OfAgents {
+    fn make(&self, written: &Value) -> BoxFuture<'static, MadeServers> {
+        let Read { servers, errors, warnings, .. } = (self.0.read)(written);
+        let mut made = MadeServers::default();
+        made.problems = warnings;
+        made.problems.extend(errors.into_iter().map(|(name, why)| format!("the MCP server '{name}' {why}")));
+        let surroundings = &self.0.surroundings;
+        let servers: Vec<_> =
+            servers.into_iter().map(|server| Server::new(server, surroundings.clone())).collect();
+        async move {
+            connect_all(servers.clone()).await;
+            for server in &servers {
+                let error = server.error().map(|why| format!("the MCP server '{}': {why}", server.name()));
+                made.problems.extend(error);
+            }
+            made.servers = servers.into_iter().map(|server| server as Arc<dyn ToolServer>).collect();
+            made
+        }
+        .boxed()
     }
 }
 

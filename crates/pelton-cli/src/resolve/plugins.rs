@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use pelton::Options;
 use pelton::plugins::{Plugin, PluginError, PluginProblem};
 use pelton::settings::PluginSettings;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::env::Env;
 use super::layers::text_of;
@@ -57,7 +57,7 @@ pub(super) fn plugins(
             continue;
         };
         let lists = Lists { home: home.as_deref(), settings, cwd };
-        match lists.place_of(name, marketplace) {
+        match lists.may_come_from(marketplace).and_then(|()| lists.place_of(name, marketplace)) {
             Ok(path) => found.add(Plugin::read(&path, marketplace, &data), id, Some(path)),
             Err(why) => {
                 let problem = PluginProblem::new("plugin-not-found", why);
@@ -132,6 +132,31 @@ struct Lists<'a> {
 }
 
 impl Lists<'_> {
+    /// Whether plugins of a marketplace may be used at all.
+    fn may_come_from(&self, marketplace: &str) -> Result<(), String> {
+        let source = self.source_of(marketplace);
+        if self.settings.never_from.iter().any(|entry| means(entry, &source)) {
+            return Err(format!("the marketplace '{marketplace}' is among `blockedMarketplaces`"));
+        }
+        match &self.settings.only_from {
+            Some(only) if !only.iter().any(|entry| means(entry, &source)) => {
+                Err(format!("the marketplace '{marketplace}' is not among `strictKnownMarketplaces`"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Where a marketplace comes from, as settings and lists write it.
+    fn source_of(&self, marketplace: &str) -> Value {
+        if let Some(path) = self.settings.marketplaces.get(marketplace) {
+            // However it is written: it is where it is.
+            let path = self.cwd.join(path);
+            return json!({"source": "directory", "path": path.canonicalize().unwrap_or(path)});
+        }
+        let known = self.home.and_then(|home| json_in(&home.join("known_marketplaces.json")));
+        known.map(|known| known[marketplace]["source"].clone()).unwrap_or_default()
+    }
+
     fn place_of(&self, name: &str, marketplace: &str) -> Result<PathBuf, String> {
         if let Some(path) = self.installed(&format!("{name}@{marketplace}")) {
             return Ok(path);
@@ -178,6 +203,22 @@ impl Lists<'_> {
     }
 }
 
+/// Whether an entry of a list means a source: it says nothing that is otherwise there. A directory and the file in it are one.
+fn means(entry: &Value, source: &Value) -> bool {
+    let kind = |value: &Value| match value["source"].as_str() {
+        Some("file") => "directory".to_owned(),
+        kind => kind.unwrap_or_default().to_owned(),
+    };
+    let Some(said) = entry.as_object().filter(|said| !said.is_empty()) else { return false };
+    let real = |value: &Value| value.as_str().and_then(|path| Path::new(path).canonicalize().ok());
+    let same = |key: &str, value: &Value| {
+        let there = source.get(key);
+        there == Some(value)
+            || (key == "path" && real(value).is_some() && real(value) == there.and_then(real))
+    };
+    kind(entry) == kind(source) && said.iter().all(|(key, value)| key == "source" || same(key, value))
+}
+
 fn json_in(file: &Path) -> Option<Value> {
     serde_json::from_str(&text_of(file, LIST_BYTES_MAX).ok()??).ok()
 }
@@ -187,7 +228,6 @@ mod tests {
     use std::fs;
 
     use clap::Parser;
-    use serde_json::json;
 
     use super::*;
     use crate::args::Args;
@@ -225,6 +265,38 @@ mod tests {
             let (plugins, errors) = plugins(&args, &self.env, self.dir.path(), &settings);
             let told = |error: PluginError| format!("{} {}", error.plugin, error.problem.kind);
             (plugins.iter().map(Plugin::id).collect(), errors.into_iter().map(told).collect())
+        }
+    }
+
+    #[test]
+    fn marketplaces_may_be_restricted_however_they_are_written() {
+        let place = Place::new();
+        let list = json!({"name": "shop", "plugins": [{"name": "near", "source": "./near"}]});
+        place.write("shop/near/commands/a.md", "x").write("shop/.claude-plugin/marketplace.json", &list);
+        let args = Args::parse_from(["pelton"]).run;
+        let shop = json!({"source": "directory", "path": place.dir.path().join("shop")});
+        let other = json!({"source": "github", "repo": "a/b"});
+        for (only, never, expected) in [
+            (None, vec![], true),
+            (Some(vec![shop.clone()]), vec![], true),
+            (Some(vec![other.clone()]), vec![], false),
+            (Some(vec![]), vec![], false),
+            (None, vec![shop.clone()], false),
+            (None, vec![json!({"source": "directory"})], false),
+            (None, vec![other, json!({})], true),
+            (Some(vec![shop.clone()]), vec![shop.clone()], false),
+        ] {
+            let mut settings = PluginSettings::default();
+            settings.enabled = [("near@shop".to_owned(), true)].into();
+            settings.marketplaces = [("shop".to_owned(), "./x/../shop".to_owned())].into();
+            fs::create_dir_all(place.dir.path().join("x")).unwrap();
+            (settings.only_from, settings.never_from) = (only.clone(), never.clone());
+            let (plugins, errors) = plugins(&args, &place.env, place.dir.path(), &settings);
+            assert_eq!(
+                (plugins.len(), errors.len()),
+                if expected { (1, 0) } else { (0, 1) },
+                "{only:?} {never:?}"
+            );
         }
     }
 

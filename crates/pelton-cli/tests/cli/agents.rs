@@ -61,7 +61,7 @@ fn loop_Z6_frames_of_an_agent_name_the_call_and_stand_between_its_beginning_and_
     ];
     assert_eq!(kinds, expected);
     let init = &frames[0];
-    assert_eq!(init["agents"], json!(["general-purpose"]));
+    assert_eq!(init["agents"], json!(["general-purpose", "Explore", "Plan"]));
     assert!(init["tools"].as_array().unwrap().contains(&json!("Task")), "{init}");
     assert!(!init["tools"].as_array().unwrap().contains(&json!("Agent")), "{init}");
     let started = &frames[2];
@@ -124,8 +124,8 @@ fn loop_E5_tools_that_are_chosen_decide_whether_there_are_agents() {
         let init = ran.frames()[0].clone();
         (init["tools"].as_array().unwrap().contains(&json!("Task")), init["agents"].as_array().unwrap().len())
     };
-    assert_eq!(offered(&[]), (true, 1));
-    assert_eq!(offered(&["--tools", "Read,Task"]), (true, 1));
+    assert_eq!(offered(&[]), (true, 3));
+    assert_eq!(offered(&["--tools", "Read,Task"]), (true, 3));
     assert_eq!(offered(&["--tools", "Read"]), (false, 0));
     assert!(!offered(&["--disallowedTools", "Task"]).0);
 }
@@ -262,4 +262,65 @@ fn words_of_an_agent_that_nobody_was_told_are_not_taken_back() {
     let ran = task.env("CLAUDE_CODE_MAX_OUTPUT_TOKENS", "4000").run();
     assert_eq!((ran.code, model.requests().len()), (Some(0), 4), "{ran:?}");
     assert!(!ran.out.contains("supersedes"), "{}", ran.out);
+}
+
+/// The main thread starts an agent, does not wait for it, and hears of it.
+fn launches_and_hears() -> Script {
+    let input = json!({"description": "dig", "prompt": "Dig.", "run_in_background": true});
+    Script::new()
+        .step(Step::reply([tool("Agent", input).id("toolu_a")]).when(When::any().last_user_text("hi")))
+        .step(
+            Step::reply([pelton_testkit::pause(std::time::Duration::from_millis(1_500)), text("Gold.")])
+                .when(When::any().system(CHILD)),
+        )
+        .step(Step::reply([text("It digs.")]).when(When::any().last_tool_result("runs in the background")))
+        .step(Step::reply([text("It found gold.")]).when(When::any().last_user_text("Gold")))
+}
+
+#[test]
+fn pit_A1_a_run_waits_for_an_agent_in_the_background_and_each_turn_has_one_result() {
+    let (_place, ran) = run(launches_and_hears(), &[]);
+    assert_eq!(ran.well(), ran.out);
+    let frames = ran.frames();
+    let place = |wanted: &str| {
+        let found = frames.iter().position(|frame| kind(frame) == wanted);
+        found.unwrap_or_else(|| panic!("no {wanted}: {frames:#?}"))
+    };
+    let results = of_type(&frames, "result");
+    let [first, second] = &results[..] else { panic!("one for each turn: {results:#?}") };
+    assert_eq!((&first["result"], &first["origin"]), (&json!("It digs."), &Value::Null));
+    assert_eq!(
+        (&second["result"], &second["origin"]["kind"]),
+        (&json!("It found gold."), &json!("task-notification"))
+    );
+    let launched =
+        frames.iter().find(|frame| frame["tool_use_result"]["status"] == "async_launched").unwrap();
+    let notified = &frames[place("system task_notification")];
+    assert_eq!(notified["task_id"], launched["tool_use_result"]["agentId"]);
+    assert_eq!(notified["output_file"], launched["tool_use_result"]["outputFile"]);
+    let words = std::fs::read_to_string(notified["output_file"].as_str().unwrap()).unwrap();
+    assert_eq!(words, "Gold.\n");
+    assert!(place("result success") < place("system task_notification"));
+    assert_eq!(frames.iter().filter(|frame| kind(frame) == "system task_notification").count(), 1);
+    assert_eq!(frames.iter().filter(|frame| kind(frame) == "system init").count(), 2);
+}
+
+#[test]
+fn whoever_reads_one_answer_gets_the_last_one() {
+    for (format, expected) in [("text", "It found gold.\n"), ("json", "")] {
+        let (place, model) = (Place::new(), model(launches_and_hears()));
+        let ran = place.task(&model, ["hi", "--output-format", format]).run();
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        match format {
+            "text" => assert_eq!(ran.out, expected),
+            _ => {
+                let result: Value = serde_json::from_str(&ran.out).unwrap();
+                assert_eq!(
+                    (&result["result"], &result["is_error"]),
+                    (&json!("It found gold."), &json!(false))
+                );
+            }
+        }
+        model.assert_clean();
+    }
 }

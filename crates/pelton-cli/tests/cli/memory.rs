@@ -74,7 +74,7 @@ fn skills_commands_and_agents_of_files_are_listed_and_can_be_called() {
     assert_eq!(init["skills"], serde_json::json!(["greet", "tidy"]));
     let commands = init["slash_commands"].as_array().unwrap();
     assert!(["greet", "tidy"].iter().all(|name| commands.contains(&serde_json::json!(name))), "{init}");
-    assert_eq!(init["agents"], serde_json::json!(["general-purpose", "reviewer"]));
+    assert_eq!(init["agents"], serde_json::json!(["general-purpose", "Explore", "Plan", "reviewer"]));
     assert_eq!(init["plugins"], serde_json::json!([]));
     let sent = model.requests()[0].body.to_string();
     assert!(sent.contains("Say hello to Ada.") && sent.contains("reviewer: Reviews."), "{sent}");

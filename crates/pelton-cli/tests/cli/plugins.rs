@@ -54,7 +54,7 @@ fn a_plugin_of_the_command_line_brings_all_it_has() {
     assert!(ran.err.contains("the plugin inline[1] is not used"), "{}", ran.err);
     assert_eq!(init["skills"], json!(["kit:brew", "kit:look"]));
     assert!(init["slash_commands"].as_array().unwrap().contains(&json!("kit:look")), "{init}");
-    assert_eq!(init["agents"], json!(["general-purpose", "kit:reviewer"]));
+    assert_eq!(init["agents"], json!(["general-purpose", "Explore", "Plan", "kit:reviewer"]));
     assert_eq!(place.read("hooked"), format!("{}\nyes\n", root.display()));
     let requests = model.reply_requests();
     let first = requests[0].body["messages"].to_string();

@@ -164,6 +164,9 @@ struct Conversation<'a> {
     is_asked: bool,
     /// There was nothing in the last thing it asked for.
     refused_last: bool,
+    /// How long agents in the background are waited for when the client has nothing more to say, and the end of that time.
+    agent_patience: Option<Duration>,
+    patience_ends: Option<BoxFuture<'static, ()>>,
     fault: Option<String>,
 }
 
@@ -301,6 +304,8 @@ impl<'a> Conversation<'a> {
             first: first_prompt,
             is_asked: false,
             refused_last: false,
+            agent_patience: shown.agent_patience,
+            patience_ends: None,
             fault: None,
         }))
     }
@@ -317,10 +322,16 @@ impl<'a> Conversation<'a> {
                 continue;
             }
             self.desk.tell_record();
-            self.desk.tell_state("idle");
+            let has_agents = self.handles.tasks.has_agents();
+            if !has_agents {
+                self.desk.tell_state("idle");
+            }
             let is_done = !self.desk.is_open && self.suggesting.is_none();
-            if is_done && !self.desk.is_adding() && !self.desk.has_chores() {
+            if is_done && !has_agents && !self.desk.is_adding() && !self.desk.has_chores() {
                 return;
+            }
+            if !self.desk.is_open {
+                self.patience_ends.get_or_insert_with(|| after(self.agent_patience).boxed());
             }
             let heard = tokio::select! {
                 biased;
@@ -341,6 +352,12 @@ impl<'a> Conversation<'a> {
                     self.submit(Work::News).await;
                     continue;
                 }
+                () = self.handles.tasks.told(), if self.desk.out.has_room() => {
+                    self.tell_news();
+                    continue;
+                }
+                // Nobody says anything any more, and whoever waits for agents has waited long enough.
+                () = ended(&mut self.patience_ends) => return,
             };
             match heard {
                 Heard::User(line) => self.user(line).await,
@@ -348,6 +365,13 @@ impl<'a> Conversation<'a> {
                 Heard::Fault(words) => self.fault = Some(words),
                 Heard::Nothing | Heard::Interrupt | Heard::End => {}
             }
+        }
+    }
+
+    /// What happened beside the conversation since somebody was last told.
+    fn tell_news(&mut self) {
+        for news in self.handles.tasks.news() {
+            self.desk.tell(&news);
         }
     }
 
@@ -394,9 +418,7 @@ impl<'a> Conversation<'a> {
         self.suggesting = None;
         let by_task = matches!(work, Work::News);
         if by_task {
-            for news in self.handles.tasks.news() {
-                self.desk.tell(&Event::Background(news));
-            }
+            self.tell_news();
         }
         self.desk.frames.set_by_task(by_task);
         self.pull(work).await;
@@ -501,13 +523,16 @@ impl<'a> Conversation<'a> {
         let wants_more = self.fault.is_none() && !self.cancel.is_cancelled();
         if wants_more && !self.handles.tasks.running().is_empty() {
             let tasks = self.handles.tasks.clone();
-            if tokio::time::timeout(patience, tasks.ended()).await.is_ok() {
+            if !tasks.has_agents() && tokio::time::timeout(patience, tasks.ended()).await.is_ok() {
                 self.submit(Work::News).await;
                 self.desk.tell_state("idle");
             }
         }
         let (session, transcript) = (self.engine.session_id(), self.engine.transcript_file());
         self.desk.client.is_gone();
+        self.engine.settle_background(Duration::ZERO).await;
+        self.tell_news();
+        self.desk.tell_state("idle");
         self.engine.close(EndReason::Other).await;
         self.desk.tell_record();
         self.desk.out.finish().await;
@@ -536,6 +561,14 @@ async fn suggested(making: &mut Option<BoxFuture<'static, Option<String>>>) -> O
     };
     *making = None;
     words
+}
+
+/// Returns when that time is over; never, if none has begun.
+async fn ended(time: &mut Option<BoxFuture<'static, ()>>) {
+    match time {
+        Some(time) => time.await,
+        None => std::future::pending().await,
+    }
 }
 
 /// A prompt came while a submission runs.

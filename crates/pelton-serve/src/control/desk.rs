@@ -68,6 +68,8 @@ pub struct ConverseOptions {
     pub title: Option<String>,
     /// Time that commands in the background have to end by themselves when the client has nothing more to say.
     pub background_patience: Duration,
+    /// The same for agents; `None`: until they end.
+    pub agent_patience: Option<Duration>,
     /// The process, for clients that look after it.
     pub pid: u32,
     /// Where what happens inside is noted, if it is.

@@ -1,6 +1,7 @@
 //! What sub-agents tell: their messages name the call that started them, and each is a task with a beginning and an
 //! end, like each command in the background.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use pelton::event::{AgentEnd, AgentEvent, AgentFacts, AgentNews, AgentWork, Event, LoopEvent};
@@ -62,9 +63,18 @@ impl Frames {
                 .field("usage", usage(done))
                 .field("summary", summary)
                 .finish_line(),
-            AgentNews::Ended { end, done } => {
+            AgentNews::Beside(task) => {
+                self.standing.tasks.push(Arc::clone(task));
+                let patch = json!({"is_backgrounded": true});
+                let updated = self.system("task_updated").field("task_id", &agent.id).field("patch", patch);
+                let mut frames = updated.finish_line();
+                frames.extend(self.tasks());
+                frames
+            }
+            AgentNews::Ended { end, done, output } => {
                 let mut frames = self.never_succeeded(agent);
                 self.agents.remove(&agent.id);
+                self.standing.tasks.retain(|task| task.id != agent.id);
                 let (status, noticed) = match end {
                     AgentEnd::Completed => ("completed", "completed"),
                     AgentEnd::Stopped => ("killed", "stopped"),
@@ -76,10 +86,13 @@ impl Frames {
                 let notice = self
                     .task("task_notification", agent)
                     .field("status", noticed)
-                    .field("output_file", "")
+                    .field("output_file", output.as_deref().unwrap_or(Path::new("")).to_string_lossy())
                     .field("summary", &agent.description)
                     .field("usage", usage(done));
                 frames.extend(notice.finish_line());
+                if output.is_some() {
+                    frames.extend(self.tasks());
+                }
                 frames
             }
             AgentNews::Told(event) => self.told_by_agent(agent, event),

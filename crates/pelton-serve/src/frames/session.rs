@@ -85,7 +85,7 @@ impl Frames {
     /// What runs in the background.
     pub fn tasks(&self) -> Vec<u8> {
         let tasks = self.standing.tasks.iter().map(
-            |task| json!({"task_id": task.id, "task_type": "local_bash", "description": task.description}),
+            |task| json!({"task_id": task.id, "task_type": task.kind.name(), "description": task.description}),
         );
         self.system("background_tasks_changed").field("tasks", tasks.collect::<Vec<Value>>()).finish_line()
     }

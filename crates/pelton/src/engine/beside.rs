@@ -8,16 +8,17 @@ use futures::Stream;
 use pelton_model::stream::stream;
 
 use super::Engine;
+use super::children::Roster;
 use crate::context::git_branch;
 use crate::event::Event;
 use crate::limits::EVENTS_QUEUED_MAX;
 use crate::prompt::{Prompt, TASK_NEWS};
 use crate::session::Record;
-use crate::tools::background::{Background, BackgroundNews, BackgroundTask};
+use crate::tools::background::{Background, BackgroundTask};
 use crate::tools::server::ServerList;
 use crate::transcript::TranscriptError;
 
-/// The commands that run beside a session. All clones are one.
+/// The commands and agents that run beside a session. All clones are one.
 ///
 /// ```
 /// # use pelton_model::{Auth, Endpoint, Secret};
@@ -33,6 +34,7 @@ use crate::transcript::TranscriptError;
 #[derive(Clone)]
 pub struct Tasks {
     background: Background,
+    roster: Roster,
     stop_wait: Duration,
     are_allowed: bool,
 }
@@ -49,25 +51,37 @@ impl Tasks {
         self.background.find(id).map(|(task, _)| task)
     }
 
+    /// Whether agents run, or have ended and the model does not know that yet: the session is not done before it does.
+    pub fn has_agents(&self) -> bool {
+        self.background.has_agents()
+    }
+
     /// Stops one and waits until it is gone. Tells whether there is one of that id.
     pub async fn stop(&self, id: &str) -> bool {
         self.background.stop(id, self.stop_wait).await.is_some()
     }
 
-    /// Whether commands may run in the background at all.
+    /// Whether anything may run in the background at all.
     pub fn are_allowed(&self) -> bool {
         self.are_allowed
     }
 
-    /// Lets the command that a call runs go on in the background, or all of them: the call is answered with that. Tells whether
-    /// there is one.
+    /// Lets the command or the agent that a call runs go on in the background, or all of them: the call is answered with that.
+    /// Tells whether there is one.
     pub fn put_aside(&self, call: Option<&str>) -> bool {
         self.background.put_aside(call)
     }
 
-    /// What was not told yet.
-    pub fn news(&self) -> Vec<BackgroundNews> {
-        self.background.news()
+    /// What was not told yet. While a submission runs, its stream tells it.
+    pub fn news(&self) -> Vec<Event> {
+        let mut news = self.roster.take();
+        news.extend(self.background.news().into_iter().map(Event::Background));
+        news
+    }
+
+    /// Returns when an agent has told something that nobody was told yet.
+    pub async fn told(&self) {
+        self.roster.arrived().await;
     }
 
     /// Returns when one has ended and the model does not know that yet: [`Engine::submit_news`] tells it.
@@ -115,11 +129,12 @@ impl Engine {
         Title { record: Arc::clone(&self.session.record), cwd: self.options.cwd.clone() }
     }
 
-    /// A handle to the commands that run beside the conversation.
+    /// A handle to what runs beside the conversation.
     pub fn tasks(&self) -> Tasks {
         let limits = &self.options.tool_limits;
         Tasks {
             background: self.background.clone(),
+            roster: self.roster.clone(),
             stop_wait: limits.kill_grace * 3,
             are_allowed: !limits.background_off,
         }
@@ -138,7 +153,7 @@ impl Engine {
         self.record_alone(&prompt, branch).await
     }
 
-    /// Tells the model how commands in the background have ended, as a submission of its own. `None` if it knows.
+    /// Tells the model how commands and agents in the background have ended, as a submission of its own. `None` if it knows.
     pub fn submit_news(&mut self) -> Option<impl Stream<Item = Event> + Send + '_> {
         let news = self.background.news_for_model();
         let words = format!("{TASK_NEWS}\n{}\n</task-notification>", news.join("\n"));

@@ -3,6 +3,8 @@
 
 mod progress; // what it is doing, in a line every now and then
 mod judge; // agents that look around for hooks
+mod letters; // words for agents that were started before
+mod roster; // those that nobody waits for
 mod watch; // one agent while it runs
 mod worktree; // a checkout of an agent's own
 
@@ -14,25 +16,32 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use pelton_model::stream::Sender;
 use pelton_model::{Ask, catalogue};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 pub(super) use judge::Judges;
+pub(super) use roster::Roster;
 
-use super::kin::{AgentSelf, Kin};
+use super::kin::{AgentSelf, Kin, Seat};
 use super::{Engine, StartError, queue_of};
 use crate::context::SystemPrompt;
-use crate::event::{AgentFacts, Event};
+use crate::event::{AgentEnd, AgentEvent, AgentFacts, AgentNews, Event};
 use crate::history::History;
 use crate::hooks::{Fired, HookConfig, Hooks, SessionHooks};
 use crate::options::Options;
 use crate::permission::{Mode, Permissions};
 use crate::session::Session;
+use crate::spill;
 use crate::tools::agent::{
-    AgentDefinition, Agents, Delivered, FORK, Isolation, MemoryScope, NotStarted, Order,
+    self, AgentDefinition, Agents, Delivered, FORK, Isolation, Launched, Letter, MemoryScope, NotStarted,
+    Order, Ran, Written,
 };
-use crate::tools::{Output, ToolCx, structured};
-use worktree::Worktrees;
+use crate::tools::background::{BackgroundEnd, BackgroundKind, BackgroundTask};
+use crate::tools::{MadeServers, Output, ToolCx, ToolServer, structured};
+use roster::Outlet;
+use watch::Watched;
+use worktree::{Worktree, Worktrees};
 
 /// What the calls that a fork starts from are answered with, in the fork.
 const FORKED: &str = "From here on you are a copy of the agent that made this call. The original goes on by itself and has the \
@@ -52,6 +61,8 @@ pub(super) struct Children {
     pub question: Ask,
     /// The parent's stream.
     pub events: Sender<Event>,
+    /// The agents that nobody waits for.
+    pub roster: Roster,
     /// Ends the parent's submission.
     pub submission: CancellationToken,
     /// Set when somebody refused a call and ended the submission with it.
@@ -61,8 +72,20 @@ pub(super) struct Children {
 }
 
 impl Agents for Children {
-    fn run<'a>(&'a self, order: Order, cx: &'a ToolCx) -> BoxFuture<'a, Result<Delivered, NotStarted>> {
-        self.start(order, cx).boxed()
+    fn run<'a>(self: Arc<Self>, order: Order, cx: &'a ToolCx) -> BoxFuture<'a, Result<Ran, NotStarted>> {
+        async move {
+            let ready = self.ready(&order, cx).await?;
+            self.run_ready(ready, order, cx).await
+        }
+        .boxed()
+    }
+
+    fn write<'a>(
+        self: Arc<Self>,
+        letter: Letter,
+        cx: &'a ToolCx,
+    ) -> BoxFuture<'a, Result<Written, NotStarted>> {
+        self.write_to(letter, cx).boxed()
     }
 
     fn keep(&self, call: &str, history: &History) {
@@ -70,17 +93,28 @@ impl Agents for Children {
     }
 }
 
+/// An agent that is about to begin.
+struct Ready {
+    engine: Box<Engine>,
+    facts: Arc<AgentFacts>,
+    /// It is counted as running.
+    seat: Seat,
+    /// The checkout that was made for it.
+    place: Option<Worktree>,
+    /// It knows its skills and has heard its beginning already.
+    goes_on: bool,
+    /// It is not waited for.
+    beside: bool,
+    /// Ends it.
+    stop: CancellationToken,
+    /// Where what it tells goes.
+    outlet: Outlet,
+}
+
 impl Children {
-    async fn start(&self, order: Order, cx: &ToolCx) -> Result<Delivered, NotStarted> {
+    async fn ready(&self, order: &Order, cx: &ToolCx) -> Result<Ready, NotStarted> {
         let history = self.kept().remove(&*cx.call_id);
-        if !self.kin.may_have_children() {
-            let depth = self.kin.census.limits.depth_max;
-            return Err(NotStarted(format!("Agents may stand {depth} deep and no deeper: do it yourself.")));
-        }
-        if self.kin.spending.is_spent() {
-            return Err(NotStarted("Budget limit reached: no agent can be started.".to_owned()));
-        }
-        let _seat = self.kin.census.enter().map_err(NotStarted)?;
+        let seat = self.seat()?;
         let facts = Arc::new(AgentFacts {
             id: format!("a{:016x}", self.options.world.random()),
             call: Arc::clone(&cx.call_id),
@@ -88,45 +122,109 @@ impl Children {
             description: order.description.clone(),
             prompt: order.prompt.clone(),
         });
-        let me = AgentSelf {
-            facts: Arc::clone(&facts),
-            depth: self.kin.depth() + 1,
-            is_fork: order.agent_type == FORK,
-            session_file: self.session_file.clone(),
+        let me = self.member_of(&facts, order.agent_type == FORK);
+        // The host ends everything; whoever waits for the agent ends it besides.
+        let stop = self.options.cancel.child_token();
+        let outlet = Outlet::to(self.events.clone(), stop.clone());
+        let mut made = None;
+        let (mut engine, mut beside) = match me.is_fork {
+            true => (self.fork(me, history).map_err(NotStarted)?, false),
+            false => {
+                let definition = self.definition(&order.agent_type).map_err(NotStarted)?;
+                let hooks = self.hooks_of(definition, &outlet).await;
+                if order.isolation.or(definition.isolation) == Some(Isolation::Worktree) {
+                    let hooks = self.hooks_now(&cx.cancel);
+                    let (place, fired) = self.worktrees(&hooks).make(&format!("agent-{}", facts.id)).await;
+                    tell_hooks(fired, &outlet).await;
+                    made = Some(place.map_err(NotStarted)?);
+                }
+                let place = made.as_ref().map(|made| made.path.as_path());
+                let servers = self.servers_of(definition, &outlet).await;
+                let options = Options { resume: None, servers, ..self.options.clone() };
+                let engine = self.from(options, me, order, definition, hooks, place).map_err(NotStarted);
+                (engine?, definition.background)
+            }
         };
-        if me.is_fork {
-            let mut engine = self.fork(me, history).map_err(NotStarted)?;
+        if made.is_none() {
             engine.cwd = Arc::new(Mutex::new(cx.cwd.clone()));
-            return Ok(self.watch(engine, facts, &order, cx).await);
         }
-        let definition = self.definition(&order).map_err(NotStarted)?;
-        let hooks = self.hooks_of(definition).await;
-        let isolation = order.isolation.or(definition.isolation);
-        if isolation != Some(Isolation::Worktree) {
-            let mut engine = self.fresh(me, &order, definition, hooks, None).map_err(NotStarted)?;
-            engine.cwd = Arc::new(Mutex::new(cx.cwd.clone()));
-            return Ok(self.watch(engine, facts, &order, cx).await);
+        beside = order.beside.unwrap_or(beside);
+        self.describe(&facts, order, made.as_ref().map(|made| made.path.as_path()));
+        Ok(Ready { engine, facts, seat, place: made, goes_on: false, beside, stop, outlet })
+    }
+
+    /// Counts one more agent, if there may be one.
+    fn seat(&self) -> Result<Seat, NotStarted> {
+        if !self.kin.may_have_children() {
+            let depth = self.kin.census.limits.depth_max;
+            return Err(NotStarted(format!("Agents may stand {depth} deep and no deeper: do it yourself.")));
         }
-        let worktrees = Worktrees {
-            options: &self.options.worktrees,
-            env: &self.options.env,
-            cwd: &self.options.cwd,
-            hooks: &self.hooks_now(&cx.cancel),
-        };
-        let (made, fired) = worktrees.make(&format!("agent-{}", facts.id)).await;
-        self.tell_hooks(fired).await;
-        let made = made.map_err(NotStarted)?;
-        let delivered = match self.fresh(me, &order, definition, hooks, Some(&made.path)) {
-            Ok(engine) => Ok(self.watch(engine, facts, &order, cx).await),
-            Err(why) => Err(NotStarted(why)),
-        };
-        let (left, fired) = worktrees.end(made).await;
-        self.tell_hooks(fired).await;
-        delivered.map(|mut delivered| {
+        if self.kin.spending.is_spent() {
+            return Err(NotStarted("Budget limit reached: no agent can be started.".to_owned()));
+        }
+        self.kin.census.enter().map_err(NotStarted)
+    }
+
+    fn member_of(&self, facts: &Arc<AgentFacts>, is_fork: bool) -> AgentSelf {
+        let (facts, session_file) = (Arc::clone(facts), self.session_file.clone());
+        AgentSelf { facts, depth: self.kin.depth() + 1, is_fork, session_file }
+    }
+
+    /// Waits for an agent, unless nobody wants to, or somebody asks for it to go on beside the conversation.
+    async fn run_ready(self: Arc<Self>, ready: Ready, order: Order, cx: &ToolCx) -> Result<Ran, NotStarted> {
+        // An agent waits for its own: it ends with its report, and they end with it.
+        let may_be_beside = self.kin.agent.is_none() && !cx.limits.background_off;
+        let beside = ready.beside && may_be_beside;
+        let (facts, stop, outlet) = (Arc::clone(&ready.facts), ready.stop.clone(), ready.outlet.clone());
+        let put_beside = PutBeside { is_working: !beside, facts, stop: stop.clone(), outlet };
+        let refused = (self.refused.clone(), self.submission.clone());
+        let roster = self.roster.clone();
+        if beside {
+            let run = self.go(ready, order, cx.cwd.clone());
+            return put_beside.by(&roster, run, cx).await.map(Ran::Beside);
+        }
+        let mut run = self.go(ready, order, cx.cwd.clone());
+        let front = cx.background.in_front(&cx.call_id);
+        loop {
+            tokio::select! {
+                biased;
+                () = cx.cancel.cancelled(), if !stop.is_cancelled() => stop.cancel(),
+                delivered = &mut run => {
+                    if delivered.end == AgentEnd::Stopped && !stop.is_cancelled() {
+                        // Somebody refused a call of the agent's and ended the run with it: not only the agent's.
+                        refused.0.cancel();
+                        refused.1.cancel();
+                    }
+                    return Ok(Ran::Delivered(Box::new(delivered)));
+                }
+                () = front.put_aside(), if may_be_beside && !stop.is_cancelled() => {
+                    return put_beside.by(&roster, run, cx).await.map(Ran::Beside);
+                }
+            }
+        }
+    }
+
+    /// Runs an agent to its end. In a box, like everything of an agent: agents below agents stand on one stack.
+    fn go(self: Arc<Self>, ready: Ready, order: Order, cwd: PathBuf) -> BoxFuture<'static, Delivered> {
+        self.going(ready, order, cwd).boxed()
+    }
+
+    async fn going(self: Arc<Self>, ready: Ready, order: Order, cwd: PathBuf) -> Delivered {
+        let Ready { engine, facts, seat: _seat, place, goes_on, stop, outlet, .. } = ready;
+        let watched = Watched { facts, goes_on, stop, outlet: outlet.clone() };
+        let mut delivered = self.watch(engine, watched, &order, &cwd).boxed().await;
+        if let Some(made) = place {
+            let hooks = self.hooks_now(&CancellationToken::new());
+            let (left, fired) = self.worktrees(&hooks).end(made).await;
+            tell_hooks(fired, &outlet).await;
             delivered.text =
                 [Some(delivered.text), left].into_iter().flatten().collect::<Vec<_>>().join("\n\n");
-            delivered
-        })
+        }
+        delivered
+    }
+
+    fn worktrees<'a>(&'a self, hooks: &'a SessionHooks) -> Worktrees<'a> {
+        Worktrees { options: &self.options.worktrees, env: &self.options.env, cwd: &self.options.cwd, hooks }
     }
 
     /// The hooks of the session, told of something that is not an agent's.
@@ -136,30 +234,36 @@ impl Children {
         hooks
     }
 
-    async fn tell_hooks(&self, fired: Option<Fired>) {
-        let Some(fired) = fired else { return };
-        for run in fired.runs {
-            self.events.send(Event::Hook(Arc::new(run))).await;
-        }
-        for content in fired.verdict.messages {
-            self.events.send(Event::Informational { content, prevents_continuation: false }).await;
-        }
-    }
-
-    fn definition(&self, order: &Order) -> Result<&AgentDefinition, String> {
-        let definition = self.options.agents.iter().find(|agent| agent.name == order.agent_type);
-        definition.ok_or_else(|| format!("There is no agent '{}'.", order.agent_type))
+    fn definition(&self, agent_type: &str) -> Result<&AgentDefinition, String> {
+        let definition = self.options.agents.iter().find(|agent| agent.name == agent_type);
+        definition.ok_or_else(|| format!("There is no agent '{agent_type}'."))
     }
 
     /// The hooks that are called for an agent: those that are called for its parent, and its own while it runs.
-    async fn hooks_of(&self, definition: &AgentDefinition) -> Hooks {
+    async fn hooks_of(&self, definition: &AgentDefinition, outlet: &Outlet) -> Hooks {
         let own = definition.hooks.as_ref().map(|hooks| HookConfig::of_agent(hooks, &definition.name));
         let (own, problems) = own.unwrap_or_default();
         for problem in problems {
             let content = format!("The agent '{}': {problem}", definition.name);
-            self.events.send(Event::Informational { content, prevents_continuation: false }).await;
+            outlet.send(Event::Informational { content, prevents_continuation: false }).await;
         }
         self.kin.hooks.for_agent(own)
+    }
+
+    /// The servers of tools that an agent brings itself, reached. They are let go with it.
+    async fn servers_of(&self, definition: &AgentDefinition, outlet: &Outlet) -> Vec<Arc<dyn ToolServer>> {
+        let (own, Some(maker)) = (definition.own_servers(), &self.options.server_maker) else {
+            return Vec::new();
+        };
+        if own.is_empty() {
+            return Vec::new();
+        }
+        let MadeServers { servers, problems } = maker.make(&Value::Object(own)).await;
+        for problem in problems {
+            let content = format!("The agent '{}': {problem}", definition.name);
+            outlet.send(Event::Informational { content, prevents_continuation: false }).await;
+        }
+        servers
     }
 
     /// An agent that knows nothing but its task. One with a place of its own works there and nowhere else.
@@ -170,8 +274,20 @@ impl Children {
         definition: &AgentDefinition,
         hooks: Hooks,
         place: Option<&Path>,
-    ) -> Result<Engine, String> {
-        let mut options = self.options.clone();
+    ) -> Result<Box<Engine>, String> {
+        self.from(Options { resume: None, ..self.options.clone() }, me, order, definition, hooks, place)
+    }
+
+    /// The same, going by these options.
+    fn from(
+        &self,
+        mut options: Options,
+        me: AgentSelf,
+        order: &Order,
+        definition: &AgentDefinition,
+        hooks: Hooks,
+        place: Option<&Path>,
+    ) -> Result<Box<Engine>, String> {
         options.tools.retain(|tool| {
             let name = tool.spec().name;
             name != structured::NAME && definition.has(name)
@@ -239,12 +355,12 @@ impl Children {
     }
 
     /// An agent that knows all its parent knows, and asks the same question: the server has it in its cache.
-    fn fork(&self, me: AgentSelf, history: Option<History>) -> Result<Engine, String> {
+    fn fork(&self, me: AgentSelf, history: Option<History>) -> Result<Box<Engine>, String> {
         if self.kin.agent.as_ref().is_some_and(|agent| agent.is_fork) {
             return Err("A fork cannot fork again: do it yourself.".to_owned());
         }
         let history = history.ok_or("What was said so far is not at hand, so there can be no fork.")?;
-        let mut options = self.options.clone();
+        let mut options = Options { resume: None, ..self.options.clone() };
         options.tools.retain(|tool| tool.spec().name != structured::NAME);
         options.limits.turns_max = Some(self.kin.census.limits.turns_max);
         options.limits.output_tokens_wanted = None;
@@ -262,18 +378,15 @@ impl Children {
         Ok(engine)
     }
 
-    fn member(&self, mut options: Options, mut kin: Kin, me: AgentSelf) -> Result<Engine, String> {
+    fn member(&self, mut options: Options, mut kin: Kin, me: AgentSelf) -> Result<Box<Engine>, String> {
         let record = me.file();
-        if let (Some(file), Some(_)) = (&record, &options.sessions) {
-            describe(&options, &file.with_extension("meta.json"), &me.facts);
-        }
         options.session_id = Some(self.session_id);
-        options.resume = None;
         options.may_defer = false;
         options.tool_use_summaries = false;
         let session = Session::of_agent(&options, me.facts.id.clone(), record);
         kin.agent = Some(Arc::new(me));
-        let mut engine = Engine::within(options, kin).map_err(|error| match error {
+        let made = Engine::within(options, kin).map(Box::new);
+        let mut engine = made.map_err(|error| match error {
             StartError::NoPrice { model } => {
                 format!("The price of {model} is not known, so it cannot be asked within a budget.")
             }
@@ -317,14 +430,61 @@ fn is_narrower(wanted: Mode, than: Mode) -> bool {
     width(wanted) < width(than)
 }
 
-/// Says what kind of agent a record is of, for those who list them. A courtesy: the record itself does without.
-fn describe(options: &Options, file: &std::path::Path, facts: &AgentFacts) {
-    let told = serde_json::json!({
-        "agentType": facts.agent_type,
-        "description": facts.description,
-        "toolUseId": &*facts.call,
-    });
-    let _ = options.disk.open(file).and_then(|file| file.write(told.to_string().as_bytes()));
+/// Lets an agent go on although nobody waits for it.
+struct PutBeside {
+    /// It has begun already.
+    is_working: bool,
+    facts: Arc<AgentFacts>,
+    stop: CancellationToken,
+    outlet: Outlet,
+}
+
+impl PutBeside {
+    async fn by(
+        self,
+        roster: &Roster,
+        run: BoxFuture<'static, Delivered>,
+        cx: &ToolCx,
+    ) -> Result<Launched, NotStarted> {
+        let Self { is_working, facts, stop, outlet } = self;
+        let growing = spill::growing(&cx.spill_dir, &facts.id).await;
+        let (words, output) = growing
+            .map_err(|error| NotStarted(format!("There is no file for what the agent says: {error}.")))?;
+        let task = BackgroundTask {
+            kind: BackgroundKind::Agent,
+            id: facts.id.clone(),
+            call: Arc::clone(&facts.call),
+            command: facts.prompt.clone(),
+            description: facts.description.clone(),
+            output: output.clone(),
+        };
+        outlet.turn_to(roster, words, Arc::new(task.clone()), cx.secrets.clone());
+        if is_working {
+            let news = AgentNews::Beside(Arc::new(task.clone()));
+            outlet.send(Event::Agent(AgentEvent { agent: Arc::clone(&facts), news })).await;
+        }
+        let (chars_max, file) = (cx.limits.agent_report_chars_max, output.clone());
+        cx.background.keep_agent(task, stop, async move {
+            let delivered = run.await;
+            let end = match delivered.end {
+                AgentEnd::Completed => BackgroundEnd::Reported,
+                AgentEnd::Stopped => BackgroundEnd::Stopped,
+                AgentEnd::Failed => BackgroundEnd::Failed,
+            };
+            (end, agent::last_words(&delivered, chars_max, &file))
+        });
+        Ok(Launched { agent_id: facts.id.clone(), output })
+    }
+}
+
+async fn tell_hooks(fired: Option<Fired>, outlet: &Outlet) {
+    let Some(fired) = fired else { return };
+    for run in fired.runs {
+        outlet.send(Event::Hook(Arc::new(run))).await;
+    }
+    for content in fired.verdict.messages {
+        outlet.send(Event::Informational { content, prevents_continuation: false }).await;
+    }
 }
 
 #[cfg(test)]

@@ -12,8 +12,9 @@ use uuid::Uuid;
 use super::Engine;
 use super::arriving::Statement;
 use super::gather::{self, CALLED_AGAIN, Gathered};
+use super::house::{self, House};
 use super::reshape::Reshaping;
-use crate::command::{Called, Command, CommandCx, Expansion};
+use crate::command::{Called, Command, CommandCx};
 use crate::context::attachment::Attachment;
 use crate::context::{Surroundings, git_branch, news_of_the_day, reminder};
 use crate::event::{Event, Synthetic};
@@ -24,6 +25,7 @@ use crate::prompt::{Prompt, PromptBlock};
 use crate::reload;
 use crate::session::{content, fresh_id};
 use crate::status::Phase;
+use crate::tools::background::lost_agent;
 use crate::tools::builtin::plan;
 use crate::tools::changed::{Changed, changed_since};
 use crate::tools::file_memory::Fingerprint;
@@ -41,6 +43,8 @@ pub(super) enum Taken {
     Local(Answered),
     /// Something is to be done to what the model is sent.
     Reshape(Reshaping),
+    /// A command that is always there was called.
+    House(House),
     /// The submission ends before the model is asked.
     Ended(Terminal),
     /// The user interrupted.
@@ -91,6 +95,10 @@ struct Around {
     /// The file of the skill whose text the prompt is.
     skill: Option<PathBuf>,
 }
+
+/// What an agent is told that must not change anything.
+const ONLY_LOOKS: &str = "Nothing may be changed here: you can read and search, and run commands that do no more than that. \
+Everything else is refused.";
 
 impl Engine {
     /// Works off what was submitted; `queued` are the prompts that waited and are part of it. What there is to tell is
@@ -259,6 +267,7 @@ impl Engine {
         }
         let mut contexts = std::mem::take(&mut self.start_contexts);
         contexts.extend(another_day);
+        contexts.extend(std::mem::take(&mut self.lost_agents).iter().map(|agent| lost_agent(agent)));
         contexts.extend(self.background.news_for_model());
         contexts.extend(self.news_of_plan_mode());
         contexts.extend(around.contexts);
@@ -289,6 +298,7 @@ impl Engine {
         let is_on = self.kin.permissions.mode() == Mode::Plan;
         let was_on = std::mem::replace(&mut self.plan_told, is_on);
         match (was_on, is_on) {
+            (false, true) if self.kin.agent.is_some() => Some(ONLY_LOOKS.to_owned()),
             (false, true) => Some(plan::rules(self.options.plan_instructions.as_deref())),
             (true, false) => Some("Plan mode is over: you may change things again.".to_owned()),
             _ => None,
@@ -369,9 +379,14 @@ impl Engine {
         let called = Called::in_text(prompt.first_words().filter(|_| !prompt.verbatim)?)?;
         let (command, source) = self.command(called.name).unzip();
         let skill = self.skills.get(called.name).filter(|skill| skill.for_user && command.is_none());
-        if command.is_none() && skill.is_none() {
+        let may_be_text = self.options.bundled_skills && command.is_none() && skill.is_none();
+        let text = house::text(&called).filter(|_| may_be_text);
+        if command.is_none() && skill.is_none() && text.is_none() {
             if let (None, Some(wanted)) = (&self.kin.agent, Reshaping::called(&called)) {
                 return Some(Taken::Reshape(wanted));
+            }
+            if let (None, Some(wanted)) = (&self.kin.agent, House::called(&called)) {
+                return Some(Taken::House(wanted));
             }
             if !called.is_plain() {
                 return None;
@@ -395,7 +410,7 @@ impl Engine {
                     (Some(command), _) => command.expand(called.arguments, &cx).await,
                     (None, Some(skill)) => self.expand_skill(skill, called.arguments, cancel).await,
                     // One of them is there: looked at above.
-                    (None, None) => Ok(Expansion::default()),
+                    (None, None) => Ok(text.unwrap_or_default()),
                 }
             } => expanded,
         };
@@ -484,7 +499,7 @@ fn heard(
     })
 }
 
-fn tell(fired: Fired, told: &mut Vec<Event>) {
+pub(super) fn tell(fired: Fired, told: &mut Vec<Event>) {
     told.extend(fired.runs.into_iter().map(|run| Event::Hook(Arc::new(run))));
     let messages = fired.verdict.messages.into_iter();
     told.extend(messages.map(|content| Event::Informational { content, prevents_continuation: false }));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Engine, reshape};
+use super::{Engine, house, reshape};
 use crate::command::{Command, CommandSpec};
 use crate::event::CommandInfo;
 use crate::skills::Skills;
@@ -29,6 +29,7 @@ pub struct Menu {
     brought: Vec<Arc<dyn Command>>,
     skills: Skills,
     servers: ServerList,
+    with_texts: bool,
 }
 
 impl Menu {
@@ -49,7 +50,12 @@ impl Menu {
         let brought = self.brought.iter().map(told);
         let served = self.servers.all().into_iter().flat_map(|server| server.commands());
         let served: Vec<CommandInfo> = served.map(|served| told(&served)).collect();
-        brought.chain(self.skills()).chain(reshape::commands()).chain(served).collect()
+        brought
+            .chain(self.skills())
+            .chain(reshape::commands())
+            .chain(house::commands(self.with_texts))
+            .chain(served)
+            .collect()
     }
 
     /// The skills that users may call.
@@ -86,6 +92,7 @@ impl Engine {
             brought: self.options.commands.clone(),
             skills: self.skills.clone(),
             servers: self.offer.list().clone(),
+            with_texts: self.options.bundled_skills,
         }
     }
 }

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Engine;
 use crate::hooks::{Reach, ServerTools};
+use crate::tools::background::Background;
 use crate::tools::{ServerList, ToolCx};
 
 /// The servers of a session, as they are when they are called.
@@ -22,7 +23,9 @@ impl Engine {
     /// The roads there are at any moment of the session. Nobody hears what becomes of a question meanwhile.
     pub(super) fn reach(&self, cancel: &CancellationToken) -> Reach {
         let (unheard, _) = mpsc::channel(1);
-        let servers = ServersForHooks { servers: self.servers(), cx: self.tool_cx(cancel.child_token()) };
+        // Nothing of what runs in the background: an agent there has hooks, and would hold what holds it.
+        let cx = ToolCx { background: Background::default(), ..self.tool_cx(cancel.child_token()) };
+        let servers = ServersForHooks { servers: self.servers(), cx };
         Reach {
             web: Some(Arc::clone(&self.options.transport)),
             aside: Some(self.aside(unheard)),

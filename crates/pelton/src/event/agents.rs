@@ -1,9 +1,11 @@
 //! What is told of sub-agents.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::Event;
+use crate::tools::BackgroundTask;
 
 /// Something that happened to a sub-agent.
 ///
@@ -80,7 +82,7 @@ pub struct AgentFacts {
 ///     match news {
 ///         AgentNews::Started => "begins".to_owned(),
 ///         AgentNews::Progress { tool, done } => format!("{tool} ({} calls)", done.tool_calls),
-///         AgentNews::Ended { end, done } => format!("{end:?} after {:?}", done.duration),
+///         AgentNews::Ended { end, done, .. } => format!("{end:?} after {:?}", done.duration),
 ///         _ => String::new(),
 ///     }
 /// }
@@ -91,6 +93,8 @@ pub struct AgentFacts {
 pub enum AgentNews {
     /// It begins.
     Started,
+    /// Nobody waits for it from here on.
+    Beside(Arc<BackgroundTask>),
     /// It told this.
     Told(Box<Event>),
     /// It uses a tool.
@@ -113,6 +117,8 @@ pub enum AgentNews {
         end: AgentEnd,
         /// What it has done.
         done: AgentWork,
+        /// Where its words went, if nobody waited for it.
+        output: Option<Arc<Path>>,
     },
 }
 

@@ -308,7 +308,7 @@ pub(crate) enum Beside {
 
 impl Beside {
     pub fn of(background: &Background) -> Self {
-        if background.running().is_empty() { Self::Nothing } else { Self::Commands }
+        if background.has_commands() { Self::Commands } else { Self::Nothing }
     }
 }
 

@@ -372,7 +372,6 @@ impl HookConfig {
     }
 
     /// Every hook, in the order they were added.
-    #[cfg(test)]
     pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.entries.iter().map(Arc::as_ref)
     }

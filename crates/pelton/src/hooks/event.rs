@@ -166,14 +166,7 @@ impl HookEvent {
 
     /// Whether it is ever told here: some moments belong to other programs that share these files.
     pub fn is_told(self) -> bool {
-        !matches!(
-            self,
-            Self::DirectoryAdded
-                | Self::TeammateIdle
-                | Self::MessageDisplay
-                | Self::PreModelSwitch
-                | Self::PostModelSwitch
-        )
+        !matches!(self, Self::TeammateIdle | Self::MessageDisplay)
     }
 
     /// All that the field of its input can be that matchers look at, where that is known beforehand.

@@ -24,6 +24,7 @@ use super::event::HookEvent;
 use super::input::{HookInput, subject};
 use super::limits::{BACKGROUND_MAX, RUNNING_MAX};
 use super::long_text;
+use super::matcher::Matcher;
 use super::outcome::{HookOutcome, Said, Speaker, Verdict, merge};
 use super::outside::{self, Reach};
 use crate::fresh_id;
@@ -227,6 +228,21 @@ impl Hooks {
     /// Whether anybody listens to an event at all; if not, there is no need to describe it.
     pub fn listens(&self, event: HookEvent) -> bool {
         self.config().listens(event) || self.of_skills().values().any(|brought| brought.listens(event))
+    }
+
+    /// What is called and when, in lines for people.
+    pub fn listed(&self) -> Vec<String> {
+        let line = |entry: &Entry| {
+            let when = match &entry.matcher {
+                Matcher::All => String::new(),
+                Matcher::Names(names) => format!(" ({})", names.join(", ")),
+                Matcher::Pattern(_) => " (where a pattern fits)".to_owned(),
+            };
+            format!("{}{when}: {}", entry.event.name(), entry.label())
+        };
+        let mut lines: Vec<String> = self.config().entries().map(line).collect();
+        self.of_skills().values().for_each(|brought| lines.extend(brought.entries().map(line)));
+        lines
     }
 
     /// Who is to be called for an event. Whoever is called once is not found again.

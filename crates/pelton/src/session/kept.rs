@@ -17,13 +17,19 @@ use serde_json::value::RawValue;
 use crate::compact::auto::{AskedBlock, Places};
 use crate::context::attachment::{AttachmentFacts, AttachmentKind};
 use crate::history::{Entry, EntryId, Kind, Piece};
-use crate::limits::{FILES_KEPT_MAX, REQUEST_REATTACHED_CHARS_MAX, SKILLS_KEPT_MAX};
+use crate::limits::{BACKGROUND_KEPT_MAX, FILES_KEPT_MAX, REQUEST_REATTACHED_CHARS_MAX, SKILLS_KEPT_MAX};
+use crate::skills;
 use crate::spill::Shown;
+use crate::tools::agent;
+use crate::tools::background;
 use crate::tools::builtin::tasks::{self, TaskList};
 use crate::tools::builtin::todo::{self, Todo};
-use crate::tools::builtin::{FILE_TOOLS, plan};
+use crate::tools::builtin::{FILE_TOOLS, plan, task};
 use crate::tools::executor::Call;
 use crate::tools::tool_search;
+
+/// Tools whose calls may leave an agent in the background.
+const STARTS_AGENTS: [&str; 4] = [agent::NAME, agent::ALIAS, agent::SEND_MESSAGE, skills::NAME];
 
 /// What is kept.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -51,6 +57,8 @@ pub(crate) struct Kept {
     /// The tools of servers that are there, as far as it knows, if that was ever said in the conversation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub served: Option<Vec<String>>,
+    /// Agents that were put into the background, and whose end it was not told.
+    pub agents: Vec<String>,
     /// Calls that do something to this and have no result yet.
     #[serde(skip)]
     open: HashMap<Arc<str>, Call>,
@@ -159,6 +167,10 @@ impl Kept {
 
     /// Something was said.
     pub fn saw(&mut self, entry: &Entry) {
+        if !self.agents.is_empty() && matches!(entry.kind, Kind::Prompt { .. }) {
+            let words = entry.words();
+            self.agents.retain(|agent| !background::tells_end_of(&words, agent));
+        }
         match &entry.kind {
             Kind::Prompt { meta: false } => {
                 let request = Request::of(entry, &std::mem::take(&mut self.mentioned));
@@ -261,6 +273,23 @@ impl Kept {
                 self.plan = detail()["plan"].as_str().map(str::to_owned).or_else(|| self.plan.take());
             }
             name if tasks::NAMES.contains(&name) => tasks::replay(&mut self.tasks, name, input),
+            name if STARTS_AGENTS.contains(&name) => {
+                let detail = detail();
+                if detail["status"] == "async_launched"
+                    && let Some(agent) = detail["agentId"].as_str()
+                {
+                    self.agents.retain(|known| known != agent);
+                    self.agents.push(agent.to_owned());
+                    let too_many = self.agents.len().saturating_sub(BACKGROUND_KEPT_MAX);
+                    self.agents.drain(..too_many);
+                }
+            }
+            task::OUTPUT_NAME | task::STOP_NAME => {
+                let detail = detail();
+                let ended = detail["task"]["status"] != "running";
+                let told = detail["task"]["task_id"].as_str().or(detail["task_id"].as_str());
+                self.agents.retain(|agent| !(ended && told == Some(agent)));
+            }
             _ => {
                 let path = ["file_path", "notebook_path"].iter().find_map(|name| input.get(name)?.as_str());
                 if let Some(path) = path {
@@ -317,7 +346,8 @@ pub(crate) fn call_of(entry: &Entry) -> Option<Call> {
 
 /// Whether calls of a tool do something to what is kept.
 fn matters(tool: &str) -> bool {
-    [todo::NAME, plan::EXIT, tool_search::CALL].contains(&tool)
+    [todo::NAME, plan::EXIT, tool_search::CALL, task::OUTPUT_NAME, task::STOP_NAME].contains(&tool)
+        || STARTS_AGENTS.contains(&tool)
         || tasks::NAMES.contains(&tool)
         || FILE_TOOLS.contains(&tool)
 }

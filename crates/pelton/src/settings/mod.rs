@@ -214,6 +214,8 @@ pub struct MemorySettings {
 pub struct SkillSettings {
     /// `disableSkillShellExecution`: commands in skills are not run.
     pub shell_off: Option<bool>,
+    /// `disableBundledSkills`: the texts that come with the program (`/init`, `/review`) cannot be called.
+    pub bundled_off: Option<bool>,
     /// `skillListingBudgetFraction`, in thousandths: the share of the context window for telling what skills there are.
     pub listing_permille: Option<u16>,
     /// `skillListingMaxDescChars`: characters told of one skill.
@@ -261,6 +263,10 @@ pub struct PluginSettings {
     pub enabled: BTreeMap<String, bool>,
     /// `extraKnownMarketplaces`, as far as they are directories of this machine: where each is, as written.
     pub marketplaces: BTreeMap<String, String>,
+    /// `strictKnownMarketplaces`: the only ones that plugins may come from, by what is known of their source; none if it is empty.
+    pub only_from: Option<Vec<Value>>,
+    /// `blockedMarketplaces`: ones that no plugin comes from.
+    pub never_from: Vec<Value>,
     /// `pluginConfigs`: what plugins are told that ask their user for something, by their `name@marketplace`.
     pub options: BTreeMap<String, Map<String, Value>>,
     /// No hooks of plugins are used.
@@ -398,6 +404,14 @@ impl PluginSettings {
             lower.options.entry(plugin).or_default().extend(options);
         }
         lower.without_hooks |= self.without_hooks;
+        // Whoever restricts has a reason: nobody allows it again.
+        lower.never_from.extend(self.never_from);
+        lower.only_from = match (self.only_from, lower.only_from) {
+            (Some(one), Some(other)) => {
+                Some(one.into_iter().filter(|source| other.contains(source)).collect())
+            }
+            (one, other) => one.or(other),
+        };
         lower
     }
 }
@@ -439,6 +453,7 @@ impl SkillSettings {
         Self {
             shown: lower.shown,
             // Whoever switches it off has a reason: nobody above switches it on again.
+            bundled_off: self.bundled_off.or(lower.bundled_off),
             shell_off: if lower.shell_off == Some(true) {
                 lower.shell_off
             } else {

@@ -1,5 +1,7 @@
 //! What the administrator of a machine says above everybody else.
 
+use serde_json::Value;
+
 use super::{ServerMatch, Settings};
 use crate::permission::{Layer, Mode};
 
@@ -28,6 +30,8 @@ pub struct PolicySettings {
     pub servers_only: Option<bool>,
     /// `allowedMcpServers`, said there: the only list that counts then.
     pub servers_allowed: Option<Vec<ServerMatch>>,
+    /// `managedMcpServers`, said there: servers that everybody has, as `mcpServers` are written.
+    pub servers_brought: Option<Value>,
     /// `disableAllHooks`, said there: not even its own hooks run.
     pub hooks_off: Option<bool>,
     /// `permissions.defaultMode`, said there: flags do not change it.
@@ -47,6 +51,7 @@ impl PolicySettings {
             hooks_only: self.hooks_only.or(lower.hooks_only),
             servers_only: self.servers_only.or(lower.servers_only),
             servers_allowed: self.servers_allowed.or(lower.servers_allowed),
+            servers_brought: self.servers_brought.or(lower.servers_brought),
             hooks_off: self.hooks_off.or(lower.hooks_off),
             mode: self.mode.or(lower.mode),
             model: self.model.or(lower.model),

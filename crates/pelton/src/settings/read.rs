@@ -254,6 +254,7 @@ impl Reader<'_> {
             source["path"].as_str().filter(|_| is_local).map(|path| (name.clone(), path.to_owned()))
         };
         let known = |value: &Value| Some(value.as_object()?.iter().filter_map(local).collect());
+        let sources = |value: &Value| value.as_array().cloned();
         PluginSettings {
             enabled: self.field(all, "", "enabledPlugins", expected, switches).unwrap_or_default(),
             marketplaces: self
@@ -278,6 +279,10 @@ impl Reader<'_> {
                     },
                 )
                 .unwrap_or_default(),
+            only_from: self.field(all, "", "strictKnownMarketplaces", "a list of sources", sources),
+            never_from: self
+                .field(all, "", "blockedMarketplaces", "a list of sources", sources)
+                .unwrap_or_default(),
             without_hooks: false,
         }
     }
@@ -296,7 +301,11 @@ impl Reader<'_> {
             switch("allowManagedHooksOnly"),
             switch("allowManagedMcpServersOnly"),
         ];
+        let brought = self.field(all, "", "managedMcpServers", "an object of servers, by name", |value| {
+            value.as_object().map(|servers| Value::Object(servers.clone()))
+        });
         if *self.origin.source == Source::Policy {
+            settings.policy.servers_brought = brought;
             [settings.policy.rules_only, settings.policy.hooks_only, settings.policy.servers_only] = only;
             settings.policy.hooks_off = settings.disable_all_hooks.take();
             settings.policy.servers_allowed.clone_from(&settings.servers.allowed);
@@ -545,6 +554,7 @@ impl Reader<'_> {
         let count = |value: &Value| value.as_u64().and_then(|count| usize::try_from(count).ok());
         SkillSettings {
             shell_off: self.field(all, "", "disableSkillShellExecution", "true or false", Value::as_bool),
+            bundled_off: self.field(all, "", "disableBundledSkills", "true or false", Value::as_bool),
             listing_permille: self.field(
                 all,
                 "",

@@ -11,7 +11,7 @@ use crate::tools::agent::FORK;
 use crate::tools::{AgentDefinition, Isolation, MemoryScope};
 
 /// The agents that these Markdown files, and those in these directories and below them, describe. Of two with one name the first counts.
-/// A file that describes none is passed over. Servers of their own are not taken from files.
+/// A file that describes none is passed over.
 ///
 /// ```
 /// let dir = tempfile::tempdir()?;
@@ -85,6 +85,7 @@ fn read(text: &str) -> Option<AgentDefinition> {
     agent.max_turns = headed.text("maxTurns").and_then(|turns| turns.parse().ok()).filter(|turns| *turns > 0);
     agent.skills = headed.list("skills").unwrap_or_default();
     agent.hooks = headed.head.get("hooks").filter(|hooks| !hooks.is_null()).cloned();
+    agent.mcp_servers = headed.head.get("mcpServers").map(AgentDefinition::servers_in).unwrap_or_default();
     agent.background = headed.flag("background").unwrap_or(false);
     agent.effort = headed.text("effort").and_then(|effort| effort.parse().ok());
     agent.memory = headed.text("memory").and_then(|scope| MemoryScope::from_name(&scope));

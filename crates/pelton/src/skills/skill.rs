@@ -41,6 +41,8 @@ pub(crate) struct Skill {
     pub effort: Option<Effort>,
     /// The kind of agent that follows it, if not the one that called.
     pub agent: Option<String>,
+    /// That agent is not waited for.
+    pub beside: bool,
     /// What is called from the moment it is followed to the end of the session.
     pub hooks: HookConfig,
     /// What is wrong with these.
@@ -79,6 +81,7 @@ impl Skill {
             model: headed.text("model").filter(|model| model != "inherit"),
             effort: headed.text("effort").and_then(|effort| effort.parse().ok()),
             agent: is_fork.then(|| headed.text("agent").unwrap_or_else(|| "general-purpose".to_owned())),
+            beside: headed.flag("background") == Some(true),
             hooks,
             hook_problems: hook_problems.unwrap_or_default(),
             body,

@@ -111,9 +111,12 @@ async fn fork(skill: &Skill, agent: &str, prompt: String, cx: &ToolCx) -> Result
         model: skill.model.clone(),
         effort: skill.effort,
         isolation: None,
+        name: None,
+        beside: Some(skill.beside),
     };
-    match agents.run(order, cx).await {
-        Ok(delivered) => Ok(agent::output(&delivered, &prompt)),
+    let description = order.description.clone();
+    match Arc::clone(agents).run(order, cx).await {
+        Ok(ran) => Ok(agent::answer(&ran, &prompt, &description)),
         Err(NotStarted(why)) => Err(why),
     }
 }

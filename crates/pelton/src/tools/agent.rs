@@ -3,9 +3,11 @@
 
 mod definition; // what kinds of agents there are
 mod json; // as clients write them
+mod message; // words for agents that were started before
 mod report; // what an agent brings back, as the caller reads it
 
 use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,11 +19,14 @@ use serde_json::{Value, json};
 
 use super::lenient;
 use super::tool::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx, parse_input};
+use crate::event::AgentEnd;
 use crate::history::History;
 use crate::limits::ToolLimits;
+use crate::spill::Shown;
 
-pub use definition::{AgentDefinition, Isolation, MemoryScope, general_purpose};
+pub use definition::{AgentDefinition, Isolation, MemoryScope, built_in, general_purpose};
 pub use json::BadAgent;
+pub(crate) use message::{NAME as SEND_MESSAGE, tool as message_tool};
 
 /// The tool's name, as the model calls it.
 pub const NAME: &str = "Agent";
@@ -32,9 +37,17 @@ pub const FORK: &str = "fork";
 
 /// Runs agents for the tools of one submission.
 pub trait Agents: Send + Sync {
-    /// Runs an agent to its end. There is exactly one outcome, whatever happens; dropping the future ends the agent and
-    /// everything it started.
-    fn run<'a>(&'a self, order: Order, cx: &'a ToolCx) -> BoxFuture<'a, Result<Delivered, NotStarted>>;
+    /// Runs an agent to its end, or lets it run beside the conversation. There is exactly one outcome, whatever happens;
+    /// dropping the future ends an agent that is waited for, and everything it started.
+    fn run<'a>(self: Arc<Self>, order: Order, cx: &'a ToolCx) -> BoxFuture<'a, Result<Ran, NotStarted>>;
+
+    /// Says something to an agent that was started before: one that runs reads it as soon as it can, one that has ended goes
+    /// on with it, beside the conversation.
+    fn write<'a>(
+        self: Arc<Self>,
+        letter: Letter,
+        cx: &'a ToolCx,
+    ) -> BoxFuture<'a, Result<Written, NotStarted>>;
 
     /// Keeps what was said until a call, for the fork that it starts.
     fn keep(&self, call: &str, history: &History);
@@ -56,14 +69,67 @@ pub struct Order {
     pub effort: Option<Effort>,
     /// Whether it works in a place of its own, if the caller wants that.
     pub isolation: Option<Isolation>,
+    /// What it is called besides its id, to be written to.
+    pub name: Option<String>,
+    /// Whether it runs beside the conversation, if the caller wants either.
+    pub beside: Option<bool>,
 }
 
 impl Order {
     /// A task for an agent of a kind.
     pub(crate) fn of(agent_type: &str, prompt: &str, model: Option<String>) -> Self {
         let (agent_type, prompt) = (agent_type.to_owned(), prompt.to_owned());
-        Self { description: agent_type.clone(), prompt, agent_type, model, effort: None, isolation: None }
+        let (effort, isolation, name) = (None, None, None);
+        Self {
+            description: agent_type.clone(),
+            prompt,
+            agent_type,
+            model,
+            effort,
+            isolation,
+            name,
+            beside: Some(false),
+        }
     }
+}
+
+/// What came of an order.
+#[derive(Debug, Clone)]
+pub enum Ran {
+    /// The agent has ended.
+    Delivered(Box<Delivered>),
+    /// It runs beside the conversation.
+    Beside(Launched),
+}
+
+/// An agent that runs beside the conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Launched {
+    /// The agent.
+    pub agent_id: String,
+    /// Where its words go.
+    pub output: PathBuf,
+}
+
+/// Words for an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Letter {
+    /// Its id, or what its caller named it.
+    pub to: String,
+    /// The words.
+    pub message: String,
+}
+
+/// What became of a letter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Written {
+    /// The agent runs, and reads it with its next step.
+    Delivered {
+        /// The agent.
+        agent_id: String,
+    },
+    /// The agent had ended, and goes on.
+    GoesOn(Launched),
 }
 
 /// What an agent brought back.
@@ -86,6 +152,8 @@ pub struct Delivered {
     pub tool_calls: u32,
     /// How long it took.
     pub duration: Duration,
+    /// How it ended.
+    pub end: AgentEnd,
 }
 
 /// An agent that was not started, and why.
@@ -96,7 +164,7 @@ pub struct NotStarted(pub String);
 /// The tool for the agents that are there unless somebody says otherwise. An engine puts one for its own agents in its
 /// place, or none.
 pub fn tool() -> Arc<dyn Tool> {
-    Arc::new(AgentTool::new(&[general_purpose()]))
+    Arc::new(AgentTool::new(&built_in()))
 }
 
 /// Whether a tool is the one that starts agents, and not another of its name.
@@ -120,9 +188,10 @@ impl AgentTool {
     pub fn new(agents: &[AgentDefinition]) -> Self {
         let mut description = ABOUT.trim_end().to_owned();
         for agent in agents {
-            let tools = match &agent.tools {
-                Some(tools) => tools.join(", "),
-                None => "all".to_owned(),
+            let tools = match (&agent.tools, agent.disallowed_tools.is_empty()) {
+                (Some(tools), _) => tools.join(", "),
+                (None, true) => "all".to_owned(),
+                (None, false) => format!("all but {}", agent.disallowed_tools.join(", ")),
             };
             // Writing to a string cannot fail.
             let _ = write!(description, "\n- {}: {} (tools: {tools})", agent.name, agent.description.trim());
@@ -163,6 +232,8 @@ impl AgentTool {
             agent_type,
             model: input.model.filter(|model| model != "inherit"),
             effort: effort.map_err(|error| InvalidInput(format!("`effort`: {error}")))?,
+            name: input.name.filter(|name| !name.trim().is_empty()),
+            beside: input.run_in_background,
             isolation: match input.isolation.as_deref().map(Isolation::from_name) {
                 None => None,
                 Some(Some(Isolation::Worktree)) => Some(Isolation::Worktree),
@@ -179,11 +250,10 @@ struct Input {
     subagent_type: Option<String>,
     model: Option<String>,
     effort: Option<String>,
-    // Accepted, and without effect: every agent is waited for.
-    #[serde(default, rename = "run_in_background", deserialize_with = "lenient::optional_flag")]
-    _background: Option<bool>,
-    #[serde(default, rename = "name")]
-    _name: Option<String>,
+    #[serde(default, deserialize_with = "lenient::optional_flag")]
+    run_in_background: Option<bool>,
+    #[serde(default)]
+    name: Option<String>,
     #[serde(default)]
     isolation: Option<String>,
 }
@@ -215,12 +285,51 @@ impl Tool for AgentTool {
             let Some(agents) = &cx.agents else {
                 return Output::error("Agents cannot be started here: do it yourself.");
             };
-            let prompt = order.prompt.clone();
-            match agents.run(order, cx).await {
-                Ok(delivered) => output(&delivered, &prompt),
+            let (prompt, description) = (order.prompt.clone(), order.description.clone());
+            match Arc::clone(agents).run(order, cx).await {
+                Ok(ran) => answer(&ran, &prompt, &description),
                 Err(NotStarted(why)) => Output::error(why),
             }
         })
+    }
+}
+
+/// What the caller reads of what came of an order.
+pub(crate) fn answer(ran: &Ran, prompt: &str, description: &str) -> Output {
+    match ran {
+        Ran::Delivered(delivered) => output(delivered, prompt),
+        Ran::Beside(launched) => beside(launched, prompt, description),
+    }
+}
+
+/// What the caller reads of an agent that is not waited for.
+fn beside(Launched { agent_id, output }: &Launched, prompt: &str, description: &str) -> Output {
+    let detail = json!({
+        "status": "async_launched",
+        "isAsync": true,
+        "agentId": agent_id,
+        "description": description,
+        "prompt": prompt,
+        "outputFile": output.to_string_lossy(),
+    });
+    let words = format!(
+        "The agent {agent_id} runs in the background. You will be told its report when it ends, once and by itself: go on with \
+         something else, or end your turn. What it says meanwhile goes to {}; TaskStop with {agent_id} stops it.",
+        output.display()
+    );
+    Output::text(words).with_detail(detail)
+}
+
+/// The last words of an agent that was not waited for, as its caller reads them: no more than `chars_max` of them.
+pub(crate) fn last_words(delivered: &Delivered, chars_max: usize, file: &Path) -> String {
+    let words = output(delivered, "").words();
+    let mut shown = Shown::of(&words, chars_max).with_note(Some(file));
+    if shown.trim().is_empty() {
+        shown = "[It said nothing.]".to_owned();
+    }
+    match delivered.failure {
+        Some(_) => shown,
+        None => format!("Its report:\n{shown}"),
     }
 }
 

@@ -1,8 +1,9 @@
-//! Commands that run beside the conversation. A call starts one; it ends by itself, by another call, when its time is
-//! up, or with the session.
+//! Commands and agents that run beside the conversation. A call starts one; it ends by itself, by another call, when its
+//! time is up, or with the session.
 //!
 //! Such a command writes straight into a file, so nothing has to be pulled for it to go on. All that watches it is one
-//! small task, which ends with it and dies with the session.
+//! small task, which ends with it and dies with the session. An agent is pulled by such a task
+//! ([decision 064](../../../../docs/decisions/064-agents-may-outlive-their-call.md)).
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -23,7 +24,7 @@ use crate::limits::{
 use crate::secrets::Secrets;
 use crate::tools::tool::ToolCx;
 
-/// The commands of a session that run beside it. All clones are one; when the last is dropped, the commands are killed.
+/// The commands and agents of a session that run beside it. All clones are one; when the last is dropped, they are killed.
 #[derive(Clone, Default)]
 pub(crate) struct Background {
     tasks: Arc<Mutex<Vec<Kept>>>,
@@ -60,7 +61,41 @@ impl Drop for InFront {
     }
 }
 
-/// A command that was started in the background.
+/// What kind of thing runs in the background.
+///
+/// ```
+/// use pelton::tools::BackgroundKind;
+///
+/// assert_eq!(BackgroundKind::Agent.name(), "local_agent"); // as the protocol calls it
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BackgroundKind {
+    /// A command.
+    Command,
+    /// A sub-agent.
+    Agent,
+}
+
+impl BackgroundKind {
+    /// The name in the protocol.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Command => "local_bash",
+            Self::Agent => "local_agent",
+        }
+    }
+
+    /// What it is called in a sentence.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Command => "command",
+            Self::Agent => "agent",
+        }
+    }
+}
+
+/// A command or a sub-agent that was started in the background.
 ///
 /// ```
 /// # use futures::StreamExt;
@@ -87,19 +122,21 @@ impl Drop for InFront {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BackgroundTask {
+    /// What it is.
+    pub kind: BackgroundKind,
     /// Its id.
     pub id: String,
     /// The call that started it.
     pub call: Arc<str>,
-    /// The command.
+    /// The command, or the task of an agent.
     pub command: String,
     /// What it is for, or the command itself.
     pub description: String,
-    /// Where everything goes that it prints.
+    /// Where everything goes that it prints, or says.
     pub output: PathBuf,
 }
 
-/// How a background command ended.
+/// How something in the background ended.
 ///
 /// ```
 /// use pelton::tools::BackgroundEnd;
@@ -118,6 +155,10 @@ pub enum BackgroundEnd {
     TimedOut,
     /// It printed more than may be kept.
     PrintedTooMuch,
+    /// An agent, with a report.
+    Reported,
+    /// An agent, with an error.
+    Failed,
     /// It was lost sight of.
     Lost,
 }
@@ -126,7 +167,8 @@ impl BackgroundEnd {
     /// What became of it, in a few words.
     pub fn words(self) -> String {
         match self {
-            Self::Exited(0) => "completed".to_owned(),
+            Self::Exited(0) | Self::Reported => "completed".to_owned(),
+            Self::Failed => "failed".to_owned(),
             Self::Exited(code) => format!("failed with exit code {code}"),
             Self::Stopped => "stopped".to_owned(),
             Self::TimedOut => "killed: its time was up".to_owned(),
@@ -158,9 +200,16 @@ pub enum BackgroundNews {
     Ended(Arc<BackgroundTask>, BackgroundEnd),
 }
 
+/// An end, and the last words of an agent.
+#[derive(Debug, Clone)]
+struct Ended {
+    end: BackgroundEnd,
+    report: Option<Arc<str>>,
+}
+
 struct Kept {
     task: Arc<BackgroundTask>,
-    end: watch::Receiver<Option<BackgroundEnd>>,
+    end: watch::Receiver<Option<Ended>>,
     stop: CancellationToken,
     told_start: bool,
     told_end: bool,
@@ -169,8 +218,12 @@ struct Kept {
 }
 
 impl Kept {
+    fn is_command(&self) -> bool {
+        self.task.kind == BackgroundKind::Command
+    }
+
     fn ended(&self) -> Option<BackgroundEnd> {
-        let end = *self.end.borrow();
+        let end = self.end.borrow().as_ref().map(|ended| ended.end);
         // A watcher that is gone without a word was killed with its runtime.
         end.or_else(|| self.end.has_changed().is_err().then_some(BackgroundEnd::Lost))
     }
@@ -201,7 +254,7 @@ impl Terms {
 impl Background {
     /// Whether one more may run.
     pub fn has_room(&self) -> Result<(), String> {
-        match self.lock().iter().filter(|kept| kept.ended().is_none()).count() {
+        match self.lock().iter().filter(|kept| kept.is_command() && kept.ended().is_none()).count() {
             running if running >= BACKGROUND_RUNNING_MAX => Err(format!(
                 "{running} commands run in the background already, which is as many as may: stop one with TaskStop"
             )),
@@ -264,11 +317,35 @@ impl Background {
             };
             // It wrote to the file itself. What cannot be taken out of a file that is gone, or full, does no harm there.
             let _ = tokio::task::spawn_blocking(move || secrets.leave(&output)).await;
-            ended.send_replace(Some(end));
+            ended.send_replace(Some(Ended { end, report: None }));
         });
+        drop(watchers);
+        self.list(task, end, stop);
+    }
+
+    /// Keeps an agent that was started: `run` ends with how it ended and its last words. `stop` asks it to.
+    pub fn keep_agent(
+        &self,
+        task: BackgroundTask,
+        stop: CancellationToken,
+        run: impl Future<Output = (BackgroundEnd, String)> + Send + 'static,
+    ) {
+        let (ended, end) = watch::channel(None);
+        let mut watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
+        while watchers.try_join_next().is_some() {}
+        watchers.spawn(async move {
+            let (end, report) = run.await;
+            ended.send_replace(Some(Ended { end, report: Some(report.into()) }));
+        });
+        drop(watchers);
+        self.list(task, end, stop);
+    }
+
+    fn list(&self, task: BackgroundTask, end: watch::Receiver<Option<Ended>>, stop: CancellationToken) {
         let mut tasks = self.lock();
         if tasks.len() >= BACKGROUND_KEPT_MAX
-            && let Some(oldest) = tasks.iter().position(|kept| kept.model_knows && kept.told_end)
+            && let Some(oldest) =
+                tasks.iter().position(|kept| kept.model_knows && (kept.told_end || !kept.is_command()))
         {
             tasks.remove(oldest);
         }
@@ -276,7 +353,24 @@ impl Background {
         tasks.push(Kept { task, end, stop, told_start: false, told_end: false, model_knows: false });
     }
 
-    /// The command of that id, and how it ended if it has.
+    /// Whether commands run.
+    pub fn has_commands(&self) -> bool {
+        self.lock().iter().any(|kept| kept.is_command() && kept.ended().is_none())
+    }
+
+    /// Whether agents run, or have ended and the model does not know that yet.
+    pub fn has_agents(&self) -> bool {
+        self.lock().iter().any(|kept| !kept.is_command() && !kept.model_knows)
+    }
+
+    /// The last words of an agent that has ended.
+    pub fn report(&self, id: &str) -> Option<Arc<str>> {
+        let tasks = self.lock();
+        let ended = tasks.iter().find(|kept| kept.task.id == id)?.end.borrow().clone();
+        ended.and_then(|ended| ended.report)
+    }
+
+    /// What has that id, and how it ended if it has.
     pub fn find(&self, id: &str) -> Option<(Arc<BackgroundTask>, Option<BackgroundEnd>)> {
         self.lock().iter().find(|kept| kept.task.id == id).map(|kept| (Arc::clone(&kept.task), kept.ended()))
     }
@@ -290,13 +384,15 @@ impl Background {
     pub fn for_hooks(&self) -> Vec<Value> {
         let running = |kept: &&Kept| kept.ended().is_none();
         let told = |kept: &Kept| {
-            let BackgroundTask { id, description, command, .. } = &*kept.task;
-            json!({"task_id": id, "task_type": "local_bash", "description": description, "command": command})
+            let BackgroundTask { kind, id, description, command, .. } = &*kept.task;
+            let mut told = json!({"task_id": id, "task_type": kind.name(), "description": description});
+            told[if kept.is_command() { "command" } else { "prompt" }] = command.as_str().into();
+            told
         };
         self.lock().iter().filter(running).map(told).collect()
     }
 
-    /// Waits for a command's end, for a while.
+    /// Waits for an end, for a while.
     pub async fn wait(&self, id: &str, at_most: Duration) -> Option<BackgroundEnd> {
         let mut end = self.lock().iter().find(|kept| kept.task.id == id)?.end.clone();
         // Out of time, and a watcher that is gone, are both seen by whoever looks next.
@@ -304,7 +400,7 @@ impl Background {
         self.find(id)?.1
     }
 
-    /// Stops a command and waits until it is gone.
+    /// Stops one and waits until it is gone.
     pub async fn stop(&self, id: &str, at_most: Duration) -> Option<BackgroundEnd> {
         self.lock().iter().find(|kept| kept.task.id == id)?.stop.cancel();
         self.wait(id, at_most).await
@@ -317,10 +413,10 @@ impl Background {
         }
     }
 
-    /// What was not told yet.
+    /// What was not told of commands yet. Agents tell for themselves.
     pub fn news(&self) -> Vec<BackgroundNews> {
         let mut news = Vec::new();
-        for kept in self.lock().iter_mut() {
+        for kept in self.lock().iter_mut().filter(|kept| kept.is_command()) {
             if !std::mem::replace(&mut kept.told_start, true) {
                 news.push(BackgroundNews::Started(Arc::clone(&kept.task)));
             }
@@ -332,7 +428,7 @@ impl Background {
         news
     }
 
-    /// Returns when a command has ended and the model does not know that yet.
+    /// Returns when one has ended and the model does not know that yet.
     pub async fn untold(&self) {
         let waiting: Vec<_> = {
             let tasks = self.lock();
@@ -355,18 +451,23 @@ impl Background {
         for kept in self.lock().iter_mut().filter(|kept| !kept.model_knows) {
             if let Some(end) = kept.ended() {
                 kept.model_knows = true;
-                let BackgroundTask { id, description, output, .. } = &*kept.task;
-                news.push(format!(
-                    "The background command {id} ({description}) has ended: {}. Its output is in {}.",
-                    end.words(),
-                    output.display()
-                ));
+                let BackgroundTask { kind, id, description, output, .. } = &*kept.task;
+                let report = kept.end.borrow().as_ref().and_then(|ended| ended.report.clone());
+                let (word, words, output) = (kind.word(), end.words(), output.display());
+                news.push(match report {
+                    Some(report) => {
+                        format!("The background {word} {id} ({description}) has ended: {words}.\n\n{report}")
+                    }
+                    None => format!(
+                        "The background {word} {id} ({description}) has ended: {words}. Its output is in {output}."
+                    ),
+                });
             }
         }
         news
     }
 
-    /// Lets the commands end by themselves for a while, then stops those that have not.
+    /// Lets them end by themselves for a while, then stops those that have not.
     pub async fn finish(&self, patience: Duration, grace: Duration) {
         let stops: Vec<CancellationToken> = self.lock().iter().map(|kept| kept.stop.clone()).collect();
         let mut watchers = std::mem::take(&mut *self.watchers.lock().unwrap_or_else(PoisonError::into_inner));
@@ -382,6 +483,20 @@ impl Background {
     fn lock(&self) -> MutexGuard<'_, Vec<Kept>> {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What the model is told of an agent whose process is gone: it was never told how that ended.
+pub(crate) fn lost_agent(id: &str) -> String {
+    let words = BackgroundEnd::Lost.words();
+    format!(
+        "The background agent {id} (of an earlier process) has ended: {words}, because that process is gone. What it did stays done. \
+         SendMessage to {id} lets it go on."
+    )
+}
+
+/// Whether words tell the model that an agent has ended.
+pub(crate) fn tells_end_of(words: &str, id: &str) -> bool {
+    words.contains(&format!("The background agent {id} ("))
 }
 
 /// Watches, and works meanwhile. What is left of the work then has a moment.

@@ -33,14 +33,16 @@ mod lenient; // numbers and flags the way models write them
 pub use access::access_of;
 pub use agent::{
     ALIAS as AGENT_TOOL_ALIAS, AgentDefinition, BadAgent, Isolation, MemoryScope, NAME as AGENT_TOOL,
-    general_purpose,
+    built_in as built_in_agents, general_purpose,
 };
 pub use ahead::{Speculated, Speculation};
-pub use background::{BackgroundEnd, BackgroundNews, BackgroundTask};
+pub use background::{BackgroundEnd, BackgroundKind, BackgroundNews, BackgroundTask};
 pub use builtin::tasks::TodoTools;
 pub use file_memory::FileMemory;
 pub use schedule::Siblings;
-pub use server::{Resource, ServerList, ServerState, TooManyServers, ToolServer, served_name};
+pub use server::{
+    MadeServers, Resource, ServerList, ServerMaker, ServerState, TooManyServers, ToolServer, served_name,
+};
 pub use tool::{
     Access, InvalidInput, Output, Progress, Report, ResultBlock, Safety, Spec, Tool, ToolCx, parse_input,
 };

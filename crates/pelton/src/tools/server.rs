@@ -174,6 +174,50 @@ pub struct ServerList(Arc<Mutex<Vec<Arc<dyn ToolServer>>>>);
 #[error("a session can have {SERVERS_MAX} servers at most")]
 pub struct TooManyServers;
 
+/// Reaches servers of tools that agents bring themselves. The program around a session does: it knows how servers are
+/// reached, and which may be.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use futures::FutureExt;
+/// use futures::future::BoxFuture;
+/// use pelton::tools::{MadeServers, ServerMaker};
+/// use serde_json::Value;
+///
+/// /// A program that starts nothing for agents, and says so.
+/// struct Nobody;
+///
+/// impl ServerMaker for Nobody {
+///     fn make(&self, _written: &Value) -> BoxFuture<'static, MadeServers> {
+///         let mut made = MadeServers::default();
+///         made.problems.push("servers of agents are not started here".to_owned());
+///         async move { made }.boxed()
+///     }
+/// }
+/// ```
+pub trait ServerMaker: Send + Sync {
+    /// Reaches servers, by name as `mcpServers` writes them. Returns when each is there or had its time. They are let go when
+    /// they are dropped.
+    fn make(&self, written: &Value) -> BoxFuture<'static, MadeServers>;
+}
+
+/// Servers that were reached for an agent.
+///
+/// ```
+/// let mut made = pelton::tools::MadeServers::default();
+/// made.problems.push("`db`: no such program".to_owned());
+/// assert!(made.servers.is_empty());
+/// ```
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub struct MadeServers {
+    /// Those.
+    pub servers: Vec<Arc<dyn ToolServer>>,
+    /// What is wrong with others.
+    pub problems: Vec<String>,
+}
+
 impl ServerList {
     pub(crate) fn of(servers: Vec<Arc<dyn ToolServer>>) -> Self {
         Self(Arc::new(Mutex::new(servers)))

@@ -59,5 +59,6 @@ pub use withdrawn::withdrawn;
 pub use write::{Durability, TranscriptError};
 
 pub(crate) use place::directory_id;
+pub(crate) use read::read_agent;
 pub(crate) use requests::{FileFacts, PrefixFacts, RequestFacts, kept_prefix};
 pub(crate) use write::{CompactLines, EditLine, End, Facts, QuestionState, Transcript};

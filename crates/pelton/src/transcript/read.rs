@@ -116,6 +116,14 @@ pub fn read(path: &Path) -> Result<Loaded, ReadError> {
     Ok(lines.loaded())
 }
 
+/// Reads the file of a sub-agent: its own conversation, which those of sessions leave out.
+pub(crate) fn read_agent(path: &Path) -> Result<Loaded, ReadError> {
+    let fail = |error: std::io::Error| ReadError { path: path.to_path_buf(), reason: error.to_string() };
+    let mut lines = Lines { is_agents: true, ..Lines::beside(Blobs::beside(path)) };
+    lines.read(BufReader::new(File::open(path).map_err(fail)?)).map_err(fail)?;
+    Ok(lines.loaded())
+}
+
 /// Reads what a session's file holds, wherever it is kept.
 ///
 /// ```
@@ -278,6 +286,8 @@ pub(super) struct Lines {
     edits_before_request: usize,
     skipped: usize,
     read_to: u64,
+    /// It is the conversation of a sub-agent.
+    is_agents: bool,
 }
 
 impl Lines {
@@ -464,7 +474,7 @@ impl Lines {
             return;
         }
         // A line written twice counts once; sub-agents have conversations of their own.
-        if self.by_id.contains_key(&id) || line.is_sidechain {
+        if self.by_id.contains_key(&id) || line.is_sidechain != self.is_agents {
             return;
         }
         self.session_id = self.session_id.or(line.session_id);

@@ -1,5 +1,6 @@
 //! Sub-agents: a loop of their own, for one call of a tool.
 
+mod beside; // those that nobody waits for
 mod limits; // depth, width, total; interrupts
 mod money; // one purse for all of them
 mod places; // checkouts, notes and skills of their own
@@ -219,7 +220,7 @@ async fn loop_E5_definitions_say_what_an_agent_is_told_has_and_asks() {
 
     told.assert_completed();
     let Some(Event::Init(init)) = told.0.first() else { panic!("{:?}", told.0.first()) };
-    assert_eq!(init.agents, ["general-purpose", "scout"]);
+    assert_eq!(init.agents, ["general-purpose", "Explore", "Plan", "scout"]);
     let main = stage.request(1);
     let agent = main["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "Agent").unwrap();
     assert!(

@@ -63,6 +63,7 @@ async fn loop_E2_the_host_chooses_the_tools() {
             "Grep",
             "NotebookEdit",
             "Read",
+            "SendMessage",
             "TaskOutput",
             "TaskStop",
             "WebFetch",

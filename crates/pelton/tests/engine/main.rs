@@ -22,6 +22,7 @@ mod examples; // the programs users start from
 mod file_history; // what was done to files, and the way back
 mod foresight; // likely calls, made ahead
 mod hooks; // other people's programs around tools and at the end
+mod house; // commands that are always there
 mod host; // what it asks of the program around it
 mod input; // commands, mentions, pictures and hooks on the way to the model
 mod interrupts; // stopping in the middle

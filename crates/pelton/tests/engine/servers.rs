@@ -123,6 +123,7 @@ async fn loop_E4_the_tools_of_a_server_join_the_built_in_ones() {
             "Grep",
             "NotebookEdit",
             "Read",
+            "SendMessage",
             "TaskOutput",
             "TaskStop",
             "WebFetch",
@@ -185,7 +186,7 @@ async fn loop_E4_a_server_that_changes_its_tools_is_noticed_without_touching_the
     run(&mut engine, "Add.").await.assert_completed();
     let third = stage.request(3);
     assert_eq!(
-        names(&third)[12..],
+        names(&third)[13..],
         ["mcp__calc__sine", "mcp__calc__swap", "mcp__calc__add"],
         "what is new is appended, and what was there stays where it was"
     );
@@ -210,7 +211,7 @@ async fn loop_E4_a_server_that_is_late_is_listed_and_joins_the_next_submission()
     let mut engine = without_search(&stage, &server);
     let told = run(&mut engine, "Compute.").await;
     assert_eq!(init(&told).servers, [("calc".to_owned(), ServerState::Pending)]);
-    assert_eq!(names(&stage.request(1)).len(), 12);
+    assert_eq!(names(&stage.request(1)).len(), 13);
 
     server.serve(&["sine"]);
     let told = run(&mut engine, "And now?").await;
@@ -317,13 +318,13 @@ async fn pit_X5_many_tools_are_told_of_by_name_and_found_without_touching_the_pr
     let told = run(&mut engine, "Fetch.").await;
     told.assert_completed();
     let first = stage.request(1);
-    assert_eq!(names(&first)[12..], ["ToolSearch", "CallTool", "mcp__house__ware_7"]);
+    assert_eq!(names(&first)[13..], ["ToolSearch", "CallTool", "mcp__house__ware_7"]);
     let told_of = first["messages"].to_string();
     assert!(told_of.contains("mcp__house__ware_11") && told_of.contains("mcp__house__ware_199"));
     assert!(!told_of.contains("mcp__house__ware_13,"), "what is denied is not there");
     // What 200 tools cost in front: their names, and the two tools to find and call them.
     let shelf_bytes: usize =
-        first["tools"].as_array().unwrap()[12..].iter().map(|tool| tool.to_string().len()).sum();
+        first["tools"].as_array().unwrap()[13..].iter().map(|tool| tool.to_string().len()).sum();
     let names_bytes = told_of
         .find("There are further tools")
         .map(|at| told_of[at..].find("</system-reminder>").unwrap())
@@ -574,7 +575,7 @@ async fn what_servers_have_to_read_is_listed_read_and_mentioned_and_their_prompt
     assert!(init(&told).commands.iter().any(|command| command.name == "mcp__shop__advice"));
     let first = stage.request(1);
     assert_eq!(
-        names(&first)[14..],
+        names(&first)[15..],
         ["ListMcpResourcesTool", "ReadMcpResourceTool", "ReadMcpResourceDirTool"]
     );
     let asked = first["messages"].to_string();

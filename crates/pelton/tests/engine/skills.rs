@@ -57,10 +57,11 @@ async fn loop_S5_what_is_there_is_found_and_stated_before_anything_else() {
     let init = init(&told);
     assert_eq!(init.skills, ["greet", "mine", "yours", "tidy"]);
     let commands: Vec<&str> = init.commands.iter().map(|command| command.name.as_str()).collect();
-    assert_eq!(commands, ["greet", "mine", "tidy", "compact", "clear", "uncompact", "context"]);
+    assert_eq!(commands[..7], ["greet", "mine", "tidy", "compact", "clear", "uncompact", "context"]);
+    assert!(commands.contains(&"help"));
     assert_eq!(init.commands[0].argument_hint, "[name]");
     assert_eq!((init.cwd.clone(), init.session_id), (stage.cwd(), engine.session_id()));
-    assert_eq!(init.agents, ["general-purpose"]);
+    assert_eq!(init.agents, ["general-purpose", "Explore", "Plan"]);
     assert!(init.tools.contains(&"Skill".to_owned()) && init.servers.is_empty());
     assert_eq!((init.mode, init.model.as_str()), (Mode::BypassPermissions, Options::DEFAULT_MODEL));
     let request = stage.request(1);

@@ -1,19 +1,21 @@
 //! One agent while it runs: what it tells goes into its parent's stream, and how it ends becomes its one outcome.
 
+use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::{FutureExt, StreamExt};
-use pelton_model::stream::Sender;
+use futures::{FutureExt, Stream, StreamExt};
 use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
 
 use super::Children;
 use super::progress::ProgressLines;
+use super::roster::Outlet;
 use crate::engine::{Engine, Prompt};
 use crate::event::{AgentEnd, AgentEvent, AgentFacts, AgentNews, AgentWork, Event, Outcome};
 use crate::history::{Entry, Kind, Piece};
 use crate::status::Wait;
-use crate::tools::ToolCx;
 use crate::tools::agent::{Delivered, Order};
 use crate::turn::Terminal;
 
@@ -24,7 +26,7 @@ const INTERRUPTED: &str = "The agent was interrupted by the user.";
 /// What is told about one agent. Its end is told even when it is dropped, if there is room.
 struct News {
     facts: Arc<AgentFacts>,
-    events: Sender<Event>,
+    outlet: Outlet,
     work: AgentWork,
     /// When it began, and the clock to see how long that is ago.
     began: Duration,
@@ -34,49 +36,78 @@ struct News {
     words: (String, Vec<String>),
 }
 
+/// An agent that is watched.
+pub(super) struct Watched {
+    pub facts: Arc<AgentFacts>,
+    /// It worked before, and goes on.
+    pub goes_on: bool,
+    pub stop: CancellationToken,
+    pub outlet: Outlet,
+}
+
 impl Children {
     /// Runs an agent to its end.
     pub(super) async fn watch(
         &self,
-        mut engine: Engine,
-        facts: Arc<AgentFacts>,
+        mut engine: Box<Engine>,
+        watched: Watched,
         order: &Order,
-        cx: &ToolCx,
+        cwd: &Path,
     ) -> Delivered {
+        let Watched { facts, goes_on, stop, outlet } = watched;
+        let world = Arc::clone(&self.options.world);
         let mut news = News {
             facts: Arc::clone(&facts),
-            events: self.events.clone(),
+            outlet,
             work: AgentWork::default(),
-            began: cx.world.monotonic(),
-            world: Arc::clone(&cx.world),
+            began: world.monotonic(),
+            world,
             ended: false,
             words: Default::default(),
         };
         let model = engine.question.model.clone();
         news.tell(AgentNews::Started).await;
-        let prompt = self.prompt(&engine, order, cx, &mut news).await;
-        let outcome = match prompt {
-            Ok(prompt) => self.pull(&mut engine, prompt, cx, &mut news).await,
+        if let Some(task) = news.outlet.task() {
+            news.tell(AgentNews::Beside(task)).await;
+        }
+        let skills = match goes_on {
+            true => String::new(),
+            false => self.skills_of(&engine, order, &stop, &news).await,
+        };
+        let prompt = prompt(&engine, skills + &order.prompt, &stop, cwd, &news).await;
+        let mut entered = Some(self.roster.enter(&facts.id, order.name.as_deref(), engine.queue()));
+        let mut outcome = match prompt {
+            Ok(prompt) => self.pull(&mut engine, Some(prompt), &stop, &mut news).await,
             Err(why) => Err(why),
         };
+        // What it was written too late to be read is read now.
+        while outcome.is_ok() && !stop.is_cancelled() {
+            entered = None;
+            if engine.queue.waiting().is_empty() {
+                break;
+            }
+            entered = Some(self.roster.enter(&facts.id, order.name.as_deref(), engine.queue()));
+            outcome = self.pull(&mut engine, None, &stop, &mut news).await;
+        }
+        drop(entered);
+        let left = stop_what_is_left(&engine).await;
         let (failure, end) = match &outcome {
             Ok(outcome) => ending(outcome, engine.options.limits.turns_max.unwrap_or_default()),
             Err(why) => (Some(why.clone()), AgentEnd::Failed),
         };
-        if end == AgentEnd::Stopped && !cx.cancel.is_cancelled() {
-            // Somebody refused a call of the agent's and ended the run with it: not only the agent's.
-            self.refused.cancel();
-            self.submission.cancel();
-        }
         let usage = outcome.as_ref().map(|outcome| outcome.usage.clone()).unwrap_or_default();
         if outcome.is_ok() {
             news.work.tokens = usage.prompt_tokens().saturating_add(usage.output_tokens);
+        }
+        if let Some(why) = &failure {
+            news.outlet.said(why);
         }
         news.end(end).await;
         let text = match &outcome {
             Ok(outcome) if failure.is_none() => format!("{}{}", outcome.text_before, outcome.text),
             _ => news.words.1.concat(),
         };
+        let text = [Some(text), left].into_iter().flatten().collect::<Vec<_>>().join("\n\n");
         Delivered {
             agent_id: facts.id.clone(),
             agent_type: facts.agent_type.clone(),
@@ -86,41 +117,20 @@ impl Children {
             usage,
             tool_calls: news.work.tool_calls,
             duration: news.work.duration,
+            end,
         }
-    }
-
-    /// The task, with what hooks have to say to it.
-    async fn prompt(
-        &self,
-        engine: &Engine,
-        order: &Order,
-        cx: &ToolCx,
-        news: &mut News,
-    ) -> Result<Prompt, String> {
-        let mut text = self.skills_of(engine, order, cx, news).await + &order.prompt;
-        if let Some(fired) = engine.session_hooks(&cx.cancel).agent_started(&cx.cwd).await {
-            for run in fired.runs {
-                news.tell(AgentNews::Told(Box::new(Event::Hook(Arc::new(run))))).await;
-            }
-            for content in fired.verdict.messages {
-                let told = Event::Informational { content, prevents_continuation: false };
-                news.tell(AgentNews::Told(Box::new(told))).await;
-            }
-            if let Some(reason) = fired.verdict.stop {
-                return Err(format!("A hook did not let the agent start: {reason}"));
-            }
-            if !fired.verdict.contexts.is_empty() {
-                let words = fired.verdict.contexts.join("\n");
-                text = format!("<system-reminder>\n{words}\n</system-reminder>\n\n{text}");
-            }
-        }
-        // No user typed it: neither commands nor mentions are meant.
-        Prompt::text(text).map(Prompt::verbatim).map_err(|error| error.to_string())
     }
 
     /// The texts of the skills that an agent knows from the start, in front of its task.
-    async fn skills_of(&self, engine: &Engine, order: &Order, cx: &ToolCx, news: &News) -> String {
-        let wanted = self.definition(order).map(|definition| definition.skills.clone()).unwrap_or_default();
+    async fn skills_of(
+        &self,
+        engine: &Engine,
+        order: &Order,
+        stop: &CancellationToken,
+        news: &News,
+    ) -> String {
+        let definition = self.definition(&order.agent_type);
+        let wanted = definition.map(|definition| definition.skills.clone()).unwrap_or_default();
         if wanted.is_empty() {
             return String::new();
         }
@@ -128,9 +138,7 @@ impl Children {
         let mut texts = String::new();
         for name in wanted {
             let expanded = match engine.skills.get(&name) {
-                Some(skill) => {
-                    engine.expand_skill(&skill, "", &cx.cancel).await.map_err(|error| error.to_string())
-                }
+                Some(skill) => engine.expand_skill(&skill, "", stop).await.map_err(|error| error.to_string()),
                 None => Err("there is no such skill".to_owned()),
             };
             match expanded.map(|expansion| expansion.prompt.unwrap_or_default()) {
@@ -146,25 +154,27 @@ impl Children {
         texts
     }
 
+    /// Pulls one submission of an agent to its end: a prompt, or what waits for it.
     async fn pull(
         &self,
         engine: &mut Engine,
-        prompt: Prompt,
-        cx: &ToolCx,
+        prompt: Option<Prompt>,
+        stop: &CancellationToken,
         news: &mut News,
     ) -> Result<Arc<Outcome>, String> {
         let interrupter = engine.interrupter();
         let status = engine.watch();
         let small = engine.small_talk().filter(|_| engine.options.agent_progress_summaries);
-        let mut lines = ProgressLines::by(small, &cx.world, self.kin.census.limits.progress_every);
+        let limits = &self.kin.census.limits;
+        let mut lines = ProgressLines::by(small, &self.options.world, limits.progress_every);
         let mut interrupted = false;
         let mut outcome = None;
-        let mut events = std::pin::pin!(engine.submit(prompt));
+        let Some(mut events) = submitted(engine, prompt) else { return Err(INTERRUPTED.to_owned()) };
         loop {
-            let silent = cx.world.sleep(self.kin.census.limits.silent_max);
+            let silent = self.options.world.sleep(limits.silent_max);
             tokio::select! {
                 biased;
-                () = cx.cancel.cancelled(), if !interrupted => {
+                () = stop.cancelled(), if !interrupted => {
                     interrupted = true;
                     interrupter.interrupt();
                 }
@@ -195,7 +205,7 @@ impl News {
     async fn of(&mut self, event: Event) {
         match event {
             // Its own agents and commands tell for themselves.
-            Event::Agent(_) | Event::Background(_) => return self.events.send(event).await,
+            Event::Agent(_) | Event::Background(_) => return self.outlet.send(event).await,
             Event::Init(_) | Event::Delta(_) => return,
             _ => {}
         }
@@ -226,12 +236,12 @@ impl News {
     async fn end(&mut self, end: AgentEnd) {
         self.measure();
         self.ended = true;
-        let done = self.work;
-        self.tell(AgentNews::Ended { end, done }).await;
+        let (done, output) = (self.work, self.outlet.output());
+        self.tell(AgentNews::Ended { end, done, output }).await;
     }
 
     async fn tell(&self, news: AgentNews) {
-        self.events.send(Event::Agent(AgentEvent { agent: Arc::clone(&self.facts), news })).await;
+        self.outlet.send(Event::Agent(AgentEvent { agent: Arc::clone(&self.facts), news })).await;
     }
 
     fn measure(&mut self) {
@@ -249,6 +259,7 @@ impl News {
             self.words = (origin.message_id.clone(), Vec::new());
         }
         let blocks: Vec<Text> = serde_json::from_slice(&entry.json).unwrap_or_default();
+        blocks.iter().for_each(|block| self.outlet.said(&block.text));
         self.words.1.extend(blocks.into_iter().map(|block| block.text));
     }
 }
@@ -257,10 +268,61 @@ impl Drop for News {
     fn drop(&mut self) {
         if !self.ended {
             self.measure();
-            let news = AgentNews::Ended { end: AgentEnd::Stopped, done: self.work };
+            let output = self.outlet.output();
+            let news = AgentNews::Ended { end: AgentEnd::Stopped, done: self.work, output };
             self.tell(news).now_or_never();
         }
     }
+}
+
+/// What an agent tells of a prompt, or of what waits for it; `None` if nothing does.
+fn submitted(
+    engine: &mut Engine,
+    prompt: Option<Prompt>,
+) -> Option<Pin<Box<dyn Stream<Item = Event> + Send + '_>>> {
+    match prompt {
+        Some(prompt) => Some(Box::pin(engine.submit(prompt))),
+        None => engine.submit_queued().map(|events| Box::pin(events) as _),
+    }
+}
+
+/// The task, with what hooks have to say to it.
+async fn prompt(
+    engine: &Engine,
+    mut text: String,
+    stop: &CancellationToken,
+    cwd: &Path,
+    news: &News,
+) -> Result<Prompt, String> {
+    if let Some(fired) = engine.session_hooks(stop).agent_started(cwd).await {
+        for run in fired.runs {
+            news.tell(AgentNews::Told(Box::new(Event::Hook(Arc::new(run))))).await;
+        }
+        for content in fired.verdict.messages {
+            let told = Event::Informational { content, prevents_continuation: false };
+            news.tell(AgentNews::Told(Box::new(told))).await;
+        }
+        if let Some(reason) = fired.verdict.stop {
+            return Err(format!("A hook did not let the agent start: {reason}"));
+        }
+        if !fired.verdict.contexts.is_empty() {
+            let words = fired.verdict.contexts.join("\n");
+            text = format!("<system-reminder>\n{words}\n</system-reminder>\n\n{text}");
+        }
+    }
+    // No user typed it: neither commands nor mentions are meant.
+    Prompt::text(text).map(Prompt::verbatim).map_err(|error| error.to_string())
+}
+
+/// Ends the commands that an agent left in the background. Whoever gets its report is told.
+async fn stop_what_is_left(engine: &Engine) -> Option<String> {
+    let left: Vec<String> =
+        engine.tasks().running().iter().map(|task| format!("`{}`", task.command)).collect();
+    if left.is_empty() {
+        return None;
+    }
+    engine.settle_background(Duration::ZERO).await;
+    Some(format!("[Commands that it left in the background were ended with it: {}.]", left.join(", ")))
 }
 
 fn is_person(wait: &Wait) -> bool {

@@ -90,6 +90,38 @@ impl SessionHooks {
         self.other(HookEvent::WorktreeRemove, cwd, fields).await
     }
 
+    /// The session works in one more directory.
+    pub async fn directory_added(&self, dir: &Path, source: &str, cwd: &Path) -> Option<Fired> {
+        let fields = || object(json!({"directory": words(dir), "source": source}));
+        self.other(HookEvent::DirectoryAdded, cwd, fields).await
+    }
+
+    /// Another model is about to be asked, or is from now on. What was said has to be told to it from the beginning.
+    #[expect(clippy::too_many_arguments, reason = "each is a field that hooks read")]
+    pub async fn model_switch(
+        &self,
+        event: HookEvent,
+        from: &str,
+        to: &str,
+        requested: &str,
+        source: &str,
+        context_tokens: u64,
+        cwd: &Path,
+    ) -> Option<Fired> {
+        let fields = || {
+            object(json!({
+                "from_model": from,
+                "to_model": to,
+                "requested_model": requested,
+                "source": source,
+                "context_tokens": context_tokens,
+                "prompt_cache_warm": false,
+                "cache_ttl": "5m",
+            }))
+        };
+        self.other(event, cwd, fields).await
+    }
+
     async fn other(
         &self,
         event: HookEvent,

@@ -10,18 +10,19 @@ use super::{Finding, FindingKind, Page, Weight};
 
 /// Keys of programs that share these files. They are no mistake, and do nothing here.
 const ELSEWHERE: &str = "$schema askUserQuestionTimeout autoConnectIde autoUpdates autoUpdatesChannel \
-    awsAuthRefresh awsCredentialExport axScreenReader blockedMarketplaces channelsEnabled companyAnnouncements \
-    crossSessionInbound dialogExpiry disableAutoMode disableBundledSkills disableClaudeAiConnectors \
+    awsAuthRefresh awsCredentialExport axScreenReader channelsEnabled companyAnnouncements \
+    crossSessionInbound dialogExpiry disableAutoMode disableClaudeAiConnectors \
     editorMode feedbackSurveyRate fileSuggestion forceLoginMethod forceLoginOrgUUID gcpAuthRefresh idleCompaction \
-    isolatePeerMachines managedMcpServers modelOverrides otelHeadersHelper \
+    isolatePeerMachines modelOverrides otelHeadersHelper \
     policyHelper preferredNotifChannel prefersReducedMotion promptCacheTtl proxyAuthHelper remoteControlAtStartup \
     requiredMinimumVersion respondToBashCommands showTurnDuration spinnerTipsEnabled \
-    spinnerTipsOverride spinnerVerbs sshConfigs strictKnownMarketplaces strictPluginOnlyCustomization \
+    spinnerTipsOverride spinnerVerbs sshConfigs strictPluginOnlyCustomization \
     subagentPromptCacheTtl subagentStatusLine syncClaudeAiSkills terminalProgressBarEnabled tui \
     useAutoModeDuringPlan verbose viewMode voice voiceEnabled worktree.bgIsolation permissions.disableAutoMode";
 /// Objects whose keys whoever writes the file chooses.
-const FREE: [&str; 6] = [
+const FREE: [&str; 7] = [
     "env",
+    "managedMcpServers",
     "enabledPlugins",
     "extraKnownMarketplaces",
     "sandbox.ignoreViolations",

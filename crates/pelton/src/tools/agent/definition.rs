@@ -1,7 +1,7 @@
 //! What kinds of agents there are.
 
 use pelton_model::Effort;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::permission::Mode;
 
@@ -44,7 +44,7 @@ pub struct AgentDefinition {
     pub memory: Option<MemoryScope>,
     /// It works in a place of its own.
     pub isolation: Option<Isolation>,
-    /// MCP servers of its own, by name or in full. Held for later; so is everything below, but for `omit_memory_files`.
+    /// MCP servers: names of those it has anyway, or objects with servers of its own, which are there while it runs.
     pub mcp_servers: Vec<Value>,
     /// It is not waited for.
     pub background: bool,
@@ -164,6 +164,25 @@ impl AgentDefinition {
         self.mcp_servers.retain(Value::is_string);
     }
 
+    /// The servers of its own, by name.
+    pub(crate) fn own_servers(&self) -> Map<String, Value> {
+        self.mcp_servers
+            .iter()
+            .filter_map(Value::as_object)
+            .flatten()
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect()
+    }
+
+    /// Reads the servers of a definition: a list, or an object of them by name.
+    pub(crate) fn servers_in(written: &Value) -> Vec<Value> {
+        match written {
+            Value::Array(list) => list.clone(),
+            Value::Object(_) => vec![written.clone()],
+            _ => Vec::new(),
+        }
+    }
+
     /// Whether it may have a tool: denials first, then its list.
     pub fn has(&self, tool: &str) -> bool {
         let named = |list: &[String]| list.iter().any(|entry| names(entry, tool));
@@ -182,6 +201,37 @@ pub fn general_purpose() -> AgentDefinition {
         "Searches, investigates and carries out tasks of several steps. Use it when no other agent fits.",
         include_str!("general_purpose.md").trim_end(),
     )
+}
+
+/// The agents that are there unless somebody says otherwise: one for everything, one that looks around, and one that plans.
+///
+/// ```
+/// let names: Vec<String> = pelton::tools::built_in_agents().into_iter().map(|agent| agent.name).collect();
+/// assert_eq!(names, ["general-purpose", "Explore", "Plan"]);
+/// ```
+pub fn built_in() -> Vec<AgentDefinition> {
+    let looks = |name: &str, description: &str, prompt: &str| {
+        let mut agent = AgentDefinition::new(name, description, prompt.trim_end());
+        agent.disallowed_tools =
+            [super::NAME, super::SEND_MESSAGE, "Edit", "Write", "NotebookEdit"].map(str::to_owned).to_vec();
+        agent.permission_mode = Some(Mode::Plan);
+        agent.omit_memory_files = true;
+        agent
+    };
+    vec![
+        general_purpose(),
+        looks(
+            "Explore",
+            "Finds files and code and answers questions about them, quickly and without changing anything. Say in the task how \
+             thorough it should be: \"quick\", \"medium\" or \"very thorough\".",
+            include_str!("explore.md"),
+        ),
+        looks(
+            "Plan",
+            "Works out how a change should be made, step by step, without making it. Use it before larger changes.",
+            include_str!("plan.md"),
+        ),
+    ]
 }
 
 /// Whether an entry of a list means a tool. What stands in parentheses narrows it elsewhere; `mcp__server` means all

@@ -89,7 +89,7 @@ impl AgentDefinition {
             }
         };
         agent.skills = named("skills")?.unwrap_or_default();
-        agent.mcp_servers = field("mcpServers").and_then(Value::as_array).cloned().unwrap_or_default();
+        agent.mcp_servers = field("mcpServers").map(Self::servers_in).unwrap_or_default();
         agent.hooks = field("hooks").cloned();
         agent.memory = text("memory")?.and_then(|scope| MemoryScope::from_name(&scope));
         agent.background = flag("background");

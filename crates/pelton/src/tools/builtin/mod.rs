@@ -8,7 +8,7 @@ mod grep;
 mod notebook_edit;
 pub(crate) mod plan;
 mod read;
-mod task;
+pub(crate) mod task;
 pub(crate) mod tasks;
 pub(crate) mod todo;
 mod web_fetch;
@@ -46,6 +46,7 @@ pub fn all() -> Vec<Arc<dyn Tool>> {
         grep::tool(),
         notebook_edit::tool(),
         read::tool(),
+        agent::message_tool(),
         skills::tool(),
         task_create,
         task_get,

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::spill::{Shown, last_chars};
-use crate::tools::background::{BackgroundEnd, BackgroundTask};
+use crate::tools::background::{BackgroundEnd, BackgroundKind, BackgroundTask};
 use crate::tools::lenient;
 use crate::tools::tool::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx, parse_input};
 
@@ -26,6 +26,10 @@ pub(super) fn output() -> Arc<dyn Tool> {
 struct TaskStop;
 struct TaskOutput;
 
+/// What they are called.
+pub(crate) const STOP_NAME: &str = "TaskStop";
+pub(crate) const OUTPUT_NAME: &str = "TaskOutput";
+
 /// How long a call waits for an end when it does not say.
 const WAIT_DEFAULT: Duration = Duration::from_secs(30);
 /// How long it may wait.
@@ -34,13 +38,13 @@ const WAIT_MAX: Duration = Duration::from_secs(600);
 const SHOWN_BYTES_MAX: u64 = 1024 * 1024;
 
 const STOP: Spec<'static> = Spec {
-    name: "TaskStop",
+    name: STOP_NAME,
     description: include_str!("task_stop.md"),
     input_schema: r#"{"type":"object","properties":{"task_id":{"type":"string"},"shell_id":{"type":"string","description":"old name of task_id"}},"required":[],"additionalProperties":false}"#,
 };
 
 const OUTPUT: Spec<'static> = Spec {
-    name: "TaskOutput",
+    name: OUTPUT_NAME,
     description: include_str!("task.md"),
     input_schema: r#"{"type":"object","properties":{"task_id":{"type":"string"},"block":{"type":"boolean","description":"wait for its end; true by default"},"timeout":{"type":"integer","description":"milliseconds"}},"required":["task_id"],"additionalProperties":false}"#,
 };
@@ -130,10 +134,16 @@ async fn stop_task(id: &str, cx: &ToolCx) -> Output {
     // TERM, a moment, KILL: twice that is more than it takes.
     let end = cx.background.stop(id, cx.limits.kill_grace * 2).await;
     cx.background.model_knows(id);
-    let BackgroundTask { command, description, output, .. } = &*task;
-    let detail = json!({"message": format!("Stopped {id}"), "task_id": id, "task_type": "local_bash", "command": command});
+    let BackgroundTask { kind, command, description, output, .. } = &*task;
+    let detail = json!({"message": format!("Stopped {id}"), "task_id": id, "task_type": kind.name(), "command": command});
     match end {
         None => Output::error(format!("{id} was told to end and has not done so yet.")),
+        Some(end) if *kind == BackgroundKind::Agent => Output::text(format!(
+            "{id} ({description}): {}.\n\n{}",
+            end.words(),
+            cx.background.report(id).unwrap_or_default()
+        ))
+        .with_detail(detail),
         Some(end) => Output::text(format!(
             "{id} ({description}): {}. What it printed is in {}.",
             end.words(),
@@ -156,13 +166,17 @@ async fn look_at(input: &OutputInput, cx: &ToolCx) -> Output {
     }
     cx.background.model_knows(id);
     let state = ended.map_or_else(|| "still running".to_owned(), BackgroundEnd::words);
-    let output = task.output.clone();
-    let chars_max = cx.limits.task_output_chars_max;
-    let shown = super::looking_for(cx, move |_| newest(&output, chars_max)).await;
-    let (text, whole) = match shown {
-        Ok(Ok(shown)) => shown,
-        Ok(Err(error)) => (format!("[What it printed cannot be read: {error}.]"), true),
-        Err(interrupted) => return interrupted,
+    let (text, whole) = match cx.background.report(id) {
+        Some(report) => (report.to_string(), true),
+        None => {
+            let output = task.output.clone();
+            let chars_max = cx.limits.task_output_chars_max;
+            match super::looking_for(cx, move |_| newest(&output, chars_max)).await {
+                Ok(Ok(shown)) => shown,
+                Ok(Err(error)) => (format!("[What it printed cannot be read: {error}.]"), true),
+                Err(interrupted) => return interrupted,
+            }
+        }
     };
     let note =
         if whole { String::new() } else { format!(" The end of it; all is in {}:", task.output.display()) };
@@ -170,13 +184,15 @@ async fn look_at(input: &OutputInput, cx: &ToolCx) -> Output {
     let (status, code) = match ended {
         None => ("running", None),
         Some(BackgroundEnd::Exited(code)) => (if code == 0 { "completed" } else { "failed" }, Some(code)),
+        Some(BackgroundEnd::Reported) => ("completed", None),
+        Some(BackgroundEnd::Failed) => ("failed", None),
         Some(_) => ("killed", None),
     };
     let detail = json!({
         "retrieval_status": if ended.is_some() || !input.block { "success" } else { "timeout" },
         "task": {
             "task_id": id,
-            "task_type": "local_bash",
+            "task_type": task.kind.name(),
             "status": status,
             "description": task.description,
             "output": printed,
@@ -202,7 +218,7 @@ fn newest(output: &Path, chars_max: usize) -> std::io::Result<(String, bool)> {
 }
 
 fn unknown(id: &str, cx: &ToolCx) -> Output {
-    Output::error(format!("There is no background command '{id}'. {}", those_running(cx)))
+    Output::error(format!("Nothing in the background is called '{id}'. {}", those_running(cx)))
 }
 
 fn those_running(cx: &ToolCx) -> String {

@@ -166,6 +166,7 @@ fn the_tools_are_in_the_order_of_their_names() {
             "Grep",
             "NotebookEdit",
             "Read",
+            "SendMessage",
             "Skill",
             "TaskCreate",
             "TaskGet",

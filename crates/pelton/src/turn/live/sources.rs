@@ -23,6 +23,7 @@ use crate::session::{Kept, Request, Tells};
 use crate::skills::Skills;
 use crate::spill::{self, Shown, first_chars};
 use crate::tools::ToolCx;
+use crate::tools::background::{BackgroundKind, BackgroundTask};
 use crate::tools::builtin::plan;
 use crate::tools::builtin::todo::Todo;
 use crate::transcript::TranscriptError;
@@ -232,8 +233,12 @@ impl Live<'_> {
         let background = &self.bench.cx.background;
         let running = background.running();
         let tasks = running.iter().filter_map(|id| background.find(id));
-        let line = |task: &crate::tools::background::BackgroundTask| {
-            format!("- {}: {} (its output goes to {})", task.id, task.command, task.output.display())
+        let line = |task: &BackgroundTask| {
+            let what = match task.kind {
+                BackgroundKind::Agent => format!("the agent for \"{}\"", task.description),
+                _ => task.command.clone(),
+            };
+            format!("- {}: {what} (its output goes to {})", task.id, task.output.display())
         };
         tasks.map(|(task, _)| line(&task)).collect()
     }

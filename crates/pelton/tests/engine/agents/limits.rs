@@ -141,7 +141,7 @@ async fn a_slow_reader_stalls_only_itself() {
 }
 
 /// Processes with this command line.
-fn processes(command: &str) -> Vec<String> {
+pub fn processes(command: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
         let Ok(line) = std::fs::read(entry.path().join("cmdline")) else { continue };

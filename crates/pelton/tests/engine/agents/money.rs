@@ -64,7 +64,7 @@ async fn pit_B1_loop_B1_five_children_share_one_cap_and_pass_it_by_no_more_than_
         // The children's answers come after the one that started them has ended and is paid for.
         let ended = || stage.model.reply_requests().get(1).is_some_and(|seen| seen.reply.ending.is_some());
         let (mut told, ()) = pulling(&mut events, holds(ended)).await;
-        told.extend(pulling(&mut events, tokio::time::sleep(Duration::from_millis(100))).await.0);
+        told.extend(pulling(&mut events, tokio::time::sleep(Duration::from_secs(1))).await.0);
         stage.model.open("go");
         told.extend(rest(&mut events).await);
         Told(told)

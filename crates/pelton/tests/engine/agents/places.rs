@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Arc;
 
 use pelton::tools::{AgentDefinition, Isolation, MemoryScope};
-use pelton::{MemorySources, Options, SkillSources, WorktreeBase};
+use pelton::{Event, MemorySources, Options, SkillSources, WorktreeBase};
 use pelton_testkit::{Script, Step, When, text, tool};
 use serde_json::{Value, json};
 
@@ -206,4 +207,45 @@ async fn an_agent_knows_its_skills_from_the_start() {
         "{task}"
     );
     assert!(format!("{:?}", told.0).contains("does without the skill 'weld'"));
+}
+
+/// Reaches what it is asked for: a calculator, if it is called so.
+#[derive(Default)]
+struct Maker(std::sync::Mutex<Vec<Value>>);
+
+impl pelton::tools::ServerMaker for Maker {
+    fn make(&self, written: &Value) -> futures::future::BoxFuture<'static, pelton::tools::MadeServers> {
+        self.0.lock().unwrap().push(written.clone());
+        let mut made = pelton::tools::MadeServers::default();
+        let calculator = crate::servers::Calculator::with(pelton::tools::ServerState::Connected, &["sine"]);
+        made.servers.push(calculator);
+        made.problems.push("the MCP server 'broken' is not there".to_owned());
+        Box::pin(async move { made })
+    }
+}
+
+#[tokio::test]
+async fn an_agent_has_the_servers_that_it_brings_and_nobody_else_has() {
+    let calls = vec![tool("mcp__calc__sine", json!({})).id("toolu_sine")];
+    let stage = Stage::new(tinkers(calls)).await;
+    let maker = Arc::new(Maker::default());
+    let mut engine = stage.engine_with(|options| {
+        options.server_maker = Some(maker.clone());
+        with_tinkerer(options, |agent| {
+            agent.mcp_servers = vec![json!("somebody"), json!({"calc": {"command": "calc"}, "broken": {}})];
+        });
+    });
+    let told = run(&mut engine, "Go.").await;
+    told.assert_completed();
+    let expected = json!({"calc": {"command": "calc"}, "broken": {}});
+    assert_eq!(*maker.0.lock().unwrap(), [expected], "its own, and once");
+    assert!(
+        told.0.iter().any(
+            |event| matches!(event, Event::Informational { content, .. } if content.contains("'broken'"))
+        )
+    );
+    let (parent, child) = (stage.request(1)["tools"].to_string(), stage.request(2)["tools"].to_string());
+    assert!(!parent.contains("mcp__calc__sine") && child.contains("mcp__calc__sine"), "{child}");
+    let [(_, false, words)] = &results_in(&stage.request(3))[..] else { panic!() };
+    assert!(words.contains("sine"), "{words}");
 }

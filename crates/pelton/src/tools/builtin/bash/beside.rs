@@ -13,7 +13,7 @@ use super::capture::Pipes;
 use super::shell::Shell;
 use super::words;
 use crate::spill;
-use crate::tools::background::{BackgroundTask, Terms};
+use crate::tools::background::{BackgroundKind, BackgroundTask, Terms};
 use crate::tools::process::ProcessTree;
 use crate::tools::tool::{Output, ToolCx};
 
@@ -46,6 +46,7 @@ pub(super) async fn run(input: &Input, cx: &ToolCx) -> Result<Output, String> {
         .start_into(&file, &input.command, cx, held)
         .map_err(|error| format!("{} could not be started: {error}.", shell.program().display()))?;
     let task = BackgroundTask {
+        kind: BackgroundKind::Command,
         id: id.clone(),
         call: cx.call_id.clone(),
         command: input.command.clone(),
@@ -81,6 +82,7 @@ pub(super) fn go_on(
     let limits = &cx.limits;
     let id = format!("b{:08x}", cx.world.random() >> 32);
     let task = BackgroundTask {
+        kind: BackgroundKind::Command,
         id: id.clone(),
         call: cx.call_id.clone(),
         command: input.command.clone(),

@@ -11,7 +11,7 @@ use crate::limits::{
 use crate::tools::tool::Spec;
 
 /// The most bytes of all pages and schemas together, as they are sent.
-const SENT_BYTES_MAX: usize = 16_960;
+const SENT_BYTES_MAX: usize = 18_300;
 
 /// A number as pages write it.
 fn written(number: impl TryInto<u64>) -> String {
@@ -45,6 +45,8 @@ fn facts() -> Vec<(&'static str, Vec<String>)> {
                 "one or two calls of your own",
                 "error result",
                 "fork",
+                "returns at once",
+                "SendMessage",
             ]),
         ),
         (
@@ -188,6 +190,16 @@ fn facts() -> Vec<(&'static str, Vec<String>)> {
                     format!("at most {PDF_PAGES_ASKED_MAX}"),
                 ],
             ),
+        ),
+        (
+            "SendMessage",
+            all(&[
+                "its id or the `name`",
+                "next step",
+                "everything it knew",
+                "told its new report",
+                "not recorded",
+            ]),
         ),
         ("Skill", all(&["before you begin", "/name", "do not call it again", "not told of"])),
         (
