@@ -61,7 +61,7 @@ fn each_fault_is_named_with_its_file_and_line_and_nothing_is_run() {
 #[test]
 fn where_nothing_is_wrong_that_is_said() {
     let place = Place::new();
-    place.put(".claude/settings.json", r#"{"permissions": {"allow": ["Bash(ls *)"]}, "theme": "dark"}"#);
+    place.put(".claude/settings.json", r#"{"permissions": {"allow": ["Bash(ls *)"]}, "voice": true}"#);
     let ran = place.pelton(["config", "check"]).run();
     assert!(ran.well().ends_with("1 note\n"), "{}", ran.out);
     assert_eq!(
