@@ -57,7 +57,7 @@ fn a_mistyped_command_is_told_with_the_nearest_one() {
     mistaken(&["complete"], &["'pelton completions'"]);
     mistaken(&["--model", "x", "demo"], &["'demo' goes before the options", "pelton demo"]);
     // Words that are near no command are a task.
-    mistaken(&["fix the bug"], &["pelton -p \"...\"", "interactive"]);
+    mistaken(&["fix the bug"], &["pelton -p \"...\"", "a session needs a terminal"]);
     mistaken(&[], &["pelton -p \"...\"", "--help"]);
 }
 

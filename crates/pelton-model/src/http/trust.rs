@@ -29,7 +29,8 @@ type Read = dyn Fn() -> Result<Vec<Vec<u8>>, String> + Send + Sync;
 ///
 /// // Read when the first certificate has to be judged; here, nobody is trusted.
 /// let roots = Roots::read_by(|| Err("this machine has no certificates".to_owned()));
-/// let options = HttpOptions { roots, ..HttpOptions::default() };
+/// let mut options = HttpOptions::default();
+/// options.roots = roots;
 /// assert_eq!(format!("{:?}", Roots::default()), "Roots(nobody)");
 /// # drop(options);
 /// ```
