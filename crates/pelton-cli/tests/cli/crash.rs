@@ -358,8 +358,8 @@ fn loop_C10_a_kill_inside_a_compaction_loses_nothing_and_leaves_one_boundary() {
         |parts: Vec<Part>| Step::reply(parts).when(When::any().last_user_text("call no tools")).always();
     let words = "Everything is going well so far, and the beans are being counted one by one.";
     let never = || gate("never");
-    // More than it takes to fill the share of the window that is left to it.
-    const ROUNDS: usize = 12;
+    // More than it takes to fill the share of the window that is left to it, and less than to fill it twice.
+    const ROUNDS: usize = 10;
     for (moment, summing, behind, boundaries) in [
         ("asked", vec![never(), text(words)], vec![], 0),
         ("half", vec![text(words).after(3, never())], vec![], 0),
