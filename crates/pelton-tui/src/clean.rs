@@ -4,7 +4,7 @@
 //! |---|---|
 //! | words that stream in | [`Cleaner`] |
 //! | output of commands, as a terminal would leave it standing | [`Lines`], [`text`] |
-//! | a name, a title, one line among others | [`line`] |
+//! | a name, a title, one line among others | [`line()`] |
 //! | a question that somebody answers by what they see | [`revealed`] |
 //!
 //! Which sequences there are, and which characters leave no mark, is known in one place: `pelton_serve::plain`.

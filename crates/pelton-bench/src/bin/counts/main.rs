@@ -1,8 +1,10 @@
 //! How many instructions the hot paths take, counted by callgrind: the same on a busy machine as on a quiet one.
 //!
-//!     counts check FILE     fails where a path takes more than 5 % more than FILE says
-//!     counts write FILE     writes down what they take now
-//!     counts run PATH       runs one path; what is counted happens inside `measured_part`
+//! ```text
+//! counts check FILE     fails where a path takes more than 5 % more than FILE says
+//! counts write FILE     writes down what they take now
+//! counts run PATH       runs one path; what is counted happens inside `measured_part`
+//! ```
 
 mod compare; // what was written down, and what is now
 mod paths; // what is counted
