@@ -1,7 +1,7 @@
 //! The model's end of the wire: it plays what a row wants, and notes when bytes came and went.
 //!
 //! It looks at nothing but where a request ends and how many results it brings, so that what is measured is the client and
-//! not the model. That the same conversations are legal is seen by the strict model of the tests.
+//! not the model. Whether a request is legal is not looked at here.
 
 use std::io;
 use std::net::SocketAddr;
