@@ -210,7 +210,7 @@ pub const SHELL_COMMAND_BYTES_MAX: usize = 128 * 1024 - 512;
 /// Bytes of a file that a command has shown, to recognise it later.
 pub const SHELL_SEEN_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Time between TERM and KILL when the user interrupts or a command leaves processes behind.
-pub const SHELL_KILL_GRACE_SHORT: Duration = Duration::from_millis(50);
+pub const SHELL_KILL_GRACE_SHORT: Duration = Duration::from_millis(40);
 /// After a shell has ended, silence on its output that means nothing more is coming.
 pub const SHELL_DRAIN_QUIET: Duration = Duration::from_millis(100);
 /// After a shell has ended, the longest time its output is still read.

@@ -9,7 +9,9 @@
 //! kernel ends the programs and the warden what they have started.
 
 #[cfg(target_os = "linux")]
-mod warden;
+mod census; // everything that runs on the machine
+#[cfg(target_os = "linux")]
+mod warden; // ends what is left when this process is killed
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -25,12 +27,15 @@ use nix::libc;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::{Pid, setsid};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
 use crate::limits::KILL_ROUNDS_MAX;
 
 /// Time between two looks at whether a tree is gone.
 const POLL_EVERY: Duration = Duration::from_millis(10);
+/// Time in which what was killed is usually gone.
+const DYING_TIME: Duration = Duration::from_millis(2);
 
 /// A program to start.
 ///
@@ -221,13 +226,14 @@ impl ProcessTree {
 
     /// Asks the whole tree to end.
     pub fn terminate(&self) {
-        self.signal(Signal::SIGTERM);
+        let since = self.signal_group(Signal::SIGTERM);
+        self.signal_survivors(Signal::SIGTERM, since);
     }
 
     /// Waits until the program has exited and nothing it started is left.
     pub async fn gone(&mut self) -> io::Result<ExitStatus> {
         let status = self.child.wait().await?;
-        while !self.survivors().is_empty() {
+        while !self.survivors(moment()).is_empty() {
             sleep(POLL_EVERY).await;
         }
         Ok(status)
@@ -238,43 +244,72 @@ impl ProcessTree {
     pub async fn end(&mut self, patience: Duration, grace: Duration) -> io::Result<Ended> {
         let by_itself = timeout(patience, self.gone()).await;
         if by_itself.is_err() {
-            self.terminate();
+            self.ask_to_end().await;
             // Out of time is an answer too: what does not want to end is killed.
             let _ = timeout(grace, self.gone()).await;
-            self.kill();
+            self.put_to_death().await;
         }
         let status = self.child.wait().await?;
         self.ended = true;
         Ok(Ended { status, asked: by_itself.is_err() })
     }
 
-    fn signal(&self, signal: Signal) {
+    /// Sends a signal to the group, and tells when that was.
+    fn signal_group(&self, signal: Signal) -> u64 {
         // The only error that matters here is that nobody is left.
         let _ = killpg(self.group, signal);
-        for pid in self.survivors() {
-            let _ = kill(pid, signal);
+        moment()
+    }
+
+    /// Sends a signal to those that still run since a moment; `false` if nobody does.
+    fn signal_survivors(&self, signal: Signal, since: u64) -> bool {
+        let left = self.survivors(since);
+        for pid in &left {
+            let _ = kill(*pid, signal);
+        }
+        !left.is_empty()
+    }
+
+    /// Asks the whole tree to end. Others that are asked at the same time are asked before anybody looks who is there: one
+    /// look is enough for all.
+    async fn ask_to_end(&self) {
+        let since = self.signal_group(Signal::SIGTERM);
+        yield_now().await;
+        self.signal_survivors(Signal::SIGTERM, since);
+    }
+
+    /// Kills the tree, in the same way. Looks again after each round, because what is being killed may be starting more.
+    async fn put_to_death(&self) {
+        let mut since = self.signal_group(Signal::SIGKILL);
+        yield_now().await;
+        for _ in 0..KILL_ROUNDS_MAX {
+            if !self.signal_survivors(Signal::SIGKILL, since) {
+                break;
+            }
+            since = moment();
+            sleep(DYING_TIME).await;
         }
     }
 
-    /// Kills the tree. Looks again after each round, because what is being killed may be starting more.
+    /// The same where nobody can wait.
     fn kill(&self) {
         for _ in 0..KILL_ROUNDS_MAX {
-            self.signal(Signal::SIGKILL);
-            if self.survivors().is_empty() {
+            let since = self.signal_group(Signal::SIGKILL);
+            if !self.signal_survivors(Signal::SIGKILL, since) {
                 break;
             }
         }
     }
 
-    /// Processes of the tree that are still running, the program excepted once it was waited for.
+    /// Processes of the tree that still ran at a moment or later, the program excepted once it was waited for.
     #[cfg(target_os = "linux")]
-    fn survivors(&self) -> Vec<Pid> {
-        linux::survivors(self.group, self.born, self.mark.as_bytes())
+    fn survivors(&self, since: u64) -> Vec<Pid> {
+        linux::survivors(self.group, self.born, self.mark.as_bytes(), since)
     }
 
     /// Without `/proc` only the group can be asked, and only as a whole.
     #[cfg(not(target_os = "linux"))]
-    fn survivors(&self) -> Vec<Pid> {
+    fn survivors(&self, _since: u64) -> Vec<Pid> {
         match killpg(self.group, None) {
             Ok(()) => vec![Pid::from_raw(-self.group.as_raw())],
             Err(_) => Vec::new(),
@@ -366,70 +401,50 @@ fn close_at_exec() {
     }
 }
 
-/// The beginning of the names of the variables that mark what a process has started.
+/// The beginning of the names of all variables that mark what was started.
+const MARK: &str = "PELTON_CALL_";
+
+/// The beginning of the names of those that mark what one process has started.
 fn mark_of(process: Pid) -> String {
-    format!("PELTON_CALL_{process}_")
+    format!("{MARK}{process}_")
+}
+
+/// Moments of this process, counted.
+static MOMENTS: AtomicU64 = AtomicU64::new(0);
+
+/// This moment, later than all before.
+fn moment() -> u64 {
+    MOMENTS.fetch_add(1, Ordering::SeqCst) + 1
+}
+
+/// The newest moment there was.
+#[cfg(target_os = "linux")]
+fn newest_moment() -> u64 {
+    MOMENTS.load(Ordering::SeqCst)
 }
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use std::fs;
-    use std::io::Read;
-
     use nix::unistd::Pid;
 
-    /// Bytes of a process's environment that are searched for the mark.
-    const ENVIRONMENT_BYTES_MAX: u64 = 4 * 1024 * 1024;
+    use super::census;
 
     /// When a process started; zero, older than all, when nobody knows.
     pub(super) fn started(pid: Pid) -> u64 {
-        status(pid).map_or(0, |status| status.started)
+        census::status(pid).map_or(0, |status| status.started)
     }
 
-    /// Running processes not older than `born` that belong to the session `group`, or carry `mark`. These files are
-    /// made by the kernel as they are read: nothing here waits for a disk.
-    pub(super) fn survivors(group: Pid, born: u64, mark: &[u8]) -> Vec<Pid> {
-        let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-        entries
-            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok().map(Pid::from_raw))
-            .filter(|pid| {
-                let Some(status) = status(*pid) else { return false };
-                status.running
-                    && status.started >= born
-                    && (status.group == group.as_raw()
-                        || status.session == group.as_raw()
-                        || carries(*pid, mark))
-            })
-            .collect()
-    }
-
-    struct Status {
-        running: bool,
-        group: i32,
-        session: i32,
-        started: u64,
-    }
-
-    fn status(pid: Pid) -> Option<Status> {
-        let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-        let stat = String::from_utf8_lossy(&stat);
-        // The name in the second field may hold anything, even brackets.
-        let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();
-        let running = !matches!(fields.next()?, "Z" | "X");
-        Some(Status {
-            running,
-            group: fields.nth(1)?.parse().ok()?,
-            session: fields.next()?.parse().ok()?,
-            started: fields.nth(15)?.parse().ok()?,
-        })
-    }
-
-    fn carries(pid: Pid, mark: &[u8]) -> bool {
-        let Ok(file) = fs::File::open(format!("/proc/{pid}/environ")) else { return false };
-        let mut environment = Vec::new();
-        // A process that ends while it is read carries nothing any more.
-        let _ = file.take(ENVIRONMENT_BYTES_MAX).read_to_end(&mut environment);
-        environment.split(|byte| *byte == 0).any(|variable| variable.starts_with(mark))
+    /// Processes not older than `born` that belong to the session `group`, or carry `mark`, and ran at a moment or later.
+    pub(super) fn survivors(group: Pid, born: u64, mark: &[u8], since: u64) -> Vec<Pid> {
+        let census = census::since(since);
+        let belongs = census.running.iter().filter(|process| {
+            let status = &process.status;
+            status.started >= born
+                && (status.group == group.as_raw()
+                    || status.session == group.as_raw()
+                    || process.carries(mark))
+        });
+        belongs.map(|process| process.pid).collect()
     }
 }
 

@@ -115,6 +115,11 @@ async fn loop_A6_loop_A1_in_hooks() {
         };
         check(event, call, hooked, anything, running).await;
     }
+    // However many there are: what they started is looked for once.
+    let dozen: Vec<String> = (0..12).map(|n| format!("{slow} # {n}")).collect();
+    let dozen: Vec<&str> = dozen.iter().map(String::as_str).collect();
+    let hooked = |_: &Stage, options: &mut Options| hook(options, &on("PreToolUse", &dozen));
+    check("a dozen hooks", call, hooked, anything, running).await;
     // The next prompt meets these hooks too: they only wait the first time. Before the prompt is taken in nothing is told.
     let once = "test -e running && exit 0; touch running; trap '' TERM; sleep 60";
     for event in ["Stop", "UserPromptSubmit", "SessionStart"] {

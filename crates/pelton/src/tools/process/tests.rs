@@ -177,3 +177,38 @@ async fn an_engine_that_is_killed_takes_everything_with_it() {
         assert_gone(pid).await;
     }
 }
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn trees_that_end_together_are_looked_for_once_and_none_is_left() {
+    // Other tests end trees, too, and each end asks for a look of its own: somewhere in so many tries nobody was in between.
+    let shared = (0..1_000).any(|_| {
+        let (one, other) = (moment(), moment());
+        std::sync::Arc::ptr_eq(&census::since(one), &census::since(other))
+    });
+    assert!(shared, "what was signalled before a look is found by it");
+    let before = census::since(moment());
+    assert!(
+        !std::sync::Arc::ptr_eq(&before, &census::since(moment())),
+        "but not what was signalled behind it"
+    );
+
+    let dir = tempfile::tempdir().unwrap();
+    let mut trees = Vec::new();
+    let mut pids = Vec::new();
+    for n in 0..8 {
+        let file = dir.path().join(n.to_string());
+        // Half of them have left their group, and all of them are deaf.
+        let leave = if n % 2 == 0 { "setsid " } else { "" };
+        let deaf = format!("trap '' TERM; echo $$ > {0}.tmp; mv {0}.tmp {0}; sleep 60", file.display());
+        trees.push(start(&format!("{leave}sh -c \"{}\" & wait", deaf.replace('$', "\\$"))));
+        pids.push(pid_in(&file).await);
+    }
+    let ends = trees.iter_mut().map(|tree| tree.end(Duration::ZERO, Duration::from_millis(10)));
+    for ended in futures::future::join_all(ends).await {
+        assert!(ended.unwrap().asked);
+    }
+    for pid in pids {
+        assert_gone(pid).await;
+    }
+}
