@@ -101,11 +101,23 @@ fn conversation(args: &RunArgs, file: &Path) -> Result<Loaded, Fail> {
         Some(_) => until,
         None => until.and_then(|until| until.without_turn_of(id)),
     };
-    let part = part.ok_or_else(|| Fail::at_start(format!("No message found with message.uuid of: {id}")))?;
+    let part = part.ok_or_else(|| Fail::at_start(not_found(file, id)))?;
     if let (Some(at), Some(drops)) = (at, drops) {
         drops_only_this_turn(file, at, drops)?;
     }
     Ok(part)
+}
+
+/// Why nothing can be gone on with from a message, and what can be done.
+fn not_found(file: &Path, id: Uuid) -> String {
+    let why = format!("No message found with message.uuid of: {id}");
+    match transcript::withdrawn(file) {
+        Ok(withdrawn) if withdrawn.contains(&id) => format!(
+            "{why}: it was taken back when its answer was asked for again. Name the message before it, or leave the option \
+             out to go on from the end"
+        ),
+        _ => why,
+    }
 }
 
 /// Whoever says which turn is to be forgotten does not want to lose anything else that they have not seen.

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use pelton_testkit::{Script, Step, gate, text};
+use pelton_testkit::{Script, Step, When, error, gate, text, tool};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -131,5 +131,42 @@ fn pit_S2_a_long_transcript_is_gone_on_with_in_little_memory() {
     assert!(peak < MEMORY_KB_MAX, "{peak} kB");
     let said = said_last(&model);
     assert!(said.contains("summary 30") && !said.contains("summary 29") && said.contains("and?"));
+    model.assert_clean();
+}
+
+#[test]
+fn what_was_taken_back_is_no_place_to_go_on_from() {
+    let (first, second) = ("claude-sonnet-5-5", "claude-opus-5-5");
+    let script = Script::new()
+        .step(Step::status(529).header("retry-after-ms", "1").times(2).when(When::any().model(first)))
+        .step(
+            Step::reply([
+                tool("Glob", json!({"pattern": "*"})).id("toolu_gone"),
+                error("overloaded_error", "Overloaded"),
+            ])
+            .when(When::any().model(first)),
+        )
+        .step(Step::reply([text("Done.")]).when(When::any().model(second)))
+        .step(Step::reply([text("Fine.")]).always());
+    let (place, model) = (Place::new(), model(script));
+    let ran = place.task(&model, ["hi", "--fallback-model", second]).run();
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Done.\n"), "{ran:?}");
+    let file = &place.transcripts()[0];
+    let lines = lines_of(file);
+    let gone = lines.iter().find(|line| line["type"] == "tombstone").expect("an answer was taken back");
+    let gone = gone["uuids"][0].as_str().unwrap();
+    let session = file.file_stem().unwrap().to_str().unwrap();
+    let asked = model.reply_requests().len();
+    let back_to =
+        |id: &str| place.task(&model, ["and?", "--resume", session, "--resume-session-at", id]).run();
+    back_to(gone).failed(1, &[gone, "was taken back", "Name the message before it, or leave the option out"]);
+    assert_eq!(model.reply_requests().len(), asked, "nobody was asked");
+    // Both ways out are ways out.
+    let prompt =
+        lines.iter().find(|line| line["type"] == "user" && line.to_string().contains("\"hi\"")).unwrap();
+    back_to(prompt["uuid"].as_str().unwrap()).well();
+    assert!(!said_last(&model).contains("Done."));
+    place.task(&model, ["and?", "--resume", session]).run().well();
+    assert!(!said_last(&model).contains("toolu_gone"));
     model.assert_clean();
 }

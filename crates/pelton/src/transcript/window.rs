@@ -16,6 +16,7 @@ use uuid::Uuid;
 use super::COMPACT_BOUNDARY;
 use super::blobs::Blobs;
 use super::read::{Line, Lines, Loaded, ReadError, read};
+use super::withdrawn::withdrawn;
 use crate::history::{Edit, Entry, EntryId, Kind};
 use crate::limits::TRANSCRIPT_LINE_BYTES_MAX;
 
@@ -61,7 +62,7 @@ pub(super) fn window_start(path: &Path) -> Result<(u64, Loaded), ReadError> {
 
 /// Reads what is needed to go on from a message, as if nothing had been said since: the file is searched for it from its end,
 /// and from there like one that ends with it. Prompts that wait are those that wait now. `None` if no line of the
-/// conversation has this id.
+/// conversation has this id: what was [taken back](super::withdrawn()) is no part of it.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -81,6 +82,10 @@ pub fn read_window_until(path: &Path, message: Uuid) -> Result<Option<Loaded>, R
     let fail = |error: io::Error| ReadError { path: path.to_path_buf(), reason: error.to_string() };
     let end = read_window(path)?;
     let part = Searched::open(path).and_then(|file| file.until(message)).map_err(fail)?;
+    // The line that says so stands behind it, where nothing is read.
+    if part.is_some() && withdrawn(path).map_err(fail)?.contains(&message) {
+        return Ok(None);
+    }
     Ok(part.map(|part| Loaded {
         queued: end.queued,
         read_to: end.read_to,

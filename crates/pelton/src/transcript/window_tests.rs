@@ -232,3 +232,21 @@ fn prompts_that_wait_still_wait_after_going_back() {
     let ids = |loaded: &Loaded| loaded.queued.iter().map(|queued| queued.id).collect::<Vec<_>>();
     assert_eq!((ids(&whole), ids(&part)), (vec![id(71)], vec![id(71)]));
 }
+
+#[test]
+fn what_was_taken_back_is_no_place_to_go_on_from() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("a.jsonl");
+    let answer = json!({"type": "assistant", "message": {"role": "assistant", "content": "Half of"}});
+    let lines = [
+        said(1, None, "one"),
+        line(2, Some(1), &answer),
+        json!({"type": "tombstone", "uuids": [id(2)]}),
+        line(3, Some(2), &answer),
+        said(4, Some(3), "two"),
+    ];
+    let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+    std::fs::write(&file, lines.concat_lines()).unwrap();
+    let until = |number| read_window_until(&file, id(number)).unwrap().map(|part| part.entries.len());
+    assert_eq!([1, 2, 3, 4].map(until), [Some(1), None, Some(2), Some(3)]);
+}
