@@ -112,7 +112,7 @@ async fn run(road: Arc<Road>, ask: Ask, steps: Sender<Step>) {
         let notice = Notice {
             withdrawn: failure.withdrawn,
             max_tokens: Some(manner.max_tokens).filter(|next| *next < sent.max_tokens),
-            non_streaming: ask.streaming && !manner.streaming,
+            non_streaming: sent.streaming && !manner.streaming,
             ..row.goes_on(&failure.error, wait, caller, &road)
         };
         back_off(&road, notice, &steps).await;

@@ -359,7 +359,7 @@ pub struct Notice {
     pub withdrawn: bool,
     /// The next attempt asks for fewer tokens: this many.
     pub max_tokens: Option<u32>,
-    /// The next attempt asks for the answer in one piece.
+    /// The next attempt asks for the answer in one piece, as the failed one did not.
     pub non_streaming: bool,
     /// The server's id of the request that failed.
     pub request_id: Option<String>,

@@ -6,12 +6,12 @@ use pelton_testkit::{Fault, Script, ScriptedModel, Step, pause, ping, text, tool
 use serde_json::{Value, json};
 
 use crate::frames::{STREAM, check_stream};
-use crate::place::{Commanded, Place, Ran, model, of_type};
+use crate::place::{Commanded, Place, Ran, lines_of, model, of_type};
 
 const FAST: &str = r#"{"fastMode": true, "model": "claude-opus-5-5"}"#;
 
 struct Done {
-    _place: Place,
+    place: Place,
     model: ScriptedModel,
     ran: Ran,
 }
@@ -21,7 +21,7 @@ fn run(script: Script, words: &[&str], set: &[(&str, &str)]) -> Done {
     let (place, model) = (Place::new(), model(script));
     let words = ["hi"].into_iter().chain(words.iter().copied()).chain(STREAM);
     let ran = place.task(&model, words).envs(set.iter().copied()).run();
-    Done { _place: place, model, ran }
+    Done { place, model, ran }
 }
 
 impl Done {
@@ -180,15 +180,27 @@ fn loop_M5_silence_is_told_cut_and_asked_again_as_the_settings_say() {
 }
 
 #[test]
-fn loop_M6_broken_streams_are_asked_for_in_one_piece_unless_that_is_switched_off() {
+fn loop_T8_loop_M6_broken_streams_are_asked_for_in_one_piece_unless_that_is_switched_off() {
     let broken = || {
         Script::new()
             .step(Step::reply([text("Hello.")]).fault(Fault::cut_after_events(2)).times(2))
             .reply([text("Hello.")])
     };
     let streams = |done: &Done| done.sent("stream").iter().map(|sent| sent == true).collect::<Vec<_>>();
-    let done = run(broken(), &[], &[]);
+    let done = run(broken(), &["--include-loop-events"], &[]);
     assert_eq!((done.ran.code, streams(&done)), (Some(0), vec![true, true, false]), "{:?}", done.ran);
+    // The reason is in the stream and on record.
+    let told = |lines: &[Value]| -> Vec<(String, String)> {
+        let text = |line: &Value, field: &str| line[field].as_str().unwrap_or_default().to_owned();
+        let events = lines.iter().filter(|line| line["subtype"] == "loop_event");
+        let all = events.map(|line| (text(line, "kind"), text(line, "reason")));
+        all.filter(|(kind, _)| kind == "transition" || kind == "fallback").collect()
+    };
+    let expected =
+        [("transition", "fallback_retry"), ("fallback", "streams break; asking for the answer in one piece")]
+            .map(|(kind, reason)| (kind.to_owned(), reason.to_owned()));
+    assert_eq!(told(&done.ran.frames()), expected);
+    assert_eq!(told(&lines_of(&done.place.transcripts()[0])), expected);
     for (words, set) in [
         (vec![], vec![("CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK", "1")]),
         (vec!["--settings", r#"{"retry": {"nonStreamingFallback": false}}"#], vec![]),

@@ -97,6 +97,7 @@ impl Engine {
             tried: Arc::default(),
             asked_at: Duration::ZERO,
             again: None,
+            put_again: None,
             paid: None,
             summaries: Summaries::by(summariser),
             board: self.board.clone(),

@@ -86,6 +86,10 @@ pub(crate) struct Ahead {
 #[derive(Default)]
 struct Made {
     waiting: Vec<Waiting>,
+    /// Those that calls of the newest answer want. They count with it.
+    taken: Vec<Taken>,
+    /// Calls of that answer that had to be made.
+    misses: usize,
     figures: Speculated,
 }
 
@@ -94,6 +98,13 @@ struct Waiting {
     tool: String,
     key: Value,
     run: Run,
+}
+
+/// A call whose result is wanted.
+struct Taken {
+    call: Waiting,
+    /// Whether it was of use; not known while it is waited for.
+    held: Option<bool>,
 }
 
 /// A call that runs, or has run. It goes on while any clone is polled.
@@ -136,7 +147,7 @@ impl Ahead {
     pub fn make(&self, wanted: Wanted) -> Option<Run> {
         let tool = wanted.tool.spec().name.to_owned();
         let mut made = self.lock();
-        if made.waiting.iter().any(|waiting| waiting.tool == tool && waiting.key == wanted.key) {
+        if made.waiting.iter().any(|waiting| waiting.is(&tool, &wanted.key)) {
             return None;
         }
         let key = wanted.key.clone();
@@ -148,17 +159,7 @@ impl Ahead {
 
     /// The result of a call, if it was made ahead and still holds. The memory of its files becomes the session's.
     pub async fn take(&self, tool: &str, key: &Value, session: &FileMemory) -> Option<Output> {
-        let run = {
-            let mut made = self.lock();
-            let place = made.waiting.iter().position(|waiting| waiting.tool == tool && waiting.key == *key);
-            match place {
-                Some(place) => made.waiting.remove(place).run,
-                None => {
-                    made.figures.misses += 1;
-                    return None;
-                }
-            }
-        };
+        let run = self.lock().take_up(tool, key)?;
         let brought = run.await;
         if let Some(brought) = &brought {
             self.bytes.fetch_sub(brought.bytes, Ordering::Relaxed);
@@ -168,33 +169,91 @@ impl Ahead {
             None => false,
         };
         let mut made = self.lock();
-        match brought {
-            Some(brought) if holds => {
-                made.figures.hits += 1;
-                session.take_over(&brought.files);
-                Some(brought.output.clone())
+        if let Some(taken) = made.taken.iter_mut().find(|taken| taken.call.is(tool, key)) {
+            taken.held = Some(holds);
+        }
+        let brought = brought.filter(|_| holds);
+        made.misses += usize::from(brought.is_none());
+        let brought = brought?;
+        session.take_over(&brought.files);
+        Some(brought.output.clone())
+    }
+
+    /// The newest answer counts, and so does what its calls took.
+    pub fn settle(&self) {
+        self.lock().settle();
+    }
+
+    /// The newest answer does not count: what its calls took waits for the next.
+    pub fn put_back(&self) {
+        let mut made = self.lock();
+        made.misses = 0;
+        for Taken { call, held } in std::mem::take(&mut made.taken) {
+            match held {
+                Some(false) => {
+                    made.waste(&call);
+                    continue;
+                }
+                Some(true) => _ = self.bytes.fetch_add(call.bytes(), Ordering::Relaxed),
+                None => {}
             }
-            other => {
-                made.figures.misses += 1;
-                made.figures.wasted_calls += 1;
-                made.figures.wasted_bytes += other.map_or(0, |brought| brought.bytes);
-                None
-            }
+            made.waiting.push(call);
         }
     }
 
     /// The submission is over: what was not used was wasted.
     pub fn close(&self) -> Speculated {
         let mut made = self.lock();
-        let waiting = std::mem::take(&mut made.waiting);
-        made.figures.wasted_calls += waiting.len();
-        let brought = waiting.iter().filter_map(|waiting| waiting.run.peek()?.as_ref());
-        made.figures.wasted_bytes += brought.map(|brought| brought.bytes).sum::<usize>();
+        made.settle();
+        for call in std::mem::take(&mut made.waiting) {
+            made.waste(&call);
+        }
         made.figures
     }
 
     fn lock(&self) -> MutexGuard<'_, Made> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Made {
+    /// The call that was made ahead, now that it is wanted.
+    fn take_up(&mut self, tool: &str, key: &Value) -> Option<Run> {
+        let Some(place) = self.waiting.iter().position(|waiting| waiting.is(tool, key)) else {
+            self.misses += 1;
+            return None;
+        };
+        let call = self.waiting.remove(place);
+        let run = call.run.clone();
+        self.taken.push(Taken { call, held: None });
+        Some(run)
+    }
+
+    fn settle(&mut self) {
+        self.figures.misses += std::mem::take(&mut self.misses);
+        for Taken { call, held } in std::mem::take(&mut self.taken) {
+            match held {
+                Some(true) => self.figures.hits += 1,
+                // It came too late, or whoever wanted it was ended.
+                Some(false) | None => self.waste(&call),
+            }
+        }
+    }
+
+    fn waste(&mut self, call: &Waiting) {
+        self.figures.wasted_calls += 1;
+        self.figures.wasted_bytes += call.bytes();
+    }
+}
+
+impl Waiting {
+    fn is(&self, tool: &str, key: &Value) -> bool {
+        self.tool == tool && self.key == *key
+    }
+
+    /// Bytes of its result, if it is there.
+    fn bytes(&self) -> usize {
+        self.run.peek().and_then(Option::as_ref).map_or(0, |brought| brought.bytes)
     }
 }
 

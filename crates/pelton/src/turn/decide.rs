@@ -101,6 +101,8 @@ pub enum Reply {
     },
     /// This model does not answer, and there is another.
     Fallback,
+    /// M6: its streams do not come through, and the same question can be put once more for an answer in one piece.
+    NoStream,
     /// No answer.
     Failed(Failure),
     /// The last of the money is spent.
@@ -314,6 +316,10 @@ fn choose(memory: &Memory, limits: &Limits, gauges: Gauges, seen: Seen) -> Next 
         Seen::Reply(Reply::Empty) => Stop(Terminal::NoAnswer),
         Seen::Reply(Reply::Fallback) | Seen::Discarded { recorded: true } => next_model(memory, limits),
         Seen::Discarded { recorded: false } => Stop(Terminal::Unrecorded),
+        Seen::Reply(Reply::NoStream) if memory.in_one_piece < limits.in_one_piece_max => {
+            Continue(Transition::FallbackRetry)
+        }
+        Seen::Reply(Reply::NoStream) => Stop(Terminal::ModelError),
         Seen::Reply(Reply::Repairable { rung, .. })
             if memory.repaired_in_a_row & rung.bit() == 0 && memory.repairs < limits.repairs_max =>
         {

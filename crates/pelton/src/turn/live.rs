@@ -144,6 +144,8 @@ pub(crate) struct Live<'a> {
     pub asked_at: Duration,
     /// The last answer was cut: what the question for its rest waits for.
     pub again: Option<Box<Again>>,
+    /// M6: the question that is put once more for an answer in one piece. Nothing is sent while nobody pulls.
+    pub put_again: Option<pelton_model::Call>,
     /// The money of the call that is being made.
     pub paid: Option<Box<InFlight>>,
     /// What calls came to, in a line each turn.
@@ -212,6 +214,10 @@ impl Hands for Live<'_> {
     async fn fit(&mut self) -> Fit {
         if self.last.unrecorded.is_some() {
             return Fit::Blocked(Blocked::Unrecorded);
+        }
+        if self.put_again.is_some() {
+            // It is the same question, and its money is set aside.
+            return Fit::Ready;
         }
         self.board.enter(Phase::CompactCheck);
         self.heed_dials();
@@ -315,6 +321,9 @@ impl Hands for Live<'_> {
 impl Live<'_> {
     /// What is left to tell once the reason for the end is known.
     pub async fn end(&mut self, terminal: Terminal) {
+        if self.put_again.take().is_some() {
+            self.pay_nothing();
+        }
         self.close_ahead().await;
         self.tell_hooks_of_failure(terminal).await;
         self.tell_background().await;

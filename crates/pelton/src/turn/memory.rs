@@ -22,6 +22,9 @@ pub struct Limits {
     /// How often the rest of an answer is asked for whose stream broke. How often in a row is for the policy of retries
     /// to say.
     pub stream_cuts_max: u16,
+    /// M6: how often an answer is asked for in one piece because its streams break. Of one question once, which is for the
+    /// policy of retries to say.
+    pub in_one_piece_max: u16,
     /// How often stop hooks may block.
     pub stop_hook_blocks_max: u8,
     /// B4: how many tokens of output are wanted.
@@ -47,6 +50,7 @@ impl Default for Limits {
             drains_max: 8,
             output_recoveries_max: 3,
             stream_cuts_max: 1_000,
+            in_one_piece_max: 1_000,
             stop_hook_blocks_max: 8,
             output_tokens_wanted: None,
             fallbacks_max: 0,
@@ -87,6 +91,8 @@ pub struct Memory {
     pub call_was_cut: bool,
     /// Answers continued whose stream broke.
     pub stream_cuts: u16,
+    /// Answers asked for in one piece because their streams broke.
+    pub in_one_piece: u16,
     /// Blocks of stop hooks obeyed.
     pub stop_hook_blocks: u8,
     /// Times more output was asked for.
@@ -172,6 +178,7 @@ impl Memory {
                 self.budget_continuations += 1;
                 self.output_at_continuation = gauges.output_tokens;
             }
+            Transition::FallbackRetry if seen == Seen::Reply(Reply::NoStream) => self.in_one_piece += 1,
             Transition::FallbackRetry => self.fallbacks += 1,
             Transition::PauseTurn => self.pauses += 1,
             Transition::EmptyReplyNudge => self.nudged = true,

@@ -25,7 +25,7 @@ pub enum Transition {
     StopHookBlocking,
     /// T7: more output was asked for than there is so far.
     TokenBudgetContinuation,
-    /// T8: the next model is asked.
+    /// T8: the next model is asked, or the same one for an answer in one piece.
     FallbackRetry,
     /// T9: a paused answer goes back as it is.
     PauseTurn,

@@ -1,19 +1,18 @@
 //! Every choice as a table; every run by walking all of them; the graph of the loop, drawn from the code.
 
 mod memory; // what is remembered after each choice
+mod worlds; // the loop in worlds that answer at random
 
 use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use expect_test::{expect, expect_file};
-use proptest::prelude::*;
 
+use super::End;
 use super::decide::*;
-use super::hands::{Fit, Hands};
 use super::memory::{Gauges, Limits, Memory};
 use super::reasons::{Terminal, Transition};
-use super::{End, run};
 
 const TOO_LONG: Reply = Reply::Withheld(Withheld::PromptTooLong { can_shrink: true });
 const HOPELESS: Reply = Reply::Withheld(Withheld::PromptTooLong { can_shrink: false });
@@ -43,7 +42,7 @@ const fn broken_for_good(complete: Complete, failure: Failure) -> Reply {
     Reply::Withheld(Withheld::StreamCut { complete, rest: Rest::Nobody(failure) })
 }
 
-const REPLIES: [Reply; 37] = [
+const REPLIES: [Reply; 38] = [
     Reply::ToolUse,
     Reply::EndTurn,
     Reply::Unstructured,
@@ -73,6 +72,7 @@ const REPLIES: [Reply; 37] = [
     Reply::Repairable { rung: Rung::Tool, otherwise: Failure::Api },
     Reply::Repairable { rung: Rung::Beta, otherwise: Failure::Api },
     Reply::Fallback,
+    Reply::NoStream,
     Reply::Failed(Failure::Api),
     Reply::Failed(Failure::Media),
     Reply::Failed(Failure::Unreachable),
@@ -233,6 +233,9 @@ fn each_reason_to_go_on_has_its_bound() {
     check(limits, Reply::EndTurn, &[Seen::StopHooks(Verdict::Pass)], " → Completed");
     // T8, X7
     check(limits, Reply::Fallback, &[], "fallback_retry fallback_retry → ModelError");
+    // M6, T8: an answer in one piece has a bound of its own, beside that of the models.
+    let pieces = &Limits { in_one_piece_max: 3, ..limits.clone() };
+    check(pieces, Reply::NoStream, &[], "fallback_retry fallback_retry fallback_retry → ModelError");
     // T9, T10, T11
     check(many, PAUSED, &[Seen::StopHooks(Verdict::Pass)], "pause_turn pause_turn → Completed");
     check(many, PAUSED, &[Seen::StopHooks(Verdict::Prevent)], "pause_turn pause_turn → StopHookPrevented");
@@ -329,7 +332,7 @@ fn progress(memory: &Memory) -> u64 {
 }
 
 /// Counters that nothing may reset within a submission.
-fn lasting(memory: &Memory) -> [u64; 13] {
+fn lasting(memory: &Memory) -> [u64; 14] {
     [
         memory.turns.into(),
         memory.drains.into(),
@@ -337,6 +340,7 @@ fn lasting(memory: &Memory) -> [u64; 13] {
         memory.escalated.into(),
         memory.output_recoveries.into(),
         memory.stream_cuts.into(),
+        memory.in_one_piece.into(),
         memory.stop_hook_blocks.into(),
         memory.budget_continuations.into(),
         memory.fallbacks.into(),
@@ -497,6 +501,7 @@ fn small() -> Limits {
         drains_max: 1,
         output_recoveries_max: 1,
         stream_cuts_max: 1,
+        in_one_piece_max: 1,
         stop_hook_blocks_max: 1,
         output_tokens_wanted: Some(1),
         fallbacks_max: 1,
@@ -509,8 +514,8 @@ fn small() -> Limits {
 }
 
 /// The walk of all runs with small bounds. Their sum bounds every run: 2 turns and what they are spent on, and 1 each of
-/// drains, compactions, escalations, broken streams, fallbacks and repairs.
-static ALL_RUNS: LazyLock<Walk> = LazyLock::new(|| walk(&small(), 10, &[0]));
+/// drains, compactions, escalations, broken streams, answers in one piece, fallbacks and repairs.
+static ALL_RUNS: LazyLock<Walk> = LazyLock::new(|| walk(&small(), 11, &[0]));
 
 #[test]
 fn every_run_ends_every_bound_holds_and_nothing_resets_it() {
@@ -560,11 +565,12 @@ fn loop_B2_loop_X4_whatever_would_be_asked_the_last_answer_is_the_last() {
         assert_eq!(path.split(' ').count(), 3, "{reply:?}: {path}");
     }
     // The same once more because it failed is no answer more.
-    let failing: [(Reply, &[Seen], &str); 7] = [
+    let failing: [(Reply, &[Seen], &str); 8] = [
         (TOO_LONG, &[Seen::Drained { freed: true }, Seen::Compacted(Compaction::Smaller)], "PromptTooLong"),
         (MEDIA, &[Seen::Compacted(Compaction::Smaller)], "ImageError"),
         (Reply::Repairable { rung: Rung::Beta, otherwise: Failure::Api }, &[], "ModelError"),
         (Reply::Fallback, &[], "ModelError"),
+        (Reply::NoStream, &[], "ModelError"),
         (BROKEN_ELSEWHERE, &[], "ModelError"),
         (
             BROKEN_LOOKS_ELSEWHERE,
@@ -574,7 +580,7 @@ fn loop_B2_loop_X4_whatever_would_be_asked_the_last_answer_is_the_last() {
         (BROKEN, &[], "ModelError"),
     ];
     for (reply, below, end) in failing {
-        let last = Limits { fallbacks_max: 1, stream_cuts_max: 1, ..last.clone() };
+        let last = Limits { fallbacks_max: 1, stream_cuts_max: 1, in_one_piece_max: 1, ..last.clone() };
         let path = again_and_again(&last, reply, below);
         assert!(path.ends_with(end) && !path.starts_with(' '), "{reply:?}: {path}");
     }
@@ -639,6 +645,7 @@ fn every_run_with_an_output_target_ends() {
         repairs_max: 0,
         structured_retries_max: 0,
         stream_cuts_max: 0,
+        in_one_piece_max: 0,
         ..small()
     };
     // 5 turns and what they are spent on, and 1 each of compactions and escalations.
@@ -686,108 +693,4 @@ fn names_are_those_of_the_wire() {
     let names: Vec<&str> = Terminal::ALL.iter().map(|terminal| terminal.name()).collect();
     expect!["completed completed model_error aborted_streaming aborted_tools max_turns prompt_too_long image_error api_error model_error malformed_tool_use_exhausted model_error blocking_limit rapid_refill_breaker stop_hook_prevented hook_stopped tool_deferred tool_deferred_unavailable budget_exhausted structured_output_retry_exhausted turn_setup_failed"]
     .assert_eq(&names.join(" "));
-}
-
-/// A world that answers at random and notes what was done with it.
-struct RandomWorld {
-    limits: Limits,
-    picks: std::vec::IntoIter<usize>,
-    done: Vec<String>,
-    held: HeldBack,
-}
-
-impl RandomWorld {
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        // When the picks run out the world is all failure: the loop must end by itself.
-        self.picks.next().map_or(from[from.len() - 1], |pick| from[pick % from.len()])
-    }
-}
-
-impl Hands for RandomWorld {
-    fn limits(&self) -> &Limits {
-        &self.limits
-    }
-
-    fn gauges(&self) -> Gauges {
-        Gauges { output_tokens: 300 * self.done.len() as u64 }
-    }
-
-    async fn fit(&mut self) -> Fit {
-        // Seldom blocked, or no run would be long.
-        if self.picks.next().is_none_or(|pick| pick % 16 != 0) {
-            return Fit::Ready;
-        }
-        let why = self.pick(&BLOCKS);
-        self.done.push("blocked".into());
-        self.held.saw(Seen::Blocked(why));
-        Fit::Blocked(why)
-    }
-
-    async fn ask(&mut self) -> Reply {
-        self.done.push("ask".into());
-        let reply = self.pick(&REPLIES);
-        self.held.saw(Seen::Reply(reply));
-        reply
-    }
-
-    async fn finish_tools(&mut self) -> Tools {
-        self.done.push("tools".into());
-        self.pick(&TOOLS)
-    }
-
-    async fn discard_answer(&mut self) -> bool {
-        self.done.push("discard".into());
-        // What cannot be recorded is the walk's to look at.
-        true
-    }
-
-    async fn drain_collapse(&mut self) -> bool {
-        self.done.push("drain".into());
-        self.pick(&[true, false])
-    }
-
-    async fn reactive_compact(&mut self) -> Compaction {
-        self.done.push("compact".into());
-        self.pick(&COMPACTIONS)
-    }
-
-    async fn stop_hooks(&mut self) -> Verdict {
-        self.done.push("hooks".into());
-        self.pick(&VERDICTS)
-    }
-
-    async fn prepare(&mut self, transition: Transition) {
-        self.done.push(transition.name().into());
-    }
-}
-
-proptest! {
-    #[test]
-    fn the_loop_ends_in_any_world_and_prepares_between_trips(
-        picks in prop::collection::vec(0usize..1000, 0..200),
-        turns_max in 1u32..20,
-        wanted in prop::option::of(0u64..20_000),
-    ) {
-        let limits = Limits { turns_max: Some(turns_max), fallbacks_max: 3, output_tokens_wanted: wanted, ..Limits::default() };
-        let held = HeldBack::default();
-        let mut world = RandomWorld { limits, picks: picks.into_iter(), done: Vec::new(), held };
-        let end = futures::executor::block_on(run(&mut world));
-        world.held.check_end(end);
-        let count = |what: &str| world.done.iter().filter(|done| *done == what).count();
-        prop_assert!(count("tools") as u32 <= turns_max);
-        let named_anew = ["next_turn", "max_output_tokens_recovery", "stop_hook_blocking", "token_budget_continuation",
-            "pause_turn", "empty_reply_nudge", "structured_output_retry"];
-        let anew: usize = named_anew.iter().map(|name| count(name)).sum();
-        prop_assert!((anew as u32) < turns_max, "no more answers than there may be");
-        prop_assert!(count("compact") <= 1);
-        prop_assert!(count("stop_hook_blocking") <= 8);
-        prop_assert!(count("pause_turn") <= 10);
-        prop_assert!(count("fallback_retry") <= 3);
-        prop_assert!(count("discard") <= count("fallback_retry"), "what is discarded is for somebody else to say");
-        prop_assert!(count("max_output_tokens_recovery") <= 3);
-        let named: Vec<&str> = Transition::ALL.iter().map(|transition| transition.name()).collect();
-        let went_on = world.done.iter().filter(|done| named.contains(&done.as_str())).count();
-        prop_assert!(count("blocked") <= 1, "what is blocked is over");
-        prop_assert_eq!(count("ask") + count("blocked"), went_on + 1, "one reason for every trip but the first");
-    }
 }

@@ -12,7 +12,7 @@ use pelton::event::{AgentEnd, AgentEvent, AgentFacts, AgentNews};
 use pelton::history::Kind;
 use pelton::tools::AgentDefinition;
 use pelton::{Event, Terminal};
-use pelton_testkit::{Part, Script, Step, When, gate, text, tool};
+use pelton_testkit::{Part, Script, Step, When, error, gate, text, tool};
 use serde_json::{Value, json};
 
 use crate::probe::Notes;
@@ -408,4 +408,31 @@ async fn what_an_agent_is_doing_is_told_every_now_and_then_if_it_does_something(
             assert!(told.is_empty() && asked.is_empty());
         }
     }
+}
+
+#[tokio::test]
+async fn loop_P8_loop_Z6_what_an_agent_took_back_it_neither_did_nor_said() {
+    const SECOND: &str = "claude-opus-5-5";
+    let first = || When::any().system(CHILD).model("sonnet");
+    let half = [tool("Read", json!({"file_path": "word.txt"})), error("overloaded_error", "")];
+    let script = Script::new()
+        .reply([start("toolu_a", "find the word")])
+        .step(Step::status(529).times(2).when(first()))
+        .step(Step::reply(half).when(first()))
+        .step(Step::reply([text("It is plover.")]).when(When::any().system(CHILD).model(SECOND)))
+        .step(Step::reply([text("Done.")]).when(When::any().tool("Agent")));
+    let stage = Stage::new(script).await;
+    stage.write("word.txt", "plover\n");
+    let mut engine = stage.engine_with(|options| options.fallback_models = vec![SECOND.to_owned()]);
+    let told = run(&mut engine, "Find it.").await;
+    told.assert_completed();
+    let calls: Vec<u32> = news(&told)
+        .iter()
+        .filter_map(|news| match &news.news {
+            AgentNews::Progress { done, .. } | AgentNews::Ended { done, .. } => Some(done.tool_calls),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(calls, [1, 0], "it counts while it may count");
+    stage.assert_all_played();
 }

@@ -10,7 +10,7 @@ use pelton::permission::Mode;
 use pelton::tools::Speculation;
 use pelton::tools::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx, builtin};
 use pelton::{Engine, Event, Options};
-use pelton_testkit::{Part, Script, gate, text, tool};
+use pelton_testkit::{Part, Script, Step, When, error, gate, text, tool};
 use serde_json::{Value, json};
 
 use crate::stage::{
@@ -344,4 +344,38 @@ async fn loop_Z2_it_ends_with_the_submission() {
     tokio::time::sleep(Duration::from_millis(250)).await;
     assert_eq!(reads.ended(), 0);
     run(&mut engine, "Go on.").await.assert_completed();
+}
+
+#[tokio::test]
+async fn loop_Z2_loop_P8_what_a_discarded_answer_took_is_used_only_if_the_next_takes_it_again() {
+    const SECOND: &str = "claude-opus-5-5";
+    // Whether the next model reads what the discarded answer read, and what was of use in the end.
+    for (reads_again, hits, wasted) in [(true, 1, 2), (false, 0, 3)] {
+        let next = if reads_again { vec![read("a.txt")] } else { vec![text("Done.")] };
+        let mut script = Script::new()
+            .reply([grep()])
+            .step(Step::status(529).header("retry-after-ms", "1").times(2))
+            .step(Step::reply([read("a.txt"), gate("read"), error("overloaded_error", "")]))
+            .step(Step::reply(next).when(When::any().model(SECOND)));
+        if reads_again {
+            script = script.step(Step::reply([text("Done.")]).when(When::any().model(SECOND)));
+        }
+        let stage = stage(script).await;
+        let reads = SlowRead::new(Duration::ZERO);
+        let mut engine = engine(&stage, &reads, |options| options.fallback_models = vec![SECOND.to_owned()]);
+        let mut events = Box::pin(engine.submit(prompt("Search.")));
+        let mut told = until(&mut events, |event| is_start_of(event, "toolu_a")).await;
+        told.extend(pulling(&mut events, crate::stage::holds(|| reads.ended() == 3)).await.0);
+        stage.model.open("read");
+        told.extend(rest(&mut events).await);
+        drop(events);
+        let told = Told(told);
+        let outcome = told.assert_completed();
+        let figures = outcome.speculation;
+        assert_eq!((figures.calls, figures.hits, figures.misses), (3, hits, 0), "{figures:?}");
+        assert_eq!(figures.wasted_calls, wasted, "{figures:?}");
+        assert_eq!(outcome.tool_calls, 1 + u32::from(reads_again));
+        assert_eq!(reads.files().len(), 3, "nothing is read twice");
+        stage.assert_all_played();
+    }
 }

@@ -78,7 +78,10 @@ fn endpoint(credentials: &Arc<dyn Credentials>) -> Endpoint {
     Endpoint { credentials: Some(Arc::clone(credentials)), ..Endpoint::new("http://in.memory", fixed) }
 }
 
-async fn play_with(credentials: &Arc<dyn Credentials>, turns: impl IntoIterator<Item = Turn>) -> Outcome {
+pub(super) async fn play_with(
+    credentials: &Arc<dyn Credentials>,
+    turns: impl IntoIterator<Item = Turn>,
+) -> Outcome {
     let server = scripted(turns);
     play_on(&client(endpoint(credentials), &server, RetryPolicy::default()), &server, an_ask()).await
 }

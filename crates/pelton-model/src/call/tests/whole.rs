@@ -1,6 +1,8 @@
 //! Answers in one piece, when streams do not come through.
 
+use super::renewed::{Endless, play_with};
 use super::*;
+use crate::credentials::Credentials;
 
 const WHOLE: &str = r#"{"type":"message","id":"msg_2","model":"m-1","role":"assistant",
     "content":[{"type":"text","text":"hello"}],"stop_reason":"end_turn","usage":{"input_tokens":3,"output_tokens":57}}"#;
@@ -90,4 +92,14 @@ async fn loop_M6_it_can_be_switched_off_and_is_of_no_use_elsewhere() {
     // One that knows better is believed.
     let final_word = error(404, "not_found_error", "m", &[("x-should-retry", "false")]);
     assert_eq!(play_through([final_word]).await.posts.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn loop_M6_a_key_that_is_refused_in_between_is_no_second_fallback() {
+    let credentials: Arc<dyn Credentials> = Arc::new(Endless::default());
+    let cut = || events([START]);
+    let refused = error(401, "authentication_error", "invalid token", &[]);
+    let outcome = play_with(&credentials, [cut(), cut(), refused, whole()]).await;
+    assert_eq!(streaming(&outcome), [true, true, false, false]);
+    assert_eq!(outcome.log.matches("in one piece").count(), 1, "{}", outcome.log);
 }

@@ -14,7 +14,7 @@ use super::progress::ProgressLines;
 use super::roster::Outlet;
 use crate::engine::{Engine, Prompt};
 use crate::event::{AgentEnd, AgentEvent, AgentFacts, AgentNews, AgentWork, Event, Outcome};
-use crate::history::{Entry, Kind, Piece};
+use crate::history::{Entry, EntryId, Kind, Piece};
 use crate::status::Wait;
 use crate::tools::agent::{Delivered, Order};
 use crate::turn::Terminal;
@@ -33,7 +33,16 @@ struct News {
     world: Arc<dyn pelton_model::World>,
     ended: bool,
     /// The text of its newest answer, and which answer that is.
-    words: (String, Vec<String>),
+    words: (String, Vec<(EntryId, String)>),
+    /// The calls of its newest answer.
+    calls: Vec<Made>,
+}
+
+/// A call that an agent made.
+struct Made {
+    entry: EntryId,
+    call: Arc<str>,
+    begun: bool,
 }
 
 /// An agent that is watched.
@@ -64,6 +73,7 @@ impl Children {
             world,
             ended: false,
             words: Default::default(),
+            calls: Vec::new(),
         };
         let model = engine.question.model.clone();
         news.tell(AgentNews::Started).await;
@@ -105,7 +115,7 @@ impl Children {
         news.end(end).await;
         let text = match &outcome {
             Ok(outcome) if failure.is_none() => format!("{}{}", outcome.text_before, outcome.text),
-            _ => news.words.1.concat(),
+            _ => news.words.1.iter().map(|(_, text)| text.as_str()).collect(),
         };
         let text = [Some(text), left].into_iter().flatten().collect::<Vec<_>>().join("\n\n");
         Delivered {
@@ -188,7 +198,7 @@ impl Children {
                     }
                     None => return outcome.ok_or_else(|| INTERRUPTED.to_owned()),
                 },
-                line = lines.next(&news.facts, news.words.1.last().map_or("", String::as_str)) => {
+                line = lines.next(&news.facts, news.words.1.last().map_or("", |(_, text)| text)) => {
                     news.doing(line).await;
                 }
                 // A person may take their time.
@@ -210,8 +220,18 @@ impl News {
             _ => {}
         }
         match &event {
-            Event::Started(started) => self.work.tokens = started.usage.prompt_tokens(),
+            Event::Started(started) => {
+                self.work.tokens = started.usage.prompt_tokens();
+                self.calls.clear();
+            }
             Event::Message(entry) => self.listen(entry),
+            Event::Tombstone(withdrawn) => self.forget(withdrawn),
+            Event::ToolStarted(started) => {
+                self.calls
+                    .iter_mut()
+                    .filter(|made| made.call == started.call)
+                    .for_each(|made| made.begun = true);
+            }
             _ => {}
         }
         let tool = match &event {
@@ -254,13 +274,27 @@ impl News {
         struct Text {
             text: String,
         }
-        let Kind::Assistant { origin, piece: Piece::Text } = &entry.kind else { return };
+        let Kind::Assistant { origin, piece } = &entry.kind else { return };
+        if let Piece::Call { id, .. } = piece {
+            self.calls.push(Made { entry: entry.id, call: Arc::clone(id), begun: false });
+        }
+        if !matches!(piece, Piece::Text) {
+            return;
+        }
         if self.words.0 != origin.message_id {
             self.words = (origin.message_id.clone(), Vec::new());
         }
         let blocks: Vec<Text> = serde_json::from_slice(&entry.json).unwrap_or_default();
         blocks.iter().for_each(|block| self.outlet.said(&block.text));
-        self.words.1.extend(blocks.into_iter().map(|block| block.text));
+        self.words.1.extend(blocks.into_iter().map(|block| (entry.id, block.text)));
+    }
+
+    /// What was taken back was neither said nor done.
+    fn forget(&mut self, withdrawn: &[EntryId]) {
+        self.words.1.retain(|(entry, _)| !withdrawn.contains(entry));
+        let gone = self.calls.iter().filter(|made| made.begun && withdrawn.contains(&made.entry)).count();
+        self.work.tool_calls = self.work.tool_calls.saturating_sub(gone as u32);
+        self.calls.retain(|made| !withdrawn.contains(&made.entry));
     }
 }
 

@@ -32,6 +32,7 @@ impl Live<'_> {
     /// Makes the likely next calls. They run while the answer streams.
     pub(super) async fn look_ahead(&mut self) {
         let Some(ahead) = &self.bench.ahead else { return };
+        ahead.settle();
         let room = ahead.room();
         let results = std::mem::take(&mut self.foresight.past);
         let past: Vec<Past<'_>> =

@@ -42,21 +42,15 @@ struct Answer {
 
 impl Live<'_> {
     pub(super) async fn stream_answer(&mut self) -> Result<Reply, TranscriptError> {
-        let thinking = self.thinking_for(self.session.history.view());
-        let view = self.session.history.view_mut();
-        let (changed, has_images) = (view.changed_since_sent(), view.has_images());
-        let mut ask = self.question.clone();
-        ask.messages = view.request();
         self.last.files_known = self.bench.cx.files.now();
-        (ask.max_tokens, ask.thinking) = (self.max_tokens(), thinking);
-        (ask.fallbacks, ask.earlier) = (self.models_left(), self.taken_elsewhere());
-        ask.after = self.again.take();
-        let messages = Messages { changed: changed.as_ref(), has_images };
-        self.cache.sent(&ask, &self.tools, messages, self.world.now());
-        let mut call = self.client.call(ask);
+        let again = self.put_again.take();
+        let mut is_sent = again.is_some();
+        let mut call = match again {
+            Some(call) => call,
+            None => self.put_question(),
+        };
         let mut answer = None;
         let mut wait: Option<Waiting> = None;
-        let mut is_sent = false;
         loop {
             self.start_tools().await;
             let step = tokio::select! {
@@ -127,8 +121,13 @@ impl Live<'_> {
                         self.pay_nothing();
                         return Ok(Reply::OverBudget(Bought::Nothing));
                     }
+                    if notice.non_streaming {
+                        self.put_again = Some(call);
+                        return Ok(self.no_stream(notice).await);
+                    }
                     wait = self.waits_for_retry(&notice);
-                    self.retry(notice).await;
+                    self.last.text.clear();
+                    self.tell_retry(notice).await;
                 }
                 Some(Step::Waiting { left }) => self.events.send(Event::Waiting { left }).await,
                 Some(Step::Stalled { silent_for }) => self.stalled(silent_for).await,
@@ -148,6 +147,21 @@ impl Live<'_> {
                 }
             }
         }
+    }
+
+    /// Puts a new question.
+    fn put_question(&mut self) -> pelton_model::Call {
+        let thinking = self.thinking_for(self.session.history.view());
+        let view = self.session.history.view_mut();
+        let (changed, has_images) = (view.changed_since_sent(), view.has_images());
+        let mut ask = self.question.clone();
+        ask.messages = view.request();
+        (ask.max_tokens, ask.thinking) = (self.max_tokens(), thinking);
+        (ask.fallbacks, ask.earlier) = (self.models_left(), self.taken_elsewhere());
+        ask.after = self.again.take();
+        let messages = Messages { changed: changed.as_ref(), has_images };
+        self.cache.sent(&ask, &self.tools, messages, self.world.now());
+        self.client.call(ask)
     }
 
     async fn block_complete(&mut self, answer: &mut Answer, block: Block) -> Result<(), TranscriptError> {
@@ -280,17 +294,14 @@ impl Live<'_> {
         Some(self.board.wait(Wait::Retry { until }))
     }
 
-    async fn retry(&mut self, notice: Notice) {
+    /// M6, T8: the model may be the same, but not the way to it.
+    async fn no_stream(&mut self, notice: Notice) -> Reply {
         self.last.text.clear();
-        let (non_streaming, status) = (notice.non_streaming, notice.status);
+        // A server that knows no streams will not learn it in this submission.
+        self.question.streaming &= notice.status != Some(404);
+        self.last.error = Some(ModelError::new(notice.kind.clone(), notice.message.clone()));
         self.tell_retry(notice).await;
-        if non_streaming {
-            // A server that knows no streams will not learn it in this submission.
-            self.question.streaming &= status != Some(404);
-            // T8: the model is the same, but not the way to it.
-            self.goes_on(Transition::FallbackRetry).await;
-            self.tell_another_way().await;
-        }
+        Reply::NoStream
     }
 
     /// Tells that a question failed and is asked again, in the conversation or beside it.
@@ -475,6 +486,10 @@ impl Live<'_> {
         self.last.cut = None;
         let calls = self.executor.len();
         self.executor = Executor::new(Arc::clone(&self.bench), self.terms);
+        self.tally.tool_calls = self.tally.tool_calls.saturating_sub(calls as u32);
+        if let Some(ahead) = &self.bench.ahead {
+            ahead.put_back();
+        }
         self.bench.cx.files.forget_since(self.last.files_known);
         self.note(LoopKind::Ladder, format!("{calls} calls of the answer are discarded with it")).await;
         self.withdraw_answer().await

@@ -80,6 +80,10 @@ impl Live<'_> {
                 self.say_as_user(SAY_MORE).await
             }
             Transition::MaxOutputTokensEscalate => self.raise_output_limit().await,
+            Transition::FallbackRetry if self.put_again.is_some() => {
+                self.tell_another_way().await;
+                Ok(())
+            }
             Transition::FallbackRetry => {
                 let error = self.last.error.take();
                 let because = error.as_ref().map_or(&ErrorKind::Overloaded, |error| &error.kind).wire_name();

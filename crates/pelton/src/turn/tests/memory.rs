@@ -101,3 +101,13 @@ fn the_models_server_is_to_blame_for_four_ends() {
         [Terminal::PromptTooLong, Terminal::ImageError, Terminal::ModelError, Terminal::ModelUnreachable];
     assert_eq!(blamed.collect::<HashSet<_>>(), HashSet::from(expected));
 }
+
+#[test]
+fn loop_M6_an_answer_in_one_piece_gives_no_model_up() {
+    let mut memory = Memory::default();
+    let again = Next::Continue(Transition::FallbackRetry);
+    memory.note(Gauges::default(), Seen::Reply(Reply::NoStream), again);
+    assert_eq!((memory.in_one_piece, memory.fallbacks, memory.turns), (1, 0, 0));
+    memory.note(Gauges::default(), Seen::Reply(Reply::Fallback), again);
+    assert_eq!((memory.in_one_piece, memory.fallbacks, memory.turns), (1, 1, 0));
+}

@@ -5,7 +5,9 @@ use pelton_testkit::{Fault, Script, Step, When, error, gate, text, thinking, too
 use serde_json::json;
 
 use crate::probe::{Note, Notes};
-use crate::stage::{Stage, Told, blocks, holds, is_start_of, prompt, pulling, rest, results_in, run, until};
+use crate::stage::{
+    Stage, Told, blocks, holds, is_start_of, notes, prompt, pulling, rest, results_in, run, until,
+};
 
 use super::{assert_no_error_shown, kinds, synthetics, thoughts};
 
@@ -156,7 +158,7 @@ async fn loop_F2_what_was_not_complete_is_discarded_for_the_next_model() {
 }
 
 #[tokio::test]
-async fn loop_M6_after_two_broken_streams_the_answer_comes_in_one_piece() {
+async fn loop_T8_loop_M6_after_two_broken_streams_the_answer_comes_in_one_piece() {
     let script = Script::new()
         .step(Step::reply([text("One.").fragments(4)]).fault(Fault::cut_after_events(4)))
         .step(Step::reply([text("One.").fragments(4)]).fault(Fault::reset_after_events(4)))
@@ -174,8 +176,48 @@ async fn loop_M6_after_two_broken_streams_the_answer_comes_in_one_piece() {
     // T8: another way to the same model is a fallback, too.
     assert_eq!(told.transitions(), ["fallback_retry"]);
     assert_eq!(told.outcome().transitions["fallback_retry"], 1);
+    // With its reason in the stream, in the account and in the record, behind the failure it is about.
+    let why = "streams break; asking for the answer in one piece".to_owned();
+    assert_eq!(told.loop_reasons("fallback"), std::slice::from_ref(&why));
+    assert_eq!(told.outcome().loop_events["fallback"], 1);
+    let recorded = notes(&engine.transcript_file().unwrap());
+    let went_on = ("transition".to_owned(), "fallback_retry".to_owned());
+    let place = recorded.iter().position(|note| *note == went_on).expect("the transition is on record");
+    assert_eq!(
+        (recorded[place - 1].0.as_str(), &recorded[place + 1]),
+        ("retry", &("fallback".to_owned(), why))
+    );
     assert!(stage.request(3)["max_tokens"].as_u64().unwrap() <= 21_333);
     // The next question is streamed again.
+    assert_eq!(run(&mut engine, "And?").await.assert_completed().text, "Two.");
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn loop_M6_an_answer_in_one_piece_is_asked_for_within_a_bound_and_can_be_interrupted() {
+    let broken = || Step::reply([text("One.").fragments(4)]).fault(Fault::cut_after_events(4));
+    // The bound is the loop's own: no request follows.
+    let stage = Stage::new(Script::new().step(broken().times(2))).await;
+    let mut engine = stage.engine_with(|options| options.limits.in_one_piece_max = 0);
+    let told = run(&mut engine, "Go.").await;
+    assert_eq!(told.outcome().terminal, Terminal::ModelError);
+    assert_eq!((synthetics(&told), told.transitions().len(), stage.request_count()), (1, 0, 2));
+
+    // Whoever is interrupted while it is awaited has a session that goes on, with streams.
+    let script = Script::new()
+        .step(broken().times(2))
+        .step(Step::reply([gate("never"), text("One.")]).when(When::any().stream(false)))
+        .step(Step::reply([text("Two.")]).when(When::any().stream(true)));
+    let stage = Stage::new(script).await;
+    let mut engine = stage.engine();
+    let interrupter = engine.interrupter();
+    let mut events = Box::pin(engine.submit(prompt("Go.")));
+    let mut told = until(&mut events, |event| matches!(event, Event::Transition(_))).await;
+    told.extend(pulling(&mut events, holds(|| stage.request_count() == 3)).await.0);
+    interrupter.interrupt();
+    told.extend(rest(&mut events).await);
+    drop(events);
+    assert_eq!(Told(told).outcome().terminal, Terminal::AbortedStreaming);
     assert_eq!(run(&mut engine, "And?").await.assert_completed().text, "Two.");
     stage.assert_all_played();
 }
@@ -260,6 +302,7 @@ async fn loop_F1_loop_F2_loop_P8_calls_that_only_looked_are_discarded_with_the_a
     });
     assert_eq!(tombstone.as_deref(), Some(&shown[..3]), "thinking and both calls are taken back by name");
     assert_eq!(told.results().len(), 1, "no result of a discarded call is told");
+    assert_eq!(told.outcome().tool_calls, 1, "nor is it counted");
     assert_eq!(stage.request(3)["messages"], stage.request(4)["messages"], "the whole request is sent again");
     // The next model never saw the file, so it may not change it yet.
     assert!(results_in(&stage.request(5))[0].1, "{:?}", results_in(&stage.request(5)));
