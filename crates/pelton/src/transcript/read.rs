@@ -28,7 +28,9 @@ use super::{
 };
 use crate::event::{Asked, LoopKind};
 use crate::history::names;
-use crate::history::{By, Edit, EditId, Edited, Entry, Kind, MediaPlace, Origin, Piece, SnipBoundary};
+use crate::history::{
+    By, Edit, EditId, Edited, Entry, EntryId, Kind, MediaPlace, Origin, Piece, SnipBoundary,
+};
 use crate::limits::{CACHE_REPORTS_KEPT_MAX, CHANGED_FILES_WATCHED_MAX, TRANSCRIPT_LINE_BYTES_MAX};
 
 /// A conversation as its file tells it.
@@ -521,6 +523,8 @@ impl Lines {
         // What was done on the way to something else was not done to this.
         let is_of_chain = |links: usize| links.checked_sub(1).is_none_or(|last| on_chain.contains(&last));
         let mut made = self.edits.into_iter().filter(|(links, _)| is_of_chain(*links)).peekable();
+        // What such an edit put into the place of what is not there.
+        let mut stands_nowhere: HashSet<EntryId> = HashSet::new();
         for index in &chain {
             while let Some((_, edited)) = made.next_if(|(links, _)| links <= index) {
                 is_behind &= behind != Some(edited.id);
@@ -528,6 +532,8 @@ impl Lines {
                 if !is_behind || edited.edit.finds(&entries, &edits) {
                     first_sent = edited.first_after(first_sent);
                     edits.push(Edited { at: entries.len(), ..edited });
+                } else if let Edit::Replace { by: By::Entry(entry), .. } = edited.edit {
+                    stands_nowhere.insert(entry);
                 }
             }
             let link = &self.links[*index];
@@ -535,6 +541,9 @@ impl Lines {
                 let edit = Edit::Replace { from, to: last.id, by: By::Nothing };
                 edits.push(Edited::new(link.id, entries.len(), COMPACT_BOUNDARY, edit));
                 first_sent = None;
+            }
+            if stands_nowhere.contains(&link.id) {
+                continue;
             }
             first_sent = first_sent.or(link.entries.first().map(|entry| entry.id));
             entries.extend(link.entries.iter().cloned());
