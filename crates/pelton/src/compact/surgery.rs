@@ -1,5 +1,6 @@
 //! What people do to the context by hand, without a model. Rounds are counted from 1, oldest first, as the report of the
-//! context shows them: a round is an answer, the results of its calls, and what was said until the next answer.
+//! context shows them: a round is an answer, the results of its calls, and what was said before it since the last one. What stands
+//! before the first answer stays.
 
 use std::ops::RangeInclusive;
 
@@ -155,10 +156,17 @@ fn note(outline: &[PartFacts], begin: usize, end: usize) -> Option<Edit> {
 
 /// Leaves out rounds, counted from 1.
 fn left_out(outline: &[PartFacts], starts: &[usize], first: usize, last: usize) -> Vec<Edit> {
-    let Some(begin) = first.checked_sub(1).and_then(|first| starts.get(first)) else { return Vec::new() };
-    if last < first {
+    if first < 1 || last < first {
         return Vec::new();
     }
-    let end = starts.get(last).copied().unwrap_or(outline.len());
-    note(outline, *begin, end).into_iter().collect()
+    // What was said before an answer goes with it.
+    let begins = |round: usize| {
+        let answer = *starts.get(round - 1)?;
+        let asked =
+            outline[..answer].iter().rev().take_while(|part| matches!(part.role, Role::Prompt { .. }));
+        Some(if round == 1 { answer } else { answer - asked.count() })
+    };
+    let Some(begin) = begins(first) else { return Vec::new() };
+    let end = begins(last + 1).unwrap_or(outline.len());
+    note(outline, begin, end).into_iter().collect()
 }

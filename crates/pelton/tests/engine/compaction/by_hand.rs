@@ -103,6 +103,8 @@ async fn loop_C1_what_is_marked_goes_and_comes_back_and_the_figures_follow() {
         words.contains("Answer 1.") && !words.contains("Answer 2.") && !words.contains("call_2"),
         "{words}"
     );
+    // The question goes with its answers, and that of others stays with theirs.
+    assert!(!words.contains("Question 2?") && words.contains("Question 3?"), "{words}");
 
     // In another process, too.
     let file = engine.transcript_file().unwrap();
@@ -120,6 +122,7 @@ async fn loop_C1_what_is_marked_goes_and_comes_back_and_the_figures_follow() {
 async fn loop_C11_each_kind_of_surgery_leaves_a_conversation_that_can_be_sent() {
     for (surgery, gone, stays) in [
         ("keep 5-6", "Answer 2.", "Answer 3."),
+        ("keep 5-6", "Question 2?", "Question 3?"),
         ("keep-last 1", "Looking 3.", "Answer 3."),
         ("clear call_2", "No files", "Answer 2."),
         ("drop 1", "call_1", "Answer 1."),
