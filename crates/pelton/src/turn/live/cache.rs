@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use pelton_model::{Ask, Prefix};
+use pelton_model::{Ask, Effort, Prefix, Speed, Thinking};
 use pelton_wire::usage::Usage;
 use serde::Deserialize;
 
@@ -173,7 +173,7 @@ fn difference(last: &Sent, now: &Sent, changed: Option<&ChangedSince>) -> Option
         return Some(format!("{place}: the system prompt is another"));
     }
     if last.manner != now.manner {
-        return Some(format!("thinking, effort or speed: {} instead of {}", now.manner, last.manner));
+        return Some(manner_difference(&last.manner, &now.manner));
     }
     if last.has_images != now.has_images {
         let what = if now.has_images { "the first came" } else { "the last went" };
@@ -225,8 +225,35 @@ fn first_difference(last: Option<&Prefix>, now: Option<&Prefix>) -> String {
     format!("system[{}]", old.iter().zip(&new).take_while(|(old, new)| old == new).count())
 }
 
+/// What is asked for beside the words, field by field.
 fn manner(ask: &Ask) -> String {
-    format!("{:?} {:?} {:?}", ask.thinking, ask.effort, ask.speed)
+    let thinking = match ask.thinking {
+        Thinking::ModelDefault => "what suits the model".to_owned(),
+        Thinking::Adaptive => "as much as the model likes".to_owned(),
+        Thinking::Enabled { budget } => format!("up to {budget} tokens"),
+        Thinking::Disabled => "none".to_owned(),
+        other => format!("{other:?}"),
+    };
+    let effort = ask.effort.map_or("what is usual", Effort::as_str);
+    let speed = match ask.speed {
+        Speed::Standard => "standard",
+        Speed::Fast => "fast",
+    };
+    [format!("thinking: {thinking}"), format!("effort: {effort}"), format!("speed: {speed}")]
+        .join(MANNER_PARTED)
+}
+
+const MANNER_PARTED: &str = "; ";
+
+/// The first field that is not what it was.
+fn manner_difference(last: &str, now: &str) -> String {
+    let fields = last.split(MANNER_PARTED).zip(now.split(MANNER_PARTED));
+    let named = fields.filter_map(|(old, new)| Some((old.split_once(": ")?, new.split_once(": ")?)));
+    match named.into_iter().find(|(old, new)| old.1 != new.1) {
+        Some(((_, old), (field, new))) => format!("{field}: {new} instead of {old}"),
+        // Somebody else wrote it down.
+        None => "thinking, effort or speed: another is asked for".to_owned(),
+    }
 }
 
 fn prefix_facts(prefix: &Prefix, tools: &[Arc<dyn Tool>]) -> PrefixFacts {
@@ -315,11 +342,12 @@ mod tests {
             1,
             "system[1]: the system prompt is another",
         );
-        let mut audit = asked_once();
-        let mut fast = ask();
-        fast.speed = pelton_model::Speed::Fast;
-        audit.sent(&fast, &[], Messages::default(), at(1));
-        assert!(audit.answered(&usage(0, 9)).reason.unwrap().starts_with("thinking, effort or speed"));
+        check(|ask| ask.speed = Speed::Fast, None, 1, "speed: fast instead of standard");
+        check(|ask| ask.effort = Some(Effort::High), None, 1, "effort: high instead of what is usual");
+        let silent = |ask: &mut Ask| (ask.thinking, ask.speed) = (Thinking::Disabled, Speed::Fast);
+        check(silent, None, 1, "thinking: none instead of what suits the model");
+        let foreign = manner_difference("Disabled None Standard", "thinking: none; effort: low; speed: fast");
+        assert_eq!(foreign, "thinking, effort or speed: another is asked for");
     }
 
     #[test]
