@@ -56,6 +56,8 @@ pub enum Level {
     Local,
     /// C8: the same because somebody asked for it.
     Manual,
+    /// T11: what a request was refused for.
+    Repair,
     /// An earlier edit was undone.
     Undo,
 }
@@ -72,6 +74,7 @@ impl Level {
             Self::Reactive => "reactive",
             Self::Local => "local",
             Self::Manual => "manual",
+            Self::Repair => "repair",
             Self::Undo => "undo",
         }
     }

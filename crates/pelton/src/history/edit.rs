@@ -11,6 +11,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::entry::{Entry, EntryId, Kind};
+use super::foreign;
 use super::media::MediaPlace;
 use super::repair::LEFT_OUT;
 
@@ -57,6 +58,11 @@ pub enum Edit {
         /// Where they are.
         places: Vec<MediaPlace>,
     },
+    /// Blocks of some kinds go, or become notes where something has to stand.
+    Blocks {
+        /// The kinds, as the blocks themselves name them.
+        kinds: Vec<String>,
+    },
     /// An earlier edit counts no more.
     Undo {
         /// Which.
@@ -82,6 +88,7 @@ impl Edit {
             Self::Media { places } => {
                 places.iter().any(|place| is_call(&place.of) || place.of.parse().is_ok_and(is_entry))
             }
+            Self::Blocks { kinds } => entries.iter().any(|entry| foreign::has(entry, kinds)),
             Self::Undo { edit } => edits.iter().any(|edited| edited.id == *edit),
         }
     }

@@ -12,6 +12,7 @@ mod repair; // what stands in for a result that never came
 mod snip; // what was taken out of what is sent
 pub(crate) mod names; // ids and names that every server reads
 mod media; // images and documents in entries
+mod foreign; // blocks that not every server knows
 mod tokens; // estimates for what the model has not counted yet
 
 pub use edit::{By, Edit, EditId, Edited};
@@ -19,6 +20,7 @@ pub use entry::{CallId, Entry, EntryId, Kind, Origin, Piece};
 pub use media::MediaPlace;
 pub use snip::{SnipBoundary, SnipReplay};
 
+pub(crate) use foreign::is_familiar;
 pub(crate) use log::{Change, History, Stays};
 pub(crate) use repair::LEFT_OUT;
 pub(crate) use view::{ChangedSince, CountFacts, MediaLeftOut, PartFacts, Role, View};

@@ -4,6 +4,7 @@
 //! there is no second way in.
 
 mod edit; // changes that can be recorded, and made again
+mod foreign; // leaving out what a server does not know
 mod media; // leaving out images and documents
 mod outline; // what there is, for those who plan
 mod pieces; // the bytes of a request

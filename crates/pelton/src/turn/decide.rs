@@ -181,6 +181,8 @@ pub enum Rung {
     Tool,
     /// The beta features the error names, with what needs them.
     Beta,
+    /// Content blocks of kinds that the server does not know.
+    Block,
 }
 
 /// Why there is no answer, as far as it makes a difference here.

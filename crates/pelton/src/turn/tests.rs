@@ -71,6 +71,7 @@ const REPLIES: [Reply; 38] = [
     Reply::Repairable { rung: Rung::Media, otherwise: Failure::Media },
     Reply::Repairable { rung: Rung::Tool, otherwise: Failure::Api },
     Reply::Repairable { rung: Rung::Beta, otherwise: Failure::Api },
+    Reply::Repairable { rung: Rung::Block, otherwise: Failure::Api },
     Reply::Fallback,
     Reply::NoStream,
     Reply::Failed(Failure::Api),

@@ -25,6 +25,7 @@ impl View {
                 (other == call).then(|| with_words(entry, text)).flatten()
             }),
             Edit::Media { places } => !self.leave_out_media_of(places, by).places.is_empty(),
+            Edit::Blocks { kinds } => self.leave_out_blocks(kinds, by),
             // What counts no more is for the history to leave out.
             Edit::Undo { .. } => false,
         }
@@ -83,7 +84,7 @@ impl View {
 
     /// Says again what was said before. What stands for a result that nobody gave stays where it was: what comes before an
     /// edit is the same, byte for byte.
-    fn push_again(&mut self, part: Part) {
+    pub(super) fn push_again(&mut self, part: Part) {
         if !part.stand_in {
             self.push(part.entry);
             return;

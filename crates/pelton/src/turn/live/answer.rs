@@ -586,6 +586,7 @@ impl Live<'_> {
         if let Some((rung, otherwise)) = super::recover::rung(error)
             && (otherwise != Failure::Media || self.session.history.view().media_count() > 0)
             && (rung != Rung::Tool || self.can_leave_out_tool(error))
+            && (rung != Rung::Block || !self.kinds_refused(error).is_empty())
         {
             return Reply::Repairable { rung, otherwise };
         }

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use pelton_model::{ErrorKind, ModelError, Prefix, catalogue};
 
 use super::Live;
+use crate::compact::Level;
 use crate::context::tools_json;
 use crate::dials::Set;
 use crate::event::{Event, LoopKind};
-use crate::history::{MediaLeftOut, View};
+use crate::history::{Edit, MediaLeftOut, View, is_familiar};
 use crate::limits::{IMAGES_LARGE_MAX, REQUEST_BYTES_KEPT, REQUEST_BYTES_MAX};
+use crate::session::Must;
 use crate::tools::structured::{self, REMINDER};
 use crate::transcript::TranscriptError;
 use crate::turn::decide::{Failure, Rung};
@@ -108,10 +110,7 @@ impl Live<'_> {
             {
                 self.ask_for_rest().await
             }
-            Transition::RequestRepair => {
-                self.repair().await;
-                Ok(())
-            }
+            Transition::RequestRepair => self.repair().await,
             Transition::NextTurn => self.attach_changes().await,
             Transition::PauseTurn | Transition::CollapseDrainRetry | Transition::ReactiveCompactRetry => {
                 Ok(())
@@ -242,8 +241,8 @@ impl Live<'_> {
     }
 
     /// T11: leaves out what the request was refused for.
-    async fn repair(&mut self) {
-        let Some(error) = self.last.error.take() else { return };
+    async fn repair(&mut self) -> Result<(), TranscriptError> {
+        let Some(error) = self.last.error.take() else { return Ok(()) };
         let view = self.session.history.view_mut();
         let reason = match rung(&error) {
             Some((Rung::Thinking, _)) => {
@@ -256,7 +255,8 @@ impl Live<'_> {
                     left_out.places.len()
                 );
                 self.session.note_media_left_out(&left_out);
-                return self.tell_left_out(reason).await;
+                self.tell_left_out(reason).await;
+                return Ok(());
             }
             Some((Rung::Media, _)) => {
                 let left_out = match pages_allowed(&error) {
@@ -269,13 +269,16 @@ impl Live<'_> {
                     left_out.bytes
                 );
                 self.session.note_media_left_out(&left_out);
-                return self.tell_left_out(reason).await;
+                self.tell_left_out(reason).await;
+                return Ok(());
             }
             Some((Rung::Tool, _)) => self.leave_out_tool(&error),
             Some((Rung::Beta, _)) => self.leave_out_betas(&error),
-            None => return,
+            Some((Rung::Block, _)) => return self.leave_out_blocks(&error).await,
+            None => return Ok(()),
         };
         self.note(LoopKind::Repair, reason).await;
+        Ok(())
     }
 
     /// Leaves out images and documents that a request may not hold: the oldest if there are too many or too many bytes of
@@ -331,6 +334,36 @@ impl Live<'_> {
         self.events.send(Event::Informational { content: reason, prevents_continuation: false }).await;
     }
 
+    /// The kinds of blocks that a request was refused for, as far as it can be sent without them.
+    pub(super) fn kinds_refused(&self, error: &ModelError) -> Vec<String> {
+        let view = self.session.history.view();
+        match block_place(&error.message) {
+            Some((message, block, inner)) => view.kind_at(message, block, inner).into_iter().collect(),
+            // Behind this a server tells which kinds it does know.
+            None => {
+                let said = error.message.split("expected").next().unwrap_or_default();
+                let is_named = |kind: &String| {
+                    [format!("'{kind}'"), format!("`{kind}`")].iter().any(|name| said.contains(name))
+                };
+                view.kinds_not_needed().into_iter().filter(is_named).collect()
+            }
+        }
+    }
+
+    /// Blocks of kinds that the server refuses, and of others that nobody is known to take: it names only the first.
+    async fn leave_out_blocks(&mut self, error: &ModelError) -> Result<(), TranscriptError> {
+        let mut kinds = self.kinds_refused(error);
+        for kind in self.session.history.view().kinds_not_needed() {
+            if !is_familiar(&kind) && !kinds.contains(&kind) {
+                kinds.push(kind);
+            }
+        }
+        let named = kinds.join(", ");
+        self.session.edit(Level::Repair, &Edit::Blocks { kinds }, Must::Change)?;
+        self.tell_left_out(format!("Blocks of kinds that the server refuses were left out: {named}")).await;
+        Ok(())
+    }
+
     fn leave_out_betas(&mut self, error: &ModelError) -> String {
         let ErrorKind::BetaRefused { names } = &error.kind else { return String::new() };
         self.question.refused_betas.add(names);
@@ -372,6 +405,7 @@ pub(super) fn rung(error: &ModelError) -> Option<(Rung, Failure)> {
         ErrorKind::RequestTooLarge => Some((Rung::Media, Failure::Media)),
         ErrorKind::BetaRefused { .. } => Some((Rung::Beta, Failure::Api)),
         ErrorKind::InvalidRequest if tool_place(error).is_some() => Some((Rung::Tool, Failure::Api)),
+        ErrorKind::InvalidRequest => Some((Rung::Block, Failure::Api)),
         _ => None,
     }
 }
@@ -412,9 +446,15 @@ fn bytes_over(view: &View) -> usize {
     }
 }
 
-/// `messages.7.content.3.image…`: message 7, block 3. In results `….3.tool_result.content.1.image…`: block 1 in it.
 fn image_place(error: &ModelError) -> Option<(usize, usize, Option<usize>)> {
     let ErrorKind::Image { path: Some(path) } = &error.kind else { return None };
+    block_place(path)
+}
+
+/// `messages.7.content.3.image…`: message 7, block 3. In results `….3.tool_result.content.1.image…`: block 1 in it.
+fn block_place(said: &str) -> Option<(usize, usize, Option<usize>)> {
+    let path = &said[said.find("messages.")?..];
+    let path = path.split(|c: char| c == ':' || c.is_whitespace()).next()?;
     let mut words = path.split('.');
     let (Some("messages"), Some(message), Some("content"), Some(block)) =
         (words.next(), words.next(), words.next(), words.next())

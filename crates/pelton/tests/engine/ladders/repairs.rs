@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use pelton::tools::ResultBlock;
 use pelton::tools::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx};
 use pelton::{Event, Terminal};
-use pelton_testkit::{Script, Step, text, thinking, tool};
+use pelton_testkit::{Script, Step, raw_block, text, thinking, tool};
 use serde_json::{Value, json};
 
 use crate::stage::{Stage, Told, blocks, run};
@@ -48,6 +48,103 @@ async fn loop_T11_a_repair_that_does_not_help_is_not_made_twice() {
     assert_eq!(told.outcome().terminal, Terminal::ModelError);
     assert_eq!((told.transitions(), stage.request_count()), (vec!["request_repair"], 2));
     assert_eq!(synthetics(&told), 1);
+}
+
+/// A conversation with a newer server, and a block of somebody else's in what was asked.
+async fn record_of_another() -> (Stage, std::path::PathBuf) {
+    let script = Script::new()
+        .reply([
+            text("Looking."),
+            raw_block(json!({"type": "future_chart", "id": "chart_1", "data": {}})),
+            raw_block(json!({"type": "future_note", "words": "x"})),
+            tool("Glob", json!({"pattern": "*.bean"})),
+        ])
+        .reply([text("Nothing there.")]);
+    let stage = Stage::new(script).await;
+    let mut engine = stage.engine();
+    run(&mut engine, "Where are the beans?").await.assert_completed();
+    let file = engine.transcript_file().unwrap();
+    drop(engine);
+    let asked = r#"{"type":"text","text":"Where are the beans?"}"#;
+    let record = std::fs::read_to_string(&file).unwrap();
+    let with_more = record.replace(asked, &format!(r#"{asked},{{"type":"hologram","data":"?"}}"#));
+    assert_ne!(record, with_more);
+    std::fs::write(&file, with_more).unwrap();
+    (stage, file)
+}
+
+#[tokio::test]
+async fn loop_T11_blocks_that_the_server_does_not_know_are_left_out_once_and_for_good() {
+    let (stage, file) = record_of_another().await;
+    // This server knows none of them, and names the first it meets.
+    let script =
+        Script::new().reply([thinking("Hm."), text("Done.")]).reply([text("Yes.")]).reply([text("On.")]);
+    let mut stage = stage.playing(script).await;
+    stage.model = stage.model.expect_illegal();
+    let mut engine = stage.resume(&file);
+
+    let told = run(&mut engine, "Look again.").await;
+
+    assert_eq!(told.assert_completed().text, "Done.");
+    assert_eq!(told.transitions(), ["request_repair"]);
+    assert_no_error_shown(&told);
+    assert_eq!(stage.model.illegal().len(), 1, "one refusal, whatever there is");
+    let sent = stage.request(stage.request_count());
+    for (words, is_there) in [
+        ("Where are the beans?", true),
+        ("the server does not know its kind", true),
+        ("Looking.", true),
+        ("*.bean", true),
+        ("hologram", false),
+        ("future_", false),
+    ] {
+        assert_eq!(sent.to_string().contains(words), is_there, "{words}: {sent}");
+    }
+    let said = told.0.iter().find_map(|event| match event {
+        Event::Informational { content, .. } => Some(content.as_str()),
+        _ => None,
+    });
+    assert_eq!(
+        said,
+        Some(
+            "Blocks of kinds that the server refuses were left out: hologram, future_chart, future_note"
+        )
+    );
+    // Neither the next question nor another process brings them again.
+    run(&mut engine, "Sure?").await.assert_completed();
+    drop(engine);
+    let mut engine = stage.resume(&file);
+    run(&mut engine, "And on?").await.assert_completed();
+    assert_eq!(stage.model.illegal().len(), 1);
+    stage.model.assert_played_out();
+    // It is a change like any other: whoever finds a server that knows them takes it back.
+    let before = engine.context_usage().used_tokens;
+    let told = run(&mut engine, "/context undo").await;
+    assert!(!told.outcome().is_error, "{}", told.outcome().text);
+    assert!(engine.context_usage().used_tokens > before);
+}
+
+#[tokio::test]
+async fn loop_T11_a_block_that_is_refused_whatever_is_left_out_ends_the_run_once() {
+    let (stage, file) = record_of_another().await;
+    let always = Step::status(400)
+        .error_type("invalid_request_error")
+        .message("messages.1.content.1: Input tag 'future_chart' found using 'type' does not match any of the expected tags: 'text'")
+        .always();
+    let mut stage = stage.playing(Script::new().step(always)).await;
+    stage.model = stage.model.expect_illegal();
+    let told = run(&mut stage.resume(&file), "Look again.").await;
+    assert_eq!((told.outcome().terminal, synthetics(&told)), (Terminal::ModelError, 1));
+    assert_eq!((told.transitions(), stage.request_count()), (vec!["request_repair"], 2));
+
+    // A refusal that names nothing we could do without is none of this.
+    let plain = Step::status(400)
+        .error_type("invalid_request_error")
+        .message("messages.0.content.0.text: Input should be a valid string")
+        .always();
+    let stage = Stage::new(Script::new().step(plain)).await;
+    let told = run(&mut stage.engine(), "Go.").await;
+    assert_eq!((told.outcome().terminal, stage.request_count()), (Terminal::ModelError, 1));
 }
 
 /// A picture of one pixel.
