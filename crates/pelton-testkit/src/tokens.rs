@@ -2,11 +2,12 @@
 //!
 //! Additive means that the count of a request is the sum over its parts, so cached and uncached stretches always add up
 //! to the whole. Text counts about four bytes a token (fewer with the newer tokenizer), a character of three bytes and
-//! more for itself and a bit; images count by their pixels.
+//! more for itself and a bit; images count by their pixels, PDFs by their pages.
 
 use crate::base64;
 use crate::catalogue::{self, ModelFacts};
 use crate::image;
+use crate::pdf;
 use crate::prompt::{self, Body, Part};
 use serde_json::Value;
 
@@ -55,9 +56,10 @@ const WIDE_BYTES_MORE: usize = 2;
 /// An image whose size is unknown (a URL or a file) counts as one of full size.
 const IMAGE_TOKENS_DEFAULT: u64 = 1600;
 const PIXELS_PER_TOKEN: u64 = 750;
-/// A PDF costs at least one page of text and one of picture.
-const PDF_TOKENS_MIN: u64 = 3000;
-const PDF_BYTES_PER_TOKEN: u64 = 64;
+/// What is seen of a page of a PDF: a picture of full size.
+const PAGE_PICTURE_TOKENS: u64 = 1600;
+/// What is read on a page beside that, at most. Nothing is decompressed here, so that its words are guessed by its bytes.
+const PAGE_WORDS_BYTES_MAX: usize = 3000;
 /// Base64 symbols decoded first when looking for the size of an image; only a JPEG with long metadata needs more.
 const IMAGE_HEAD_SYMBOLS: usize = 64 * 1024;
 
@@ -87,11 +89,13 @@ fn of_block(facts: &ModelFacts, block: &Value) -> u64 {
 
 fn of_document(facts: &ModelFacts, block: &Value) -> u64 {
     let source = &block["source"];
-    let data = source.get("data").map_or(0, text_bytes);
     if source.get("type").and_then(Value::as_str) == Some("base64") {
-        PDF_TOKENS_MIN + data as u64 / PDF_BYTES_PER_TOKEN
+        let bytes = source.get("data").and_then(Value::as_str).and_then(base64::decode).unwrap_or_default();
+        let pages = pdf::read(&bytes).map_or(1, |pdf| pdf.pages);
+        let words = of_bytes(facts, (bytes.len() / pages).min(PAGE_WORDS_BYTES_MAX));
+        pages as u64 * (PAGE_PICTURE_TOKENS + words)
     } else {
-        of_bytes(facts, data).max(1)
+        of_bytes(facts, source.get("data").map_or(0, text_bytes)).max(1)
     }
 }
 
@@ -188,6 +192,26 @@ mod tests {
             1,
             "a declared size is never allocated or multiplied out"
         );
+    }
+
+    #[test]
+    fn documents_count_by_their_pages() {
+        let document = |model: &str, bytes: &[u8]| {
+            let data = base64::encode(bytes);
+            let source = json!({"type": "base64", "media_type": "application/pdf", "data": data});
+            count_blocks(model, &[json!({"type": "document", "source": source})])
+        };
+        let (one, ten) = (pdf::sample(1), pdf::sample(10));
+        assert!((1_600..1_700).contains(&document("claude-sonnet-4-5", &one)), "next to nothing to read");
+        let pages = document("claude-sonnet-4-5", &ten);
+        assert!((16_000..17_000).contains(&pages), "{pages}");
+        // A page full of words, to either tokenizer.
+        let full = [&one[..], &[b'x'; 50_000][..]].concat();
+        assert_eq!(document("claude-sonnet-4-5", &full), 1_600 + 750);
+        assert_eq!(document("claude-opus-5-5", &full), 1_600 + 975);
+        // However large it is: pictures in it are seen with the page.
+        let heavy = [&ten[..], &vec![b'x'; 3_000_000][..]].concat();
+        assert_eq!(document("claude-sonnet-4-5", &heavy), 10 * (1_600 + 750));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 mod entering; // every picture is brought down on its way in
 mod kept; // where they are on the disk
-mod leaving; // what is left out when there is too much of it
+pub mod leaving; // what is left out when there is too much of it
 
 use std::io::Cursor;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ fn encoded(picture: &DynamicImage, format: ImageFormat) -> Vec<u8> {
 }
 
 /// A picture that no format makes smaller.
-fn noise(width: u32, height: u32) -> Vec<u8> {
+pub fn noise(width: u32, height: u32) -> Vec<u8> {
     let mut state = width + height;
     let picture = RgbImage::from_fn(width, height, |_, _| {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -41,10 +41,10 @@ fn noise(width: u32, height: u32) -> Vec<u8> {
 }
 
 /// Shows the pictures it was given, a page with every call.
-struct Album(Vec<Arc<[u8]>>);
+pub struct Album(Vec<Arc<[u8]>>);
 
 impl Album {
-    fn of(pictures: impl IntoIterator<Item = Vec<u8>>) -> Arc<dyn Tool> {
+    pub fn of(pictures: impl IntoIterator<Item = Vec<u8>>) -> Arc<dyn Tool> {
         Arc::new(Self(pictures.into_iter().map(Arc::from).collect()))
     }
 }

@@ -3,8 +3,11 @@ use pelton::compact::Level;
 use pelton::event::ContextEvent;
 use pelton::{Engine, Event};
 use pelton_testkit::{Part, Script, Step, text, tool};
+use serde_json::json;
 
-use super::{small, with_helpers};
+use super::{boundaries, small, with_helpers};
+use crate::media::leaving::document;
+use crate::media::{Album, noise};
 use crate::stage::{Stage, prompt, resume_from, run, sh};
 
 /// What is known of a request before it is answered: the figure that was shown when it was sent, and what the server
@@ -158,4 +161,74 @@ async fn pit_C5_usage_that_was_added_up_twice_changes_nothing() {
     run(&mut engine, "Two?").await.assert_completed();
     let after = engine.context_usage().used_tokens;
     assert!(after.abs_diff(before) * 100 <= before * 2, "{after} instead of {before}");
+}
+
+#[tokio::test]
+async fn pit_C5_pages_of_documents_are_known_within_fifteen_percent_after_the_first_count() {
+    for model in ["claude-haiku-4-5", "claude-opus-5-5"] {
+        let read = |name: &str| tool("Read", json!({"file_path": name}));
+        let script = Script::new()
+            .reply([read("three.pdf")])
+            .reply([read("twelve.pdf")])
+            .reply([read("heavy.pdf"), show("words")])
+            .reply([text("Read.")]);
+        let stage = Stage::new(script).await;
+        stage.write("three.pdf", &document(3));
+        stage.write("twelve.pdf", &document(12));
+        // What it weighs in bytes says nothing.
+        let heavy = format!("{}%{}\n", document(9), "picture".repeat(200_000));
+        stage.write("heavy.pdf", &heavy);
+        stage.write("words", &"Count the beans, one by one. ".repeat(1_000));
+        let mut engine = stage.engine_with(|options| {
+            small(options, &["Bash", "Read"]);
+            options.model = model.to_owned();
+            options.window_tokens = None;
+        });
+        let (asked, boundaries) = watched(&mut engine, "Read all of it.").await;
+        assert_eq!((asked.len(), boundaries.len()), (4, 0));
+        let off: Vec<u64> = asked.iter().map(off_percent).collect();
+        // Before a document was ever counted there is only a guess; one full of words costs half as much again.
+        assert!(off[2] <= 15 && off[3] <= 35, "{model}: {off:?} of {asked:?}");
+        stage.model.assert_clean();
+    }
+}
+
+#[tokio::test]
+async fn the_figure_after_media_were_left_out_by_hand_is_what_the_server_counts_next() {
+    let script = Script::new()
+        .reply((0..5).map(|page| tool("Album", json!({"page": page}))))
+        .reply([text("Seen.")])
+        .reply([text("Two are left.")])
+        .reply([text("All are back.")]);
+    let stage = Stage::new(script).await;
+    let album = Album::of((0..5).map(|n| noise(900 + n, 700)));
+    let mut engine = stage.engine_with(|options| options.tools.push(album));
+    run(&mut engine, "Look at them.").await.assert_completed();
+    let share = |engine: &mut Engine, kind: &str| {
+        let usage = engine.context_usage();
+        usage.shares.iter().filter(|share| share.kind == kind).map(|share| share.tokens).sum::<u64>()
+    };
+    let (before, media) = (engine.context_usage().used_tokens, share(&mut engine, "media"));
+
+    let told = run(&mut engine, "/context media 2").await;
+
+    assert!(!told.outcome().is_error, "{}", told.outcome().text);
+    let after = engine.context_usage().used_tokens;
+    let boundary = boundaries(&told).pop().unwrap();
+    assert_eq!((boundary.before_tokens, boundary.after_tokens), (before, after));
+    assert_eq!(engine.watch().borrow().context_tokens, after);
+    assert!(told.outcome().text.contains(&format!("about {after} tokens now")), "{}", told.outcome().text);
+    let left = share(&mut engine, "media");
+    assert!((left * 5).abs_diff(media * 2) * 20 <= media * 2, "{left} of {media}");
+    let (asked, _) = watched(&mut engine, "How many are left?").await;
+    assert!(off_percent(&asked[0]) <= 5, "{asked:?}");
+    assert_eq!(stage.request(3).to_string().matches(r#""type":"image""#).count(), 2);
+
+    let told = run(&mut engine, "/context undo").await;
+    assert!(!told.outcome().is_error, "{}", told.outcome().text);
+    assert_eq!(boundaries(&told).pop().unwrap().after_tokens, engine.context_usage().used_tokens);
+    let (asked, _) = watched(&mut engine, "And now?").await;
+    assert!(off_percent(&asked[0]) <= 5, "{asked:?}");
+    assert_eq!(stage.request(4).to_string().matches(r#""type":"image""#).count(), 5);
+    stage.assert_all_played();
 }

@@ -1,11 +1,13 @@
+use futures::StreamExt;
+use pelton::compact::Level;
 use pelton::event::{ContextEvent, Trigger};
 use pelton::{Event, Terminal};
-use pelton_testkit::{Script, Step, text, thinking, tool};
+use pelton_testkit::{Script, Step, When, gate, text, thinking, tool};
 use serde_json::json;
 
 use super::{asks_for_summary, boundaries, fold, heard, levels, newest, small, summary, with_helpers};
 use crate::hooks::{hook, on};
-use crate::stage::{Stage, Told, run, sh, unmarked};
+use crate::stage::{Stage, Told, prompt, run, sh, unmarked};
 
 /// Prints about so many tokens, differently every time.
 fn print(n: usize, tokens: usize) -> pelton_testkit::Part {
@@ -127,6 +129,54 @@ async fn loop_T2_loop_C3_staged_folds_are_committed_when_the_prompt_is_too_long(
     assert!(!told.transitions().contains(&"reactive_compact_retry"));
     assert_eq!(levels(&told), ["collapse"]);
     stage.model.assert_clean();
+}
+
+#[tokio::test]
+async fn loop_C3_a_fold_that_comes_when_its_stretch_is_gone_is_of_no_use_and_no_harm() {
+    let is_fold = || When::any().system("You shorten a finished stretch");
+    let late = Step::reply([gate("late"), text("They were folded.")]).when(is_fold());
+    let no_more = Step::status(400).error_type("invalid_request_error").when(is_fold()).always();
+    let too_long = Step::status(400)
+        .error_type("invalid_request_error")
+        .message("prompt is too long: 60010 tokens > 60000 maximum");
+    let script = Script::new().step(late).step(no_more).step(summary("In short: all is well.").always());
+    let script = (0..10).fold(script, |script, n| script.reply(say(n, 2_500))).step(too_long);
+    // The next answer waits until the fold is there.
+    let waits = [gate("behind"), text("Round 10."), tool("Bash", sh("echo 10"))];
+    let script = (11..15).fold(script.reply(waits), |script, n| script.reply(say(n, 100)));
+    let stage = Stage::new(script.reply([text("Done.")])).await;
+    let mut engine = with_bash(&stage);
+
+    let mut told = Vec::new();
+    let mut events = Box::pin(engine.submit(prompt("Go.")));
+    while let Some(event) = events.next().await {
+        if let Event::Context(ContextEvent::Boundary(boundary)) = &event {
+            assert_eq!(boundary.level, Level::Reactive);
+            // What was to be folded is summed up by now.
+            stage.model.open("late");
+            stage.model.wait_at_gate("late").await;
+            stage.model.open("behind");
+        }
+        told.push(event);
+    }
+    drop(events);
+
+    let told = Told(told);
+    told.assert_completed();
+    assert_eq!(levels(&told), ["reactive"], "{:?}", told.loop_reasons("compaction"));
+    let reasons = told.loop_reasons("compaction");
+    assert!(!reasons.iter().any(|reason| reason.contains("a fold is ready")), "{reasons:?}");
+    let asked = stage.model.reply_requests().into_iter().filter(|seen| is_fold_request(&seen.body)).count();
+    assert!(asked >= 1, "one was asked for");
+    let sent = newest(&stage);
+    assert!(
+        heard(&sent).contains("In short: all is well.") && !sent.to_string().contains("They were folded.")
+    );
+    stage.model.assert_clean();
+}
+
+fn is_fold_request(request: &serde_json::Value) -> bool {
+    request["system"].to_string().contains("You shorten")
 }
 
 #[tokio::test]

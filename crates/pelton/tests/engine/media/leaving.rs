@@ -191,7 +191,11 @@ async fn pit_L7_pages_of_documents_count_where_images_are_limited() {
     for n in 0..DOCUMENTS {
         stage.write(&format!("{n}.pdf"), &document(PAGES));
     }
-    let mut engine = stage.engine_with(|options| options.model = "claude-haiku-4-5".to_owned());
+    let mut engine = stage.engine_with(|options| {
+        options.model = "claude-haiku-4-5".to_owned();
+        // So many pages nearly fill its window.
+        options.compact.auto = false;
+    });
 
     let told = run_long(&mut engine, "Read them all.").await;
 
@@ -225,7 +229,7 @@ async fn documents_and_screenshots_say_nothing_about_how_words_are_counted() {
 }
 
 /// A document of so many empty pages.
-fn document(pages: usize) -> String {
+pub fn document(pages: usize) -> String {
     let kids: String = (0..pages).map(|n| format!("{} 0 R ", n + 3)).collect();
     let page = |n: usize| format!("{} 0 obj <</Type /Page /Parent 2 0 R>> endobj\n", n + 3);
     format!(
