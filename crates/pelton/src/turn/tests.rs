@@ -42,7 +42,7 @@ const fn broken_for_good(complete: Complete, failure: Failure) -> Reply {
     Reply::Withheld(Withheld::StreamCut { complete, rest: Rest::Nobody(failure) })
 }
 
-const REPLIES: [Reply; 38] = [
+const REPLIES: [Reply; 39] = [
     Reply::ToolUse,
     Reply::EndTurn,
     Reply::Unstructured,

@@ -106,9 +106,7 @@ async fn loop_T11_blocks_that_the_server_does_not_know_are_left_out_once_and_for
     });
     assert_eq!(
         said,
-        Some(
-            "Blocks of kinds that the server refuses were left out: hologram, future_chart, future_note"
-        )
+        Some("Blocks of kinds that the server refuses were left out: hologram, future_chart, future_note")
     );
     // Neither the next question nor another process brings them again.
     run(&mut engine, "Sure?").await.assert_completed();
