@@ -225,7 +225,8 @@ fn ask_for_trust(env: &Env) -> Result<(), Fail> {
     let _ = tcflush(std::io::stdin(), FlushArg::TCIFLUSH);
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer).map_err(failed)?;
-    if matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes") {
+    let is_yes = matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes");
+    if is_yes && !trust.hold_for_now() {
         trust.say(env, true).map_err(|error| Fail::new(format!("the answer cannot be kept: {error}")))?;
     }
     Ok(())

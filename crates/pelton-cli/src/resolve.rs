@@ -99,7 +99,7 @@ fn options_for_whom(
     let skills = skills::skills(args, &env, &settings)?;
     let (plugins, plugin_errors) = plugins::plugins(args, &env, &cwd, &settings.plugins);
     plugins::tell_of(&plugin_errors);
-    let named = mcp::servers(args, &env, &cwd, &settings, &plugins)?;
+    let named = mcp::servers(args, &env, &cwd, &settings, &plugins, watched)?;
     let brought_hooks_off = settings.brought_hooks_off;
     let manner = settings.manner.clone();
     let git_state = settings.memory.git.unwrap_or(true) && !bare(args, &env);
@@ -155,7 +155,7 @@ pub(crate) fn servers(args: &RunArgs, env: &Env) -> Result<Vec<Arc<Server>>, Fai
     let env = env.clone().with(&settings.env);
     let (plugins, errors) = plugins::plugins(args, &env, &cwd, &settings.plugins);
     plugins::tell_of(&errors);
-    let named = mcp::servers(args, &env, &cwd, &settings, &plugins)?;
+    let named = mcp::servers(args, &env, &cwd, &settings, &plugins, Watched::Unattended)?;
     let options = Options::new(&cwd, Endpoint::new("http://127.0.0.1", Auth::None));
     named.in_place(&options, &env).map(|servers| servers.outside)
 }

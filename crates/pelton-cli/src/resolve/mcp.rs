@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use pelton::Options;
 use pelton::plugins::Plugin;
 use pelton::process::is_withheld;
-use pelton::settings::{Brought, ServerSettings, Settings, Treatment, Watched, untrusted};
+use pelton::settings::{Approval, Brought, ServerSettings, Settings, Treatment, Watched, untrusted};
 use pelton::tools::{MadeServers, ServerMaker, ToolServer};
 use pelton_mcp::{
     Reach, Read, Scope, Server, ServerConfig, Surroundings, connect_all, read_servers, servers_of_plugin,
@@ -54,6 +54,7 @@ pub(super) fn servers(
     cwd: &Path,
     settings: &Settings,
     plugins: &[Plugin],
+    watched: Watched,
 ) -> Result<Named, Fail> {
     let variable = |name: &str| env.get(name).map(str::to_owned);
     let mut named = Named { settings: settings.servers.clone(), ..Named::default() };
@@ -79,7 +80,13 @@ pub(super) fn servers(
         for Found { scope, file, servers } in configured(env, &project, &sources) {
             let Ok(written) = servers.map_err(|why| not_used::<()>(&file, &why)) else { continue };
             let read = match scope {
-                Scope::Project => of_project(&written, env, &project, settings),
+                Scope::Project => {
+                    let mut read = of_project(&written, env, &project, settings);
+                    if untrusted(Brought::Servers, watched) != Treatment::Used {
+                        keep_approved(&mut read, env, &file, settings);
+                    }
+                    read
+                }
                 _ => read_servers(&written, scope, variable),
             };
             named.add(read, scope);
@@ -113,6 +120,27 @@ fn of_project(written: &Value, env: &Env, cwd: &Path, settings: &Settings) -> Re
         }
     }
     read
+}
+
+/// Where somebody could have been asked, only those servers of a project are started that they have approved as they are now, or
+/// that their own settings approve.
+fn keep_approved(read: &mut Read, env: &Env, file: &Path, settings: &Settings) {
+    let trust = Trust::in_dir(env, file.parent().unwrap_or(file));
+    let seen = if trust.is_given() { trust.servers(env) } else { Vec::new() };
+    let said = &settings.servers;
+    let (approved, left): (Vec<_>, Vec<_>) =
+        std::mem::take(&mut read.servers).into_iter().partition(|server| {
+            said.approve_all == Some(true)
+                || said.approved.contains(&server.name)
+                || seen.iter().any(|(name, approval)| *name == server.name && *approval == Approval::Given)
+        });
+    read.servers = approved;
+    read.warnings.extend(left.iter().map(|server| {
+        format!(
+            "the MCP server '{}' comes with a directory and is not approved, so it is not started (pelton trust)",
+            server.name
+        )
+    }));
 }
 
 /// What a variable stands for, if it is no key of whoever pays.
@@ -332,7 +360,32 @@ mod tests {
 
     fn named(env: &Env, work: &Path, words: &[&str]) -> Vec<ServerConfig> {
         let args = Args::parse_from(["pelton"].iter().chain(words)).run;
-        servers(&args, env, work, &Settings::default(), &[]).unwrap().servers
+        servers(&args, env, work, &Settings::default(), &[], Watched::Unattended).unwrap().servers
+    }
+
+    #[test]
+    fn pit_P6_servers_of_a_project_wait_for_an_approval_where_somebody_could_be_asked() {
+        let (dir, env) = place();
+        let work = dir.path().join("work");
+        let write = |command: &str| {
+            let written = json!({"mcpServers": {"theirs": {"command": command}}});
+            std::fs::write(work.join(".mcp.json"), written.to_string()).unwrap();
+        };
+        let count = |settings: &Settings| {
+            let args = Args::parse_from(["pelton"]).run;
+            servers(&args, &env, &work, settings, &[], Watched::Interactive).unwrap().servers.len()
+        };
+        let none = Settings::default();
+        write("one");
+        assert_eq!((count(&none), named(&env, &work, &[]).len()), (0, 1));
+        // The user's own settings may approve it by name.
+        let mut own = Settings::default();
+        own.servers.approved = vec!["theirs".to_owned()];
+        assert_eq!(count(&own), 1);
+        Trust::in_dir(&env, &work).say(&env, true).unwrap();
+        assert_eq!(count(&none), 1);
+        write("another");
+        assert_eq!(count(&none), 0, "it is not the one that was approved");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use pelton::settings::{Approval, Power, Settings, approval, fingerprint, with_value};
@@ -24,6 +25,9 @@ const APPROVED_SERVERS: &str = "approvedMcpServers";
 /// The marks of what in settings was seen when the directory was trusted.
 const APPROVED_SETTINGS: &str = "approvedSettings";
 
+/// Somebody has trusted the home. That holds for one session and is not kept.
+static HOME_FOR_NOW: OnceLock<()> = OnceLock::new();
+
 /// Trust in a directory: in all of its repository, or in itself if there is none around.
 #[derive(Debug)]
 pub(crate) struct Trust {
@@ -39,8 +43,19 @@ impl Trust {
         let root = Repository::around(dir).map_or_else(|| dir.to_owned(), |repository| repository.root);
         let is_home = env.path("HOME").is_some_and(|home| real(&home) == real(&root));
         // Everything is below the home: who trusts it trusts too much to be remembered.
-        let given = !is_home && has_said_yes(env, &root, ACCEPTED);
+        let given = match is_home {
+            true => HOME_FOR_NOW.get().is_some(),
+            false => has_said_yes(env, &root, ACCEPTED),
+        };
         Self { dir: dir.to_owned(), root, is_home, given }
+    }
+
+    /// Takes a yes as long as this process runs, if it is about the home. Whether it was.
+    pub(crate) fn hold_for_now(&self) -> bool {
+        if self.is_home {
+            HOME_FOR_NOW.get_or_init(|| ());
+        }
+        self.is_home
     }
 
     /// What it covers.
@@ -56,7 +71,11 @@ impl Trust {
     pub(crate) fn servers(&self, env: &Env) -> Vec<(String, Approval)> {
         let approved = state_of(env, &self.root)[APPROVED_SERVERS].take();
         let servers = self.brought_servers().into_iter();
+        let is_seen = self.is_home && self.given;
         let judged = |(name, definition): (String, Value)| {
+            if is_seen {
+                return (name, Approval::Given);
+            }
             let judged = approval(&definition, approved[&name].as_str());
             (name, judged)
         };
@@ -65,6 +84,13 @@ impl Trust {
 
     /// The marks of entries of settings that were seen when the directory was trusted.
     pub(super) fn approved_settings(&self, env: &Env) -> BTreeSet<String> {
+        if self.is_home && self.given {
+            return Files::around(env, &self.dir)
+                .brought_powers()
+                .into_iter()
+                .map(|power| power.mark)
+                .collect();
+        }
         let seen = state_of(env, &self.root)[APPROVED_SETTINGS].take();
         let marks = seen.as_array().into_iter().flatten().filter_map(Value::as_str);
         marks.map(str::to_owned).collect()
@@ -141,6 +167,11 @@ pub(crate) fn would_add(settings: &Settings, env: &Env, dir: &Path) -> Vec<Strin
     adds.extend(settings.env.keys().map(|name| format!("variable {name}")));
     let hooks = settings.hooks.commands();
     adds.extend(hooks.map(|(event, what)| format!("hook at {event}: {what}")));
+    // Whatever else grants or runs something, as it is written.
+    const TOLD: &[&str] = &["permissions.", "apiKeyHelper", "env", "hooks"];
+    let powers = Files::around(env, dir).brought_powers().into_iter();
+    let others = powers.filter(|power| !TOLD.iter().any(|told| power.place.starts_with(told)));
+    adds.extend(others.map(|power| power.told()));
     let servers = Trust::in_dir(env, dir).servers(env).into_iter();
     adds.extend(servers.map(|(name, approval)| match approval {
         Approval::Changed => format!("server {name}, which has changed since it was approved"),

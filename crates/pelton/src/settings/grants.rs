@@ -53,6 +53,10 @@ impl Settings {
         if !std::mem::take(&mut self.plugins.marketplaces).is_empty() {
             given_up.push("extraKnownMarketplaces".to_owned());
         }
+        let approves = self.servers.approve_all.take() == Some(true);
+        if !std::mem::take(&mut self.servers.approved).is_empty() || approves {
+            given_up.push("approved servers".to_owned());
+        }
         // Lists add up: one more address, or one more variable, is a grant.
         if std::mem::take(&mut self.http_hooks) != HttpHookTerms::default() {
             given_up.push("allowedHttpHookUrls and httpHookAllowedEnvVars".to_owned());
