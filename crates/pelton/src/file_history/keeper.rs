@@ -205,13 +205,13 @@ impl Keeper {
     pub fn preview(&mut self, to: Uuid) -> Result<Rewound, HistoryError> {
         self.settle_calls()?;
         let plan = self.plan_to(to)?;
-        self.told(&plan, Conflicts::Leave, &[])
+        self.told(&plan, Conflicts::Leave, &stays(&plan))
     }
 
     pub fn preview_undo(&mut self) -> Result<Rewound, HistoryError> {
         self.settle_calls()?;
         let (_, plan) = self.plan_undo()?;
-        self.told(&plan, Conflicts::Leave, &[])
+        self.told(&plan, Conflicts::Leave, &stays(&plan))
     }
 
     pub fn rewind(&mut self, to: Uuid, conflicts: Conflicts) -> Result<Rewound, HistoryError> {
@@ -418,7 +418,7 @@ impl Keeper {
                 .filter(|path| !self.tree.knows(path));
             uncovered.extend(unknown.map(|path| {
                 let own = path.file_name().is_some_and(crate::tools::search::is_store);
-                (path, if own { "the store of version control" } else { "ignored" }.to_owned())
+                (path, if own { "the store of version control" } else { "ignored or new" }.to_owned())
             }));
         }
         uncovered
@@ -433,6 +433,15 @@ impl Keeper {
         let content = self.store.content(*hash).or_else(|_| std::fs::read(path)).unwrap_or_default();
         String::from_utf8_lossy(&content).into_owned()
     }
+}
+
+/// What would stay, because there would be no way back from taking it away.
+fn stays(plan: &Plan) -> Vec<(PathBuf, String)> {
+    let left = in_order(plan, Conflicts::Leave).into_iter().filter_map(|wanted| match &wanted.now {
+        State::Unkept { why, .. } => Some((wanted.path.clone(), format!("stays: {}", why.words()))),
+        _ => None,
+    });
+    left.collect()
 }
 
 /// The moves that are made, so that each finds its place: what goes before what comes, and inside before outside.

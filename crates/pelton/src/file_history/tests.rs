@@ -547,3 +547,22 @@ async fn what_others_do_between_commands_is_theirs_wherever_it_happens() {
         assert_eq!(stage.all(), theirs, "{what}");
     }
 }
+
+#[tokio::test]
+async fn what_stays_is_said_before_as_it_is_said_afterwards() {
+    let stage = Stage::new();
+    stage.put("kept.txt", "one\n");
+    let start = stage.says(1).await;
+    let (pipe, made) = (stage.path("new/pipe"), stage.path("new/made.txt"));
+    stage
+        .shell(|| {
+            stage.put("new/made.txt", "made\n");
+            nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        })
+        .await;
+    let preview = stage.history.preview(start).unwrap();
+    assert_eq!(left(&preview), ["pipe stays: not a regular file"]);
+    let rewound = stage.history.rewind(start, Conflicts::Leave).unwrap();
+    assert_eq!(left(&rewound), left(&preview));
+    assert!(pipe.exists() && !made.exists());
+}
