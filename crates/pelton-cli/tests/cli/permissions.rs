@@ -29,6 +29,9 @@ fn place() -> Place {
     for file in files {
         place.put(file, "{}\n");
     }
+    place.put("fix.patch", "--- a/src/main.rs\n+++ b/src/main.rs\n@@ -1 +1 @@\n-{}\n+[]\n");
+    place.put("fix.diff", "--- a/docs/guide.md\n+++ b/docs/guide.md\n");
+    place.put("docs.patch", "--- a/docs/guide.md\n+++ b/docs/guide.md\n@@ -1 +1 @@\n-{}\n+[]\n");
     std::os::unix::fs::symlink(".env", place.work().join("link")).unwrap();
     place
 }
@@ -43,6 +46,16 @@ fn check(corpus: &str, at_least: usize) {
         .run();
     let said = ran.well();
     assert!(said.starts_with(&format!("{cases} cases: ")) && said.contains("0 different"), "{said}");
+}
+
+#[test]
+fn what_variables_hold_patches_name_and_formatters_write_is_no_way_around() {
+    check("once_more.jsonl", 1_000);
+}
+
+#[test]
+fn inspection_and_work_beside_what_is_guarded_is_left_alone() {
+    check("left_alone.jsonl", 200);
 }
 
 #[test]

@@ -128,6 +128,7 @@ const RUNNING: &[&str] = &[
     "readProcess",
     "run(",
     "run-program",
+    "(sh ",
     "call-process",
     "start-process",
     "System.cmd",

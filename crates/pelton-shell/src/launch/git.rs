@@ -154,6 +154,11 @@ fn subcommand(command: &Command, words: &[Word]) -> Further {
             shell::joined(command, &rest[options..])
         }
         Some("rebase") => programs(command, arguments, &["-x", "--exec"]),
+        Some("send-email") => {
+            let options = &["--smtp-server", "--sendmail-cmd", "--to-cmd", "--cc-cmd", "--header-cmd"];
+            programs(command, arguments, options)
+        }
+        Some("daemon") => programs(command, arguments, &["--access-hook"]),
         Some("difftool" | "mergetool") => programs(command, arguments, &["-x", "--extcmd"]),
         Some("filter-branch") => {
             let mut further = Further { hidden: true, ..Further::unknown() };

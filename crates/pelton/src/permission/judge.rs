@@ -543,7 +543,12 @@ fn vouches_for(pattern: &CommandPattern, step: &Step) -> bool {
         return false;
     }
     let is_exact = pattern.is_exact();
-    (pattern.matches(&step.plain) && (is_exact || !step.launches))
+    // With words from elsewhere it is not the command that an exact rule names.
+    let plain = match step.gets_more {
+        true => format!("{} {HOLE}", step.plain),
+        false => step.plain.clone(),
+    };
+    (pattern.matches(&plain) && (is_exact || !step.launches))
         || (is_exact && step.exact.iter().any(|exact| pattern.matches(exact)))
 }
 

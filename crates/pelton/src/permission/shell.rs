@@ -22,6 +22,8 @@ mod sed;
 mod awk;
 mod deeds; // what programs do to files
 mod outputs; // files that options may name for writing
+mod named; // files that words may name
+mod held; // what variables may hold
 mod removal; // what is taken away
 mod carried; // the same, when its names are written elsewhere in the line
 
@@ -36,12 +38,14 @@ pub(super) use self::arg::Files;
 use self::arg::{Arg, Values};
 use self::assigned::{SET_FOR_OTHERS, assigned, is_private, steering};
 use self::carried::{Carried, removed_by_feeding};
-pub(super) use self::deeds::Deed;
-use self::deeds::deeds;
+pub(super) use self::deeds::{Deed, Patch, PatchText, names_in_patch};
+use self::deeds::{deeds, patch};
 use self::feed::Feed;
+use self::held::Held;
 use self::launch::{base_name, launches};
 pub(super) use self::look::Look;
 use self::mention::commands_mentioned;
+use self::named::may_name;
 use self::numbers::Numbers;
 use self::passed::{RunsFile, files_fed, files_run, texts_told};
 pub(super) use self::programs::Reach;
@@ -185,6 +189,7 @@ impl Survey {
         let values = Values::of(script, &numbers);
         let found = found_names(script);
         let carried = Carried::of(script);
+        let held = Held::of(script);
         // What runs for a word must be looking and nothing else, and of a kind that people look at that way: then the word is
         // no more than text.
         let mut all_inner_look = true;
@@ -196,6 +201,7 @@ impl Survey {
                 }
                 let mut step = step(command, &args, &targets, feed.as_ref(), &found, script);
                 step.carries(command, script, &carried);
+                step.holds(command, &args, &targets, &held);
                 step.chain = command.place.chain;
                 step.names_for_others = names_for_others(command, script);
                 step.stands_alone = !command.place.piped && !is_read_by_next(command, script);
@@ -287,6 +293,22 @@ impl Step {
             self.removals.extend(carried.removed_by(&words));
         }
         self.removals.extend(removed_by_feeding(command, &further, script));
+    }
+
+    /// Adds what its variables may hold, for prohibitions.
+    fn holds(&mut self, command: &Command, args: &[Arg], targets: &[Arg], held: &Held) {
+        for words in held.rounds(&[args, targets].concat()) {
+            let (words, targets) = words.split_at(args.len());
+            if words != args {
+                self.deeds.extend(deeds(words).deeds);
+                words.iter().skip(1).for_each(|word| may_name(word, self));
+            }
+            for (redirection, target) in command.redirections.iter().zip(targets) {
+                let (reads, writes) = (redirection.kind.reads(), redirection.kind.writes());
+                let files = target.probable_files().filter(|_| target.literal().is_none() || reads || writes);
+                self.deeds.extend(files.into_iter().flat_map(|files| touching(&files, reads, writes)));
+            }
+        }
     }
 
     /// Keeps what is written in the language of a program.
@@ -457,12 +479,22 @@ fn step(
         may_name(word, &mut step);
     }
     step.hold_texts(command, args, script);
+    step.deeds.extend(patch(command, args, script));
+    if passed::reads_names(args) {
+        step.deeds.extend(
+            passed::words_fed(command, script).iter().filter_map(Arg::probable_files).map(Deed::Read),
+        );
+    }
+    // What `$1` and the like may be in the text of a shell.
+    let given: Vec<Arg> = args.iter().skip(1).chain(&fed).cloned().collect();
+    let inner = Held::of_commands(&further.commands);
     // Directories that commands of a text change to.
     let mut gone_to: Vec<String> = passed::sent_to(args).into_iter().collect();
     for further in &further.commands {
         let mut words: Vec<Arg> = further.words.iter().map(Arg::of).collect();
         step.see(&words, gets_more);
         step.hold_texts(further, &words, script);
+        step.deeds.extend(patch(further, &words, script));
         if let Some(Move::To(Files::Named(dir))) = moves(&words) {
             gone_to.push(dir);
         }
@@ -477,12 +509,21 @@ fn step(
         step.may_run.extend(mention::mentioned(further, &words, script));
         step.runs_files.extend(files_run(&words, reads_scripts(further)));
         step.may_run.extend(further.assignments.iter().filter_map(steering));
+        if words.iter().any(Arg::is_given) {
+            let places = words.iter().filter(|word| !word.is_given()).chain(&given).cloned();
+            step.deeds.extend(deeds(&places.collect::<Vec<_>>()).deeds);
+        }
         for word in words.iter().skip(1) {
             may_name(word, &mut step);
         }
         for redirection in &further.redirections {
             let target = Arg::of(&redirection.target);
             let (reads, writes) = (redirection.kind.reads(), redirection.kind.writes());
+            let may_be = inner.rounds(std::slice::from_ref(&target)).concat();
+            if target.is_given() || may_be.iter().any(Arg::is_given) {
+                let files = given.iter().filter_map(Arg::probable_files);
+                step.deeds.extend(files.flat_map(|files| touching(&files, reads, writes)));
+            }
             if let Some(files) = target.probable_files() {
                 for dir in &gone_to {
                     if let Files::Named(path) = &files
@@ -529,6 +570,7 @@ fn step(
     if step.look.is_none() {
         step.may_run.extend(mention::mentioned(command, args, script));
         step.may_write = outputs::may_write(args);
+        named::may_name_inside(args, &mut step);
     }
     let may_be_told = reads_scripts(command) || step.look.is_none() && mention::is_unknown(command, args);
     step.runs_files.extend(files_run(args, may_be_told));
@@ -719,49 +761,6 @@ fn redirect(redirection: &Redirection, target: &Arg, step: &mut Step) {
 fn touching(files: &Files, reads: bool, writes: bool) -> impl Iterator<Item = Deed> + use<> {
     let read = reads.then(|| Deed::Read(files.clone()));
     read.into_iter().chain(writes.then(|| Deed::Write(files.clone())))
-}
-
-/// Every part of a word that could name a file, whatever the program makes of it.
-fn may_name(arg: &Arg, step: &mut Step) {
-    let Some(word) = arg.literal() else {
-        // Whoever goes by way of processes hides where.
-        if arg.prefix().starts_with("/proc/") {
-            let text = arg.with_holes().replace(HOLE, "self");
-            step.may_name.push(Files::Named(text));
-        }
-        if let Some(text) = arg.seen_from_here() {
-            may_name_in(&text, step);
-        }
-        for text in arg.in_braces() {
-            may_name_in(text, step);
-        }
-        step.may_name.extend(arg.probable_files());
-        step.last_names.extend(arg.last_name().map(str::to_owned));
-        return;
-    };
-    may_name_in(word, step);
-}
-
-/// The same for what is certain of a word.
-fn may_name_in(word: &str, step: &mut Step) {
-    // `f=@file` has a program send it.
-    let value = word.split_once('=').map(|(_, value)| value.strip_prefix('@').unwrap_or(value));
-    let glued = if word.starts_with('-') && !word.starts_with("--") { word.get(2..) } else { None };
-    // `HEAD:path`, `@file`.
-    let behind = word.rsplit_once(':').map(|(_, behind)| behind).or_else(|| word.strip_prefix('@'));
-    // `id=x,src=file`, `file:/inside`.
-    let listed = word.split([',', '=', ':']).filter(|part| part.len() < word.len());
-    let address = word.strip_prefix("file://");
-    let parts = [Some(word), value, glued, behind, address].into_iter().flatten().chain(listed);
-    for part in parts.filter(|part| !part.is_empty()) {
-        let file = match part.strip_prefix("~/") {
-            Some(rest) => Files::InHome(rest.to_owned()),
-            None => Files::Named(part.to_owned()),
-        };
-        if !step.may_name.contains(&file) {
-            step.may_name.push(file);
-        }
-    }
 }
 
 fn reason(doubt: &Doubt) -> &'static str {

@@ -6,11 +6,15 @@ use std::path::{Path, PathBuf};
 use super::super::judge::Touched;
 use super::super::place::{Here, Kind, Place};
 use super::super::rule;
-use super::super::shell::{Deed, Files, Move, Reach, Removal, Step, Survey, is_harmless};
+use super::super::shell::{
+    Deed, Files, Move, Patch, PatchText, Reach, Removal, Step, Survey, is_harmless, names_in_patch,
+};
 use super::below::Unwanted;
 use super::patterns::matching;
 use super::{Gate, place};
-use crate::limits::{DIRECTORIES_JUDGED_MAX, NAME_IN_TEXT_BYTES_MAX, NAMES_IN_TEXTS_MAX};
+use crate::limits::{
+    DIRECTORIES_JUDGED_MAX, NAME_IN_TEXT_BYTES_MAX, NAMES_IN_TEXTS_MAX, PATCH_JUDGED_BYTES_MAX,
+};
 use crate::places::{Follower, normalised};
 
 /// The directories a command may be run in: the one the line starts in, and those that commands before it change to. Which
@@ -62,6 +66,14 @@ impl Gate {
                 Deed::Read(files) => (self.places(files, dirs), true),
                 Deed::Write(files) | Deed::Remove(files) => (self.places(files, dirs), false),
                 Deed::WriteInto(target, source) => (self.places_in(target, source, dirs), false),
+                Deed::Patch(patch) => {
+                    match self.patched(patch, dirs) {
+                        Some(places) => touched.may_write.extend(places),
+                        // Whatever is there may be changed.
+                        None => touched.edits.extend(self.places(&patch.below, dirs).into_iter().flatten()),
+                    }
+                    continue;
+                }
             };
             match places {
                 Some(places) if is_read => touched.reads.extend(places),
@@ -76,6 +88,8 @@ impl Gate {
                 Deed::Write(files) | Deed::Remove(files) | Deed::WriteInto(files, _) => {
                     (files, &mut touched.output)
                 }
+                // No redirection is one.
+                Deed::Patch(_) => continue,
             };
             match self.places(files, dirs) {
                 Some(places) => into.extend(places),
@@ -141,8 +155,8 @@ impl Gate {
         }
         if !is_understood && has_guards {
             touched.may_hold = self.held_in(&step.may_hold, dirs);
-            touched.may_write =
-                step.may_write.iter().filter_map(|files| self.places(files, dirs)).flatten().collect();
+            let written = step.may_write.iter().filter_map(|files| self.places(files, dirs)).flatten();
+            touched.may_write.extend(written);
             for path in step.may_name.iter().filter_map(|files| self.paths(files, dirs)).flatten() {
                 match place(&path, &dirs.follower) {
                     Ok(place) => touched.may_name.push(place),
@@ -168,6 +182,32 @@ impl Gate {
         let unwanted =
             Unwanted { rules: &self.rules, here, guarded: true, deed, follows: false, splits: false };
         !entered.is_empty() && unwanted.is_below(&entered)
+    }
+
+    /// The files that a patch names, if it can be read.
+    fn patched(&self, patch: &Patch, dirs: &Dirs) -> Option<Vec<Place>> {
+        // Nobody would look at them.
+        if !self.rules.restricting().any(rule::Rule::is_about_files) {
+            return Some(Vec::new());
+        }
+        let mut names = Vec::new();
+        match &patch.text {
+            PatchText::Written(text) => names.extend(names_in_patch(text, patch.strip)),
+            PatchText::In(files) => {
+                for path in
+                    files.iter().map(|files| self.paths(files, dirs)).collect::<Option<Vec<_>>>()?.concat()
+                {
+                    names.extend(names_in_patch(&patch_in(&path)?, patch.strip));
+                }
+            }
+            PatchText::Unknown => return None,
+        }
+        if names.len() > NAMES_IN_TEXTS_MAX {
+            return None;
+        }
+        let below = self.paths(&patch.below, dirs)?;
+        let named = below.iter().flat_map(|dir| names.iter().map(|name| dir.join(name)));
+        Some(named.filter_map(|path| self.followed(&path, dirs)).collect())
     }
 
     /// The files that may be named in texts in other languages.
@@ -395,6 +435,13 @@ impl Dirs {
     fn changed(&self, here: &Here) -> bool {
         self.is_lost || self.all.iter().any(|dir| *dir != self.start && !is_current(dir, here))
     }
+}
+
+/// What is in a patch, if it is an ordinary file of an ordinary size.
+fn patch_in(path: &Path) -> Option<String> {
+    let about = std::fs::metadata(path).ok()?;
+    (about.is_file() && about.len() <= PATCH_JUDGED_BYTES_MAX).then_some(())?;
+    Some(String::from_utf8_lossy(&std::fs::read(path).ok()?).into_owned())
 }
 
 /// Whether this is the directory the session is in, or the one it started in.

@@ -199,6 +199,7 @@ impl Arg {
             match part {
                 Part::Literal(literal) => text.push_str(literal),
                 Part::Parameter { name, plain: true, .. } if name == "PWD" => text.push('.'),
+                Part::Substitution { inside, .. } if inside.trim() == "pwd" => text.push('.'),
                 Part::Parameter { name, plain: true, .. } if name == "HOME" => text.push('~'),
                 Part::Tilde(user) if user == "~" || user.is_empty() => text.push('~'),
                 _ => return None,
@@ -231,6 +232,23 @@ impl Arg {
     /// The same word with a value in the place of a variable, as if it stayed one word.
     pub fn with_value(&self, variable: &str, value: &[Part]) -> Self {
         self.filled(value, |part| is_value_of(part, variable))
+    }
+
+    /// Whether it is what a text for a shell was given along with: `$1`, `"$@"`.
+    pub fn is_given(&self) -> bool {
+        let is_given =
+            |name: &str| matches!(name, "@" | "*") || name.bytes().all(|byte| byte.is_ascii_digit());
+        self.parts.iter().any(|part| matches!(part, Part::Parameter { name, .. } if is_given(name)))
+    }
+
+    /// Whether the value of this variable, or one of its elements, is a part of it.
+    pub fn uses(&self, variable: &str) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Parameter { name, .. } if name == variable))
+    }
+
+    /// The same word with a value in the place of a variable, however the variable is written.
+    pub fn with_any_value(&self, variable: &str, value: &[Part]) -> Self {
+        self.filled(value, |part| matches!(part, Part::Parameter { name, .. } if name == variable))
     }
 
     fn filled(&self, value: &[Part], stands_in: impl Fn(&Part) -> bool) -> Self {

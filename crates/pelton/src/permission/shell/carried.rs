@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use pelton_shell::{AssignmentKind, Command, Part, RedirectionKind, Script};
 
-use super::arg::Arg;
+use super::arg::{Arg, Files};
 use super::launch::base_name;
-use super::removal::{Removal, removals};
+use super::removal::{Removal, TOP_OF_REPOSITORY, removals};
 use crate::limits::LOOP_ROUNDS_JUDGED_MAX;
 
 /// The values that variables get anywhere in a script, as far as they are written there.
@@ -123,6 +123,12 @@ pub(super) fn removed_by_feeding(command: &Command, inner: &[Command], script: &
             }
             removed
                 .extend(removals(&std::iter::once(Arg::certain("rm")).chain(operands).collect::<Vec<_>>()));
+        }
+        // They say where people work.
+        if let Some(said) = stage_before(command, script)
+            && matches!(super::written(&said).as_str(), "pwd" | TOP_OF_REPOSITORY)
+        {
+            removed.push(Removal::Of(Files::Named(".".to_owned())));
         }
         // Whatever is found there goes.
         if let Some(mut search) = stage_before(command, script).filter(|args| is_named(args, &["find"])) {

@@ -1,5 +1,11 @@
 //! What programs that are about files do to which of them.
 
+mod git; // what git writes in the working tree
+mod patches; // files that a patch names
+mod rewriters; // programs that write sources anew, or make directories of files
+
+pub(super) use self::patches::patch;
+pub(in super::super) use self::patches::{Patch, PatchText, names_in_patch};
 use super::arg::{Arg, Files};
 use super::launch::base_name;
 use super::passed::search_starts;
@@ -14,6 +20,8 @@ pub(in super::super) enum Deed {
     Remove(Files),
     /// Puts one there under its own name, if that is a directory.
     WriteInto(Files, Files),
+    /// Changes what a patch names.
+    Patch(Patch),
 }
 
 impl Deed {
@@ -28,6 +36,7 @@ impl Deed {
             Self::Write(files) => Self::Write(inside(files)?),
             Self::Remove(files) => Self::Remove(inside(files)?),
             Self::WriteInto(target, source) => Self::WriteInto(inside(target)?, source.clone()),
+            Self::Patch(patch) => Self::Patch(Patch { below: inside(&patch.below)?, ..patch.clone() }),
         })
     }
 }
@@ -51,19 +60,23 @@ pub(super) fn deeds(args: &[Arg]) -> Deeds {
         "test" | "[" => of_test(rest),
         "find" | "gfind" | "bfs" => of_find(rest),
         "tar" | "gtar" | "bsdtar" => of_tar(rest),
-        "git" => of_git(rest),
+        "git" => git::deeds(rest),
+        "go" => rewriters::deeds("go", rest),
+        "cpio" | "pax" => of_copier(rest),
+        "aws" | "gsutil" | "gcloud" | "rclone" => of_cloud(rest),
         "fd" | "fdfind" => of_fd(rest),
         "cargo" => of_cargo(rest),
         "7z" | "7za" | "7zr" | "7zz" => of_archiver(rest),
         "ag" | "ack" | "pt" | "ugrep" | "ug" | "sift" => of_search(rest),
         "docker" | "podman" | "nerdctl" | "kubectl" | "oc" => of_containers(rest),
+        "gh" | "glab" if rest.get(1).and_then(Arg::literal) == Some("clone") => PLAIN.deeds(&rest[2..], true),
         // Their files are created, not copied.
         "install" if rest.iter().any(is_making_directories) => {
             MAKES_DIRECTORIES.deeds(rest, name == "install")
         }
         base => match KNOWN.iter().find(|known| known.names.contains(&base)) {
             Some(known) => known.deeds(rest, name == base),
-            None => Deeds::default(),
+            None => rewriters::deeds(base, rest),
         },
     }
 }
@@ -72,6 +85,7 @@ pub(super) fn deeds(args: &[Arg]) -> Deeds {
 pub(super) fn is_known(name: &str) -> bool {
     matches!(name, "sed" | "dd" | "test" | "[" | "find" | "tar" | "git" | "ag" | "ack" | "ugrep")
         || KNOWN.iter().any(|known| known.names.contains(&name))
+        || rewriters::is_known(name)
 }
 
 /// How a program names the files it changes.
@@ -131,6 +145,17 @@ const MAKES_DIRECTORIES: Known = Known { takes: "gom", takes_long: &["group", "o
 fn is_making_directories(arg: &Arg) -> bool {
     let text = arg.prefix();
     text == "--directory" || text.starts_with('-') && !text.starts_with("--") && text.contains('d')
+}
+
+/// Writes somewhere below the current directory.
+fn here() -> Deed {
+    Deed::Write(Files::Named(".".to_owned()))
+}
+
+/// Whether one of the letters of short options is one of these.
+fn is_any_flag(arg: &Arg, letters: &str) -> bool {
+    let text = arg.prefix();
+    text.starts_with('-') && !text.starts_with("--") && text.contains(|letter| letters.contains(letter))
 }
 
 /// Words with which programs that write their files anew only say what they would do.
@@ -273,6 +298,8 @@ const KNOWN: &[Known] = &[
     Known { names: &["xxd"], takes: "cglos", shape: Shape::Copies, ..PLAIN },
     Known { names: &["mktemp"], takes: "p", writes: &["-p", "--tmpdir"], takes_long: &["tmpdir"], ..PLAIN },
     Known { names: &["zip"], takes: "tbnxi", shape: Shape::Archives, ..PLAIN },
+    Known { names: &["sass", "lessc", "sftp"], shape: Shape::Copies, ..PLAIN },
+    Known { names: &["setfattr"], takes: "nvx", takes_long: &["name", "value", "remove"], ..PLAIN },
     Known { names: &["script"], takes: "cEITBOom", takes_long: &["command"], ..PLAIN },
     // Programs that write their files anew, or do so if they are told to.
     Known {
@@ -472,18 +499,28 @@ impl Known {
             Shape::Reads => deeds.extend(files.into_iter().map(Deed::Read)),
             Shape::WritesWith(signs) => {
                 let is_sign = |arg: &Arg| signs.iter().any(|sign| arg.prefix().starts_with(sign));
+                let is_word = signs.iter().any(|sign| !sign.starts_with('-'));
                 if all.iter().any(is_sign) {
+                    // `terraform fmt` without a file means all of them.
+                    deeds.extend((is_word && files.len() < 2).then(here));
                     deeds.extend(files.into_iter().map(Deed::Write));
                 }
             }
             Shape::Archives => {
+                let moves = all.iter().any(|arg| is_any_flag(arg, "m") || arg.literal() == Some("--move"));
                 let mut files = files.into_iter();
                 deeds.extend(files.next().map(Deed::Write));
-                deeds.extend(files.map(Deed::Read));
+                deeds.extend(files.map(|file| if moves { Deed::Remove(file) } else { Deed::Read(file) }));
             }
             Shape::Unpacks => {
                 let mut files = files.into_iter();
+                let is_told_where = deeds.iter().any(|deed| matches!(deed, Deed::Write(_)));
+                // Otherwise it asks whoever is there, and leaves what is there.
+                let overwrites = all.iter().any(|arg| is_any_flag(arg, "o"));
                 deeds.extend(files.next().map(Deed::Read));
+                if !is_told_where && overwrites && files.len() == 0 {
+                    deeds.push(here());
+                }
                 deeds.extend(files.map(Deed::Write));
             }
             Shape::Nothing => {}
@@ -535,13 +572,14 @@ fn of_find(args: &[Arg]) -> Deeds {
 fn of_tar(args: &[Arg]) -> Deeds {
     let mut deeds = Vec::new();
     let mut operands: Vec<Files> = Vec::new();
-    let (mut makes, mut unpacks) = (false, false);
+    let (mut makes, mut unpacks, mut to_stdout) = (false, false, false);
     let mut rest = args.iter().enumerate();
     while let Some((at, arg)) = rest.next() {
         let text = arg.prefix();
         if let Some(long) = text.strip_prefix("--") {
             makes |= matches!(long, "create" | "append" | "update");
             unpacks |= matches!(long, "extract" | "get");
+            to_stdout |= long == "to-stdout";
             if let Some(dir) = long.strip_prefix("directory=").filter(|_| arg.literal().is_some()) {
                 operands.push(Files::Named(dir.to_owned()));
             }
@@ -554,6 +592,7 @@ fn of_tar(args: &[Arg]) -> Deeds {
         };
         makes |= letters.contains(['c', 'r', 'u']);
         unpacks |= letters.contains('x');
+        to_stdout |= letters.contains('O');
         if letters.ends_with(['f', 'C', 'X', 'T']) {
             let value = rest.next().and_then(|(_, value)| value.probable_files());
             match letters.chars().last() {
@@ -563,60 +602,14 @@ fn of_tar(args: &[Arg]) -> Deeds {
             }
         }
     }
+    if unpacks && !makes && operands.is_empty() && !to_stdout {
+        deeds.push(here());
+    }
     deeds.extend(operands.into_iter().map(|files| match unpacks && !makes {
         true => Deed::Write(files),
         false => Deed::Read(files),
     }));
     Deeds { deeds, is_plain_edit: false }
-}
-
-/// What git writes in the working tree, as far as it is named.
-fn of_git(args: &[Arg]) -> Deeds {
-    let mut deeds = Vec::new();
-    for (at, arg) in args.iter().enumerate() {
-        let (name, glued) = match arg.literal().and_then(|text| text.split_once('=')) {
-            Some((name, value)) => (name, Some(value.to_owned())),
-            None => (arg.prefix(), None),
-        };
-        if matches!(name, "--output" | "--directory") {
-            let file = match glued {
-                Some(value) => Some(Files::Named(value)),
-                None => args.get(at + 1).and_then(Arg::probable_files),
-            };
-            deeds.extend(file.map(Deed::Write));
-        }
-    }
-    let options = args.iter().take_while(|arg| arg.prefix().starts_with('-')).count();
-    let Some((command, rest)) = args[options..].split_first() else {
-        return Deeds { deeds, is_plain_edit: false };
-    };
-    let files = || rest.iter().filter(|arg| !arg.prefix().starts_with('-')).filter_map(Arg::probable_files);
-    let here = || Files::Named(".".to_owned());
-    let has = |options: &[&str]| rest.iter().any(|arg| options.contains(&arg.prefix()));
-    match command.literal() {
-        Some("checkout" | "restore") => deeds.extend(files().map(Deed::Write)),
-        Some("rm" | "mv") => deeds.extend(files().map(Deed::Remove)),
-        Some("clean") if rest.iter().any(|arg| is_flag(arg, 'n')) || has(&["--dry-run"]) => {}
-        Some("clean") if files().next().is_none() => deeds.push(Deed::Remove(here())),
-        Some("clean") => deeds.extend(files().map(Deed::Remove)),
-        // These put the whole tree back, whatever was done to it.
-        Some("reset") if has(&["--hard", "--merge", "--keep"]) => deeds.push(Deed::Write(here())),
-        Some("checkout-index") if has(&["-a", "--all"]) => deeds.push(Deed::Write(here())),
-        Some("checkout-index") => deeds.extend(files().map(Deed::Write)),
-        Some("read-tree") if has(&["-u"]) => deeds.push(Deed::Write(here())),
-        // Files that git does not keep are looked through, too.
-        Some("grep") if has(&["--no-index", "--untracked"]) => deeds.push(Deed::Read(here())),
-        Some("init" | "clone") => deeds.extend(files().next_back().map(Deed::Write)),
-        Some("worktree" | "submodule") => deeds.extend(files().skip(1).map(Deed::Write)),
-        _ => {}
-    }
-    Deeds { deeds, is_plain_edit: false }
-}
-
-/// Whether one of the letters of short options is this one.
-fn is_flag(arg: &Arg, letter: char) -> bool {
-    let text = arg.prefix();
-    text.starts_with('-') && !text.starts_with("--") && text.contains(letter)
 }
 
 /// What a search hands to other programs.
@@ -650,7 +643,7 @@ fn of_cargo(args: &[Arg]) -> Deeds {
         Some(&"fmt") if !has("--check") => here(),
         Some(&"fix") => here(),
         Some(&"clippy") if has("--fix") => here(),
-        Some(&("new" | "init")) => args
+        Some(&("new" | "init" | "vendor")) => args
             .iter()
             .rev()
             .find(|arg| !arg.prefix().starts_with('-'))
@@ -670,10 +663,38 @@ fn of_archiver(args: &[Arg]) -> Deeds {
     let packed = operands.iter().skip(2).filter_map(|arg| arg.probable_files());
     let deeds = match operands.first().and_then(|arg| arg.literal()) {
         Some("a" | "u") => file(1).map(Deed::Write).into_iter().chain(packed.map(Deed::Read)).collect(),
-        Some("x" | "e") => file(1).map(Deed::Read).into_iter().collect(),
+        Some("x" | "e") => {
+            let has = |beginning: &str| args.iter().any(|arg| arg.prefix().starts_with(beginning));
+            let overwrites = has("-y") || has("-aoa");
+            file(1).map(Deed::Read).into_iter().chain((overwrites && !has("-o")).then(here)).collect()
+        }
         _ => Vec::new(),
     };
     Deeds { deeds, is_plain_edit: false }
+}
+
+/// `cpio -i`, `pax -r`: what they unpack goes to the current directory.
+fn of_copier(args: &[Arg]) -> Deeds {
+    let unpacks = args.iter().any(|arg| {
+        is_any_flag(arg, "ir") && !is_any_flag(arg, "tow") || matches!(arg.literal(), Some("--extract"))
+    });
+    Deeds { deeds: unpacks.then(here).into_iter().collect(), is_plain_edit: false }
+}
+
+/// `aws s3 cp from to`: the last word is written, if it is a file here, and the ones before it are read.
+fn of_cloud(args: &[Arg]) -> Deeds {
+    let is_copy = |arg: &Arg| {
+        matches!(arg.literal(), Some("cp" | "mv" | "sync" | "rsync" | "copy" | "move" | "copyto"))
+    };
+    let Some(at) = args.iter().position(is_copy) else { return Deeds::default() };
+    let operands: Vec<&Arg> = args[at + 1..].iter().filter(|arg| !arg.prefix().starts_with('-')).collect();
+    let is_file = |arg: &&&Arg| !arg.prefix().contains(':');
+    let files = |args: &[&Arg]| -> Vec<Files> {
+        args.iter().filter(is_file).filter_map(|arg| arg.probable_files()).collect()
+    };
+    let Some((to, from)) = operands.split_last() else { return Deeds::default() };
+    let deeds = files(from).into_iter().map(Deed::Read).chain(files(&[to]).into_iter().map(Deed::Write));
+    Deeds { deeds: deeds.collect(), is_plain_edit: false }
 }
 
 /// Programs that look through everything below, as `grep -r` does.

@@ -13,11 +13,12 @@ pub(super) fn may_write(args: &[Arg]) -> Vec<Files> {
         let text = arg.prefix();
         let Some(option) = text.strip_prefix('-') else { continue };
         let next = || rest.get(at + 1).and_then(Arg::probable_files);
+        let is_known = |option: &str| is_output(option) || OUTPUTS_OF.contains(&(name, option));
         match option.trim_start_matches('-').split_once('=') {
-            Some((option, value)) if is_output(option) || is_mount(name, option) => {
+            Some((option, value)) if is_known(option) || is_mount(name, option) => {
                 files.extend(arg.literal().and_then(|_| named(value)));
             }
-            None if is_output(option.trim_start_matches('-')) => files.extend(next()),
+            None if is_known(option.trim_start_matches('-')) => files.extend(next()),
             None if is_mount(name, option.trim_start_matches('-')) => {
                 files.extend(rest.get(at + 1).and_then(Arg::literal).and_then(named));
             }
@@ -38,11 +39,46 @@ pub(super) fn may_write(args: &[Arg]) -> Vec<Files> {
             let at = rest.iter().position(|arg| arg.literal() == Some("-f"));
             files.extend(at.and_then(|at| rest.get(at + 1)).and_then(Arg::probable_files));
         }
+        // Its variables may say where it prints to.
+        "awk" | "gawk" | "mawk" if rest.iter().any(|arg| arg.prefix().contains('>')) => {
+            let values = rest.iter().filter_map(Arg::literal).filter_map(|word| word.split_once('='));
+            files.extend(values.filter_map(|(_, value)| named(value)));
+        }
         "mount" => files.extend(rest.last().and_then(Arg::probable_files)),
         _ => {}
     }
     files
 }
+
+/// Options of single programs that say where something is put.
+const OUTPUTS_OF: &[(&str, &str)] = &[
+    ("aria2c", "d"),
+    ("aria2c", "dir"),
+    ("babel", "d"),
+    ("cargo", "root"),
+    ("cmake", "B"),
+    ("cmake", "install-prefix"),
+    ("gh", "D"),
+    ("gh", "dir"),
+    ("mysqldump", "r"),
+    ("mysqldump", "result-file"),
+    ("pg_dump", "f"),
+    ("pg_dump", "file"),
+    ("pip", "d"),
+    ("pip", "root"),
+    ("pip", "t"),
+    ("pip", "target"),
+    ("pip", "w"),
+    ("pip", "wheel-dir"),
+    ("pip3", "d"),
+    ("pip3", "root"),
+    ("pip3", "t"),
+    ("pip3", "target"),
+    ("pip3", "w"),
+    ("pip3", "wheel-dir"),
+    ("uv", "t"),
+    ("uv", "target"),
+];
 
 /// Where a directory of the machine is shown to a container, which may write there.
 fn is_mount(program: &str, option: &str) -> bool {

@@ -61,10 +61,10 @@ pub(super) fn files_fed(command: &Command) -> impl Iterator<Item = RunsFile> + '
         .map(|path| RunsFile { path: path.to_owned(), rest: Vec::new() })
 }
 
-/// The files that a command would run: itself, if it is named by a path, and scripts that an interpreter is given.
+/// The files that a command would run: itself, and scripts that an interpreter is given.
 pub(super) fn files_run(args: &[Arg], reads_scripts: bool) -> Vec<RunsFile> {
     let Some((name, rest)) = args.split_first() else { return Vec::new() };
-    let own = name.literal().filter(|name| name.contains('/'));
+    let own = name.literal();
     let own = own.map(|path| RunsFile { path: path.to_owned(), rest: rest.to_vec() });
     let scripts = rest.iter().filter(|_| reads_scripts).filter_map(Arg::literal);
     let scripts = scripts
@@ -73,9 +73,10 @@ pub(super) fn files_run(args: &[Arg], reads_scripts: bool) -> Vec<RunsFile> {
     own.into_iter().chain(scripts).collect()
 }
 
-fn is_same(one: &str, other: &str) -> bool {
+/// Whether a file that was made is the one that is run. One in a directory may be found by its name, where `PATH` says so.
+fn is_same(made: &str, run: &str) -> bool {
     let plain = |path: &str| path.trim_start_matches("./").to_owned();
-    plain(one) == plain(other)
+    plain(made) == plain(run) || !run.contains('/') && made.contains('/') && base_name(made) == run
 }
 
 fn made_by(command: &Command, script: &Script) -> Vec<Made> {
@@ -209,8 +210,33 @@ pub(super) fn words_fed(command: &Command, script: &Script) -> Vec<Arg> {
     words
 }
 
+/// Whether a command reads from its input the names of files that it then reads.
+pub(super) fn reads_names(args: &[Arg]) -> bool {
+    let Some((name, rest)) = args.split_first() else { return false };
+    let has = |word: &str| rest.iter().any(|arg| arg.literal() == Some(word));
+    let is_flag = |letter: char| {
+        rest.iter().any(|arg| {
+            let text = arg.prefix();
+            text.starts_with('-') && !text.starts_with("--") && text.contains(letter)
+        })
+    };
+    let from_input = |arg: &Arg| {
+        arg.literal()
+            .is_some_and(|text| text.starts_with("--") && text.contains("from") && text.ends_with("=-"))
+    };
+    match name.literal().map(base_name) {
+        Some("cpio") => is_flag('o') || is_flag('p') || has("--create") || has("--pass-through"),
+        Some("pax") => is_flag('w'),
+        Some("zip") => has("-@"),
+        Some("tar" | "bsdtar" | "gtar") => {
+            has("-T-") || is_flag('T') && has("-") || rest.iter().any(from_input)
+        }
+        _ => rest.iter().any(from_input),
+    }
+}
+
 /// Where the names come from that a command writes.
-fn looked_through(name: Option<&str>, args: &[Arg]) -> Vec<Arg> {
+pub(super) fn looked_through(name: Option<&str>, args: &[Arg]) -> Vec<Arg> {
     let has = |options: &[&str]| args.iter().any(|arg| options.contains(&arg.prefix()));
     let operands = |skipped: usize| {
         let mut operands: Vec<Arg> =

@@ -178,6 +178,14 @@ const PROGRAMS: &[Program] = &[
         operands: Operands::None,
         ..PLAIN
     },
+    Program { names: &["duf", "procs"], operands: Operands::None, ..PLAIN },
+    Program { names: &["hexyl"], short: &["ns#"], long: &["length# skip#"], ..PLAIN },
+    Program {
+        names: &["pr"],
+        short: &["dfFmrtTaJ lwWNo# hDs:", DIGITS],
+        long: &["columns# across double-space merge omit-header length# width# header:"],
+        ..PLAIN
+    },
     Program {
         names: &["uptime"],
         short: &["ps"],

@@ -2,6 +2,7 @@
 
 use pelton_shell::Part;
 
+use super::HOLE;
 use super::arg::{Arg, Files};
 use super::carried::words_of;
 use super::find;
@@ -21,6 +22,8 @@ pub(in super::super) enum Removal {
     /// A path that begins with a variable. Without a value it is this one.
     IfUnset(String),
 }
+
+pub(super) const TOP_OF_REPOSITORY: &str = "git rev-parse --show-toplevel";
 
 /// Tests of `find` that leave most files alone.
 const NARROWING: &[&str] = &[
@@ -131,6 +134,14 @@ fn removal(arg: &Arg) -> Option<Removal> {
     }
     if matches!(arg.written.trim_matches('"'), "$(pwd)" | "`pwd`") {
         return Some(Removal::Of(Files::Named(".".to_owned())));
+    }
+    // The top of the repository is where people work, or above it.
+    if matches!(arg.parts(), [Part::Substitution { inside, .. }] if inside.trim() == TOP_OF_REPOSITORY) {
+        return Some(Removal::Of(Files::Named(".".to_owned())));
+    }
+    // Whose number it is, nobody knows: what leads through a process leads anywhere.
+    if arg.prefix().starts_with("/proc/") {
+        return Some(Removal::Of(Files::Named(arg.with_holes().replace(HOLE, "self"))));
     }
     // The home of somebody, or where the shell has been.
     if matches!(arg.parts(), [Part::Tilde(_)] | [Part::Tilde(_), Part::Brace, ..] | [Part::Brace, ..])

@@ -1,0 +1,75 @@
+//! What git writes in the working tree, as far as it is named. Going from one version to another (`pull`, `switch`, `merge`) is no
+//! edit: what is put there is what the repository holds.
+
+use super::super::arg::{Arg, Files};
+use super::{Deed, Deeds, here, is_any_flag};
+
+pub(super) fn deeds(args: &[Arg]) -> Deeds {
+    let mut deeds = Vec::new();
+    for (at, arg) in args.iter().enumerate() {
+        let (name, glued) = match arg.literal().and_then(|text| text.split_once('=')) {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (arg.prefix(), None),
+        };
+        if matches!(name, "--output" | "--directory") {
+            let file = match glued {
+                Some(value) => Some(Files::Named(value)),
+                None => args.get(at + 1).and_then(Arg::probable_files),
+            };
+            deeds.extend(file.map(Deed::Write));
+        }
+    }
+    let options = args.iter().take_while(|arg| arg.prefix().starts_with('-')).count();
+    let Some((command, rest)) = args[options..].split_first() else {
+        return Deeds { deeds, is_plain_edit: false };
+    };
+    let files = || rest.iter().filter(|arg| !arg.prefix().starts_with('-')).filter_map(path);
+    let behind_dashes = || {
+        let at = rest.iter().position(|arg| arg.literal() == Some("--"));
+        rest.iter().skip(at.map_or(rest.len(), |at| at + 1)).filter_map(path)
+    };
+    let everything = || Files::Named(".".to_owned());
+    let has = |options: &[&str]| rest.iter().any(|arg| options.contains(&arg.prefix()));
+    match command.literal() {
+        // Whatever was changed is thrown away.
+        Some("checkout" | "switch") if has(&["-f", "--force", "--discard-changes"]) => deeds.push(here()),
+        Some("checkout" | "restore") => deeds.extend(files().map(Deed::Write)),
+        Some("stash") => deeds.extend(behind_dashes().map(Deed::Write)),
+        Some("rm" | "mv") => deeds.extend(files().map(Deed::Remove)),
+        Some("clean") if rest.iter().any(|arg| is_any_flag(arg, "n")) || has(&["--dry-run"]) => {}
+        Some("clean") if files().next().is_none() => deeds.push(Deed::Remove(everything())),
+        Some("clean") => deeds.extend(files().map(Deed::Remove)),
+        // These put the whole tree back, whatever was done to it.
+        Some("reset") if has(&["--hard", "--merge", "--keep"]) => deeds.push(here()),
+        Some("checkout-index") if has(&["-a", "--all"]) => deeds.push(here()),
+        Some("checkout-index") => deeds.extend(files().map(Deed::Write)),
+        Some("read-tree") if has(&["-u"]) => deeds.push(here()),
+        // What is not among the directories it names is taken away.
+        Some("sparse-checkout") if has(&["set", "reapply"]) => deeds.push(Deed::Remove(everything())),
+        // Files that git does not keep are looked through, too.
+        Some("grep") if has(&["--no-index", "--untracked"]) => deeds.push(Deed::Read(everything())),
+        Some("config") => {
+            let at = rest.iter().position(|arg| matches!(arg.literal(), Some("-f" | "--file")));
+            let reads = has(&["--get", "--get-all", "--list", "-l", "--get-regexp"]);
+            let file = at.and_then(|at| rest.get(at + 1)).and_then(Arg::probable_files);
+            deeds.extend(file.map(|file| if reads { Deed::Read(file) } else { Deed::Write(file) }));
+        }
+        Some("bundle") if has(&["create"]) => deeds.extend(files().nth(1).map(Deed::Write)),
+        Some("init" | "clone") => deeds.extend(files().next_back().map(Deed::Write)),
+        Some("worktree" | "submodule") => deeds.extend(files().skip(1).map(Deed::Write)),
+        _ => {}
+    }
+    Deeds { deeds, is_plain_edit: false }
+}
+
+/// The files of a path as git reads it: behind `:/` it begins at the top, and other signs behind a colon narrow it down.
+fn path(arg: &Arg) -> Option<Files> {
+    match arg.literal().and_then(|text| text.strip_prefix(':')) {
+        Some(magic) => {
+            let rest = magic.trim_start_matches(['/', '!', '^', ':']);
+            let rest = rest.split_once(')').map_or(rest, |(_, rest)| rest);
+            Some(Files::Named(if rest.is_empty() { ".".to_owned() } else { rest.to_owned() }))
+        }
+        None => arg.probable_files(),
+    }
+}

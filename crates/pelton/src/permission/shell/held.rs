@@ -1,0 +1,153 @@
+//! What the variables of a line may hold, for rules that restrict: every value that the line gives them anywhere, whichever of them it
+//! is in the end. Allowances go by what is [certain](super::arg::Values).
+
+use std::collections::BTreeMap;
+
+use pelton_shell::{AssignmentKind, Command, Part, RedirectionKind, Script};
+
+use super::arg::Arg;
+use super::carried::words_of;
+use super::launch::base_name;
+use super::passed::looked_through;
+use crate::limits::LOOP_WORDS_JUDGED_MAX;
+
+/// The values of variables, by name.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    values: BTreeMap<String, Vec<Arg>>,
+}
+
+impl Held {
+    pub fn of(script: &Script) -> Self {
+        let mut held = Self::default();
+        // What a whole loop or group reads.
+        let around: Vec<Arg> =
+            script.commands.iter().filter(|command| command.words.is_empty()).flat_map(read_by).collect();
+        for command in &script.commands {
+            held.assign(command);
+            // `… | while read f`, `read f < <(…)`
+            if matches!(command.name(), Some("read" | "mapfile" | "readarray"))
+                && let Some(name) = command.words.last().and_then(|word| word.literal())
+            {
+                let first = command.place.fed.or(command.place.stage).and_then(|stage| {
+                    let is_first = |other: &&Command| {
+                        other.place.stage.is_some_and(|it| it.pipeline == stage.pipeline && it.number == 0)
+                    };
+                    script.commands.iter().find(is_first)
+                });
+                let texts = super::passed::texts_told(command, script);
+                held.add(name, texts.iter().flat_map(|text| text.split_whitespace()).map(Arg::certain));
+                held.add(name, first.into_iter().flat_map(names_found));
+                held.add(name, read_by(command).into_iter().chain(around.iter().cloned()));
+            }
+        }
+        held.resolve();
+        held
+    }
+
+    /// Of the commands in a text for a shell.
+    pub fn of_commands(commands: &[Command]) -> Self {
+        let mut held = Self::default();
+        commands.iter().for_each(|command| held.assign(command));
+        held.resolve();
+        held
+    }
+
+    fn assign(&mut self, command: &Command) {
+        for assignment in &command.assignments {
+            let values = match assignment.kind {
+                AssignmentKind::Array => words_of(
+                    assignment.value.text().trim_start_matches(['+', '=', '(']).trim_end_matches(')'),
+                ),
+                _ => vec![Arg::of(&assignment.value)],
+            };
+            self.add(&assignment.name, values.into_iter().flat_map(named_by));
+        }
+    }
+
+    /// Variables whose value is that of another hold what the other does.
+    fn resolve(&mut self) {
+        let more: Vec<(String, Vec<Arg>)> = self
+            .values
+            .iter()
+            .map(|(name, values)| {
+                (
+                    name.clone(),
+                    values
+                        .iter()
+                        .flat_map(|value| self.rounds(std::slice::from_ref(value)))
+                        .flatten()
+                        .collect(),
+                )
+            })
+            .collect();
+        for (name, values) in more {
+            self.add(&name, values.into_iter());
+        }
+    }
+
+    fn add(&mut self, name: &str, values: impl Iterator<Item = Arg>) {
+        let known = self.values.entry(name.to_owned()).or_default();
+        for value in values {
+            if known.len() < LOOP_WORDS_JUDGED_MAX && !known.contains(&value) {
+                known.push(value);
+            }
+        }
+    }
+
+    /// The words with the values in the place of variables, once for each of the values.
+    pub fn rounds(&self, args: &[Arg]) -> Vec<Vec<Arg>> {
+        let used: Vec<(&String, &Vec<Arg>)> = self
+            .values
+            .iter()
+            .filter(|(name, values)| !values.is_empty() && args.iter().any(|arg| arg.uses(name)))
+            .collect();
+        let count = used.iter().map(|(_, values)| values.len()).max().unwrap_or_default();
+        let round = |at: usize| {
+            let fill = |arg: &Arg| {
+                used.iter().fold(arg.clone(), |arg, (name, values)| {
+                    arg.with_any_value(name, values[at % values.len()].parts())
+                })
+            };
+            args.iter().map(fill).collect()
+        };
+        (0..count).map(round).collect()
+    }
+}
+
+/// The names that a command reads from a text or from other commands, by a redirection.
+fn read_by(command: &Command) -> Vec<Arg> {
+    let mut names = Vec::new();
+    for redirection in &command.redirections {
+        let target = Arg::of(&redirection.target);
+        let pipe = target.written.strip_prefix("<(").and_then(|text| text.strip_suffix(')'));
+        match (pipe.filter(|_| target.is_pipe()), redirection.kind) {
+            (Some(inside), _) => names.extend(first_names(inside)),
+            (None, RedirectionKind::HereString | RedirectionKind::HereDocument { .. }) => {
+                names.extend(target.with_holes().split_whitespace().map(Arg::certain));
+            }
+            _ => {}
+        }
+    }
+    names
+}
+
+/// The word itself, or where the commands look that say what it is.
+fn named_by(word: Arg) -> Vec<Arg> {
+    let [Part::Substitution { inside, .. }] = word.parts() else { return vec![word] };
+    first_names(inside)
+}
+
+fn first_names(line: &str) -> Vec<Arg> {
+    let Ok(script) = pelton_shell::read(line) else { return Vec::new() };
+    script.commands.first().map(names_found).unwrap_or_default()
+}
+
+/// Where the names come from that a command writes, and names that it writes as they are.
+fn names_found(command: &Command) -> Vec<Arg> {
+    let args: Vec<Arg> = command.words.iter().skip(1).map(Arg::of).collect();
+    match command.name().map(base_name) {
+        Some("echo" | "printf") => args,
+        name => looked_through(name, &args),
+    }
+}
