@@ -7,16 +7,24 @@ import base64
 import hashlib
 import http.server
 import json
+import queue
 import secrets
 import threading
 import time
 import urllib.parse
 from typing import Any
 
+LOOK_SECONDS = 0.05
+
 
 class Guarded:
-    def __init__(self) -> None:
+    def __init__(self, is_older: bool = False) -> None:
         outer = self
+        # As the first version of the protocol had it: everything comes through one stream.
+        self.is_older = is_older
+        self.kind = "sse" if is_older else "http"
+        self.streams: dict[str, queue.Queue[dict]] = {}
+        self.is_closed = False
         self.access: set[str] = set()
         self.refresh: set[str] = set()
         self.used: set[str] = set()
@@ -44,6 +52,7 @@ class Guarded:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def close(self) -> None:
+        self.is_closed = True
         self._server.shutdown()
         self._server.server_close()
 
@@ -75,6 +84,8 @@ class Guarded:
             back = urllib.parse.urlencode({"code": code, "state": query["state"], "iss": f"{self.address}/tenant"})
             answer(door, 302, {}, location=f"{query['redirect_uri']}?{back}")
         elif asked.path == "/mcp" and self.may_enter(door):
+            if self.is_older:
+                return self.tell(door)
             answer(door, 405, {})
         elif asked.path != "/mcp":
             answer(door, 404, {})
@@ -88,7 +99,7 @@ class Guarded:
             answer(door, 201, {"client_id": client, **self.clients[client]})
         elif door.path == "/token":
             self.give(door, dict(urllib.parse.parse_qsl(body.decode())))
-        elif door.path == "/mcp" and self.may_enter(door):
+        elif door.path.startswith("/mcp") and self.may_enter(door):
             self.serve(door, json.loads(body))
 
     def give(self, door: Any, form: dict[str, str]) -> None:
@@ -125,6 +136,22 @@ class Guarded:
         answer(door, 401, {}, **{"www-authenticate": named})
         return False
 
+    def tell(self, door: Any) -> None:
+        """Everything that is said to one client, until the end."""
+        name = secrets.token_hex(4)
+        told = self.streams[name] = queue.Queue()
+        door.send_response(200)
+        door.send_header("content-type", "text/event-stream")
+        door.end_headers()
+        door.wfile.write(f"event: endpoint\ndata: /mcp?stream={name}\n\n".encode())
+        while not self.is_closed:
+            try:
+                message = told.get(timeout=LOOK_SECONDS)
+            except queue.Empty:
+                continue
+            door.wfile.write(b"event: message\ndata: " + json.dumps(message).encode() + b"\n\n")
+        door.close_connection = True
+
     def serve(self, door: Any, message: dict) -> None:
         if "id" not in message:
             return answer(door, 202, None)
@@ -137,7 +164,11 @@ class Guarded:
         elif message["method"] == "tools/call":
             self.log.append("called")
             result = {"content": [{"type": "text", "text": "the cake is real"}]}
-        return answer(door, 200, {"jsonrpc": "2.0", "id": message["id"], "result": result})
+        said = {"jsonrpc": "2.0", "id": message["id"], "result": result}
+        if self.is_older:
+            self.streams[door.path.partition("=")[2]].put(said)
+            return answer(door, 202, None)
+        return answer(door, 200, said)
 
 
 PLACES = {"authorization_endpoint": "authorize", "token_endpoint": "token", "registration_endpoint": "register"}

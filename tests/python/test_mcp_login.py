@@ -1,4 +1,5 @@
-"""Logins at servers of tools: with a code, renewed by one process for all, and taken back."""
+"""Logins at servers of tools, as they are and as the first version of the protocol had them: with a code, renewed by one
+process for all, and taken back."""
 
 from __future__ import annotations
 
@@ -21,9 +22,9 @@ SECRET = call("mcp__guarded__secret", {})
 ALLOWED = ["mcp__guarded"]
 
 
-@pytest.fixture
-def guarded() -> Iterator[Guarded]:
-    server = Guarded()
+@pytest.fixture(params=["http", "sse"])
+def guarded(request: pytest.FixtureRequest) -> Iterator[Guarded]:
+    server = Guarded(is_older=request.param == "sse")
     yield server
     server.close()
 
@@ -59,7 +60,7 @@ def log_in(here: Stage) -> None:
 
 def logged_in(stage: Callable[..., Stage], guarded: Guarded, *steps: dict) -> Stage:
     here = stage(*steps)
-    run(here, "add", "-s", "user", "--transport", "http", "guarded", guarded.url)
+    run(here, "add", "-s", "user", "--transport", guarded.kind, "guarded", guarded.url)
     assert "needs-auth" in run(here, "test", code=1)
     log_in(here)
     return here
@@ -118,12 +119,12 @@ def test_of_many_processes_one_renews(stage: Callable[..., Stage], guarded: Guar
 
 def test_a_token_goes_to_the_address_it_is_for_alone(stage: Callable[..., Stage], guarded: Guarded) -> None:
     here = logged_in(stage, guarded, text("Hi."))
-    other = Guarded()
+    other = Guarded(guarded.is_older)
     other.access = guarded.access
-    entry = {"guarded": {"type": "http", "url": other.url}}
+    entry = {"guarded": {"type": guarded.kind, "url": other.url}}
     messages = asyncio.run(here.query(mcp_servers=entry, strict_mcp_config=True))
     assert system(messages, "init")[0]["mcp_servers"][0]["status"] == "needs-auth"
-    own = {"guarded": {"type": "http", "url": guarded.url, "headers": {"Authorization": "Bearer wrong"}}}
+    own = {"guarded": {"type": guarded.kind, "url": guarded.url, "headers": {"Authorization": "Bearer wrong"}}}
     assert "Authorization header" in run_login_of(here, own)
     other.close()
     assert len(here.bodies()) == 1

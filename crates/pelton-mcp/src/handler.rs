@@ -23,7 +23,9 @@ impl ClientHandler for Handler {
         let mut capabilities = ClientCapabilities::default();
         let (form, url) = (FormElicitationCapability::default(), UrlElicitationCapability::default());
         capabilities.elicitation = Some(ElicitationCapability::new().with_form(form).with_url(url));
-        capabilities.roots = Some(RootsCapabilities::default());
+        let mut roots = RootsCapabilities::default();
+        roots.list_changed = Some(true);
+        capabilities.roots = Some(roots);
         ClientConfig::new(capabilities, Implementation::new("pelton", env!("CARGO_PKG_VERSION")))
     }
 

@@ -78,6 +78,8 @@ struct Known {
     enabled: bool,
     /// What the requests of the connection carry.
     token: Option<String>,
+    /// The directories the session works in.
+    roots: Vec<PathBuf>,
 }
 
 /// A call that came to nothing.
@@ -146,6 +148,7 @@ impl Server {
             faults: Vec::new(),
             enabled: true,
             token: None,
+            roots: surroundings.roots.clone(),
         };
         Arc::new_cyclic(|this| Self {
             this: Weak::clone(this),
@@ -366,7 +369,7 @@ impl Server {
     /// The session's directories, as addresses.
     pub(crate) fn roots(&self) -> Vec<String> {
         let address = |root: &PathBuf| url::Url::from_file_path(root).ok().map(String::from);
-        self.surroundings.roots.iter().filter_map(address).collect()
+        self.known().roots.iter().filter_map(address).collect()
     }
 
     /// The connection, made again if it is gone: once, for all who wait for it.
@@ -592,6 +595,24 @@ impl ToolServer for Server {
         let known = self.known();
         let offered = known.tools.iter().filter(|_| known.enabled);
         offered.map(|tool| Arc::clone(tool) as Arc<dyn Tool>).collect()
+    }
+
+    fn works_in(&self, roots: &[PathBuf]) {
+        let mut known = self.known();
+        if known.roots == roots {
+            return;
+        }
+        known.roots = roots.to_vec();
+        let is_connected = known.state == ServerState::Connected;
+        drop(known);
+        let Some(this) = self.this.upgrade().filter(|_| is_connected) else { return };
+        // Whoever is not reached now asks when they are.
+        tokio::spawn(async move {
+            let peer = this.line.lock().await.peer().cloned();
+            if let Some(peer) = peer {
+                let _ = peer.notify_roots_list_changed().await;
+            }
+        });
     }
 
     fn is_always_sent(&self, tool: &str) -> bool {

@@ -1,5 +1,6 @@
 //! Tools that somebody else serves: an MCP server, most often. What it serves may change while the session runs.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::FutureExt;
@@ -69,6 +70,9 @@ pub trait ToolServer: Send + Sync {
     fn read_resource<'a>(&'a self, _uri: &'a str) -> BoxFuture<'a, Result<Vec<ResultBlock>, String>> {
         async { Err("this server has nothing to read".to_owned()) }.boxed()
     }
+
+    /// The session works in these directories from here on. Told with every prompt, also where nothing changed.
+    fn works_in(&self, _roots: &[PathBuf]) {}
 
     /// Its prompts, which users call by `/name`.
     fn commands(&self) -> Vec<Arc<dyn Command>> {
