@@ -232,8 +232,10 @@ fn resolved(
     options.transport = Arc::new(HttpTransport::new(http_options(env)?));
     options.home = env.path("HOME");
     options.model_choice = models::choice(&settings);
-    options.model = models::first_model(args, env, &settings, &options.model_choice)?;
+    (options.model, options.planner) = models::first_models(args, env, &settings, &options.model_choice)?;
     options.fallback_models = models::fallbacks(args, env, &settings);
+    options.endpoint.model_ids.clone_from(&settings.models.ids);
+    (options.cache, options.agents_cache) = models::cache(env, &settings, &options.model);
     options.agent_model = env.get("CLAUDE_CODE_SUBAGENT_MODEL").map(str::to_owned);
     options.small_model = models::small(env);
     options.tool_use_summaries =

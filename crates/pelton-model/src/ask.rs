@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use pelton_wire::cache::CacheLife;
 use pelton_wire::pieces::Pieces;
 
 use crate::step::Again;
@@ -56,6 +57,8 @@ pub struct Ask {
     pub task_budget: Option<TaskBudget>,
     /// Beta features that the server will not have, however much they are wanted.
     pub refused_betas: RefusedBetas,
+    /// How long the server keeps what was marked.
+    pub cache: CacheLife,
     /// The answer before this question was cut, and this asks for the rest: not before the wait that follows a failure.
     pub after: Option<Box<Again>>,
 }
@@ -107,6 +110,7 @@ impl Ask {
             speed: Speed::Standard,
             task_budget: None,
             refused_betas: RefusedBetas::default(),
+            cache: CacheLife::default(),
             after: None,
         }
     }

@@ -178,6 +178,20 @@ pub fn resolve(model: &str) -> String {
     format!("{id}{suffix}")
 }
 
+/// The two models that a name stands for which means one for planning and one for work, in this order.
+///
+/// ```
+/// let (plans, works) = pelton_model::catalogue::pair("opusplan").ok_or("there is such a name")?;
+/// assert!(plans.contains("opus") && works.contains("sonnet"));
+/// # Ok::<(), &str>(())
+/// ```
+pub fn pair(name: &str) -> Option<(String, String)> {
+    let name_alone = api_id(name);
+    let suffix = if name_alone.len() < name.len() { LONG_WINDOW_SUFFIX } else { "" };
+    let is_pair = name_alone.eq_ignore_ascii_case("opusplan");
+    is_pair.then(|| (resolve(&format!("opus{suffix}")), resolve("sonnet")))
+}
+
 /// The id as a server knows it: without our `[1m]`.
 pub fn api_id(model: &str) -> &str {
     let cut = model.len().saturating_sub(LONG_WINDOW_SUFFIX.len());

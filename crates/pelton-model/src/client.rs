@@ -1,5 +1,6 @@
 //! Who is asked, with which credentials, by which road.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -104,6 +105,8 @@ pub struct Endpoint {
     pub user_agent: String,
     /// Beta features to switch on.
     pub betas: Vec<String>,
+    /// What this server calls models that are known by another id.
+    pub model_ids: BTreeMap<String, String>,
 }
 
 impl Endpoint {
@@ -117,6 +120,7 @@ impl Endpoint {
             custom_headers: Vec::new(),
             user_agent: concat!("pelton/", env!("CARGO_PKG_VERSION")).to_owned(),
             betas: Vec::new(),
+            model_ids: BTreeMap::new(),
         }
     }
 
@@ -224,6 +228,8 @@ pub(crate) struct Road {
     pub(crate) policy: RetryPolicy,
     pub(crate) world: Arc<dyn World>,
     pub(crate) fast: FastSwitch,
+    /// What the server calls models that are known by another id.
+    pub(crate) model_ids: BTreeMap<String, String>,
 }
 
 impl Road {
@@ -307,6 +313,7 @@ impl Client {
             policy,
             world,
             fast: FastSwitch::default(),
+            model_ids: endpoint.model_ids,
         };
         Self { road: Arc::new(road) }
     }

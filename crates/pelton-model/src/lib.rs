@@ -45,6 +45,7 @@ pub use credentials::Credentials;
 pub use error::{ErrorKind, ModelError, Tried};
 pub use fast::FastMode;
 pub use limits::{Limit, RateLimits, Subscription};
+pub use pelton_wire::cache::CacheLife;
 pub use retry::RetryPolicy;
 pub use sign::{Sign, Signing};
 pub use step::{Again, BadInput, Block, BlockKind, Delta, DeltaKind, Notice, Opened, Reply, Started, Step};

@@ -7,4 +7,5 @@ pub mod stop; // why an answer ended
 pub mod content; // content blocks we make ourselves
 pub mod message; // the message object of frames and transcripts
 pub mod line; // JSON lines around bytes that exist already
+pub mod cache; // how long a server keeps what it was sent
 pub mod pieces; // bytes in shared pieces

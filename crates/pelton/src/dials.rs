@@ -46,6 +46,8 @@ pub(crate) struct Set {
     pub thinking: Thinking,
     pub display: ThinkingDisplay,
     pub effort: Option<Effort>,
+    /// Who is asked while planning, and who otherwise, where that are two.
+    pub pair: Option<(String, String)>,
 }
 
 /// A model that is not asked from now on, and why.
@@ -85,10 +87,28 @@ impl Dials {
 
     /// The model that is asked from now on: an id or an alias; `None` for the one the session started with.
     pub fn set_model(&self, model: Option<&str>) -> Result<(), ModelRefused> {
-        let model = model.map_or_else(|| self.0.first.model.clone(), catalogue::resolve);
+        let (model, pair) = match model {
+            None => (self.0.first.model.clone(), self.0.first.pair.clone()),
+            Some(name) => match catalogue::pair(name) {
+                Some((plans, works)) => (works.clone(), Some((plans, works))),
+                None => (catalogue::resolve(name), None),
+            },
+        };
         (self.0.may_ask)(&model)?;
-        self.change(|set| set.model = model);
+        if let Some((plans, _)) = &pair {
+            (self.0.may_ask)(plans)?;
+        }
+        self.change(|set| (set.model, set.pair) = (model, pair));
         Ok(())
+    }
+
+    /// Planning goes on, or does not: where one model plans and another works, that decides who is asked.
+    pub(crate) fn set_planning(&self, is_planning: bool) {
+        self.change(|set| {
+            if let Some((plans, works)) = &set.pair {
+                set.model.clone_from(if is_planning { plans } else { works });
+            }
+        });
     }
 
     /// How much the model thinks from now on; `None` for as much as at the start.
@@ -147,6 +167,7 @@ mod tests {
             thinking: Thinking::ModelDefault,
             display: ThinkingDisplay::Omitted,
             effort: None,
+            pair: None,
         };
         let dials = Dials::new(first, |model| match model {
             "dear" => Err(ModelRefused::UnknownPrice(model.to_owned())),
@@ -162,5 +183,13 @@ mod tests {
         assert_eq!(dials.turned(&mut one), None, "nothing has changed");
         dials.set_model(None).unwrap();
         assert_eq!(dials.turned(&mut other).map(|set| set.model).as_deref(), Some("a"));
+        dials.set_planning(true);
+        assert_eq!(dials.turned(&mut other), None, "one model does both");
+        dials.set_model(Some("opusplan")).unwrap();
+        assert!(dials.model().contains("sonnet"));
+        dials.set_planning(true);
+        assert!(dials.model().contains("opus"));
+        dials.set_planning(false);
+        assert!(dials.model().contains("sonnet"));
     }
 }

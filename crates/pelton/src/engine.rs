@@ -121,6 +121,10 @@ pub struct Engine {
     /// Whether the hooks of the session's start have run, and what they told the model, until it is recorded.
     begun: Begun,
     start_contexts: Vec<String>,
+    /// The prompt that is worked on, as hooks know it.
+    prompt_id: Option<Uuid>,
+    /// What a hook wants the session to be called.
+    title_wanted: Option<String>,
     /// What has to be said once, with the first submission.
     notice: Option<String>,
     interrupter: Interrupter,
@@ -318,7 +322,7 @@ impl Engine {
         let mut question =
             Ask::new(options.model.clone(), max_tokens, Arc::new(Prefix::default()), Vec::new());
         (question.thinking, question.display) = (options.thinking, options.thinking_display);
-        question.effort = options.effort;
+        (question.effort, question.cache) = (options.effort, options.cache);
         question.speed = if options.fast_mode { Speed::Fast } else { Speed::Standard };
         question.task_budget = options.task_budget.map(|total| TaskBudget { total, remaining: None });
         let session = Session::new(&options);
@@ -364,6 +368,8 @@ impl Engine {
             begun: if kin.agent.is_some() { Begun::Whole } else { Begun::No },
             kin,
             start_contexts: Vec::new(),
+            prompt_id: None,
+            title_wanted: None,
             notice: None,
             interrupter,
             board: Board::new(&options.model),
@@ -513,6 +519,8 @@ impl Engine {
         if self.kin.agent.is_none() {
             self.kin.census.begin();
         }
+        let roots = self.kin.permissions.roots();
+        self.offer.list().all().iter().for_each(|server| server.works_in(&roots));
         let submitted = self.board.begin(&self.options.model, self.session.history.view().tokens());
         let mut tally = Tally::default();
         let mut last = LastReply::default();

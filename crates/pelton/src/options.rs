@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use pelton_model::catalogue::{self, Prices};
 use pelton_model::{
-    Effort, Endpoint, HttpOptions, HttpTransport, RealWorld, RetryPolicy, Thinking, ThinkingDisplay,
-    Transport, World,
+    CacheLife, Effort, Endpoint, HttpOptions, HttpTransport, RealWorld, RetryPolicy, Thinking,
+    ThinkingDisplay, Transport, World,
 };
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -72,9 +72,15 @@ pub struct Options {
     pub api_key_source: &'static str,
     /// The model: an id, or an alias such as `sonnet`.
     pub model: String,
+    /// The model that is asked instead while planning: an id or an alias.
+    pub planner: Option<String>,
     /// Models to ask when that one does not answer, in this order, for the rest of a submission. At most
     /// [`FALLBACK_MODELS_MAX`](crate::limits::FALLBACK_MODELS_MAX) count.
     pub fallback_models: Vec<String>,
+    /// How long the server keeps what it was sent.
+    pub cache: CacheLife,
+    /// The same of what sub-agents send.
+    pub agents_cache: CacheLife,
     /// Which models may be asked at all, whoever names them. The session starts with [`model`](Self::model) all the same.
     pub model_choice: ModelChoice,
     /// B1: the most the session may spend, in US dollars, sub-agents and side calls included.
@@ -456,7 +462,10 @@ impl Options {
             endpoint,
             api_key_source: "none",
             model: Self::DEFAULT_MODEL.to_owned(),
+            planner: None,
             fallback_models: Vec::new(),
+            cache: CacheLife::default(),
+            agents_cache: CacheLife::default(),
             model_choice: ModelChoice::default(),
             max_budget_usd: None,
             strict_budget: false,

@@ -2,7 +2,7 @@
 
 use pelton::settings::Settings;
 use pelton::{FALLBACK_MODELS_MAX, ModelChoice, Options};
-use pelton_model::{Effort, Thinking, ThinkingDisplay};
+use pelton_model::{CacheLife, Effort, Thinking, ThinkingDisplay, catalogue};
 
 use super::env::Env;
 use crate::args::{RunArgs, ThinkingArg, ThinkingDisplayArg};
@@ -30,6 +30,25 @@ pub(super) fn choice(settings: &Settings) -> ModelChoice {
         choice.excepted.push(Options::DEFAULT_MODEL.to_owned());
     }
     choice
+}
+
+/// The model that is asked first, and the one that is asked while planning where that is another.
+pub(super) fn first_models(
+    args: &RunArgs,
+    env: &Env,
+    settings: &Settings,
+    choice: &ModelChoice,
+) -> Result<(String, Option<String>), Fail> {
+    let named = model(args, env, settings);
+    if named.as_deref().is_none_or(|named| catalogue::pair(named).is_none()) {
+        return Ok((first_model(args, env, settings, choice)?, None));
+    }
+    let suffix = if named.is_some_and(|named| named.ends_with("[1m]")) { "[1m]" } else { "" };
+    let (works, plans) = (behind_alias("sonnet", env), behind_alias(&format!("opus{suffix}"), env));
+    match [&works, &plans].into_iter().find(|model| !choice.allows(model)) {
+        Some(refused) => Err(Fail::at_start(choice.refusal(refused))),
+        None => Ok((works, Some(plans))),
+    }
 }
 
 /// The model that is asked first. One that may not be asked is refused if it was named for this run; if it stands in a file,
@@ -83,6 +102,25 @@ pub(super) fn fallbacks(args: &RunArgs, env: &Env, settings: &Settings) -> Vec<S
         ));
     }
     fallbacks
+}
+
+/// How long the server keeps what it was sent: by the conversation, and by sub-agents. Whoever runs it has the last word.
+pub(super) fn cache(env: &Env, settings: &Settings, model: &str) -> (CacheLife, CacheLife) {
+    let family = ["OPUS", "SONNET", "HAIKU", "FABLE"]
+        .into_iter()
+        .find(|family| model.to_ascii_uppercase().contains(family))
+        .map(|family| format!("DISABLE_PROMPT_CACHING_{family}"));
+    if env.is_on("DISABLE_PROMPT_CACHING") || family.is_some_and(|family| env.is_on(&family)) {
+        return (CacheLife::Nothing, CacheLife::Nothing);
+    }
+    if env.is_on("FORCE_PROMPT_CACHING_5M") {
+        return (CacheLife::FiveMinutes, CacheLife::FiveMinutes);
+    }
+    let own = match env.is_on("ENABLE_PROMPT_CACHING_1H") {
+        true => CacheLife::OneHour,
+        false => settings.models.cache.unwrap_or_default(),
+    };
+    (own, settings.models.agents_cache.unwrap_or_default())
 }
 
 /// The small model, for what is asked beside the conversation.

@@ -183,6 +183,92 @@ fn thinking_and_effort_keep_to_the_settings_unless_the_run_says_otherwise() {
     assert_eq!(effort(json!({"maxEffortLevel": "medium"}), &["--effort", "low"]), "low");
 }
 
+/// All cache marks of a request.
+fn marks(body: &Value) -> Vec<Value> {
+    let system = body["system"].as_array().into_iter().flatten();
+    let messages = body["messages"].as_array().into_iter().flatten();
+    let blocks = messages.flat_map(|message| message["content"].as_array().into_iter().flatten());
+    system.chain(blocks).filter_map(|block| block.get("cache_control").cloned()).collect()
+}
+
+#[test]
+fn what_a_server_keeps_it_keeps_as_long_as_is_said() {
+    let place = Place::new();
+    let asked = |settings: Value, env: &[(&str, &str)]| {
+        let model = hello();
+        let settings = settings.to_string();
+        let mut task = place.task(&model, ["hi", "--settings", &settings]);
+        env.iter().for_each(|(name, value)| _ = task.env(name, value));
+        task.run().well();
+        marks(&model.requests()[0].body)
+    };
+    let (usual, long) = (json!({"type": "ephemeral"}), json!({"type": "ephemeral", "ttl": "1h"}));
+    let hour = || json!({"promptCacheTtl": "1h"});
+    assert_eq!(asked(json!({}), &[]), [usual.clone(), usual.clone()]);
+    assert_eq!(asked(hour(), &[]), [long.clone(), long.clone()]);
+    assert_eq!(asked(json!({}), &[("ENABLE_PROMPT_CACHING_1H", "1")]), [long.clone(), long.clone()]);
+    assert_eq!(asked(hour(), &[("FORCE_PROMPT_CACHING_5M", "1")]), [usual.clone(), usual]);
+    assert!(asked(hour(), &[("DISABLE_PROMPT_CACHING", "1")]).is_empty());
+    assert!(asked(json!({"model": "opus"}), &[("DISABLE_PROMPT_CACHING_OPUS", "1")]).is_empty());
+    assert_eq!(asked(hour(), &[("DISABLE_PROMPT_CACHING_OPUS", "1")]), [long.clone(), long]);
+}
+
+#[test]
+fn what_is_kept_longer_stays_so_in_a_resumed_session_and_agents_have_their_own() {
+    let place = Place::new();
+    let script = Script::new()
+        .reply([tool(
+            "Agent",
+            json!({"description": "d", "prompt": "p", "subagent_type": "general-purpose"}),
+        )])
+        .reply([text("Looked.")])
+        .reply([text("Done.")])
+        .reply([text("Again.")])
+        .reply([text("And again.")]);
+    let model = model(script.strict(Strictness::default().relax(Rule::KnownModel)));
+    let hour = r#"{"promptCacheTtl": "1h"}"#;
+    place.task(&model, ["hi", "--settings", hour]).run().well();
+    place.task(&model, ["more", "--continue", "--settings", hour]).run().well();
+    place.task(&model, ["more", "--continue"]).run().well();
+    let requests = model.requests();
+    let is_long = |at: usize| {
+        let marks = marks(&requests[at].body);
+        assert!(!marks.is_empty() && marks.iter().all(|mark| mark["ttl"] == marks[0]["ttl"]), "{marks:?}");
+        marks[0]["ttl"] == "1h"
+    };
+    // The prompt, the agent, what the agent said, and two resumes, the last without the setting.
+    assert_eq!([0, 1, 2, 3, 4].map(is_long), [true, false, true, true, false]);
+}
+
+#[test]
+fn models_are_asked_by_the_name_that_the_server_knows() {
+    let place = Place::new();
+    let named = json!({"modelOverrides": {"claude-sonnet-4-5": "arn:aws:bedrock:eu:1:profile/ours"}});
+    let (ran, model) = with(&place, &named, &["--model", "claude-sonnet-4-5"]);
+    assert_eq!(model.requests()[0].body["model"], "arn:aws:bedrock:eu:1:profile/ours");
+    assert_eq!(init(&ran)["model"], "claude-sonnet-4-5", "what it can do and costs is known by its own");
+    let (_, model) = with(&place, &named, &["--model", "claude-opus-4-5"]);
+    assert_eq!(model.requests()[0].body["model"], "claude-opus-4-5");
+    // Another name may be another model: a directory that nobody trusts does not choose it.
+    place.put(".claude/settings.json", &named.to_string());
+    let (ran, model) = with(&place, &json!({}), &["--model", "claude-sonnet-4-5"]);
+    assert_eq!(model.requests()[0].body["model"], "claude-sonnet-4-5");
+    assert!(ran.err.contains("modelOverrides"), "{ran:?}");
+}
+
+#[test]
+fn what_comes_with_the_program_is_not_there_where_nobody_wants_it() {
+    let place = Place::new();
+    let commands = |ran: &Ran| init(ran)["slash_commands"].to_string();
+    let (ran, _) = with(&place, &json!({}), &[]);
+    assert!(commands(&ran).contains("\"init\"") && commands(&ran).contains("\"compact\""), "{ran:?}");
+    let (ran, _) = with(&place, &json!({"disableBundledSkills": true}), &[]);
+    assert!(!commands(&ran).contains("\"init\"") && commands(&ran).contains("\"compact\""), "{ran:?}");
+    let model = hello();
+    let ran = place.task(&model, ["/init", "--settings", r#"{"disableBundledSkills": true}"#]).run();
+    assert!(ran.out.contains("Unknown command: /init") && model.requests().is_empty(), "{ran:?}");
+}
+
 #[test]
 fn skills_are_shown_to_whom_the_settings_say() {
     let place = Place::new();

@@ -210,3 +210,25 @@ fn an_answer_of_a_server_is_as_long_as_was_said() {
     let cut = asked("500");
     assert!(!cut.contains(&whole) && cut.contains("tool-results"), "{cut}");
 }
+
+#[test]
+fn servers_of_the_administrator_are_there_whatever_else_is_called_so() {
+    let place = Place::new();
+    place.put("server.sh", SERVER);
+    place.put("other.sh", &SERVER.replace("\"echo\"", "\"other\""));
+    // Those are waited for.
+    let server = |file: &str| json!({"command": "sh", "args": [place.work().join(file)], "alwaysLoad": true});
+    place.put(".mcp.json", &json!({"mcpServers": {"theirs": server("other.sh")}}).to_string());
+    let managed = json!({"managedMcpServers": {"theirs": server("server.sh")}}).to_string();
+    let offered = |words: &[&str]| {
+        let model = model(Script::new().reply([text("Done.")]));
+        let words = std::iter::once("hi").chain(words.iter().copied());
+        place.task(&model, words).run().well();
+        model.requests()[0].body["tools"].to_string()
+    };
+    let tools = offered(&["--managed-settings", &managed]);
+    assert!(tools.contains("mcp__theirs__echo") && !tools.contains("mcp__theirs__other"), "{tools}");
+    // Nobody else brings servers by that key.
+    let tools = offered(&["--settings", &managed, "--strict-mcp-config"]);
+    assert!(!tools.contains("mcp__theirs"), "{tools}");
+}

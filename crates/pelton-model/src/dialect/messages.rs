@@ -2,6 +2,8 @@
 
 mod errors;
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use pelton_wire::pieces::Pieces;
 use pelton_wire::stop::StopReason;
@@ -49,15 +51,17 @@ pub(crate) fn betas(ask: &Ask, manner: Manner) -> impl Iterator<Item = &'static 
     needed.into_iter().filter_map(|(needed, name)| needed.then_some(name))
 }
 
-/// The body of a request. Only what surrounds the prefix and the messages is made anew.
-pub(crate) fn body(ask: &Ask, manner: Manner) -> Body {
+/// The body of a request. Only what surrounds the prefix and the messages is made anew. `ids` are what the server calls
+/// models that are known by another id.
+pub(crate) fn body(ask: &Ask, manner: Manner, ids: &BTreeMap<String, String>) -> Body {
     let Manner { max_tokens, streaming, fast } = manner;
     let model = catalogue::resolve(&ask.model);
     let caps = catalogue::caps(&model);
     let Prefix { system, tools } = &*ask.prefix;
 
     let mut pieces = Pieces::default();
-    let model = Value::from(catalogue::api_id(&model));
+    let id = catalogue::api_id(&model);
+    let model = Value::from(ids.get(id).map_or(id, String::as_str));
     pieces.push(Bytes::from(format!(r#"{{"model":{model},"max_tokens":{max_tokens},"stream":{streaming}"#)));
     for (name, array) in [(r#","system":"#, system), (r#","tools":"#, tools)] {
         if !is_empty_array(array) {

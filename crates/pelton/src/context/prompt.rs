@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use pelton_wire::cache::CacheLife;
 use serde_json::json;
 
 use super::style::OutputStyle;
@@ -157,8 +158,14 @@ impl SystemPrompt {
         texts.filter(|text| !text.trim().is_empty()).collect()
     }
 
-    /// The same as JSON, with a cache mark on the last of them.
-    pub(crate) fn json(&self, notes: Option<Notes<'_>>, instructions: &[String], tools: &[&str]) -> Bytes {
+    /// The same as JSON, with a cache mark on the last of them, if the server is to keep it.
+    pub(crate) fn json(
+        &self,
+        notes: Option<Notes<'_>>,
+        instructions: &[String],
+        tools: &[&str],
+        kept: CacheLife,
+    ) -> Bytes {
         let texts = self.texts(notes, instructions, tools);
         let last = texts.len().saturating_sub(1);
         let blocks: Vec<_> = texts
@@ -166,8 +173,8 @@ impl SystemPrompt {
             .enumerate()
             .map(|(index, text)| {
                 let mut block = json!({"type": "text", "text": text});
-                if index == last {
-                    block["cache_control"] = json!({"type": "ephemeral"});
+                if let Some(mark) = kept.mark().filter(|_| index == last) {
+                    block["cache_control"] = serde_json::from_str(mark).unwrap_or_default();
                 }
                 block
             })
@@ -331,7 +338,7 @@ mod tests {
         };
         let outlines = |tools: &[&str]| {
             let notes = Notes { dir: Path::new("/notes"), with_custom_prompt: false };
-            let json = SystemPrompt::default().json(Some(notes), &[], tools);
+            let json = SystemPrompt::default().json(Some(notes), &[], tools, CacheLife::default());
             let blocks: Vec<Value> = serde_json::from_slice(&json).unwrap();
             blocks.iter().map(outline).collect::<Vec<_>>().join("\n")
         };
@@ -426,7 +433,7 @@ mod tests {
             let (custom, appended) = (custom.map(str::to_owned), Some("At last.".to_owned()));
             let mut prompt = SystemPrompt { custom, appended, ..SystemPrompt::default() };
             let notes = Notes { dir: Path::new("/notes/here"), with_custom_prompt };
-            let json = prompt.json(Some(notes), &["Of a server.".to_owned()], &ALL);
+            let json = prompt.json(Some(notes), &["Of a server.".to_owned()], &ALL, CacheLife::default());
             let blocks: Vec<Value> = serde_json::from_slice(&json).unwrap();
             let texts: Vec<&str> = blocks.iter().map(|block| block["text"].as_str().unwrap()).collect();
             assert_eq!(texts.len(), expected.len(), "{texts:?}");
@@ -435,7 +442,7 @@ mod tests {
             assert_eq!(marked, Some(blocks.len() - 1));
             assert_eq!(
                 json,
-                prompt.json(Some(notes), &["Of a server.".to_owned()], &ALL),
+                prompt.json(Some(notes), &["Of a server.".to_owned()], &ALL, CacheLife::default()),
                 "the same inputs, the same bytes"
             );
             prompt.shared = true;
@@ -444,7 +451,9 @@ mod tests {
                 !prompt.told_later(Some(notes), &ALL).is_empty(),
                 expected.iter().any(|part| is_here(part))
             );
-            let shared = String::from_utf8(prompt.json(Some(notes), &[], &ALL).to_vec()).unwrap();
+            let shared =
+                String::from_utf8(prompt.json(Some(notes), &[], &ALL, CacheLife::default()).to_vec())
+                    .unwrap();
             assert!(!is_here(&shared), "of this user, in front of all: {shared}");
         };
         check(None, false, &["You are Pelton", "/notes/here", "Of a server.", "At last."]);
@@ -454,7 +463,9 @@ mod tests {
 
     #[test]
     fn a_style_takes_the_place_of_words_about_answers_and_wishes_are_told_whoever_it_is() {
-        let text = |prompt: &SystemPrompt| String::from_utf8(prompt.json(None, &[], &ALL).to_vec()).unwrap();
+        let text = |prompt: &SystemPrompt| {
+            String::from_utf8(prompt.json(None, &[], &ALL, CacheLife::default()).to_vec()).unwrap()
+        };
         let mut prompt = SystemPrompt::default();
         let (coding, answering) = ("# How to work on code", "# How to answer");
         assert!(text(&prompt).contains(coding) && text(&prompt).contains(answering));

@@ -296,6 +296,7 @@ impl Children {
             let wanted = wanted.join(", ");
             return Err(format!("The agent '{}' has no tools: nothing here is {wanted}.", definition.name));
         }
+        (options.cache, options.planner) = (options.agents_cache, None);
         let custom = Some(definition.prompt.clone());
         options.system_prompt = SystemPrompt { custom, appended: None, style: None, ..options.system_prompt };
         let inherited = |model: &&String| *model != "inherit";

@@ -198,6 +198,7 @@ impl Engine {
 
     /// A client has set another model: hooks are asked before it counts, and told when it does.
     pub(super) async fn heed_client(&mut self, cancel: &CancellationToken, told: &mut Vec<Event>) {
+        self.dials.set_planning(self.kin.permissions.mode() == Mode::Plan);
         let (from, to) = (self.options.model.clone(), self.dials.model());
         if from == to || self.kin.agent.is_some() {
             return self.heed_dials();

@@ -18,7 +18,8 @@ impl Engine {
 
     /// What was changed since the last submission holds for this one.
     pub(super) fn heed_dials(&mut self) {
-        let Some(Set { model, thinking, display, effort }) = self.dials.turned(&mut self.dials_seen) else {
+        let Some(Set { model, thinking, display, effort, .. }) = self.dials.turned(&mut self.dials_seen)
+        else {
             return;
         };
         if model != self.options.model {
@@ -63,6 +64,7 @@ pub(super) fn dials(options: &Options, spending: &Arc<Spending>) -> Dials {
         thinking: options.thinking,
         display: options.thinking_display,
         effort: options.effort,
+        pair: options.planner.clone().map(|plans| (catalogue::resolve(&plans), options.model.clone())),
     };
     let spending = Arc::clone(spending);
     let choice = options.model_choice.clone();

@@ -47,7 +47,7 @@ impl Engine {
             return Arc::clone(&self.question.prefix);
         }
         let notes = gather::notes(&self.options);
-        let system = self.options.system_prompt.json(notes, &[], &self.tool_names());
+        let system = self.options.system_prompt.json(notes, &[], &self.tool_names(), self.question.cache);
         Arc::new(Prefix { system, tools: tools_json(self.offer.tools()) })
     }
 
@@ -59,7 +59,8 @@ impl Engine {
     fn fresh_prefix(&mut self) -> Prefix {
         let instructions = self.offer.instructions();
         let notes = gather::notes(&self.options);
-        let system = self.options.system_prompt.json(notes, &instructions, &self.tool_names());
+        let system =
+            self.options.system_prompt.json(notes, &instructions, &self.tool_names(), self.question.cache);
         Prefix { system, tools: tools_json(self.offer.tools()) }
     }
 
@@ -70,7 +71,8 @@ impl Engine {
         let before = FrontBefore::read(&kept)?;
         let notes = gather::notes(&self.options);
         let wanted = self.options.system_prompt.texts(notes, &[], &before.tool_names());
-        if !before.own_words().eq(wanted.iter().map(String::as_str)) {
+        if !before.own_words().eq(wanted.iter().map(String::as_str)) || !before.was_kept(self.question.cache)
+        {
             return None;
         }
         let (rules, agents) = (&self.options.rules, &self.options.agents);

@@ -193,6 +193,7 @@ impl Engine {
             tools_bytes: recorded.tools_bytes,
             cache: &self.cache,
             prices: &self.options.prices,
+            kept: self.options.cache,
         };
         context_usage(self.session.history.view(), &around)
     }
@@ -206,6 +207,7 @@ impl Engine {
             tools_bytes: tools_by_server(self.offer.tools()),
             cache: &self.cache,
             prices: &self.options.prices,
+            kept: self.options.cache,
         };
         context_usage(view, &around)
     }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use pelton_wire::cache::CacheLife;
 use pelton_wire::usage::Usage;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -61,7 +62,7 @@ fn answers(id: &str) -> Arc<Entry> {
 
 pub(crate) fn sent(view: &mut View) -> Vec<Value> {
     let mut text = vec![b'['];
-    text.extend(view.request().to_vec());
+    text.extend(view.request(CacheLife::default()).to_vec());
     text.push(b']');
     serde_json::from_slice(&text).unwrap()
 }
@@ -190,7 +191,7 @@ fn the_bytes_before_a_mark_never_change() {
     let mut view = View::default();
     view.push(prompt("hi"));
     let without_marks = |view: &mut View| {
-        let bytes: Vec<u8> = view.request().to_vec();
+        let bytes: Vec<u8> = view.request(CacheLife::default()).to_vec();
         String::from_utf8(bytes).unwrap().replace(r#","cache_control":{"type":"ephemeral"}"#, "")
     };
     let mut before = without_marks(&mut view);
@@ -707,7 +708,7 @@ proptest! {
         for (index, entry) in entries.into_iter().enumerate() {
             view.push(entry);
             if asked_after.contains(&index) && view.open_calls().is_empty() {
-                view.request();
+                view.request(CacheLife::default());
             }
         }
         // A session goes on with a prompt; that closes what is open.

@@ -14,6 +14,7 @@ mod size; // how much of the context window it takes
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use pelton_wire::cache::CacheLife;
 use pelton_wire::pieces::{Pieces, Stretch};
 
 use super::entry::{CallId, Entry, EntryId, Kind, Piece};
@@ -127,10 +128,10 @@ impl View {
 
     /// The inside of the request's `messages` array, as pieces of shared bytes, with cache marks on the newest
     /// block that takes one and on the one that carried the mark before. Remembers the mark for the next request.
-    pub(crate) fn request(&mut self) -> Pieces {
+    pub(crate) fn request(&mut self, kept: CacheLife) -> Pieces {
         debug_assert!(self.open.is_empty(), "every call is answered before the model is asked");
         let newest = self.parts.iter().rposition(|part| part.entry.can_be_marked());
-        let pieces = self.pieces([newest, self.last.marked()]);
+        let pieces = self.pieces([newest, self.last.marked()], kept);
         self.last.sent(self.parts.len(), newest);
         pieces
     }

@@ -64,6 +64,10 @@ impl Settings {
         if self.models.available.take().is_some() {
             given_up.push("availableModels".to_owned());
         }
+        // Another name may be another model, with another price.
+        if !std::mem::take(&mut self.models.ids).is_empty() {
+            given_up.push("modelOverrides".to_owned());
+        }
         // Where a user's plugin sends what it knows is for its user to say.
         if !std::mem::take(&mut self.plugins.options).is_empty() {
             given_up.push("pluginConfigs".to_owned());

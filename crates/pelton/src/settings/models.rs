@@ -1,6 +1,8 @@
 //! Which models may be asked, and how, as settings say it.
 
-use pelton_model::Effort;
+use std::collections::BTreeMap;
+
+use pelton_model::{CacheLife, Effort};
 
 /// Which models may be asked, and how.
 ///
@@ -23,6 +25,12 @@ pub struct ModelSettings {
     pub enforced: Option<bool>,
     /// `deniedModels`: ones that are never asked.
     pub denied: Vec<String>,
+    /// `modelOverrides`: what the server calls models that are known by another id.
+    pub ids: BTreeMap<String, String>,
+    /// `promptCacheTtl`: how long the server keeps what it was sent.
+    pub cache: Option<CacheLife>,
+    /// `subagentPromptCacheTtl`: the same of what sub-agents send.
+    pub agents_cache: Option<CacheLife>,
     /// `maxEffortLevel`: nobody lets them try harder.
     pub effort_max: Option<Effort>,
     /// `alwaysThinkingEnabled`: whether they think before they answer.
@@ -34,6 +42,7 @@ pub struct ModelSettings {
 impl ModelSettings {
     pub(super) fn over(self, mut lower: Self) -> Self {
         lower.denied.extend(self.denied);
+        lower.ids.extend(self.ids);
         let available = match (lower.available, self.available) {
             (Some(mut models), Some(more)) => {
                 models.extend(more);
@@ -46,6 +55,9 @@ impl ModelSettings {
             // Whoever forbids something has a reason: nobody allows it again.
             enforced: lower.enforced.filter(|enforced| *enforced).or(self.enforced).or(lower.enforced),
             denied: lower.denied,
+            ids: lower.ids,
+            cache: self.cache.or(lower.cache),
+            agents_cache: self.agents_cache.or(lower.agents_cache),
             effort_max: match (self.effort_max, lower.effort_max) {
                 (Some(one), Some(other)) => Some(one.min(other)),
                 (one, other) => one.or(other),

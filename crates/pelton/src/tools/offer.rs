@@ -9,8 +9,9 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use pelton_model::Prefix;
+use pelton_model::{CacheLife, Prefix};
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::agent::{self, AgentDefinition, AgentTool};
@@ -572,6 +573,8 @@ fn is_for_servers(name: &str) -> bool {
 pub(crate) struct FrontBefore {
     /// The texts of the system prompt.
     system: Vec<String>,
+    /// How the last of them was marked.
+    mark: Option<Value>,
     tools: Vec<OwnedSpec>,
 }
 
@@ -595,11 +598,19 @@ impl FrontBefore {
         #[derive(Deserialize)]
         struct Text {
             text: String,
+            cache_control: Option<Value>,
         }
-        let system: Vec<Text> = serde_json::from_slice(&prefix.system).ok()?;
+        let mut system: Vec<Text> = serde_json::from_slice(&prefix.system).ok()?;
         let tools = serde_json::from_slice(&prefix.tools).ok()?;
+        let mark = system.last_mut().and_then(|block| block.cache_control.take());
         let system = system.into_iter().map(|block| block.text).collect();
-        Some(Self { system, tools })
+        Some(Self { system, mark, tools })
+    }
+
+    /// Whether the server was to keep it so long. Where there are no words, there was nothing to mark.
+    pub fn was_kept(&self, life: CacheLife) -> bool {
+        let wanted = life.mark().and_then(|mark| serde_json::from_str(mark).ok());
+        self.system.is_empty() || self.mark == wanted
     }
 
     /// The names of the tools.

@@ -6,6 +6,7 @@ use std::io::{self, BufRead, BufReader, Read as _, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
+use pelton_wire::cache::CacheLife;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -107,7 +108,7 @@ pub fn mend(from: &Path, to: &Path, session: Uuid, how: Mending) -> io::Result<M
 /// What the model is sent of a conversation.
 fn sent(loaded: &Loaded) -> Vec<u8> {
     let (mut history, _) = History::replay(loaded.entries.clone(), loaded.edits.clone(), HashSet::new());
-    history.view_mut().request().to_vec()
+    history.view_mut().request(CacheLife::default()).to_vec()
 }
 
 /// What of a file is not in the new one.

@@ -1,5 +1,6 @@
 use std::io::Write;
 
+use pelton_wire::cache::CacheLife;
 use serde_json::{Value, json};
 
 use super::*;
@@ -49,7 +50,7 @@ fn sent(loaded: &Loaded) -> String {
     if !view.open_calls().is_empty() {
         return format!("open: {:?}", view.open_calls());
     }
-    String::from_utf8(view.request().to_vec())
+    String::from_utf8(view.request(CacheLife::default()).to_vec())
         .unwrap()
         .replace(r#","cache_control":{"type":"ephemeral"}"#, "")
 }

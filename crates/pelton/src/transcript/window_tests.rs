@@ -1,3 +1,4 @@
+use pelton_wire::cache::CacheLife;
 use serde_json::{Value, json};
 
 use super::*;
@@ -69,7 +70,7 @@ impl ConcatLines for [String] {
 fn sent(loaded: &Loaded) -> String {
     let (mut history, _) =
         crate::history::History::replay(loaded.entries.clone(), loaded.edits.clone(), Default::default());
-    String::from_utf8(history.view_mut().request().to_vec()).unwrap()
+    String::from_utf8(history.view_mut().request(CacheLife::default()).to_vec()).unwrap()
 }
 
 #[test]

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pelton_model::catalogue::{self, Prices};
-use pelton_model::{Ask, Delta, DeltaKind, ErrorKind, ModelError, Notice, Reply, Speed, TransportErrorKind};
-use pelton_wire::usage::{ServerToolUse, Usage};
+use pelton_model::{
+    Ask, CacheLife, Delta, DeltaKind, ErrorKind, ModelError, Notice, Reply, Speed, TransportErrorKind,
+};
+use pelton_wire::usage::{CacheCreation, ServerToolUse, Usage};
 use tokio::sync::Notify;
 
 use super::budget::{Answer, Policy, Purse, Quote, Reserved, likely_usage};
@@ -134,7 +136,10 @@ impl Spending {
             ServerToolUse { web_search_requests: searches_max.into(), ..ServerToolUse::default() };
         let searched = Usage { server_tool_use, ..Usage::default() };
         let plain = Usage { input_tokens: prompt_tokens_max, ..searched.clone() };
-        let written = Usage { cache_creation_input_tokens: prompt_tokens_max, ..searched };
+        // What is kept longer costs more to write.
+        let ephemeral_1h_input_tokens = if ask.cache == CacheLife::OneHour { prompt_tokens_max } else { 0 };
+        let cache_creation = CacheCreation { ephemeral_1h_input_tokens, ..CacheCreation::default() };
+        let written = Usage { cache_creation_input_tokens: prompt_tokens_max, cache_creation, ..searched };
         let prompt_usd_max = dearest(plain.clone()).max(dearest(written));
         const MILLION: u64 = 1_000_000;
         let answered = dearest(Usage { output_tokens: MILLION, ..plain.clone() });

@@ -10,7 +10,7 @@ fn manner(ask: &Ask, max_tokens: u32) -> Manner {
 }
 
 fn written(ask: &Ask, max_tokens: u32) -> String {
-    let body = body(ask, manner(ask, max_tokens));
+    let body = body(ask, manner(ask, max_tokens), &BTreeMap::new());
     assert_eq!(body.length(), body.to_vec().len() as u64);
     let text = String::from_utf8(body.to_vec()).unwrap();
     serde_json::from_str::<Value>(&text).unwrap();
@@ -51,7 +51,7 @@ fn a_full_request_has_its_parts_in_a_fixed_order() {
 fn the_prefix_and_the_messages_are_not_copied() {
     let mut ask = ask("m");
     ask.prefix = Arc::new(Prefix { system: Bytes::from(b"[1]".to_vec()), tools: Bytes::from_static(b"[ ]") });
-    let body = body(&ask, manner(&ask, 1));
+    let body = body(&ask, manner(&ask, 1), &BTreeMap::new());
     let has = |bytes: &Bytes| body.pieces().iter().any(|piece| piece.as_ptr() == bytes.as_ptr());
     assert!(has(&ask.prefix.system) && ask.messages.iter().all(has));
     assert!(!has(&ask.prefix.tools), "an empty list of tools is left out");

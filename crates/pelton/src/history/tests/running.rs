@@ -133,7 +133,7 @@ proptest! {
                 deed => deed.carry_out(&mut history, name, &mut edits),
             }
             if history.view().open_calls().is_empty() && !history.view().is_empty() {
-                history.view_mut().request();
+                history.view_mut().request(CacheLife::default());
             }
             prop_assert_eq!(history.view().disagreement(), None);
         }
@@ -145,11 +145,11 @@ fn after_a_change_the_newest_place_the_server_knows_is_marked() {
     let mut view = View::default();
     view.push(prompt("hi"));
     for id in ["1", "2", "3"] {
-        view.request();
+        view.request(CacheLife::default());
         view.push(calls(id));
         view.push(answers_at_length(id));
     }
-    view.request();
+    view.request(CacheLife::default());
     assert!(view.apply(&Edit::Clear { calls: vec!["2".into()] }, None, "clear"));
     let changed = view.changed_since_sent().unwrap();
     assert_eq!((changed.message, changed.by.as_str()), (4, "clear"));

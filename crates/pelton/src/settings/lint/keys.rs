@@ -13,15 +13,16 @@ const ELSEWHERE: &str = "$schema askUserQuestionTimeout autoConnectIde autoUpdat
     awsAuthRefresh awsCredentialExport axScreenReader channelsEnabled companyAnnouncements \
     crossSessionInbound dialogExpiry disableAutoMode disableClaudeAiConnectors \
     editorMode feedbackSurveyRate fileSuggestion forceLoginMethod forceLoginOrgUUID gcpAuthRefresh idleCompaction \
-    isolatePeerMachines modelOverrides otelHeadersHelper \
-    policyHelper preferredNotifChannel prefersReducedMotion promptCacheTtl proxyAuthHelper remoteControlAtStartup \
+    isolatePeerMachines otelHeadersHelper \
+    policyHelper preferredNotifChannel prefersReducedMotion proxyAuthHelper remoteControlAtStartup \
     requiredMinimumVersion respondToBashCommands showTurnDuration spinnerTipsEnabled \
     spinnerTipsOverride spinnerVerbs sshConfigs strictPluginOnlyCustomization \
-    subagentPromptCacheTtl subagentStatusLine syncClaudeAiSkills terminalProgressBarEnabled tui \
+    subagentStatusLine syncClaudeAiSkills terminalProgressBarEnabled tui \
     useAutoModeDuringPlan verbose viewMode voice voiceEnabled worktree.bgIsolation permissions.disableAutoMode";
 /// Objects whose keys whoever writes the file chooses.
-const FREE: [&str; 7] = [
+const FREE: [&str; 8] = [
     "env",
+    "modelOverrides",
     "managedMcpServers",
     "enabledPlugins",
     "extraKnownMarketplaces",

@@ -1,5 +1,6 @@
 //! How the model works and answers, and which may be asked.
 
+use pelton_model::CacheLife;
 use serde_json::{Map, Value};
 
 use super::Reader;
@@ -78,10 +79,22 @@ impl Reader<'_> {
 
     pub(super) fn choice_of_models(&mut self, all: &Map<String, Value>) -> ModelSettings {
         let levels = "low, medium, high, xhigh or max";
+        let ids = |value: &Value| {
+            let one = |(id, other): (&String, &Value)| Some((id.clone(), other.as_str()?.to_owned()));
+            value.as_object()?.iter().map(one).collect()
+        };
+        let mut life =
+            |key| self.field(all, "", key, "\"5m\" or \"1h\"", |value| CacheLife::from_name(value.as_str()?));
+        let (cache, agents_cache) = (life("promptCacheTtl"), life("subagentPromptCacheTtl"));
         ModelSettings {
             available: self.texts(all, "", "availableModels"),
             enforced: self.field(all, "", "enforceAvailableModels", "true or false", Value::as_bool),
             denied: self.texts(all, "", "deniedModels").unwrap_or_default(),
+            ids: self
+                .field(all, "", "modelOverrides", "an object of ids and what the server calls them", ids)
+                .unwrap_or_default(),
+            cache,
+            agents_cache,
             effort_max: self.field(all, "", "maxEffortLevel", levels, |level| level.as_str()?.parse().ok()),
             thinks: self.field(all, "", "alwaysThinkingEnabled", "true or false", Value::as_bool),
             shows_thinking: self.field(all, "", "showThinkingSummaries", "true or false", Value::as_bool),

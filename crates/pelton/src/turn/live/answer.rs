@@ -155,7 +155,7 @@ impl Live<'_> {
         let view = self.session.history.view_mut();
         let (changed, has_images) = (view.changed_since_sent(), view.has_images());
         let mut ask = self.question.clone();
-        ask.messages = view.request();
+        ask.messages = view.request(ask.cache);
         (ask.max_tokens, ask.thinking) = (self.max_tokens(), thinking);
         (ask.fallbacks, ask.earlier) = (self.models_left(), self.taken_elsewhere());
         ask.after = self.again.take();

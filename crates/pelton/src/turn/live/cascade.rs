@@ -249,6 +249,7 @@ impl Live<'_> {
             tools_bytes: tools_by_server(&self.tools),
             cache: self.cache,
             prices: &self.options.prices,
+            kept: self.question.cache,
         };
         context_usage(self.session.history.view(), &around)
     }

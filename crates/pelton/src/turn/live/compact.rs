@@ -351,7 +351,7 @@ impl Live<'_> {
         let bytes = asking.bytes() + self.question.prefix.system.len() + self.question.prefix.tools.len();
         let changed = asking.changed_since_sent();
         let mut ask = self.question.clone();
-        ask.messages = asking.request();
+        ask.messages = asking.request(ask.cache);
         ask.max_tokens = ask.max_tokens.min(CONVERSATION_SUMMARY_TOKENS_MAX);
         (ask.thinking, ask.task_budget) = (thinking, None);
         let forecast = Forecast {

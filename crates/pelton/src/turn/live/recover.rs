@@ -11,6 +11,7 @@ use crate::dials::Set;
 use crate::event::{Event, LoopKind};
 use crate::history::{Edit, MediaLeftOut, View, is_familiar};
 use crate::limits::{IMAGES_LARGE_MAX, REQUEST_BYTES_KEPT, REQUEST_BYTES_MAX};
+use crate::permission::Mode;
 use crate::session::Must;
 use crate::tools::structured::{self, REMINDER};
 use crate::transcript::TranscriptError;
@@ -170,7 +171,9 @@ impl Live<'_> {
 
     /// What was changed since the model was last asked holds from here on.
     pub(super) fn heed_dials(&mut self) {
-        let Some(Set { model, thinking, display, effort }) = self.dials.turned(&mut self.dials_seen) else {
+        self.dials.set_planning(self.bench.permissions.mode() == Mode::Plan);
+        let Some(Set { model, thinking, display, effort, .. }) = self.dials.turned(&mut self.dials_seen)
+        else {
             return;
         };
         (self.question.thinking, self.question.display, self.question.effort) = (thinking, display, effort);

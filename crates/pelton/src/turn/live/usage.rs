@@ -1,5 +1,6 @@
 //! Where the tokens are, put together from all who know a part of it.
 
+use pelton_model::CacheLife;
 use pelton_model::catalogue::{self, Prices};
 
 use crate::compact::usage::{self, Facts};
@@ -22,6 +23,8 @@ pub(crate) struct Around<'a> {
     pub cache: &'a CacheAudit,
     /// Prices of models that nobody else knows.
     pub prices: &'a [(String, Prices)],
+    /// How long the server keeps what it is sent.
+    pub kept: CacheLife,
 }
 
 /// What fills the context.
@@ -39,7 +42,7 @@ pub(crate) fn context_usage(view: &View, around: &Around<'_>) -> ContextUsage {
         media: view.media_tokens(),
         memory: &memory(view),
         outline: &view.outline(),
-        usd_per_token: usd_per_token(around.model, around.prices, used),
+        usd_per_token: usd_per_token(around.model, around.prices, used, around.kept),
     })
 }
 
@@ -57,14 +60,24 @@ fn memory(view: &View) -> Vec<(String, u64)> {
     files
 }
 
-/// What a token of the prompt costs that is read from the cache, and one that is not: every request has cache marks, so that
+/// What a token of the prompt costs that is read from the cache, and one that is not: where requests have cache marks, that
 /// one is written to it.
-fn usd_per_token(model: &str, known: &[(String, Prices)], prompt_tokens: u64) -> Option<(f64, f64)> {
+fn usd_per_token(
+    model: &str,
+    known: &[(String, Prices)],
+    prompt_tokens: u64,
+    kept: CacheLife,
+) -> Option<(f64, f64)> {
     let told = known.iter().find(|(name, _)| name == model).map(|(_, prices)| *prices);
     let prices = told.or_else(|| catalogue::caps(model).map(|caps| caps.prices))?;
     let rates = match prices.long_prompt {
         Some((from, rates)) if prompt_tokens > from => rates,
         _ => prices.rates,
     };
-    Some((rates.cache_read / 1e6, rates.cache_write_5m / 1e6))
+    let (read, written) = match kept {
+        CacheLife::Nothing => (rates.input, rates.input),
+        CacheLife::OneHour => (rates.cache_read, rates.cache_write_1h),
+        _ => (rates.cache_read, rates.cache_write_5m),
+    };
+    Some((read / 1e6, written / 1e6))
 }
