@@ -283,6 +283,68 @@ def test_a_hook_after_a_tool_adds_words(stage):
     assert "The file is new." in json.dumps(here.bodies()[1]["messages"][-1])
 
 
+def test_a_hook_after_a_tool_takes_something_out_of_what_it_brought(stage):
+    here = stage(call("Read", {"file_path": "./keys.txt"}), call("mcp__calc__add", {"a": 1, "b": 2}), text("Done."))
+    (here.work / "keys.txt").write_text("mine\nsk-12345\n")
+    heard = []
+
+    async def mask(data, tool_use_id, context):
+        heard.append(data)
+        response = data["tool_response"]
+        if data["tool_name"] == "Read":
+            file = {**response["file"], "content": response["file"]["content"].replace("sk-12345", "***")}
+            return specific("PostToolUse", updatedToolOutput={**response, "file": file})
+        return specific("PostToolUse", updatedMCPToolOutput=[{"type": "text", "text": "a number"}])
+
+    servers = {"calc": create_sdk_mcp_server("calc", tools=[add])}
+    hooks = on("PostToolUse", mask)
+    messages = ask(here, hooks=hooks, mcp_servers=servers, allowed_tools=["mcp__calc"], effort="high")
+    assert [plain(each.content) for each in results(messages)] == ["1\tmine\n2\t***", "a number"]
+    bodies = here.bodies()
+    assert [plain(answers(body)[0]["content"]) for body in bodies[1:]] == ["1\tmine\n2\t***", "a number"]
+    assert "sk-12345" not in json.dumps(bodies)
+    # Whoever guards files reads whole paths, and whoever counts prompts knows which it was.
+    assert heard[0]["tool_input"]["file_path"] == str(here.work / "keys.txt")
+    assert heard[0]["prompt_id"] == heard[1]["prompt_id"] and heard[0]["effort"] == {"level": "high"}
+
+
+def test_what_does_not_look_like_a_result_takes_no_result_s_place(stage):
+    here = stage(call("Glob", {"pattern": "*"}), text("Done."))
+    (here.work / "found.txt").touch()
+
+    odd = specific("PostToolUse", updatedToolOutput={"nothing": "of it"})
+    messages = ask(here, hooks=on("PostToolUse", hook(odd)))
+    assert "found.txt" in plain(answers(here.bodies()[1])[0]["content"])
+    told = [each["content"] for each in system(messages, "informational")]
+    assert any("does not have the shape" in content for content in told), told
+
+
+def test_a_hook_names_the_session(stage):
+    here = stage(text("Done."))
+
+    ask(here, hooks=on("UserPromptSubmit", hook(specific("UserPromptSubmit", sessionTitle="About wheels"))))
+    [record] = here.config.glob("projects/*/*.jsonl")
+    lines = [json.loads(line) for line in record.read_text().splitlines()]
+    assert [line["customTitle"] for line in lines if line["type"] == "custom-title"] == ["About wheels"]
+    assert len(here.bodies()) == 1
+
+
+def test_one_model_plans_and_another_works(stage):
+    here = stage(text("A plan."), text("Done."))
+
+    async def talk() -> None:
+        async with here.client(model="opusplan", permission_mode="plan") as client:
+            for mode in ("plan", "default"):
+                await client.set_permission_mode(mode)
+                await client.query("Go.")
+                async for _ in client.receive_response():
+                    pass
+
+    asyncio.run(talk())
+    plans, works = [body["model"] for body in here.bodies()]
+    assert "opus" in plans and "sonnet" in works
+
+
 def test_a_hook_after_a_failure(stage):
     seen = []
     here = stage(call("Bash", {"command": "exit 3"}), text("Done."))

@@ -26,6 +26,7 @@ from claude_agent_sdk import (
     query,
 )
 
+HOOK_SECONDS_MAX = 60
 ONE_PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
@@ -342,6 +343,16 @@ def test_a_picture_in_a_prompt(stage):
     assert base64.b64decode(images[0]["source"]["data"]).startswith(b"\x89PNG")
 
 
+def test_a_picture_and_a_page_that_the_server_gets_itself(stage):
+    here = stage(text("Hi."), text("Hi."))
+    picture = {"type": "image", "source": {"type": "url", "url": "https://example.org/wheel.png"}}
+    paper = {"type": "document", "source": {"type": "url", "url": "https://example.org/wheel.pdf"}}
+    messages = hi(here, sent(said([picture, paper, {"type": "text", "text": "What is this?"}])))
+    assert here.bodies()[0]["messages"][-1]["content"][-3:-1] == [picture, paper]
+    hi(here, "And?", resume=result(messages).session_id)
+    assert [each for each in here.bodies()[1]["messages"][0]["content"] if each["type"] != "text"] == [picture, paper]
+
+
 def test_an_api_error_is_a_result(stage):
     here = stage({"status": 400, "message": "no"})
     messages = []
@@ -433,6 +444,33 @@ def test_hook_events_of_programs(stage):
     assert [event.subtype for event in told] == ["hook_started", "hook_response"]
     assert told[0].data["hook_id"] == told[1].data["hook_id"] and told[1].data["stdout"] == "seen\n"
     assert "seen" not in json.dumps(here.bodies()[1]["messages"]), "it said nothing to the model"
+
+
+def test_a_hook_that_takes_its_time_is_told_while_it_runs(stage):
+    here = stage(call("Bash", {"command": "echo hi"}), text("Done."))
+    # It ends when somebody has seen what it printed.
+    waits = "echo looking; while ! [ -e seen ]; do sleep 0.1; done; echo found"
+    matched = [{"matcher": "Bash", "hooks": [{"type": "command", "command": waits}]}]
+    settings = json.dumps({"hooks": {"PreToolUse": matched}})
+
+    async def watch() -> list:
+        messages = []
+        options = here.options(settings=settings, include_hook_events=True, allowed_tools=["Bash"])
+        async for message in query(prompt="Go.", options=options):
+            messages.append(message)
+            if getattr(message, "subtype", None) == "hook_progress":
+                (here.work / "seen").touch()
+        return messages
+
+    messages = asyncio.run(asyncio.wait_for(watch(), HOOK_SECONDS_MAX))
+    told = [message.data for message in messages if getattr(message, "subtype", "").startswith("hook_")]
+    assert [each["subtype"] for each in told][:2] == ["hook_started", "hook_progress"], told
+    assert told[1]["stdout"] == "looking\n" and told[-1]["subtype"] == "hook_response"
+    assert told[-1]["stdout"] == "looking\nfound\n"
+    assert {(each["hook_id"], each["hook_name"]) for each in told} == {(told[0]["hook_id"], "PreToolUse:Bash")}
+    kinds = [type(message).__name__ for message in messages]
+    assert kinds.index("AssistantMessage") < kinds.index("HookEventMessage"), "the call it is about comes first"
+    assert len(here.bodies()) == 2
 
 
 def test_large_results_stay_below_the_line_limit(stage):

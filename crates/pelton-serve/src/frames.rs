@@ -7,12 +7,11 @@ mod fit; // lines that readers can take
 mod prompts; // which prompts an answer is to
 mod session; // what is told of the session itself
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use pelton::event::{AgentFacts, CommandInfo, Event, Init, Refusal, Refused, Synthetic};
 use pelton::history::{Entry, Kind};
-use pelton::hooks::HookEvent;
 use pelton::plugins::{Plugin, PluginError};
 use pelton::tools::ServerState;
 use pelton::tools::{AGENT_TOOL, AGENT_TOOL_ALIAS, BackgroundTask};
@@ -44,6 +43,8 @@ pub(crate) struct Frames {
     agent_text: bool,
     /// What hooks did is told too.
     hook_events: bool,
+    /// Hooks whose start was told, and whose end was not.
+    hooks_started: HashSet<String>,
     /// The submission was started by a task in the background.
     by_task: bool,
     world: Arc<dyn World>,
@@ -96,6 +97,7 @@ impl Frames {
             replay: false,
             agent_text: false,
             hook_events: false,
+            hooks_started: HashSet::new(),
             by_task: false,
             world,
             withdrawn: Vec::new(),
@@ -211,7 +213,7 @@ impl Frames {
             Event::Context(told) => self.context(told),
             Event::Refusal(refusal) => self.refusal(refusal),
             Event::Synthetic(synthetic) => self.synthetic(synthetic, None),
-            Event::Hook(run) if self.hook_events || run.event == HookEvent::SessionStart => self.hook(run),
+            Event::Hook(run) if self.shows_hook(run.event) => self.hook(run),
             Event::Agent(told) => self.agent(told),
             Event::Background(news) => self.background(news),
             Event::ToolUseSummary { summary, calls } => {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
+use pelton::hooks::HooksLive;
 use pelton::{Engine, Event, Interrupter, Outcome, Prompt, Tasks};
 use pelton_model::World;
 
@@ -110,7 +111,11 @@ pub async fn print(
             Shown::Lines(frames.with_agent_text(options.agent_text).with_hook_events(options.hook_events))
         }
     };
-    let mut printing = Printing { shown, options, streams, read: true, outcome: None, held: None };
+    let hooks = engine.hooks_live();
+    if matches!(shown, Shown::Lines(_)) {
+        hooks.listen();
+    }
+    let mut printing = Printing { shown, options, streams, read: true, outcome: None, held: None, hooks };
     let tasks = engine.tasks();
     let events = engine.submit(prompt);
     printing.pull(events, &tasks, &interrupter).await;
@@ -149,6 +154,7 @@ struct Printing<'a> {
     outcome: Option<Arc<Outcome>>,
     /// A result that is shown only if no other follows.
     held: Option<Event>,
+    hooks: HooksLive,
 }
 
 impl Printing<'_> {
@@ -165,6 +171,10 @@ impl Printing<'_> {
                     continue;
                 }
                 event = events.next() => event,
+                () = self.hooks.told() => {
+                    self.show_hooks().await;
+                    continue;
+                }
                 () = after(self.shown.announces_in()), if self.read => {
                     put(self.shown.announce(), self.streams).await;
                     continue;
@@ -184,7 +194,22 @@ impl Printing<'_> {
         }
     }
 
+    /// What hooks do that still run.
+    async fn show_hooks(&mut self) {
+        let notes = self.hooks.take();
+        if let Shown::Lines(frames) = &mut self.shown
+            && self.read
+        {
+            let to_out = notes.iter().flat_map(|note| frames.hook_note(note)).collect();
+            put(Pieces { to_out, to_err: Vec::new() }, self.streams).await;
+        }
+    }
+
     async fn show(&mut self, event: &Event) {
+        if matches!(event, Event::Hook(_) | Event::Agent(_)) {
+            // It began before it ended.
+            self.show_hooks().await;
+        }
         self.note(event);
         // If nobody reads any more, the rest of the events only brings the submission to its end.
         if self.read {

@@ -45,4 +45,9 @@ pub enum ImageSource<'a> {
         /// The base64 text.
         data: &'a str,
     },
+    /// Where the server gets them itself.
+    Url {
+        /// The address.
+        url: &'a str,
+    },
 }

@@ -60,6 +60,10 @@ pub enum PromptBlock {
         /// Its bytes, base64 encoded.
         base64: String,
     },
+    /// A picture that the model's server gets from this address.
+    ImageAt(String),
+    /// A PDF document that it gets from there.
+    DocumentAt(String),
 }
 
 /// A prompt needs something in it.
@@ -174,6 +178,7 @@ impl Prompt {
             PromptBlock::Text(text) => text.len(),
             PromptBlock::Image { media_type, base64 } => media_type.len() + base64.len(),
             PromptBlock::Document { base64 } => base64.len(),
+            PromptBlock::ImageAt(url) | PromptBlock::DocumentAt(url) => url.len(),
         };
         self.blocks.iter().map(bytes).sum()
     }
@@ -184,8 +189,11 @@ impl Prompt {
         let word = |block: &serde_json::Value, path: &str| {
             block.pointer(path).and_then(serde_json::Value::as_str).map(str::to_owned)
         };
+        let address = |block: &serde_json::Value| word(block, "/source/url");
         let read = |block: &serde_json::Value| match word(block, "/type")?.as_str() {
             "text" => Some(PromptBlock::Text(word(block, "/text")?)),
+            "image" if address(block).is_some() => address(block).map(PromptBlock::ImageAt),
+            "document" if address(block).is_some() => address(block).map(PromptBlock::DocumentAt),
             "image" => Some(PromptBlock::Image {
                 media_type: word(block, "/source/media_type")?,
                 base64: word(block, "/source/data")?,
@@ -207,7 +215,7 @@ impl PromptBlock {
     fn words(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
-            Self::Image { .. } | Self::Document { .. } => None,
+            Self::Image { .. } | Self::Document { .. } | Self::ImageAt(_) | Self::DocumentAt(_) => None,
         }
     }
 
@@ -224,6 +232,8 @@ impl PromptBlock {
             Self::Document { base64 } => Block::Document {
                 source: ImageSource::Base64 { media_type: "application/pdf", data: base64 },
             },
+            Self::ImageAt(url) => Block::Image { source: ImageSource::Url { url } },
+            Self::DocumentAt(url) => Block::Document { source: ImageSource::Url { url } },
         }
     }
 }
@@ -244,6 +254,9 @@ mod tests {
             [PromptBlock::Text("look".into()), image(), PromptBlock::Text("and this\nlook".into()), image()];
         assert_eq!(two.blocks, expected);
         assert_eq!(Prompt::from_json(&two.json()), Some(two));
+        let far = [PromptBlock::ImageAt("https://a".into()), PromptBlock::DocumentAt("https://b".into())];
+        let far = Prompt::blocks(far).unwrap();
+        assert_eq!(Prompt::from_json(&far.json()), Some(far));
         assert_eq!(Prompt::from_json(b"[]"), None);
         assert_eq!(Prompt::from_json(b"nonsense"), None);
     }

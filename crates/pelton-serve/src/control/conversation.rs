@@ -447,6 +447,8 @@ impl<'a> Conversation<'a> {
 
     async fn pull(&mut self, work: Work) {
         let Self { engine, desk, handles, questions, streams, .. } = self;
+        let hooks = engine.hooks_live();
+        hooks.listen();
         let events: Option<Pin<Box<dyn Stream<Item = Event> + Send + '_>>> = match work {
             Work::Prompt(prompt) => Some(Box::pin(engine.submit(prompt))),
             Work::Queued => engine.submit_queued().map(|events| Box::pin(events) as _),
@@ -483,6 +485,13 @@ impl<'a> Conversation<'a> {
                     desk.out.push(frames);
                     continue;
                 }
+                () = hooks.told(), if desk.out.has_room() || !is_read => {
+                    let notes = hooks.take();
+                    if is_read {
+                        desk.tell_hooks(&notes);
+                    }
+                    continue;
+                }
                 Some(question) = questions.recv() => {
                     desk.put_question(question);
                     desk.tell_waits(handles);
@@ -490,6 +499,10 @@ impl<'a> Conversation<'a> {
                 }
             };
             let Some(event) = event else { break };
+            if is_read && matches!(event, Event::Hook(_) | Event::Agent(_)) {
+                // It began before it ended.
+                desk.tell_hooks(&hooks.take());
+            }
             if let Event::Result(outcome) = &event {
                 handles.ended(outcome);
                 desk.frames.set_queued(handles.queue.waiting().len());

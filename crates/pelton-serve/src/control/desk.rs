@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures::future::{AbortHandle, Abortable, BoxFuture};
 use futures::stream::{FuturesOrdered, FuturesUnordered, StreamExt};
 use pelton::event::Event;
+use pelton::hooks::HookNote;
 use pelton::permission::Mode;
 use pelton::{Priority, Prompt, QueueError, Wait};
 use pelton_mcp::Server;
@@ -241,6 +242,14 @@ impl<'a> Desk<'a> {
         self.tell_record();
         let frames = self.frames.of(event);
         self.out.push(frames);
+    }
+
+    /// Tells what hooks do that still run.
+    pub fn tell_hooks(&mut self, notes: &[HookNote]) {
+        for note in notes {
+            let frames = self.frames.hook_note(note);
+            self.out.push(frames);
+        }
     }
 
     /// Tells what was added to the session's record.

@@ -120,6 +120,11 @@ fn pasted(json: &Value) -> Vec<PromptBlock> {
     texts.filter(|block| matches!(block, PromptBlock::Text(_))).take(PASTED_MAX).collect()
 }
 
+/// Whether the model's server gets what is meant itself.
+fn is_address(block: &Value) -> bool {
+    block.pointer("/source/type").is_some_and(|kind| kind == "url")
+}
+
 /// The pieces of a prompt, and what of it cannot be one.
 fn blocks(content: &Value) -> (Vec<PromptBlock>, Option<String>) {
     let blocks = match content {
@@ -134,6 +139,8 @@ fn blocks(content: &Value) -> (Vec<PromptBlock>, Option<String>) {
         let kind = word("/type").unwrap_or_default();
         let made = match kind.as_str() {
             "text" => word("/text").map(PromptBlock::Text),
+            "image" if is_address(block) => word("/source/url").map(PromptBlock::ImageAt),
+            "document" if is_address(block) => word("/source/url").map(PromptBlock::DocumentAt),
             "image" => word("/source/data").map(|base64| PromptBlock::Image {
                 media_type: word("/source/media_type").unwrap_or_default(),
                 base64,

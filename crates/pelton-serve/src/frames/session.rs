@@ -4,7 +4,7 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use pelton::event::CommandInfo;
-use pelton::hooks::{HookKind, HookOutcome, HookRun};
+use pelton::hooks::{HookEvent, HookKind, HookNote, HookOutcome, HookRun};
 use pelton::permission::Mode;
 use pelton::transcript::in_parts;
 use pelton_model::Subscription;
@@ -15,6 +15,9 @@ use serde_json::{Value, json};
 use super::fit::made_to_fit;
 use super::{FRAME_BYTES_MAX, Frames};
 use crate::outcome;
+
+/// Hooks whose start is remembered to be told.
+const HOOKS_STARTED_MAX: usize = 1_000;
 
 /// Bytes of entries that go into one frame, unless one alone has more.
 const MIRROR_BYTES_MAX: usize = 512 * 1024;
@@ -141,11 +144,46 @@ impl Frames {
         made_to_fit(frames, FRAME_BYTES_MAX)
     }
 
+    /// Whether anybody wants to know of a hook; what runs before the first prompt is always told.
+    pub(super) fn shows_hook(&self, event: HookEvent) -> bool {
+        self.hook_events || matches!(event, HookEvent::SessionStart | HookEvent::Setup)
+    }
+
+    /// What a hook does that still runs.
+    pub fn hook_note(&mut self, note: &HookNote) -> Vec<u8> {
+        if note.kind == HookKind::Callback || !self.shows_hook(note.event) {
+            return Vec::new();
+        }
+        let about = |subtype: &str| {
+            self.system(subtype)
+                .field("hook_id", &note.id)
+                .field("hook_name", &note.name)
+                .field("hook_event", note.event.name())
+        };
+        match &note.printed {
+            Some((stdout, stderr)) => about("hook_progress")
+                .field("output", format!("{stdout}{stderr}"))
+                .field("stdout", stdout)
+                .field("stderr", stderr)
+                .finish_line(),
+            None => {
+                let started = about("hook_started").finish_line();
+                // Of one that was interrupted no end is told.
+                if self.hooks_started.len() >= HOOKS_STARTED_MAX {
+                    self.hooks_started.clear();
+                }
+                self.hooks_started.insert(note.id.clone());
+                started
+            }
+        }
+    }
+
     /// What was called as a hook, and what it did. Functions of the client know that themselves.
-    pub(super) fn hook(&self, run: &HookRun) -> Vec<u8> {
+    pub(super) fn hook(&mut self, run: &HookRun) -> Vec<u8> {
         if run.kind == HookKind::Callback {
             return Vec::new();
         }
+        let was_told = self.hooks_started.remove(&run.id);
         let about = |subtype: &str| {
             self.system(subtype)
                 .field("hook_id", &run.id)
@@ -157,7 +195,7 @@ impl Frames {
             HookOutcome::Cancelled => "cancelled",
             _ => "error",
         };
-        let mut frames = about("hook_started").finish_line();
+        let mut frames = if was_told { Vec::new() } else { about("hook_started").finish_line() };
         let ended = about("hook_response")
             .field("output", &run.stdout)
             .field("stdout", &run.stdout)

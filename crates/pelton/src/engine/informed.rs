@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::Engine;
-use crate::hooks::{Base, HookCx, HookEvent, SessionHooks};
+use crate::hooks::{Base, HookCx, HookEvent, HooksLive, SessionHooks};
 use crate::tools::{Progress, ToolCx};
 
 impl Engine {
@@ -58,13 +58,14 @@ impl Engine {
             session_id: self.session.id.to_string(),
             transcript_path: self.session_file().unwrap_or_default(),
             cwd: self.cwd(),
+            prompt_id: self.prompt_id.map(|id| id.to_string()),
             permission_mode: Some(self.kin.permissions.mode().name().to_owned()),
+            effort: self.question.effort.map(|effort| effort.to_string()),
             agent_id: agent.map(|agent| agent.facts.id.clone()),
             agent_type: match agent {
                 Some(agent) => Some(agent.facts.agent_type.clone()),
                 None => options.works_as.clone(),
             },
-            ..Base::default()
         };
         SessionHooks {
             hooks: Arc::clone(&self.kin.hooks),
@@ -73,6 +74,11 @@ impl Engine {
             agent_transcript: agent.and_then(|agent| agent.file()),
             board: self.board.clone(),
         }
+    }
+
+    /// News of hooks that still run, of sub-agents, too.
+    pub fn hooks_live(&self) -> HooksLive {
+        self.kin.hooks.live()
     }
 
     /// The record of the main thread, if there is one.

@@ -112,6 +112,7 @@ impl Engine {
         told: &mut Vec<Event>,
     ) -> Result<Taken, TranscriptError> {
         self.board.enter(Phase::SystemPromptConstruction);
+        self.prompt_id = Some(*prompt.id.get_or_insert_with(|| fresh_id(self.options.world.as_ref())));
         let hooks = self.session_hooks(cancel);
         if let (Some(watch), None) = (&self.options.settings_watch, &self.kin.agent) {
             told.extend(reload::heed(&**watch, &hooks, &self.kin.permissions, &self.cwd()).await);
@@ -136,6 +137,7 @@ impl Engine {
         let typed = self.kin.agent.is_none() && !prompt.by_harness;
         let asks_hooks = typed && !cancel.is_cancelled();
         let fired = if asks_hooks { hooks.prompt(&prompt.words()).await } else { None };
+        self.heed_title(fired.as_ref());
         let mut choices = Choices::default();
         let taken = match heard(fired, cancel, &mut around.contexts, told) {
             None => {
@@ -179,6 +181,10 @@ impl Engine {
         };
         let prompt =
             self.record_input(&prompt, queued, Around { changed, ..around }, branch, gathered, told).await?;
+        if let Some(title) = self.title_wanted.take() {
+            // A name is a courtesy: without one the session is found by its first words.
+            let _ = self.title().set(&title);
+        }
         // Everything the prompt produced is on the disk before the model is asked: a killed process resumes from it.
         self.session.sync().await?;
         Ok(Taken::Ask(Order { prompt, choices }))
@@ -347,12 +353,21 @@ impl Engine {
             self.begun = Begun::Whole;
         }
         for fired in set_up.into_iter().chain(started) {
+            self.heed_title(Some(&fired));
             contexts.extend(fired.verdict.contexts.iter().cloned());
             self.watched_files.add_named(&fired.verdict.extras, &cwd);
             tell(fired, told);
         }
         if self.begun == Begun::Whole {
             self.start_contexts = contexts;
+        }
+    }
+
+    /// A hook may say what the session is called.
+    fn heed_title(&mut self, fired: Option<&Fired>) {
+        let title = fired.and_then(|fired| fired.verdict.extras.get("sessionTitle")?.as_str());
+        if let Some(title) = title.map(str::trim).filter(|title| !title.is_empty()) {
+            self.title_wanted = Some(title.to_owned());
         }
     }
 

@@ -21,7 +21,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::config::{CommandHook, Shell, Source, Waiting};
 use super::event::HookEvent;
-use super::limits::{CANCELLED_TIME_MAX, GONE_TIME_MAX, KILL_GRACE, OUTPUT_BYTES_MAX, TIME_MAX};
+use super::limits::{
+    CANCELLED_TIME_MAX, GONE_TIME_MAX, KILL_GRACE, OUTPUT_BYTES_MAX, PROGRESS_EVERY, TIME_MAX,
+};
 use super::outcome::goes_on_in_background;
 use crate::limits::{SHELL_DRAIN_QUIET, SHELL_KILL_GRACE_SHORT};
 use crate::plugins::option_variable;
@@ -51,6 +53,8 @@ pub(super) struct Terms<'a> {
     pub cancel: &'a CancellationToken,
     /// Told when the command says that nobody should wait for it.
     pub detach: Option<oneshot::Sender<()>>,
+    /// Told now and then what it has printed so far, if there is something new.
+    pub printed: &'a (dyn Fn(&str, &str) + Sync),
 }
 
 /// A command that is over.
@@ -89,6 +93,8 @@ pub(super) async fn run(
     let input = surroundings.secrets.hidden(input);
     let mut feeding = pin!(feed(stdin, &input));
     let mut time_is_up = pin!(sleep(terms.time));
+    let mut next_look = pin!(sleep(PROGRESS_EVERY));
+    let mut has_news = false;
     let (mut fed, mut attached) = (false, hook.waiting == Waiting::UntilDone);
 
     let over = loop {
@@ -98,7 +104,13 @@ pub(super) async fn run(
             status = tree.wait() => break Over::Exited(status?.code()),
             () = &mut time_is_up => break Over::TimedOut,
             () = &mut feeding, if !fed => fed = true,
+            () = &mut next_look, if has_news => {
+                (terms.printed)(&stdout.text(), &stderr.text());
+                has_news = false;
+                next_look.set(sleep(PROGRESS_EVERY));
+            }
             () = stdout.read(), if stdout.open => {
+                has_news |= stdout.open;
                 if let Some(detach) = terms.detach.take_if(|_| stdout.has_a_line())
                     && let Some(time) = stdout.first_line().and_then(goes_on_in_background)
                 {
@@ -110,7 +122,7 @@ pub(super) async fn run(
                     let _ = detach.send(());
                 }
             }
-            () = stderr.read(), if stderr.open => {}
+            () = stderr.read(), if stderr.open => has_news |= stderr.open,
         }
     };
 

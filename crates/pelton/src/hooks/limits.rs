@@ -47,6 +47,12 @@ pub const MATCHER_REGEX_BYTES_MAX: usize = 1024 * 1024;
 pub const OUTPUT_BYTES_MAX: usize = 1024 * 1024;
 /// Characters of one text from a hook that go to the model or the user; a longer one is kept in a file.
 pub const TEXT_CHARS_MAX: usize = 10_000;
+/// News of running hooks that wait for whoever listens.
+pub const NOTES_MAX: usize = 256;
+/// Time between two looks at what a running hook has printed.
+pub const PROGRESS_EVERY: Duration = Duration::from_secs(1);
+/// Characters told of that, the newest.
+pub const PROGRESS_CHARS_MAX: usize = 10_000;
 /// Characters shown of a text that went to a file.
 pub const PREVIEW_CHARS: usize = 2_000;
 /// Characters of a hook's command, or of a line it printed, in a notice.

@@ -13,6 +13,7 @@ mod outcome; // what a hook said, and what several said together
 mod run; // calls everyone who listens, side by side
 mod session; // the hooks of one session
 mod limits; // every number that bounds a hook
+mod live; // news of hooks that still run
 mod background; // hooks nobody waits for
 mod callback; // hooks that are functions of the host
 mod terms; // what addresses on the web must keep to
@@ -24,6 +25,7 @@ mod long_text; // what is too long to be told goes to a file
 pub use callback::{CallbackError, HookCall, HookCallback};
 pub use config::{CallbackTerms, HookConfig, OnFailure, Problem, Severity, Source};
 pub use event::HookEvent;
+pub use live::{HookNote, HooksLive};
 pub use outcome::HookOutcome;
 pub use run::{HookKind, HookRun};
 pub use terms::HttpHookTerms;

@@ -23,6 +23,7 @@ use super::config::{CommandHook, Entry, Hook, HookConfig, Waiting, time_together
 use super::event::HookEvent;
 use super::input::{HookInput, subject};
 use super::limits::{BACKGROUND_MAX, RUNNING_MAX};
+use super::live::{HookNote, HooksLive, newest};
 use super::long_text;
 use super::matcher::Matcher;
 use super::outcome::{HookOutcome, Said, Speaker, Verdict, merge};
@@ -37,6 +38,8 @@ pub struct Hooks {
     /// What skills brought that were called, by their names.
     of_skills: Mutex<BTreeMap<String, HookConfig>>,
     background: Arc<Background>,
+    /// Whoever shows what they do while they do it.
+    live: HooksLive,
 }
 
 /// What hooks are called with, besides the event.
@@ -202,7 +205,13 @@ impl Hooks {
             config: Mutex::new(config),
             of_skills: Mutex::default(),
             background: Arc::clone(&self.background),
+            live: self.live.clone(),
         }
+    }
+
+    /// News of those that run.
+    pub fn live(&self) -> HooksLive {
+        self.live.clone()
     }
 
     /// A skill was called: what it brings counts until the end of the session.
@@ -319,7 +328,8 @@ impl Hooks {
             .map(|entry| {
                 let limit = entry.time_limit(together);
                 let id = fresh_id(&*cx.world).to_string();
-                self.attend(Call { id, entry, limit, moment: Arc::clone(&moment) }, &cx.watch)
+                let (moment, live) = (Arc::clone(&moment), self.live.clone());
+                self.attend(Call { id, entry, limit, moment, live }, &cx.watch)
             })
             .collect();
         let ended: Vec<(HookRun, Said)> = stream::iter(calls).buffered(RUNNING_MAX).collect().await;
@@ -339,6 +349,7 @@ impl Hooks {
 
     /// One call, until it is answered or goes on by itself.
     async fn attend(&self, call: Call, watch: &HookWatch) -> (HookRun, Said) {
+        self.live.tell(|| call.note(None));
         watch.tell(HookNews::Started {
             id: &call.id,
             name: &call.moment.name,
@@ -398,6 +409,7 @@ struct Call {
     entry: Arc<Entry>,
     limit: Duration,
     moment: Arc<Moment>,
+    live: HooksLive,
 }
 
 impl Call {
@@ -410,6 +422,11 @@ impl Call {
             Hook::Judge(_) => HookKind::Prompt,
             Hook::ServerTool(_) => HookKind::ServerTool,
         }
+    }
+
+    fn note(&self, printed: Option<(String, String)>) -> HookNote {
+        let Moment { name, event, .. } = &*self.moment;
+        HookNote { id: self.id.clone(), name: name.clone(), event: *event, kind: self.kind(), printed }
     }
 
     fn waiting(&self) -> Waiting {
@@ -450,7 +467,14 @@ impl Call {
         detach: oneshot::Sender<()>,
     ) -> (Said, Printed) {
         let Moment { surroundings, text, cancel, .. } = &*self.moment;
-        let terms = Terms { time, cancel, detach: Some(detach) };
+        let shown = |text: &str| {
+            let text = surroundings.secrets.hidden(text.as_bytes());
+            newest(&String::from_utf8_lossy(&text))
+        };
+        let printed = |stdout: &str, stderr: &str| {
+            self.live.tell(|| self.note(Some((shown(stdout), shown(stderr)))));
+        };
+        let terms = Terms { time, cancel, detach: Some(detach), printed: &printed };
         let ran = match command::run(command, &self.entry.source, text, surroundings, terms).await {
             Ok(ran) => ran,
             Err(error) => {

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::event::HookEvent;
 use super::input::{Base, EventInput, HookInput, ToolCall};
 use super::run::{Fired, HookCx, Hooks};
+use crate::places::normalised;
 use crate::status::{Board, Wait};
 
 /// What takes a prompt's place.
@@ -49,7 +50,8 @@ pub struct SessionHooks {
 impl SessionHooks {
     /// A tool is about to run. `None` if nobody listens.
     pub async fn before_tool(&self, call: &ToolCall, cwd: &Path) -> Option<Fired> {
-        self.fire(HookEvent::PreToolUse, cwd, || EventInput::PreToolUse { call: call.clone() }).await
+        self.fire(HookEvent::PreToolUse, cwd, || EventInput::PreToolUse { call: by_whole_path(call, cwd) })
+            .await
     }
 
     /// A tool has run.
@@ -60,7 +62,11 @@ impl SessionHooks {
         duration: Duration,
         cwd: &Path,
     ) -> Option<Fired> {
-        let event = || EventInput::PostToolUse { call: call.clone(), response: response.clone(), duration };
+        let event = || EventInput::PostToolUse {
+            call: by_whole_path(call, cwd),
+            response: response.clone(),
+            duration,
+        };
         self.fire(HookEvent::PostToolUse, cwd, event).await
     }
 
@@ -74,7 +80,7 @@ impl SessionHooks {
     ) -> Option<Fired> {
         let is_interrupt = self.cx.cancel.is_cancelled();
         let event = || EventInput::PostToolUseFailure {
-            call: call.clone(),
+            call: by_whole_path(call, cwd),
             error: error.to_owned(),
             is_interrupt,
             duration,
@@ -84,7 +90,9 @@ impl SessionHooks {
 
     /// All calls of an answer are over; each comes with what the model is told about it.
     pub async fn after_batch(&self, calls: Vec<(ToolCall, Value)>, cwd: &Path) -> Option<Fired> {
-        self.fire(HookEvent::PostToolBatch, cwd, || EventInput::PostToolBatch { calls }).await
+        let told = |(call, response)| (by_whole_path(&call, cwd), response);
+        let event = || EventInput::PostToolBatch { calls: calls.into_iter().map(told).collect() };
+        self.fire(HookEvent::PostToolBatch, cwd, event).await
     }
 
     /// Commands work elsewhere from here on.
@@ -115,7 +123,7 @@ impl SessionHooks {
     ) -> Option<Fired> {
         let event = || EventInput::PermissionRequest {
             tool_name: tool.to_owned(),
-            tool_input: input.clone(),
+            tool_input: with_whole_paths(input, cwd),
             suggestions,
         };
         self.fire(HookEvent::PermissionRequest, cwd, event).await
@@ -126,7 +134,7 @@ impl SessionHooks {
         let event = || {
             let fields = [
                 ("tool_name", Value::from(call.name.as_str())),
-                ("tool_input", call.input.clone()),
+                ("tool_input", with_whole_paths(&call.input, cwd)),
                 ("tool_use_id", call.id.as_str().into()),
                 ("reason", reason.into()),
             ];
@@ -250,5 +258,48 @@ impl SessionHooks {
         let _wait = self.board.wait(Wait::Hook { event });
         let base = Base { cwd: cwd.to_path_buf(), ..self.base.clone() };
         Some(self.hooks.fire(&HookInput { base, event: input() }, &self.cx).await)
+    }
+}
+
+/// The fields of an input that name a file.
+const FILE_FIELDS: [&str; 2] = ["file_path", "notebook_path"];
+
+fn by_whole_path(call: &ToolCall, cwd: &Path) -> ToolCall {
+    ToolCall { name: call.name.clone(), input: with_whole_paths(&call.input, cwd), id: call.id.clone() }
+}
+
+/// The input as hooks read it: whoever looks at the beginning of a path must not be led past by where it starts.
+fn with_whole_paths(input: &Value, cwd: &Path) -> Value {
+    let mut input = input.clone();
+    for field in FILE_FIELDS {
+        let Some(Value::String(path)) = input.get_mut(field) else { continue };
+        if !path.is_empty() && !path.starts_with('~') {
+            *path = normalised(&cwd.join(&*path)).to_string_lossy().into_owned();
+        }
+    }
+    input
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn hooks_read_whole_paths() {
+        for (path, expected) in [
+            ("a.txt", "/w/d/a.txt"),
+            ("./a/../b.txt", "/w/d/b.txt"),
+            ("../../etc/passwd", "/etc/passwd"),
+            ("/x/./y", "/x/y"),
+            ("~/z", "~/z"),
+            ("", ""),
+        ] {
+            let told = with_whole_paths(&json!({"file_path": path, "other": path}), Path::new("/w/d"));
+            assert_eq!(told, json!({"file_path": expected, "other": path}));
+        }
+        let odd = json!({"file_path": 3, "command": "cat a"});
+        assert_eq!(with_whole_paths(&odd, Path::new("/w")), odd);
     }
 }

@@ -3,6 +3,7 @@
 mod permit; // whether it may run: rules, hooks, people
 mod foresee; // calls made before the model asks for them
 mod notes; // what the model may note for itself
+mod retold; // what hooks want told instead
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -67,6 +68,9 @@ pub enum Ending {
     /// A hook put it off. It has no result.
     Deferred,
 }
+
+/// How the names of servers' tools begin.
+const SERVED: &str = "mcp__";
 
 /// What the hooks around a call said.
 #[derive(Debug, Default)]
@@ -264,6 +268,14 @@ impl Bench {
                 self.session_hooks().after_tool(call, &response, took, &cx.cwd).await
             };
             if let Some(mut fired) = fired {
+                let is_served = call.name.starts_with(SERVED);
+                match retold::retold(&output, &mut fired.verdict.extras, is_served) {
+                    Some(Ok(other)) if !output.is_error => output = other,
+                    Some(Err(why)) => {
+                        hooks.messages.push(format!("What a hook wants told of {} {why}.", call.name))
+                    }
+                    _ => {}
+                }
                 // What was done is done: a block can only be told.
                 hooks.contexts.extend(fired.verdict.block.take());
                 hooks.heard(&mut fired);
