@@ -43,6 +43,8 @@ pub(crate) struct Frames {
     agent_text: bool,
     /// What hooks did is told too.
     hook_events: bool,
+    /// The submission was stated, and is not over.
+    is_under_way: bool,
     /// Hooks whose start was told, and whose end was not.
     hooks_started: HashSet<String>,
     /// The submission was started by a task in the background.
@@ -97,6 +99,7 @@ impl Frames {
             replay: false,
             agent_text: false,
             hook_events: false,
+            is_under_way: false,
             hooks_started: HashSet::new(),
             by_task: false,
             world,
@@ -165,6 +168,7 @@ impl Frames {
         match event {
             Event::Init(init) => {
                 self.session = init.session_id;
+                self.is_under_way = true;
                 let mut frames = self.commands(&init.commands);
                 frames.extend(self.init(init));
                 frames
@@ -236,6 +240,7 @@ impl Frames {
                     .field_if("user_message_uuids", all)
                     .field_if("origin", origin);
                 self.results += 1;
+                self.is_under_way = false;
                 frames.extend(result.finish_line());
                 frames
             }

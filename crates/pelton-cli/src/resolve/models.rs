@@ -45,10 +45,12 @@ pub(super) fn first_models(
     }
     let suffix = if named.is_some_and(|named| named.ends_with("[1m]")) { "[1m]" } else { "" };
     let (works, plans) = (behind_alias("sonnet", env), behind_alias(&format!("opus{suffix}"), env));
-    match [&works, &plans].into_iter().find(|model| !choice.allows(model)) {
-        Some(refused) => Err(Fail::at_start(choice.refusal(refused))),
-        None => Ok((works, Some(plans))),
+    for model in [&works, &plans] {
+        if !choice.allows(model) {
+            return Err(Fail::at_start(choice.refusal(model)));
+        }
     }
+    Ok((works, Some(plans)))
 }
 
 /// The model that is asked first. One that may not be asked is refused if it was named for this run; if it stands in a file,

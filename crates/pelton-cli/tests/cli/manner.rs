@@ -266,7 +266,7 @@ fn what_comes_with_the_program_is_not_there_where_nobody_wants_it() {
     assert!(!commands(&ran).contains("\"init\"") && commands(&ran).contains("\"compact\""), "{ran:?}");
     let model = hello();
     let ran = place.task(&model, ["/init", "--settings", r#"{"disableBundledSkills": true}"#]).run();
-    assert!(ran.out.contains("Unknown command: /init") && model.requests().is_empty(), "{ran:?}");
+    assert!(ran.err.contains("Unknown command: /init") && model.requests().is_empty(), "{ran:?}");
 }
 
 #[test]

@@ -149,9 +149,10 @@ impl Frames {
         self.hook_events || matches!(event, HookEvent::SessionStart | HookEvent::Setup)
     }
 
-    /// What a hook does that still runs.
+    /// What a hook does that still runs. Clients take the statement of a submission for its beginning, and its result for its
+    /// end: around them nothing is told but what is over.
     pub fn hook_note(&mut self, note: &HookNote) -> Vec<u8> {
-        if note.kind == HookKind::Callback || !self.shows_hook(note.event) {
+        if note.kind == HookKind::Callback || !self.is_under_way || !self.shows_hook(note.event) {
             return Vec::new();
         }
         let about = |subtype: &str| {
