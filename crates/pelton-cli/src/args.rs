@@ -3,6 +3,7 @@
 mod client; // what programs say that drive a session
 mod config; // what is said about the configuration
 mod mcp; // what is said about servers of tools
+mod slip; // words that were meant as commands
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ use uuid::Uuid;
 pub(crate) use self::client::{ClientArgs, ThinkingArg, ThinkingDisplayArg};
 pub(crate) use self::config::{ConfigArgs, ConfigCommand, ShowConfigArgs};
 pub(crate) use self::mcp::{AddArgs, AddJsonArgs, KeptIn, LoginArgs, McpCommand, RemoveArgs, Transport};
+pub(crate) use self::slip::nearest_command;
 use crate::fail::tell;
 
 /// Give it a task: Pelton drives a language model through a loop of answers and tools until the task is done.
@@ -614,17 +616,11 @@ pub(crate) fn definition() -> clap::Command {
     Args::command()
 }
 
-/// The command a word most likely means, if it is near one.
-pub(crate) fn nearest_command(word: &str) -> Option<String> {
-    if is_command(word.as_ref()) {
-        return Some(word.to_owned());
+impl RunArgs {
+    /// Whether somebody is in front of it.
+    pub fn is_attended(&self) -> bool {
+        !self.print && !self.client.streams_input()
     }
-    let commands = definition().get_subcommands().cloned().collect::<Vec<_>>();
-    let error =
-        clap::Command::new("pelton").subcommands(commands).try_get_matches_from(["pelton", word]).err()?;
-    text_of(&error, ContextKind::SuggestedSubcommand)
-        // The nearest stands last.
-        .and_then(|near| near.rsplit(", ").next().map(str::to_owned))
 }
 
 fn read(words: &[OsString]) -> Result<Args, clap::Error> {

@@ -302,7 +302,8 @@ fn resolved(
     options.env = env.all();
     options.temp_dir = env.path("TMPDIR").unwrap_or(options.temp_dir);
     options.session_id = args.session_id;
-    options.entrypoint = env.get("CLAUDE_CODE_ENTRYPOINT").unwrap_or("cli").to_owned();
+    let entrypoint = if args.is_attended() { "cli" } else { "sdk-cli" };
+    options.entrypoint = env.get("CLAUDE_CODE_ENTRYPOINT").unwrap_or(entrypoint).to_owned();
     options.sessions =
         if args.no_session_persistence { None } else { sessions(args, env, settings.durability) };
     let checkpointing = settings.file_checkpointing.unwrap_or(true);

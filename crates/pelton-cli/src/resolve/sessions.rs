@@ -6,7 +6,8 @@ use std::time::Duration;
 use pelton::file_history::FileHistoryLimits;
 use pelton::settings::Settings;
 use pelton::transcript::{
-    self, Durability, Loaded, ReadError, copy_as, find_session, newest_session, session_file,
+    self, Durability, Loaded, ReadError, copy_as, find_session, newest_attended_session, newest_session,
+    session_file,
 };
 use pelton::{Options, Resumed, Sessions, fresh_id};
 use uuid::Uuid;
@@ -14,6 +15,8 @@ use uuid::Uuid;
 use super::env::Env;
 use crate::args::{DurabilityArg, RunArgs};
 use crate::fail::{Fail, tell};
+
+const NOTHING_TO_CONTINUE: &str = "no session to continue in this directory: start one without --continue";
 
 const DAY_SECONDS: u64 = 24 * 60 * 60;
 
@@ -72,9 +75,13 @@ pub(super) fn resumed(args: &RunArgs, env: &Env, options: &Options) -> Result<Op
             let id = text.parse().map_err(|_| unknown())?;
             find_session(&config_dir, &cwd, id).ok_or_else(unknown)?
         }
-        None => newest_session(&config_dir, &cwd).ok_or_else(|| {
-            Fail::at_start("no session to continue in this directory: start one without --continue")
+        None if args.is_attended() => newest_attended_session(&config_dir, &cwd).ok_or_else(|| {
+            Fail::at_start(match newest_session(&config_dir, &cwd) {
+                Some(_) => "no session here had anybody in front of it: --resume goes on with those of pelton -p, too",
+                None => NOTHING_TO_CONTINUE,
+            })
         })?,
+        None => newest_session(&config_dir, &cwd).ok_or_else(|| Fail::at_start(NOTHING_TO_CONTINUE))?,
     };
     let conversation = conversation(args, &file)?;
     let path = file.display();

@@ -90,6 +90,15 @@ pub struct SessionFacts {
     pub last_prompt: Option<String>,
     /// It is the record of a sub-agent.
     pub is_sidechain: bool,
+    /// What it was last gone on with: `cli` at a terminal, `sdk-…` by a program or without a screen.
+    pub entrypoint: Option<String>,
+}
+
+impl SessionFacts {
+    /// Whether nobody sat in front of it when it was last gone on with.
+    pub fn is_unattended(&self) -> bool {
+        self.entrypoint.as_deref().is_some_and(|entrypoint| entrypoint.starts_with("sdk"))
+    }
 }
 
 /// A session as it is listed.
@@ -261,6 +270,7 @@ struct Line<'a> {
     is_meta: bool,
     #[serde(default)]
     is_compact_summary: bool,
+    entrypoint: Option<String>,
     #[serde(borrow)]
     message: Option<Message<'a>>,
 }
@@ -361,6 +371,7 @@ impl SessionFacts {
             self.cwd = newest(bytes, "\"cwd\":", |line| line.cwd);
         }
         self.last_prompt = last_prompt(bytes);
+        self.entrypoint = newest(bytes, "\"entrypoint\":", |line| line.entrypoint);
     }
 }
 

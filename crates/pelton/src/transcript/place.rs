@@ -7,7 +7,7 @@ use std::time::UNIX_EPOCH;
 
 use uuid::Uuid;
 
-use super::list::session_files;
+use super::list::{SessionFile, session_files};
 
 /// Longer keys are cut and told apart by a hash: file names have a limit.
 const KEY_CHARS_MAX: usize = 200;
@@ -51,12 +51,28 @@ pub fn find_session(config_dir: &Path, cwd: &Path, session: Uuid) -> Option<Path
 ///
 /// See [`session_file`].
 pub fn newest_session(config_dir: &Path, cwd: &Path) -> Option<PathBuf> {
+    newest_session_where(config_dir, cwd, |_| true)
+}
+
+/// The same among those that somebody sat in front of: what ran without anybody is nothing they would go on with.
+///
+/// See [`session_file`].
+pub fn newest_attended_session(config_dir: &Path, cwd: &Path) -> Option<PathBuf> {
+    newest_session_where(config_dir, cwd, |session| !session.facts().is_unattended())
+}
+
+fn newest_session_where(
+    config_dir: &Path,
+    cwd: &Path,
+    is_meant: impl Fn(&SessionFile) -> bool,
+) -> Option<PathBuf> {
     let (key, directory) = (project_key(cwd), directory_id(cwd));
     let is_here = |project: &str| project == key;
     // It was moved here. If its old name is there again, that is another one.
     let came_here = |directory_then: Option<String>| directory_then.is_some() && directory_then == directory;
     let mut newest_first = session_files(config_dir).into_iter();
-    let found = newest_first.find(|session| is_here(&session.project) || came_here(session.directory()));
+    let found = newest_first
+        .find(|session| (is_here(&session.project) || came_here(session.directory())) && is_meant(session));
     found.map(|session| session.file)
 }
 
