@@ -5,13 +5,16 @@
 //! ├─ Reading src/main.rs · 120 lines
 //! │  Running cargo test …
 //! ├─ Running cargo test · 14 lines · 8.2 s
+//! │  ├─ Reading src/lib.rs · 40 lines
+//! ├─ Agent: look around · 1 tool call · 5120 tokens
 //! └─ 3 turns · 2 tool calls · 12 s
 //! ```
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pelton::event::{Event, Outcome};
+use pelton::event::{AgentEvent, AgentFacts, AgentNews, AgentWork, Event, Outcome};
 use pelton::history::{Entry, Kind};
 use pelton_model::World;
 use serde_json::Value;
@@ -29,6 +32,8 @@ pub(crate) struct Progress {
     world: Arc<dyn World>,
     /// In the order in which they began. The engine bounds how many run.
     running: Vec<Running>,
+    /// What agents have done so far, by the calls that started them.
+    agents: HashMap<Arc<str>, AgentWork>,
     /// When something last happened, by the world's clock.
     quiet_since: Duration,
     /// The tree has begun, so that it wants an end.
@@ -40,11 +45,14 @@ struct Running {
     doing: String,
     since: Duration,
     announced: bool,
+    /// It is a call of an agent's.
+    is_agents: bool,
 }
 
 impl Progress {
     pub fn new(colour: bool, world: Arc<dyn World>) -> Self {
-        Self { colour, quiet_since: world.monotonic(), world, running: Vec::new(), begun: false }
+        let quiet_since = world.monotonic();
+        Self { colour, quiet_since, world, running: Vec::new(), agents: HashMap::new(), begun: false }
     }
 
     /// The line an event adds.
@@ -58,15 +66,48 @@ impl Progress {
         match event {
             Event::ToolStarted(started) => {
                 let (call, doing) = (Arc::clone(&started.call), doing(&started.tool, &started.input));
-                self.running.push(Running { call, doing, since: now, announced: false });
+                self.running.push(Running { call, doing, since: now, announced: false, is_agents: false });
                 String::new()
             }
+            Event::Agent(AgentEvent { agent, news, .. }) => self.agent(agent, news, now),
             Event::Message(entry) => match &entry.kind {
                 Kind::ToolResult { call, is_error } => self.ended(call, *is_error, entry, now),
                 _ => String::new(),
             },
             Event::Tombstone(_) => self.taken_back(),
             Event::Result(outcome) if self.begun => self.line("└─ ", "", &summary(outcome)),
+            _ => String::new(),
+        }
+    }
+
+    /// The line that something adds which an agent did: its calls are a branch of the one that started it.
+    fn agent(&mut self, agent: &AgentFacts, news: &AgentNews, now: Duration) -> String {
+        match news {
+            AgentNews::Told(event) => match &**event {
+                Event::ToolStarted(started) => {
+                    let (call, mut doing) = (Arc::clone(&started.call), doing(&started.tool, &started.input));
+                    if self.agents.len() > 1 {
+                        doing = format!("{}: {doing}", subject(&agent.description));
+                    }
+                    self.running.push(Running { call, doing, since: now, announced: false, is_agents: true });
+                    String::new()
+                }
+                Event::Message(entry) => match &entry.kind {
+                    Kind::ToolResult { call, is_error } => self.ended(call, *is_error, entry, now),
+                    _ => String::new(),
+                },
+                _ => String::new(),
+            },
+            AgentNews::Started => {
+                self.agents.insert(Arc::clone(&agent.call), AgentWork::default());
+                String::new()
+            }
+            AgentNews::Progress { done, .. }
+            | AgentNews::Doing { done, .. }
+            | AgentNews::Ended { done, .. } => {
+                self.agents.insert(Arc::clone(&agent.call), *done);
+                String::new()
+            }
             _ => String::new(),
         }
     }
@@ -99,11 +140,16 @@ impl Progress {
         let at = self.running.iter().position(|running| running.call == *call);
         let running = at.map(|at| self.running.remove(at));
         let doing = running.as_ref().map_or("Call", |running| &running.doing);
-        let mut told = if is_error { format!("failed: {}", first_line(entry)) } else { measure(entry) };
+        let mut told = match (is_error, self.agents.remove(call)) {
+            (true, _) => format!("failed: {}", first_line(entry)),
+            (false, Some(done)) => worked(&done),
+            (false, None) => measure(entry),
+        };
         if let Some(running) = running.as_ref().filter(|running| running.announced) {
             told += &format!(" · {}", seconds(now.saturating_sub(running.since)));
         }
-        self.line("├─ ", doing, &told)
+        let is_agents = running.as_ref().is_some_and(|running| running.is_agents);
+        self.line(if is_agents { "│  ├─ " } else { "├─ " }, doing, &told)
     }
 
     fn line(&mut self, branch: &str, doing: &str, told: &str) -> String {
@@ -112,6 +158,11 @@ impl Progress {
         let (dim, normal) = if self.colour { ("\u{1b}[2m", "\u{1b}[0m") } else { ("", "") };
         format!("{dim}{branch}{normal}{doing}{dim}{dot}{told}{normal}\n")
     }
+}
+
+/// What an agent has done, in a few words.
+pub fn worked(done: &AgentWork) -> String {
+    format!("{} · {} tokens", counted(done.tool_calls, "tool call"), done.tokens)
 }
 
 /// A duration as people say it.

@@ -94,6 +94,32 @@ fn loop_Z3_a_terminal_shows_the_answer_and_a_tree_of_what_the_tools_do() {
     assert!(took.ends_with(" ms") || took.ends_with(" s"), "{took}");
 }
 
+#[test]
+fn an_agents_calls_are_a_branch_of_the_call_that_started_it() {
+    let place = Place::new();
+    place.put("notes.txt", "hello\n");
+    let child = || When::any().system("working for another agent");
+    let model = model(
+        Script::new()
+            .reply([tool("Agent", json!({"description": "look around", "prompt": "look"}))])
+            .step(
+                Step::reply([tool("Read", json!({"file_path": "notes.txt"}))])
+                    .when(child().last_user_text("look")),
+            )
+            .step(Step::reply([text("Nothing there.")]).when(child()))
+            .reply([text("Done.")]),
+    );
+    let (code, shown) = on_one_screen(place.task(&model, ["go"]));
+    assert_eq!(code, Some(0));
+    let lines: Vec<&str> = shown.lines().collect();
+    assert_eq!(lines[0], "│  ├─ Reading notes.txt · 1 line", "{shown}");
+    assert!(
+        lines[1].starts_with("├─ Agent: look around · 1 tool call · ") && lines[1].ends_with(" tokens"),
+        "{shown}"
+    );
+    assert_eq!(lines[2], "Done.", "{shown}");
+}
+
 /// Two threads that write to one terminal would mix words and notices, but not every time.
 #[test]
 fn loop_Z3_every_notice_and_every_tool_starts_on_a_line_of_its_own() {
