@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use pelton::Event;
 use pelton::permission::Mode;
-use ratatui_core::text::Line;
+use ratatui_core::text::{Line, Span};
 use uuid::Uuid;
 
 use crate::ask::{Answered, Asked, AskedId, Dialog};
@@ -28,6 +28,8 @@ pub(crate) use rewind::{Past, Undo};
 
 /// How often it is seen whether more files were found.
 const FILES_LOOKED_AT_EVERY: Duration = Duration::from_millis(60);
+/// Cells of what stands on the left of a table, at most.
+const TABLE_LEFT_CELLS_MAX: usize = 28;
 /// How long a hint about a key stays.
 const HINT_TIME: Duration = Duration::from_secs(2);
 
@@ -95,6 +97,8 @@ pub(crate) struct App {
     pub status: Status,
     /// Lines on their way into the conversation.
     finished: Vec<Line<'static>>,
+    /// The last one that went there was empty.
+    ends_apart: bool,
     dialog: Option<Dialog>,
     /// What the dialog is about went into the conversation, because it is too long to be live.
     body_told: bool,
@@ -133,6 +137,7 @@ impl App {
             draft: Draft::default(),
             status: Status::default(),
             finished: Vec::new(),
+            ends_apart: false,
             dialog: None,
             body_told: false,
             asked: VecDeque::new(),
@@ -160,7 +165,28 @@ impl App {
 
     /// Lines that are finished since they were last asked for.
     pub fn take_finished(&mut self) -> Vec<Line<'static>> {
+        self.ends_apart = self.ends_apart();
         std::mem::take(&mut self.finished)
+    }
+
+    fn ends_apart(&self) -> bool {
+        self.finished.last().map_or(self.ends_apart, |line| line.width() == 0)
+    }
+
+    /// The user's words, apart from what stands above them.
+    pub fn put_prompt(&mut self, words: &str) {
+        let mut lines = self.feed.prompt(words);
+        if self.ends_apart() && lines.first().is_some_and(|line| line.width() == 0) {
+            lines.remove(0);
+        }
+        self.finished.extend(lines);
+    }
+
+    /// A command that the terminal itself answers. Where there are no keys it stands there already.
+    pub fn put_command(&mut self, words: &str) {
+        if !self.is_plain {
+            self.put_prompt(words);
+        }
     }
 
     /// Words of the program's own.
@@ -170,6 +196,28 @@ impl App {
         for line in words.lines() {
             let rows = crate::feed::wrapped(line, self.columns);
             self.finished.extend(rows.into_iter().map(|row| Line::styled(row, style)));
+        }
+    }
+
+    /// Words and what is said of each, beside them or, where there is no room, below.
+    pub fn say_table(&mut self, rows: Vec<(String, String)>) {
+        let beside = (self.columns / 3).clamp(8, TABLE_LEFT_CELLS_MAX);
+        for (left, right) in rows {
+            let left = crate::clean::line(&left);
+            let width = Line::raw(left.as_str()).width();
+            let accent = self.theme.style(Role::Accent);
+            let mut fits = width < beside;
+            if !fits {
+                self.finished.push(Line::styled(left.clone(), accent));
+            }
+            for row in
+                crate::feed::wrapped(&crate::clean::line(&right), self.columns.saturating_sub(beside + 1))
+            {
+                let left = if std::mem::take(&mut fits) { left.as_str() } else { "" };
+                let gap = " ".repeat(beside.saturating_sub(Line::raw(left).width()));
+                let spans = [Span::styled(left.to_owned(), accent), Span::raw(gap), Span::raw(row)];
+                self.finished.push(Line::from_iter(spans));
+            }
         }
     }
 
@@ -184,7 +232,7 @@ impl App {
         self.interrupted = false;
         // Where there are no keys the words stand there already.
         if let Some(words) = words.filter(|_| !self.is_plain) {
-            self.finished.extend(self.feed.prompt(words));
+            self.put_prompt(words);
         }
     }
 
@@ -220,7 +268,7 @@ impl App {
         self.waiting = waiting;
         let read: Vec<Waiting> = read;
         for Waiting { said, .. } in read {
-            self.finished.extend(self.feed.prompt(&said.shown));
+            self.put_prompt(&said.shown);
         }
     }
 

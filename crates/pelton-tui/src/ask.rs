@@ -136,7 +136,8 @@ impl Dialog {
             Kind::Person(id, person) => {
                 let picked = person.choice()?.key(key)?;
                 let answer = person.take(&picked)?;
-                Some(Outcome::Answered(*id, Answered::Permission(answer), None))
+                let told = Person::told(&answer);
+                Some(Outcome::Answered(*id, Answered::Permission(answer), told))
             }
             Kind::Form(id, form) => {
                 let elicited = form.key(key)?;

@@ -6,6 +6,7 @@
 //! | output of commands, as a terminal would leave it standing | [`Lines`], [`text`] |
 //! | a name, a title, one line among others | [`line()`] |
 //! | a question that somebody answers by what they see | [`revealed`] |
+//! | the line of a program that the user has chosen | [`coloured()`] |
 //!
 //! Which sequences there are, and which characters leave no mark, is known in one place: `pelton_serve::plain`.
 
@@ -14,8 +15,12 @@ use unicode_width::UnicodeWidthChar;
 
 use crate::limits::{LINE_CELLS_MAX, MARKS_MAX, QUESTION_EMPTY_LINES_MAX, QUESTION_SPACES_MAX, TAB_CELLS};
 
+mod coloured; // a line with its own colours
+
 #[cfg(test)]
 mod tests;
+
+pub use coloured::coloured;
 
 /// Words that come in pieces, made safe: however they are cut, the same comes out. Line ends and tabs stay; a return is a line end.
 #[derive(Debug, Clone, Default)]

@@ -58,6 +58,16 @@ const ALL: &[(Own, &str, &str, &str)] = &[
 const OTHER_NAMES: &[(&str, Own)] = &[("quit", Own::Exit), ("usage", Own::Cost), ("tasks", Own::Bashes)];
 
 impl Own {
+    /// What it is called by.
+    pub fn name(self) -> &'static str {
+        ALL.iter().find(|(own, ..)| *own == self).map_or("", |(_, name, ..)| name)
+    }
+
+    /// Whether what it asks for stands in the conversation by itself.
+    pub fn is_a_prompt(self, arguments: &str) -> bool {
+        matches!(self, Self::Exit | Self::Init) || (self == Self::Plan && !arguments.is_empty())
+    }
+
     /// Whether it works while the model does.
     pub fn works_any_time(self) -> bool {
         !matches!(self, Self::Plan | Self::Resume | Self::Rewind | Self::Init | Self::Export)

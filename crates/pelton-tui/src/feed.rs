@@ -11,6 +11,7 @@ mod todos; // what is to be done
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use pelton::event::{AgentEvent, ContextEvent, Event, LoopKind};
@@ -21,6 +22,7 @@ use ratatui_core::text::{Line, Span};
 use serde_json::Value;
 
 use crate::clean;
+use crate::limits::PAST_ENTRIES_MAX;
 use crate::theme::{Role, Theme};
 
 use agents::Agents;
@@ -48,6 +50,8 @@ pub struct Feed {
     has_tree: bool,
     /// Words of this answer were shown as they came.
     has_streamed: bool,
+    /// The newest line is one of the tree: words that follow stand apart from it.
+    ends_with_tree: bool,
 }
 
 impl Feed {
@@ -63,6 +67,7 @@ impl Feed {
             todos: Todos::default(),
             has_tree: false,
             has_streamed: false,
+            ends_with_tree: false,
         }
     }
 
@@ -75,6 +80,7 @@ impl Feed {
     /// The user's own words.
     pub fn prompt(&mut self, words: &str) -> Vec<Line<'static>> {
         let mut told = self.answer.finish();
+        self.ends_with_tree = false;
         told.push(Line::default());
         told.extend(prompt_lines(&self.theme, words, self.columns));
         told.push(Line::default());
@@ -85,7 +91,7 @@ impl Feed {
     pub fn of(&mut self, event: &Event, now: Duration) -> Vec<Line<'static>> {
         let mut told = Vec::new();
         if begins_something(event) {
-            told.extend(self.notices.settle());
+            told.extend(self.notices.settle(self.columns));
         }
         match event {
             Event::Started(_) => self.has_streamed = false,
@@ -96,7 +102,7 @@ impl Feed {
                 }
                 DeltaKind::Text(text) => {
                     self.has_streamed = true;
-                    told.extend(self.answer.text(text));
+                    told.extend(self.words(text));
                 }
                 DeltaKind::Thinking { text, .. } => self.answer.thinks(text, now),
                 _ => {}
@@ -124,14 +130,17 @@ impl Feed {
                 told.push(self.notices.note("what was said above does not count any more"));
             }
             Event::Context(ContextEvent::Compacting { .. }) => self.notices.compacting(now),
-            Event::Loop(told_of) if told_of.kind == LoopKind::Budget => {
+            // That money was set aside for a call is no news; that there is none is.
+            Event::Loop(told_of)
+                if told_of.kind == LoopKind::Budget && !told_of.reason.contains("set aside $") =>
+            {
                 told.push(self.notices.note(&told_of.reason));
             }
             Event::Result(outcome) => {
                 told.extend(self.answer.finish());
                 told.extend(self.calls.abandon());
                 self.agents.clear();
-                told.extend(self.notices.settle());
+                told.extend(self.notices.settle(self.columns));
                 let has_tree = std::mem::take(&mut self.has_tree);
                 told.extend(self.notices.result(outcome, has_tree));
             }
@@ -162,16 +171,27 @@ impl Feed {
         self.todos.lines(&self.theme)
     }
 
-    /// A past conversation, as it would have been told.
-    pub fn past(&mut self, entries: &[std::sync::Arc<Entry>]) -> Vec<Line<'static>> {
+    /// The end of a past conversation, as it would have been told.
+    pub fn past(&mut self, entries: &[Arc<Entry>]) -> Vec<Line<'static>> {
+        let (before, entries) = entries.split_at(past_from(entries));
         let mut told = Vec::new();
+        if !before.is_empty() {
+            told.push(self.notices.note(&format!("{} earlier messages are not shown", before.len())));
+        }
+        for entry in before {
+            if let Kind::Assistant { piece: Piece::Call { name, .. }, .. } = &entry.kind
+                && Todos::is_about(name)
+            {
+                let content: Value = serde_json::from_slice(&entry.json).unwrap_or_default();
+                self.todos.heard(name, &content[0]["input"]);
+            }
+        }
         for entry in entries {
             match &entry.kind {
                 Kind::Prompt { meta: false } => {
-                    let words = texts(entry).join("\n");
-                    let words = words.trim();
-                    if !words.is_empty() && !words.starts_with('<') {
-                        told.extend(self.prompt(words));
+                    let words = typed(entry);
+                    if !words.is_empty() {
+                        told.extend(self.prompt(&words));
                     }
                 }
                 Kind::Prompt { .. } => {}
@@ -190,13 +210,23 @@ impl Feed {
         told
     }
 
+    /// Words of the model's.
+    fn words(&mut self, text: &str) -> Vec<Line<'static>> {
+        let mut told = Vec::new();
+        if std::mem::take(&mut self.ends_with_tree) {
+            told.push(Line::default());
+        }
+        told.extend(self.answer.text(text));
+        told
+    }
+
     fn message(&mut self, entry: &Entry, now: Duration) -> Vec<Line<'static>> {
         match &entry.kind {
             Kind::Assistant { piece: Piece::Text, .. } => {
                 let mut told = Vec::new();
                 if !std::mem::take(&mut self.has_streamed) {
                     for text in texts(entry) {
-                        told.extend(self.answer.text(&text));
+                        told.extend(self.words(&text));
                     }
                 }
                 told.extend(self.answer.finish());
@@ -210,6 +240,7 @@ impl Feed {
                 let mut told = self.answer.finish();
                 let lines = self.calls.end(call, *is_error, entry, &mut self.agents, now, self.columns);
                 self.has_tree |= !lines.is_empty();
+                self.ends_with_tree |= !lines.is_empty();
                 told.extend(lines);
                 told
             }
@@ -270,6 +301,27 @@ pub(crate) fn wrapped(line: &str, columns: usize) -> Vec<String> {
         rows.push(row);
     }
     rows
+}
+
+/// From which entry on a past conversation is told: from a prompt, if there is one near.
+fn past_from(entries: &[Arc<Entry>]) -> usize {
+    let from = entries.len().saturating_sub(PAST_ENTRIES_MAX);
+    if from == 0 {
+        return 0;
+    }
+    let is_prompt = |entry: &Arc<Entry>| matches!(entry.kind, Kind::Prompt { meta: false });
+    entries[from..].iter().position(is_prompt).map_or(from, |at| from + at)
+}
+
+/// What somebody typed that became this entry. Nothing, if it was the engine that wrote it.
+pub(crate) fn typed(entry: &Entry) -> String {
+    let words = texts(entry).join("\n");
+    let words = words.trim();
+    match words.strip_prefix("<bash-input>").and_then(|rest| rest.split_once("</bash-input>")) {
+        Some((command, _)) => format!("!{command}"),
+        None if words.starts_with('<') => String::new(),
+        None => words.to_owned(),
+    }
 }
 
 /// The texts of an entry's content.

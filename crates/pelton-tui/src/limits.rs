@@ -35,6 +35,8 @@ pub const UNDO_EDITS_MAX: usize = 1_000;
 pub const KILLS_MAX: usize = 32;
 /// Prompts that a session knows of from before.
 pub const HISTORY_PROMPTS_MAX: usize = 1_000;
+/// Messages of a past conversation that are told when it is gone on with: those before are in its record.
+pub const PAST_ENTRIES_MAX: usize = 500;
 /// Lines on either side beyond which two texts are not compared: one is shown in the place of the other.
 pub const DIFF_LINES_MAX: usize = 4_000;
 /// Characters of a line beyond which its words are not compared.

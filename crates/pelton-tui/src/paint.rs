@@ -95,7 +95,13 @@ impl Painter {
             }
         };
         (self.columns, self.rows) = (columns, rows);
-        self.resized = Some(self.resized.unwrap_or(0).max(above).min(rows - 1));
+        let above = above.min(rows - 1);
+        self.resized = Some(match (self.on_narrowing, self.resized) {
+            // Of several sizes in a row the last one counts: rows that were broken anew are put together again.
+            (OnNarrowing::Reflows, _) | (_, None) => above,
+            // A cursor that a low window moved up does not come down again.
+            (OnNarrowing::Cuts, Some(before)) => above.min(before),
+        });
     }
 
     /// Writes finished lines above the live area, and the live area as it should be now.

@@ -447,6 +447,13 @@ impl Session<'_> {
         match &effect {
             Effect::Submit(said) | Effect::Queue { said, .. } => self.keep_prompt(&said.text),
             Effect::Shell(command) => self.keep_prompt(&format!("!{command}")),
+            Effect::Command(own, arguments) => {
+                let words = format!("/{} {arguments}", own.name());
+                self.keep_prompt(words.trim_end());
+                if !own.is_a_prompt(arguments) {
+                    self.app.put_command(words.trim_end());
+                }
+            }
             _ => {}
         }
         match effect {
@@ -691,6 +698,9 @@ impl Session<'_> {
     }
 
     fn show(&mut self, now: Duration) {
+        if let Some((columns, rows)) = self.terminal.look_at_size() {
+            self.app.resize(columns, rows);
+        }
         {
             let status = self.handles.status.borrow_and_update();
             if self.app.is_working() {
@@ -721,8 +731,8 @@ fn prompts_of(engine: &Engine) -> Vec<Past> {
     let prompts =
         engine.history().iter().rev().filter(|entry| matches!(entry.kind, Kind::Prompt { meta: false }));
     let words = |entry: &Arc<pelton::history::Entry>| {
-        let words = crate::feed::texts(entry).join(" ");
-        (!words.trim().is_empty()).then(|| Past { id: entry.id, words: words.trim().to_owned() })
+        let words = crate::feed::typed(entry);
+        (!words.is_empty()).then_some(Past { id: entry.id, words })
     };
     prompts.filter_map(words).collect()
 }

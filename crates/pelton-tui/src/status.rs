@@ -2,10 +2,11 @@
 
 use pelton::Outcome;
 use pelton::permission::Mode;
+use ratatui_core::style::Style;
 use ratatui_core::text::{Line, Span};
 
 use crate::clean;
-use crate::theme::{Role, Theme};
+use crate::theme::{Depth, Role, Theme};
 
 /// What is known of the session.
 #[derive(Debug, Default)]
@@ -35,13 +36,19 @@ impl Status {
         (self.window_tokens > 0).then(|| (self.context_tokens * 100 / self.window_tokens).min(100))
     }
 
-    pub fn lines(&self, theme: &Theme) -> Vec<Line<'static>> {
+    pub fn lines(&self, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
         let mut lines = self.own.clone().unwrap_or_default();
-        lines.push(self.line(theme));
+        if theme.depth() < Depth::Sixteen {
+            let spans = lines.iter_mut().flat_map(|line| &mut line.spans);
+            spans.for_each(|span| span.style = Style::default());
+        }
+        // Which key changes the mode is told where there is room for it.
+        let line = Some(self.line(theme, true)).filter(|line| line.width() <= columns);
+        lines.push(line.unwrap_or_else(|| self.line(theme, false)));
         lines
     }
 
-    fn line(&self, theme: &Theme) -> Line<'static> {
+    fn line(&self, theme: &Theme, tells_key: bool) -> Line<'static> {
         let faint = theme.style(Role::Faint);
         let mut spans: Vec<Span<'static>> = Vec::new();
         let mut put = |text: String, role: Role| {
@@ -53,7 +60,8 @@ impl Status {
         if self.own.is_none() {
             put(clean::line(&self.model), Role::Faint);
         }
-        put(mode_words(self.mode).to_owned(), mode_role(self.mode));
+        let key = if self.mode == Mode::DontAsk || !tells_key { "" } else { " (shift+tab)" };
+        put(format!("{}{key}", mode_words(self.mode)), mode_role(self.mode));
         if self.own.is_none() {
             if let Some(percent) = self.context_percent() {
                 put(format!("{percent}% context"), if percent >= 80 { Role::Warning } else { Role::Faint });
@@ -73,11 +81,11 @@ impl Status {
 /// What a mode means, in a few words.
 pub(crate) fn mode_words(mode: Mode) -> &'static str {
     match mode {
-        Mode::Default => "asks before changes (shift+tab)",
-        Mode::AcceptEdits => "edits without asking (shift+tab)",
-        Mode::Plan => "plans only (shift+tab)",
+        Mode::Default => "asks before changes",
+        Mode::AcceptEdits => "edits without asking",
+        Mode::Plan => "plans only",
         Mode::DontAsk => "never asks",
-        Mode::BypassPermissions => "asks nothing (shift+tab)",
+        Mode::BypassPermissions => "asks nothing",
     }
 }
 
@@ -95,7 +103,8 @@ mod tests {
     use super::*;
 
     fn line(status: &Status) -> String {
-        status.line(&Theme::BARE).spans.iter().map(|span| span.content.as_ref()).collect()
+        let lines = status.lines(&Theme::BARE, 84);
+        lines[0].spans.iter().map(|span| span.content.as_ref()).collect()
     }
 
     #[test]
@@ -107,5 +116,8 @@ mod tests {
         (status.cost_usd, status.budget_usd, status.background) = (0.5, Some(2.0), 1);
         let told = "m · plans only (shift+tab) · 45% context · $0.5000 of $2.00 · 1 in the background";
         assert_eq!(line(&status), told);
+        // Where it is too long, it is the key that is missing.
+        status.model = "claude".to_owned();
+        assert_eq!(line(&status), told.replace("m ·", "claude ·").replace(" (shift+tab)", ""));
     }
 }

@@ -90,6 +90,12 @@ impl Terminal {
             // Nothing can be done about a terminal that is gone.
             let _ = disable_raw_mode();
         } else {
+            if let Shows::Lines { asks } = &mut self.shows
+                && std::mem::take(asks)
+            {
+                // What comes next stands on a line of its own.
+                self.writer.put("\n".to_owned());
+            }
             self.writer.written().await;
         }
     }
@@ -120,6 +126,17 @@ impl Terminal {
         if let Shows::All(painter) = &mut self.shows {
             painter.resize(columns, rows);
         }
+    }
+
+    /// Sees whether it has another size than was told last: what was painted for the old one would stand where nobody expects
+    /// it. Columns and rows, if it has.
+    pub(crate) fn look_at_size(&mut self) -> Option<(usize, usize)> {
+        let Shows::All(painter) = &mut self.shows else { return None };
+        let (columns, rows) = size_now();
+        let before = (painter.columns(), painter.rows());
+        painter.resize(columns, rows);
+        let now = (painter.columns(), painter.rows());
+        (now != before).then_some(now)
     }
 
     /// Whether it takes more to show. A slow terminal is shown less often.

@@ -110,6 +110,6 @@ impl App {
         {
             return vec![Line::styled(hint, self.theme.style(Role::Warning))];
         }
-        self.status.lines(&self.theme)
+        self.status.lines(&self.theme, self.columns)
     }
 }

@@ -69,6 +69,7 @@ impl List {
             Span::styled(format!("  {}▏", clean::line(&self.wanted)), theme.style(Role::Prompt)),
         ])];
         let from = self.at.saturating_sub(ROWS_SHOWN - 1);
+        let beside = self.items.iter().map(|(_, more)| more.trim().chars().count()).max().unwrap_or_default();
         for (place, at) in fitting.iter().enumerate().skip(from).take(ROWS_SHOWN) {
             let (words, more) = &self.items[*at];
             let (mark, style) = match place == self.at {
@@ -77,7 +78,7 @@ impl List {
             };
             lines.push(Line::from(vec![
                 Span::styled(mark, theme.style(Role::Accent)),
-                Span::styled(format!("{}  ", clean::line(more)), theme.style(Role::Faint)),
+                Span::styled(beside_words(more, beside), theme.style(Role::Faint)),
                 Span::styled(clean::line(words), style),
             ]));
         }
@@ -85,6 +86,14 @@ impl List {
             format!("{} of {} · type to find · ↑↓ and Enter · Esc for none", fitting.len(), self.items.len());
         lines.push(Line::styled(keys, theme.style(Role::Faint)));
         lines
+    }
+}
+
+/// What stands beside an item, in a column of its own; nothing, if nothing stands beside any.
+fn beside_words(more: &str, cells: usize) -> String {
+    match cells {
+        0 => String::new(),
+        cells => format!("{:>cells$}  ", clean::line(more.trim())),
     }
 }
 

@@ -5,6 +5,7 @@ use ratatui_core::text::Line;
 use serde_json::{Map, Value};
 
 use super::choice::{self, Choice, Picked};
+use crate::clean;
 use crate::theme::{Role, Theme};
 
 /// The name of the tool that asks them.
@@ -70,6 +71,16 @@ impl Person {
         let mut input = self.input.clone();
         input["answers"] = Value::Object(std::mem::take(&mut self.answers));
         Some(Answer::Allow { updated_input: Some(input), updates: Vec::new() })
+    }
+
+    /// What was answered, a line for each question.
+    pub fn told(answer: &Answer) -> Option<String> {
+        let Answer::Allow { updated_input: Some(input), .. } = answer else { return None };
+        let line = |(question, answer): (&String, &Value)| {
+            format!("{} {}", clean::line(question), clean::line(answer.as_str().unwrap_or_default()))
+        };
+        let lines: Vec<String> = input["answers"].as_object()?.iter().map(line).collect();
+        Some(lines.join("\n"))
     }
 
     pub fn lines(&self, theme: &Theme, columns: usize) -> Vec<Line<'static>> {

@@ -273,12 +273,11 @@ impl Needle {
         if let Some(single) = self.single {
             return single_score(path.as_bytes(), single).map(|score| score + near);
         }
-        // Where the letters could fit in several ways the first is taken; of the best it is looked at more closely later.
-        words.iter().try_fold(0, |sum, (word, exact)| {
-            matcher.config.ignore_case = !exact;
-            let (path, word) = (Utf32Str::Ascii(path.as_bytes()), Utf32Str::Ascii(word.as_bytes()));
-            Some(sum + Score::from(matcher.fuzzy_match_greedy(path, word)?))
-        })
+        // Where the letters could fit in several ways the last is taken; of the best it is looked at more closely later.
+        let fits = words.iter().try_fold(0, |sum, (word, exact)| {
+            Some(sum + rough_score(path.as_bytes(), word.as_bytes(), *exact)?)
+        });
+        fits.map(|score| score + near / 8)
     }
 
     /// How well it fits in the best of all ways.
@@ -319,6 +318,31 @@ impl Needle {
         fits.dedup();
         Found { path: path.to_owned(), fits }
     }
+}
+
+/// How well a word fits, roughly: each of its letters, from the last one back, where it stands last. There are as many paths to
+/// look at as there are files, so this is all that is done for each.
+fn rough_score(path: &[u8], word: &[u8], exact: bool) -> Option<Score> {
+    const FITS: Score = 16;
+    const BEGINS: Score = 12;
+    const FOLLOWS: Score = 10;
+    let mut letters = word.iter().rev();
+    let mut wanted = *letters.next()?;
+    let (mut score, mut before) = (0, usize::MAX);
+    for at in (0..path.len()).rev() {
+        let byte = path[at];
+        if byte != wanted && (exact || byte.to_ascii_lowercase() != wanted) {
+            continue;
+        }
+        let begins = at == 0 || !path[at - 1].is_ascii_alphanumeric();
+        score += FITS + if begins { BEGINS } else { 0 } + if before == at + 1 { FOLLOWS } else { 0 };
+        before = at;
+        match letters.next() {
+            Some(letter) => wanted = *letter,
+            None => return Some(score),
+        }
+    }
+    None
 }
 
 /// How well one character fits: the name begins with it, a word does, or it is somewhere.

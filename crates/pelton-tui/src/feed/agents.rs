@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pelton::event::{AgentFacts, AgentNews, AgentWork, Event};
 use pelton::history::Kind;
-use pelton_serve::progress::{doing, measure};
+use pelton_serve::progress::{doing, measure, worked};
 use ratatui_core::text::{Line, Span};
 
 use super::calls::seconds_whole;
@@ -80,9 +80,7 @@ impl Agents {
 
     /// What an agent has done, at its end.
     pub fn end(&mut self, call: &str) -> Option<String> {
-        let done = self.running.remove(call)?.done;
-        let calls = if done.tool_calls == 1 { "tool call" } else { "tool calls" };
-        Some(format!("{} {calls} · {} tokens", done.tool_calls, done.tokens))
+        self.running.remove(call).map(|branch| worked(&branch.done))
     }
 
     pub fn live(&self, call: &str, theme: &Theme, now: Duration, columns: usize) -> Vec<Line<'static>> {

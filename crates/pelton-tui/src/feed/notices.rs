@@ -12,6 +12,7 @@ use ratatui_core::text::{Line, Span};
 
 use super::wrapped;
 use crate::clean;
+use crate::status::mode_words;
 use crate::theme::{Role, Theme};
 
 pub(super) struct Notices {
@@ -75,13 +76,14 @@ impl Notices {
     }
 
     /// Waiting is over: what of it stays in the conversation.
-    pub fn settle(&mut self) -> Vec<Line<'static>> {
+    pub fn settle(&mut self, columns: usize) -> Vec<Line<'static>> {
         self.silent_since = None;
         self.compacting_since = None;
         let Some(Retry { why, attempt, attempts_max, wait, .. }) = self.retry.take() else {
             return Vec::new();
         };
-        vec![self.note(&format!("{why}: asked again after {} ({attempt} of {attempts_max})", seconds(wait)))]
+        let words = format!("asked again after {} ({attempt} of {attempts_max}): {why}", seconds(wait));
+        self.notes(&words, columns)
     }
 
     pub fn live(&self, now: Duration) -> Vec<Line<'static>> {
@@ -89,7 +91,8 @@ impl Notices {
         if let Some(retry) = &self.retry {
             let left = retry.until.saturating_sub(now).as_secs_f64().ceil();
             let (attempt, max) = (retry.attempt, retry.attempts_max);
-            lines.push(self.note(&format!("{}: asking again in {left} s ({attempt} of {max})", retry.why)));
+            // The row may be cut: what changes stands first.
+            lines.push(self.note(&format!("asking again in {left} s ({attempt} of {max}): {}", retry.why)));
         }
         if let Some(since) = self.silent_since {
             let silent = now.saturating_sub(since).as_secs();
@@ -105,7 +108,7 @@ impl Notices {
     /// Lines for events that nobody else tells.
     pub fn of(&mut self, event: &Event, columns: usize) -> Vec<Line<'static>> {
         match event {
-            Event::Cut { reason } => vec![self.note(&format!("the answer was cut: {reason}"))],
+            Event::Cut { reason } => self.notes(&format!("the answer was cut: {reason}"), columns),
             Event::Informational { content, .. } => self.notes(content, columns),
             Event::CommandOutput { content } => self.plain(content, Role::Text, columns),
             Event::Synthetic(said) => {
@@ -115,23 +118,25 @@ impl Notices {
             Event::Refusal(refusal) => {
                 let why = refusal.explanation.as_deref().or(refusal.category.as_deref());
                 let why = why.map(|why| format!(": {why}")).unwrap_or_default();
-                vec![self.note(&format!("{} declined to answer{why}", refusal.model))]
+                self.notes(&format!("{} declined to answer{why}", refusal.model), columns)
             }
             Event::ModelFallback { from, to, .. } => {
-                vec![self.note(&format!("{from} does not answer: {to} is asked instead"))]
+                self.notes(&format!("{from} does not answer: {to} is asked instead"), columns)
             }
-            Event::Context(ContextEvent::Boundary(boundary)) => vec![self.note(&smaller(boundary))],
+            Event::Context(ContextEvent::Boundary(boundary)) => self.notes(&smaller(boundary), columns),
             Event::Context(ContextEvent::Compacted(Err(why))) => {
-                vec![self.note(&format!("the conversation was not summed up: {why}"))]
+                self.notes(&format!("the conversation was not summed up: {why}"), columns)
             }
             Event::Cleared { to, .. } => {
-                vec![self.note(&format!("another conversation begins ({to}); the one before is kept"))]
+                self.notes(&format!("another conversation begins ({to}); the one before is kept"), columns)
             }
             Event::PermissionsChanged(updates) => {
-                updates.iter().map(|update| self.note(&changed(update))).collect()
+                updates.iter().flat_map(|update| self.notes(&changed(update), columns)).collect()
             }
-            Event::ToolUseSummary { summary, .. } => vec![self.note(summary)],
-            Event::Background(news) => background(news).map(|words| self.note(&words)).into_iter().collect(),
+            Event::ToolUseSummary { summary, .. } => self.notes(summary, columns),
+            Event::Background(news) => {
+                background(news).map(|words| self.notes(&words, columns)).unwrap_or_default()
+            }
             _ => Vec::new(),
         }
     }
@@ -210,7 +215,7 @@ pub(crate) fn changed(update: &Update) -> String {
             format!("{} from now on, and nothing else: {}", behavior.name(), rules(all))
         }
         Change::RemoveRules(behavior, gone) => format!("no {} any more: {}", behavior.name(), rules(gone)),
-        Change::SetMode(mode) => format!("the mode is {} now", mode.name()),
+        Change::SetMode(mode) => format!("from now on it {}", mode_words(*mode)),
         Change::AddDirectories(added) => format!("works in {}, too", dirs(added)),
         Change::RemoveDirectories(gone) => format!("works in {} no more", dirs(gone)),
         _ => "what may run was changed".to_owned(),

@@ -15,6 +15,11 @@ struct Todo {
 }
 
 impl Todos {
+    /// Whether calls of a tool change what is to be done.
+    pub fn is_about(tool: &str) -> bool {
+        matches!(tool, "TodoWrite" | "TaskCreate" | "TaskUpdate")
+    }
+
     /// A call of a tool.
     pub fn heard(&mut self, tool: &str, input: &Value) {
         let word = |value: &Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();

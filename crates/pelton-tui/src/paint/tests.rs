@@ -119,6 +119,13 @@ fn where_long_rows_are_broken_anew_the_rows_above_the_cursor_are_more() {
     painter.resize(10, 10);
     // Two rows for the first line, so two up.
     assert!(painter.paint(&[], &live).contains("\u{1b}[2A\r\u{1b}[J"));
+    // Wide again before anything was painted: they are one again.
+    let mut painter = Painter::new(20, 10, OnNarrowing::Reflows);
+    painter.paint(&[], &live);
+    painter.resize(10, 10);
+    painter.resize(20, 10);
+    painter.resize(30, 10);
+    assert!(painter.paint(&[], &live).contains("\u{1b}[1A\r\u{1b}[J"));
     let mut painter = Painter::new(20, 10, OnNarrowing::Cuts);
     painter.paint(&[], &live);
     painter.resize(10, 10);

@@ -7,6 +7,7 @@ use pelton::transcript::{Listed, list_sessions};
 use pelton::{CLI_VERSION, Engine};
 use pelton_model::{Effort, catalogue};
 use pelton_serve::Served;
+use ratatui_core::text::Line;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -14,19 +15,22 @@ use super::{Chore, Left, Session};
 use crate::app::Effect;
 use crate::commands::{self, Own};
 use crate::draft::said;
+use crate::input::Submission;
 use crate::status::mode_words;
 use crate::theme::Role;
 
-const KEYS: &str = "\
-Enter            sends; while the model works: is read at its next step
-Tab              while the model works: is read when it is done
-\\ Enter, Alt-Enter, Ctrl-J   another line
-Esc              interrupts · twice: back to an earlier prompt, files too
-Shift+Tab        asks before changes / edits without asking / plans only
-Ctrl-C           interrupts, clears, and twice leaves · Ctrl-D leaves
-Ctrl-R           looks through earlier prompts · ↑ ↓ go through them
-Ctrl-G           your own editor · Ctrl-B  what runs goes into the background · Ctrl-Z  stops
-@                a file · /  a command · !  a command line of your own";
+/// Keys, and what they do.
+const KEYS: [(&str, &str); 9] = [
+    ("Enter", "sends; while the model works: is read at its next step"),
+    ("Tab", "while the model works: is read when it is done"),
+    ("\\ Enter, Alt-Enter, Ctrl-J", "another line"),
+    ("Esc", "interrupts; twice: back to an earlier prompt, files too"),
+    ("Shift+Tab", "asks before changes / edits without asking / plans only"),
+    ("Ctrl-C, Ctrl-D", "interrupts, clears, and twice leaves; leaves"),
+    ("Ctrl-R, ↑ ↓", "looks through earlier prompts; goes through them"),
+    ("Ctrl-G, Ctrl-B, Ctrl-Z", "your own editor; what runs goes into the background; stops"),
+    ("@  /  !", "a file; a command; a command line of your own"),
+];
 
 impl Session<'_> {
     /// Commands that work whatever the engine does.
@@ -89,10 +93,15 @@ impl Session<'_> {
             Own::Plan => {
                 self.set_mode(Mode::Plan);
                 if !arguments.is_empty() {
-                    self.submit(engine, &said(&arguments)).await;
+                    let shown = format!("/plan {arguments}");
+                    self.submit(engine, &Submission { shown, ..said(&arguments) }).await;
                 }
             }
-            Own::Init => self.submit(engine, &said(commands::INIT_PROMPT)).await,
+            Own::Init => {
+                let shown = format!("/init {arguments}").trim_end().to_owned();
+                let text = format!("{}\n\n{arguments}", commands::INIT_PROMPT).trim_end().to_owned();
+                self.submit(engine, &Submission { text, shown, images: Vec::new() }).await;
+            }
             Own::Rewind => self.perform(Effect::ListPast),
             Own::Resume => self.resume(engine, &arguments),
             Own::Doctor => self.ask_program(vec!["doctor".to_owned(), engine.session_id().to_string()], None),
@@ -113,20 +122,24 @@ impl Session<'_> {
     }
 
     fn help(&mut self) {
-        let mut text = format!("{KEYS}\n\n");
-        for (name, hint, what) in commands::all() {
-            let _ = writeln!(text, "{:<38} {what}", format!("/{name} {hint}"));
-        }
         let others = self.init.as_ref().map(|init| init.commands.clone()).unwrap_or_default();
-        if others.is_empty() {
-            text.push_str("/compact, /uncompact, /context and /clear are about what the model is sent.\n");
+        let own = commands::all().map(|(name, hint, what)| (format!("/{name} {hint}"), what.to_owned()));
+        let others = others.iter().filter(|other| commands::all().all(|(name, ..)| name != other.name));
+        let others = others.map(|other| {
+            let what = other.description.lines().next().unwrap_or_default();
+            (format!("/{} {}", other.name, other.argument_hint), what.to_owned())
+        });
+        let commands: Vec<(String, String)> = own.chain(others).collect();
+        let keys = KEYS.iter().map(|(keys, what)| ((*keys).to_owned(), (*what).to_owned()));
+        self.app.say_table(keys.collect());
+        self.app.put(vec![Line::default()]);
+        self.app.say_table(commands);
+        if self.init.is_none() {
+            self.app.say(
+                "/compact, /uncompact, /context and /clear are about what the model is sent.",
+                Role::Faint,
+            );
         }
-        for command in others {
-            let name = format!("/{} {}", command.name, command.argument_hint);
-            let what = command.description.lines().next().unwrap_or_default().to_owned();
-            let _ = writeln!(text, "{name:<38} {what}");
-        }
-        self.app.say(&text, Role::Text);
     }
 
     fn cost(&mut self) {
@@ -212,7 +225,8 @@ impl Session<'_> {
                     let word = |name: &str| server[name].as_str().unwrap_or_default();
                     let tools = server["tools"].as_array().map_or(0, Vec::len);
                     let error = server["error"].as_str().map(|why| format!(": {why}")).unwrap_or_default();
-                    let _ = writeln!(text, "{} · {} · {tools} tools{error}", word("name"), word("status"));
+                    let many = if tools == 1 { "tool" } else { "tools" };
+                    let _ = writeln!(text, "{} · {} · {tools} {many}{error}", word("name"), word("status"));
                 }
                 return match servers.is_empty() {
                     true => self.app.say("there are no servers of tools (pelton mcp add)", Role::Faint),
@@ -230,10 +244,10 @@ impl Session<'_> {
             |file: &Value| format!("{} · {} tokens", file["path"].as_str().unwrap_or("?"), file["tokens"]);
         let files: Vec<String> = files.iter().map(line).collect();
         match files.is_empty() {
-            true => self.app.say(
-                "the model was told of no memory files yet (they are read with the first prompt)",
-                Role::Faint,
-            ),
+            true if self.init.is_none() => {
+                self.app.say("memory files are read with the first prompt", Role::Faint);
+            }
+            true => self.app.say("the model was told of no memory files", Role::Faint),
             false => self.app.say(&files.join("\n"), Role::Text),
         }
     }
@@ -313,7 +327,7 @@ pub fn sessions_of(config_dir: &std::path::Path, cwd: &std::path::Path) -> Vec<(
             3_600..86_400 => format!("{} h ago", ago / 3_600),
             _ => format!("{} days ago", ago / 86_400),
         };
-        (one.file.id, words.split_whitespace().collect::<Vec<_>>().join(" "), format!("{when:>12}"))
+        (one.file.id, words.split_whitespace().collect::<Vec<_>>().join(" "), when)
     };
     list_sessions(config_dir).into_iter().filter(here).map(told).collect()
 }

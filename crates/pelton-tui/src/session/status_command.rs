@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::process::Stdio;
 use std::time::Duration;
 
+use futures::future::{AbortHandle, abortable};
 use ratatui_core::text::{Line, Span};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
@@ -45,6 +46,8 @@ impl StatusCommand {
 pub(super) struct StatusTurn {
     pub due: Option<Duration>,
     generation: u64,
+    /// Ends the one that runs.
+    running: Option<AbortHandle>,
 }
 
 impl Session<'_> {
@@ -55,7 +58,7 @@ impl Session<'_> {
         }
     }
 
-    /// Asks it, if it is time. One that still runs is not waited for: its words are not taken any more.
+    /// Asks it, if it is time. One that still runs is ended: what it says is of yesterday.
     pub(super) fn ask_status(&mut self, now: Duration) {
         let Some(status) = self.status.clone().filter(|_| self.status_turn.due.is_some_and(|due| due <= now))
         else {
@@ -65,10 +68,14 @@ impl Session<'_> {
         self.status_turn.generation += 1;
         let (generation, told, cwd) = (self.status_turn.generation, self.status_facts(), self.cwd.clone());
         let (columns, rows) = self.terminal.size();
-        self.chores.push(Box::pin(async move {
+        let (work, running) = abortable(async move {
             let said = tokio::time::timeout(TIME_MAX, said(&status, &told, cwd, columns, rows)).await;
-            Chore::Status(generation, said.ok().flatten().map(|text| lines(&text, status.padding)))
-        }));
+            said.ok().flatten().map(|text| lines(&text, status.padding))
+        });
+        if let Some(before) = self.status_turn.running.replace(running) {
+            before.abort();
+        }
+        self.chores.push(Box::pin(async move { Chore::Status(generation, work.await.unwrap_or_default()) }));
     }
 
     /// It has answered.
@@ -137,6 +144,10 @@ async fn said(
 /// What it said, with its colours and nothing else of its own.
 fn lines(text: &str, padding: u64) -> Vec<Line<'static>> {
     let padding = " ".repeat(usize::try_from(padding).unwrap_or_default().min(20));
-    let line = |line: &str| Line::from(vec![Span::raw(padding.clone()), Span::raw(clean::line(line))]);
+    let line = |line: &str| {
+        let mut spans = vec![Span::raw(padding.clone())];
+        spans.extend(clean::coloured(line));
+        Line::from(spans)
+    };
     text.lines().filter(|line| !line.trim().is_empty()).take(LINES_MAX).map(line).collect()
 }
