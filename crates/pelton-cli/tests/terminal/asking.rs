@@ -3,6 +3,7 @@
 use pelton_testkit::{Script, gate, text, tool};
 use serde_json::json;
 
+use crate::commands::PROMPTING;
 use crate::place::{Place, model};
 use crate::seat::Seat;
 
@@ -136,4 +137,36 @@ fn what_the_model_wants_to_know_is_answered_one_by_one() {
     let told = model.requests().last().unwrap().body["messages"].to_string();
     assert!(told.contains("\\\"Which colour?\\\": Green"), "{told}");
     assert!(told.contains("\\\"Which sizes?\\\": S, M"), "{told}");
+}
+
+#[test]
+fn a_form_of_a_server_is_filled_in_field_by_field() {
+    let place = Place::new();
+    let server = place.put("server.sh", PROMPTING);
+    let servers = json!({"mcpServers": {"poet": {"command": "sh", "args": [server]}}}).to_string();
+    let call = || tool("mcp__poet__ask", json!({}));
+    let model =
+        model(Script::new().reply([call()]).reply([text("Thanks.")]).reply([call()]).reply([text("Pity.")]));
+    let words = ["--mcp-config", &servers, "--allowedTools", "mcp__poet", "--", "go"];
+    let mut seat = Seat::at(&place, &model, words);
+    seat.sees("Which metre?");
+    // What is needed is asked for, and what it has to be.
+    seat.types("\t\r");
+    seat.sees("Feet is needed");
+    seat.types("x\t\r");
+    seat.sees("Feet is a whole number");
+    seat.types("\u{7f}5\t\u{1b}[C\r");
+    seat.sees("Thanks.");
+    let told = model.requests().last().unwrap().body["messages"].to_string();
+    assert!(
+        told.contains("'action':'accept'") && told.contains("'feet':5") && told.contains("'kind':'iamb'"),
+        "{told}"
+    );
+    seat.rests();
+    seat.types("again\r");
+    seat.sees("Which metre?");
+    seat.types("\u{1b}");
+    seat.sees("Pity.");
+    let told = model.requests().last().unwrap().body["messages"].to_string();
+    assert!(told.contains("'action':'cancel'"), "{told}");
 }

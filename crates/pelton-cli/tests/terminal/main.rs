@@ -4,11 +4,19 @@
 #[path = "../cli/place.rs"]
 #[allow(dead_code)] // The other program uses the rest.
 mod place; // where a process under test runs, and what it leaves behind
+mod long; // a long session
 mod seat; // somebody in front of a terminal
 
 mod asking; // questions, and what answers them
+mod commands; // slash commands
+mod cost; // what it costs, by what it works
 mod first_light; // a prompt, an answer, a tree, a question, the end
-mod hostile; // what a question must not hide
+mod hostile; // what comes from outside
+mod leaving; // the terminal as it was
+mod looks; // colours, and a status line of one's own
+mod opening; // how a session is begun and gone on with
+mod plain; // line by line
 mod prompt; // what is written, seen and read
 mod scrollback; // every finished line once
 mod steering; // while it works
+mod trouble; // what goes wrong, or on beside

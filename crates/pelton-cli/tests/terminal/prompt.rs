@@ -2,7 +2,7 @@
 
 use pelton_testkit::{Script, Step, text};
 
-use crate::place::{Place, model};
+use crate::place::{Commanded, Place, model};
 use crate::seat::Seat;
 
 fn always() -> pelton_testkit::ScriptedModel {
@@ -25,7 +25,7 @@ fn pasted(text: &str) -> String {
 }
 
 #[test]
-fn a_megabyte_that_is_pasted_arrives_whole() {
+fn pit_U2_a_megabyte_that_is_pasted_arrives_whole() {
     let (place, model) = (Place::new(), always());
     let mut seat = Seat::at(&place, &model, []);
     seat.sees("> ");
@@ -41,7 +41,7 @@ fn a_megabyte_that_is_pasted_arrives_whole() {
 }
 
 #[test]
-fn the_cursor_is_where_an_input_method_must_show_its_choices() {
+fn pit_U2_the_cursor_is_where_an_input_method_must_show_its_choices() {
     let (place, model) = (Place::new(), always());
     let mut seat = Seat::at(&place, &model, []);
     seat.sees("> ");
@@ -126,4 +126,49 @@ fn files_and_commands_are_offered_while_they_are_typed() {
     seat.sees("› /exit");
     seat.types("\r");
     assert_eq!(seat.ends(), Some(0));
+}
+
+#[test]
+fn an_editor_of_ones_own_gets_the_words_and_gives_them_back() {
+    let (place, model) = (Place::new(), always());
+    let editor = place.put("editor.sh", "cat \"$1\" > seen\nprintf 'written\\nelsewhere\\n' > \"$1\"\n");
+    let mut command = place.pelton([]);
+    command.asks(&model).env("TERM", "xterm-256color").env("LANG", "C.UTF-8");
+    command.env("VISUAL", format!("sh {}", editor.display()));
+    let mut seat = Seat::with(command, 80, 24);
+    seat.sees("> ");
+    seat.types("half a tho\u{7}");
+    seat.sees("> written");
+    seat.sees("  elsewhere");
+    assert_eq!(place.read("seen"), "half a tho");
+    seat.types("\r");
+    seat.sees("Read.");
+    assert_eq!(asked(&model), "written\nelsewhere");
+    assert!(
+        std::fs::read_dir(place.temp())
+            .unwrap()
+            .flatten()
+            .all(|file| !file.file_name().to_string_lossy().ends_with(".md"))
+    );
+}
+
+#[test]
+fn a_picture_goes_along_by_its_path() {
+    let (place, model) = (Place::new(), always());
+    // The smallest picture there is: one dot.
+    let dot = "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de000\
+               0000c49444154789c63f8cfc0000003010100c9fe92ef0000000049454e44ae426082";
+    let bytes: Vec<u8> =
+        (0..dot.len()).step_by(2).map(|at| u8::from_str_radix(&dot[at..at + 2], 16).unwrap()).collect();
+    let file = place.work().join("dot.png");
+    std::fs::write(&file, bytes).unwrap();
+    let mut seat = Seat::at(&place, &model, []);
+    seat.sees("> ");
+    seat.types("what is ");
+    seat.types(&pasted(file.to_str().unwrap()));
+    seat.sees("> what is [Image #1]");
+    seat.types("\r");
+    seat.sees("Read.");
+    let told = model.requests().last().unwrap().body["messages"].to_string();
+    assert!(told.contains("\"type\":\"image\"") && told.contains("image/png"), "{told}");
 }

@@ -73,6 +73,16 @@ impl Seat {
         Self { child, master, shown }
     }
 
+    /// The process that sits at the terminal.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The terminal.
+    pub fn device(&self) -> &File {
+        &self.master
+    }
+
     pub fn types(&mut self, keys: &str) {
         self.master.write_all(keys.as_bytes()).unwrap();
     }

@@ -1,0 +1,79 @@
+//! The terminal is as it was found, however a session ends, and stops and goes on with the shell.
+
+use nix::sys::signal::{Signal, kill};
+use nix::sys::termios::{LocalFlags, tcgetattr};
+use nix::unistd::Pid;
+use pelton_testkit::{Script, Step, gate, text};
+
+use crate::place::{Commanded, Place, model};
+use crate::seat::Seat;
+
+/// Whether lines are edited and shown by the terminal itself.
+fn is_as_found(seat: &Seat) -> bool {
+    let flags = tcgetattr(seat.device()).unwrap().local_flags;
+    flags.contains(LocalFlags::ICANON | LocalFlags::ECHO | LocalFlags::ISIG)
+}
+
+/// The newest of two sequences that was written.
+fn is_last(seat: &Seat, wanted: &str, other: &str) -> bool {
+    let shown = String::from_utf8_lossy(&seat.bytes()).into_owned();
+    shown.rfind(wanted) > shown.rfind(other)
+}
+
+#[track_caller]
+fn leaves_no_trace(seat: &Seat) {
+    seat.until("the terminal is as it was", |seat| {
+        is_as_found(seat)
+            && is_last(seat, "\u{1b}[?25h", "\u{1b}[?25l")
+            && is_last(seat, "\u{1b}[?2004l", "\u{1b}[?2004h")
+    });
+    assert!(!seat.screen().contains("asks before changes"), "what was live is gone:\n{}", seat.screen());
+}
+
+#[test]
+fn however_it_ends_the_terminal_is_as_it_was() {
+    for (signal, code) in [(None, 0), (Some(Signal::SIGTERM), 143), (Some(Signal::SIGHUP), 129)] {
+        let place = Place::new();
+        let model = model(Script::new().reply([text("Slowly"), gate("never")]));
+        let mut seat = Seat::at(&place, &model, ["go"]);
+        seat.sees("Slowly");
+        assert!(!is_as_found(&seat), "a session reads keys");
+        match signal {
+            None => seat.types("\u{3}\u{3}"),
+            Some(signal) => kill(Pid::from_raw(i32::try_from(seat.id()).unwrap()), signal).unwrap(),
+        }
+        assert_eq!(seat.ends(), Some(code), "{signal:?}");
+        leaves_no_trace(&seat);
+    }
+}
+
+#[test]
+fn ctrl_z_gives_the_terminal_to_the_shell_and_fg_goes_on() {
+    let place = Place::new();
+    let model = model(Script::new().step(Step::reply([text("Well.")]).always()));
+    place.put("bashrc", "PS1='shell$ '\n");
+    let mut command = place.shell("exec bash --rcfile bashrc -i");
+    command.asks(&model).env("TERM", "xterm-256color").env("LANG", "C.UTF-8");
+    let mut seat = Seat::with(command, 80, 24);
+    seat.sees("shell$");
+    seat.types("\"$PELTON\"\r");
+    seat.sees("asks before changes");
+    seat.types("half a tho");
+    seat.sees("> half a tho");
+    seat.types("\u{1a}");
+    seat.sees("Stopped");
+    // A shell of this kind reads keys itself; what was live is gone, and the cursor is back.
+    assert!(is_last(&seat, "\u{1b}[?25h", "\u{1b}[?25l"));
+    seat.sees_no_more("half a tho");
+    seat.types("echo $((40 + 2))\r");
+    seat.sees("42");
+    seat.types("fg\r");
+    seat.sees("> half a tho");
+    seat.types("ught\r");
+    seat.sees("Well.");
+    seat.rests();
+    seat.types("\u{4}");
+    seat.sees("go on with: pelton --resume");
+    seat.types("exit\r");
+    seat.ends();
+}

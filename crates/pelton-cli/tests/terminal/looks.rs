@@ -1,0 +1,106 @@
+//! What it looks like: as many colours as the terminal has, and the user's own line about the session.
+
+use std::collections::BTreeSet;
+
+use pelton_testkit::{Script, Step, text, tool};
+use serde_json::json;
+
+use crate::place::{Commanded, Place, model};
+use crate::seat::Seat;
+
+/// Every colour that a session with code, a diff and an error was given, as the numbers of its sequence.
+fn colours(settings: &str, env: &[(&str, &str)]) -> BTreeSet<String> {
+    let place = Place::new();
+    std::fs::write(place.config().join("settings.json"), settings).unwrap();
+    let write = tool("Write", json!({"file_path": "new.txt", "content": "one\ntwo\n"}));
+    let model = model(
+        Script::new()
+            .reply([text("# Title\n\n```rust\nfn main() { let x = \"y\"; }\n```\n\n"), write])
+            .reply([tool("Read", json!({"file_path": "none"}))])
+            .reply([text("It **ends** here.")]),
+    );
+    let mut command = place.pelton(["--permission-mode", "acceptEdits", "go"]);
+    command.asks(&model).env("TERM", "xterm").env("LANG", "C.UTF-8").envs(env.iter().copied());
+    let mut seat = Seat::with(command, 80, 24);
+    seat.sees("It ends here.");
+    seat.rests();
+    // Nothing is told by colour alone.
+    let rows = seat.rows().join("\n");
+    assert!(rows.contains("+ one") && rows.contains("failed: "), "{rows}");
+    seat.types("\u{4}");
+    assert_eq!(seat.ends(), Some(0));
+    let shown = String::from_utf8(seat.bytes()).unwrap();
+    let sequences = shown.split("\u{1b}[0;").skip(1).filter_map(|rest| rest.split_once('m'));
+    sequences.map(|(codes, _)| codes.to_owned()).collect()
+}
+
+/// The numbers that are colours, without those that are bold, dim and the like.
+fn hues(colours: &BTreeSet<String>) -> BTreeSet<String> {
+    let is_hue =
+        |codes: &&String| codes.split(';').any(|code| code.parse::<u16>().is_ok_and(|code| code >= 30));
+    colours.iter().filter(is_hue).cloned().collect()
+}
+
+#[test]
+fn a_terminal_gets_the_colours_it_has() {
+    let bare = colours("{}", &[("NO_COLOR", "1")]);
+    assert!(!bare.is_empty() && hues(&bare).is_empty(), "without colours there is bold and dim: {bare:?}");
+    let few = colours("{}", &[]);
+    let is_named = |code: &str| {
+        code.parse::<u16>().is_ok_and(|code| {
+            code < 10 || (30..50).contains(&code) && code != 38 && code != 48 || (90..108).contains(&code)
+        })
+    };
+    assert!(!hues(&few).is_empty() && few.iter().all(|codes| codes.split(';').all(is_named)), "{few:?}");
+    let many = colours("{}", &[("TERM", "xterm-256color")]);
+    assert!(
+        many.iter().any(|codes| codes.contains("38;5;")) && !many.iter().any(|codes| codes.contains("38;2;")),
+        "{many:?}"
+    );
+    let all = colours("{}", &[("COLORTERM", "truecolor")]);
+    assert!(all.iter().any(|codes| codes.contains("38;2;")), "{all:?}");
+}
+
+#[test]
+fn a_light_background_gets_other_colours_than_a_dark_one() {
+    let theme = |name: &str| colours(&json!({"theme": name}).to_string(), &[("COLORTERM", "truecolor")]);
+    let (dark, light) = (theme("dark"), theme("light"));
+    assert!(hues(&dark).is_disjoint(&hues(&light)), "{dark:?} {light:?}");
+    assert_eq!(
+        colours("{}", &[("COLORTERM", "truecolor"), ("COLORFGBG", "0;15")]),
+        light,
+        "the terminal says so"
+    );
+    let ansi = theme("dark-ansi");
+    assert!(!ansi.iter().any(|codes| codes.contains("38;2;")), "{ansi:?}");
+}
+
+#[test]
+fn a_status_line_of_ones_own_is_told_what_there_is_and_keeps_its_colours() {
+    let place = Place::new();
+    let told = place.temp().join("told.json");
+    let script = format!(
+        "cat > {0}.new && mv {0}.new {0}; printf '\\033[32mready\\033[0m \\033]0;owned\\007in %s\\n' \"$COLUMNS\"",
+        told.display()
+    );
+    let settings = json!({"statusLine": {"type": "command", "command": script, "padding": 1}});
+    std::fs::write(place.config().join("settings.json"), settings.to_string()).unwrap();
+    let model = model(Script::new().step(Step::reply([text("Well.")]).always()));
+    let mut command = place.pelton([]);
+    command.asks(&model).env("TERM", "xterm-256color").env("LANG", "C.UTF-8");
+    let mut seat = Seat::with(command, 80, 24);
+    seat.sees(" ready in 80");
+    seat.types("hello\r");
+    seat.sees("Well.");
+    seat.until("it is told what was spent", |_| {
+        let text = std::fs::read_to_string(&told).unwrap_or_default();
+        let facts: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+        facts["cost"]["total_cost_usd"].as_f64().is_some_and(|usd| usd > 0.0)
+            && facts["workspace"]["current_dir"] == place.work().to_str().unwrap()
+            && facts["model"]["id"].is_string()
+            && facts["context_window"]["used_percentage"].is_number()
+            && facts["transcript_path"].as_str().is_some_and(|file| file.ends_with(".jsonl"))
+    });
+    let shown = String::from_utf8(seat.bytes()).unwrap();
+    assert!(shown.contains("\u{1b}[0;38;5;2mready") && !shown.contains("owned"), "{shown:?}");
+}

@@ -1,0 +1,139 @@
+//! How a session is begun and gone on with: trust, the list of sessions, what `--continue` means, words that are no commands.
+
+use pelton_testkit::{Script, Step, text};
+use serde_json::json;
+
+use crate::place::{Commanded, Place, model};
+use crate::seat::Seat;
+
+fn always(words: &str) -> pelton_testkit::ScriptedModel {
+    model(Script::new().step(Step::reply([text(words)]).always()))
+}
+
+#[test]
+fn a_new_directory_is_asked_about_before_anything_of_it_runs() {
+    let place = Place::new();
+    let hook = json!({"type": "command", "command": "touch hooked"});
+    let settings = json!({"hooks": {"UserPromptSubmit": [{"hooks": [hook]}]}, "permissions": {"allow": ["Bash(make:*)"]}});
+    place.put(".claude/settings.json", &settings.to_string());
+    let model = always("Here.");
+    // No: it goes on without them, and asks again another day.
+    let mut seat = Seat::at(&place, &model, []);
+    seat.sees("is not trusted");
+    seat.sees("allow rule Bash(make:*)");
+    seat.sees("touch hooked");
+    seat.sees("[y/N]");
+    seat.types("n\r");
+    seat.sees("asks before changes");
+    seat.types("hello\r");
+    seat.sees("Here.");
+    seat.rests();
+    assert!(!place.has("hooked"));
+    seat.types("\u{4}");
+    assert_eq!(seat.ends(), Some(0));
+    // Yes: they count from now on, and nobody is asked again.
+    let mut seat = Seat::at(&place, &model, []);
+    seat.sees("[y/N]");
+    seat.types("y\r");
+    seat.sees("asks before changes");
+    seat.types("hello\r");
+    seat.until("the hook has run", |_| place.has("hooked"));
+    seat.rests();
+    seat.types("\u{4}");
+    assert_eq!(seat.ends(), Some(0));
+    let seat = Seat::at(&place, &model, []);
+    seat.sees("asks before changes");
+    assert!(!seat.rows().join("\n").contains("is not trusted"));
+}
+
+#[test]
+fn a_session_is_picked_from_a_list() {
+    let place = Place::new();
+    let model = always("Well.");
+    for words in ["plant the tulips", "water the roses"] {
+        let mut seat = Seat::at(&place, &model, [words]);
+        seat.sees("Well.");
+        seat.rests();
+        seat.types("\u{4}");
+        assert_eq!(seat.ends(), Some(0));
+    }
+    let mut seat = Seat::at(&place, &model, ["--resume"]);
+    seat.sees("Go on with");
+    seat.sees("plant the tulips");
+    seat.sees("water the roses");
+    // What is typed narrows it down.
+    seat.types("tul");
+    seat.sees_no_more("water the roses");
+    seat.types("\r");
+    seat.sees("> plant the tulips");
+    seat.types("and now?\r");
+    seat.until("it goes on", |_| {
+        let asked = model.requests().last().unwrap().body["messages"].to_string();
+        asked.contains("plant the tulips") && asked.contains("and now?")
+    });
+    seat.rests();
+    assert!(!seat.rows().join("\n").contains("Go on with"), "the list is gone");
+    // Esc goes on with none, and leaves nothing behind.
+    let mut seat = Seat::at(&place, &model, ["--resume"]);
+    seat.sees("Go on with");
+    seat.types("\u{1b}");
+    assert_eq!(seat.ends(), Some(0));
+    seat.sees_no_more("Go on with");
+}
+
+#[test]
+fn without_a_session_there_is_nothing_to_pick() {
+    let place = Place::new();
+    let model = always("Well.");
+    let mut seat = Seat::at(&place, &model, ["--resume"]);
+    assert_eq!(seat.ends(), Some(1));
+    seat.sees("there is no session in this directory yet");
+}
+
+#[test]
+fn continue_at_a_terminal_goes_on_with_what_somebody_sat_in_front_of() {
+    let place = Place::new();
+    let model = always("Well.");
+    let mut seat = Seat::at(&place, &model, ["at the terminal"]);
+    seat.sees("Well.");
+    seat.rests();
+    seat.types("\u{4}");
+    assert_eq!(seat.ends(), Some(0));
+    // A newer one that ran without anybody.
+    place.task(&model, ["without anybody"]).run().well();
+    let mut seat = Seat::at(&place, &model, ["--continue", "more"]);
+    seat.until("it goes on", |_| {
+        let asked = model.requests().last().unwrap().body["messages"].to_string();
+        asked.contains("at the terminal") && asked.contains("more")
+    });
+    seat.rests();
+    seat.types("\u{4}");
+    assert_eq!(seat.ends(), Some(0));
+    // Without a screen the newest of all counts.
+    place.task(&model, ["again without"]).run().well();
+    place.task(&model, ["--continue", "once more"]).run().well();
+    let asked = model.requests().last().unwrap().body["messages"].to_string();
+    assert!(asked.contains("again without") && asked.contains("once more"), "{asked}");
+}
+
+#[test]
+fn continue_says_where_the_sessions_are_that_nobody_sat_in_front_of() {
+    let place = Place::new();
+    let model = always("Well.");
+    place.task(&model, ["without anybody"]).run().well();
+    let mut seat = Seat::at(&place, &model, ["--continue"]);
+    assert_eq!(seat.ends(), Some(1));
+    seat.sees("--resume goes on with those of pelton -p");
+}
+
+#[test]
+fn one_word_is_a_task_unless_it_is_a_slip() {
+    let place = Place::new();
+    let model = always("Begun.");
+    let seat = Seat::at(&place, &model, ["begin"]);
+    seat.sees("> begin");
+    seat.sees("Begun.");
+    let mut seat = Seat::at(&place, &model, ["doctro"]);
+    assert_eq!(seat.ends(), Some(1));
+    seat.sees("did you mean 'pelton doctor'?");
+}

@@ -1,0 +1,79 @@
+//! The same conversation line by line, where no cursor moves.
+
+use pelton_testkit::{Script, gate, text, tool};
+use serde_json::json;
+
+use crate::place::{Commanded, Place, model};
+use crate::seat::Seat;
+
+fn script() -> Script {
+    let option = |label: &str| json!({"label": label, "description": ""});
+    let ask = json!({"questions": [{"question": "Which ones?", "header": "H", "multiSelect": true, "options": [option("A"), option("B")]}]});
+    Script::new()
+        .reply([
+            text("Let me **see**."),
+            tool("Bash", json!({"command": "touch made", "description": "Make"})),
+        ])
+        .reply([text("It is made.")])
+        .reply([tool("AskUserQuestion", ask)])
+        .reply([text("Thanks.")])
+        .reply([text("Slowly"), gate("never")])
+        .reply([text("Good.")])
+}
+
+fn goes_through(place: &Place, mut seat: Seat) {
+    seat.sees("> ");
+    seat.types("make it\r");
+    seat.sees("1. Yes, this once (y)");
+    assert!(!place.has("made"));
+    // An empty line answers nothing.
+    seat.types("\r");
+    seat.types("y\r");
+    seat.sees("It is made.");
+    assert!(place.has("made"));
+    seat.sees("tool call");
+    seat.types("ask me\r");
+    seat.sees("Which ones?");
+    seat.types("1 2\r");
+    seat.sees("Which ones? A, B");
+    seat.sees("Thanks.");
+    seat.types("slowly\r");
+    seat.sees("Slowly");
+    seat.types("read this, too\r");
+    seat.sees("(noted");
+    seat.types("\u{3}");
+    seat.sees("interrupted");
+    seat.sees("Good.");
+    seat.types("/status\r");
+    seat.sees("mode default");
+    seat.types("/exit\r");
+    assert_eq!(seat.ends(), Some(0));
+    let shown = String::from_utf8(seat.bytes()).unwrap();
+    let is_plain = |c: char| !c.is_control() || matches!(c, '\r' | '\n');
+    assert!(shown.chars().all(is_plain), "{:?}", shown.chars().find(|c| !is_plain(*c)));
+    let rows = seat.rows();
+    let at = |words: &str| {
+        rows.iter().position(|row| row.contains(words)).unwrap_or_else(|| panic!("{words}: {rows:#?}"))
+    };
+    assert!(
+        at("> make it") < at("Run this command?") && at("Run this command?") < at("├─ Running touch made"),
+        "{rows:#?}"
+    );
+    assert!(at("├─ Running touch made") < at("It is made."));
+    assert!(rows.iter().any(|row| row.starts_with("go on with: pelton --resume")), "{rows:#?}");
+}
+
+#[test]
+fn plain_mode_tells_the_conversation_line_by_line() {
+    let (place, model) = (Place::new(), model(script()));
+    let seat = Seat::at(&place, &model, ["--plain"]);
+    goes_through(&place, seat);
+}
+
+#[test]
+fn a_dumb_terminal_is_told_the_same() {
+    let (place, model) = (Place::new(), model(script()));
+    let mut command = place.pelton([]);
+    command.asks(&model).env("TERM", "dumb").env("LANG", "C.UTF-8");
+    goes_through(&place, Seat::with(command, 80, 24));
+}

@@ -1,0 +1,120 @@
+//! What goes wrong, or on beside, in plain lines: retries, another model, summaries, budgets, agents.
+
+use pelton_testkit::{Script, Step, When, gate, text, thinking, tool};
+use serde_json::json;
+
+use crate::place::{Place, model};
+use crate::seat::Seat;
+
+/// Words of the built-in agent's system prompt.
+const CHILD: &str = "working for another agent";
+
+#[test]
+fn a_retry_counts_down_and_says_why() {
+    let place = Place::new();
+    let overloaded =
+        Step::status(529).error_type("overloaded_error").message("Try later").header("retry-after", "3");
+    let model = model(Script::new().step(overloaded).reply([text("There.")]));
+    let seat = Seat::at(&place, &model, ["go"]);
+    seat.sees("asking again in 3 s (1 of 10)");
+    seat.sees("Try later");
+    seat.sees("asking again in 1 s");
+    seat.sees("There.");
+    seat.rests();
+    let rows = seat.rows().join("\n");
+    assert!(
+        rows.contains("! asked again after 3.0 s (1 of 10)") && !rows.contains("asking again in"),
+        "{rows}"
+    );
+}
+
+#[test]
+fn another_model_that_is_asked_instead_is_told() {
+    let place = Place::new();
+    let overloaded = Step::status(529).error_type("overloaded_error").header("retry-after", "0");
+    let model = model(
+        Script::new()
+            .step(overloaded.when(When::any().model("sonnet")).times(3))
+            .step(Step::reply([text("From another.")]).when(When::any().model("haiku"))),
+    );
+    let seat = Seat::at(&place, &model, ["--model", "sonnet", "--fallback-model", "haiku", "go"]);
+    seat.sees("From another.");
+    let rows = seat.rows().join("\n");
+    let told = rows.lines().filter(|row| row.contains("does not answer")).count();
+    assert_eq!(told, 1, "{rows}");
+}
+
+#[test]
+fn a_budget_that_is_used_up_ends_it_in_a_line() {
+    let place = Place::new();
+    let step = || Step::reply([tool("Glob", json!({"pattern": "*"}))]).usage("output_tokens", 100_000);
+    let model = model(Script::new().step(step()).step(step()).reply([text("Never.")]));
+    let seat = Seat::at(&place, &model, ["--max-budget-usd", "0.5", "--model", "claude-sonnet-5", "go"]);
+    seat.sees("udget");
+    seat.sees("of $0.50");
+    seat.rests();
+    assert!(!seat.rows().join("\n").contains("Never."), "{:#?}", seat.rows());
+}
+
+#[test]
+fn an_agent_is_a_branch_while_it_works_and_a_line_when_it_is_done() {
+    let place = Place::new();
+    place.put("notes.txt", "one\n");
+    let start = tool("Agent", json!({"description": "Look around", "prompt": "look"}));
+    let model = model(
+        Script::new()
+            .reply([start])
+            .step(
+                Step::reply([tool("Read", json!({"file_path": "notes.txt"}))])
+                    .when(When::any().system(CHILD).last_user_text("look")),
+            )
+            .step(Step::reply([gate("open"), text("Nothing there.")]).when(When::any().system(CHILD)))
+            .reply([text("Done.")]),
+    );
+    let seat = Seat::at(&place, &model, ["go"]);
+    seat.sees("├─ Agent: Look around …");
+    seat.sees("│  └─ Reading notes.txt · 1 line");
+    model.open("open");
+    seat.sees("Done.");
+    seat.rests();
+    let rows = seat.rows();
+    assert!(rows.iter().any(|row| row.starts_with("├─ Agent: Look around · 1 tool call · ")), "{rows:#?}");
+    assert!(!rows.iter().any(|row| row.contains("Reading notes.txt")), "it is folded: {rows:#?}");
+}
+
+#[test]
+fn a_command_is_seen_while_it_runs_and_thinking_is_told() {
+    let place = Place::new();
+    let script =
+        "i=0; while [ $i -lt 20 ]; do i=$((i+1)); echo step $i; done; while [ ! -e go ]; do sleep 0.02; done";
+    let bash = tool("Bash", json!({"command": script, "description": "Wait"}));
+    let model = model(
+        Script::new()
+            .reply([thinking("Let me weigh this carefully").after(0, gate("think")), bash])
+            .reply([text("Over.")]),
+    );
+    let seat = Seat::at(&place, &model, ["--allowedTools", "Bash", "--", "go"]);
+    seat.sees("thinking");
+    model.open("think");
+    // The end of what it says: lines are told as they come, and not more often than they can be read.
+    seat.sees("│  step 20");
+    place.put("go", "");
+    seat.sees("Over.");
+    seat.rests();
+    let rows = seat.rows();
+    assert!(!rows.iter().any(|row| row.contains("│  step")), "it is folded: {rows:#?}");
+    assert!(
+        rows.iter().any(|row| row.starts_with("├─ Running i=0;") && row.contains("20 lines")),
+        "{rows:#?}"
+    );
+}
+
+#[test]
+fn a_silent_model_is_told_of() {
+    let place = Place::new();
+    let model = model(Script::new().reply([text("Begun").after(1, gate("never"))]));
+    let settings = r#"{"retry": {"noticeMs": 200}}"#;
+    let seat = Seat::at(&place, &model, ["--settings", settings, "go"]);
+    seat.sees("Begun");
+    seat.sees("nothing from the model for");
+}
