@@ -48,7 +48,17 @@ struct Kept {
 
 /// A hook was started, or has printed something.
 ///
-/// See [`HooksLive`].
+/// ```
+/// use pelton::hooks::HookNote;
+///
+/// /// A line for people who watch. [`HooksLive`](pelton::hooks::HooksLive) has the notes.
+/// fn line(note: &HookNote) -> String {
+///     match &note.printed {
+///         Some((out, err)) => format!("{}: {out}{err}", note.name),
+///         None => format!("{} runs", note.name),
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HookNote {
