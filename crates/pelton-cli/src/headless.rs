@@ -452,6 +452,9 @@ fn way_out(error: &ModelError, server: &Server) -> String {
         }
         ErrorKind::Billing => ": check the account's balance".to_owned(),
         ErrorKind::RateLimited | ErrorKind::Overloaded | ErrorKind::Server => ": try again later".to_owned(),
+        ErrorKind::WebPage => format!(
+            ": check that {base_url} (ANTHROPIC_BASE_URL) is right, and that no login or proxy stands in front of it"
+        ),
         ErrorKind::Connection(TransportErrorKind::Tls) if !error.message.contains("certificate") => {
             format!(": check that {base_url} (ANTHROPIC_BASE_URL) speaks https, and not http")
         }

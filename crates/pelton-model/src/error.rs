@@ -253,6 +253,8 @@ pub enum ErrorKind {
     Stalled,
     /// The server said yes and then nothing.
     EmptyStream,
+    /// Somebody answered with a page for people: a login, a proxy, another address than that of the API.
+    WebPage,
     /// The server sent what cannot be read.
     Malformed,
     /// Something else.
@@ -292,6 +294,7 @@ impl ErrorKind {
             | Self::StreamCut
             | Self::Stalled
             | Self::EmptyStream
+            | Self::WebPage
             | Self::Malformed
             | Self::Other => "unknown",
         }

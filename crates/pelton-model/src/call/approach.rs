@@ -175,7 +175,7 @@ impl<'a> Approach<'a> {
     /// Asks for the answer in one piece, when streams do not come through.
     fn ask_for_whole(&mut self, failure: &Failure) -> bool {
         let streams_fail = match &failure.error.kind {
-            ErrorKind::EmptyStream => failure.in_stream,
+            ErrorKind::EmptyStream | ErrorKind::WebPage => failure.in_stream,
             // Some relays know no streams, and say so in this way.
             ErrorKind::NotFound => failure.advice.should_retry != Some(false),
             kind => is_broken_stream(kind) && failure.in_stream && self.broken_streams >= BROKEN_STREAMS_MAX,

@@ -9,6 +9,7 @@ use futures::StreamExt;
 use futures::future::select;
 use futures::stream::BoxStream;
 use http::HeaderMap;
+use http::header::CONTENT_TYPE;
 
 use super::approach::Approach;
 use super::guard::Guard;
@@ -30,6 +31,8 @@ const ERROR_BYTES_MAX: usize = 1024 * 1024;
 pub(super) const ERROR_WAIT: Duration = Duration::from_secs(10);
 /// How long the end of a stream is waited for after its last event: a connection read to its end can be used again.
 const CLOSING_WAIT: Duration = Duration::from_millis(20);
+/// What pages for people are sent as.
+const PAGE: &str = "text/html";
 
 /// An attempt that brought nothing to keep.
 pub(super) struct Failure {
@@ -87,18 +90,29 @@ pub(super) async fn attempt(
         return Err(Failure { auth: Some(auth), ..refusal(road, response).await });
     }
     let headers = &response.headers;
+    let is_page = is_page(headers);
     let mut answer = Answer::new(request_id(headers).map(Arc::from), limits);
     let mut found = Vec::new();
     let cause = read(response.body, &mut answer, &mut guard, &mut found).await.err();
     let withdrawn = answer.shown();
     let reply = answer.end(cause, manner.max_tokens, &mut found);
     send_all(steps, &mut found).await;
-    reply.map_err(|error| Failure {
-        withdrawn,
-        in_stream: manner.streaming,
-        auth: Some(auth),
-        ..Failure::from(error)
+    reply.map_err(|error| {
+        let error = if is_page && error.kind == ErrorKind::EmptyStream { web_page(error) } else { error };
+        Failure { withdrawn, in_stream: manner.streaming, auth: Some(auth), ..Failure::from(error) }
     })
+}
+
+/// Whether this is meant for a browser.
+fn is_page(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    kind.trim_start().get(..PAGE.len()).is_some_and(|start| start.eq_ignore_ascii_case(PAGE))
+}
+
+/// No server of the API answers so, and it does not pass by itself.
+fn web_page(nothing: ModelError) -> ModelError {
+    let message = "a web page came instead of an answer".to_owned();
+    ModelError { kind: ErrorKind::WebPage, message, ..nothing }
 }
 
 type Chunks = BoxStream<'static, Result<Bytes, TransportError>>;

@@ -55,6 +55,7 @@ fn what_passes_by_itself_is_repeated() {
         (Permission, Retry::GiveUp),
         (Billing, Retry::GiveUp),
         (NotFound, Retry::GiveUp),
+        (WebPage, Retry::GiveUp),
         (PromptTooLong { tokens: None, limit: None }, Retry::GiveUp),
         (OutputOverflow { input: 1, max_tokens: 1, limit: 1 }, Retry::GiveUp),
         (MaxTokensTooHigh { limit: 1 }, Retry::GiveUp),

@@ -65,6 +65,24 @@ async fn loop_M6_an_empty_stream_or_a_404_is_followed_by_one_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn loop_M6_a_page_for_people_is_asked_about_once_more_and_not_waited_for() {
+    let page = || Turn::Answer {
+        status: 200,
+        headers: vec![("content-type", "Text/HTML; charset=utf-8"), ("request-id", "req_9")],
+        acts: vec![Act::Send("<html>Please log in</html>".to_owned())],
+    };
+    let outcome = play_through([page(), whole()]).await;
+    assert_eq!(streaming(&outcome), [true, false], "{}", outcome.log);
+    assert!(outcome.log.ends_with("finished end_turn, 57 tokens\n"), "{}", outcome.log);
+
+    let outcome = play_through([page(), page()]).await;
+    assert_eq!(streaming(&outcome), [true, false], "{}", outcome.log);
+    assert_eq!(outcome.took, Duration::ZERO);
+    let end = "failed WebPage: a web page came instead of an answer (request req_9)\n";
+    assert!(outcome.log.ends_with(end), "{}", outcome.log);
+}
+
+#[tokio::test(start_paused = true)]
 async fn loop_M6_there_is_one_such_request_and_the_next_is_a_stream_again() {
     let cut = || events([START]);
     let busy = || error(529, "overloaded_error", "Overloaded", &[]);
