@@ -17,7 +17,7 @@ use crate::tools::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx, bui
 /// The tool's name, as the model calls it.
 pub(crate) const NAME: &str = "Skill";
 
-const INPUT: &str = r#"{"type":"object","properties":{"skill":{"type":"string","description":"The name of the skill"},"args":{"type":"string","description":"What it is called with"}},"required":["skill"],"additionalProperties":false}"#;
+const INPUT: &str = r#"{"type":"object","properties":{"skill":{"type":"string"},"args":{"type":"string"}},"required":["skill"]}"#;
 
 /// The tool.
 pub(crate) struct SkillTool {

@@ -19,17 +19,17 @@ pub(crate) const READ_DIR: &str = "ReadMcpResourceDirTool";
 const LIST_SPEC: Spec<'static> = Spec {
     name: LIST,
     description: include_str!("list_resources.md"),
-    input_schema: r#"{"type":"object","properties":{"server":{"type":"string"}},"additionalProperties":false}"#,
+    input_schema: r#"{"type":"object","properties":{"server":{"type":"string"}}}"#,
 };
 const READ_SPEC: Spec<'static> = Spec {
     name: READ,
     description: include_str!("read_resource.md"),
-    input_schema: r#"{"type":"object","properties":{"server":{"type":"string"},"uri":{"type":"string"}},"required":["server","uri"],"additionalProperties":false}"#,
+    input_schema: r#"{"type":"object","properties":{"server":{"type":"string"},"uri":{"type":"string"}},"required":["server","uri"]}"#,
 };
 const READ_DIR_SPEC: Spec<'static> = Spec {
     name: READ_DIR,
     description: include_str!("read_resource_dir.md"),
-    input_schema: r#"{"type":"object","properties":{"server":{"type":"string"},"uri":{"type":"string"}},"required":["server","uri"],"additionalProperties":false}"#,
+    input_schema: r#"{"type":"object","properties":{"server":{"type":"string"},"uri":{"type":"string"}},"required":["server","uri"]}"#,
 };
 /// What a directory of resources is called where others have a type.
 const DIRECTORY: &str = "inode/directory";

@@ -153,12 +153,12 @@ pub(crate) fn meant(tool: &str, input: &Value) -> Option<(String, Value)> {
 const SPEC: Spec<'static> = Spec {
     name: NAME,
     description: include_str!("tool_search.md"),
-    input_schema: r#"{"type":"object","properties":{"query":{"type":"string"},"max_results":{"type":"integer"}},"required":["query"],"additionalProperties":false}"#,
+    input_schema: r#"{"type":"object","properties":{"query":{"type":"string"},"max_results":{"type":"integer"}},"required":["query"]}"#,
 };
 const CALL_SPEC: Spec<'static> = Spec {
     name: CALL,
     description: include_str!("call_tool.md"),
-    input_schema: r#"{"type":"object","properties":{"name":{"type":"string"},"input":{"type":"object"}},"required":["name","input"],"additionalProperties":false}"#,
+    input_schema: r#"{"type":"object","properties":{"name":{"type":"string"},"input":{"type":"object"}},"required":["name","input"]}"#,
 };
 
 struct Search(Shelf);

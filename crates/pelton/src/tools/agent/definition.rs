@@ -222,13 +222,13 @@ pub fn built_in() -> Vec<AgentDefinition> {
         general_purpose(),
         looks(
             "Explore",
-            "Finds files and code and answers questions about them, quickly and without changing anything. Say in the task how \
-             thorough it should be: \"quick\", \"medium\" or \"very thorough\".",
+            "Finds files and code and answers questions about them; changes nothing. Say in the task how thorough it should \
+             be: \"quick\", \"medium\" or \"very thorough\".",
             include_str!("explore.md"),
         ),
         looks(
             "Plan",
-            "Works out how a change should be made, step by step, without making it. Use it before larger changes.",
+            "Works out how a larger change should be made, step by step, without making it.",
             include_str!("plan.md"),
         ),
     ]

@@ -22,7 +22,7 @@ struct SendMessage;
 const SPEC: Spec<'static> = Spec {
     name: NAME,
     description: include_str!("send_message.md"),
-    input_schema: r#"{"type":"object","properties":{"to":{"type":"string","description":"Its id or name"},"message":{"type":"string"}},"required":["to","message"]}"#,
+    input_schema: r#"{"type":"object","properties":{"to":{"type":"string"},"message":{"type":"string"}},"required":["to","message"]}"#,
 };
 
 #[derive(Deserialize)]

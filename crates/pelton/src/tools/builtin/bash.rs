@@ -37,7 +37,7 @@ struct BashTool;
 const SPEC: Spec<'static> = Spec {
     name: "Bash",
     description: include_str!("bash.md"),
-    input_schema: r#"{"type":"object","properties":{"command":{"type":"string"},"timeout":{"type":"integer","description":"milliseconds"},"description":{"type":"string"},"run_in_background":{"type":"boolean"},"dangerouslyDisableSandbox":{"type":"boolean"}},"required":["command"],"additionalProperties":false}"#,
+    input_schema: r#"{"type":"object","properties":{"command":{"type":"string"},"timeout":{"type":"integer"},"description":{"type":"string"},"run_in_background":{"type":"boolean"},"dangerouslyDisableSandbox":{"type":"boolean"}},"required":["command"]}"#,
 };
 
 #[derive(Deserialize)]

@@ -33,7 +33,7 @@ struct EditTool;
 const SPEC: Spec<'static> = Spec {
     name: "Edit",
     description: include_str!("edit.md"),
-    input_schema: r#"{"type":"object","properties":{"file_path":{"type":"string"},"old_string":{"type":"string"},"new_string":{"type":"string"},"replace_all":{"type":"boolean","default":false}},"required":["file_path","old_string","new_string"],"additionalProperties":false}"#,
+    input_schema: r#"{"type":"object","properties":{"file_path":{"type":"string"},"old_string":{"type":"string"},"new_string":{"type":"string"},"replace_all":{"type":"boolean"}},"required":["file_path","old_string","new_string"]}"#,
 };
 
 #[derive(Deserialize)]

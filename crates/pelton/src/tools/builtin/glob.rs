@@ -33,7 +33,7 @@ struct GlobTool;
 const SPEC: Spec<'static> = Spec {
     name: "Glob",
     description: include_str!("glob.md"),
-    input_schema: r#"{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string"}},"required":["pattern"],"additionalProperties":false}"#,
+    input_schema: r#"{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string"}},"required":["pattern"]}"#,
 };
 
 #[derive(Deserialize)]

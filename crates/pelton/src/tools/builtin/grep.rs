@@ -36,7 +36,7 @@ struct GrepTool;
 const SPEC: Spec<'static> = Spec {
     name: "Grep",
     description: include_str!("grep.md"),
-    input_schema: r#"{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string"},"glob":{"type":"string"},"type":{"type":"string"},"output_mode":{"type":"string","enum":["content","files_with_matches","count"]},"-A":{"type":"integer"},"-B":{"type":"integer"},"-C":{"type":"integer"},"context":{"type":"integer","description":"same as -C"},"-n":{"type":"boolean"},"-i":{"type":"boolean"},"-o":{"type":"boolean"},"multiline":{"type":"boolean"},"head_limit":{"type":"integer"},"offset":{"type":"integer"}},"required":["pattern"],"additionalProperties":false}"#,
+    input_schema: r#"{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string"},"glob":{"type":"string"},"type":{"type":"string"},"output_mode":{"type":"string","enum":["content","files_with_matches","count"]},"-A":{"type":"integer"},"-B":{"type":"integer"},"-C":{"type":"integer"},"context":{"type":"integer","description":"same as -C"},"-n":{"type":"boolean"},"-i":{"type":"boolean"},"-o":{"type":"boolean"},"multiline":{"type":"boolean"},"head_limit":{"type":"integer"},"offset":{"type":"integer"}},"required":["pattern"]}"#,
 };
 
 #[derive(Deserialize)]

@@ -27,7 +27,7 @@ struct NotebookEditTool;
 const SPEC: Spec<'static> = Spec {
     name: "NotebookEdit",
     description: include_str!("notebook_edit.md"),
-    input_schema: r#"{"type":"object","properties":{"notebook_path":{"type":"string"},"new_source":{"type":"string"},"cell_id":{"type":"string"},"cell_type":{"type":"string","enum":["code","markdown"]},"edit_mode":{"type":"string","enum":["replace","insert","delete"],"default":"replace"}},"required":["notebook_path","new_source"],"additionalProperties":false}"#,
+    input_schema: r#"{"type":"object","properties":{"notebook_path":{"type":"string"},"new_source":{"type":"string"},"cell_id":{"type":"string"},"cell_type":{"type":"string","enum":["code","markdown"]},"edit_mode":{"type":"string","enum":["replace","insert","delete"]}},"required":["notebook_path","new_source"]}"#,
 };
 
 #[derive(Deserialize)]

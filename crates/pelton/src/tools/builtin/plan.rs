@@ -113,8 +113,8 @@ fn nowhere() -> Output {
 const ENTER_SPEC: Spec<'static> = Spec {
     name: ENTER,
     description: "Begins plan mode: you only look around, and nothing is changed until the user has approved a plan. For work with \
-                  several possible ways, many files, or unclear wishes. Not for small or plain tasks, nor for mere questions.",
-    input_schema: r#"{"type":"object","properties":{},"required":[],"additionalProperties":false}"#,
+                  several possible ways, many files, or unclear wishes. Not for small tasks or mere questions.",
+    input_schema: r#"{"type":"object","properties":{}}"#,
 };
 
 const EXIT_SPEC: Spec<'static> = Spec {

@@ -40,7 +40,7 @@ const PIECE_BYTES: usize = 64 * 1024;
 const SPEC: Spec<'static> = Spec {
     name: "Read",
     description: include_str!("read.md"),
-    input_schema: r#"{"type":"object","properties":{"file_path":{"type":"string"},"offset":{"type":"integer","minimum":1},"limit":{"type":"integer","minimum":1},"pages":{"type":"string"},"allow_large":{"type":"boolean"}},"required":["file_path"],"additionalProperties":false}"#,
+    input_schema: r#"{"type":"object","properties":{"file_path":{"type":"string"},"offset":{"type":"integer","minimum":1},"limit":{"type":"integer","minimum":1},"pages":{"type":"string"},"allow_large":{"type":"boolean"}},"required":["file_path"]}"#,
 };
 
 #[derive(Deserialize)]

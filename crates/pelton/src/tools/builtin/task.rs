@@ -40,13 +40,13 @@ const SHOWN_BYTES_MAX: u64 = 1024 * 1024;
 const STOP: Spec<'static> = Spec {
     name: STOP_NAME,
     description: include_str!("task_stop.md"),
-    input_schema: r#"{"type":"object","properties":{"task_id":{"type":"string"},"shell_id":{"type":"string","description":"old name of task_id"}},"required":[],"additionalProperties":false}"#,
+    input_schema: r#"{"type":"object","properties":{"task_id":{"type":"string"},"shell_id":{"type":"string","description":"old name of task_id"}}}"#,
 };
 
 const OUTPUT: Spec<'static> = Spec {
     name: OUTPUT_NAME,
     description: include_str!("task.md"),
-    input_schema: r#"{"type":"object","properties":{"task_id":{"type":"string"},"block":{"type":"boolean","description":"wait for its end; true by default"},"timeout":{"type":"integer","description":"milliseconds"}},"required":["task_id"],"additionalProperties":false}"#,
+    input_schema: r#"{"type":"object","properties":{"task_id":{"type":"string"},"block":{"type":"boolean"},"timeout":{"type":"integer"}},"required":["task_id"]}"#,
 };
 
 #[derive(Deserialize)]

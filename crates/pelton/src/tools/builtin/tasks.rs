@@ -128,22 +128,22 @@ enum Verb {
 const CREATE: Spec<'static> = Spec {
     name: "TaskCreate",
     description: include_str!("tasks.md"),
-    input_schema: r#"{"type":"object","properties":{"subject":{"type":"string"},"description":{"type":"string"},"activeForm":{"type":"string"},"metadata":{"type":"object"}},"required":["subject","description"],"additionalProperties":false}"#,
+    input_schema: r#"{"type":"object","properties":{"subject":{"type":"string"},"description":{"type":"string"},"activeForm":{"type":"string"},"metadata":{"type":"object"}},"required":["subject","description"]}"#,
 };
 const GET: Spec<'static> = Spec {
     name: "TaskGet",
     description: include_str!("task_get.md"),
-    input_schema: r#"{"type":"object","properties":{"taskId":{"type":"string"}},"required":["taskId"],"additionalProperties":false}"#,
+    input_schema: r#"{"type":"object","properties":{"taskId":{"type":"string"}},"required":["taskId"]}"#,
 };
 const LIST: Spec<'static> = Spec {
     name: "TaskList",
     description: include_str!("task_list.md"),
-    input_schema: r#"{"type":"object","properties":{},"required":[],"additionalProperties":false}"#,
+    input_schema: r#"{"type":"object","properties":{}}"#,
 };
 const UPDATE: Spec<'static> = Spec {
     name: "TaskUpdate",
     description: include_str!("task_update.md"),
-    input_schema: r#"{"type":"object","properties":{"taskId":{"type":"string"},"subject":{"type":"string"},"description":{"type":"string"},"activeForm":{"type":"string"},"status":{"enum":["pending","in_progress","completed","deleted"]},"addBlocks":{"type":"array","items":{"type":"string"}},"addBlockedBy":{"type":"array","items":{"type":"string"}},"owner":{"type":"string"},"metadata":{"type":"object"}},"required":["taskId"],"additionalProperties":false}"#,
+    input_schema: r#"{"type":"object","properties":{"taskId":{"type":"string"},"subject":{"type":"string"},"description":{"type":"string"},"activeForm":{"type":"string"},"status":{"enum":["pending","in_progress","completed","deleted"]},"addBlocks":{"type":"array","items":{"type":"string"}},"addBlockedBy":{"type":"array","items":{"type":"string"}},"owner":{"type":"string"},"metadata":{"type":"object"}},"required":["taskId"]}"#,
 };
 
 impl Verb {

@@ -196,8 +196,8 @@ fn schemas_are_json_and_name_what_the_tools_take() {
                 "options": [option("a"), option("b")]});
             let mut input = json!({"file_path": "/x", "command": "x", "pattern": "x", "todos": [], "notebook_path": "x.ipynb",
                 "url": "https://example.com/", "questions": [question]});
-            let required: Vec<&str> =
-                schema["required"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+            let required = schema["required"].as_array().into_iter().flatten();
+            let required: Vec<&str> = required.map(|name| name.as_str().unwrap()).collect();
             input.as_object_mut().unwrap().retain(|name, _| required.contains(&name.as_str()));
             for name in required {
                 if input.get(name).is_none() {
@@ -264,8 +264,8 @@ async fn a_field_of_the_wrong_type_or_none_at_all_is_named_by_every_tool() {
     for tool in all() {
         let Spec { name, input_schema, .. } = tool.spec();
         let schema: Value = serde_json::from_str(input_schema).unwrap();
-        let required: Vec<&str> =
-            schema["required"].as_array().unwrap().iter().map(|field| field.as_str().unwrap()).collect();
+        let required = schema["required"].as_array().into_iter().flatten();
+        let required: Vec<&str> = required.map(|field| field.as_str().unwrap()).collect();
         let fitting = |field: &str| match schema["properties"][field]["type"].as_str() {
             Some("array") => json!([]),
             Some("object") => json!({}),

@@ -30,7 +30,7 @@ struct WebFetch;
 const SPEC: Spec<'static> = Spec {
     name: NAME,
     description: include_str!("web_fetch.md"),
-    input_schema: r#"{"type":"object","properties":{"url":{"type":"string"},"prompt":{"type":"string"},"offset":{"type":"integer","minimum":0,"description":"Character of the page to begin at"}},"required":["url","prompt"],"additionalProperties":false}"#,
+    input_schema: r#"{"type":"object","properties":{"url":{"type":"string"},"prompt":{"type":"string"},"offset":{"type":"integer","minimum":0}},"required":["url","prompt"]}"#,
 };
 
 #[derive(Deserialize)]

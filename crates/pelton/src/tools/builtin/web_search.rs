@@ -36,7 +36,7 @@ struct WebSearch;
 const SPEC: Spec<'static> = Spec {
     name: NAME,
     description: include_str!("web_search.md"),
-    input_schema: r#"{"type":"object","properties":{"query":{"type":"string","minLength":2},"allowed_domains":{"type":"array","items":{"type":"string"}},"blocked_domains":{"type":"array","items":{"type":"string"}}},"required":["query"],"additionalProperties":false}"#,
+    input_schema: r#"{"type":"object","properties":{"query":{"type":"string","minLength":2},"allowed_domains":{"type":"array","items":{"type":"string"}},"blocked_domains":{"type":"array","items":{"type":"string"}}},"required":["query"]}"#,
 };
 
 #[derive(Deserialize)]

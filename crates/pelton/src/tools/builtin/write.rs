@@ -29,7 +29,7 @@ struct WriteTool;
 const SPEC: Spec<'static> = Spec {
     name: "Write",
     description: include_str!("write.md"),
-    input_schema: r#"{"type":"object","properties":{"file_path":{"type":"string"},"content":{"type":"string"}},"required":["file_path","content"],"additionalProperties":false}"#,
+    input_schema: r#"{"type":"object","properties":{"file_path":{"type":"string"},"content":{"type":"string"}},"required":["file_path","content"]}"#,
 };
 
 #[derive(Deserialize)]
