@@ -639,6 +639,10 @@ fn read(words: &[OsString]) -> Result<Args, clap::Error> {
 }
 
 fn is_command(word: &OsStr) -> bool {
+    // Most runs begin with an option: the definition of all commands is not made to see that it is none of them.
+    if word.as_encoded_bytes().starts_with(b"-") {
+        return false;
+    }
     word == "help" || definition().get_subcommands().any(|command| word == command.get_name())
 }
 

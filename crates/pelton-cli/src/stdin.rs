@@ -1,6 +1,9 @@
 //! A prompt from a pipe.
 
+use std::fs::{File, Metadata};
 use std::io::{IsTerminal, Read};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -82,6 +85,11 @@ async fn read(first_byte_wait: Duration) -> Result<Piped, Unreadable> {
     if std::io::stdin().is_terminal() {
         return Ok(Piped::Terminal);
     }
+    if never_waits() {
+        let mut bytes = Vec::new();
+        let read = std::io::stdin().lock().take(BYTES_MAX as u64 + 1).read_to_end(&mut bytes);
+        return read.map_err(unreadable).and_then(|_| text(bytes));
+    }
     // Reading blocks for as long as the writer likes, so it has a thread of its own, which ends with the process.
     let (pieces_in, mut pieces) = mpsc::channel::<std::io::Result<Vec<u8>>>(8);
     std::thread::spawn(move || {
@@ -106,20 +114,37 @@ async fn read(first_byte_wait: Duration) -> Result<Piped, Unreadable> {
         Err(_) => return Ok(Piped::Silent),
     };
     while let Some(piece) = next {
-        let piece = piece.map_err(|error| Unreadable {
-            message: format!("cannot read standard input: {error}"),
-            recoverable: true,
-        })?;
-        bytes.extend_from_slice(&piece);
+        bytes.extend_from_slice(&piece.map_err(unreadable)?);
         if bytes.len() > BYTES_MAX {
-            return Err(Unreadable {
-                message:
-                    "standard input is larger than 10 MB: put it in a file and name the file in the prompt"
-                        .into(),
-                recoverable: false,
-            });
+            break;
         }
         next = pieces.recv().await;
+    }
+    text(bytes)
+}
+
+/// Whether standard input is a file or nothing at all: then no thread has to wait for anybody.
+fn never_waits() -> bool {
+    let about = std::io::stdin().as_fd().try_clone_to_owned().and_then(|file| File::from(file).metadata());
+    let null = std::fs::metadata("/dev/null").ok();
+    let is_null = |about: &Metadata| {
+        about.file_type().is_char_device() && null.is_some_and(|null| null.rdev() == about.rdev())
+    };
+    about.is_ok_and(|about| about.is_file() || is_null(&about))
+}
+
+fn unreadable(error: std::io::Error) -> Unreadable {
+    Unreadable { message: format!("cannot read standard input: {error}"), recoverable: true }
+}
+
+/// What was read, if it can be a prompt.
+fn text(bytes: Vec<u8>) -> Result<Piped, Unreadable> {
+    if bytes.len() > BYTES_MAX {
+        return Err(Unreadable {
+            message: "standard input is larger than 10 MB: put it in a file and name the file in the prompt"
+                .into(),
+            recoverable: false,
+        });
     }
     Ok(Piped::Text(String::from_utf8(bytes).unwrap_or_else(|error| {
         tell("warning: standard input is not all UTF-8; what cannot be read is replaced by \u{fffd}");

@@ -1,7 +1,9 @@
 //! Standard output and standard error behind bounded queues, on threads of their own: writing to a pipe may block for
 //! as long as its reader likes, and must not hold up signals, timers or the model's stream meanwhile.
 
+use std::fmt;
 use std::io::Write;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use tokio::sync::{mpsc, oneshot};
 
@@ -13,7 +15,7 @@ const PIECES_QUEUED_MAX: usize = 256;
 pub struct Streams {
     out: Queue,
     /// Absent when one thread writes both.
-    err: Option<Queue>,
+    err: Option<LaterQueue>,
 }
 
 /// The reader is gone, or there is no room.
@@ -40,7 +42,7 @@ impl From<std::io::ErrorKind> for WriteError {
 impl Streams {
     /// Two streams with readers of their own: a slow one does not hold up the other.
     pub fn apart(out: impl Write + Send + 'static, err: impl Write + Send + 'static) -> Self {
-        Self { out: Queue::start(out, std::io::sink()), err: Some(Queue::start(err, std::io::sink())) }
+        Self { out: Queue::start(out, std::io::sink()), err: Some(LaterQueue::new(err)) }
     }
 
     /// Two streams that people see on one screen: what is written first is seen first, whichever stream it is on.
@@ -71,7 +73,11 @@ impl Streams {
     /// The same for standard error. What is written there is a courtesy: that nobody reads it changes nothing.
     pub async fn err(&self, bytes: Vec<u8>) {
         match &self.err {
-            Some(err) => err.put(Piece::Main(bytes)).await,
+            Some(err) => {
+                if let Some(queue) = err.queue() {
+                    queue.put(Piece::Main(bytes)).await;
+                }
+            }
             None => self.out.put(Piece::Beside(bytes)).await,
         }
     }
@@ -86,9 +92,9 @@ impl Streams {
     pub async fn finish(self) -> Result<(), WriteError> {
         let Self { out, err } = self;
         let err = async {
-            if let Some(err) = err {
+            if let Some(queue) = err.and_then(|err| err.queue.into_inner()).flatten() {
                 // Courtesy, as above.
-                let _ = err.finish().await;
+                let _ = queue.finish().await;
             }
         };
         futures::future::join(out.finish(), err).await.0
@@ -135,6 +141,32 @@ impl Queue {
         ended.await.unwrap_or_else(|_| {
             Err(WriteError { kind: std::io::ErrorKind::Other, message: "the writer stopped".to_owned() })
         })
+    }
+}
+
+/// A queue whose thread starts with its first piece: most runs have nothing to say there.
+struct LaterQueue {
+    writer: Mutex<Option<Box<dyn Write + Send>>>,
+    queue: OnceLock<Option<Queue>>,
+}
+
+impl LaterQueue {
+    fn new(writer: impl Write + Send + 'static) -> Self {
+        Self { writer: Mutex::new(Some(Box::new(writer))), queue: OnceLock::new() }
+    }
+
+    fn queue(&self) -> Option<&Queue> {
+        let start = || {
+            let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+            Some(Queue::start(writer, std::io::sink()))
+        };
+        self.queue.get_or_init(start).as_ref()
+    }
+}
+
+impl fmt::Debug for LaterQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LaterQueue").field("queue", &self.queue).finish_non_exhaustive()
     }
 }
 

@@ -205,8 +205,8 @@ fn for_tools(text: &str, tools: &[&str]) -> String {
 
 /// The request's `tools` array.
 pub fn tools_json(tools: &[Arc<dyn Tool>]) -> Bytes {
-    let tools: Vec<_> = tools.iter().map(|tool| tool.spec().json()).collect();
-    Bytes::from(json!(tools).to_string())
+    let tools: Vec<_> = tools.iter().map(|tool| tool.spec().text()).collect();
+    Bytes::from(format!("[{}]", tools.join(",")))
 }
 
 /// Words of the harness in the user's role, as the model reads them.
@@ -219,7 +219,7 @@ pub fn tools_by_server(tools: &[Arc<dyn Tool>]) -> Vec<(String, usize)> {
     let mut servers: Vec<(String, usize)> = vec![("Built-in tools".to_owned(), 0)];
     for tool in tools {
         let spec = tool.spec();
-        let bytes = spec.json().to_string().len() + 1;
+        let bytes = spec.text().len() + 1;
         let served = spec.name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
         let server = served.map_or("Built-in tools", |(server, _)| server);
         match servers.iter_mut().find(|(name, _)| name == server) {
@@ -370,7 +370,7 @@ mod tests {
             # How to answer
             - Short and concrete
             - Name places as `path
-            1062 bytes *
+            991 bytes *
             # Notes of your own
             You have a directory for notes that outlast this session
             - Note what will still help in another session and cannot be found in the project
@@ -401,7 +401,7 @@ mod tests {
             # How to answer
             - Short and concrete
             - Name places as `path
-            249 bytes *
+            216 bytes *
             # Notes of your own
             You have a directory for notes that outlast this session"#]]
         .assert_eq(&outlines(&["Read", "Grep", "Glob"]));

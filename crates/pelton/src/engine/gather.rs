@@ -14,7 +14,7 @@ use super::kin::Kin;
 use crate::command::{CommandError, Expansion};
 use crate::context::attachment::Attachment;
 use crate::context::memory::Memory;
-use crate::context::{GitState, Notes, git_state};
+use crate::context::{Checkout, GitState, Notes, git_state};
 use crate::limits::{MEMORY_BYTES_MAX, MEMORY_BYTES_PER_WINDOW_TOKEN};
 use crate::options::Options;
 use crate::permission::Permissions;
@@ -46,22 +46,28 @@ impl Engine {
             skills.sees(known.listed.clone(), |text| view.tells(text));
         }
         async move {
+            // A thread is not started to find nothing.
+            let repository = if wants_git { Checkout::around(&cwd) } else { None };
             let git = async {
-                let looking = wants_git.then(|| tokio::task::spawn_blocking(move || git_state(&cwd)));
+                let looking =
+                    repository.map(|checkout| tokio::task::spawn_blocking(move || git_state(&checkout)));
                 // A look that fails is as good as no repository.
                 match looking {
                     Some(looking) => looking.await.ok().flatten(),
                     None => None,
                 }
             };
-            let instructions = async {
-                match memory.zip(known) {
+            // Few files each, so one thread for both: another costs more than they take.
+            let files = async {
+                let instructions = match memory.zip(known) {
                     None => None,
                     Some((memory, known)) if known.instructed => memory.recall(known.heard).await,
                     Some((memory, _)) => memory.load().await,
-                }
+                };
+                skills.discover().await;
+                instructions
             };
-            let (git, instructions, ()) = tokio::join!(git, instructions, skills.discover());
+            let (git, instructions) = tokio::join!(git, files);
             Gathered { instructions, git }
         }
     }

@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use pelton_model::{RealWorld, World};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -141,6 +143,21 @@ impl Spec<'_> {
         // A schema that is not JSON would be a mistake in a tool of ours; an open schema still lets it work.
         let schema = serde_json::from_str(self.input_schema).unwrap_or_else(|_| json!({"type": "object"}));
         json!({"name": self.name, "description": self.description.trim(), "input_schema": schema})
+    }
+
+    /// The same as text. The schema is taken as it is written.
+    pub(crate) fn text(&self) -> String {
+        #[derive(Serialize)]
+        struct Sent<'a> {
+            name: &'a str,
+            description: &'a str,
+            input_schema: &'a RawValue,
+        }
+        let Self { name, description, .. } = *self;
+        let sent = serde_json::from_str(self.input_schema).and_then(|input_schema| {
+            serde_json::to_string(&Sent { name, description: description.trim(), input_schema })
+        });
+        sent.unwrap_or_else(|_| self.json().to_string())
     }
 }
 

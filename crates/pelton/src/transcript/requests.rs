@@ -85,10 +85,15 @@ struct KeptPrefix<T> {
 
 /// The text that is kept of it, and the name that follows from that.
 pub(crate) fn kept_prefix(prefix: &Prefix) -> Option<(String, Vec<u8>)> {
+    let text = kept_text(prefix)?;
+    Some((name_of(&text), text))
+}
+
+/// The same where the name is known.
+pub(super) fn kept_text(prefix: &Prefix) -> Option<Vec<u8>> {
     let raw = |bytes| serde_json::from_slice::<&RawValue>(bytes).ok();
     let kept = KeptPrefix { system: raw(&prefix.system)?, tools: raw(&prefix.tools)? };
-    let text = serde_json::to_vec(&kept).ok()?;
-    Some((name_of(&text), text))
+    serde_json::to_vec(&kept).ok()
 }
 
 /// What was kept, byte for byte.

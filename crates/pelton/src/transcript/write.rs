@@ -17,9 +17,10 @@ use super::disk::{Disk, DiskFile};
 use super::lease::{Held, Holder};
 use super::queued::QueuedPrompt;
 use super::read::read_from;
+use super::requests::kept_text;
 use super::{
     ASKED, COMPACT_BOUNDARY, CONTEXT_EDIT_LINE, DECIDED, DEFERRED, DIRECTORY_FIELD, MEDIA_LEFT_OUT_LINE,
-    QUESTION_LINE, REQUEST_LINE, RequestFacts, TOMBSTONE_LINE, kept_prefix,
+    QUESTION_LINE, REQUEST_LINE, RequestFacts, TOMBSTONE_LINE,
 };
 use crate::event::Synthetic;
 use crate::history::{Edit, EditId, Entry, Kind, MediaPlace, Stays};
@@ -443,10 +444,10 @@ impl Transcript {
         let mut tail = self.tail();
         if tail.prefix != request.prefix.kept {
             tail.prefix.clone_from(&request.prefix.kept);
-            if let Some((name, text)) = kept_prefix(prefix)
+            if let Some((name, text)) = request.prefix.kept.as_ref().zip(kept_text(prefix))
                 && matches!(self.facts.secrets.hidden(&text), Cow::Borrowed(_))
             {
-                let _ = self.file.keep_loosely(&name, &text);
+                let _ = self.file.keep_loosely(name, &text);
             }
         }
         let line = Line::new("system")

@@ -1,0 +1,111 @@
+//! The index of a checkout: what git knew of each file when it last looked.
+
+/// What the index says of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Indexed {
+    /// Relative to the top, in git's bytes.
+    pub path: Vec<u8>,
+    pub size: u32,
+    pub modified: (u32, u32),
+    pub hash: [u8; 20],
+    pub mode: u32,
+    /// Two sides of a merge disagree about it.
+    pub in_conflict: bool,
+    /// The user said that it is not to be looked at.
+    pub left_alone: bool,
+}
+
+/// The entries of an index of version 2, 3 or 4. `None` if it is none.
+pub fn read_index(bytes: &[u8]) -> Option<Vec<Indexed>> {
+    let mut rest = Bytes(bytes);
+    if rest.take(4)? != b"DIRC" {
+        return None;
+    }
+    let (version, count) = (rest.number()?, rest.number()?);
+    if !(2..=4).contains(&version) {
+        return None;
+    }
+    let mut entries: Vec<Indexed> = Vec::new();
+    let mut name: Vec<u8> = Vec::new();
+    for _ in 0..count {
+        let before = rest.0.len();
+        rest.take(8)?;
+        let modified = (rest.number()?, rest.number()?);
+        rest.take(8)?;
+        let mode = rest.number()?;
+        rest.take(8)?;
+        let size = rest.number()?;
+        let hash: [u8; 20] = rest.take(20)?.try_into().ok()?;
+        let flags = rest.short()?;
+        let more_flags = if version >= 3 && flags & 0x4000 != 0 { rest.short()? } else { 0 };
+        if version == 4 {
+            let shorter = rest.varying()?;
+            name.truncate(name.len().checked_sub(shorter)?);
+        } else {
+            name.clear();
+        }
+        let length = rest.0.iter().position(|byte| *byte == 0)?;
+        name.extend_from_slice(rest.take(length)?);
+        rest.take(1)?;
+        if version < 4 {
+            // An entry is filled up to a multiple of eight bytes.
+            let read = before - rest.0.len();
+            rest.take(read.div_ceil(8) * 8 - read)?;
+        }
+        let in_conflict = flags & 0x3000 != 0;
+        if in_conflict && entries.last().is_some_and(|last| last.path == name) {
+            continue;
+        }
+        let left_alone = flags & 0x8000 != 0 || more_flags & 0x4000 != 0;
+        entries.push(Indexed { path: name.clone(), size, modified, hash, mode, in_conflict, left_alone });
+    }
+    Some(entries)
+}
+
+/// Bytes that are taken from the front.
+struct Bytes<'a>(&'a [u8]);
+
+impl<'a> Bytes<'a> {
+    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn number(&mut self) -> Option<u32> {
+        Some(u32::from_be_bytes(self.take(4)?.try_into().ok()?))
+    }
+
+    fn short(&mut self) -> Option<u16> {
+        Some(u16::from_be_bytes(self.take(2)?.try_into().ok()?))
+    }
+
+    /// A number of seven bits a byte, each further byte one more than it says.
+    fn varying(&mut self) -> Option<usize> {
+        let mut value = 0_usize;
+        loop {
+            let byte = self.take(1)?[0];
+            value = value.checked_mul(128)?.checked_add(usize::from(byte & 0x7f))?;
+            if byte & 0x80 == 0 {
+                return Some(value);
+            }
+            value = value.checked_add(1)?;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn any_index_is_survived(mut bytes in prop::collection::vec(any::<u8>(), 0..300), version in 2_u8..5) {
+            let head = [b'D', b'I', b'R', b'C', 0, 0, 0, version, 0, 0, 0, 9];
+            bytes.splice(..0, head);
+            let _ = read_index(&bytes);
+        }
+    }
+}
