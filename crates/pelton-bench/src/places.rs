@@ -9,6 +9,8 @@ use serde_json::json;
 
 /// Files that calls read: none is read twice, for a file that is known already is another matter.
 pub(crate) const SMALL_FILES: usize = 2_010;
+/// Files of the small repository.
+const TINY_FILES: usize = 10;
 /// Files of the large repository.
 const REPOSITORY_FILES: usize = 2_000;
 const LONG_OUTPUT_BYTES: usize = 10_000_000;
@@ -20,7 +22,17 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// A small repository, and files for the calls of the other rows.
+    /// A small repository, as somebody begins with.
+    pub fn tiny(dir: &Path) -> io::Result<Self> {
+        let place = Self::new(dir, "tiny")?;
+        for file in 0..TINY_FILES {
+            fs::write(place.small_file(file), format!("This is file {file}.\n"))?;
+        }
+        place.commit()?;
+        Ok(place)
+    }
+
+    /// A directory with files for the calls of the other rows.
     pub fn small(dir: &Path) -> io::Result<Self> {
         let place = Self::new(dir, "small")?;
         for file in 0..SMALL_FILES {
@@ -51,20 +63,27 @@ impl Place {
         let settings =
             json!({"permissions": {"allow": ["Bash(cargo test:*)"], "deny": ["Read(./secrets/**)"]}});
         fs::write(project.join(".claude/settings.json"), settings.to_string())?;
-        let git = |words: &[&str]| {
-            let ran = Command::new("git")
-                .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.com"])
-                .args(words)
-                .current_dir(project)
-                .output()?;
-            if ran.status.success() { Ok(()) } else { Err(io::Error::other(format!("git {words:?} failed"))) }
-        };
-        git(&["init", "--quiet"])?;
-        git(&["add", "."])?;
-        git(&["commit", "--quiet", "--message", "Begin"])?;
+        place.commit()?;
         fs::write(project.join("src/module_00/part_1.rs"), "pub fn changed() {}\n")?;
         fs::write(project.join("notes.txt"), "to be added\n")?;
         Ok(place)
+    }
+
+    /// Makes a repository of it, with everything in its first commit.
+    fn commit(&self) -> io::Result<()> {
+        let commands: [&[&str]; 3] =
+            [&["init", "--quiet"], &["add", "."], &["commit", "--quiet", "--message", "Begin"]];
+        for words in commands {
+            let ran = Command::new("git")
+                .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.com"])
+                .args(words)
+                .current_dir(&self.project)
+                .output()?;
+            if !ran.status.success() {
+                return Err(io::Error::other(format!("git {words:?} failed")));
+            }
+        }
+        Ok(())
     }
 
     fn new(dir: &Path, name: &str) -> io::Result<Self> {

@@ -23,6 +23,9 @@ pub(crate) struct Bench {
     /// The program that holds many sessions.
     pub crowd: PathBuf,
     pub model: Model,
+    /// A small repository.
+    pub tiny: Place,
+    /// A directory with files for calls.
     pub small: Place,
     pub repository: Place,
     /// How often each short run is made.

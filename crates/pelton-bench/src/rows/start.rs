@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use super::{Bench, millis, spread};
 use crate::measure;
 use crate::model::{Script, answer};
 use crate::places::Place;
-use crate::programs::{Program, Shown};
+use crate::programs::{Program, Shown, on_path};
 use crate::table::Row;
 
 /// What the model says in a run of one answer.
@@ -64,6 +65,44 @@ pub(crate) fn one(bench: &Bench, place: &Place, name: &str) -> io::Result<Vec<Ro
         ),
         spread(Row::new(format!("the same, shared pages by their share, {name}"), "MB", None), proportional),
     ])
+}
+
+/// What git takes of that: those who ask it find one first on their path that writes down what it took.
+pub(crate) fn git(bench: &Bench, place: &Place, name: &str) -> io::Result<Row> {
+    let mut row = Row::new(format!("git's own processes in it, {name}"), "ms", None);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let Some(real) = on_path("git") else { return Ok(row) };
+    let dir = tempfile::tempdir()?;
+    let (stand_in, log) = (dir.path().join("git"), dir.path().join("log"));
+    let (real, written) = (real.display(), log.display());
+    fs::write(
+        &stand_in,
+        format!("#!/bin/sh\n'{real}' \"$@\"\ncode=$?\ntimes | tail -n 1 >>'{written}'\nexit $code\n"),
+    )?;
+    fs::set_permissions(&stand_in, fs::Permissions::from_mode(0o755))?;
+    let folders = std::iter::once(dir.path().to_owned()).chain(std::env::split_paths(&path));
+    let path = std::env::join_paths(folders).map_err(io::Error::other)?;
+    for program in bench.agents() {
+        bench.model.play(one_answer());
+        let mut command = program.task(place, &bench.model.address(), Shown::Answer);
+        bench.checked(program, measure::run(command.env("PATH", &path))?)?;
+        let took = fs::read_to_string(&log).unwrap_or_default();
+        row.add(program.name(), &[took.lines().map(millis_of_times).sum()]);
+        fs::remove_file(&log).or_else(|error| match error.kind() {
+            io::ErrorKind::NotFound => Ok(()),
+            _ => Err(error),
+        })?;
+    }
+    Ok(row)
+}
+
+/// Milliseconds in a line such as `0m0.004s 0m0.011s`.
+fn millis_of_times(line: &str) -> f64 {
+    let seconds = |word: &str| {
+        let (minutes, seconds) = word.strip_suffix('s')?.split_once('m')?;
+        Some(minutes.parse::<f64>().ok()? * 60.0 + seconds.parse::<f64>().ok()?)
+    };
+    line.split_whitespace().filter_map(seconds).sum::<f64>() * 1e3
 }
 
 /// What of the first request is the same in every session.
@@ -165,4 +204,15 @@ pub(crate) fn session_of(stdout: &[u8]) -> Option<String> {
     let first = stdout.split(|byte| *byte == b'\n').next()?;
     let init: Value = serde_json::from_slice(first).unwrap_or_else(|_| json!({}));
     init["session_id"].as_str().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_shell_says_of_its_children_is_read() {
+        assert!((millis_of_times("0m0.004s 0m0.011s") - 15.0).abs() < 1e-6);
+        assert!((millis_of_times("1m1.000s 0m0.000s") - 61_000.0).abs() < 1e-6);
+    }
 }
