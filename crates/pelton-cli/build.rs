@@ -20,7 +20,7 @@ fn main() {
     let (Ok(order), Ok(out)) = (fs::read_to_string(ORDER), env::var("OUT_DIR")) else { return };
     let script = Path::new(&out).join("order.ld");
     // Without it the program is only larger in memory.
-    if fs::write(&script, linker_script(&order)).is_ok() {
+    if !order.is_empty() && fs::write(&script, linker_script(&order)).is_ok() {
         println!("cargo:rustc-link-arg-bins=-Wl,-T,{}", script.display());
     }
     if loader_knows_packed_relocations() {
@@ -46,7 +46,8 @@ fn linker_script(order: &str) -> String {
     let mut script = String::from("SECTIONS {\n  .text.start : {\n");
     for group in order.split("\n\n") {
         let names = group.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
-        let patterns: Vec<String> = names.map(|name| format!("    .text.{name}*\n")).collect();
+        let pattern = |name: &str| format!("    .text.{name}* .text.unlikely.{name}*\n");
+        let patterns: Vec<String> = names.map(pattern).collect();
         if !patterns.is_empty() {
             script += &format!("  *(\n{}  )\n", patterns.concat());
         }
