@@ -4,6 +4,8 @@
 
 use std::path::Path;
 
+use pelton_wire::cache::CacheLife;
+
 use super::super::tasks::TodoTools;
 use super::super::*;
 use crate::context::{Notes, SystemPrompt, tools_json};
@@ -293,7 +295,7 @@ fn system_prompt_and_all_pages_together_are_short() {
     let names: Vec<&str> = tools.iter().map(|tool| tool.spec().name).collect();
     let dir = Path::new("/home/somebody/.claude/projects/-home-somebody-work-project/memory");
     let notes = Notes { dir, with_custom_prompt: false };
-    let system = SystemPrompt::default().json(Some(notes), &[], &names);
+    let system = SystemPrompt::default().json(Some(notes), &[], &names, CacheLife::default());
     let bytes = system.len() + tools_json(&tools).len();
     assert!(bytes <= SENT_BYTES_MAX, "{bytes}");
 }
