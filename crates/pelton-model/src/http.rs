@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, TryStreamExt};
 use http_body::{Frame, SizeHint};
@@ -248,7 +248,11 @@ impl Transport for HttpTransport {
     }
 }
 
-/// A body whose pieces are sent one after the other, uncopied, with its length told ahead.
+/// A piece that is as long as this is sent as it is. Shorter ones are copied together until they are: handing each of them to the
+/// kernel takes longer than copying it does.
+const PIECE_SENT_BYTES: usize = 16 * 1024;
+
+/// A body whose pieces are sent one after the other, with its length told ahead.
 struct Sending {
     body: Body,
     next: Place,
@@ -270,13 +274,26 @@ impl http_body::Body for Sending {
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let Self { body, next, left } = &mut *self;
-        while let Some(piece) = body.pieces().next(next).cloned() {
-            *left -= piece.len() as u64;
-            if !piece.is_empty() {
-                return Poll::Ready(Some(Ok(Frame::data(piece))));
+        let mut together = BytesMut::new();
+        loop {
+            let before = *next;
+            let Some(piece) = body.pieces().next(next) else { break };
+            if piece.len() < PIECE_SENT_BYTES {
+                together.extend_from_slice(piece);
+                if together.len() >= PIECE_SENT_BYTES {
+                    break;
+                }
+            } else if together.is_empty() {
+                *left -= piece.len() as u64;
+                return Poll::Ready(Some(Ok(Frame::data(piece.clone()))));
+            } else {
+                // It comes next, by itself.
+                *next = before;
+                break;
             }
         }
-        Poll::Ready(None)
+        *left -= together.len() as u64;
+        Poll::Ready((!together.is_empty()).then(|| Ok(Frame::data(together.freeze()))))
     }
 
     fn is_end_stream(&self) -> bool {

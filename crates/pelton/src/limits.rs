@@ -142,6 +142,9 @@ pub const AGENT_TURNS_MAX: u32 = 200;
 /// An agent that says nothing for this long is given up: ten minutes, and a moment more than the longest command.
 pub const AGENT_SILENT_MAX: Duration = Duration::from_secs(660);
 
+/// Bytes of a file that is read where it is asked for, and not on a thread of its own.
+pub const QUICK_BYTES_MAX: u64 = 64 * 1024;
+
 /// Files a session remembers having read; the one not used for longest is forgotten first.
 pub const FILES_REMEMBERED_MAX: usize = 4_096;
 /// Separate pages of one file that are remembered as read.
@@ -513,6 +516,10 @@ pub const GIT_COMMITS_TOLD_MAX: usize = 5;
 
 /// Files that were read and are watched for changes, the newest.
 pub const CHANGED_FILES_WATCHED_MAX: usize = 200;
+/// How many of them, the newest, are looked at before every request.
+pub const CHANGED_FILES_NEWEST: usize = 32;
+/// How many of the others are, in turn.
+pub const CHANGED_FILES_IN_TURN: usize = 16;
 /// Bytes of a file that is watched, and of the texts that are kept to tell what changed.
 pub const CHANGED_FILE_BYTES_MAX: u64 = 1024 * 1024;
 pub const CHANGED_TEXT_BYTES_KEPT_MAX: usize = 8 * 1024 * 1024;

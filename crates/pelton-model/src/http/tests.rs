@@ -217,3 +217,24 @@ async fn proxies_are_used_where_they_should_be() {
     .await;
     assert!(refusing.heard()[0].1.starts_with("CONNECT far.away:443 "));
 }
+
+#[tokio::test]
+async fn short_pieces_travel_together_and_long_ones_as_they_are() {
+    let short = Bytes::from(vec![b's'; PIECE_SENT_BYTES / 4]);
+    let long = Bytes::from(vec![b'l'; PIECE_SENT_BYTES]);
+    let mut pieces = vec![short.clone(); 6];
+    pieces.extend([long.clone(), Bytes::new(), short.clone()]);
+    let body = Body::from(pieces);
+    let mut sending = Sending::of(body.clone());
+    let mut sent = Vec::new();
+    while let Some(Ok(frame)) =
+        std::future::poll_fn(|cx| http_body::Body::poll_frame(Pin::new(&mut sending), cx)).await
+    {
+        sent.push(frame.into_data().unwrap());
+    }
+    let lengths: Vec<usize> = sent.iter().map(|frame| frame.len() / short.len()).collect();
+    assert_eq!(lengths, [4, 2, 4, 1]);
+    assert_eq!(sent[2].as_ptr(), long.as_ptr(), "nothing of it was copied");
+    assert_eq!(sent.concat(), body.to_vec());
+    assert!(http_body::Body::is_end_stream(&sending));
+}

@@ -27,7 +27,7 @@ use crate::session::{content, fresh_id};
 use crate::status::Phase;
 use crate::tools::background::lost_agent;
 use crate::tools::builtin::plan;
-use crate::tools::changed::{Changed, changed_since};
+use crate::tools::changed::{Changed, Which, changed_since};
 use crate::tools::file_memory::Fingerprint;
 use crate::tools::mentions::{Attached, Mentioned, attachments};
 use crate::tools::offer::Callable;
@@ -164,7 +164,7 @@ impl Engine {
             None => {}
         }
         let mut changed = self.changed_meanwhile().await;
-        changed.extend(self.changed_files.look(&self.options.files).await);
+        changed.extend(self.changed_files.look(&self.options.files, Which::All).await);
         if !prompt.verbatim {
             let cx = self.tool_cx(cancel.child_token());
             let Mentioned { attached, problems } =

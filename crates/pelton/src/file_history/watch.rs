@@ -46,9 +46,9 @@ mod linux {
 
     use nix::errno::Errno;
     use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
-    use nix::sys::statfs::{self, FsType, statfs};
 
     use crate::limits::FILE_HISTORY_DIRS_HEARD_MAX;
+    use crate::tools::disk::is_on_this_machine;
 
     #[derive(Debug)]
     pub struct Watching {
@@ -73,8 +73,7 @@ mod linux {
             roots: &[PathBuf],
             dirs: impl ExactSizeIterator<Item = &'a Path>,
         ) -> Option<Self> {
-            if dirs.len() > FILE_HISTORY_DIRS_HEARD_MAX
-                || !roots.iter().all(|root| is_written_here_alone(root))
+            if dirs.len() > FILE_HISTORY_DIRS_HEARD_MAX || !roots.iter().all(|root| is_on_this_machine(root))
             {
                 return None;
             }
@@ -137,19 +136,5 @@ mod linux {
                 }
             }
         }
-    }
-
-    /// File systems of which every change is made by this kernel, so that it is heard.
-    const WRITTEN_HERE_ALONE: &[FsType] = &[
-        statfs::EXT4_SUPER_MAGIC,
-        statfs::BTRFS_SUPER_MAGIC,
-        statfs::TMPFS_MAGIC,
-        statfs::OVERLAYFS_SUPER_MAGIC,
-        #[cfg(not(target_env = "musl"))]
-        statfs::XFS_SUPER_MAGIC,
-    ];
-
-    fn is_written_here_alone(root: &Path) -> bool {
-        statfs(root).is_ok_and(|about| WRITTEN_HERE_ALONE.contains(&about.filesystem_type()))
     }
 }

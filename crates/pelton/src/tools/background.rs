@@ -7,7 +7,7 @@
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::process::ProcessTree;
+use super::process::{ProcessTree, Watch};
 use crate::limits::{
     BACKGROUND_KEPT_MAX, BACKGROUND_LOOK_EVERY, BACKGROUND_RUNNING_MAX, SHELL_DRAIN_TIME_MAX,
 };
@@ -31,6 +31,8 @@ pub(crate) struct Background {
     watchers: Arc<Mutex<JoinSet<()>>>,
     /// Commands that a call waits for.
     front: Arc<Mutex<Vec<Waited>>>,
+    /// Who keeps watch over commands stays from the first to the end of the session.
+    watch: Arc<OnceLock<Watch>>,
 }
 
 /// A command that a call waits for.
@@ -260,6 +262,11 @@ impl Background {
             )),
             _ => Ok(()),
         }
+    }
+
+    /// A command was started: who keeps watch over it keeps watch over those that follow, too.
+    pub fn watched(&self, tree: &ProcessTree) {
+        self.watch.get_or_init(|| tree.watch());
     }
 
     /// A call waits for its command from now on.

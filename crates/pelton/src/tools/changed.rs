@@ -1,24 +1,42 @@
-//! Files that changed on disk since the model read them, judged by their content. Looked at before the model is asked; what
-//! it is told is a bounded comparison where the earlier text is still at hand, and the fact alone where it is not.
+//! Files that changed on disk since the model read them, judged by their content. Looked at before the model is asked: all of
+//! them when the user has said something, and between two answers the newest and some of the others in turn. What it is told is a bounded comparison where the earlier text is still at hand, and the fact alone where it is not.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::disk::{is_on_this_machine, is_quick};
 use super::file_memory::{FileMemory, Fingerprint};
 use super::patch::Stretch;
 use crate::limits::{
-    CHANGED_FILE_BYTES_MAX, CHANGED_FILES_WATCHED_MAX, CHANGED_LINES_SHOWN_MAX, CHANGED_TEXT_BYTES_KEPT_MAX,
-    EDIT_SHOWN_LINE_CHARS_MAX,
+    CHANGED_FILE_BYTES_MAX, CHANGED_FILES_IN_TURN, CHANGED_FILES_NEWEST, CHANGED_FILES_WATCHED_MAX,
+    CHANGED_LINES_SHOWN_MAX, CHANGED_TEXT_BYTES_KEPT_MAX, EDIT_SHOWN_LINE_CHARS_MAX,
 };
 
 /// What files looked like when they were last looked at. All clones are one.
 #[derive(Clone, Default)]
-pub(crate) struct ChangedFiles(Arc<Mutex<HashMap<PathBuf, Look>>>);
+pub(crate) struct ChangedFiles(Arc<Mutex<Looks>>);
+
+#[derive(Default)]
+struct Looks {
+    at: HashMap<Arc<Path>, Look>,
+    /// Bytes of the texts in there.
+    text_bytes: usize,
+    /// Whose turn it is among the files that are not looked at every time.
+    turn: usize,
+}
+
+/// Which files are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Which {
+    All,
+    /// Those that were used last, and some of the others in turn.
+    Likely,
+}
 
 /// A file that is not what the model read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +55,8 @@ struct Look {
     content: Fingerprint,
     /// Its text, if it is short.
     text: Option<String>,
+    /// Looking at it waits for no other machine.
+    is_here: bool,
 }
 
 /// Equal stamps mean that nobody wrote in between.
@@ -44,18 +64,25 @@ type Stamp = (i64, i64, u64, u64);
 
 impl ChangedFiles {
     /// What changed since the last look, each change once. Costs nothing while no file was read.
-    pub async fn look(&self, files: &Arc<FileMemory>) -> Vec<Changed> {
+    pub async fn look(&self, files: &Arc<FileMemory>, which: Which) -> Vec<Changed> {
         let known = files.newest(CHANGED_FILES_WATCHED_MAX);
         if known.is_empty() {
             return Vec::new();
         }
-        let looks = Arc::clone(&self.0);
-        let looking = tokio::task::spawn_blocking(move || {
-            let mut looks = looks.lock().unwrap_or_else(PoisonError::into_inner);
-            looks.retain(|path, _| known.iter().any(|(known, _)| known == path));
-            known.iter().filter_map(|(path, content)| look(&mut looks, path, *content)).collect()
-        });
-        looking.await.unwrap_or_default()
+        let (mut changed, elsewhere) = self.lock().look_here(&known, which);
+        if !elsewhere.is_empty() {
+            let all = self.clone();
+            let looking = tokio::task::spawn_blocking(move || {
+                let mut looks = all.lock();
+                elsewhere.iter().filter_map(|(path, content)| looks.look(path, *content)).collect::<Vec<_>>()
+            });
+            changed.extend(looking.await.unwrap_or_default());
+        }
+        changed
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Looks> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -95,43 +122,102 @@ fn deleted(path: &Path) -> String {
     format!("{} was deleted since you read it.", path.display())
 }
 
-fn look(looks: &mut HashMap<PathBuf, Look>, path: &Path, known: Fingerprint) -> Option<Changed> {
-    let about = match fs::metadata(path) {
-        Ok(about) => Some(about),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        // Somebody who may not look at a file cannot say that it changed.
-        Err(_) => return None,
-    };
-    let stamp = about.as_ref().map(|about| (about.mtime(), about.mtime_nsec(), about.size(), about.ino()));
-    let before = looks.get(path);
-    // The model has read or written it since: that is what it knows.
-    let is_read_again = before.is_some_and(|before| before.stamp.is_some() && before.content != known);
-    if before.is_some_and(|before| before.stamp == stamp) && !is_read_again {
-        return None;
+/// A file and what the model knows it to hold.
+type Known = (Arc<Path>, Fingerprint);
+
+impl Looks {
+    /// What changed of the files on a disk of this machine, and the others that are to be looked at: those may be waited for.
+    fn look_here(&mut self, known: &[Known], which: Which) -> (Vec<Changed>, Vec<Known>) {
+        self.forget_all_but(known);
+        let (newest, older) = known.split_at(known.len().min(CHANGED_FILES_NEWEST));
+        let in_turn = match which {
+            Which::All => older.len(),
+            Which::Likely => older.len().min(CHANGED_FILES_IN_TURN),
+        };
+        let first = self.turn.checked_rem(older.len()).unwrap_or(0);
+        self.turn = first + in_turn;
+        let older = older.iter().cycle().skip(first).take(in_turn);
+        let (mut changed, mut elsewhere) = (Vec::new(), Vec::new());
+        for (path, content) in newest.iter().chain(older) {
+            let is_here = self.at.get(path).map_or_else(|| is_quick(path), |look| look.is_here);
+            if is_here {
+                changed.extend(self.look(path, *content));
+            } else {
+                elsewhere.push((Arc::clone(path), *content));
+            }
+        }
+        (changed, elsewhere)
     }
-    let Some(about) = about else {
-        let gone = Look { stamp: None, content: known, text: None };
-        let was_gone = looks.insert(path.to_owned(), gone).is_some_and(|before| before.stamp.is_none());
-        let words = deleted(path);
-        return (!was_gone).then(|| Changed { path: path.to_owned(), words, content: None });
-    };
-    if !about.is_file() || about.len() > CHANGED_FILE_BYTES_MAX {
-        return None;
+
+    fn look(&mut self, path: &Arc<Path>, known: Fingerprint) -> Option<Changed> {
+        let about = match fs::metadata(path) {
+            Ok(about) => Some(about),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            // Somebody who may not look at a file cannot say that it changed.
+            Err(_) => return None,
+        };
+        let stamp =
+            about.as_ref().map(|about| (about.mtime(), about.mtime_nsec(), about.size(), about.ino()));
+        if let Some(before) = self.at.get(path) {
+            // The model has read or written it since: that is what it knows.
+            let is_read_again = before.stamp.is_some() && before.content != known;
+            if before.stamp == stamp && !is_read_again {
+                return None;
+            }
+        }
+        let Some(about) = about else {
+            let before = self.put(path, Look { stamp: None, content: known, text: None, is_here: false });
+            let was_gone = before.is_some_and(|before| before.stamp.is_none());
+            let words = deleted(path);
+            return (!was_gone).then(|| Changed { path: path.to_path_buf(), words, content: None });
+        };
+        if !about.is_file() || about.len() > CHANGED_FILE_BYTES_MAX {
+            return None;
+        }
+        let bytes = fs::read(path).ok()?;
+        let content = Fingerprint::of(&bytes);
+        let fits = self.text_bytes + bytes.len() <= CHANGED_TEXT_BYTES_KEPT_MAX;
+        let text = String::from_utf8(bytes).ok().filter(|_| fits);
+        let before = self.put(path, Look { stamp, content, text, is_here: is_on_this_machine(path) });
+        let was_told = before.as_ref().is_some_and(|before| before.content == content);
+        (content != known && !was_told).then(|| {
+            let old = before.and_then(|before| before.text);
+            let new = self.at.get(path).and_then(|now| now.text.as_deref());
+            Changed {
+                path: path.to_path_buf(),
+                words: words(path, old.as_deref(), new),
+                content: Some(content),
+            }
+        })
     }
-    let bytes = fs::read(path).ok()?;
-    let content = Fingerprint::of(&bytes);
-    let kept: usize = looks.values().filter_map(|look| look.text.as_ref()).map(String::len).sum();
-    let fits = kept + bytes.len() <= CHANGED_TEXT_BYTES_KEPT_MAX;
-    let text = String::from_utf8(bytes).ok().filter(|_| fits);
-    let before = looks.remove(path);
-    let was_told = before.as_ref().is_some_and(|before| before.content == content);
-    let changed = (content != known && !was_told).then(|| {
-        let old = before.and_then(|before| before.text);
-        let words = words(path, old.as_deref(), text.as_deref());
-        Changed { path: path.to_owned(), words, content: Some(content) }
-    });
-    looks.insert(path.to_owned(), Look { stamp, content, text });
-    changed
+
+    /// Gives what was there before.
+    fn put(&mut self, path: &Arc<Path>, look: Look) -> Option<Look> {
+        self.text_bytes += look.text_bytes();
+        let before = self.at.insert(Arc::clone(path), look);
+        self.text_bytes -= before.as_ref().map_or(0, Look::text_bytes);
+        before
+    }
+
+    /// Forgets files that the session has forgotten, or not used for long, once there are some.
+    fn forget_all_but(&mut self, known: &[Known]) {
+        if self.at.len() < known.len() + CHANGED_FILES_IN_TURN {
+            return;
+        }
+        let known: HashSet<&Path> = known.iter().map(|(path, _)| &**path).collect();
+        let Self { at, text_bytes, .. } = self;
+        at.retain(|path, look| {
+            let stays = known.contains(&**path);
+            *text_bytes -= if stays { 0 } else { look.text_bytes() };
+            stays
+        });
+    }
+}
+
+impl Look {
+    fn text_bytes(&self) -> usize {
+        self.text.as_ref().map_or(0, String::len)
+    }
 }
 
 fn words(path: &Path, old: Option<&str>, new: Option<&str>) -> String {
@@ -178,31 +264,31 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.txt");
         let (files, changed) = (Arc::new(FileMemory::new()), ChangedFiles::default());
-        assert_eq!(changed.look(&files).await, []);
+        assert_eq!(changed.look(&files, Which::All).await, []);
         fs::write(&path, "one\ntwo\nthree\n").unwrap();
         note(&files, &path);
-        assert_eq!(changed.look(&files).await, []);
+        assert_eq!(changed.look(&files, Which::All).await, []);
 
         // Touched, and the same.
         fs::write(&path, "one\ntwo\nthree\n").unwrap();
-        assert_eq!(changed.look(&files).await, []);
+        assert_eq!(changed.look(&files, Which::All).await, []);
 
         fs::write(&path, "one\n2\nthree\n").unwrap();
-        let told = changed.look(&files).await;
+        let told = changed.look(&files, Which::All).await;
         assert_eq!(told.len(), 1);
         assert!(told[0].words.contains("\n-two\n+2\n"), "{}", told[0].words);
-        assert_eq!(changed.look(&files).await, [], "once");
+        assert_eq!(changed.look(&files, Which::All).await, [], "once");
 
         // The model writes it: no news.
         fs::write(&path, "all new\n").unwrap();
         note(&files, &path);
-        assert_eq!(changed.look(&files).await, []);
+        assert_eq!(changed.look(&files, Which::All).await, []);
 
         fs::remove_file(&path).unwrap();
-        assert!(changed.look(&files).await[0].words.contains("was deleted"));
-        assert_eq!(changed.look(&files).await, []);
+        assert!(changed.look(&files, Which::All).await[0].words.contains("was deleted"));
+        assert_eq!(changed.look(&files, Which::All).await, []);
         fs::write(&path, "all new\n").unwrap();
-        assert_eq!(changed.look(&files).await, [], "it is back as it was");
+        assert_eq!(changed.look(&files, Which::All).await, [], "it is back as it was");
     }
 
     #[tokio::test]
@@ -213,8 +299,46 @@ mod tests {
         fs::write(&path, "one\n").unwrap();
         note(&files, &path);
         fs::write(&path, "two\n").unwrap();
-        let told = changed.look(&files).await;
+        let told = changed.look(&files, Which::All).await;
         assert!(told[0].words.contains("Read it again"), "{told:?}");
+    }
+
+    #[tokio::test]
+    async fn between_two_answers_older_files_are_looked_at_in_turn_and_none_is_passed_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let (files, changed) = (Arc::new(FileMemory::new()), ChangedFiles::default());
+        let all: Vec<PathBuf> = (0..CHANGED_FILES_NEWEST + 3 * CHANGED_FILES_IN_TURN)
+            .map(|number| dir.path().join(format!("{number}.txt")))
+            .collect();
+        for path in &all {
+            fs::write(path, "one\n").unwrap();
+            note(&files, path);
+        }
+        assert_eq!(changed.look(&files, Which::All).await, []);
+        all.iter().for_each(|path| fs::write(path, "all new\n").unwrap());
+        let first = changed.look(&files, Which::Likely).await;
+        assert_eq!(first.len(), CHANGED_FILES_NEWEST + CHANGED_FILES_IN_TURN);
+        let newest = all.last().unwrap();
+        assert!(first.iter().any(|changed| changed.path == *newest));
+        for _ in 0..2 {
+            assert_eq!(changed.look(&files, Which::Likely).await.len(), CHANGED_FILES_IN_TURN);
+        }
+        assert_eq!(changed.look(&files, Which::All).await, [], "each was told once");
+    }
+
+    #[tokio::test]
+    async fn files_that_are_not_known_any_more_are_forgotten() {
+        let dir = tempfile::tempdir().unwrap();
+        let (files, changed) = (Arc::new(FileMemory::new()), ChangedFiles::default());
+        for number in 0..CHANGED_FILES_WATCHED_MAX + 3 * CHANGED_FILES_IN_TURN {
+            let path = dir.path().join(format!("{number}.txt"));
+            fs::write(&path, "one\n").unwrap();
+            note(&files, &path);
+            assert_eq!(changed.look(&files, Which::Likely).await, []);
+        }
+        let looks = changed.lock();
+        assert!(looks.at.len() <= CHANGED_FILES_WATCHED_MAX + CHANGED_FILES_IN_TURN, "{}", looks.at.len());
+        assert_eq!(looks.text_bytes, looks.at.len() * "one\n".len());
     }
 
     #[tokio::test]
@@ -224,9 +348,9 @@ mod tests {
         let (files, changed) = (Arc::new(FileMemory::new()), ChangedFiles::default());
         fs::write(&path, "x\n".repeat(500)).unwrap();
         note(&files, &path);
-        assert_eq!(changed.look(&files).await, []);
+        assert_eq!(changed.look(&files, Which::All).await, []);
         fs::write(&path, "y\n".repeat(500)).unwrap();
-        let told = changed.look(&files).await;
+        let told = changed.look(&files, Which::All).await;
         assert!(told[0].words.len() < 500 && told[0].words.contains("Read it again"));
     }
 }

@@ -19,7 +19,7 @@ use nix::sys::stat::{FileStat, Mode, fstatat, mkdirat};
 use nix::unistd::{AccessFlags, UnlinkatFlags, faccessat, fsync, symlinkat, unlinkat};
 use tokio_util::sync::CancellationToken;
 
-use crate::limits::{NEIGHBOURS_READ_MAX, TEMPORARY_NAMES_TRIED_MAX};
+use crate::limits::{NEIGHBOURS_READ_MAX, QUICK_BYTES_MAX, TEMPORARY_NAMES_TRIED_MAX};
 use crate::places::resolve;
 
 /// Why a file cannot be worked on. Reads on after the path: "`/a/b` is a directory".
@@ -121,6 +121,21 @@ impl Place {
         let (Some(parent), Some(name)) = (real.parent(), real.file_name()) else {
             return Err(DiskError::Directory);
         };
+        let dir = match walk_at_once(parent) {
+            Some(Err(Errno::ENOENT)) if dirs == Missing::Make => Self::walk(parent, dirs)?,
+            Some(walked) => walked?,
+            None => Self::walk(parent, dirs)?,
+        };
+        // Where the system can tell, the directory that was opened is the one that was judged: not one that was moved
+        // while it was entered.
+        if path_of(&dir).is_some_and(|opened| opened != parent) {
+            return Err(DiskError::Moved);
+        }
+        Ok(Self { dir, path: real.to_path_buf(), name: name.to_os_string() })
+    }
+
+    /// Opens a directory, one name after the other.
+    fn walk(parent: &Path, dirs: Missing) -> Result<OwnedFd, DiskError> {
         let mut dir = openat(nix::fcntl::AT_FDCWD, "/", WALKING, Mode::empty())?;
         for below in parent.components().skip(1) {
             let Component::Normal(below) = below else { return Err(DiskError::Moved) };
@@ -135,12 +150,7 @@ impl Place {
                 opened => opened?,
             };
         }
-        // Where the system can tell, the directory that was opened is the one that was judged: not one that was moved
-        // while it was entered.
-        if path_of(&dir).is_some_and(|opened| opened != parent) {
-            return Err(DiskError::Moved);
-        }
-        Ok(Self { dir, path: real.to_path_buf(), name: name.to_os_string() })
+        Ok(dir)
     }
 
     /// The real path: absolute, without links.
@@ -261,6 +271,32 @@ impl Place {
     }
 }
 
+/// Whether a file is read sooner than a thread is woken to do it: a short one, on a disk of this machine.
+pub(crate) fn is_quick(path: &Path) -> bool {
+    let is_short = |about: Metadata| about.is_file() && about.len() <= QUICK_BYTES_MAX;
+    is_on_this_machine(path) && fs::symlink_metadata(path).is_ok_and(is_short)
+}
+
+/// File systems of which every change is made by this kernel: it hears of it, and waits for no other machine.
+#[cfg(target_os = "linux")]
+pub(crate) fn is_on_this_machine(path: &Path) -> bool {
+    use nix::sys::statfs::{self, FsType, statfs};
+    const HERE_ALONE: &[FsType] = &[
+        statfs::EXT4_SUPER_MAGIC,
+        statfs::BTRFS_SUPER_MAGIC,
+        statfs::TMPFS_MAGIC,
+        statfs::OVERLAYFS_SUPER_MAGIC,
+        #[cfg(not(target_env = "musl"))]
+        statfs::XFS_SUPER_MAGIC,
+    ];
+    statfs(path).is_ok_and(|about| HERE_ALONE.contains(&about.filesystem_type()))
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn is_on_this_machine(_path: &Path) -> bool {
+    false
+}
+
 /// Names in the directory of a missing file that look like what was meant, best first.
 pub fn neighbours(path: &Path) -> Vec<PathBuf> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
@@ -344,6 +380,27 @@ fn sync_dir(dir: &OwnedFd) {
     if let Ok(dir) = openat(dir, ".", flags, Mode::empty()) {
         let _ = fsync(&dir);
     }
+}
+
+/// The same as going name by name, if the system does it by itself: it refuses any link on the way. `None` if it does not, or if
+/// there are names that are no plain ones.
+#[cfg(target_os = "linux")]
+fn walk_at_once(dir: &Path) -> Option<Result<OwnedFd, Errno>> {
+    use nix::fcntl::{OpenHow, ResolveFlag, openat2};
+    if !dir.components().skip(1).all(|name| matches!(name, Component::Normal(_))) {
+        return None;
+    }
+    let how = OpenHow::new().flags(WALKING).resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
+    match openat2(nix::fcntl::AT_FDCWD, dir, how) {
+        // Kernels before 5.6, and boxes that let nobody call it.
+        Err(Errno::ENOSYS | Errno::EPERM | Errno::EAGAIN) => None,
+        opened => Some(opened),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn walk_at_once(_dir: &Path) -> Option<Result<OwnedFd, Errno>> {
+    None
 }
 
 /// Where an opened directory is, where the system can tell.

@@ -4,11 +4,11 @@
 //! was touched, reached by another name or moved is still known when its bytes are the ones that were read. Reading
 //! in pages adds up.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hasher};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::limits::{FILE_PAGES_REMEMBERED_MAX, FILES_REMEMBERED_MAX};
 
@@ -102,8 +102,10 @@ pub struct Fingerprinter {
 
 #[derive(Debug, Default)]
 struct Remembered {
-    files: HashMap<PathBuf, Seen>,
-    /// Counts uses, to forget the file that was not used for longest.
+    files: HashMap<Arc<Path>, Seen>,
+    /// The same files by their last use, and what they held: who wants the newest need not go through all of them.
+    by_use: BTreeMap<u64, (Arc<Path>, Fingerprint)>,
+    /// Counts uses.
     uses: u64,
 }
 
@@ -177,12 +179,10 @@ impl FileMemory {
     /// What is known about the file at `path` (its real path) when it holds `content`.
     pub fn recall(&self, path: &Path, content: Fingerprint) -> Known {
         let mut remembered = self.lock();
-        remembered.uses += 1;
-        let now = remembered.uses;
-        let own = remembered.files.get_mut(path).map(|seen| {
-            seen.used = now;
-            seen.clone()
-        });
+        let own = remembered.files.get(path).cloned();
+        if let Some(seen) = &own {
+            remembered.put(path, seen.clone());
+        }
         if let Some(seen) = own.as_ref().filter(|seen| seen.content == content) {
             return seen.known();
         }
@@ -200,8 +200,8 @@ impl FileMemory {
 
     /// Remembers what another memory does, as if it had been read here and now.
     pub fn take_over(&self, other: &Self) {
-        let theirs: Vec<(PathBuf, Seen)> =
-            other.lock().files.iter().map(|(path, seen)| (path.clone(), seen.clone())).collect();
+        let theirs: Vec<(Arc<Path>, Seen)> =
+            other.lock().files.iter().map(|(path, seen)| (Arc::clone(path), seen.clone())).collect();
         for (path, Seen { content, pages, lines_total, lines_cut, range_asked, .. }) in theirs {
             let reading = |lines| Reading { content, lines, lines_total, lines_cut, range_asked };
             // A file without lines has no pages, and is known all the same.
@@ -212,23 +212,17 @@ impl FileMemory {
 
     /// The files that were read or written since a moment, in the order of their last use.
     pub(crate) fn used_since(&self, Moment(uses): Moment) -> Vec<PathBuf> {
-        let remembered = self.lock();
-        let mut files: Vec<_> = remembered.files.iter().filter(|(_, seen)| seen.used > uses).collect();
-        files.sort_by_key(|(_, seen)| seen.used);
-        files.into_iter().map(|(path, _)| path.clone()).collect()
+        self.lock().by_use.range(uses + 1..).map(|(_, (path, _))| path.to_path_buf()).collect()
     }
 
     /// The files that were used last, and what they held when they were read or written.
-    pub(crate) fn newest(&self, count: usize) -> Vec<(PathBuf, Fingerprint)> {
+    pub(crate) fn newest(&self, count: usize) -> Vec<(Arc<Path>, Fingerprint)> {
         self.newest_since(Moment::BEGINNING, count)
     }
 
     /// Those that were used since a moment, the newest first, and what they held.
-    pub(crate) fn newest_since(&self, Moment(uses): Moment, count: usize) -> Vec<(PathBuf, Fingerprint)> {
-        let remembered = self.lock();
-        let mut files: Vec<_> = remembered.files.iter().filter(|(_, seen)| seen.used > uses).collect();
-        files.sort_by_key(|(_, seen)| std::cmp::Reverse(seen.used));
-        files.into_iter().take(count).map(|(path, seen)| (path.clone(), seen.content)).collect()
+    pub(crate) fn newest_since(&self, Moment(uses): Moment, count: usize) -> Vec<(Arc<Path>, Fingerprint)> {
+        self.lock().by_use.range(uses + 1..).rev().take(count).map(|(_, file)| file.clone()).collect()
     }
 
     /// A moment to go back to with [`forget_since`](Self::forget_since).
@@ -238,13 +232,17 @@ impl FileMemory {
 
     /// Forgets everything: nothing of it is part of the conversation any more.
     pub(crate) fn forget(&self) {
-        self.lock().files.clear();
+        let mut remembered = self.lock();
+        remembered.files.clear();
+        remembered.by_use.clear();
     }
 
     /// Forgets what was read since then, because the model never gets to see it. A file that was known before and
     /// read again since is forgotten too: it only has to be read once more.
     pub fn forget_since(&self, Moment(uses): Moment) {
-        self.lock().files.retain(|_, seen| seen.used <= uses);
+        let mut remembered = self.lock();
+        let since = remembered.by_use.split_off(&(uses + 1));
+        since.values().for_each(|(path, _)| drop(remembered.files.remove(path)));
     }
 
     fn lock(&self) -> MutexGuard<'_, Remembered> {
@@ -294,12 +292,16 @@ impl Remembered {
     fn put(&mut self, path: &Path, mut seen: Seen) {
         self.uses += 1;
         seen.used = self.uses;
-        self.files.insert(path.to_path_buf(), seen);
-        if self.files.len() > FILES_REMEMBERED_MAX {
-            let oldest = self.files.iter().min_by_key(|(_, seen)| seen.used).map(|(path, _)| path.clone());
-            if let Some(oldest) = oldest {
-                self.files.remove(&oldest);
-            }
+        let path = match self.files.get(path).and_then(|before| self.by_use.remove(&before.used)) {
+            Some((path, _)) => path,
+            None => Arc::from(path),
+        };
+        self.by_use.insert(seen.used, (Arc::clone(&path), seen.content));
+        self.files.insert(path, seen);
+        if self.files.len() > FILES_REMEMBERED_MAX
+            && let Some((_, (oldest, _))) = self.by_use.pop_first()
+        {
+            self.files.remove(&oldest);
         }
     }
 }

@@ -141,9 +141,17 @@ pub struct ProcessTree {
     ended: bool,
     /// What goes when the tree has gone.
     after: Option<After>,
-    #[cfg(target_os = "linux")]
-    _warden: Option<std::sync::Arc<warden::Warden>>,
+    watch: Watch,
 }
+
+/// Somebody keeps watch over what is started, for as long as this is held. Who holds it from one program to the next saves the
+/// next one the time it takes to call for somebody.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Watch(
+    #[cfg(target_os = "linux")]
+    #[expect(dead_code, reason = "holding it is its use")]
+    Option<std::sync::Arc<warden::Warden>>,
+);
 
 impl ProcessTree {
     /// Starts a program with nothing on its standard input.
@@ -167,7 +175,9 @@ impl ProcessTree {
         let mark = format!("{}{number}", mark_of(parent));
         // On duty before there is anything to watch over.
         #[cfg(target_os = "linux")]
-        let warden = warden::Warden::on_duty(launch.env);
+        let watch = Watch(warden::Warden::on_duty(launch.env));
+        #[cfg(not(target_os = "linux"))]
+        let watch = Watch();
         let mut command = Command::new(launch.program);
         command
             .args(launch.args)
@@ -199,9 +209,13 @@ impl ProcessTree {
             mark: mark + "=",
             ended: false,
             after: None,
-            #[cfg(target_os = "linux")]
-            _warden: warden,
+            watch,
         })
+    }
+
+    /// Who keeps watch over it.
+    pub(crate) fn watch(&self) -> Watch {
+        self.watch.clone()
     }
 
     /// Something that must not go before the tree has.
@@ -425,26 +439,65 @@ fn newest_moment() -> u64 {
 
 #[cfg(target_os = "linux")]
 mod linux {
+    use std::fs;
+
     use nix::unistd::Pid;
 
-    use super::census;
+    use super::census::{self, Process};
 
     /// When a process started; zero, older than all, when nobody knows.
     pub(super) fn started(pid: Pid) -> u64 {
         census::status(pid).map_or(0, |status| status.started)
     }
 
+    /// A tree that is younger than this, in ticks of the kernel, is looked for among the newest numbers alone.
+    const YOUNG_TICKS: u64 = 100;
+    /// And only if there are no more of them than this.
+    const NUMBERS_TRIED_MAX: i32 = 512;
+
     /// Processes not older than `born` that belong to the session `group`, or carry `mark`, and ran at a moment or later.
     pub(super) fn survivors(group: Pid, born: u64, mark: &[u8], since: u64) -> Vec<Pid> {
-        let census = census::since(since);
-        let belongs = census.running.iter().filter(|process| {
+        let belongs = |process: &&Process| {
             let status = &process.status;
-            status.started >= born
+            status.running
+                && status.started >= born
                 && (status.group == group.as_raw()
                     || status.session == group.as_raw()
                     || process.carries(mark))
-        });
-        belongs.map(|process| process.pid).collect()
+        };
+        let pids =
+            |processes: &[Process]| processes.iter().filter(belongs).map(|process| process.pid).collect();
+        match begun_behind(group, born) {
+            Some(processes) => pids(&processes),
+            None => pids(&census::since(since).running),
+        }
+    }
+
+    /// What has begun since a young process, itself included, without going through all processes of the machine: the kernel gives
+    /// numbers in a row. `None` if it began too long ago to know that the row has not begun anew in the meantime.
+    fn begun_behind(first: Pid, born: u64) -> Option<Vec<Process>> {
+        let age = ticks_since_boot()?.checked_sub(born)?;
+        let newest = newest_number()?;
+        let numbers = newest.checked_sub(first.as_raw())?;
+        if age > YOUNG_TICKS || !(0..=NUMBERS_TRIED_MAX).contains(&numbers) {
+            return None;
+        }
+        let all = (first.as_raw()..=newest).filter_map(|number| Process::of(Pid::from_raw(number)));
+        let all: Vec<Process> = all.collect();
+        // Somebody older with a number behind it was given that in another round.
+        all.iter().all(|process| process.status.started >= born).then_some(all)
+    }
+
+    /// The number that was given last.
+    fn newest_number() -> Option<i32> {
+        fs::read_to_string("/proc/loadavg").ok()?.split_ascii_whitespace().last()?.parse().ok()
+    }
+
+    /// How long the machine runs, in the ticks that the start of a process is told in: a hundred in a second.
+    fn ticks_since_boot() -> Option<u64> {
+        let uptime = fs::read_to_string("/proc/uptime").ok()?;
+        let (seconds, hundredths) = uptime.split_ascii_whitespace().next()?.split_once('.')?;
+        Some(seconds.parse::<u64>().ok()? * 100 + hundredths.parse::<u64>().ok()?)
     }
 }
 

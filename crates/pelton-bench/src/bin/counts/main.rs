@@ -44,9 +44,19 @@ fn run() -> Result<ExitCode, Failed> {
     }
 }
 
+/// What makes instructions of our words, beside our words.
+fn tools() -> Result<String, Failed> {
+    let said = |program: &str, word: &str| -> Result<String, Failed> {
+        let ran = Command::new(program).arg(word).output()?;
+        Ok(String::from_utf8(ran.stdout)?.trim().to_owned())
+    };
+    // Where there is no such library, there is no such program.
+    let library = said("getconf", "GNU_LIBC_VERSION").unwrap_or_default();
+    Ok(format!("{}, {library}, {}", said("rustc", "--version")?, std::env::consts::ARCH))
+}
+
 fn counted() -> Result<Counts, Failed> {
-    let version = Command::new("rustc").arg("--version").output()?;
-    let compiler = String::from_utf8(version.stdout)?.trim().to_owned();
+    let tools = tools()?;
     let me = std::env::current_exe()?;
     let mut paths = Vec::new();
     for path in paths::PATHS {
@@ -63,5 +73,5 @@ fn counted() -> Result<Counts, Failed> {
             instructions.ok_or_else(|| format!("{}: nothing was counted: {said}", path.name))?;
         paths.push((path.name.to_owned(), instructions / path.times));
     }
-    Ok(Counts { compiler, paths })
+    Ok(Counts { tools, paths })
 }

@@ -40,7 +40,7 @@ pub(crate) const PATHS: [Counted; 8] = [
     Counted { name: "turn at 10 messages", times: 20, work: |times| turn(10, times) },
     Counted { name: "turn at 1000 messages", times: 20, work: |times| turn(1_000, times) },
     Counted { name: "turn at 10000 messages", times: 20, work: |times| turn(10_000, times) },
-    Counted { name: "transcript append", times: 200, work: append },
+    Counted { name: "transcript append", times: 50, work: append },
     Counted { name: "permission decision", times: 80, work: permission },
     Counted { name: "token sums at 1000 messages", times: 200, work: sums },
 ];

@@ -20,7 +20,7 @@ use tokio::time::sleep;
 
 use self::boxed::Held;
 use self::capture::{Captured, Pipes};
-use self::shell::Shell;
+use self::shell::{Directory, Shell};
 use crate::limits::{SHELL_COMMAND_BYTES_MAX, SHELL_KILL_GRACE_SHORT};
 use crate::permission::shell::is_read_only;
 use crate::tools::lenient;
@@ -124,7 +124,8 @@ async fn run(input: &Input, cx: &ToolCx) -> Result<Output, String> {
     if cx.cancel.is_cancelled() {
         return Err(super::INTERRUPTED.to_owned());
     }
-    if tokio::fs::metadata(&cx.cwd).await.is_err() {
+    // Starting the command goes there as well, and waits as long: a thread for this would not make it any shorter.
+    if std::fs::metadata(&cx.cwd).is_err() {
         return Ok(lost_directory(cx).await);
     }
     let shell = Shell::find(&cx.env);
@@ -183,7 +184,7 @@ async fn run(input: &Input, cx: &ToolCx) -> Result<Output, String> {
     };
     let ended = ended.map_err(|error| format!("The command's end could not be observed: {error}."))?;
     let left_running = ended.asked && over == Over::Exited;
-    let moved = directory.read().filter(|_| over == Over::Exited);
+    let moved = directory.and_then(Directory::read).filter(|_| over == Over::Exited);
     let is_answer = over == Over::Exited
         && match exit_code(ended.status) {
             0 => true,
@@ -302,7 +303,7 @@ async fn answer(input: &Input, cx: &ToolCx, outcome: &Outcome, moved: Option<Pat
 /// Where the next call starts, and a note when that is not where this one ended.
 async fn follow(cx: &ToolCx, moved: PathBuf) -> (Option<PathBuf>, Option<String>) {
     let real = async |path: &PathBuf| tokio::fs::canonicalize(path).await.ok();
-    if cx.limits.shell_stays || real(&cx.cwd).await.as_ref() == Some(&moved) {
+    if cx.limits.shell_stays || moved == cx.cwd || real(&cx.cwd).await.as_ref() == Some(&moved) {
         return (None, None);
     }
     for root in cx.roots.iter() {

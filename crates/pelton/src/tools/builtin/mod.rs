@@ -15,11 +15,13 @@ mod web_fetch;
 pub(crate) mod web_search;
 mod write;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
 use super::agent;
+use super::disk::is_quick;
 use super::tool::{Output, Tool, ToolCx};
 use crate::skills;
 
@@ -90,6 +92,19 @@ async fn looking_for<T: Send + 'static>(
         biased;
         () = cx.cancel.cancelled() => Err(Output::error(INTERRUPTED)),
         seen = beside(cancel, work) => seen,
+    }
+}
+
+/// The same for looking at one file.
+async fn looking_at<T: Send + 'static>(
+    cx: &ToolCx,
+    file: &Path,
+    work: impl FnOnce(&CancellationToken) -> T + Send + 'static,
+) -> Result<T, Output> {
+    if !cx.cancel.is_cancelled() && is_quick(file) {
+        Ok(work(&cx.cancel))
+    } else {
+        looking_for(cx, work).await
     }
 }
 

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use self::pager::{Page, Pager, Wanted};
-use super::looking_for;
+use super::looking_at;
 use crate::limits::{
     NOTEBOOK_BYTES_MAX, PDF_SOURCE_BYTES_MAX, READ_LARGE_BYTES_MAX, READ_SCAN_BYTES_MAX, ToolLimits,
 };
@@ -93,8 +93,9 @@ impl Tool for ReadTool {
             let target = cx.target(&input.file_path);
             let path = target.path.clone();
             let (files, limits) = (cx.files.clone(), cx.limits.clone());
+            let file = target.judged.clone().unwrap_or_else(|| path.clone());
             let reading = move |cancel: &CancellationToken| read(&target, &input, &files, &limits, cancel);
-            match looking_for(cx, reading).await {
+            match looking_at(cx, &file, reading).await {
                 Ok(Ok(Content::Text(output))) | Err(output) => output,
                 Ok(Ok(Content::Image(bytes))) => picture::show(&path, bytes, &cx.cancel).await,
                 Ok(Err(why)) => Output::error(why),

@@ -92,7 +92,7 @@ fn the_memory_is_bounded_and_forgets_what_was_not_used() {
     for n in 0..10 * FILE_PAGES_REMEMBERED_MAX as u64 {
         memory.note_read(&path(5), reading("text", 3 * n + 1..3 * n + 2, 1_000_000, true));
     }
-    let pages = memory.lock().files[&path(5)].pages.clone();
+    let pages = memory.lock().files[path(5).as_path()].pages.clone();
     assert!(pages.len() <= FILE_PAGES_REMEMBERED_MAX);
     let newest = 3 * (10 * FILE_PAGES_REMEMBERED_MAX as u64 - 1) + 1;
     assert_eq!(pages.last(), Some(&(newest..newest + 1)));

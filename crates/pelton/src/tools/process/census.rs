@@ -43,12 +43,17 @@ pub(super) fn since(moment: u64) -> Arc<Census> {
     let at = newest_moment();
     let numbers = fs::read_dir("/proc").into_iter().flatten();
     let pids = numbers.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok().map(Pid::from_raw));
-    let known = pids.filter_map(|pid| Some(Process { pid, status: status(pid)?, marks: OnceLock::new() }));
+    let known = pids.filter_map(Process::of);
     let census = Arc::new(Census { at, running: known.filter(|process| process.status.running).collect() });
     Arc::clone(newest.insert(census))
 }
 
 impl Process {
+    /// The one of a number, if there is one, running or not.
+    pub fn of(pid: Pid) -> Option<Self> {
+        Some(Self { pid, status: status(pid)?, marks: OnceLock::new() })
+    }
+
     /// Whether it has a variable that begins so.
     pub fn carries(&self, mark: &[u8]) -> bool {
         self.marks.get_or_init(|| marks(self.pid)).iter().any(|variable| variable.starts_with(mark))

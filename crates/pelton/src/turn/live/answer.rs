@@ -462,7 +462,7 @@ impl Live<'_> {
         let files = &self.bench.cx.files;
         let mut held = std::mem::take(&mut self.session.files_told);
         let read = files.newest_since(*self.files_noted, CHANGED_FILES_WATCHED_MAX).into_iter().rev();
-        held.extend(read.map(|(path, content)| (path, Some(content.written()))));
+        held.extend(read.map(|(path, content)| (path.to_path_buf(), Some(content.written()))));
         *self.files_noted = files.now();
         (!held.is_empty()).then(|| FileFacts { sample: Fingerprint::sample(), held })
     }

@@ -13,7 +13,7 @@ use crate::queue::Held;
 use crate::reload;
 use crate::skills::Called;
 use crate::tools::bench::HookWords;
-use crate::tools::changed::Changed;
+use crate::tools::changed::{Changed, Which};
 use crate::tools::mentions::{Mentioned, attachments};
 use crate::tools::offer::Callable;
 use crate::transcript::TranscriptError;
@@ -70,7 +70,7 @@ impl Live<'_> {
 
     /// Files that are not any more what the model read.
     async fn attach_changed_files(&mut self) -> Result<(), TranscriptError> {
-        let changed = self.changed_files.look(&self.bench.cx.files).await;
+        let changed = self.changed_files.look(&self.bench.cx.files, Which::Likely).await;
         self.session.heard_of_files(&changed);
         match attachment_of(changed) {
             Some(attachment) => self.attach(&attachment).await,

@@ -217,8 +217,12 @@ impl Live<'_> {
     /// asked about others here. What rules keep from being read by now is left out.
     fn files_used_last(&self) -> Vec<PathBuf> {
         let cx = &self.bench.cx;
-        let mut paths: Vec<PathBuf> =
-            cx.files.newest(FILES_REATTACHED_MAX * 2).into_iter().map(|(path, _)| path).collect();
+        let mut paths: Vec<PathBuf> = cx
+            .files
+            .newest(FILES_REATTACHED_MAX * 2)
+            .into_iter()
+            .map(|(path, _)| path.to_path_buf())
+            .collect();
         for path in self.session.kept.files.iter().rev() {
             let real = cx.cwd.join(path).canonicalize().unwrap_or_default();
             if !paths.contains(&real) && cx.roots.iter().any(|root| real.starts_with(root)) {

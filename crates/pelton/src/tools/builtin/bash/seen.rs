@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use pelton_shell::{Place as Standing, Word};
 
 use crate::limits::SHELL_SEEN_BYTES_MAX;
-use crate::tools::disk::{Place, Target};
+use crate::tools::disk::{Place, Target, is_quick};
 use crate::tools::file_memory::{FileMemory, Fingerprint, Reading};
 use crate::tools::tool::ToolCx;
 
@@ -15,7 +15,11 @@ pub(super) async fn note(command: &str, cx: &ToolCx) {
     let Some(file) = file_shown(command) else { return };
     let (path, files) = (cx.absolute(&file), cx.files.clone());
     // A file that cannot be looked at is one that was not read.
-    let _ = tokio::task::spawn_blocking(move || remember(&path, &files)).await;
+    if is_quick(&path) {
+        remember(&path, &files);
+    } else {
+        let _ = tokio::task::spawn_blocking(move || remember(&path, &files)).await;
+    }
 }
 
 fn remember(path: &Path, files: &FileMemory) -> Option<()> {

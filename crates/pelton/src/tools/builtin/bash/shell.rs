@@ -14,6 +14,7 @@ use std::process::ExitStatus;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
 use super::boxed::Held;
+use crate::permission::shell::is_read_only;
 use crate::secrets::for_programs;
 use crate::tools::process::{Launch, Printed, ProcessTree};
 use crate::tools::tool::ToolCx;
@@ -73,13 +74,20 @@ impl Shell {
         &self.program
     }
 
-    /// Starts a command.
+    /// Starts a command. There is no saying where it ended if it only looks: that is where it began.
     pub fn start(
         &self,
         command: &str,
         cx: &ToolCx,
         held: Option<&Held>,
-    ) -> io::Result<(ProcessTree, Directory)> {
+    ) -> io::Result<(ProcessTree, Option<Directory>)> {
+        if is_read_only(command) && self.prefix.is_none() && !has_more_to_say(cx) {
+            // Without anything behind it, the shell becomes the program: one process fewer for each such command.
+            let args = [OsStr::new("-c"), OsStr::new(command)];
+            let boxed = self.boxed(&args, cx, held, &[]);
+            let args = boxed.args();
+            return Ok((watched(ProcessTree::start(&boxed.launch(&args, cx))?, cx), None));
+        }
         let (reader, writer) = io::pipe()?;
         // Non-blocking: background processes inherit the other end, so this one may never see its end.
         fcntl(&reader, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
@@ -93,10 +101,8 @@ impl Shell {
         let args = [OsStr::new("-c"), OsStr::new(&script)];
         let boxed = self.boxed(&args, cx, held, &[number]);
         let args = boxed.args();
-        Ok((
-            ProcessTree::start(&Launch { keep: Some(&writer), ..boxed.launch(&args, cx) })?,
-            Directory { pipe: reader },
-        ))
+        let tree = ProcessTree::start(&Launch { keep: Some(&writer), ..boxed.launch(&args, cx) })?;
+        Ok((watched(tree, cx), Some(Directory { pipe: reader })))
     }
 
     /// Starts a command that prints into a file. Where it ends up is nobody's business. Its box goes when it has gone.
@@ -112,8 +118,8 @@ impl Shell {
         let args = [OsStr::new("-c"), OsStr::new(&script)];
         let boxed = self.boxed(&args, cx, held.as_ref(), &[]);
         let args = boxed.args();
-        let mut tree =
-            ProcessTree::start(&Launch { printed: Printed::Into(file), ..boxed.launch(&args, cx) })?;
+        let launch = Launch { printed: Printed::Into(file), ..boxed.launch(&args, cx) };
+        let mut tree = watched(ProcessTree::start(&launch)?, cx);
         if let Some(held) = held {
             tree.outlive_with(held);
         }
@@ -170,6 +176,18 @@ impl Directory {
 /// The signal that ended the shell itself.
 pub(super) fn signal_of(status: ExitStatus) -> Option<i32> {
     status.signal()
+}
+
+fn watched(tree: ProcessTree, cx: &ToolCx) -> ProcessTree {
+    cx.background.watched(&tree);
+    tree
+}
+
+/// Whether the shell does or knows anything that the command does not say: then nobody can say where it ends.
+fn has_more_to_say(cx: &ToolCx) -> bool {
+    let changes_words =
+        |name: &OsString| name == "BASH_ENV" || name == "ENV" || name.as_bytes().starts_with(b"BASH_FUNC_");
+    !before(cx).is_empty() || cx.env.iter().any(|(name, _)| changes_words(name))
 }
 
 /// What is said before every command, on its line: how much memory its processes get, and what hooks want said.
