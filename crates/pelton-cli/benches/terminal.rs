@@ -74,7 +74,7 @@ fn key_echo(streams: bool) {
             let stop = Arc::clone(&stop);
             std::thread::spawn(move || {
                 while !stop.load(Ordering::Relaxed) {
-                    std::hint::spin_loop()
+                    std::hint::spin_loop();
                 }
             })
         })

@@ -88,7 +88,7 @@ async fn read(first_byte_wait: Duration) -> Result<Piped, Unreadable> {
     if never_waits() {
         let mut bytes = Vec::new();
         let read = std::io::stdin().lock().take(BYTES_MAX as u64 + 1).read_to_end(&mut bytes);
-        return read.map_err(unreadable).and_then(|_| text(bytes));
+        return read.map_err(|error| unreadable(&error)).and_then(|_| text(bytes));
     }
     // Reading blocks for as long as the writer likes, so it has a thread of its own, which ends with the process.
     let (pieces_in, mut pieces) = mpsc::channel::<std::io::Result<Vec<u8>>>(8);
@@ -114,7 +114,7 @@ async fn read(first_byte_wait: Duration) -> Result<Piped, Unreadable> {
         Err(_) => return Ok(Piped::Silent),
     };
     while let Some(piece) = next {
-        bytes.extend_from_slice(&piece.map_err(unreadable)?);
+        bytes.extend_from_slice(&piece.map_err(|error| unreadable(&error))?);
         if bytes.len() > BYTES_MAX {
             break;
         }
@@ -133,7 +133,7 @@ fn never_waits() -> bool {
     about.is_ok_and(|about| about.is_file() || is_null(&about))
 }
 
-fn unreadable(error: std::io::Error) -> Unreadable {
+fn unreadable(error: &std::io::Error) -> Unreadable {
     Unreadable { message: format!("cannot read standard input: {error}"), recoverable: true }
 }
 

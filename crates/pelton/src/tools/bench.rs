@@ -272,7 +272,7 @@ impl Bench {
                 match retold::retold(&output, &mut fired.verdict.extras, is_served) {
                     Some(Ok(other)) if !output.is_error => output = other,
                     Some(Err(why)) => {
-                        hooks.messages.push(format!("What a hook wants told of {} {why}.", call.name))
+                        hooks.messages.push(format!("What a hook wants told of {} {why}.", call.name));
                     }
                     _ => {}
                 }

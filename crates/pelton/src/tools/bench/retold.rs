@@ -96,7 +96,7 @@ mod tests {
 
     use super::*;
 
-    fn told(detail: Value, said: Value, is_served: bool) -> Option<Result<String, String>> {
+    fn told(detail: Value, said: &Value, is_served: bool) -> Option<Result<String, String>> {
         let before = Output::text("secret").with_detail(detail);
         let mut said = said.as_object().cloned().unwrap_or_default();
         let told = retold(&before, &mut said, is_served);
@@ -119,10 +119,10 @@ mod tests {
             (json!("secret"), json!("***"), Some("***")),
             (json!({"n": 1}), json!({"n": 2}), Some("{\"n\":2}")),
         ] {
-            let told = told(detail, json!({"updatedToolOutput": wanted}), false);
+            let told = told(detail, &json!({"updatedToolOutput": wanted}), false);
             assert_eq!(told.and_then(Result::ok).as_deref(), expected, "{wanted}");
         }
-        assert_eq!(told(json!("x"), json!({}), false), None);
+        assert_eq!(told(json!("x"), &json!({}), false), None);
     }
 
     #[test]
@@ -134,11 +134,11 @@ mod tests {
             (json!({"content": blocks, "isError": false}), "a\nb\n{\"type\":\"odd\"}"),
         ] {
             for name in ["updatedMCPToolOutput", "updatedToolOutput"] {
-                let told = told(json!([]), json!({name: wanted}), true);
+                let told = told(json!([]), &json!({name: wanted}), true);
                 assert_eq!(told, Some(Ok(expected.to_owned())), "{wanted}");
             }
         }
-        assert_eq!(told(json!("x"), json!({"updatedMCPToolOutput": "y"}), false), None);
+        assert_eq!(told(json!("x"), &json!({"updatedMCPToolOutput": "y"}), false), None);
         let mut picture =
             json!({"updatedToolOutput": [{"type": "image", "data": "AAAA", "mimeType": "image/png"}]});
         let output = retold(&Output::text("x"), picture.as_object_mut().unwrap(), true).unwrap().unwrap();
