@@ -54,7 +54,7 @@ fn an_unknown_option_is_told_with_the_nearest_one() {
 #[test]
 fn a_mistyped_command_is_told_with_the_nearest_one() {
     mistaken(&["demoo"], &["'demoo' is not a command", "'pelton demo'", "pelton -p demoo"]);
-    mistaken(&["complete"], &["'pelton completions'"]);
+    mistaken(&["completion"], &["'pelton completions'"]);
     mistaken(&["--model", "x", "demo"], &["'demo' goes before the options", "pelton demo"]);
     // Words that are near no command are a task.
     mistaken(&["fix the bug"], &["pelton -p \"...\"", "a session needs a terminal"]);
