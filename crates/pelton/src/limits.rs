@@ -276,7 +276,7 @@ pub const SEARCH_TOKENS_MAX: u64 = 20_000;
 /// Characters shown of a page that is an error.
 pub const WEB_ERROR_CHARS_MAX: usize = 2_000;
 /// Rounds of looking for and killing what a command started, until nothing is found.
-pub const KILL_ROUNDS_MAX: usize = 8;
+pub const KILL_ROUNDS_MAX: u32 = 8;
 /// Threads of one Glob or Grep, on a machine with as many cores.
 pub const SEARCH_THREADS_MAX: usize = 8;
 /// Lines or paths a Grep returns when the model asks for all, and the most it can skip.
