@@ -79,7 +79,7 @@ const TOO_FRESH: Duration = Duration::from_millis(50);
 pub(crate) struct Ahead {
     terms: Speculation,
     made: Mutex<Made>,
-    /// Bytes of results that are kept.
+    /// Bytes of results that are kept: of calls that wait, and of those that the newest answer took.
     bytes: Arc<AtomicUsize>,
 }
 
@@ -161,9 +161,6 @@ impl Ahead {
     pub async fn take(&self, tool: &str, key: &Value, session: &FileMemory) -> Option<Output> {
         let run = self.lock().take_up(tool, key)?;
         let brought = run.await;
-        if let Some(brought) = &brought {
-            self.bytes.fetch_sub(brought.bytes, Ordering::Relaxed);
-        }
         let holds = match &brought {
             Some(brought) => FileState::of(&brought.path).await.as_ref() == Some(&brought.state),
             None => false,
@@ -181,7 +178,8 @@ impl Ahead {
 
     /// The newest answer counts, and so does what its calls took.
     pub fn settle(&self) {
-        self.lock().settle();
+        let freed = self.lock().settle();
+        self.bytes.fetch_sub(freed, Ordering::Relaxed);
     }
 
     /// The newest answer does not count: what its calls took waits for the next.
@@ -189,15 +187,11 @@ impl Ahead {
         let mut made = self.lock();
         made.misses = 0;
         for Taken { call, held } in std::mem::take(&mut made.taken) {
-            match held {
-                Some(false) => {
-                    made.waste(&call);
-                    continue;
-                }
-                Some(true) => _ = self.bytes.fetch_add(call.bytes(), Ordering::Relaxed),
-                None => {}
+            if held == Some(false) {
+                self.bytes.fetch_sub(made.waste(&call), Ordering::Relaxed);
+            } else {
+                made.waiting.push(call);
             }
-            made.waiting.push(call);
         }
     }
 
@@ -229,20 +223,29 @@ impl Made {
         Some(run)
     }
 
-    fn settle(&mut self) {
+    /// Tells how many bytes are kept no longer.
+    fn settle(&mut self) -> usize {
         self.figures.misses += std::mem::take(&mut self.misses);
+        let mut freed = 0;
         for Taken { call, held } in std::mem::take(&mut self.taken) {
-            match held {
-                Some(true) => self.figures.hits += 1,
+            freed += match held {
+                Some(true) => {
+                    self.figures.hits += 1;
+                    call.bytes()
+                }
                 // It came too late, or whoever wanted it was ended.
                 Some(false) | None => self.waste(&call),
-            }
+            };
         }
+        freed
     }
 
-    fn waste(&mut self, call: &Waiting) {
+    /// The same of a call that was made for nothing.
+    fn waste(&mut self, call: &Waiting) -> usize {
+        let bytes = call.bytes();
         self.figures.wasted_calls += 1;
-        self.figures.wasted_bytes += call.bytes();
+        self.figures.wasted_bytes += bytes;
+        bytes
     }
 }
 
@@ -311,5 +314,36 @@ impl FileState {
     fn is_settled(&self, world: &dyn World) -> bool {
         let changed = i128::from(self.changed.0) * 1_000_000_000 + i128::from(self.changed.1);
         world.now().as_nanosecond() - changed > TOO_FRESH.as_nanos() as i128
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn loop_Z2_bytes_of_a_call_whose_taker_was_ended_are_counted_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.txt");
+        std::fs::write(&path, "content").unwrap();
+        let state = FileState::of(&path).await.unwrap();
+        let brought =
+            Brought { output: Output::text("content"), bytes: 7, path, state, files: Arc::default() };
+        let run = async { Some(Arc::new(brought)) }.boxed().shared();
+        run.clone().await;
+        let (ahead, key, session) = (Ahead::default(), json!({"file_path": "a.txt"}), FileMemory::new());
+        ahead.bytes.store(7, Ordering::Relaxed);
+        let kept = || ahead.bytes.load(Ordering::Relaxed);
+        ahead.lock().waiting.push(Waiting { tool: "Read".to_owned(), key: key.clone(), run });
+        // Its answer is discarded while the file is looked at.
+        let _ended = ahead.take("Read", &key, &session).now_or_never();
+        ahead.put_back();
+        assert_eq!(kept(), 7, "it waits for the next answer");
+        assert!(ahead.take("Read", &key, &session).await.is_some());
+        ahead.settle();
+        assert_eq!(kept(), 0);
+        assert_eq!((ahead.close().hits, ahead.close().wasted_calls), (1, 0));
     }
 }
