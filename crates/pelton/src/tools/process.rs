@@ -479,13 +479,23 @@ mod linux {
     /// numbers in a row. `None` if it began too long ago to know that the row has not begun anew in the meantime.
     fn begun_behind(first: Pid, born: u64) -> Option<Vec<Process>> {
         let age = ticks_since_boot()?.checked_sub(born)?;
-        let newest = newest_number()?;
-        let numbers = newest.checked_sub(first.as_raw())?;
-        if age > YOUNG_TICKS || !(0..=NUMBERS_TRIED_MAX).contains(&numbers) {
+        if age > YOUNG_TICKS {
             return None;
         }
-        let all = (first.as_raw()..=newest).filter_map(|number| Process::of(Pid::from_raw(number)));
-        let all: Vec<Process> = all.collect();
+        let mut all = Vec::new();
+        let (mut next, mut newest) = (first.as_raw(), newest_number()?);
+        loop {
+            if !(0..=NUMBERS_TRIED_MAX).contains(&newest.checked_sub(first.as_raw())?) {
+                return None;
+            }
+            all.extend((next..=newest).filter_map(|number| Process::of(Pid::from_raw(number))));
+            // Who was gone when its number came may have left somebody behind, with a number that was not yet given.
+            let tried = std::mem::replace(&mut newest, newest_number()?);
+            if newest == tried {
+                break;
+            }
+            next = tried + 1;
+        }
         // Somebody older with a number behind it was given that in another round.
         all.iter().all(|process| process.status.started >= born).then_some(all)
     }
