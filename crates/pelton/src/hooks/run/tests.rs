@@ -130,6 +130,17 @@ fn assert_gone(pid: i32) {
     assert!(!runs(pid), "process {pid} is still running");
 }
 
+/// What was killed without being waited for takes a moment to go.
+async fn soon_gone(pid: i32) {
+    for _ in 0..100 {
+        if !runs(pid) {
+            return;
+        }
+        sleep(Duration::from_millis(5)).await;
+    }
+    panic!("process {pid} is still running");
+}
+
 #[tokio::test]
 async fn without_listeners_nothing_happens() {
     let stage = Stage::new().hook(HookEvent::Stop, "touch ran");
@@ -679,17 +690,11 @@ async fn the_background_ends_with_the_session() {
     let asked = stage();
     let (pid, hooks) = started(&asked).await;
     hooks.end_background().await;
-    assert_gone(pid);
+    soon_gone(pid).await;
     let dropped = stage();
     let (pid, hooks) = started(&dropped).await;
     drop(hooks);
-    for _ in 0..100 {
-        if !runs(pid) {
-            return;
-        }
-        sleep(Duration::from_millis(5)).await;
-    }
-    panic!("process {pid} is still running");
+    soon_gone(pid).await;
 }
 
 #[tokio::test]
