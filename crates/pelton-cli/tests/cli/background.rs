@@ -6,7 +6,8 @@ use pelton_testkit::{Script, Step, text, tool};
 use serde_json::{Value, json};
 
 use crate::frames::{STREAM, check_stream};
-use crate::place::{Commanded, Place, model, of_type};
+use crate::place::{Commanded, Place, model, of_type, until};
+use crate::talk::Talk;
 
 fn in_background(command: &str) -> Step {
     let input = json!({"command": command, "run_in_background": true, "description": "a server"});
@@ -54,4 +55,36 @@ fn what_still_runs_at_the_end_has_a_little_time_and_is_killed() {
     assert!(took >= Duration::from_secs(5) && took < Duration::from_secs(20), "{took:?}");
     let pid = place.read("pid");
     assert!(!std::path::Path::new(&format!("/proc/{}", pid.trim())).exists(), "still running");
+}
+
+/// Processes whose parent this is.
+#[cfg(target_os = "linux")]
+fn children(parent: u32) -> Vec<String> {
+    let stats = std::fs::read_dir("/proc").unwrap();
+    let stats = stats.filter_map(|entry| std::fs::read_to_string(entry.ok()?.path().join("stat")).ok());
+    let is_child = |stat: &String| {
+        let behind_name = &stat[stat.rfind(')').unwrap() + 1..];
+        behind_name.split_ascii_whitespace().nth(1) == Some(&*parent.to_string())
+    };
+    stats.filter(is_child).collect()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn loop_A2_between_two_prompts_no_process_is_left_of_the_first() {
+    let script = Script::new()
+        .step(Step::reply([tool("Bash", json!({"command": "true"}))]))
+        .step(Step::reply([text("Done.")]))
+        .step(Step::reply([tool("Bash", json!({"command": "touch running; sleep 300"}))]));
+    let (place, model) = (Place::new(), model(script));
+    let mut talk = Talk::start(&place, &model, &["--allowedTools", "Bash"]);
+    talk.prompt("hi");
+    talk.result();
+    until("what commands needed is gone", || children(talk.id()).is_empty());
+    talk.prompt("and now?");
+    until("the command runs", || place.has("running"));
+    assert!(!children(talk.id()).is_empty());
+    talk.asked(&json!({"subtype": "interrupt"}));
+    talk.result();
+    until("what was interrupted is gone", || children(talk.id()).is_empty());
 }

@@ -115,6 +115,7 @@ impl Engine {
             files_noted: &mut self.files_noted,
             executor: Executor::new(Arc::clone(&bench), terms),
             bench,
+            _watch: self.background.keep_watch(),
             terms,
             reports,
             beside,

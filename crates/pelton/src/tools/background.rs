@@ -7,7 +7,7 @@
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -31,8 +31,8 @@ pub(crate) struct Background {
     watchers: Arc<Mutex<JoinSet<()>>>,
     /// Commands that a call waits for.
     front: Arc<Mutex<Vec<Waited>>>,
-    /// Who keeps watch over commands stays from the first to the end of the session.
-    watch: Arc<OnceLock<Watch>>,
+    /// Who keeps watch over the commands of a submission, while there is one.
+    watch: Arc<Mutex<Weak<OnceLock<Watch>>>>,
 }
 
 /// A command that a call waits for.
@@ -264,9 +264,22 @@ impl Background {
         }
     }
 
-    /// A command was started: who keeps watch over it keeps watch over those that follow, too.
+    /// Whoever comes to keep watch over a command stays for those that follow, until this is dropped.
+    pub fn keep_watch(&self) -> Arc<OnceLock<Watch>> {
+        let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
+        watch.upgrade().unwrap_or_else(|| {
+            let kept = Arc::default();
+            *watch = Arc::downgrade(&kept);
+            kept
+        })
+    }
+
+    /// A command was started: who keeps watch over it may have to stay.
     pub fn watched(&self, tree: &ProcessTree) {
-        self.watch.get_or_init(|| tree.watch());
+        let kept = self.watch.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
+        if let Some(kept) = kept {
+            kept.get_or_init(|| tree.watch());
+        }
     }
 
     /// A call waits for its command from now on.
@@ -557,5 +570,29 @@ async fn watch_over(
         (_, Some(over)) => over,
         (Ok(ended), None) => BackgroundEnd::Exited(super::process::exit_code(ended.status)),
         (Err(_), None) => BackgroundEnd::Lost,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::*;
+    use crate::tools::process::{Launch, Printed};
+
+    #[tokio::test]
+    async fn who_keeps_watch_goes_with_the_submission() {
+        let args = [OsStr::new("-c"), OsStr::new("exit")];
+        let (program, cwd) = (Path::new("/bin/sh"), Path::new("/"));
+        let launch = Launch { program, args: &args, cwd, env: &[], keep: None, printed: Printed::Read };
+        let tree = ProcessTree::start(&launch).unwrap();
+        let background = Background::default();
+        background.watched(&tree);
+        let kept = background.keep_watch();
+        assert!(kept.get().is_none(), "between submissions nobody stays");
+        background.clone().watched(&tree);
+        assert!(kept.get().is_some() && Arc::ptr_eq(&kept, &background.keep_watch()));
+        drop(kept);
+        assert!(background.keep_watch().get().is_none());
     }
 }

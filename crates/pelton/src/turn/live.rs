@@ -15,7 +15,7 @@ mod fold; // summaries of finished stretches, made beforehand
 mod sources; // what is told again after a summary
 mod usage; // where the tokens are
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -57,6 +57,7 @@ use crate::tools::changed::ChangedFiles;
 use crate::tools::executor::{Call, EndedBy, Executor};
 use crate::tools::file_memory::Moment;
 use crate::tools::offer::Offer;
+use crate::tools::process::Watch;
 use crate::tools::schedule::Terms;
 use crate::tools::structured::StructuredOutput;
 use crate::tools::{Output, Report, Tool, agent};
@@ -99,6 +100,8 @@ pub(crate) struct Live<'a> {
     pub fallbacks: Vec<String>,
     pub room: Room,
     pub bench: Arc<Bench>,
+    /// Who keeps watch over its commands goes with it, also if nobody pulls it to its end.
+    pub _watch: Arc<OnceLock<Watch>>,
     pub terms: Terms,
     pub executor: Executor,
     pub reports: mpsc::Receiver<(Arc<str>, Report)>,

@@ -2,7 +2,8 @@
 //!
 //! The kernel ends the programs themselves then, but not what they started in turn: the compiler behind the shell
 //! would go on. The warden is a shell that waits for the end of a pipe of which this process holds the other end,
-//! and then kills whoever carries the mark of this process's commands. There is one while any command runs.
+//! and then kills whoever carries the mark of this process's commands. There is one while any command runs, and from the first
+//! command of a submission to its end.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
