@@ -55,8 +55,9 @@ pub(super) fn kinds_not_needed(entry: &Entry) -> Vec<String> {
 /// The kind of a block, or of one inside it, if it can be sent without.
 pub(super) fn kind_at(entry: &Entry, block: usize, inner: Option<usize>) -> Option<String> {
     let block = blocks_to_look_at(entry).into_iter().nth(block)?;
-    match inner {
-        Some(inner) => kind_not_needed(entry, inside(entry, &block)?.get(inner)?),
+    match inner.zip(inside(entry, &block)) {
+        Some((inner, blocks)) => kind_not_needed(entry, blocks.get(inner)?),
+        // What is inside something that a server did is not ours to take apart.
         None => kind_not_needed(entry, &block),
     }
 }
