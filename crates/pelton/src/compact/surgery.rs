@@ -94,11 +94,11 @@ impl Surgery {
         // From the newest back: places before an edit stay what they are.
         match self {
             Self::Drop(rounds) => {
-                checked(rounds).map(|(first, last)| left_out(outline, &starts, first, last))
+                checked(rounds).map(|(first, last)| left_out(situation, &starts, first, last))
             }
             Self::Keep(rounds) => checked(rounds).map(|(first, last)| {
-                let mut edits = left_out(outline, &starts, last + 1, count);
-                edits.extend(left_out(outline, &starts, 1, first - 1));
+                let mut edits = left_out(situation, &starts, last + 1, count);
+                edits.extend(left_out(situation, &starts, 1, first - 1));
                 edits
             }),
             Self::KeepLast(kept) => Ok(all_but_the_newest(outline, &starts, *kept)),
@@ -155,18 +155,20 @@ fn note(outline: &[PartFacts], begin: usize, end: usize) -> Option<Edit> {
 }
 
 /// Leaves out rounds, counted from 1.
-fn left_out(outline: &[PartFacts], starts: &[usize], first: usize, last: usize) -> Vec<Edit> {
+fn left_out(situation: &Situation<'_>, starts: &[usize], first: usize, last: usize) -> Vec<Edit> {
     if first < 1 || last < first {
         return Vec::new();
     }
-    // What was said before an answer goes with it.
-    let begins = |round: usize| {
-        let answer = *starts.get(round - 1)?;
-        let asked =
-            outline[..answer].iter().rev().take_while(|part| matches!(part.role, Role::Prompt { .. }));
-        Some(if round == 1 { answer } else { answer - asked.count() })
-    };
-    let Some(begin) = begins(first) else { return Vec::new() };
-    let end = begins(last + 1).unwrap_or(outline.len());
+    let outline = situation.outline;
+    let is_prompt = |part: &&PartFacts| matches!(part.role, Role::Prompt { .. });
+    // What was said before an answer goes with it; what stands for other rounds does not.
+    let is_asked =
+        |part: &&PartFacts| is_prompt(part) && !situation.edits.iter().any(|edited| edited.tells(part.id));
+    let Some(&answer) = starts.get(first - 1) else { return Vec::new() };
+    let asked = outline[..answer].iter().rev().take_while(is_asked).count();
+    let begin = if first == 1 { answer } else { answer - asked };
+    // What nobody has answered yet is part of no round.
+    let next = starts.get(last).copied().unwrap_or(outline.len());
+    let end = next - outline[..next].iter().rev().take_while(is_prompt).count();
     note(outline, begin, end).into_iter().collect()
 }

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::auto::{Asked, AskedBlock, InPlace, Memory, Said, Sources};
 use super::local;
 use super::surgery::{Situation, Surgery};
-use crate::history::tests::{any_entry, entry, image, legal, prompt, renamed, sent, summary_named};
+use crate::history::tests::{any_entry, entry, image, legal, prompt, renamed, says, sent, summary_named};
 use crate::history::{By, Edit, Entry, History, Kind, View};
 
 fn any_surgery() -> impl Strategy<Value = Surgery> {
@@ -68,8 +68,8 @@ proptest! {
         let mut made = Vec::new();
         for surgery in &surgeries {
             let view = history.view();
-            let (outline, media) = (view.outline(), view.media_places());
-            let situation = Situation { outline: &outline, media: &media, edits: &[] };
+            let (outline, media, edits) = (view.outline(), view.media_places(), history.edits());
+            let situation = Situation { outline: &outline, media: &media, edits: &edits };
             for edit in surgery.plan(&situation).unwrap_or_default() {
                 let name = Uuid::from_u128(9 << 64 | made.len() as u128);
                 if history.edit(name, "snip", edit).is_some() {
@@ -119,6 +119,31 @@ proptest! {
         view.push(prompt("what now?"));
         prop_assert_eq!(legal(&sent(&mut view)), Ok(()));
     }
+}
+
+#[test]
+fn rounds_go_without_what_tells_of_others_and_what_nobody_has_answered() {
+    let mut history = History::default();
+    let talk: Vec<Arc<Entry>> =
+        (1..=4).flat_map(|n| [prompt(&format!("q{n}")), says(&format!("a{n}"))]).collect();
+    talk.iter().chain([&prompt("q5")]).for_each(|entry| _ = history.push(Arc::clone(entry)));
+    let fold = Edit::Replace { from: talk[2].id, to: talk[3].id, by: By::Words("in short".into()) };
+    history.edit(Uuid::from_u128(1), "collapse", fold).unwrap();
+    let left = |words: &str| {
+        let mut history = history.clone();
+        let (outline, edits) = (history.view().outline(), history.edits());
+        let situation = Situation { outline: &outline, media: &[], edits: &edits };
+        let plan = words.parse::<Surgery>().unwrap().plan(&situation).unwrap();
+        for (number, edit) in plan.into_iter().enumerate() {
+            history.edit(Uuid::from_u128(2 + number as u128), "snip", edit).unwrap();
+        }
+        let texts = said(history.view()).into_iter().map(|block| block["text"].as_str().unwrap().to_owned());
+        texts.map(|text| if text.len() > 9 { "-".to_owned() } else { text }).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(left("drop 2"), "q1 a1 in short - q4 a4 q5");
+    assert_eq!(left("drop 1"), "q1 - in short q3 a3 q4 a4 q5");
+    assert_eq!(left("drop 3"), "q1 a1 in short q3 a3 - q5");
+    assert_eq!(left("keep 2"), "q1 - in short q3 a3 - q5");
 }
 
 fn asked(id: u128, letter: &str) -> Asked {

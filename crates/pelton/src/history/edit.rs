@@ -192,6 +192,14 @@ impl Edited {
         matches!(&self.edit, Edit::Replace { by: By::Entry(id), .. } if *id == entry)
     }
 
+    /// Whether this tells of what it took away.
+    pub(crate) fn tells(&self, entry: EntryId) -> bool {
+        match &self.edit {
+            Edit::Replace { by: By::Words(_), .. } => self.id == entry,
+            _ => self.puts(entry),
+        }
+    }
+
     /// What is sent first after it, if that was this before.
     pub(crate) fn first_after(&self, first: Option<EntryId>) -> Option<EntryId> {
         match &self.edit {

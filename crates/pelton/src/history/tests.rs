@@ -42,7 +42,7 @@ pub(super) fn assistant(piece: Piece, content: &Value) -> Arc<Entry> {
     entry(Kind::Assistant { origin: Arc::new(origin), piece }, content)
 }
 
-fn says(text: &str) -> Arc<Entry> {
+pub(crate) fn says(text: &str) -> Arc<Entry> {
     assistant(Piece::Text, &json!([{"type": "text", "text": text}]))
 }
 
@@ -647,6 +647,11 @@ fn blocks_that_a_server_does_not_know_go_with_what_hangs_on_them() {
     assert_eq!(
         (at(3, 1).as_deref(), at(3, 2), at(9, 0), at(0, 7)),
         (Some("w_tool_result"), None, None, None)
+    );
+    assert_eq!(
+        view.kind_at(3, 1, Some(0)).as_deref(),
+        Some("w_tool_result"),
+        "what is found goes as a whole"
     );
     assert_eq!(legal(&sent(&mut view)), Ok(()));
 }
