@@ -215,9 +215,22 @@ pub fn can_be_fast(model: &str) -> bool {
 /// assert!(catalogue::looks_closely("claude-sonnet-5-5") && !catalogue::looks_closely("claude-haiku-4-5"));
 /// ```
 pub fn looks_closely(model: &str) -> bool {
+    counts_more(model).unwrap_or(true)
+}
+
+/// Whether a model makes more tokens of the same words, about a third, than those before it did; `None` if it is not known. They
+/// are the same that look closely.
+///
+/// ```
+/// use pelton_model::catalogue;
+///
+/// assert_eq!(catalogue::counts_more("claude-opus-4-7"), Some(true));
+/// assert_eq!((catalogue::counts_more("claude-haiku-4-5"), catalogue::counts_more("llama-7")), (Some(false), None));
+/// ```
+pub fn counts_more(model: &str) -> Option<bool> {
     let takes_budget =
         |caps: Caps| matches!(caps.thinking, ThinkingKinds::Budget | ThinkingKinds::AdaptiveOrBudget);
-    !caps(&resolve(model)).is_some_and(takes_budget)
+    caps(&resolve(model)).map(|caps| !takes_budget(caps))
 }
 
 /// Every model of the table, newest first within its line.

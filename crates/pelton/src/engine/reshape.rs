@@ -161,7 +161,10 @@ impl Engine {
         let prefix = Arc::clone(&self.question.prefix);
         let view = self.session.history.view_mut();
         view.set_overhead(prefix.system.len() + prefix.tools.len());
-        view.set_sharp(catalogue::looks_closely(&self.options.model));
+        view.set_counting(
+            catalogue::counts_more(&self.options.model),
+            catalogue::looks_closely(&self.options.model),
+        );
         prefix
     }
 
@@ -172,7 +175,10 @@ impl Engine {
             let mut view = self.session.history.view().clone();
             let prefix = self.prefix_so_far();
             view.set_overhead(prefix.system.len() + prefix.tools.len());
-            view.set_sharp(catalogue::looks_closely(&self.options.model));
+            view.set_counting(
+                catalogue::counts_more(&self.options.model),
+                catalogue::looks_closely(&self.options.model),
+            );
             self.gauge.tell(self.usage_of(&prefix, &view));
         }
         ContextWatch::new(self.gauge.clone(), self.board.watch())
@@ -184,7 +190,10 @@ impl Engine {
         let Some(recorded) = self.cache.prefix().cloned() else { return self.context_usage() };
         let view = self.session.history.view_mut();
         view.set_overhead(recorded.bytes());
-        view.set_sharp(catalogue::looks_closely(&self.options.model));
+        view.set_counting(
+            catalogue::counts_more(&self.options.model),
+            catalogue::looks_closely(&self.options.model),
+        );
         let around = Around {
             model: &self.options.model,
             room: self.options.room(&self.options.model),

@@ -58,7 +58,7 @@ impl Engine {
             view.leave_out_thinking("another model");
         }
         view.set_overhead(question.prefix.system.len() + question.prefix.tools.len());
-        view.set_sharp(catalogue::looks_closely(&question.model));
+        view.set_counting(catalogue::counts_more(&question.model), catalogue::looks_closely(&question.model));
         let small = self.small_model();
         let summariser = small.clone().filter(|_| self.options.tool_use_summaries);
         let folder = small.filter(|_| self.options.compact.folds);

@@ -468,6 +468,48 @@ fn a_count_that_was_doubled_changes_nothing() {
     assert_eq!(view.tokens(), expected * 3, "that is not twice as much");
 }
 
+#[test]
+fn what_one_model_counted_is_taken_for_what_another_counts() {
+    const MORE: (Option<bool>, bool) = (Some(true), true);
+    const LESS: (Option<bool>, bool) = (Some(false), false);
+    const UNKNOWN: (Option<bool>, bool) = (None, true);
+    let count = |total: u64| Usage { input_tokens: total, ..Usage::default() };
+    let mut view = view_of(&long_talk(4));
+    view.set_overhead(40_000);
+    view.set_counting(MORE.0, MORE.1);
+    let guessed = view.tokens();
+    view.set_counting(LESS.0, LESS.1);
+    assert_eq!(view.tokens(), guessed, "nobody has counted anything");
+    view.set_counting(MORE.0, MORE.1);
+    view.counted(&count(13_000));
+    let is_about = |view: &View, tokens: u64| {
+        assert!(view.tokens().abs_diff(tokens) <= tokens / 100, "{} instead of {tokens}", view.tokens());
+    };
+    view.set_counting(LESS.0, LESS.1);
+    is_about(&view, 10_000);
+    assert_eq!(view.counted_tokens(), 0, "it has not counted this");
+    // Whoever goes on with another of the same kind, or one that nobody knows, hears what was counted.
+    for another in [LESS, UNKNOWN, MORE] {
+        let mut view = view.clone();
+        view.set_counting(another.0, another.1);
+        view.set_counting(UNKNOWN.0, UNKNOWN.1);
+        is_about(&view, if another == MORE { 13_000 } else { 10_000 });
+    }
+    // In another process, too.
+    view.set_counting(MORE.0, MORE.1);
+    view.counted(&count(13_000));
+    let mut again = view_of(&long_talk(4));
+    again.set_overhead(40_000);
+    again.recall(&view.count_facts().unwrap());
+    let mut same = again.clone();
+    same.set_counting(MORE.0, MORE.1);
+    is_about(&same, 13_000);
+    again.set_counting(LESS.0, LESS.1);
+    is_about(&again, 10_000);
+    again.counted(&count(9_000));
+    assert_eq!(again.tokens(), 9_000, "what it counts itself is believed");
+}
+
 /// A task with a picture, and a result with two.
 fn three_pictures() -> View {
     let mut view = View::default();

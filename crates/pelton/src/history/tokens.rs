@@ -12,6 +12,9 @@ pub(super) const BYTES_PER_TOKEN: usize = 4;
 const TOKENS_PER_WIDE: u32 = 1;
 const TOKENS_PER_WIDEST: u32 = 2;
 
+/// So many tokens of models that count more are one of those before them.
+pub(super) const MORE_TOKENS: f64 = 1.3;
+
 /// What something costs, in tokens as we would count them, by what it is made of: models count each kind in their own way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Weight {
@@ -108,6 +111,8 @@ pub(super) struct Rates {
 
 /// Narrow and wide words, images and documents.
 const KINDS: usize = 4;
+/// So many of them, the first, are words.
+const WORD_KINDS: usize = 2;
 /// What is believed of a model that has counted nothing. Nobody makes less of a wide character than a token and a bit.
 const FIRST_RATES: [f64; KINDS] = [1.0, 1.25, 1.0, 1.0];
 /// Text is known within a third or so, images and documents hardly at all. Whoever makes many tokens of narrow words does so of wide
@@ -134,6 +139,14 @@ impl Rates {
     /// How closely the model looks at images.
     pub fn set_sharp(&mut self, is_sharp: bool) {
         self.is_sharp = is_sharp;
+    }
+
+    /// Those of a model that makes so many tokens of the same words for each of this one's, as far as that can be known.
+    #[must_use]
+    pub fn of_another(&self, times: f64) -> Self {
+        let mut another = self.at(self.per_million());
+        another.rates[..WORD_KINDS].iter_mut().for_each(|of_words| *of_words = rate(*of_words * times));
+        another
     }
 
     /// The same model, of which nothing is known.

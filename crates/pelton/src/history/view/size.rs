@@ -7,7 +7,7 @@ use pelton_wire::usage::Usage;
 use serde::{Deserialize, Serialize};
 
 use super::super::entry::{Kind, Origin};
-use super::super::tokens::{BYTES_PER_TOKEN, Rates, Weight};
+use super::super::tokens::{BYTES_PER_TOKEN, MORE_TOKENS, Rates, Weight};
 use super::{Part, View, weight};
 
 /// A recorded count of less than this part of our own estimate is not believed.
@@ -33,6 +33,8 @@ pub(super) struct Size {
     uncounted: u64,
     /// The model's way of counting.
     rates: Rates,
+    /// Whether the model that count and rates are of makes more tokens of words than others, if that is known.
+    counts_more: Option<bool>,
 }
 
 /// A count of the model's.
@@ -58,6 +60,9 @@ pub struct CountFacts {
     /// And for images and documents, where somebody has learnt that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     media_rates: Option<(u64, u64)>,
+    /// Whether who counted makes more tokens of words than others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    counts_more: Option<bool>,
 }
 
 impl Size {
@@ -93,6 +98,21 @@ impl Size {
         self.rates.tokens(weight)
     }
 
+    /// A model of this kind is asked. What another one counted is taken for what it would count.
+    fn asks(&mut self, more: Option<bool>, is_sharp: bool) {
+        let before = self.rates;
+        self.rates.set_sharp(is_sharp);
+        let was = std::mem::replace(&mut self.counts_more, more);
+        let (Some(was), Some(more), Some(counted)) = (was, more, self.counted) else { return };
+        if was == more {
+            return;
+        }
+        self.rates = self.rates.of_another(if more { MORE_TOKENS } else { MORE_TOKENS.recip() });
+        let then = self.then(counted);
+        let total = share(counted.total, self.of(then), before.tokens(then));
+        (self.counted, self.is_changed) = (Some(Counted { total, ..counted }), true);
+    }
+
     fn all(&self) -> Weight {
         self.weight + Weight { narrow: self.overhead, ..Weight::default() }
     }
@@ -106,13 +126,9 @@ impl Size {
         let now = self.of(self.all());
         let Some(counted) = self.counted else { return now };
         let total = counted.total;
-        let then = self.of(self.then(counted)).max(1);
+        let then = self.of(self.then(counted));
         // What came is added to what was counted. Of what went nobody knows how much of the count it was: a share.
-        if now >= then {
-            total.saturating_add(now - then)
-        } else {
-            u64::try_from(u128::from(total) * u128::from(now) / u128::from(then)).unwrap_or(total)
-        }
+        if now >= then { total.saturating_add(now - then) } else { share(total, now, then) }
     }
 
     fn count(&mut self, total: u64) {
@@ -146,6 +162,11 @@ impl Size {
     }
 }
 
+/// Of so many tokens, what is to all of them as one estimate is to another.
+fn share(total: u64, part: u64, whole: u64) -> u64 {
+    u64::try_from(u128::from(total) * u128::from(part) / u128::from(whole.max(1))).unwrap_or(total)
+}
+
 /// The most tokens that something of this weight can be.
 fn most_of(weight: Weight) -> u64 {
     weight.tokens().saturating_mul(BELIEVED_TIMES_MAX).saturating_add(BELIEVED_MORE_MAX)
@@ -175,9 +196,10 @@ impl View {
         }
     }
 
-    /// How closely the model looks at images.
-    pub(crate) fn set_sharp(&mut self, is_sharp: bool) {
-        self.size.rates.set_sharp(is_sharp);
+    /// How the model counts that is asked next: whether it makes more tokens of words than others, if that is known, and how closely
+    /// it looks at images.
+    pub(crate) fn set_counting(&mut self, counts_more: Option<bool>, is_sharp: bool) {
+        self.size.asks(counts_more, is_sharp);
     }
 
     /// What the record keeps of the newest count.
@@ -186,17 +208,19 @@ impl View {
         let overhead = overhead.unwrap_or(self.size.overhead);
         let [narrow, wide, images, documents] = self.size.rates.per_million();
         let media_rates = Some((images, documents));
-        Some(CountFacts { total, weight, overhead, rates: (narrow, wide), media_rates })
+        let counts_more = self.size.counts_more;
+        Some(CountFacts { total, weight, overhead, rates: (narrow, wide), media_rates, counts_more })
     }
 
     /// What was known in an earlier process, as its record says.
     pub(crate) fn recall(&mut self, facts: &CountFacts) {
-        let CountFacts { total, weight, overhead, rates: (narrow, wide), media_rates } = *facts;
+        let CountFacts { total, weight, overhead, rates: (narrow, wide), media_rates, counts_more } = *facts;
         self.size.counted = Some(Counted { total, weight, overhead: Some(overhead) });
         let [_, _, images, documents] = Rates::default().per_million();
         let (images, documents) = media_rates.unwrap_or((images, documents));
         self.size.rates = self.size.rates.at([narrow, wide, images, documents]);
-        self.size.is_changed = true;
+        self.size.rates.set_sharp(counts_more == Some(true));
+        (self.size.counts_more, self.size.is_changed) = (counts_more, true);
     }
 
     /// How the model counts, from what it counted in a conversation of which nobody recorded it: whatever came between two
@@ -250,8 +274,9 @@ impl View {
     /// What the model counted last, and its way of counting, are what they are in another view of the conversation: the same
     /// as whoever reads the record comes to.
     pub(crate) fn counts_on_from(&mut self, other: &Self) {
-        let Size { overhead, rates, counted, .. } = other.size;
-        self.size = Size { overhead, rates, counted, is_changed: true, uncounted: 0, ..self.size };
+        let Size { overhead, rates, counts_more, counted, .. } = other.size;
+        self.size =
+            Size { overhead, rates, counts_more, counted, is_changed: true, uncounted: 0, ..self.size };
     }
 
     /// About how many tokens a request costs, system prompt and tools included.

@@ -238,7 +238,7 @@ impl Live<'_> {
         }
         self.room = self.options.room(&model);
         let view = self.session.history.view_mut();
-        view.set_sharp(catalogue::looks_closely(&model));
+        view.set_counting(catalogue::counts_more(&model), catalogue::looks_closely(&model));
         view.leave_out_thinking("another model");
         self.question.model = model;
     }

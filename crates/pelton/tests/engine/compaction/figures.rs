@@ -232,3 +232,35 @@ async fn the_figure_after_media_were_left_out_by_hand_is_what_the_server_counts_
     assert_eq!(stage.request(4).to_string().matches(r#""type":"image""#).count(), 5);
     stage.assert_all_played();
 }
+
+#[tokio::test]
+async fn pit_C5_the_first_figure_after_another_model_was_chosen_is_what_that_counts() {
+    let script = Script::new()
+        .reply([show("words"), text("Reading.")])
+        .reply([text("Read.")])
+        .reply([text("Here.")])
+        .reply([text("There.")]);
+    let stage = Stage::new(script).await;
+    stage.write("words", &"Count the beans, one by one. ".repeat(1_000));
+    let mut file: Option<std::path::PathBuf> = None;
+    for (turn, model) in ["claude-opus-5-5", "claude-haiku-4-5", "claude-sonnet-5-5"].into_iter().enumerate()
+    {
+        let mut engine = stage.engine_with(|options| {
+            small(options, &["Bash", "Read"]);
+            options.model = model.to_owned();
+            options.window_tokens = None;
+            if let Some(file) = &file {
+                resume_from(options, file);
+            }
+        });
+        let usage = engine.context_usage();
+        let (asked, boundaries) = watched(&mut engine, "Go on.").await;
+        assert_eq!(boundaries.len(), 0);
+        if turn > 0 {
+            assert!(off_percent(&asked[0]) <= 5, "{model}: {asked:?}");
+            assert!(usage.used_tokens.abs_diff(asked[0].shown) < 100, "{usage:?}, {asked:?}");
+        }
+        file = engine.transcript_file();
+    }
+    stage.model.assert_clean();
+}
