@@ -328,13 +328,15 @@ impl Session<'_> {
         loop {
             let now = self.now();
             self.show_if_due(now);
-            let due = self.is_stale.then_some(self.shown_at + FRAME).filter(|_| self.terminal.is_ready());
+            // Looked at once: a terminal that becomes ready between two looks would be waited for by neither of them.
+            let is_ready = self.terminal.is_ready();
+            let due = self.is_stale.then_some(self.shown_at + FRAME).filter(|_| is_ready);
             let at = [due, self.settles_at, self.status_turn.due, self.app.wakes_at(now)]
                 .into_iter()
                 .flatten()
                 .min();
             let (shown, interrupts) = (self.terminal.ready(), self.terminal.interrupts());
-            let waits_for_terminal = self.is_stale && !self.terminal.is_ready();
+            let waits_for_terminal = self.is_stale && !is_ready;
             let Self { terminal, heard, chores, stop, .. } = self;
             let (listens, is_stopping) = (terminal.input(), self.is_stopping);
             let typed = async {
