@@ -46,8 +46,27 @@ pub(super) struct Approach<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Whole {
     NotYet,
-    Now,
+    /// This time: streams have broken, and may not the next time.
+    Once,
+    /// From now on: the server knows no streams.
+    Only,
     Tried,
+}
+
+impl Whole {
+    fn is_now(self) -> bool {
+        matches!(self, Self::Once | Self::Only)
+    }
+
+    /// What is left of it after a failure.
+    fn after(self, failure: &ErrorKind) -> Self {
+        match self {
+            Self::Once => Self::Tried,
+            // So it was not the stream that cannot be found.
+            Self::Only if *failure == ErrorKind::NotFound => Self::Tried,
+            kept => kept,
+        }
+    }
 }
 
 impl<'a> Approach<'a> {
@@ -70,7 +89,7 @@ impl<'a> Approach<'a> {
     }
 
     pub(super) fn manner(&self) -> Manner {
-        let streaming = self.ask.streaming && self.whole != Whole::Now;
+        let streaming = self.ask.streaming && !self.whole.is_now();
         Manner {
             max_tokens: if streaming { self.max_tokens } else { self.max_tokens.min(WHOLE_TOKENS_MAX) },
             streaming,
@@ -130,9 +149,7 @@ impl<'a> Approach<'a> {
     pub(super) fn change(&mut self, failure: &Failure, sent: Manner, plan: Retry) -> Retry {
         let kind = &failure.error.kind;
         self.distrust(kind);
-        if self.whole == Whole::Now {
-            self.whole = Whole::Tried;
-        }
+        self.whole = self.whole.after(kind);
         self.broken_streams += u32::from(failure.in_stream && is_broken_stream(kind));
         let changed =
             self.ask_for_less(kind) || self.give_up_speed(failure, sent, plan) || self.ask_for_whole(failure);
@@ -174,18 +191,22 @@ impl<'a> Approach<'a> {
 
     /// Asks for the answer in one piece, when streams do not come through.
     fn ask_for_whole(&mut self, failure: &Failure) -> bool {
-        let streams_fail = match &failure.error.kind {
-            ErrorKind::EmptyStream | ErrorKind::WebPage => failure.in_stream,
-            // Some relays know no streams, and say so in this way.
-            ErrorKind::NotFound => failure.advice.should_retry != Some(false),
-            kind => is_broken_stream(kind) && failure.in_stream && self.broken_streams >= BROKEN_STREAMS_MAX,
-        };
         let possible =
             self.ask.streaming && self.whole == Whole::NotYet && self.road.policy.non_streaming_fallback;
-        if streams_fail && possible {
-            self.whole = Whole::Now;
-        }
-        self.whole == Whole::Now
+        self.whole = match &failure.error.kind {
+            _ if !possible => return false,
+            // Some relays know no streams, and say so in this way.
+            ErrorKind::NotFound if failure.advice.should_retry != Some(false) => Whole::Only,
+            ErrorKind::EmptyStream | ErrorKind::WebPage if failure.in_stream => Whole::Once,
+            kind if is_broken_stream(kind)
+                && failure.in_stream
+                && self.broken_streams >= BROKEN_STREAMS_MAX =>
+            {
+                Whole::Once
+            }
+            _ => return false,
+        };
+        true
     }
 }
 

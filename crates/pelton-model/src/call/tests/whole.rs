@@ -92,6 +92,22 @@ async fn loop_M6_there_is_one_such_request_and_the_next_is_a_stream_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn loop_M6_a_server_without_streams_is_asked_for_no_other_however_busy_it_is() {
+    let not_found = || error(404, "not_found_error", "no streams here", &[]);
+    let busy = || error(529, "overloaded_error", "Overloaded", &[]);
+    let reset = || Turn::Fail(TransportErrorKind::Reset);
+    let outcome = play_through([not_found(), busy(), reset(), busy(), whole()]).await;
+    assert_eq!(streaming(&outcome), [true, false, false, false, false], "{}", outcome.log);
+    assert!(outcome.log.ends_with("finished end_turn, 57 tokens\n"), "{}", outcome.log);
+    assert_eq!(outcome.log.matches("in one piece").count(), 1, "{}", outcome.log);
+    assert!(outcome.took >= Duration::from_millis(500), "busy servers are waited for: {}", outcome.log);
+    // What cannot be found in one piece either is not there.
+    let outcome = play_through([not_found(), busy(), not_found()]).await;
+    assert!(outcome.log.contains("failed NotFound"), "{}", outcome.log);
+    assert_eq!(streaming(&outcome), [true, false, false]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn loop_M6_it_can_be_switched_off_and_is_of_no_use_elsewhere() {
     let off = RetryPolicy { non_streaming_fallback: false, ..RetryPolicy::default() };
     let not_found = || error(404, "not_found_error", "m", &[]);
