@@ -482,22 +482,32 @@ mod linux {
         if age > YOUNG_TICKS {
             return None;
         }
+        let all = of_numbers(first.as_raw(), newest_number, |number| Process::of(Pid::from_raw(number)))?;
+        // Somebody older with a number behind it was given that in another round.
+        all.iter().all(|process| process.status.started >= born).then_some(all)
+    }
+
+    /// Whoever has a number from `first` on, up to the newest that was given when the last of them was looked at. `None` if these
+    /// are too many, or begin anew.
+    pub(super) fn of_numbers<T>(
+        first: i32,
+        newest_number: impl Fn() -> Option<i32>,
+        look: impl Fn(i32) -> Option<T>,
+    ) -> Option<Vec<T>> {
         let mut all = Vec::new();
-        let (mut next, mut newest) = (first.as_raw(), newest_number()?);
+        let (mut next, mut newest) = (first, newest_number()?);
         loop {
-            if !(0..=NUMBERS_TRIED_MAX).contains(&newest.checked_sub(first.as_raw())?) {
+            if !(0..=NUMBERS_TRIED_MAX).contains(&newest.checked_sub(first)?) {
                 return None;
             }
-            all.extend((next..=newest).filter_map(|number| Process::of(Pid::from_raw(number))));
+            all.extend((next..=newest).filter_map(&look));
             // Who was gone when its number came may have left somebody behind, with a number that was not yet given.
             let tried = std::mem::replace(&mut newest, newest_number()?);
             if newest == tried {
-                break;
+                return Some(all);
             }
             next = tried + 1;
         }
-        // Somebody older with a number behind it was given that in another round.
-        all.iter().all(|process| process.status.started >= born).then_some(all)
     }
 
     /// The number that was given last.

@@ -212,3 +212,28 @@ async fn trees_that_end_together_are_looked_for_once_and_none_is_left() {
         assert_gone(pid).await;
     }
 }
+
+/// Numbers are given while they are gone through: each look at the newest finds the next of these.
+fn those_found(newest: &[i32], look: impl Fn(i32) -> Option<i32>) -> Option<Vec<i32>> {
+    let looks = std::cell::Cell::new(0);
+    let newest_number = || {
+        let at = looks.replace(looks.get() + 1);
+        Some(newest[at.min(newest.len() - 1)])
+    };
+    linux::of_numbers(10, newest_number, look)
+}
+
+#[test]
+fn whoever_is_started_during_the_look_is_found_and_nobody_twice() {
+    // 12 started 13 and 14 when it had been looked at, and is gone; 11 has ended before.
+    let found = those_found(&[12, 14, 15, 15], |number| (number != 11).then_some(number));
+    assert_eq!(found, Some(vec![10, 12, 13, 14, 15]));
+    // Nothing new: one round is enough.
+    assert_eq!(those_found(&[11], Some), Some(vec![10, 11]));
+    // The row began anew, at once or during the look; or it is long, or never ends.
+    assert_eq!(those_found(&[9], Some), None);
+    assert_eq!(those_found(&[12, 3], Some), None);
+    assert_eq!(those_found(&[10_000], Some), None);
+    let ever_more: Vec<i32> = (10..2_000).collect();
+    assert_eq!(those_found(&ever_more, Some), None);
+}
