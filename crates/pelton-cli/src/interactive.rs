@@ -35,11 +35,6 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
     let mut wanted = Wanting { args: args.clone(), first: args.prompt.clone(), draft: None };
     let is_plain = args.plain || surroundings(&env).depth() == Depth::Bare;
     let chooses = args.resume.as_deref() == Some("");
-    if is_plain && chooses {
-        return Err(Fail::new(
-            "name a session: pelton --plain --resume ID (pelton sessions list tells them)",
-        ));
-    }
     // Whatever cannot be is told on a terminal that nobody has taken yet.
     let mut opening = if chooses { None } else { Some(opening(&wanted, &env)?) };
     let on_narrowing = if reflows(&env) { OnNarrowing::Reflows } else { OnNarrowing::Cuts };
@@ -48,11 +43,21 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
     let opened = if is_plain { Terminal::plain(out) } else { Terminal::open(out, on_narrowing) };
     let mut terminal = opened.map_err(unusable)?;
     if chooses {
-        match choose(&mut terminal, &env).await? {
-            Some(id) => wanted.for_session(id),
-            None => {
+        let chosen = tokio::select! {
+            biased;
+            ending = signals.next() => Err(ending),
+            chosen = choose(&mut terminal, &env) => Ok(chosen?),
+        };
+        match chosen {
+            Ok(Some(id)) => wanted.for_session(id),
+            Ok(None) => {
                 terminal.give().await;
                 return Ok(ExitCode::SUCCESS);
+            }
+            Err(ending) => {
+                terminal.give().await;
+                tell(ending.word());
+                return Ok(ExitCode::from(ending.exit_code()));
             }
         }
     }
@@ -165,7 +170,8 @@ async fn choose(terminal: &mut Terminal, env: &Env) -> Result<Option<Uuid>, Fail
         terminal.give().await;
         return Err(Fail::at_start("there is no session in this directory yet: start one without --resume"));
     }
-    Ok(pelton_tui::choose(terminal, theme(env, &ScreenSettings::default()), sessions).await)
+    let theme = if terminal.is_plain() { Theme::BARE } else { theme(env, &ScreenSettings::default()) };
+    Ok(pelton_tui::choose(terminal, theme, sessions).await)
 }
 
 fn opening(wanted: &Wanting, env: &Env) -> Result<Opening, Fail> {

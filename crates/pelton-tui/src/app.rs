@@ -56,6 +56,8 @@ pub(crate) enum Effect {
     PutAside,
     /// The program stops until the shell goes on with it.
     Suspend,
+    /// A picture that is in the clipboard goes along.
+    PastePicture,
     /// The words go to an editor of the user's.
     Edit,
     /// Prompts to go back to are wanted.
@@ -335,7 +337,7 @@ impl App {
             self.finished.extend(body);
         }
         if self.is_plain {
-            self.finished.extend(lines);
+            self.finished.extend(dialog.told(&self.theme, self.columns));
         }
         self.dialog = Some(dialog);
     }

@@ -154,6 +154,14 @@ impl Dialog {
         }
     }
 
+    /// The list that it is, and whose.
+    pub fn as_list(&mut self) -> Option<(Own, &mut List)> {
+        match &mut self.kind {
+            Kind::List(own, list) => Some((*own, list)),
+            _ => None,
+        }
+    }
+
     pub fn paste(&mut self, text: &str) {
         match &mut self.kind {
             Kind::Permission(_, permission) => permission.choice.paste(text),
@@ -184,6 +192,14 @@ impl Dialog {
             Kind::Form(_, form) => form.lines(theme, columns),
             Kind::List(_, list) => list.lines(theme),
             Kind::Choice(_, choice, _) => choice.lines(theme, columns),
+        }
+    }
+
+    /// The same where there are no keys.
+    pub fn told(&self, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+        match &self.kind {
+            Kind::List(_, list) => list.told(theme),
+            _ => self.lines(theme, columns),
         }
     }
 }

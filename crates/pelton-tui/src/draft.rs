@@ -19,7 +19,7 @@ use crate::paint::Caret;
 use crate::theme::{Role, Theme};
 
 /// Bytes of a picture that is read to go along with a prompt. The engine makes it fit.
-const IMAGE_BYTES_MAX: u64 = 32 * 1024 * 1024;
+pub(crate) const IMAGE_BYTES_MAX: u64 = 32 * 1024 * 1024;
 /// Cells that the mark in front takes.
 const MARK_CELLS: usize = 2;
 /// Files or commands that are offered at once.
@@ -143,9 +143,17 @@ impl Draft {
     pub fn paste(&mut self, text: &str) {
         // A file that is dropped on a terminal comes as its path.
         match input::image_path(text).filter(|path| Path::new(path).is_file()) {
-            Some(path) => _ = self.editor.attach(Image::File(path)),
-            None => _ = self.editor.paste(text),
+            Some(path) => self.attach(Image::File(path)),
+            None => {
+                self.editor.paste(text);
+                self.look();
+            }
         }
+    }
+
+    /// A picture goes along.
+    pub fn attach(&mut self, image: Image) {
+        self.editor.attach(image);
         self.look();
     }
 

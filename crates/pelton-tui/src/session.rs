@@ -3,6 +3,7 @@
 
 mod answers; // what commands of the terminal's own answer
 mod choose; // which session is gone on with
+mod clipboard; // a picture from it
 mod outside; // other programs: an editor, the shell
 mod prompts; // prompts of other days
 mod questions; // questions of the engine's
@@ -32,7 +33,7 @@ use uuid::Uuid;
 
 use crate::app::{App, Effect, Past, Undo, When};
 use crate::draft::{prompt, said};
-use crate::input::Submission;
+use crate::input::{Image, Submission};
 use crate::terminal::{Input, Terminal};
 use crate::theme::{Role, Theme};
 pub use answers::sessions_of;
@@ -262,6 +263,8 @@ enum Chore {
     /// A request, and what to call it.
     Served(&'static str, Result<Value, String>),
     Preview(Result<Value, String>),
+    /// A picture from the clipboard.
+    Picture(Result<Image, String>),
     /// What prompts may call by `/name`.
     Commands(Vec<CommandInfo>),
     /// What another program said.
@@ -464,6 +467,9 @@ impl Session<'_> {
             Effect::Queue { said, when } => self.queue(said, when),
             Effect::Unqueue(id) => _ = self.handles.queue.cancel(id),
             Effect::SetMode(mode) => self.set_mode(mode),
+            Effect::PastePicture => {
+                self.chores.push(Box::pin(async { Chore::Picture(clipboard::picture().await) }));
+            }
             Effect::PutAside => {
                 if let Served::Now(Err(why)) = self.handles.ask("background_tasks", json!({})) {
                     self.app.say(&why, Role::Error);
@@ -636,6 +642,8 @@ impl Session<'_> {
             Chore::Status(generation, lines) => self.status_said(generation, lines),
             Chore::Commands(commands) => self.app.draft.knows(&commands),
             Chore::Said(words) => self.app.say(&words, Role::Text),
+            Chore::Picture(Ok(picture)) => self.app.draft.attach(picture),
+            Chore::Picture(Err(why)) => self.app.say(&why, Role::Error),
             Chore::Preview(preview) => self.app.ask_undo(preview.map(|preview| answers::files_of(&preview))),
         }
     }

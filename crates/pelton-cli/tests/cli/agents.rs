@@ -235,6 +235,12 @@ fn loop_F1_what_an_agent_took_back_is_named_whatever_is_told_of_it_afterwards() 
         (vec![report()], &[][..], "agent: system informational"),
         (vec![report()], &["--forward-subagent-text"], "agent: assistant text"),
         (calls_again, &[], "agent: assistant tool_use"),
+        // Nothing comes next: the agent has failed.
+        (
+            vec![Step::status(400).error_type("invalid_request_error").message("no")],
+            &[],
+            "agent: assistant text",
+        ),
     ] {
         let frames = broken_off(glob("toolu_g"), then, words);
         let is_call = |frame: &&Value| frame["message"]["content"][0]["id"] == "toolu_g";

@@ -1,5 +1,7 @@
 //! How a session is begun and gone on with: trust, the list of sessions, what `--continue` means, words that are no commands.
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use pelton_testkit::{Script, Step, text};
 use serde_json::json;
 
@@ -79,6 +81,52 @@ fn a_session_is_picked_from_a_list() {
     seat.types("\u{1b}");
     assert_eq!(seat.ends(), Some(0));
     seat.sees_no_more("Go on with");
+}
+
+#[test]
+fn a_session_is_picked_by_its_number_where_there_are_no_keys() {
+    let place = Place::new();
+    let model = always("Well.");
+    for words in ["plant the tulips", "water the roses", "water the tulips"] {
+        let mut seat = Seat::at(&place, &model, [words]);
+        seat.sees("Well.");
+        seat.rests();
+        seat.types("\u{4}");
+        assert_eq!(seat.ends(), Some(0));
+    }
+    let mut seat = Seat::at(&place, &model, ["--plain", "--resume"]);
+    seat.sees("1. water the tulips (");
+    seat.sees("3. plant the tulips (");
+    seat.types("water\r");
+    seat.sees("2. water the roses (");
+    seat.types("2\r");
+    seat.sees("> water the roses");
+    seat.types("and now?\r");
+    seat.until("it goes on", |_| {
+        let asked = model.requests().last().unwrap().body["messages"].to_string();
+        asked.contains("water the roses") && asked.contains("and now?")
+    });
+    // The same inside a session, also if it still works.
+    seat.types("/resume\r");
+    seat.sees("2. plant the tulips (");
+    seat.types("plant\r");
+    seat.sees("> plant the tulips");
+    seat.types("/exit\r");
+    assert_eq!(seat.ends(), Some(0));
+    let shown = String::from_utf8(seat.bytes()).unwrap();
+    assert!(shown.chars().all(|c| !c.is_control() || matches!(c, '\r' | '\n')), "{shown:?}");
+    // An empty line goes on with none.
+    let mut seat = Seat::at(&place, &model, ["--plain", "--resume"]);
+    seat.sees("for none.");
+    seat.types("\r");
+    assert_eq!(seat.ends(), Some(0));
+    // A signal is heard before there is a session, too.
+    for words in [&["--plain", "--resume"][..], &["--resume"]] {
+        let mut seat = Seat::at(&place, &model, words.iter().copied());
+        seat.sees("Go on with");
+        kill(Pid::from_raw(seat.id().try_into().unwrap()), Signal::SIGTERM).unwrap();
+        assert_eq!(seat.ends(), Some(143));
+    }
 }
 
 #[test]

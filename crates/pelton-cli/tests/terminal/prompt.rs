@@ -1,5 +1,8 @@
 //! The prompt as people write it: what is seen, where the caret is, and what the model reads in the end.
 
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
 use pelton_testkit::{Script, Step, text};
 
 use crate::place::{Commanded, Place, model};
@@ -152,16 +155,72 @@ fn an_editor_of_ones_own_gets_the_words_and_gives_them_back() {
     );
 }
 
+/// The smallest picture there is: one dot.
+const DOT: &str = "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de000\
+                   0000c49444154789c63f8cfc0000003010100c9fe92ef0000000049454e44ae426082";
+
+fn dot() -> Vec<u8> {
+    (0..DOT.len()).step_by(2).map(|at| u8::from_str_radix(&DOT[at..at + 2], 16).unwrap()).collect()
+}
+
+#[test]
+fn a_picture_comes_from_the_clipboard_by_whatever_program_knows_it() {
+    let place = Place::new();
+    let file = place.put("dot.png", "");
+    std::fs::write(&file, dot()).unwrap();
+    let shows = format!("/bin/cat '{}'", file.display());
+    for (program, says) in [
+        ("wl-paste", shows.clone()),
+        // The first has none, the second does.
+        ("xclip", shows),
+        ("osascript", format!("echo '«data PNGf{DOT}»'")),
+    ] {
+        let model = always();
+        // One that is there, and every one before it that knows of no picture.
+        let bin = place.work().join(format!("bin-{program}"));
+        std::fs::create_dir(&bin).unwrap();
+        for name in ["wl-paste", "xclip", "pngpaste", "osascript"] {
+            let script = if name == program { &*says } else { "echo 'no image' >&2; echo text; exit 1" };
+            let path = bin.join(name);
+            std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let mut seat = at_desktop(&place, &model, &bin);
+        seat.types("what is \u{16}");
+        seat.sees("> what is [Image #1]");
+        seat.types("\r");
+        seat.sees("Read.");
+        let requests = model.requests();
+        let messages = requests[0].body["messages"].as_array().unwrap().iter();
+        let blocks = messages.flat_map(|message| message["content"].as_array().unwrap());
+        let pictures = blocks.filter(|block| block["type"] == "image");
+        let sent: Vec<_> = pictures.map(|block| &block["source"]).collect();
+        assert_eq!((sent.len(), &sent[0]["media_type"]), (1, &"image/png".into()), "{program}");
+        std::fs::write(bin.join(program), "#!/bin/sh\nexit 1\n").unwrap();
+        seat.types("\u{16}");
+        seat.sees("there is no picture in the clipboard");
+    }
+    let model = always();
+    let mut seat = at_desktop(&place, &model, &place.work().join("none"));
+    seat.types("\u{16}");
+    seat.sees("nothing here can read pictures from the clipboard");
+}
+
+/// A terminal of a desktop whose programs are there and nowhere else.
+fn at_desktop(place: &Place, model: &pelton_testkit::ScriptedModel, bin: &Path) -> Seat {
+    let mut command = place.pelton([]);
+    command.asks(model).env("TERM", "xterm-256color").env("LANG", "C.UTF-8");
+    command.env("PATH", bin);
+    let seat = Seat::with(command, 80, 24);
+    seat.sees("> ");
+    seat
+}
+
 #[test]
 fn a_picture_goes_along_by_its_path() {
     let (place, model) = (Place::new(), always());
-    // The smallest picture there is: one dot.
-    let dot = "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de000\
-               0000c49444154789c63f8cfc0000003010100c9fe92ef0000000049454e44ae426082";
-    let bytes: Vec<u8> =
-        (0..dot.len()).step_by(2).map(|at| u8::from_str_radix(&dot[at..at + 2], 16).unwrap()).collect();
     let file = place.work().join("dot.png");
-    std::fs::write(&file, bytes).unwrap();
+    std::fs::write(&file, dot()).unwrap();
     let mut seat = Seat::at(&place, &model, []);
     seat.sees("> ");
     seat.types("what is ");

@@ -37,6 +37,25 @@ fn loop_Z7_words_while_it_works_are_read_at_the_next_step_or_behind_it() {
 }
 
 #[test]
+fn commands_that_need_the_engine_wait_for_it_and_are_no_words_for_the_model() {
+    let place = Place::new();
+    let model = model(Script::new().reply([text("First."), gate("open"), text(" Done.")]));
+    let mut seat = Seat::at(&place, &model, ["do it"]);
+    seat.sees("works");
+    seat.types("/export talk.md\r");
+    seat.sees("(/export waits until this is done)");
+    seat.types("!echo made > own\r");
+    seat.sees("(your command waits until this is done)");
+    assert!(!place.has("talk.md") && !place.has("own"));
+    model.open("open");
+    seat.sees("the conversation goes to talk.md");
+    seat.until("both are done", |_| {
+        place.has("own") && place.has("talk.md") && place.read("talk.md").contains("Done.")
+    });
+    assert_eq!(model.requests().len(), 1);
+}
+
+#[test]
 fn escape_interrupts_and_the_session_goes_on() {
     let place = Place::new();
     let model = model(Script::new().reply([text("Slowly"), gate("never")]).reply([text("Here.")]));

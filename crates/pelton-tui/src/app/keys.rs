@@ -6,10 +6,12 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use pelton::permission::Mode;
 
 use super::{App, Effect, Waiting, When};
+use crate::ask::list::Found;
 use crate::ask::{Outcome, Own};
 use crate::commands;
 use crate::draft::{Pressed, said};
 use crate::input::Submission;
+use crate::theme::Role;
 
 /// Two presses within this time are one of two.
 const TWICE_WITHIN: Duration = Duration::from_millis(800);
@@ -51,6 +53,7 @@ impl App {
             KeyCode::BackTab => return vec![Effect::SetMode(self.next_mode())],
             KeyCode::Char('b') if control && self.is_working() => return vec![Effect::PutAside],
             KeyCode::Char('g') if control => return vec![Effect::Edit],
+            KeyCode::Char('v') if control => return vec![Effect::PastePicture],
             KeyCode::Tab if self.is_working() && !self.draft.is_empty() && !self.draft.is_choosing() => {
                 let said = self.draft.submit();
                 return self.queue(said, When::Later);
@@ -63,17 +66,27 @@ impl App {
         match self.draft.key(key) {
             Pressed::Edited => Vec::new(),
             Pressed::Submit(said) if self.is_working() => self.queue(said, When::Next),
-            Pressed::Submit(said) => submitted(said),
+            Pressed::Submit(said) => meant(said).into_iter().collect(),
         }
     }
 
     /// A whole line was typed, where there are no keys.
     pub fn line(&mut self, line: &str) -> Vec<Effect> {
-        if self.dialog.is_none() {
+        let Some(dialog) = &mut self.dialog else {
             return if self.is_working() {
                 self.queue(said(line), When::Next)
             } else {
-                submitted(said(line))
+                meant(said(line)).into_iter().collect()
+            };
+        };
+        if let Some((own, list)) = dialog.as_list() {
+            return match list.line(line) {
+                Some(Found::Item(at)) => self.answered(Outcome::Found(own, Some(at))),
+                Some(Found::Nothing) => self.answered(Outcome::Found(own, None)),
+                None => {
+                    self.finished.extend(list.told(&self.theme));
+                    Vec::new()
+                }
             };
         }
         // An empty line answers nothing.
@@ -103,15 +116,22 @@ impl App {
 
     /// Words while a submission runs: they wait, and it is shown that they do.
     fn queue(&mut self, said: Submission, when: When) -> Vec<Effect> {
-        let words = said.text.trim();
-        if words.is_empty() && said.images.is_empty() {
-            return Vec::new();
-        }
-        if let Some((own, arguments)) = commands::called(words).filter(|(own, _)| own.works_any_time()) {
-            return vec![Effect::Command(own, arguments.to_owned())];
-        }
-        // A command is no words for the model: it is its own turn.
-        let when = if words.starts_with('/') { When::Later } else { when };
+        let said = match meant(said) {
+            Some(Effect::Submit(said)) => said,
+            Some(other) => {
+                match &other {
+                    Effect::Command(own, _) if own.works_any_time() => {}
+                    Effect::Command(own, _) => {
+                        self.say(&format!("(/{} waits until this is done)", own.name()), Role::Faint);
+                    }
+                    _ => self.say("(your command waits until this is done)", Role::Faint),
+                }
+                return vec![other];
+            }
+            None => return Vec::new(),
+        };
+        // A command of the engine's is no words for the model: it is its own turn.
+        let when = if said.text.trim().starts_with('/') { When::Later } else { when };
         self.waiting.push(Waiting { id: None, said: said.clone(), when });
         vec![Effect::Queue { said, when }]
     }
@@ -201,7 +221,7 @@ impl App {
         match outcome {
             Outcome::Answered(id, answer, told) => {
                 if let Some(told) = told {
-                    self.say(&told, crate::theme::Role::Faint);
+                    self.say(&told, Role::Faint);
                 }
                 vec![Effect::Answer(id, answer)]
             }
@@ -222,15 +242,15 @@ impl App {
 }
 
 /// Words that are sent while nothing runs.
-fn submitted(said: Submission) -> Vec<Effect> {
+fn meant(said: Submission) -> Option<Effect> {
     let words = said.text.trim();
     match words.strip_prefix('!').map(str::trim) {
-        Some("") => Vec::new(),
-        Some(command) => vec![Effect::Shell(command.to_owned())],
-        None if words.is_empty() && said.images.is_empty() => Vec::new(),
-        None => match commands::called(words) {
-            Some((own, arguments)) => vec![Effect::Command(own, arguments.to_owned())],
-            None => vec![Effect::Submit(said)],
-        },
+        Some("") => None,
+        Some(command) => Some(Effect::Shell(command.to_owned())),
+        None if words.is_empty() && said.images.is_empty() => None,
+        None => Some(match commands::called(words) {
+            Some((own, arguments)) => Effect::Command(own, arguments.to_owned()),
+            None => Effect::Submit(said),
+        }),
     }
 }

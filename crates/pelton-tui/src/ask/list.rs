@@ -9,6 +9,8 @@ use crate::theme::{Role, Theme};
 
 /// Rows shown at once.
 const ROWS_SHOWN: usize = 10;
+/// Rows told where there are no keys: those above can be scrolled to.
+const ROWS_TOLD: usize = 50;
 
 pub(crate) struct List {
     title: String,
@@ -60,6 +62,51 @@ impl List {
             _ => {}
         }
         None
+    }
+
+    /// A whole line was typed, where there are no keys: the number of an item as it was [told](Self::told), nothing for
+    /// none, or words that narrow it down. What fits alone is meant.
+    pub fn line(&mut self, line: &str) -> Option<Found> {
+        let line = line.trim();
+        if line.is_empty() {
+            return Some(Found::Nothing);
+        }
+        let fitting = self.fitting();
+        if let Ok(number) = line.parse::<usize>() {
+            return number.checked_sub(1).and_then(|place| fitting.get(place)).map(|at| Found::Item(*at));
+        }
+        line.clone_into(&mut self.wanted);
+        match self.fitting()[..] {
+            [only] => Some(Found::Item(only)),
+            // Words that fit nothing narrow down nothing.
+            [] => {
+                self.wanted.clear();
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// All that is shown where there are no keys: each item with its number.
+    pub fn told(&self, theme: &Theme) -> Vec<Line<'static>> {
+        let fitting = self.fitting();
+        let mut lines = vec![Line::styled(self.title.clone(), theme.style(Role::Strong))];
+        for (place, at) in fitting.iter().enumerate().take(ROWS_TOLD) {
+            let (words, more) = &self.items[*at];
+            let more =
+                if more.is_empty() { String::new() } else { format!(" ({})", clean::line(more.trim())) };
+            lines.push(Line::styled(
+                format!("{}. {}{more}", place + 1, clean::line(words)),
+                theme.style(Role::Text),
+            ));
+        }
+        if fitting.len() > ROWS_TOLD {
+            let more = format!("… and {} more", fitting.len() - ROWS_TOLD);
+            lines.push(Line::styled(more, theme.style(Role::Faint)));
+        }
+        let keys = "Type a number, words to find, or an empty line for none.";
+        lines.push(Line::styled(keys, theme.style(Role::Faint)));
+        lines
     }
 
     pub fn lines(&self, theme: &Theme) -> Vec<Line<'static>> {
@@ -117,5 +164,27 @@ mod tests {
         key(KeyCode::Char('x'));
         assert!(key(KeyCode::Enter).is_none(), "nothing fits");
         assert!(matches!(key(KeyCode::Esc), Some(Found::Nothing)));
+    }
+
+    #[test]
+    fn lines_name_an_item_or_narrow_it_down() {
+        let items =
+            ["apples", "pears", "more apples"].map(|name| (name.to_owned(), "red".to_owned())).to_vec();
+        let mut list = List::new("Fruit", items);
+        let told = |list: &List| list.told(&Theme::BARE).iter().map(Line::to_string).collect::<Vec<_>>();
+        assert_eq!(told(&list)[1..4], ["1. apples (red)", "2. pears (red)", "3. more apples (red)"]);
+        for (line, wanted) in [("0", None), ("4", None), ("plums", None), (" 2 ", Some(1)), ("pear", Some(1))]
+        {
+            let found = list.line(line).map(|found| match found {
+                Found::Item(at) => at,
+                Found::Nothing => panic!("{line}"),
+            });
+            assert_eq!(found, wanted, "{line}");
+            list.wanted.clear();
+        }
+        assert!(list.line("APPLES").is_none(), "there are two");
+        assert_eq!(told(&list)[1..3], ["1. apples (red)", "2. more apples (red)"]);
+        assert!(matches!(list.line("2"), Some(Found::Item(2))));
+        assert!(matches!(list.line(""), Some(Found::Nothing)));
     }
 }

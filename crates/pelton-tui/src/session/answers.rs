@@ -20,7 +20,7 @@ use crate::status::mode_words;
 use crate::theme::Role;
 
 /// Keys, and what they do.
-const KEYS: [(&str, &str); 9] = [
+const KEYS: [(&str, &str); 10] = [
     ("Enter", "sends; while the model works: is read at its next step"),
     ("Tab", "while the model works: is read when it is done"),
     ("\\ Enter, Alt-Enter, Ctrl-J", "another line"),
@@ -29,6 +29,7 @@ const KEYS: [(&str, &str); 9] = [
     ("Ctrl-C, Ctrl-D", "interrupts, clears, and twice leaves; leaves"),
     ("Ctrl-R, ↑ ↓", "looks through earlier prompts; goes through them"),
     ("Ctrl-G, Ctrl-B, Ctrl-Z", "your own editor; what runs goes into the background; stops"),
+    ("Ctrl-V", "a picture from the clipboard"),
     ("@  /  !", "a file; a command; a command line of your own"),
 ];
 

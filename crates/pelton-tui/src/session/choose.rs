@@ -5,7 +5,7 @@ use futures::StreamExt as _;
 use uuid::Uuid;
 
 use crate::ask::list::{Found, List};
-use crate::paint::Live;
+use crate::paint::{Caret, Live};
 use crate::terminal::{Input, Terminal};
 use crate::theme::Theme;
 
@@ -17,10 +17,31 @@ pub async fn choose(
 ) -> Option<Uuid> {
     let items = sessions.iter().map(|(_, name, when)| (name.clone(), when.clone())).collect();
     let mut list = List::new("Go on with", items);
+    let chosen = |found| match found {
+        Found::Item(at) => sessions.get(at).map(|(id, ..)| *id),
+        Found::Nothing => None,
+    };
     loop {
         terminal.ready().await;
-        terminal.paint(&[], &Live { lines: list.lines(&theme), caret: None });
-        let Input::Keys(keys) = terminal.input()? else { return None };
+        if terminal.is_plain() {
+            terminal.paint(
+                &list.told(&theme),
+                &Live { caret: Some(Caret { row: 0, column: 0 }), ..Live::default() },
+            );
+        } else {
+            terminal.paint(&[], &Live { lines: list.lines(&theme), caret: None });
+        }
+        let keys = match terminal.input()? {
+            Input::Keys(keys) => keys,
+            Input::Lines(lines) => {
+                let line = lines.recv().await?;
+                terminal.line_ended();
+                if let Some(found) = list.line(&line) {
+                    return chosen(found);
+                }
+                continue;
+            }
+        };
         match keys.next().await?.ok()? {
             Typed::Key(key) if key.kind != KeyEventKind::Release => {
                 if key.modifiers.contains(KeyModifiers::CONTROL)
@@ -28,10 +49,8 @@ pub async fn choose(
                 {
                     return None;
                 }
-                match list.key(key) {
-                    Some(Found::Item(at)) => return sessions.get(at).map(|(id, ..)| *id),
-                    Some(Found::Nothing) => return None,
-                    None => {}
+                if let Some(found) = list.key(key) {
+                    return chosen(found);
                 }
             }
             Typed::Resize(columns, rows) => terminal.resize(columns, rows),
