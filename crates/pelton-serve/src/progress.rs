@@ -199,12 +199,33 @@ pub fn doing(tool: &str, input: &Value) -> String {
         "Read" => format!("Reading {}", field("file_path")),
         "Write" => format!("Writing {}", field("file_path")),
         "Edit" => format!("Editing {}", field("file_path")),
+        "NotebookEdit" => format!("Editing {}", field("notebook_path")),
         "Bash" => format!("Running {}", field("command")),
         "Glob" => format!("Finding {}", field("pattern")),
         "Grep" => format!("Searching {}", field("pattern")),
         "Agent" | "Task" => format!("Agent: {}", field("description")),
-        other => subject(other),
+        "WebFetch" => format!("Fetching {}", field("url")),
+        "WebSearch" => format!("Searching the web for {}", field("query")),
+        "Skill" => format!("Using the skill {}", field("skill")),
+        "ToolSearch" => format!("Looking for tools: {}", field("query")),
+        "TodoWrite" => "Updating the to-do list".to_owned(),
+        "TaskCreate" => format!("Noting a task: {}", field("subject")),
+        "TaskUpdate" => format!("Updating task {}", field("taskId")),
+        "TaskOutput" | "BashOutput" => format!("Looking at {}", id_of(input)),
+        "TaskStop" | "KillShell" => format!("Stopping {}", id_of(input)),
+        "AskUserQuestion" => "Asking you".to_owned(),
+        "ExitPlanMode" => "Proposing a plan".to_owned(),
+        other => match other.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
+            Some((server, tool)) => subject(&format!("{server}: {tool}")),
+            None => subject(other),
+        },
     }
+}
+
+/// What runs in the background and is meant, by whichever of its names.
+fn id_of(input: &Value) -> String {
+    let id = ["task_id", "shell_id", "bash_id"].into_iter().find_map(|name| input.get(name)?.as_str());
+    id.map(subject).unwrap_or_default()
 }
 
 fn subject(text: &str) -> String {
@@ -233,4 +254,29 @@ pub fn first_line(entry: &Entry) -> String {
 pub fn measure(entry: &Entry) -> String {
     let lines = result_text(entry).lines().count();
     counted(u32::try_from(lines).unwrap_or(u32::MAX), "line")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn calls_are_told_in_words() {
+        for (tool, input, told) in [
+            ("NotebookEdit", json!({"notebook_path": "a.ipynb"}), "Editing a.ipynb"),
+            ("WebFetch", json!({"url": "https://a.example/b"}), "Fetching https://a.example/b"),
+            ("TaskOutput", json!({"task_id": "b1"}), "Looking at b1"),
+            ("KillShell", json!({"shell_id": "b1"}), "Stopping b1"),
+            ("mcp__weather__get_forecast", json!({}), "weather: get_forecast"),
+            ("Bash", json!({"command": "ls\nrm"}), "Running ls…"),
+            // Whatever is missing, or of another kind, or not known.
+            ("Read", json!({"file_path": 3}), "Reading "),
+            ("mcp__odd", json!({}), "mcp__odd"),
+            ("Own\u{1b}[2J", json!(null), "Own"),
+        ] {
+            assert_eq!(doing(tool, &input), told, "{tool}");
+        }
+    }
 }

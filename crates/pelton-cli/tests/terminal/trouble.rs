@@ -108,6 +108,22 @@ fn a_command_is_seen_while_it_runs_and_thinking_is_told() {
 }
 
 #[test]
+fn a_command_that_failed_is_told_with_its_last_words() {
+    let place = Place::new();
+    let bash = tool("Bash", json!({"command": "seq -f 'line %g' 20; false", "description": "Count"}));
+    let todos = json!({"todos": [{"content": "Mend it", "status": "pending", "activeForm": "Mending it"}]});
+    let model = model(Script::new().reply([bash, tool("TodoWrite", todos)]).reply([text("Over.")]));
+    let seat = Seat::at(&place, &model, ["--allowedTools", "Bash", "--", "go"]);
+    seat.sees("Over.");
+    seat.rests();
+    let rows = seat.rows();
+    let at = rows.iter().position(|row| row.contains("· failed: Exit code 1")).unwrap();
+    let below = ["│  … 15 more lines", "│  line 16", "│  line 17", "│  line 18", "│  line 19", "│  line 20"];
+    assert_eq!(rows[at + 1..at + 7], below, "{rows:#?}");
+    assert!(rows[at + 7].starts_with("├─ Updating the to-do list"), "{rows:#?}");
+}
+
+#[test]
 fn a_silent_model_is_told_of() {
     let place = Place::new();
     let model = model(Script::new().reply([text("Begun").after(1, gate("never"))]));

@@ -194,7 +194,13 @@ fn part_lines(theme: &Theme, question: &Question, columns: usize) -> Vec<Line<'s
 fn edit_lines(theme: &Theme, path: &Path, question: &Question, columns: usize) -> Vec<Line<'static>> {
     let input = &question.input;
     let diff = match (input["old_string"].as_str(), input["new_string"].as_str(), input["content"].as_str()) {
-        (Some(old), Some(new), _) => diff::hunks(old, new),
+        (Some(old), Some(new), _) => {
+            let all = input["replace_all"].as_bool().unwrap_or_default();
+            match read_bounded(path).as_deref().and_then(|file| edited(file, old, new, all)) {
+                Some((before, after)) => diff::hunks(&before, &after),
+                None => diff::hunks(old, new),
+            }
+        }
         (_, _, Some(content)) => {
             // What is there now is looked at to show the difference; a file that cannot be read is shown as new.
             let old = read_bounded(path).unwrap_or_default();
@@ -211,13 +217,25 @@ fn edit_lines(theme: &Theme, path: &Path, question: &Question, columns: usize) -
     diff::lines(&diff, &layout).into_iter().map(inside).collect()
 }
 
+/// A file before and after an edit, so that the lines around it and their numbers are seen; `None` if it cannot be made there.
+fn edited(file: &str, old: &str, new: &str, all: bool) -> Option<(String, String)> {
+    // Edits are made in lines as the model knows them.
+    let file = file.replace("\r\n", "\n");
+    let places = file.matches(old).count();
+    let after = match places {
+        _ if old.is_empty() => return None,
+        1 => file.replacen(old, new, 1),
+        2.. if all => file.replace(old, new),
+        _ => return None,
+    };
+    Some((file, after))
+}
+
 /// A file that is small enough to be compared on a screen.
 fn read_bounded(path: &Path) -> Option<String> {
     const BYTES_MAX: u64 = 1024 * 1024;
-    let meta = std::fs::metadata(path).ok().filter(|meta| meta.is_file() && meta.len() <= BYTES_MAX)?;
-    let bytes = std::fs::read(path).ok()?;
-    debug_assert!(meta.len() <= BYTES_MAX);
-    String::from_utf8(bytes).ok()
+    std::fs::metadata(path).ok().filter(|meta| meta.is_file() && meta.len() <= BYTES_MAX)?;
+    std::fs::read_to_string(path).ok()
 }
 
 /// Any other input, field by field and whole.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pelton::event::ToolStarted;
 use pelton::history::Entry;
-use pelton_serve::progress::{doing, first_line, measure, seconds};
+use pelton_serve::progress::{doing, first_line, measure, result_text, seconds};
 use ratatui_core::text::{Line, Span};
 use serde_json::Value;
 
@@ -96,10 +96,29 @@ impl Calls {
             }
         }
         let mut lines = vec![self.line("├─ ", doing, &told, is_error)];
-        if let Some(running) = running.filter(|_| !is_error) {
+        if is_error {
+            lines.extend(self.last_words(entry, columns));
+        } else if let Some(running) = running {
             lines.extend(edits::of_result(&self.theme, &running.tool, &running.input, entry, columns));
         }
         lines
+    }
+
+    /// The end of what a call said that failed, below its first line: what went wrong mostly stands there.
+    fn last_words(&self, entry: &Entry, columns: usize) -> Vec<Line<'static>> {
+        let text = result_text(entry);
+        let said: Vec<&str> = text.lines().skip(1).filter(|line| !line.trim().is_empty()).collect();
+        let left_out = said.len().saturating_sub(TAIL_ROWS);
+        let more = (left_out > 0).then(|| format!("… {left_out} more lines"));
+        let end = said[left_out..].iter().map(|line| clean::line(line));
+        let rows = more.into_iter().chain(end);
+        rows.map(|row| self.below(&crate::cells::cut(&row, columns.saturating_sub(3)))).collect()
+    }
+
+    /// A row below a call.
+    fn below(&self, words: &str) -> Line<'static> {
+        let faint = self.theme.style(Role::Faint);
+        Line::from(vec![Span::styled("│  ", faint), Span::styled(words.to_owned(), faint)])
     }
 
     /// Nothing runs any more, whatever began.
@@ -115,14 +134,11 @@ impl Calls {
         rows_max: usize,
         columns: usize,
     ) -> Vec<Line<'static>> {
-        let faint = self.theme.style(Role::Faint);
         let mut lines = Vec::new();
         for running in &self.running {
             let took = seconds_whole(now.saturating_sub(running.since));
             lines.push(self.line("├─ ", &format!("{} …", running.doing), &took, false));
-            for line in &running.tail {
-                lines.push(Line::from(vec![Span::styled("│  ", faint), Span::styled(line.clone(), faint)]));
-            }
+            lines.extend(running.tail.iter().map(|line| self.below(line)));
             lines.extend(agents.live(&running.call, &self.theme, now, columns));
         }
         let too_many = lines.len().saturating_sub(rows_max);
