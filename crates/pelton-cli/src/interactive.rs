@@ -192,6 +192,9 @@ fn opening(wanted: &Wanting, env: &Env) -> Result<Opening, Fail> {
     opening.may_bypass = may_bypass;
     opening.first.clone_from(&wanted.first);
     opening.draft.clone_from(&wanted.draft);
+    if args.resume.is_none() && !args.continue_newest {
+        opening.greeting = Some(format!("Pelton {} · /help tells keys and commands", env!("CARGO_PKG_VERSION")));
+    }
     opening.title.clone_from(&args.client.name);
     opening.log = log;
     opening.outside.editor = env.get("VISUAL").or_else(|| env.get("EDITOR")).map(str::to_owned);

@@ -75,6 +75,8 @@ pub struct Opening {
     pub may_bypass: bool,
     /// What the session is called.
     pub title: Option<String>,
+    /// The first words, for somebody who sees it for the first time.
+    pub greeting: Option<String>,
     /// What the user should know before it begins.
     pub notices: Vec<String>,
     /// The past is told: the session goes on in a terminal that has not seen it.
@@ -100,6 +102,7 @@ impl Opening {
             draft: None,
             may_bypass: false,
             title: None,
+            greeting: None,
             notices: Vec::new(),
             tells_past: true,
             log: None,
@@ -161,6 +164,9 @@ pub async fn run(
     let mut app = App::new(theme, columns, rows, opening.may_bypass);
     app.is_plain = terminal.is_plain();
     app.status.budget_usd = budget;
+    if let Some(greeting) = &opening.greeting {
+        app.say(greeting, Role::Faint);
+    }
     for notice in &opening.notices {
         app.say(notice, Role::Warning);
     }

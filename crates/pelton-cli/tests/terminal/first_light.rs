@@ -22,6 +22,7 @@ fn loop_Z3_a_session_from_the_first_prompt_to_the_end() {
     let mut seat = Seat::at(&place, &model, []);
     seat.sees("> ");
     seat.sees("asks before changes");
+    seat.sees("/help tells keys and commands");
     seat.types("What is in notes.txt?");
     seat.sees("> What is in notes.txt?");
     assert_eq!(seat.cursor().1, 23, "the caret is behind the words");
