@@ -1,9 +1,14 @@
 //! The terminal is as it was found, however a session ends, and stops and goes on with the shell.
 
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::process::Command;
+
 use nix::sys::signal::{Signal, kill};
 use nix::sys::termios::{LocalFlags, tcgetattr};
 use nix::unistd::Pid;
 use pelton_testkit::{Script, Step, gate, text};
+use pelton_tui::{OnNarrowing, Terminal};
 
 use crate::place::{Commanded, Place, model};
 use crate::seat::Seat;
@@ -45,6 +50,36 @@ fn however_it_ends_the_terminal_is_as_it_was() {
         assert_eq!(seat.ends(), Some(code), "{signal:?}");
         leaves_no_trace(&seat);
     }
+}
+
+const PANICS: &str = "PELTON_TEST_PANICS";
+
+/// What the next test starts on a terminal of its own; by itself it does nothing.
+#[test]
+fn on_a_terminal_it_panics() {
+    if std::env::var_os(PANICS).is_some() {
+        let out = File::from(std::io::stdout().as_fd().try_clone_to_owned().unwrap());
+        let mut terminal = Terminal::open(out, OnNarrowing::Cuts).unwrap();
+        // It has the terminal, which looks as in a session.
+        terminal.paint(&[], &Default::default());
+        std::thread::spawn(|| panic!("nobody thought of this")).join().unwrap_err();
+        // What comes now is told by an end that runs no destructor.
+        std::process::abort();
+    }
+}
+
+#[test]
+fn a_panic_is_told_on_a_terminal_that_is_as_it_was() {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "leaving::on_a_terminal_it_panics", "--nocapture"]).env(PANICS, "1");
+    command.env("TERM", "xterm-256color");
+    let mut seat = Seat::with(command, 80, 24);
+    seat.sees("nobody thought of this");
+    assert_eq!(seat.ends(), None, "a signal ended it");
+    leaves_no_trace(&seat);
+    // In a raw terminal each line would begin where the last one ended.
+    let rows = seat.rows();
+    assert!(rows.iter().any(|row| row.starts_with("nobody thought of this")), "{rows:#?}");
 }
 
 #[test]
