@@ -19,7 +19,9 @@ use crate::compact::collapse::Fold;
 use crate::context::attachment::{Attachment, AttachmentFacts, AttachmentKind};
 use crate::context::reminder;
 use crate::event::{LoopKind, Synthetic, Trigger};
-use crate::history::{By, Change, Edit, EditId, Edited, Entry, EntryId, History, Kind, MediaLeftOut, SnipReplay};
+use crate::history::{
+    By, Change, Edit, EditId, Edited, Entry, EntryId, History, Kind, MediaLeftOut, SnipReplay,
+};
 use crate::options::{Options, Sessions};
 use crate::prompt::Prompt;
 use crate::tools::changed::Changed;

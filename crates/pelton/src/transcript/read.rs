@@ -23,8 +23,8 @@ use super::queued::{QueuedPrompt, Waiting};
 use super::requests::{FileFacts, read_prefix};
 use super::write::{End, KeptBehind};
 use super::{
-    ASKED, COMPACT_BOUNDARY, CONTEXT_EDIT_LINE, DEFERRED, GONE_BACK_LINE, MEDIA_LEFT_OUT_LINE, QUESTION_LINE, REQUEST_LINE,
-    RequestFacts, SNIP_BOUNDARY, TOMBSTONE_LINE,
+    ASKED, COMPACT_BOUNDARY, CONTEXT_EDIT_LINE, DEFERRED, GONE_BACK_LINE, MEDIA_LEFT_OUT_LINE, QUESTION_LINE,
+    REQUEST_LINE, RequestFacts, SNIP_BOUNDARY, TOMBSTONE_LINE,
 };
 use crate::event::{Asked, LoopKind};
 use crate::history::names;

@@ -194,7 +194,7 @@ fn each_reason_to_go_on_has_its_bound() {
     let thinking = Reply::Repairable { rung: Rung::Thinking, otherwise: Failure::Api };
     let beta = Reply::Repairable { rung: Rung::Beta, otherwise: Failure::Api };
     let image = Reply::Repairable { rung: Rung::Image, otherwise: Failure::Media };
-    let block = Reply::Repairable { rung: Rung::Block, otherwise: Failure::Api };
+    let one_block = Reply::Repairable { rung: Rung::Block, otherwise: Failure::Api };
     let every_block = Reply::Repairable { rung: Rung::EveryBlock, otherwise: Failure::Api };
     let every_tool = Reply::Repairable { rung: Rung::EveryTool, otherwise: Failure::Api };
     // T1, X4
@@ -249,7 +249,7 @@ fn each_reason_to_go_on_has_its_bound() {
     check(limits, Reply::Empty, &[], "empty_reply_nudge → NoAnswer");
     check(limits, thinking, &[], "request_repair → ModelError");
     check(limits, beta, &[], "request_repair → ModelError");
-    check(limits, block, &[], "request_repair → ModelError");
+    check(limits, one_block, &[], "request_repair → ModelError");
     check(limits, every_block, &[], "request_repair → ModelError");
     check(limits, every_tool, &[], "request_repair → ModelError");
     check(limits, image, &[Seen::Compacted(Compaction::NoSmaller)], "request_repair → ImageError");

@@ -174,7 +174,9 @@ impl Live<'_> {
             Some(Ok(summary)) => self.put_in_place(attempt, cut, &summary, began).await?,
         };
         match &summed {
-            Summed::Failed(why) | Summed::Hopeless(why) | Summed::NoSmaller(why) => self.tell_compacted(Err(why.clone())).await,
+            Summed::Failed(why) | Summed::Hopeless(why) | Summed::NoSmaller(why) => {
+                self.tell_compacted(Err(why.clone())).await
+            }
             _ => {}
         }
         Ok(summed)

@@ -221,7 +221,11 @@ async fn loop_C6_loop_X8_a_context_that_fills_as_fast_as_it_is_emptied_ends_the_
     let outcome = told.outcome();
     assert_eq!((outcome.terminal, outcome.is_error), (Terminal::RapidRefill, true));
     assert_eq!(outcome.terminal.name(), "rapid_refill_breaker");
-    assert!(outcome.text.starts_with("The context fills again as fast as it is emptied. "), "{}", outcome.text);
+    assert!(
+        outcome.text.starts_with("The context fills again as fast as it is emptied. "),
+        "{}",
+        outcome.text
+    );
     assert!(outcome.text.contains("system prompt") && outcome.text.contains("messages"), "{}", outcome.text);
     assert!(stage.request_count() < 16, "{}", stage.request_count());
 }

@@ -133,7 +133,11 @@ async fn loop_C10_what_is_done_first_behind_an_earlier_message_is_done_to_that_f
     // Nothing was said since; another process goes on from there all the same.
     let mut engine = stage.resume(&file);
     run(&mut engine, "And on?").await.assert_completed();
-    assert_eq!(answers(&stage.request(stage.request_count()), 5), [2], "what the summary left, and nothing behind it");
+    assert_eq!(
+        answers(&stage.request(stage.request_count()), 5),
+        [2],
+        "what the summary left, and nothing behind it"
+    );
     assert!(!run(&mut engine, "/context undo").await.outcome().is_error);
     run(&mut engine, "And back?").await.assert_completed();
     assert_eq!(answers(&stage.request(stage.request_count()), 5), [2, 3]);

@@ -148,19 +148,25 @@ async fn loop_T11_a_block_that_is_refused_whatever_is_left_out_ends_the_run_once
 
 /// A refusal that names a kind of blocks.
 fn unknown(kind: &str) -> Step {
-    Step::status(400)
-        .error_type("invalid_request_error")
-        .message(format!("Input tag '{kind}' found using 'type' does not match any of the expected tags: 'text'"))
+    Step::status(400).error_type("invalid_request_error").message(format!(
+        "Input tag '{kind}' found using 'type' does not match any of the expected tags: 'text'"
+    ))
 }
 
 #[tokio::test]
 async fn loop_T11_all_kinds_that_the_server_can_do_without_go_when_it_refuses_a_second() {
     // Four kinds that the API takes, and a server that takes none of them and names one at a time.
     let searched = [
-        raw_block(json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "beans"}})),
+        raw_block(
+            json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "beans"}}),
+        ),
         raw_block(json!({"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []})),
-        raw_block(json!({"type": "mcp_tool_use", "id": "mcptoolu_1", "name": "look", "server_name": "far", "input": {}})),
-        raw_block(json!({"type": "mcp_tool_result", "tool_use_id": "mcptoolu_1", "is_error": false, "content": []})),
+        raw_block(
+            json!({"type": "mcp_tool_use", "id": "mcptoolu_1", "name": "look", "server_name": "far", "input": {}}),
+        ),
+        raw_block(
+            json!({"type": "mcp_tool_result", "tool_use_id": "mcptoolu_1", "is_error": false, "content": []}),
+        ),
         raw_block(json!({"type": "fallback"})),
         text("Beans are beans."),
     ];
