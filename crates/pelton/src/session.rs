@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use jiff::Timestamp;
 use pelton_model::{Prefix, World};
 use pelton_wire::content::{Block, ImageSource};
 use uuid::Uuid;
@@ -18,7 +19,9 @@ use crate::compact::collapse::Fold;
 use crate::context::attachment::{Attachment, AttachmentFacts, AttachmentKind};
 use crate::context::reminder;
 use crate::event::{LoopKind, Synthetic, Trigger};
-use crate::history::{By, Change, Edit, EditId, Edited, Entry, EntryId, History, Kind, MediaLeftOut};
+use crate::history::{
+    By, Change, Edit, EditId, Edited, Entry, EntryId, History, Kind, MediaLeftOut, SnipReplay,
+};
 use crate::options::{Options, Sessions};
 use crate::prompt::Prompt;
 use crate::tools::changed::Changed;
@@ -45,6 +48,8 @@ pub(crate) struct Session {
     pub in_files: Vec<Arc<Entry>>,
     /// What the model was told of files, which the next note of a request says.
     pub files_told: Vec<(PathBuf, Option<String>)>,
+    /// E27: who says what boundaries of others took away.
+    snip_replay: Option<Arc<dyn SnipReplay>>,
     /// A note that could not be written and must be.
     owed: Option<(LoopKind, String, u32)>,
     world: Arc<dyn World>,
@@ -68,6 +73,7 @@ impl Session {
             folds: Vec::new(),
             in_files: options.resume.as_ref().map_or(Vec::new(), |resumed| in_files(&resumed.conversation)),
             files_told: Vec::new(),
+            snip_replay: options.snip_replay.clone(),
             owed: None,
             world: Arc::clone(&options.world),
         }
@@ -340,7 +346,8 @@ impl Session {
             let conversation = read.map_err(|error| UndoError::Read(error.to_string()))?;
             let conversation = conversation.map_err(|error| UndoError::Read(error.to_string()))?;
             let before = self.history.view().clone();
-            let (mut history, _) = History::replay(conversation.entries, conversation.edits, HashSet::new());
+            let snipped = snipped(self.snip_replay.as_deref(), &conversation);
+            let (mut history, _) = History::replay(conversation.entries, conversation.edits, snipped);
             history.view_mut().counts_on_from(&before);
             history.view_mut().takes_the_place_of(&before, "undo");
             self.history = history;
@@ -434,6 +441,8 @@ struct Opening {
     facts: Facts,
     /// Where the conversation ends that goes on.
     end: End,
+    /// The line that says so, if its file does not end there.
+    gone_back: Option<(Uuid, Timestamp)>,
 }
 
 impl Opening {
@@ -457,7 +466,9 @@ impl Opening {
             secrets: options.secrets.clone(),
         };
         let end = options.resume.as_ref().map_or(End::default(), |resumed| resumed.conversation.end());
-        Some(Self { disk: Arc::clone(&options.disk), path, durability: *durability, facts, end })
+        let goes_back = options.resume.as_ref().is_some_and(|resumed| resumed.conversation.goes_back);
+        let gone_back = goes_back.then(|| (fresh_id(options.world.as_ref()), options.world.now()));
+        Some(Self { disk: Arc::clone(&options.disk), path, durability: *durability, facts, end, gone_back })
     }
 }
 
@@ -475,9 +486,13 @@ impl Record {
     pub fn open(&self, git_branch: Option<String>) -> Result<(), TranscriptError> {
         let mut recording = self.lock();
         let (Some(opening), None) = (&recording.opening, &recording.opened) else { return Ok(()) };
-        let Opening { disk, path, durability, facts, end } = opening;
+        let Opening { disk, path, durability, facts, end, gone_back } = opening;
         let facts = Facts { git_branch, ..facts.clone() };
-        recording.opened = Some(Arc::new(Transcript::open(disk.as_ref(), path, facts, *durability, end)?));
+        let transcript = Transcript::open(disk.as_ref(), path, facts, *durability, end)?;
+        if let Some((id, at)) = gone_back {
+            transcript.gone_back(*id, *at)?;
+        }
+        recording.opened = Some(Arc::new(transcript));
         Ok(())
     }
 
@@ -518,17 +533,17 @@ pub fn fresh_id(world: &dyn World) -> Uuid {
 
 /// A conversation as it was when it was left: what was said, and what had been done to what is sent.
 fn replayed(options: &Options, conversation: &Loaded) -> History {
-    let snipped = snipped(options, conversation);
+    let snipped = snipped(options.snip_replay.as_deref(), conversation);
     let is_snipped = !snipped.is_empty();
     let (mut history, is_whole) =
-        History::replay(conversation.entries.clone(), conversation.edits.clone(), snipped);
+        History::replay(conversation.entries.clone(), conversation.edits.clone(), snipped.clone());
     if conversation.reshaped || is_snipped || !is_whole {
         history.view_mut().leave_out_thinking("resume");
     }
     if conversation.is_partial {
         history.note_released();
     }
-    note_edits_since_request(&mut history, conversation);
+    note_edits_since_request(&mut history, conversation, snipped);
     if let Some(counted) = conversation.requests.iter().rev().find_map(|request| request.counted.as_ref()) {
         history.view_mut().recall(counted);
         return history;
@@ -545,12 +560,12 @@ fn replayed(options: &Options, conversation: &Loaded) -> History {
 }
 
 /// What was done after the newest request is why the server will not know what it is sent next.
-fn note_edits_since_request(history: &mut History, conversation: &Loaded) {
+fn note_edits_since_request(history: &mut History, conversation: &Loaded, snipped: HashSet<EntryId>) {
     let edits = &conversation.edits;
     let sent_with = edits.len().saturating_sub(conversation.edits_since_request);
     if let Some(newest) = edits[sent_with..].last() {
         let entries = conversation.entries.clone();
-        let (mut before, _) = History::replay(entries, edits[..sent_with].to_vec(), HashSet::new());
+        let (mut before, _) = History::replay(entries, edits[..sent_with].to_vec(), snipped);
         before.view_mut().note_sent();
         history.view_mut().takes_the_place_of(before.view(), &newest.by);
     }
@@ -569,8 +584,8 @@ fn in_files(conversation: &Loaded) -> Vec<Arc<Entry>> {
 }
 
 /// E27: what of a resumed conversation is not sent any more.
-fn snipped(options: &Options, conversation: &Loaded) -> HashSet<EntryId> {
-    let Some(replay) = &options.snip_replay else { return HashSet::new() };
+fn snipped(replay: Option<&dyn SnipReplay>, conversation: &Loaded) -> HashSet<EntryId> {
+    let Some(replay) = replay else { return HashSet::new() };
     let before = |at: usize| &conversation.entries[..at.min(conversation.entries.len())];
     conversation.snips.iter().flat_map(|snip| replay.replay(snip, before(snip.at))).collect()
 }

@@ -10,7 +10,7 @@ pub(crate) mod front_matter; // the heads of Markdown files
 
 pub use git::{Checkout, GitState, git_branch, git_state};
 pub use memory::{AgentsMd, MemorySources};
-pub use prompt::{Attribution, Notes, SystemPrompt, reminder, tools_by_server, tools_json};
+pub use prompt::{Attribution, Notes, SystemPrompt, reminder, served_by, tools_by_server, tools_json};
 pub use style::OutputStyle;
 pub use surroundings::{Surroundings, news_of_the_day};
 

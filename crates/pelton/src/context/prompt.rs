@@ -220,14 +220,18 @@ pub fn tools_by_server(tools: &[Arc<dyn Tool>]) -> Vec<(String, usize)> {
     for tool in tools {
         let spec = tool.spec();
         let bytes = spec.text().len() + 1;
-        let served = spec.name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
-        let server = served.map_or("Built-in tools", |(server, _)| server);
+        let server = served_by(spec.name).unwrap_or("Built-in tools");
         match servers.iter_mut().find(|(name, _)| name == server) {
             Some((_, sum)) => *sum += bytes,
             None => servers.push((server.to_owned(), bytes)),
         }
     }
     servers
+}
+
+/// The server that a tool is of, by its name.
+pub fn served_by(tool: &str) -> Option<&str> {
+    tool.strip_prefix("mcp__")?.split_once("__").map(|(server, _)| server)
 }
 
 #[cfg(test)]

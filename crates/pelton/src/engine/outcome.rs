@@ -117,7 +117,10 @@ impl Engine {
             | Terminal::ToolDeferredUnavailable => {
                 let (message, name) = match &error {
                     Some(error) => (format!("API Error: {error}"), error.kind.wire_name()),
-                    None if matches!(terminal, Terminal::BlockingLimit | Terminal::RapidRefill) => (
+                    None if terminal == Terminal::RapidRefill => {
+                        (last.full.take().unwrap_or_default(), "invalid_request")
+                    }
+                    None if terminal == Terminal::BlockingLimit => (
                         format!("{} {}", self.why_full(), last.full.as_deref().unwrap_or_default()),
                         "invalid_request",
                     ),

@@ -315,7 +315,7 @@ impl Engine {
                     Summed::Smaller => Ok("The conversation was summed up. /uncompact undoes it.".to_owned()),
                     Summed::Aborted => return Ok(Taken::Interrupted { before_it_began: false }),
                     Summed::Nothing => Err("There is nothing to sum up yet.".to_owned()),
-                    Summed::NoSmaller(why) | Summed::Failed(why) => {
+                    Summed::NoSmaller(why) | Summed::Failed(why) | Summed::Hopeless(why) => {
                         Err(format!("There is no summary: {why}"))
                     }
                     Summed::Refused(why) => Err(format!("A hook refused it: {why}")),

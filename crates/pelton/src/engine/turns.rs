@@ -1,5 +1,6 @@
 //! The loop of one submission: what it needs is put together here, and what is left of it is put back.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -93,6 +94,7 @@ impl Engine {
             foresight: Foresight::default(),
             turn: 0,
             stop_feedback: None,
+            left_out_by_name: HashSet::new(),
             stop_hook_active: false,
             tried: Arc::default(),
             asked_at: Duration::ZERO,

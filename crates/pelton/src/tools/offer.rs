@@ -185,9 +185,25 @@ impl Offer {
         true
     }
 
-    /// The names of all tools of servers that the model has heard of and that are there.
+    /// The names of all tools of servers that the model has heard of, from an earlier process as long as nobody knows better.
     pub fn told(&self) -> Vec<String> {
-        self.servers.iter().flat_map(|server| server.told.iter().cloned()).collect()
+        let before = self.before.iter().flat_map(|before| &before.names);
+        self.servers.iter().flat_map(|server| &server.told).chain(before).cloned().collect()
+    }
+
+    /// The same where nothing is left of what it heard in the conversation but what is [told again](Self::told_again), if that is.
+    pub fn told_still(&self, again: bool) -> Vec<String> {
+        let shelved = self.shelf.all().into_iter().filter(|_| again);
+        let known = shelved.chain(self.tools.iter().cloned());
+        known.map(|tool| tool.spec().name.to_owned()).filter(|name| name.starts_with("mcp__")).collect()
+    }
+
+    /// It is so: whatever else is there is new to the model.
+    pub fn tell_anew(&mut self, again: bool) {
+        let still: HashSet<String> = self.told_still(again).into_iter().collect();
+        let before = self.before.iter_mut().map(|before| &mut before.names);
+        let told = self.servers.iter_mut().map(|server| &mut server.told);
+        before.chain(told).for_each(|names| names.retain(|name| still.contains(name)));
     }
 
     /// Who serves, to be changed while the session runs.

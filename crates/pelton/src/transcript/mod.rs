@@ -31,6 +31,9 @@ const COMPACT_BOUNDARY: &str = "compact_boundary";
 /// Marks the lines from which on parts of what was said before are not sent.
 const SNIP_BOUNDARY: &str = "snip_boundary";
 
+/// Marks the lines from which on a conversation goes on from an earlier place.
+const GONE_BACK_LINE: &str = "gone_back";
+
 /// Marks the lines that take entries back.
 const TOMBSTONE_LINE: &str = "tombstone";
 

@@ -87,6 +87,7 @@ impl Loaded {
         self.snips.retain(|snip| snip.at <= entries);
         self.edits.retain(|edited| edited.at <= entries);
         (self.undecided, self.deferred) = (Vec::new(), None);
+        self.goes_back = true;
     }
 }
 

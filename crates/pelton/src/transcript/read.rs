@@ -23,8 +23,8 @@ use super::queued::{QueuedPrompt, Waiting};
 use super::requests::{FileFacts, read_prefix};
 use super::write::{End, KeptBehind};
 use super::{
-    ASKED, COMPACT_BOUNDARY, CONTEXT_EDIT_LINE, DEFERRED, MEDIA_LEFT_OUT_LINE, QUESTION_LINE, REQUEST_LINE,
-    RequestFacts, SNIP_BOUNDARY, TOMBSTONE_LINE,
+    ASKED, COMPACT_BOUNDARY, CONTEXT_EDIT_LINE, DEFERRED, GONE_BACK_LINE, MEDIA_LEFT_OUT_LINE, QUESTION_LINE,
+    REQUEST_LINE, RequestFacts, SNIP_BOUNDARY, TOMBSTONE_LINE,
 };
 use crate::event::{Asked, LoopKind};
 use crate::history::names;
@@ -81,6 +81,8 @@ pub struct Loaded {
     pub read_to: u64,
     /// It is what is needed to go on: what was said before is on the disk only.
     pub is_partial: bool,
+    /// Its file goes on behind it.
+    pub(crate) goes_back: bool,
 }
 
 impl Loaded {
@@ -248,6 +250,8 @@ struct Link {
     snip: Option<Value>,
     /// It is a boundary that somebody else wrote: what was said before it is not sent.
     ends_what_was_before: bool,
+    /// What was done between its parent and itself was not done to this conversation.
+    goes_back: bool,
 }
 
 /// The conversation's chain of lines.
@@ -490,7 +494,9 @@ impl Lines {
         let is_snip = line.subtype.as_deref() == Some(SNIP_BOUNDARY);
         let snip = is_snip.then(|| serde_json::from_str(&text).unwrap_or_default());
         let parent = line.parent_uuid.or(line.logical_parent_uuid);
-        self.links.push(Link { id, parent, entries, snip, ends_what_was_before: is_foreign_boundary });
+        let goes_back = line.subtype.as_deref() == Some(GONE_BACK_LINE);
+        let ends_what_was_before = is_foreign_boundary;
+        self.links.push(Link { id, parent, entries, snip, ends_what_was_before, goes_back });
     }
 
     fn edited(&mut self, id: EditId, by: &str, mut edit: Edit) {
@@ -521,7 +527,15 @@ impl Lines {
         let newer = self.edits.len() - self.edits_before_request.min(self.edits.len());
         let edits_since_request = if has_asked { newer } else { 0 };
         // What was done on the way to something else was not done to this.
-        let is_of_chain = |links: usize| links.checked_sub(1).is_none_or(|last| on_chain.contains(&last));
+        let gone_back: Vec<(usize, usize)> = chain
+            .iter()
+            .filter(|index| self.links[**index].goes_back)
+            .filter_map(|index| Some((*self.by_id.get(&self.links[*index].parent?)?, *index)))
+            .collect();
+        let is_of_chain = |links: usize| {
+            links.checked_sub(1).is_none_or(|last| on_chain.contains(&last))
+                && !gone_back.iter().any(|(parent, back)| (parent + 1..=*back).contains(&links))
+        };
         let mut made = self.edits.into_iter().filter(|(links, _)| is_of_chain(*links)).peekable();
         // What such an edit put into the place of what is not there.
         let mut stands_nowhere: HashSet<EntryId> = HashSet::new();
@@ -575,6 +589,7 @@ impl Lines {
             lines_skipped: self.skipped,
             read_to: self.read_to,
             is_partial: false,
+            goes_back: false,
         }
     }
 }

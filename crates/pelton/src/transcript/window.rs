@@ -87,6 +87,7 @@ pub fn read_window_until(path: &Path, message: Uuid) -> Result<Option<Loaded>, R
         return Ok(None);
     }
     Ok(part.map(|part| Loaded {
+        goes_back: part.read_to != end.read_to,
         queued: end.queued,
         read_to: end.read_to,
         undecided: Vec::new(),

@@ -251,3 +251,33 @@ fn what_was_taken_back_is_no_place_to_go_on_from() {
     let until = |number| read_window_until(&file, id(number)).unwrap().map(|part| part.entries.len());
     assert_eq!([1, 2, 3, 4].map(until), [Some(1), None, Some(2), Some(3)]);
 }
+
+#[test]
+fn what_was_done_between_a_message_and_going_back_to_it_does_not_count() {
+    let edit = |number: u128, taken: u128| {
+        json!({"type": "system", "subtype": "context_edit", "editId": id(number), "by": "x",
+            "edit": {"op": "replace", "from": id(taken), "to": id(taken), "by": "nothing"}})
+    };
+    let back = |number: u128, parent: u128| {
+        line(number, Some(parent), &json!({"type": "system", "subtype": "gone_back"}))
+    };
+    // Before the third message something was done to the first, and that was gone back from.
+    let mut lines: Vec<String> = [
+        said(1, None, "one"),
+        said(2, Some(1), "two"),
+        edit(60, 1),
+        said(3, Some(2), "three"),
+        back(4, 2),
+        edit(61, 2),
+    ]
+    .iter()
+    .map(Value::to_string)
+    .collect();
+    let sent_in = |lines: &[String]| {
+        let sent = sent(&window(lines));
+        ["one", "two", "three", "four"].map(|words| sent.contains(words))
+    };
+    assert_eq!(sent_in(&lines), [true, false, false, false], "what was done behind it counts");
+    lines.push(said(5, Some(4), "four").to_string());
+    assert_eq!(sent_in(&lines), [true, false, false, true]);
+}

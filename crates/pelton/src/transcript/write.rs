@@ -19,8 +19,8 @@ use super::queued::QueuedPrompt;
 use super::read::read_from;
 use super::requests::kept_text;
 use super::{
-    ASKED, COMPACT_BOUNDARY, CONTEXT_EDIT_LINE, DECIDED, DEFERRED, DIRECTORY_FIELD, MEDIA_LEFT_OUT_LINE,
-    QUESTION_LINE, REQUEST_LINE, RequestFacts, TOMBSTONE_LINE,
+    ASKED, COMPACT_BOUNDARY, CONTEXT_EDIT_LINE, DECIDED, DEFERRED, DIRECTORY_FIELD, GONE_BACK_LINE,
+    MEDIA_LEFT_OUT_LINE, QUESTION_LINE, REQUEST_LINE, RequestFacts, TOMBSTONE_LINE,
 };
 use crate::event::Synthetic;
 use crate::history::{Edit, EditId, Entry, Kind, MediaPlace, Stays};
@@ -322,6 +322,12 @@ impl Transcript {
                 .field("isApiErrorMessage", true)
                 .field_if("error", synthetic.error)
         })
+    }
+
+    /// The conversation goes on from an earlier place than its file ends at: what is done to it from here on is done to what
+    /// was said up to there.
+    pub fn gone_back(&self, id: Uuid, at: Timestamp) -> Result<(), TranscriptError> {
+        self.line(id, at, None, |line| line.field("type", "system").field("subtype", GONE_BACK_LINE))
     }
 
     /// Notes what the loop did, and why. Beside the conversation: such a line is nobody's parent.

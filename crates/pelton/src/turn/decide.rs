@@ -183,6 +183,10 @@ pub enum Rung {
     Beta,
     /// Content blocks of kinds that the server does not know.
     Block,
+    /// Content blocks of every kind that can be left out, after those it named.
+    EveryBlock,
+    /// The tools of servers, all of them, after the one it named.
+    EveryTool,
 }
 
 /// Why there is no answer, as far as it makes a difference here.

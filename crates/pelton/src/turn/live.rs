@@ -15,6 +15,7 @@ mod fold; // summaries of finished stretches, made beforehand
 mod sources; // what is told again after a summary
 mod usage; // where the tokens are
 
+use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -27,7 +28,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::decide::{Blocked, Compaction, Failure, Reply, Tools, Verdict};
+use super::decide::{Blocked, Compaction, Failure, Reply, Rung, Tools, Verdict};
 use super::hands::{Fit, Hands};
 use super::memory::{Gauges, Limits};
 use super::reasons::{Terminal, Transition};
@@ -139,6 +140,8 @@ pub(crate) struct Live<'a> {
     pub turn: u32,
     /// What the stop hooks want to be done before the end.
     pub stop_feedback: Option<String>,
+    /// T11: what was left out by name because a request was refused.
+    pub left_out_by_name: HashSet<Rung>,
     /// It goes on only because a stop hook wanted it.
     pub stop_hook_active: bool,
     /// Requests in vain to models that were given up for another.

@@ -42,7 +42,7 @@ const fn broken_for_good(complete: Complete, failure: Failure) -> Reply {
     Reply::Withheld(Withheld::StreamCut { complete, rest: Rest::Nobody(failure) })
 }
 
-const REPLIES: [Reply; 39] = [
+const REPLIES: [Reply; 41] = [
     Reply::ToolUse,
     Reply::EndTurn,
     Reply::Unstructured,
@@ -72,6 +72,8 @@ const REPLIES: [Reply; 39] = [
     Reply::Repairable { rung: Rung::Tool, otherwise: Failure::Api },
     Reply::Repairable { rung: Rung::Beta, otherwise: Failure::Api },
     Reply::Repairable { rung: Rung::Block, otherwise: Failure::Api },
+    Reply::Repairable { rung: Rung::EveryBlock, otherwise: Failure::Api },
+    Reply::Repairable { rung: Rung::EveryTool, otherwise: Failure::Api },
     Reply::Fallback,
     Reply::NoStream,
     Reply::Failed(Failure::Api),
@@ -192,6 +194,9 @@ fn each_reason_to_go_on_has_its_bound() {
     let thinking = Reply::Repairable { rung: Rung::Thinking, otherwise: Failure::Api };
     let beta = Reply::Repairable { rung: Rung::Beta, otherwise: Failure::Api };
     let image = Reply::Repairable { rung: Rung::Image, otherwise: Failure::Media };
+    let one_block = Reply::Repairable { rung: Rung::Block, otherwise: Failure::Api };
+    let every_block = Reply::Repairable { rung: Rung::EveryBlock, otherwise: Failure::Api };
+    let every_tool = Reply::Repairable { rung: Rung::EveryTool, otherwise: Failure::Api };
     // T1, X4
     check(limits, Reply::ToolUse, &[Seen::Tools(Tools::Done)], "next_turn next_turn → MaxTurns");
     // T2 at most once in a row, then T3 once, then X5
@@ -244,6 +249,9 @@ fn each_reason_to_go_on_has_its_bound() {
     check(limits, Reply::Empty, &[], "empty_reply_nudge → NoAnswer");
     check(limits, thinking, &[], "request_repair → ModelError");
     check(limits, beta, &[], "request_repair → ModelError");
+    check(limits, one_block, &[], "request_repair → ModelError");
+    check(limits, every_block, &[], "request_repair → ModelError");
+    check(limits, every_tool, &[], "request_repair → ModelError");
     check(limits, image, &[Seen::Compacted(Compaction::NoSmaller)], "request_repair → ImageError");
     check(
         limits,
@@ -274,6 +282,25 @@ fn each_reason_to_go_on_has_its_bound() {
     check(&bounded, Reply::ToolUse, &repeating, "next_turn next_turn → MaxTurns");
     let blocked = decide(&Memory::default(), limits, Gauges::default(), Seen::Blocked(Blocked::ContextFull));
     assert_eq!(blocked, Next::Stop(Terminal::BlockingLimit));
+}
+
+#[test]
+fn loop_T11_what_was_refused_by_name_is_refused_once_more_with_all_of_its_kind() {
+    for (named, all) in [(Rung::Block, Rung::EveryBlock), (Rung::Tool, Rung::EveryTool)] {
+        let (limits, gauges, mut memory) = (Limits::default(), Gauges::default(), Memory::default());
+        let expected = [
+            (named, Next::Continue(Transition::RequestRepair)),
+            (all, Next::Continue(Transition::RequestRepair)),
+            (named, Next::Stop(Terminal::ModelError)),
+            (all, Next::Stop(Terminal::ModelError)),
+        ];
+        for (rung, expected) in expected {
+            let seen = Seen::Reply(Reply::Repairable { rung, otherwise: Failure::Api });
+            let next = decide(&memory, &limits, gauges, seen);
+            assert_eq!(next, expected, "{rung:?} after {memory:?}");
+            memory.note(gauges, seen, next);
+        }
+    }
 }
 
 #[test]

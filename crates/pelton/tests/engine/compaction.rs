@@ -10,6 +10,7 @@ mod limits; // C6, C7: when it cannot help
 mod long; // four hundred turns
 mod request; // what was asked for
 mod resumed; // in a session that goes on
+mod undone; // what was taken away is there again
 
 use pelton::event::{Boundary, ContextEvent};
 use pelton::{Event, Options};

@@ -12,6 +12,7 @@ use pelton::{Engine, Options};
 use pelton_testkit::{Script, text, tool};
 use serde_json::{Value, json};
 
+use crate::compaction::summary;
 use crate::stage::{Stage, last_user_blocks, notes, results_in, resume_from, run, unmarked};
 
 /// A server of these tools, all described by the same words.
@@ -174,6 +175,36 @@ async fn pit_B2_pit_X5_tools_known_by_name_are_told_of_once_whatever_processes_a
     assert!(!news.contains("mcp__desk__drawer_with_a_long_name_7"), "{news}");
     assert!(results_in(&stage.request(3))[0].2.contains("drawer_with_a_long_name_9 was used"));
     stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn pit_B2_pit_X5_a_summary_tells_what_is_there_and_the_next_process_what_it_did_not() {
+    let names: Vec<String> = (0..200).map(|n| format!("drawer_with_a_long_name_{n}")).collect();
+    let all: Vec<&str> = names.iter().map(String::as_str).collect();
+    const LAST: &str = "mcp__desk__drawer_with_a_long_name_199";
+    // The server is there, or on its way, when a process has nothing to do but to sum up.
+    for state in [ServerState::Connected, ServerState::Pending] {
+        let there = state == ServerState::Connected;
+        let script = Script::new()
+            .reply([text("One. ".repeat(2_000)), tool("Glob", json!({"pattern": "*"}))])
+            .reply([text("One and a half.")])
+            .step(summary("It was counted."))
+            .reply([text("Two.")])
+            .reply([text("Three.")]);
+        let stage = Stage::new(script).await;
+        let file = process(&stage, None, "One?", with(Desk::of(&all))).await;
+        let tools = if there { &all[..] } else { &[] };
+        process(&stage, Some(&file), "/compact", with(Desk { state, ..Desk::of(tools) })).await;
+
+        process(&stage, Some(&file), "Two?", with(Desk::of(&all))).await;
+        let told = |nth| stage.request(nth)["messages"].to_string().matches(LAST).count();
+        assert_eq!(told(4), 1, "{state:?}: once, in the summary or behind it");
+        assert_eq!(newest_words(&stage, 4).contains("have changed"), !there, "{state:?}");
+        process(&stage, Some(&file), "Three?", with(Desk::of(&all))).await;
+        assert_eq!(told(5), 1, "{state:?}");
+        assert_eq!(front(&stage, 5), front(&stage, 1));
+        stage.assert_all_played();
+    }
 }
 
 #[tokio::test]

@@ -237,7 +237,7 @@ async fn an_interrupted_session_can_be_resumed() {
 }
 
 /// Takes away what a boundary names.
-struct AsNamed;
+pub struct AsNamed;
 
 impl pelton::history::SnipReplay for AsNamed {
     fn replay(

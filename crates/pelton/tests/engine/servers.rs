@@ -87,7 +87,7 @@ fn engine(stage: &Stage, server: &Arc<Calculator>) -> Engine {
 }
 
 /// All tools stand in front of every request.
-fn without_search(stage: &Stage, server: &Arc<Calculator>) -> Engine {
+pub fn without_search(stage: &Stage, server: &Arc<Calculator>) -> Engine {
     stage.engine_with(|options| {
         options.servers = vec![Arc::clone(server) as Arc<dyn ToolServer>];
         options.tool_search = ToolSearch::Off;

@@ -22,7 +22,7 @@ use crate::status::{Wait, Waiting};
 use crate::tools::executor::{Call, EndedBy, Executor};
 use crate::tools::file_memory::Fingerprint;
 use crate::transcript::{FileFacts, RequestFacts, TranscriptError};
-use crate::turn::decide::{Bought, Complete, Failure, Reply, Rest, Rung, Withheld};
+use crate::turn::decide::{Bought, Complete, Failure, Reply, Rest, Withheld};
 use crate::turn::reasons::Transition;
 use crate::turn::side::{Came, SideNews};
 
@@ -583,11 +583,7 @@ impl Live<'_> {
     }
 
     fn meaning(&self, error: &ModelError) -> Reply {
-        if let Some((rung, otherwise)) = super::recover::rung(error)
-            && (otherwise != Failure::Media || self.session.history.view().media_count() > 0)
-            && (rung != Rung::Tool || self.can_leave_out_tool(error))
-            && (rung != Rung::Block || !self.kinds_refused(error).is_empty())
-        {
+        if let Some((rung, otherwise)) = self.rung(error) {
             return Reply::Repairable { rung, otherwise };
         }
         match &error.kind {

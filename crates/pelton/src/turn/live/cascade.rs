@@ -83,7 +83,7 @@ impl Live<'_> {
         }
         self.breaker.wanted(self.turn);
         if self.breaker.is_refilling() {
-            let why = format!("the context fills again as fast as it is emptied: {}", self.breakdown());
+            let why = format!("The context fills again as fast as it is emptied. {}", self.breakdown());
             self.note(LoopKind::Compaction, why.clone()).await;
             self.last.full = Some(why);
             return Ok(Some(Blocked::Refilled));
@@ -106,6 +106,10 @@ impl Live<'_> {
             }
             Summed::NoSmaller(why) => {
                 self.give_up_summing(&format!("The conversation was summed up in vain: {why}")).await;
+                None
+            }
+            Summed::Hopeless(why) => {
+                self.give_up_summing(&format!("There can be no summary: {why}")).await;
                 None
             }
             Summed::Failed(why) => {
@@ -210,8 +214,9 @@ impl Live<'_> {
     ) {
         let Change { before_tokens, after_tokens } = change;
         self.folded(before_tokens);
-        // What could not be folded before may be now.
+        // What could not be folded before may be now, and what is not sent any more needs no fold.
         self.fold_again_at = 0;
+        self.folding.give_up_unless(self.session.history.view());
         let reason = format!(
             "{}: from about {before_tokens} to {after_tokens} tokens ({} % of the room before): {why}",
             level.name(),

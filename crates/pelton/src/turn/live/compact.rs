@@ -55,10 +55,20 @@ pub(crate) enum Summed {
     Nothing,
     /// There is no summary, and why.
     Failed(String),
+    /// There can be none as long as nothing else changes, and why.
+    Hopeless(String),
     /// A hook said no.
     Refused(String),
     /// The user interrupted.
     Aborted,
+}
+
+/// Why there is no summary.
+enum NoSummary {
+    /// It was asked for in vain.
+    Failed(String),
+    /// What cannot be left out is too much by itself: nobody could read it, and nobody was asked.
+    Hopeless,
 }
 
 /// How asking for a summary ended.
@@ -113,7 +123,7 @@ impl Live<'_> {
                 self.note(LoopKind::Ladder, format!("a hook refused to have it compacted: {why}")).await;
                 false
             }
-            Summed::NoSmaller(why) | Summed::Failed(why) => {
+            Summed::NoSmaller(why) | Summed::Failed(why) | Summed::Hopeless(why) => {
                 self.note(LoopKind::Compaction, format!("no summary: {why}")).await;
                 self.shorten_after_refusal(&why).await?
             }
@@ -159,11 +169,14 @@ impl Live<'_> {
                 self.interrupted(INTERRUPTED).await?;
                 return Ok(Summed::Aborted);
             }
-            Some(Err(why)) => Summed::Failed(why),
+            Some(Err(NoSummary::Failed(why))) => Summed::Failed(why),
+            Some(Err(NoSummary::Hopeless)) => Summed::Hopeless(TOO_LONG_FOR_ANYBODY.to_owned()),
             Some(Ok(summary)) => self.put_in_place(attempt, cut, &summary, began).await?,
         };
         match &summed {
-            Summed::Failed(why) | Summed::NoSmaller(why) => self.tell_compacted(Err(why.clone())).await,
+            Summed::Failed(why) | Summed::Hopeless(why) | Summed::NoSmaller(why) => {
+                self.tell_compacted(Err(why.clone())).await
+            }
             _ => {}
         }
         Ok(summed)
@@ -205,6 +218,7 @@ impl Live<'_> {
         self.session.sync().await?;
         // A reader begins here, and must know of all of them.
         *self.files_noted = Moment::BEGINNING;
+        self.offer.tell_anew(told.sources.shelved.is_some());
         self.know_what_is_sent().await;
         self.tell_compacted(Ok(())).await;
         let duration = self.world.monotonic().saturating_sub(began);
@@ -253,6 +267,7 @@ impl Live<'_> {
         {
             self.session.sync().await?;
             *self.files_noted = Moment::BEGINNING;
+            self.offer.tell_anew(told.sources.shelved.is_some());
             let why = format!("{why}: the oldest rounds were left out");
             let boundary = Some((summed_up.summary, trigger));
             self.tell_boundary(level, id, change, &why, boundary, Duration::ZERO).await;
@@ -303,7 +318,7 @@ impl Live<'_> {
         &mut self,
         wishes: Option<&str>,
         over: Option<(u64, u64)>,
-    ) -> Result<String, String> {
+    ) -> Result<String, NoSummary> {
         let mut asking = self.session.history.view().clone();
         let answer = u64::from(CONVERSATION_SUMMARY_TOKENS_MAX).min(self.room.reserved_tokens);
         let mut most = self.room.window_tokens.saturating_sub(answer + self.room.answer_tokens);
@@ -311,15 +326,17 @@ impl Live<'_> {
             let allowed = limit.saturating_sub(answer) as u128 * u128::from(asking.tokens());
             most = most.min(u64::try_from(allowed / u128::from(counted.max(1))).unwrap_or(most));
         }
-        for _ in 0..=CONVERSATION_SUMMARY_CUTS_MAX {
+        for cuts in 0..=CONVERSATION_SUMMARY_CUTS_MAX {
             shorten(&mut asking, most);
+            if asking.tokens() > most && cuts == 0 {
+                return Err(NoSummary::Hopeless);
+            }
             if asking.tokens() > most {
-                // What cannot be left out is too much by itself: nobody could read it.
                 break;
             }
             match self.ask_once(asking.clone(), wishes).await {
                 Asked::Summary(summary) => return Ok(summary),
-                Asked::Failed(why) => return Err(why),
+                Asked::Failed(why) => return Err(NoSummary::Failed(why)),
                 Asked::TooLong(over) => {
                     let tokens = asking.tokens();
                     most = match over {
@@ -336,7 +353,7 @@ impl Live<'_> {
                 }
             }
         }
-        Err("the conversation is too long to be summed up, however much is left out of it".to_owned())
+        Err(NoSummary::Failed(TOO_LONG_FOR_ANYBODY.to_owned()))
     }
 
     async fn ask_once(&mut self, mut asking: View, wishes: Option<&str>) -> Asked {
@@ -430,6 +447,10 @@ fn refused(error: &ModelError) -> Asked {
         _ => Asked::Failed(error.to_string()),
     }
 }
+
+/// What is left of a conversation if all is left out of it that can be.
+const TOO_LONG_FOR_ANYBODY: &str =
+    "the conversation is too long to be summed up, however much is left out of it";
 
 /// What an edit names was taken away by another.
 const NOT_THERE: &str = "what was summed up is not there any more";

@@ -10,7 +10,7 @@ use crate::compact::collapse::{Fold, Stretch, is_gain, shown, stretch};
 use crate::compact::{FOLD, Level, micro};
 use crate::context::attachment::{AttachmentFacts, AttachmentKind};
 use crate::event::LoopKind;
-use crate::history::{By, Edit, Entry};
+use crate::history::{By, Edit, Entry, View};
 use crate::limits::{FOLD_TOKENS_MAX, FOLDS_STAGED_MAX};
 use crate::transcript::TranscriptError;
 use crate::turn::side::{self, SideQuestion};
@@ -47,6 +47,12 @@ impl Folding {
         let Some(pending) = &mut self.pending else { return std::future::pending().await };
         let words = pending.asked.as_mut().await;
         self.made = self.pending.take().map(|pending| (pending.stretch, words));
+    }
+
+    /// Gives up what is being made of something that is not sent any more.
+    pub(super) fn give_up_unless(&mut self, view: &View) {
+        let is_sent = |stretch: Stretch| !view.entries_between(stretch.from, stretch.to).is_empty();
+        self.pending.take_if(|pending| !is_sent(pending.stretch));
     }
 
     /// Gives up what is being made. Tells whether there was anything.

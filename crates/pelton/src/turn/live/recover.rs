@@ -6,7 +6,7 @@ use pelton_model::{ErrorKind, ModelError, Prefix, catalogue};
 
 use super::Live;
 use crate::compact::Level;
-use crate::context::tools_json;
+use crate::context::{served_by, tools_json};
 use crate::dials::Set;
 use crate::event::{Event, LoopKind};
 use crate::history::{Edit, MediaLeftOut, View, is_familiar};
@@ -159,6 +159,23 @@ impl Live<'_> {
         self.tools.len() > 1 && refused.is_none_or(|tool| tool.spec().name != structured::NAME)
     }
 
+    /// What a refused request could be sent without, if there is any of it, and what the refusal is if that was tried.
+    pub(super) fn rung(&self, error: &ModelError) -> Option<(Rung, Failure)> {
+        let (rung, otherwise) = rung(error)?;
+        let is_there = match rung {
+            Rung::Tool => self.can_leave_out_tool(error),
+            Rung::Block => !self.kinds_refused(error).is_empty(),
+            _ => otherwise != Failure::Media || self.session.history.view().media_count() > 0,
+        };
+        let again = self.left_out_by_name.contains(&rung);
+        let rung = match rung {
+            Rung::Tool if again => Rung::EveryTool,
+            Rung::Block if again => Rung::EveryBlock,
+            _ => rung,
+        };
+        is_there.then_some((rung, otherwise))
+    }
+
     /// The newest answer does not count any more.
     pub(super) async fn withdraw_answer(&mut self) -> Result<(), TranscriptError> {
         let withdrawn = std::mem::take(&mut self.last.entries);
@@ -246,12 +263,14 @@ impl Live<'_> {
     /// T11: leaves out what the request was refused for.
     async fn repair(&mut self) -> Result<(), TranscriptError> {
         let Some(error) = self.last.error.take() else { return Ok(()) };
+        let Some((rung, _)) = self.rung(&error) else { return Ok(()) };
+        self.left_out_by_name.insert(rung);
         let view = self.session.history.view_mut();
-        let reason = match rung(&error) {
-            Some((Rung::Thinking, _)) => {
+        let reason = match rung {
+            Rung::Thinking => {
                 format!("{} thinking blocks were left out", view.leave_out_thinking("the server refused it"))
             }
-            Some((Rung::Image, _)) => {
+            Rung::Image => {
                 let left_out = leave_out_refused(view, &error);
                 let reason = format!(
                     "{} images were left out, the one that was refused among them",
@@ -261,7 +280,7 @@ impl Live<'_> {
                 self.tell_left_out(reason).await;
                 return Ok(());
             }
-            Some((Rung::Media, _)) => {
+            Rung::Media => {
                 let left_out = match pages_allowed(&error) {
                     Some(most) => view.leave_out_pages_beyond(some_less(most)),
                     None => view.leave_out_oldest_media(bytes_over(view)),
@@ -275,10 +294,9 @@ impl Live<'_> {
                 self.tell_left_out(reason).await;
                 return Ok(());
             }
-            Some((Rung::Tool, _)) => self.leave_out_tool(&error),
-            Some((Rung::Beta, _)) => self.leave_out_betas(&error),
-            Some((Rung::Block, _)) => return self.leave_out_blocks(&error).await,
-            None => return Ok(()),
+            Rung::Tool | Rung::EveryTool => self.leave_out_tools(&error, rung),
+            Rung::Beta => self.leave_out_betas(&error),
+            Rung::Block | Rung::EveryBlock => return self.leave_out_blocks(&error, rung).await,
         };
         self.note(LoopKind::Repair, reason).await;
         Ok(())
@@ -353,11 +371,12 @@ impl Live<'_> {
         }
     }
 
-    /// Blocks of kinds that the server refuses, and of others that nobody is known to take: it names only the first.
-    async fn leave_out_blocks(&mut self, error: &ModelError) -> Result<(), TranscriptError> {
+    /// Blocks of kinds that the server refuses, and of others that nobody is known to take: it names only the first. If it
+    /// refuses another then, it is none of those that are known, and all go.
+    async fn leave_out_blocks(&mut self, error: &ModelError, rung: Rung) -> Result<(), TranscriptError> {
         let mut kinds = self.kinds_refused(error);
         for kind in self.session.history.view().kinds_not_needed() {
-            if !is_familiar(&kind) && !kinds.contains(&kind) {
+            if (rung == Rung::EveryBlock || !is_familiar(&kind)) && !kinds.contains(&kind) {
                 kinds.push(kind);
             }
         }
@@ -376,19 +395,35 @@ impl Live<'_> {
         }
     }
 
-    fn leave_out_tool(&mut self, error: &ModelError) -> String {
-        let Some(index) = tool_place(error).filter(|index| *index < self.tools.len()) else {
+    /// The tool that the server refuses. If it refuses another then, what servers bring is none of what it takes, and all of
+    /// that goes.
+    fn leave_out_tools(&mut self, error: &ModelError, rung: Rung) -> String {
+        let refused = tool_place(error).and_then(|index| self.tools.get(index));
+        let Some(refused) = refused.map(|tool| tool.spec().name.to_owned()) else {
             return "the error names no tool that was offered".to_owned();
         };
-        let tool = self.tools.remove(index);
-        // For good: it would be refused again, and thinking is bound to what is offered.
-        self.offer.leave_out(tool.spec().name);
+        let goes = |name: &str| name == refused || rung == Rung::EveryTool && served_by(name).is_some();
+        let is_all = self.tools.iter().all(|tool| goes(tool.spec().name));
+        let left_out: Vec<String> = self
+            .tools
+            .iter()
+            .map(|tool| tool.spec().name)
+            // One stays, whichever.
+            .filter(|name| if is_all { *name == refused } else { goes(name) })
+            .map(str::to_owned)
+            .collect();
+        self.tools.retain(|tool| !left_out.iter().any(|name| name == tool.spec().name));
+        // For good: they would be refused again, and thinking is bound to what is offered.
+        left_out.iter().for_each(|name| self.offer.leave_out(name));
         let tools = tools_json(&self.tools);
         *self.prefix = Arc::new(Prefix { system: self.question.prefix.system.clone(), tools });
         self.question.prefix = Arc::clone(self.prefix);
         // What comes before the messages has changed, and thinking is bound to it.
         self.session.history.view_mut().leave_out_thinking("other tools");
-        format!("the tool {} was left out", tool.spec().name)
+        match &left_out[..] {
+            [one] => format!("the tool {one} was left out"),
+            all => format!("{} tools were left out: {}", all.len(), all.join(", ")),
+        }
     }
 }
 
@@ -400,8 +435,8 @@ fn smaller_call(tool: &str) -> String {
     )
 }
 
-/// What a refused request could be sent without, and what the refusal is if that was tried.
-pub(super) fn rung(error: &ModelError) -> Option<(Rung, Failure)> {
+/// What a refusal is about, and what it is if nothing can be done about that.
+fn rung(error: &ModelError) -> Option<(Rung, Failure)> {
     match &error.kind {
         ErrorKind::ThinkingBound => Some((Rung::Thinking, Failure::Api)),
         ErrorKind::Image { .. } => Some((Rung::Image, Failure::Media)),

@@ -92,7 +92,7 @@ impl Live<'_> {
         let files = self.files(room.saturating_mul(CHARS_PER_TOKEN), |_| true).await;
         let memory = self.memory.clone().reread().await;
         let mut kept = self.session.kept.clone();
-        kept.served = Some(self.offer.told());
+        kept.served = Some(self.offer.told_still(true));
         for (path, _) in self.bench.cx.files.newest(FILES_REATTACHED_MAX * 2).iter().rev() {
             kept.touched(path);
         }

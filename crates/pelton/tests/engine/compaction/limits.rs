@@ -160,6 +160,47 @@ async fn pit_C2_what_cannot_help_is_tried_once_and_said_once() {
 }
 
 #[tokio::test]
+async fn pit_C2_a_front_that_leaves_no_room_for_a_summary_is_said_once_and_nobody_is_asked() {
+    let script = (0..6).fold(with_helpers(), |script, n| script.reply(say(n, 20)));
+    let stage = Stage::new(script.reply([text("Done.")])).await;
+    let mut engine = stage.engine_with(|options| {
+        small(options, &["Bash"]);
+        options.compact.folds = false;
+        options.system_prompt.appended = Some("Every jar is counted twice. ".repeat(5_500));
+    });
+    let told = run(&mut engine, "Go.").await;
+    told.assert_completed();
+    assert_eq!(summaries_asked(&stage), 0);
+    let said: Vec<&String> = told
+        .0
+        .iter()
+        .filter_map(|event| match event {
+            Event::Informational { content, .. } => Some(content),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].contains("too long to be summed up") && said[0].contains("system prompt"), "{said:?}");
+    let tries = told.loop_reasons("compaction");
+    let again = tries.iter().filter(|why| why.starts_with("autocompact"));
+    assert!(again.clone().all(|why| why.contains("did not run")), "{again:?}");
+}
+
+#[tokio::test]
+async fn loop_C3_nobody_folds_what_a_summary_has_taken_away() {
+    // From too little for a fold to enough for a summary in one answer: both are wanted before the same question.
+    let script = (0..6).fold(with_helpers(), |script, n| script.reply(say(n, 3_000)));
+    let stage = Stage::new(script.reply(say(6, 24_000)).reply([text("Done.")])).await;
+    let mut engine = stage.engine_with(|options| small(options, &["Bash"]));
+    let told = run(&mut engine, "Go.").await;
+    told.assert_completed();
+    assert_eq!(levels(&told), ["autocompact"]);
+    let folds = stage.model.reply_requests();
+    let folds = folds.iter().filter(|seen| seen.body["system"].to_string().contains("You shorten"));
+    assert_eq!(folds.count(), 0, "it would be of no use");
+}
+
+#[tokio::test]
 async fn pit_C2_a_summary_that_is_no_smaller_is_thrown_away() {
     let long = "Everything was said, at length. ".repeat(6_000);
     let always = Step::reply([text(long)]).when(When::any().last_user_text("call no tools")).always();
@@ -180,6 +221,11 @@ async fn loop_C6_loop_X8_a_context_that_fills_as_fast_as_it_is_emptied_ends_the_
     let outcome = told.outcome();
     assert_eq!((outcome.terminal, outcome.is_error), (Terminal::RapidRefill, true));
     assert_eq!(outcome.terminal.name(), "rapid_refill_breaker");
+    assert!(
+        outcome.text.starts_with("The context fills again as fast as it is emptied. "),
+        "{}",
+        outcome.text
+    );
     assert!(outcome.text.contains("system prompt") && outcome.text.contains("messages"), "{}", outcome.text);
     assert!(stage.request_count() < 16, "{}", stage.request_count());
 }

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use pelton::tools::ResultBlock;
-use pelton::tools::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx};
+use pelton::tools::{Access, InvalidInput, Output, Safety, ServerState, Spec, Tool, ToolCx};
 use pelton::{Event, Terminal};
 use pelton_testkit::{Script, Step, raw_block, text, thinking, tool};
 use serde_json::{Value, json};
 
+use crate::servers::{Calculator, without_search};
 use crate::stage::{Stage, Told, blocks, run};
 
 use super::{assert_no_error_shown, kinds, synthetics, thoughts};
@@ -145,6 +146,60 @@ async fn loop_T11_a_block_that_is_refused_whatever_is_left_out_ends_the_run_once
     assert_eq!((told.outcome().terminal, stage.request_count()), (Terminal::ModelError, 1));
 }
 
+/// A refusal that names a kind of blocks.
+fn unknown(kind: &str) -> Step {
+    Step::status(400).error_type("invalid_request_error").message(format!(
+        "Input tag '{kind}' found using 'type' does not match any of the expected tags: 'text'"
+    ))
+}
+
+#[tokio::test]
+async fn loop_T11_all_kinds_that_the_server_can_do_without_go_when_it_refuses_a_second() {
+    // Four kinds that the API takes, and a server that takes none of them and names one at a time.
+    let searched = [
+        raw_block(
+            json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "beans"}}),
+        ),
+        raw_block(json!({"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []})),
+        raw_block(
+            json!({"type": "mcp_tool_use", "id": "mcptoolu_1", "name": "look", "server_name": "far", "input": {}}),
+        ),
+        raw_block(
+            json!({"type": "mcp_tool_result", "tool_use_id": "mcptoolu_1", "is_error": false, "content": []}),
+        ),
+        raw_block(json!({"type": "fallback"})),
+        text("Beans are beans."),
+    ];
+    let stage = Stage::new(Script::new().reply(searched)).await;
+    let mut engine = stage.engine();
+    run(&mut engine, "What are beans?").await.assert_completed();
+    let file = engine.transcript_file().unwrap();
+    drop(engine);
+    let script = Script::new()
+        .step(unknown("server_tool_use"))
+        .step(unknown("mcp_tool_use"))
+        .reply([text("Done.")])
+        .reply([text("On.")]);
+    let stage = stage.playing(script).await;
+
+    let told = run(&mut stage.resume(&file), "Sure?").await;
+
+    assert_eq!(told.assert_completed().text, "Done.");
+    assert_eq!(told.transitions(), ["request_repair", "request_repair"]);
+    assert_no_error_shown(&told);
+    let sent = |n| {
+        let request = stage.request(n).to_string();
+        ["server_tool_use", "mcp_tool_use", "\"fallback\"", "Beans are beans."]
+            .map(|kind| request.contains(kind))
+    };
+    assert_eq!(sent(2), [false, true, true, true], "the one that it named, and its other half");
+    assert_eq!(sent(3), [false, false, false, true], "whatever else there is");
+    // In another process as well.
+    run(&mut stage.resume(&file), "And on?").await.assert_completed();
+    assert_eq!(sent(4), [false, false, false, true]);
+    stage.assert_all_played();
+}
+
 /// A picture of one pixel.
 const PIXEL: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
@@ -272,6 +327,41 @@ async fn loop_T11_a_tool_whose_schema_is_refused_is_left_out() {
     let mut kept = names(2);
     kept.remove(1);
     assert_eq!(names(3), kept);
+    stage.assert_all_played();
+}
+
+#[tokio::test]
+async fn loop_T11_all_tools_of_servers_go_when_a_second_one_is_refused() {
+    let refused = |place: usize| {
+        Step::status(400).message(format!("tools.{place}.custom.input_schema: JSON schema is invalid"))
+    };
+    let named = |stage: &Stage, n: usize| -> Vec<String> {
+        let request = stage.request(n);
+        let tools = request["tools"].as_array().unwrap();
+        tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let server = || Calculator::with(ServerState::Connected, &["sine", "root", "log"]);
+    let plain = Stage::new(Script::new().reply([text("Done.")])).await;
+    run(&mut without_search(&plain, &server()), "Go.").await.assert_completed();
+    let place = |key: &str| named(&plain, 1).iter().position(|name| name.ends_with(key)).unwrap();
+
+    // The second is refused where it stands once the first is gone.
+    let script = Script::new()
+        .step(refused(place("__sine")))
+        .step(refused(place("__root") - 1))
+        .reply([text("Done.")])
+        .reply([text("Still.")]);
+    let stage = Stage::new(script).await;
+    let mut engine = without_search(&stage, &server());
+    let told = run(&mut engine, "Go.").await;
+    assert_eq!(told.assert_completed().text, "Done.");
+    assert_eq!(told.transitions(), ["request_repair", "request_repair"]);
+    assert_no_error_shown(&told);
+    let of_server = |n| named(&stage, n).into_iter().filter(|name| name.starts_with("mcp__")).count();
+    assert_eq!([1, 2, 3].map(of_server), [3, 2, 0]);
+    assert_eq!(named(&stage, 3).len(), named(&stage, 1).len() - 3, "ours stay");
+    run(&mut engine, "And on?").await.assert_completed();
+    assert_eq!(of_server(4), 0, "for good");
     stage.assert_all_played();
 }
 
