@@ -570,27 +570,33 @@ impl Handles {
 const NO_CHECKPOINT: &str = "No file checkpoint found for this message.";
 
 fn told(rewound: &Rewound, dry_run: bool) -> Value {
+    let mut told = json!({"canRewind": true});
+    let left: Vec<String> = rewound
+        .files
+        .iter()
+        .filter_map(|file| file.left.as_ref().map(|why| format!("{} {why}", file.path.display())))
+        .collect();
+    if !left.is_empty() {
+        told["left"] = json!(left);
+    }
     if !dry_run {
-        let left: Vec<String> = rewound
-            .files
-            .iter()
-            .filter_map(|file| file.left.as_ref().map(|why| format!("{} {why}", file.path.display())))
-            .collect();
-        return if left.is_empty() {
-            json!({"canRewind": true})
-        } else {
-            json!({"canRewind": true, "left": left})
-        };
+        return told;
     }
     let files: Vec<String> =
         rewound.files.iter().map(|file| file.path.to_string_lossy().into_owned()).collect();
     let sum = |of: fn(&pelton::file_history::RewoundFile) -> u64| rewound.files.iter().map(of).sum::<u64>();
-    json!({
-        "canRewind": true,
-        "filesChanged": files,
-        "insertions": sum(|file| file.insertions),
-        "deletions": sum(|file| file.deletions),
-    })
+    told["filesChanged"] = json!(files);
+    told["insertions"] = json!(sum(|file| file.insertions));
+    told["deletions"] = json!(sum(|file| file.deletions));
+    let mut uncovered: Vec<String> =
+        rewound.uncovered.iter().map(|(path, why)| format!("{} ({why})", path.display())).collect();
+    if rewound.uncovered_more > 0 {
+        uncovered.push(format!("{} more", rewound.uncovered_more));
+    }
+    if !uncovered.is_empty() {
+        told["notCovered"] = json!(uncovered);
+    }
+    told
 }
 
 /// What this layer said of permissions before, it says no more.

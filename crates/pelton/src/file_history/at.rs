@@ -31,21 +31,34 @@ pub fn born_ns(path: &Path) -> Option<i64> {
     i64::try_from(born.duration_since(UNIX_EPOCH).ok()?.as_nanos()).ok()
 }
 
+/// Whether nobody can say what is at a path: a directory on the way lets us not in.
+pub fn is_hidden(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+}
+
 /// Looks at a path. `keep` gets the content of a file, and tells whether there was room for it.
 pub fn see(
     path: &Path,
     bytes_max: u64,
     keep: impl FnOnce(Hash, &[u8]) -> io::Result<bool>,
 ) -> io::Result<Seen> {
-    let Ok(about) = fs::symlink_metadata(path) else {
-        return Ok(Seen { mark: Mark::default(), state: State::Absent, unsteady: false });
+    let about = match fs::symlink_metadata(path) {
+        Ok(about) => about,
+        Err(error) => {
+            let state = if error.kind() == io::ErrorKind::PermissionDenied {
+                State::Unkept { why: Unkept::Unreadable, mark: Mark::default() }
+            } else {
+                State::Absent
+            };
+            return Ok(Seen { mark: Mark::default(), state, unsteady: false });
+        }
     };
     let mark = Mark::from(&about);
     let unkept = |why| State::Unkept { why, mark };
     let kind = about.file_type();
     let mut unsteady = false;
     let state = if kind.is_dir() {
-        State::Dir
+        State::Dir { mode: mark.permissions() }
     } else if kind.is_symlink() {
         match fs::read_link(path) {
             Ok(to) => State::Link { to: to.as_path().into() },
@@ -61,7 +74,7 @@ pub fn see(
                 unsteady = after != mark;
                 let hash = Hash::of(&content);
                 if keep(hash, &content)? {
-                    State::File { hash, bytes: content.len() as u64, mode: mark.mode & 0o7777 }
+                    State::File { hash, bytes: content.len() as u64, mode: mark.permissions() }
                 } else {
                     unkept(Unkept::Full)
                 }
@@ -84,7 +97,8 @@ fn content(path: &Path, bytes_max: u64) -> io::Result<(Vec<u8>, Mark)> {
     Ok((content, Mark::from(&file.metadata()?)))
 }
 
-/// Puts a state in the place of another. Directories on the way are made. What is there must be `now`.
+/// Puts a state in the place of another. Directories on the way are made. What is there must be `now`. A directory gets its mode from
+/// [`set_mode`] when everything in it is in its place: until then it has to let us in.
 pub fn put(
     path: &Path,
     now: &State,
@@ -94,10 +108,11 @@ pub fn put(
     let place = Place::enter(path, if *target == State::Absent { Missing::Refuse } else { Missing::Make })?;
     match target {
         State::Absent => match now {
-            State::Dir => place.remove_dir(),
+            State::Dir { .. } => place.remove_dir(),
             _ => place.remove(),
         },
-        State::Dir => {
+        State::Dir { .. } if now.is_dir() => Ok(()),
+        State::Dir { .. } => {
             if !matches!(now, State::Absent) {
                 place.remove()?;
             }
@@ -105,17 +120,22 @@ pub fn put(
         }
         State::File { hash, mode, .. } => {
             let content = content(*hash)?;
-            if *now == State::Dir {
+            if now.is_dir() {
                 place.remove_dir()?;
             }
             place.put(&content, *mode)
         }
         State::Link { to } => {
-            if *now == State::Dir {
+            if now.is_dir() {
                 place.remove_dir()?;
             }
             place.put_link(to.as_path())
         }
         State::Unkept { .. } => Err(io::Error::from(io::ErrorKind::NotFound).into()),
     }
+}
+
+/// Gives a directory a mode.
+pub fn set_mode(path: &Path, mode: u32) -> Result<(), DiskError> {
+    Place::enter(path, Missing::Refuse)?.set_dir_mode(mode)
 }

@@ -1,5 +1,6 @@
 //! The open history of a session: what happened, what the trees look like, and the files it is all kept in.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use super::at;
 use super::plan::{self, Move, Plan, Rewind, Step};
 use super::state::{Change, SavedPath, State};
 use super::store::{Line, Store};
-use super::tree::{Look, Survey, Tree};
+use super::tree::{Look, Survey, Tree, is_closed};
 use super::{Beside, Conflicts, FileHistoryLimits, HistoryError, Rewound, RewoundFile, RewoundKind, Scope};
 use crate::limits::{
     DIFF_BYTES_MAX, FILE_HISTORY_EDITED_BYTES_MAX, FILE_HISTORY_FIRST_LOOK_MAX,
@@ -205,13 +206,13 @@ impl Keeper {
     pub fn preview(&mut self, to: Uuid) -> Result<Rewound, HistoryError> {
         self.settle_calls()?;
         let plan = self.plan_to(to)?;
-        self.told(&plan, Conflicts::Leave, &stays(&plan))
+        self.told(&plan, Conflicts::Leave, &stays(&plan, Conflicts::Leave))
     }
 
     pub fn preview_undo(&mut self) -> Result<Rewound, HistoryError> {
         self.settle_calls()?;
         let (_, plan) = self.plan_undo()?;
-        self.told(&plan, Conflicts::Leave, &stays(&plan))
+        self.told(&plan, Conflicts::Leave, &stays(&plan, Conflicts::Leave))
     }
 
     pub fn rewind(&mut self, to: Uuid, conflicts: Conflicts) -> Result<Rewound, HistoryError> {
@@ -226,14 +227,12 @@ impl Keeper {
         self.go(&plan, Some(id), conflicts)
     }
 
-    fn plan_to(&mut self, to: Uuid) -> Result<Plan, HistoryError> {
-        let now = self.states();
-        plan::back_to(&self.steps, to, |path| now(path)).ok_or(HistoryError::NoSuchMessage)
+    fn plan_to(&self, to: Uuid) -> Result<Plan, HistoryError> {
+        plan::back_to(&self.steps, to, |path| self.state_now(path)).ok_or(HistoryError::NoSuchMessage)
     }
 
-    fn plan_undo(&mut self) -> Result<(Uuid, Plan), HistoryError> {
-        let now = self.states();
-        plan::undo(&self.steps, |path| now(path)).ok_or(HistoryError::NothingToUndo)
+    fn plan_undo(&self) -> Result<(Uuid, Plan), HistoryError> {
+        plan::undo(&self.steps, |path| self.state_now(path)).ok_or(HistoryError::NothingToUndo)
     }
 
     /// Makes the moves of a plan. What is planned is on disk before, so that a rewind that is cut off is known.
@@ -243,9 +242,12 @@ impl Keeper {
         undoes: Option<Uuid>,
         conflicts: Conflicts,
     ) -> Result<Rewound, HistoryError> {
-        let wanted: Vec<&Move> = in_order(plan, conflicts);
+        let mut left = stays(plan, conflicts);
+        let mut wanted: Vec<&Move> = in_order(plan, conflicts);
+        wanted.retain(|step| !left.iter().any(|(path, _)| *path == step.path));
+        // Directories are let in before what is in them is looked at.
+        let opened: Vec<&Move> = wanted.iter().copied().filter(|step| open_up(step)).collect();
         let mut moves = Vec::new();
-        let mut left: Vec<(PathBuf, String)> = Vec::new();
         for wanted in wanted {
             // What goes is kept first: otherwise there would be no way back from here.
             let now = self.see(&wanted.path, FILE_HISTORY_EDITED_BYTES_MAX)?;
@@ -253,7 +255,7 @@ impl Keeper {
                 State::Unkept { why, .. } => {
                     left.push((wanted.path.clone(), format!("stays: {}", why.words())));
                 }
-                now if now != wanted.now => {
+                now if now != wanted.now && !opened.iter().any(|step| step.path == wanted.path) => {
                     left.push((wanted.path.clone(), "is being changed right now".to_owned()));
                 }
                 _ => moves.push(wanted),
@@ -269,7 +271,7 @@ impl Keeper {
         let changes: Vec<Change> = moves.iter().map(change).collect();
         self.store.write(&[Line::Rewinding { id, undoes, changes: changes.clone() }])?;
         self.store.sync()?;
-        for step in moves {
+        for step in &moves {
             match at::put(&step.path, &step.now, &step.target, |hash| self.store.content(hash)) {
                 Ok(()) => {}
                 // Somebody else has something in there.
@@ -279,6 +281,7 @@ impl Keeper {
                 Err(error) => left.push((step.path.clone(), error.to_string())),
             }
         }
+        close(&moves, &opened, &mut left);
         let told = if left.is_empty() { told } else { Self::with_left(told, &left) };
         self.finish_rewind(Rewind { id, undoes, changes }, &left)?;
         Ok(told)
@@ -302,8 +305,8 @@ impl Keeper {
 
     /// A rewind that was cut off: what was done of it counts.
     fn settle_rewind(&mut self, rewind: Rewind) -> io::Result<()> {
-        let now = self.states();
-        let undone = rewind.changes.iter().filter(|change| now(change.path.as_path()) != change.after);
+        let is_undone = |change: &&Change| self.state_now(change.path.as_path()) != change.after;
+        let undone = rewind.changes.iter().filter(is_undone);
         let left: Vec<(PathBuf, String)> =
             undone.map(|change| (change.path.0.clone(), String::new())).collect();
         self.finish_rewind(rewind, &left)
@@ -337,12 +340,12 @@ impl Keeper {
         Ok(at::see(path, bytes_max, |hash, content| self.store.keep(hash, content))?.state)
     }
 
-    /// What is at paths now, without keeping it.
-    fn states(&self) -> impl Fn(&Path) -> State + use<> {
-        |path| {
-            at::see(path, FILE_HISTORY_EDITED_BYTES_MAX, |_, _| Ok(true))
-                .map_or(State::Absent, |seen| seen.state)
+    /// What is at a path now, without keeping it; behind a directory that lets nobody in, what was there when it was last seen.
+    fn state_now(&self, path: &Path) -> State {
+        if at::is_hidden(path) {
+            return self.tree.state(path);
         }
+        at::see(path, FILE_HISTORY_EDITED_BYTES_MAX, |_, _| Ok(true)).map_or(State::Absent, |seen| seen.state)
     }
 
     fn now_ns(&self) -> i64 {
@@ -358,11 +361,16 @@ impl Keeper {
     ) -> Result<Rewound, HistoryError> {
         let mut told = Rewound::default();
         for step in &plan.moves {
-            let is_file = |state: &State| !matches!(state, State::Absent | State::Dir);
-            if !is_file(&step.now) && !is_file(&step.target) {
+            let is_file = |state: &State| *state != State::Absent && !state.is_dir();
+            // Directories come and go with what is in them; told are those that get another mode, or stay.
+            let is_told_dir = (step.now.is_dir() && step.target.is_dir())
+                || left.iter().any(|(path, _)| *path == step.path);
+            if !is_file(&step.now) && !is_file(&step.target) && !is_told_dir {
                 continue;
             }
             let kind = match (is_file(&step.now), is_file(&step.target)) {
+                (false, false) if step.target == State::Absent => RewoundKind::Removed,
+                (false, false) if step.now.is_dir() => RewoundKind::Restored,
                 (false, _) => RewoundKind::Recreated,
                 (true, false) => RewoundKind::Removed,
                 (true, true) => RewoundKind::Restored,
@@ -411,6 +419,9 @@ impl Keeper {
             .collect();
         uncovered.extend(self.tree.unkept().map(|(path, why)| (path, why.words().to_owned())));
         for dir in self.tree.dirs() {
+            if is_closed(dir) {
+                uncovered.push((dir.to_path_buf(), "cannot be looked into".to_owned()));
+            }
             let Ok(entries) = std::fs::read_dir(dir) else { continue };
             let unknown = entries
                 .filter_map(Result::ok)
@@ -436,12 +447,49 @@ impl Keeper {
 }
 
 /// What would stay, because there would be no way back from taking it away.
-fn stays(plan: &Plan) -> Vec<(PathBuf, String)> {
-    let left = in_order(plan, Conflicts::Leave).into_iter().filter_map(|wanted| match &wanted.now {
+fn stays(plan: &Plan, conflicts: Conflicts) -> Vec<(PathBuf, String)> {
+    let left = in_order(plan, conflicts).into_iter().filter_map(|wanted| match &wanted.now {
         State::Unkept { why, .. } => Some((wanted.path.clone(), format!("stays: {}", why.words()))),
+        State::Dir { .. } if !wanted.target.is_dir() && is_closed(&wanted.path) => {
+            Some((wanted.path.clone(), "stays: cannot be looked into".to_owned()))
+        }
         _ => None,
     });
     left.collect()
+}
+
+/// What the owner may do with a directory in which things are to be changed.
+const OPEN_MODE: u32 = 0o700;
+
+/// Lets us into a directory in which something is to be done. Says whether it had to be.
+fn open_up(step: &Move) -> bool {
+    let State::Dir { mode } = step.now else { return false };
+    // Whose it is not will say no again, where it matters.
+    mode & OPEN_MODE != OPEN_MODE && at::set_mode(&step.path, mode | OPEN_MODE).is_ok()
+}
+
+/// Everything is in its place: directories get the mode they should have, inside before outside.
+fn close(moves: &[&Move], opened: &[&Move], left: &mut Vec<(PathBuf, String)>) {
+    let mut modes: BTreeMap<&Path, u32> = BTreeMap::new();
+    for step in opened {
+        if let State::Dir { mode } = step.now {
+            modes.insert(&step.path, mode);
+        }
+    }
+    for step in moves {
+        if let State::Dir { mode } = step.target
+            && !left.iter().any(|(path, _)| *path == step.path)
+        {
+            modes.insert(&step.path, mode);
+        }
+    }
+    for (path, mode) in modes.into_iter().rev() {
+        match at::set_mode(path, mode) {
+            // It was taken away, as it should.
+            Ok(()) | Err(DiskError::Missing | DiskError::Moved) => {}
+            Err(error) => left.push((path.to_path_buf(), error.to_string())),
+        }
+    }
 }
 
 /// The moves that are made, so that each finds its place: what goes before what comes, and inside before outside.
@@ -449,9 +497,9 @@ fn in_order(plan: &Plan, conflicts: Conflicts) -> Vec<&Move> {
     let made = plan.moves.iter().filter(|step| step.conflict.is_none() || conflicts == Conflicts::Overwrite);
     let mut moves: Vec<&Move> = made.collect();
     let rank = |step: &Move| match (&step.now, &step.target) {
-        (State::Dir, State::Absent) => 1,
+        (State::Dir { .. }, State::Absent) => 1,
         (_, State::Absent) => 0,
-        (_, State::Dir) => 2,
+        (_, State::Dir { .. }) => 2,
         _ => 3,
     };
     moves.sort_by(|a, b| {

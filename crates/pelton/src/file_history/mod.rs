@@ -158,7 +158,7 @@ pub enum Conflicts {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rewound {
-    /// Files and links that are other than they should be, by path.
+    /// Files and links that are other than they should be, and directories whose mode is, by path.
     pub files: Vec<RewoundFile>,
     /// What is not covered, and why. Changes to it cannot be undone.
     pub uncovered: Vec<(PathBuf, String)>,

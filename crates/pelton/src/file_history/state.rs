@@ -56,7 +56,7 @@ pub enum State {
     /// Nothing.
     Absent,
     /// A directory, whatever is in it.
-    Dir,
+    Dir { mode: u32 },
     /// A file whose content is kept.
     File { hash: Hash, bytes: u64, mode: u32 },
     /// A symbolic link.
@@ -79,6 +79,12 @@ pub enum Unkept {
     Special,
 }
 
+impl State {
+    pub fn is_dir(&self) -> bool {
+        matches!(self, Self::Dir { .. })
+    }
+}
+
 impl Unkept {
     pub fn words(self) -> &'static str {
         match self {
@@ -99,6 +105,13 @@ pub struct Mark {
     pub modified_ns: i64,
     pub changed_ns: i64,
     pub mode: u32,
+}
+
+impl Mark {
+    /// Who may do what with it, without what kind of thing it is.
+    pub fn permissions(self) -> u32 {
+        self.mode & 0o7777
+    }
 }
 
 /// One thing that was done to one path.

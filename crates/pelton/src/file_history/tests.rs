@@ -9,6 +9,8 @@ use tempfile::TempDir;
 
 use super::*;
 
+mod dirs;
+
 /// A session in a directory of its own.
 struct Stage {
     home: TempDir,
@@ -82,7 +84,7 @@ impl Stage {
                 let about = fs::symlink_metadata(&path).unwrap();
                 let said = if about.is_dir() {
                     dirs.push(path.clone());
-                    "dir".to_owned()
+                    format!("dir {:o}", about.mode() & 0o7777)
                 } else if about.is_symlink() {
                     format!("-> {}", fs::read_link(&path).unwrap().display())
                 } else {
@@ -327,6 +329,8 @@ enum Deed {
     Write(usize, u8),
     Remove(usize),
     Rename(usize, usize),
+    /// Another mode for the directory of a name.
+    Mode(usize, u32),
     Say,
 }
 
@@ -335,6 +339,8 @@ fn deed() -> impl Strategy<Value = Deed> {
         4 => (0..NAMES.len(), any::<u8>()).prop_map(|(name, content)| Deed::Write(name, content)),
         2 => (0..NAMES.len()).prop_map(Deed::Remove),
         1 => (0..NAMES.len(), 0..NAMES.len()).prop_map(|(from, to)| Deed::Rename(from, to)),
+        1 => (0..NAMES.len(), prop::sample::select(vec![0o755, 0o700, 0o2775, 0o1777]))
+            .prop_map(|(name, mode)| Deed::Mode(name, mode)),
         1 => Just(Deed::Say),
     ]
 }
@@ -354,6 +360,11 @@ fn do_it(stage: &Stage, deed: &Deed) {
         }
         Deed::Rename(from, to) => {
             let _ = fs::rename(stage.path(NAMES[*from]), stage.path(NAMES[*to]));
+        }
+        Deed::Mode(name, mode) => {
+            let path = stage.path(NAMES[*name]);
+            let dir = path.parent().unwrap();
+            let _ = fs::set_permissions(dir, fs::Permissions::from_mode(*mode));
         }
         Deed::Say => {}
     }

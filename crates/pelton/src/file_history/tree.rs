@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use ignore::WalkState;
+use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, open};
 use nix::sys::stat::{FileStat, Mode, fstat, fstatat};
 
@@ -195,7 +196,7 @@ impl Tree {
         }
         // What is there that was not known: in directories whose names changed, or anywhere when the rules did.
         let mut listed: BTreeSet<PathBuf> = BTreeSet::new();
-        for (dir, _) in &relist {
+        for (dir, _) in relist.iter().filter(|(dir, _)| !is_closed(dir)) {
             let children = children(dir, survey);
             rules_changed |= children.iter().any(|path| is_rule_file(path) && !self.knows(path));
             for child in children {
@@ -228,6 +229,13 @@ impl Tree {
             }
         }
         let mut replaced = BTreeMap::new();
+        // What cannot be seen behind a directory that lets nobody in is there as it was, as far as anybody can say.
+        let mut closed: HashMap<PathBuf, bool> = HashMap::new();
+        unlisted.retain(|path| {
+            let dir = path.parent().unwrap_or(path);
+            let is_closed = *closed.entry(dir.to_path_buf()).or_insert_with(|| is_closed(dir));
+            !is_closed && !at::is_hidden(path)
+        });
         for path in gone.into_iter().chain(unlisted) {
             self.forget(&path, look, &mut replaced);
         }
@@ -247,7 +255,7 @@ impl Tree {
                     continue;
                 }
             }
-            if is_new && seen.state == State::Dir {
+            if is_new && seen.state.is_dir() {
                 created.insert(path.clone());
             }
             if before != seen.state {
@@ -257,9 +265,14 @@ impl Tree {
         }
         for (path, mark) in relist {
             if let Some(dir) = self.dirs.get_mut(&path) {
+                let [before, after] =
+                    [dir.mark, mark].map(|mark| State::Dir { mode: mark.permissions() });
                 dir.mark = mark;
                 dir.racy = is_racy(mark, survey);
-                look.news.push((path.as_path().into(), mark, State::Dir));
+                look.news.push((path.as_path().into(), mark, after.clone()));
+                if before != after {
+                    look.changes.push(Change { path: SavedPath(path), before, after });
+                }
             }
         }
         Ok(())
@@ -284,9 +297,10 @@ impl Tree {
         })
     }
 
-    fn state(&self, path: &Path) -> State {
-        if self.dirs.contains_key(path) {
-            return State::Dir;
+    /// What was at a path when it was last looked at.
+    pub fn state(&self, path: &Path) -> State {
+        if let Some(dir) = self.dirs.get(path) {
+            return State::Dir { mode: dir.mark.permissions() };
         }
         self.entry(path).map_or(State::Absent, |entry| entry.state.clone())
     }
@@ -309,7 +323,7 @@ impl Tree {
 
     fn put(&mut self, path: &Path, mark: Mark, state: State, racy: bool) {
         let (parent, name) = (path.parent().unwrap_or(path), path.file_name().unwrap_or_default());
-        if state != State::Dir {
+        if !state.is_dir() {
             self.dirs.remove(path);
         }
         match state {
@@ -318,7 +332,7 @@ impl Tree {
                     dir.entries.remove(name);
                 }
             }
-            State::Dir => {
+            State::Dir { .. } => {
                 if let Some(dir) = self.dirs.get_mut(parent) {
                     dir.entries.remove(name);
                 }
@@ -347,8 +361,9 @@ impl Tree {
         let mut lost: Vec<(PathBuf, State)> = Vec::new();
         for dir in below.iter().rev() {
             if let Some(known) = self.dirs.remove(dir) {
+                let mode = known.mark.permissions();
                 lost.extend(known.entries.into_iter().map(|(name, entry)| (dir.join(name), entry.state)));
-                lost.push((dir.clone(), State::Dir));
+                lost.push((dir.clone(), State::Dir { mode }));
             }
         }
         let own = path.parent().and_then(|parent| self.dirs.get_mut(parent)).zip(path.file_name());
@@ -360,9 +375,9 @@ impl Tree {
         for (path, before) in lost {
             look.news.push((path.as_path().into(), Mark::default(), State::Absent));
             let now = fs::symlink_metadata(&path);
-            if before == State::Dir && now.as_ref().is_ok_and(|now| !now.is_dir()) {
+            if before.is_dir() && now.as_ref().is_ok_and(|now| !now.is_dir()) {
                 replaced.insert(path, before);
-            } else if now.is_err() {
+            } else if now.is_err() && !at::is_hidden(&path) {
                 look.changes.push(Change { path: SavedPath(path), before, after: State::Absent });
             }
         }
@@ -374,7 +389,12 @@ fn compare(path: &Path, dir: &Dir) -> Vec<Finding> {
     #[cfg(target_os = "linux")]
     let flags = flags | OFlag::O_PATH;
     let opened = open(path, flags, Mode::empty()).and_then(|opened| Ok((fstat(&opened)?, opened)));
-    let Ok((about, opened)) = opened else { return vec![Finding::NoDir(path.to_path_buf())] };
+    let (about, opened) = match opened {
+        Ok(opened) => opened,
+        // A directory above lets nobody in: nothing is known to have changed here.
+        Err(Errno::EACCES) => return Vec::new(),
+        Err(_) => return vec![Finding::NoDir(path.to_path_buf())],
+    };
     let mut findings = Vec::new();
     let mark = mark_of(&about);
     if dir.racy || !is_same_list(mark, dir.mark) {
@@ -383,7 +403,7 @@ fn compare(path: &Path, dir: &Dir) -> Vec<Finding> {
     for (name, entry) in &dir.entries {
         let now =
             fstatat(&opened, name.as_os_str(), AtFlags::AT_SYMLINK_NOFOLLOW).map(|about| mark_of(&about));
-        if entry.racy || now != Ok(entry.mark) {
+        if now != Err(Errno::EACCES) && (entry.racy || now != Ok(entry.mark)) {
             findings.push(Finding::Other(path.join(name)));
         }
     }
@@ -393,6 +413,11 @@ fn compare(path: &Path, dir: &Dir) -> Vec<Finding> {
 /// Whether a directory still has the same names in it.
 fn is_same_list(now: Mark, before: Mark) -> bool {
     (now.inode, now.modified_ns, now.changed_ns) == (before.inode, before.modified_ns, before.changed_ns)
+}
+
+/// Whether a directory does not tell us what is in it.
+pub fn is_closed(dir: &Path) -> bool {
+    fs::read_dir(dir).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 
 fn is_racy(mark: Mark, survey: &Survey<'_>) -> bool {

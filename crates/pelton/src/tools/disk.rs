@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, openat, renameat};
 use nix::libc;
-use nix::sys::stat::{FileStat, Mode, fstatat, mkdirat};
+use nix::sys::stat::{FchmodatFlags, FileStat, Mode, fchmodat, fstatat, mkdirat};
 use nix::unistd::{AccessFlags, UnlinkatFlags, faccessat, fsync, symlinkat, unlinkat};
 use tokio_util::sync::CancellationToken;
 
@@ -255,6 +255,16 @@ impl Place {
             Ok(()) | Err(Errno::EEXIST) => Ok(()),
             Err(errno) => Err(errno.into()),
         }
+    }
+
+    /// Gives a directory another mode. A link in its place is refused.
+    pub fn set_dir_mode(&self, mode: u32) -> Result<(), DiskError> {
+        let stat = fstatat(&self.dir, self.name.as_os_str(), AtFlags::AT_SYMLINK_NOFOLLOW)?;
+        if stat.st_mode & libc::S_IFMT != libc::S_IFDIR {
+            return Err(DiskError::Moved);
+        }
+        let mode = Mode::from_bits_truncate((mode & 0o7777) as nix::sys::stat::mode_t);
+        Ok(fchmodat(&self.dir, self.name.as_os_str(), mode, FchmodatFlags::NoFollowSymlink)?)
     }
 
     fn is_still(&self, found: Option<&Found>) -> Result<bool, DiskError> {
