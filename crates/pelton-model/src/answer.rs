@@ -16,7 +16,7 @@ use crate::sse;
 use crate::step::{Block, BlockKind, Delta, DeltaKind, Reply, Started, Step};
 
 /// What an event says about the stream itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Life {
     /// The server is there.
     Ping,
@@ -212,13 +212,13 @@ impl Answer {
         self.model = head.model.into();
         self.usage = head.usage;
         self.rounds = head.rounds.unwrap_or_default();
-        steps.push(Step::Started(Started {
+        steps.push(Step::Started(Box::new(Started {
             message_id: Arc::clone(&self.message_id),
             model: Arc::clone(&self.model),
             usage: self.usage.clone(),
             request_id: self.request_id.clone(),
             raw,
-        }));
+        })));
     }
 
     /// Nobody should have to cope with blocks before a beginning.
@@ -262,9 +262,9 @@ fn too_large(error: TooLarge) -> ModelError {
 
 fn shown_as(change: &Change<'_>) -> DeltaKind {
     match *change {
-        Change::Text(literal) => DeltaKind::Text(json::text(literal).into()),
+        Change::Text(literal) => DeltaKind::Text(json::boxed_text(literal)),
         Change::Thinking { text, estimated_tokens } => {
-            DeltaKind::Thinking { text: json::text(text).into(), estimated_tokens }
+            DeltaKind::Thinking { text: json::boxed_text(text), estimated_tokens }
         }
         Change::InputJson(_) => DeltaKind::InputJson,
         _ => DeltaKind::Other,
@@ -273,10 +273,10 @@ fn shown_as(change: &Change<'_>) -> DeltaKind {
 
 /// The same bytes as UTF-8.
 fn readable(bytes: Bytes) -> Bytes {
-    match String::from_utf8_lossy(&bytes) {
-        std::borrow::Cow::Borrowed(_) => bytes,
-        std::borrow::Cow::Owned(text) => Bytes::from(text),
+    if std::str::from_utf8(&bytes).is_ok() {
+        return bytes;
     }
+    Bytes::from(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 #[cfg(test)]

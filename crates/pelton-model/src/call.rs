@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures::Stream;
+use futures::future::BoxFuture;
+use futures::{FutureExt, Stream};
 
 use self::approach::Approach;
 use self::attempt::attempt;
@@ -17,8 +18,8 @@ use crate::ask::{Ask, Earlier};
 use crate::client::Road;
 use crate::error::{ModelError, Tried};
 use crate::retry::{self, Advice, Caller, Progress, Retry};
-use crate::step::{Again, Notice, Reply, Step};
-use crate::stream::{Sender, stream};
+use crate::step::{Again, Delta, Notice, Reply, Step};
+use crate::stream::{Produced, Sender, stream};
 
 /// Steps that may wait to be taken; one chunk of bytes can bring many.
 const STEPS_QUEUED_MAX: usize = 64;
@@ -62,12 +63,21 @@ const STEPS_QUEUED_MAX: usize = 64;
 /// ```
 #[must_use = "a call does nothing unless it is polled"]
 pub struct Call {
-    steps: Pin<Box<dyn Stream<Item = Step> + Send>>,
+    steps: Produced<Step, BoxFuture<'static, ()>>,
 }
 
 impl Call {
     pub(crate) fn new(road: Arc<Road>, ask: Ask) -> Self {
-        Self { steps: Box::pin(stream(STEPS_QUEUED_MAX, |steps| run(road, ask, steps))) }
+        Self { steps: stream(STEPS_QUEUED_MAX, |steps| run(road, ask, steps).boxed()) }
+    }
+
+    /// The next step, if it is a piece of the answer and is there already: many come with one read. Looks nowhere else, so
+    /// that nothing can be missed by it.
+    pub fn queued_delta(&mut self) -> Option<Delta> {
+        match self.steps.take_queued_if(|step| matches!(step, Step::Delta(_)))? {
+            Step::Delta(delta) => Some(delta),
+            _ => None,
+        }
     }
 }
 
@@ -75,7 +85,7 @@ impl Stream for Call {
     type Item = Step;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Step>> {
-        self.steps.as_mut().poll_next(cx)
+        Pin::new(&mut self.steps).poll_next(cx)
     }
 }
 
@@ -93,7 +103,10 @@ async fn run(road: Arc<Road>, ask: Ask, steps: Sender<Step>) {
         steps.send(Step::Requesting { attempt: row.progress.retries.saturating_add(1) }).await;
         let sent = approach.manner();
         let mut failure = match attempt(&approach, sent, &steps).await {
-            Ok(reply) => return steps.send(Step::Finished(row.ended(reply, &ask, caller, &road))).await,
+            Ok(reply) => {
+                let reply = row.ended(reply, &ask, caller, &road);
+                return steps.send(Step::Finished(Box::new(reply))).await;
+            }
             Err(failure) => failure,
         };
         row.failed(&ask.model, &failure.error, &road);

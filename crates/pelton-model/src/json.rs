@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use memchr::{memchr_iter, memchr2};
+use memchr::{memchr_iter, memchr2, memchr3};
 
 /// The escape that stands in for half a character.
 const REPLACEMENT: &[u8; 6] = b"\\ufffd";
@@ -13,6 +13,10 @@ const REPLACEMENT: &[u8; 6] = b"\\ufffd";
 /// Both repairs keep the length, so nothing is copied unless there is something to repair. Line breaks in valid
 /// JSON are never inside a string.
 pub(crate) fn tidy(json: Bytes) -> Bytes {
+    // Most texts have none of the bytes that could need it.
+    if memchr3(b'\\', b'\n', b'\r', &json).is_none() {
+        return json;
+    }
     let broken = memchr2(b'\n', b'\r', &json).is_some();
     let halves = lone_surrogates(&json);
     if !broken && halves.is_empty() {
@@ -73,6 +77,14 @@ pub(crate) fn text(literal: &str) -> String {
     let mut text = String::with_capacity(literal.len());
     unescape(literal, &mut text);
     text
+}
+
+/// The same, with not a byte more than it takes.
+pub(crate) fn boxed_text(literal: &str) -> Box<str> {
+    match inside(literal) {
+        Some(plain) if !plain.contains('\\') => plain.into(),
+        _ => text(literal).into(),
+    }
 }
 
 /// A string literal without its quotes.

@@ -4,7 +4,9 @@
 //! order mark, comments, data over several lines, a last event without its blank line. How the bytes are cut into
 //! chunks makes no difference.
 
-use bytes::{Buf, Bytes};
+use std::ops::Range;
+
+use bytes::Bytes;
 use memchr::memchr2;
 
 /// The most bytes one event may have.
@@ -62,8 +64,10 @@ pub struct TooLong;
 /// ```
 #[derive(Debug, Default)]
 pub struct Decoder {
-    /// What is not read yet of the newest chunk.
+    /// The newest chunk. Lines are looked at where they stand in it; only what an event keeps is a handle of its own.
     chunk: Bytes,
+    /// How far it is read.
+    at: usize,
     /// The beginning of a line whose end is still to come.
     line: Vec<u8>,
     /// The last line ended with CR: an LF that follows belongs to it.
@@ -78,17 +82,17 @@ impl Decoder {
     /// Adds the next chunk. All events of the one before must have been taken.
     pub fn push(&mut self, chunk: Bytes) {
         debug_assert!(self.chunk.is_empty(), "the chunk before is read to its end first");
-        self.chunk = chunk;
+        (self.chunk, self.at) = (chunk, 0);
     }
 
     /// The next complete event; `None` if more bytes are needed.
     pub fn next_event(&mut self) -> Result<Option<Event>, TooLong> {
-        while let Some(line) = self.next_line()? {
-            if let Some(event) = self.take_line(line) {
-                return Ok(Some(event));
-            }
+        let chunk = std::mem::take(&mut self.chunk);
+        let found = self.read_on(&chunk)?;
+        if found.is_some() {
+            self.chunk = chunk;
         }
-        Ok(None)
+        Ok(found)
     }
 
     /// The stream is over: the last event, if it came without its blank line.
@@ -96,35 +100,38 @@ impl Decoder {
         let line = Bytes::from(std::mem::take(&mut self.line));
         if !line.is_empty() {
             // The line is not empty, so it dispatches nothing: that is done below.
-            self.take_line(line);
+            self.take_line(&line, 0..line.len());
         }
         self.dispatch()
     }
 
-    fn next_line(&mut self) -> Result<Option<Bytes>, TooLong> {
-        if self.after_cr && !self.chunk.is_empty() {
-            self.after_cr = false;
-            if self.chunk[0] == b'\n' {
-                self.chunk.advance(1);
+    /// Reads lines until an event is complete, or the chunk is read to its end.
+    fn read_on(&mut self, chunk: &Bytes) -> Result<Option<Event>, TooLong> {
+        loop {
+            if self.after_cr && self.at < chunk.len() {
+                self.after_cr = false;
+                self.at += usize::from(chunk[self.at] == b'\n');
             }
-        }
-        match memchr2(b'\n', b'\r', &self.chunk) {
-            Some(end) => {
-                self.check(end)?;
-                let piece = self.chunk.split_to(end);
-                self.after_cr = self.chunk[0] == b'\r';
-                self.chunk.advance(1);
-                if self.line.is_empty() {
-                    return Ok(Some(piece));
-                }
-                self.line.extend_from_slice(&piece);
-                Ok(Some(Bytes::from(std::mem::take(&mut self.line))))
-            }
-            None => {
-                self.check(self.chunk.len())?;
-                self.line.extend_from_slice(&self.chunk);
-                self.chunk.clear();
-                Ok(None)
+            let rest = &chunk[self.at..];
+            let Some(length) = memchr2(b'\n', b'\r', rest) else {
+                self.check(rest.len())?;
+                self.line.extend_from_slice(rest);
+                return Ok(None);
+            };
+            self.check(length)?;
+            self.after_cr = rest[length] == b'\r';
+            let line = self.at..self.at + length;
+            self.at = line.end + 1;
+            let event = if self.line.is_empty() {
+                self.take_line(chunk, line)
+            } else {
+                let mut joined = std::mem::take(&mut self.line);
+                joined.extend_from_slice(&chunk[line]);
+                let joined = Bytes::from(joined);
+                self.take_line(&joined, 0..joined.len())
+            };
+            if event.is_some() {
+                return Ok(event);
             }
         }
     }
@@ -135,23 +142,26 @@ impl Decoder {
         if held.saturating_add(more) > EVENT_BYTES_MAX { Err(TooLong) } else { Ok(()) }
     }
 
-    fn take_line(&mut self, mut line: Bytes) -> Option<Event> {
+    /// Reads the line that stands there.
+    fn take_line(&mut self, bytes: &Bytes, mut at: Range<usize>) -> Option<Event> {
         if !self.begun {
             self.begun = true;
-            if line.starts_with(b"\xEF\xBB\xBF") {
-                line.advance(3);
+            if bytes[at.clone()].starts_with(b"\xEF\xBB\xBF") {
+                at.start += 3;
             }
         }
+        let line = &bytes[at.clone()];
         if line.is_empty() {
             return self.dispatch();
         }
-        if let Some(data) = field(&line, b"data") {
+        if let Some(before) = before_value(line, b"data") {
+            let data = at.start + before..at.end;
             self.data = Some(match self.data.take() {
-                None => Data::One(data),
-                Some(earlier) => earlier.and(&data),
+                None => Data::One(bytes.slice(data)),
+                Some(earlier) => earlier.and(&bytes[data]),
             });
-        } else if let Some(name) = field(&line, b"event") {
-            self.name = name;
+        } else if let Some(before) = before_value(line, b"event") {
+            self.name = bytes.slice(at.start + before..at.end);
         }
         // Comments and the fields `id` and `retry` say nothing a model call needs.
         None
@@ -193,12 +203,12 @@ impl Data {
     }
 }
 
-/// The value of a line `name: value`, of `name:value`, or of a bare `name`.
-fn field(line: &Bytes, name: &[u8]) -> Option<Bytes> {
+/// How much stands before the value of a line `name: value`, of `name:value`, or of a bare `name`.
+fn before_value(line: &[u8], name: &[u8]) -> Option<usize> {
     match line.strip_prefix(name)? {
-        [] => Some(Bytes::new()),
-        [b':', b' ', ..] => Some(line.slice(name.len() + 2..)),
-        [b':', ..] => Some(line.slice(name.len() + 1..)),
+        [] => Some(name.len()),
+        [b':', b' ', ..] => Some(name.len() + 2),
+        [b':', ..] => Some(name.len() + 1),
         _ => None,
     }
 }

@@ -17,6 +17,8 @@ use crate::retry::Progress;
 /// A call ends with exactly one [`Finished`](Step::Finished) or [`Failed`](Step::Failed). Each attempt begins with
 /// [`Requesting`](Step::Requesting); after a [`Retry`](Step::Retry) whatever the failed attempt showed is void.
 ///
+/// What comes once in an answer is in a box: every piece of an answer is moved in this size.
+///
 /// ```
 /// use pelton_model::Step;
 ///
@@ -42,7 +44,7 @@ pub enum Step {
     /// The server says how much of the account's subscription is used. Comes before the answer, and before a refusal.
     Subscription(Box<Subscription>),
     /// The model has begun to answer.
-    Started(Started),
+    Started(Box<Started>),
     /// An event of the stream.
     Delta(Delta),
     /// A content block is complete. Comes before the delta that carries the block's own stop event.
@@ -60,7 +62,7 @@ pub enum Step {
         silent_for: Duration,
     },
     /// The answer is complete, or as complete as it will get.
-    Finished(Reply),
+    Finished(Box<Reply>),
     /// No answer.
     Failed(ModelError),
 }

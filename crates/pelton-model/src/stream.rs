@@ -75,16 +75,26 @@ impl<T> Sender<T> {
                 queue.items.extend(item.take());
                 return Poll::Ready(());
             }
-            if !queue.waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
-                queue.waiting.push(cx.waker().clone());
-            }
-            Poll::Pending
+            queue.wait(cx)
         })
         .await;
     }
-}
 
-impl<T> Sender<T> {
+    /// Hands over all of `items`, waiting while the queue is full.
+    pub async fn send_all(&self, items: &mut Vec<T>) {
+        let mut items = items.drain(..);
+        poll_fn(|cx| {
+            let mut queue = lock(&self.queue);
+            if queue.closed {
+                return Poll::Ready(());
+            }
+            let room = queue.capacity.saturating_sub(queue.items.len());
+            queue.items.extend(items.by_ref().take(room));
+            if items.len() == 0 { Poll::Ready(()) } else { queue.wait(cx) }
+        })
+        .await;
+    }
+
     /// Waits until everything handed over was taken: whoever takes it can still drop the stream before the function
     /// goes on.
     pub async fn taken(&self) {
@@ -93,10 +103,7 @@ impl<T> Sender<T> {
             if queue.closed || queue.items.is_empty() {
                 return Poll::Ready(());
             }
-            if !queue.waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
-                queue.waiting.push(cx.waker().clone());
-            }
-            Poll::Pending
+            queue.wait(cx)
         })
         .await;
     }
@@ -127,13 +134,46 @@ pub struct Produced<T, F> {
     future: Option<Pin<Box<F>>>,
 }
 
+impl<T, F> Produced<T, F> {
+    /// The next item, if it is made already and is `wanted`. Nothing more is made for it.
+    pub fn take_queued_if(&mut self, wanted: impl FnOnce(&T) -> bool) -> Option<T> {
+        take_if(&self.queue, wanted)
+    }
+}
+
+/// A stream that may have several items at hand: whoever takes them together waits once for all of them.
+///
+/// ```
+/// use futures::{FutureExt, StreamExt};
+/// use pelton_model::stream::{Queued, stream};
+///
+/// let mut produced = stream(8, |told| async move {
+///     for number in 0..3 {
+///         told.send(number).await;
+///     }
+///     std::future::pending().await
+/// });
+/// assert_eq!(produced.next().now_or_never(), Some(Some(0)));
+/// assert_eq!((produced.take_queued(), produced.take_queued(), produced.take_queued()), (Some(1), Some(2), None));
+/// ```
+pub trait Queued: Stream {
+    /// The next item, if it is made already. Nothing more is made for it.
+    fn take_queued(&mut self) -> Option<Self::Item>;
+}
+
+impl<T, F: Future<Output = ()>> Queued for Produced<T, F> {
+    fn take_queued(&mut self) -> Option<T> {
+        self.take_queued_if(|_| true)
+    }
+}
+
 impl<T, F: Future<Output = ()>> Stream for Produced<T, F> {
     type Item = T;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
         let this = &mut *self;
         // What is ready goes out before more is made: the reader is never behind by more than one burst.
-        if let Some(item) = take(&this.queue) {
+        if let Some(item) = this.take_queued() {
             return Poll::Ready(Some(item));
         }
         let Some(future) = &mut this.future else { return Poll::Ready(None) };
@@ -141,7 +181,7 @@ impl<T, F: Future<Output = ()>> Stream for Produced<T, F> {
         if finished {
             this.future = None;
         }
-        match take(&this.queue) {
+        match this.take_queued() {
             Some(item) => Poll::Ready(Some(item)),
             None if finished => Poll::Ready(None),
             None => Poll::Pending,
@@ -171,9 +211,19 @@ struct Queue<T> {
     closed: bool,
 }
 
-fn take<T>(queue: &Mutex<Queue<T>>) -> Option<T> {
+impl<T> Queue<T> {
+    /// Whoever polls is woken when something is taken.
+    fn wait(&mut self, cx: &Context<'_>) -> Poll<()> {
+        if !self.waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
+            self.waiting.push(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+}
+
+fn take_if<T>(queue: &Mutex<Queue<T>>, wanted: impl FnOnce(&T) -> bool) -> Option<T> {
     let mut queue = lock(queue);
-    let item = queue.items.pop_front()?;
+    let item = queue.items.pop_front_if(|item| wanted(item))?;
     let waiting = std::mem::take(&mut queue.waiting);
     drop(queue);
     waiting.into_iter().for_each(Waker::wake);
@@ -220,6 +270,26 @@ mod tests {
         assert_eq!(items.next().await, Some(1));
         assert_eq!(items.next().await, Some(2));
         assert_eq!(items.next().await, Some(3));
+    }
+
+    #[tokio::test]
+    async fn many_items_sent_together_wait_for_room_and_come_in_order() {
+        let mut items = stream(4, |out| async move {
+            let mut many: Vec<usize> = (0..10).collect();
+            out.send_all(&mut many).await;
+            assert!(many.is_empty());
+            out.send_all(&mut (10..14).collect()).await;
+        });
+        assert_eq!(items.take_queued(), None, "nothing is made unless it is pulled");
+        assert_eq!(items.next().await, Some(0));
+        assert_eq!(items.take_queued_if(|item| *item > 1), None, "it is not wanted, and stays");
+        let mut came = Vec::new();
+        while let Some(item) = items.take_queued() {
+            came.push(item);
+        }
+        assert_eq!(came, [1, 2, 3], "four at the most wait");
+        came.extend(items.collect::<Vec<_>>().await);
+        assert_eq!(came, (1..14).collect::<Vec<_>>());
     }
 
     #[tokio::test]

@@ -155,7 +155,7 @@ impl Frames {
 
     /// The frames of one event; most have one, some none.
     pub fn of(&mut self, event: &Event) -> Vec<u8> {
-        self.calls.heed(event, self.world.monotonic());
+        self.calls.heed(event, &*self.world);
         self.prompts.heed(event);
         let mut frames = self.frame(event);
         if self.loop_events {
@@ -297,8 +297,15 @@ impl Frames {
             // An answer that was not streamed has no such events.
             return Vec::new();
         }
-        let line = Line::new("stream_event").raw("event", event).field("parent_tool_use_id", None::<&str>);
-        line.field("session_id", self.session).field("uuid", self.id()).finish_line()
+        // The frame of every piece of every answer: nothing in it has to be looked at for escapes.
+        let (mut session, mut id) = (Uuid::encode_buffer(), Uuid::encode_buffer());
+        Line::object()
+            .plain("type", "stream_event")
+            .raw("event", event)
+            .raw("parent_tool_use_id", b"null")
+            .plain("session_id", self.session.hyphenated().encode_lower(&mut session))
+            .plain("uuid", self.id().hyphenated().encode_lower(&mut id))
+            .finish_line()
     }
 
     /// What the loop did, for those who asked.

@@ -72,6 +72,9 @@ impl Streams {
 
     /// The same for standard error. What is written there is a courtesy: that nobody reads it changes nothing.
     pub async fn err(&self, bytes: Vec<u8>) {
+        if bytes.is_empty() {
+            return;
+        }
         match &self.err {
             Some(err) => {
                 if let Some(queue) = err.queue() {
@@ -181,6 +184,7 @@ fn write_all(
         let mut next = Some(first);
         while let Some(piece) = next {
             match piece {
+                Piece::Main(bytes) if waiting.is_empty() => waiting = bytes,
                 Piece::Main(bytes) => waiting.extend_from_slice(&bytes),
                 Piece::Beside(bytes) => {
                     write_out(main, &mut waiting)?;

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::{Stream, StreamExt};
+use futures::StreamExt;
 use pelton::hooks::HooksLive;
 use pelton::{Engine, Event, Interrupter, Outcome, Prompt, Tasks};
 use pelton_model::World;
+use pelton_model::stream::Queued;
 
 use crate::debug::DebugLog;
 use crate::frames::Frames;
@@ -115,7 +116,9 @@ pub async fn print(
     if matches!(shown, Shown::Lines(_)) {
         hooks.listen();
     }
-    let mut printing = Printing { shown, options, streams, read: true, outcome: None, held: None, hooks };
+    let unwritten = Pieces::default();
+    let mut printing =
+        Printing { shown, options, streams, read: true, unwritten, outcome: None, held: None, hooks };
     let tasks = engine.tasks();
     let events = engine.submit(prompt);
     printing.pull(events, &tasks, &interrupter).await;
@@ -127,8 +130,9 @@ pub async fn print(
             () = interrupter.interrupted() => break,
             () = tasks.told() => {
                 for event in tasks.news() {
-                    printing.show(&event).await;
+                    printing.show(&event);
                 }
+                printing.write().await;
             }
             () = tasks.ended() => {
                 if let Some(events) = engine.submit_news() {
@@ -151,6 +155,8 @@ struct Printing<'a> {
     streams: &'a Streams,
     /// Somebody does.
     read: bool,
+    /// What is shown of events that came together: it is handed to the writer as one.
+    unwritten: Pieces,
     outcome: Option<Arc<Outcome>>,
     /// A result that is shown only if no other follows.
     held: Option<Event>,
@@ -159,8 +165,12 @@ struct Printing<'a> {
 
 impl Printing<'_> {
     /// Shows one submission to its end.
-    async fn pull(&mut self, events: impl Stream<Item = Event>, tasks: &Tasks, interrupter: &Interrupter) {
-        let mut events = std::pin::pin!(events);
+    async fn pull(
+        &mut self,
+        mut events: impl Queued<Item = Event> + Unpin,
+        tasks: &Tasks,
+        interrupter: &Interrupter,
+    ) {
         loop {
             let event = tokio::select! {
                 biased;
@@ -172,49 +182,66 @@ impl Printing<'_> {
                 }
                 event = events.next() => event,
                 () = self.hooks.told() => {
-                    self.show_hooks().await;
+                    self.show_hooks();
+                    self.write().await;
                     continue;
                 }
                 () = after(self.shown.announces_in()), if self.read => {
-                    put(self.shown.announce(), self.streams).await;
+                    self.unwritten.add(self.shown.announce());
+                    self.write().await;
                     continue;
                 }
             };
-            let Some(event) = event else { return };
-            if let Event::Result(result) = &event {
-                self.outcome = Some(Arc::clone(result));
-                self.held = None;
-                if tasks.has_agents() && self.shown.has_one_result() {
-                    self.note(&event);
-                    self.held = Some(event);
-                    continue;
-                }
+            let Some(first) = event else { return };
+            let mut next = Some(first);
+            while let Some(event) = next {
+                self.take(event, tasks);
+                next = if self.unwritten.are_many() { None } else { events.take_queued() };
             }
-            self.show(&event).await;
+            self.write().await;
         }
     }
 
+    fn take(&mut self, event: Event, tasks: &Tasks) {
+        if let Event::Result(result) = &event {
+            self.outcome = Some(Arc::clone(result));
+            self.held = None;
+            if tasks.has_agents() && self.shown.has_one_result() {
+                self.note(&event);
+                self.held = Some(event);
+                return;
+            }
+        }
+        self.show(&event);
+    }
+
     /// What hooks do that still run.
-    async fn show_hooks(&mut self) {
+    fn show_hooks(&mut self) {
         let notes = self.hooks.take();
         if let Shown::Lines(frames) = &mut self.shown
             && self.read
         {
-            let to_out = notes.iter().flat_map(|note| frames.hook_note(note)).collect();
-            put(Pieces { to_out, to_err: Vec::new() }, self.streams).await;
+            self.unwritten.to_out.extend(notes.iter().flat_map(|note| frames.hook_note(note)));
         }
     }
 
-    async fn show(&mut self, event: &Event) {
+    fn show(&mut self, event: &Event) {
         if matches!(event, Event::Hook(_) | Event::Agent(_)) {
             // It began before it ended.
-            self.show_hooks().await;
+            self.show_hooks();
         }
         self.note(event);
         // If nobody reads any more, the rest of the events only brings the submission to its end.
         if self.read {
-            put(self.shown.of(event), self.streams).await;
+            self.unwritten.add(self.shown.of(event));
         }
+    }
+
+    /// Hands everything to the writers. Standard output first: a notice is about what was said before it.
+    async fn write(&mut self) {
+        let Pieces { to_out, to_err } = std::mem::take(&mut self.unwritten);
+        self.streams.out(to_out).await;
+        self.streams.err(to_err).await;
     }
 
     fn note(&self, event: &Event) {
@@ -225,7 +252,8 @@ impl Printing<'_> {
 
     async fn show_held(&mut self) {
         if let Some(result) = self.held.take().filter(|_| self.read) {
-            put(self.shown.of(&result), self.streams).await;
+            self.unwritten.add(self.shown.of(&result));
+            self.write().await;
         }
     }
 
@@ -246,17 +274,32 @@ pub(crate) async fn after(time: Option<Duration>) {
     }
 }
 
-/// Standard output first: a notice is about what was said before it.
-async fn put(Pieces { to_out, to_err }: Pieces, streams: &Streams) {
-    streams.out(to_out).await;
-    streams.err(to_err).await;
-}
+/// So many bytes are written before more events are looked at.
+const UNWRITTEN_BYTES_MAX: usize = 64 * 1024;
 
-/// What one event puts where.
+/// What one event puts where, or several.
 #[derive(Debug, Default)]
 pub(crate) struct Pieces {
     pub to_out: Vec<u8>,
     pub to_err: Vec<u8>,
+}
+
+impl Pieces {
+    fn add(&mut self, more: Self) {
+        for (all, more) in [(&mut self.to_out, more.to_out), (&mut self.to_err, more.to_err)] {
+            if all.is_empty() {
+                *all = more;
+            } else {
+                all.extend_from_slice(&more);
+            }
+        }
+    }
+
+    /// Whether no other event may be added: there are many bytes, or a notice, which belongs behind what was said before it
+    /// and before what is said next.
+    fn are_many(&self) -> bool {
+        self.to_out.len() > UNWRITTEN_BYTES_MAX || !self.to_err.is_empty()
+    }
 }
 
 enum Shown {

@@ -3,6 +3,9 @@
 
 use serde::Serialize;
 
+/// Most lines have no more bytes than this: room for them is made once.
+const BYTES_USUAL: usize = 512;
+
 /// A JSON object being written.
 #[derive(Debug)]
 pub struct Line {
@@ -17,7 +20,9 @@ impl Line {
 
     /// An empty object.
     pub fn object() -> Self {
-        Self { text: vec![b'{'] }
+        let mut text = Vec::with_capacity(BYTES_USUAL);
+        text.push(b'{');
+        Self { text }
     }
 
     /// Adds a field. A value that cannot be serialised becomes null; none of ours is such a value.
@@ -29,6 +34,17 @@ impl Line {
             self.text.truncate(before);
             self.text.extend_from_slice(b"null");
         }
+        self
+    }
+
+    /// Adds a field whose value is text that needs no escapes, such as an id.
+    #[must_use]
+    pub fn plain(mut self, key: &str, text: &str) -> Self {
+        debug_assert!(text.bytes().all(|b| b.is_ascii_graphic() && b != b'"' && b != b'\\'));
+        self.key(key);
+        self.text.push(b'"');
+        self.text.extend_from_slice(text.as_bytes());
+        self.text.push(b'"');
         self
     }
 
@@ -88,7 +104,8 @@ mod tests {
 
     #[test]
     fn raw_parts_are_copied_and_others_serialised() {
-        let line = Line::new("user")
+        let line = Line::object()
+            .plain("type", "user")
             .raw("message", br#"{"role":"user"}"#)
             .field("text", "a\n\"b\"")
             .field_if("absent", None::<u8>)

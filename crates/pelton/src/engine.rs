@@ -27,8 +27,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures::Stream;
-use pelton_model::stream::{Sender, stream};
+use pelton_model::stream::{Queued, Sender, stream};
 use pelton_model::{Ask, Prefix, Speed, TaskBudget, catalogue};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -445,7 +444,7 @@ impl Engine {
     }
 
     /// Submits what waits in the queue, as one prompt. `None` if nothing does.
-    pub fn submit_queued(&mut self) -> Option<impl Stream<Item = Event> + Send + '_> {
+    pub fn submit_queued(&mut self) -> Option<impl Queued<Item = Event> + Send + Unpin + '_> {
         let held = self.queue.take_for_submission()?;
         let prompt = held.prompt()?;
         let cancel = self.interrupter.fresh();
@@ -454,7 +453,7 @@ impl Engine {
 
     /// Submits a prompt. The stream's last event is the result; until then it must be pulled, and dropping it
     /// cancels everything the submission started.
-    pub fn submit(&mut self, prompt: Prompt) -> impl Stream<Item = Event> + Send + '_ {
+    pub fn submit(&mut self, prompt: Prompt) -> impl Queued<Item = Event> + Send + Unpin + '_ {
         // Not when it is first pulled: whoever interrupts in between means this submission.
         let cancel = self.interrupter.fresh();
         stream(EVENTS_QUEUED_MAX, move |events| self.run(prompt, None, cancel, events))

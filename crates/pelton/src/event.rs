@@ -71,7 +71,7 @@ pub enum Event {
     /// The server says how much of the account's subscription is used.
     Subscription(Box<Subscription>),
     /// An answer begins.
-    Started(Started),
+    Started(Box<Started>),
     /// A piece of an answer, as it arrives. Retried answers are withdrawn, see [`Event::Retry`].
     Delta(pelton_model::Delta),
     /// Something was said and is recorded: a block of an answer, a tool's result, words of the harness.

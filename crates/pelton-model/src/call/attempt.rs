@@ -96,7 +96,7 @@ pub(super) async fn attempt(
     let cause = read(response.body, &mut answer, &mut guard, &mut found).await.err();
     let withdrawn = answer.shown();
     let reply = answer.end(cause, manner.max_tokens, &mut found);
-    send_all(steps, &mut found).await;
+    steps.send_all(&mut found).await;
     reply.map_err(|error| {
         let error = if is_page && error.kind == ErrorKind::EmptyStream { web_page(error) } else { error };
         Failure { withdrawn, in_stream: manner.streaming, auth: Some(auth), ..Failure::from(error) }
@@ -135,19 +135,24 @@ async fn read(
         }
         first &= chunk.trim_ascii_start().is_empty();
         events.push(chunk);
+        let mut seen = None;
         while let Some(event) =
             events.next_event().map_err(|error| ModelError::new(ErrorKind::Other, error.to_string()))?
         {
             let life = answer.event(event, found)?;
-            guard.saw(life);
+            seen = seen.max(Some(life));
             if life == Life::End {
-                send_all(guard.steps, found).await;
+                guard.steps.send_all(found).await;
                 let closing = pin!(guard.road.world.sleep(CLOSING_WAIT));
                 select(closing, chunks.next()).await;
                 return Ok(());
             }
         }
-        send_all(guard.steps, found).await;
+        // What came at once came at one time.
+        if let Some(life) = seen {
+            guard.saw(life);
+        }
+        guard.steps.send_all(found).await;
     }
     // The stream is over. What is left is a last event without its blank line, or half of one: that one is no more
     // of a fault than the end itself.
@@ -173,12 +178,6 @@ async fn rest(first: Bytes, mut chunks: Chunks, guard: &mut Guard<'_>) -> Result
         }
     }
     Ok(Bytes::from(body))
-}
-
-async fn send_all(steps: &Sender<Step>, found: &mut Vec<Step>) {
-    for step in found.drain(..) {
-        steps.send(step).await;
-    }
 }
 
 /// What a server says that answers with anything but a success.

@@ -3,12 +3,16 @@
 mod errors;
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
 
 use bytes::Bytes;
 use pelton_wire::pieces::Pieces;
 use pelton_wire::stop::StopReason;
 use pelton_wire::usage::{Usage, UsageDelta};
 use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -224,11 +228,9 @@ pub(crate) fn event<'a>(name: &str, data: &'a str) -> Option<Event<'a>> {
     }
     let said: Said<'a> = serde_json::from_str(data).ok()?;
     let kind = plain(said.kind).unwrap_or(name);
-    let index = read(said.index).unwrap_or_default();
+    let index = said.index.and_then(|index| index.get().parse().ok()).unwrap_or_default();
     Some(match kind {
-        "content_block_delta" => {
-            Event::BlockDelta { index, change: said.delta.map_or(Change::Unknown, change) }
-        }
+        "content_block_delta" => Event::BlockDelta { index, change: said.delta.change() },
         "content_block_start" => match said.content_block {
             Some(block) => Event::BlockStart { index, block: block.get() },
             None => Event::Unknown,
@@ -236,10 +238,7 @@ pub(crate) fn event<'a>(name: &str, data: &'a str) -> Option<Event<'a>> {
         "content_block_stop" => Event::BlockStop { index },
         "ping" => Event::Ping,
         "message_start" => Event::MessageStart(said.message.map(head).unwrap_or_default()),
-        "message_delta" => {
-            let delta: Stop<'_> = read(said.delta).unwrap_or_default();
-            Event::MessageDelta(tail(&delta, said.usage))
-        }
+        "message_delta" => Event::MessageDelta(tail(&said.delta.stop(), said.usage)),
         "message_stop" => Event::MessageStop,
         "error" => Event::Error(from_event(data)),
         // Relays report failures in shapes of their own, without a type.
@@ -271,8 +270,8 @@ struct Said<'a> {
     kind: Option<&'a RawValue>,
     #[serde(borrow, default)]
     index: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    delta: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "if_object")]
+    delta: SaidDelta<'a>,
     #[serde(borrow, default)]
     content_block: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -291,7 +290,8 @@ impl Said<'_> {
     }
 }
 
-#[derive(Deserialize)]
+/// What is added to a block, or to the message.
+#[derive(Default, Deserialize)]
 struct SaidDelta<'a> {
     #[serde(rename = "type", borrow, default)]
     kind: Option<&'a RawValue>,
@@ -311,6 +311,10 @@ struct SaidDelta<'a> {
     content: Option<&'a RawValue>,
     #[serde(borrow, default)]
     encrypted_content: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    stop_reason: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    stop_details: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -339,23 +343,79 @@ struct SaidRounds<'a> {
     iterations: Option<&'a RawValue>,
 }
 
-fn change(delta: &RawValue) -> Change<'_> {
-    let Ok(said) = serde_json::from_str::<SaidDelta<'_>>(delta.get()) else { return Change::Unknown };
-    let change = match plain(said.kind).unwrap_or_default() {
-        "text_delta" => said.text.map(|text| Change::Text(text.get())),
-        "input_json_delta" => said.partial_json.map(|part| Change::InputJson(part.get())),
-        "thinking_delta" => said
-            .thinking
-            .map(|text| Change::Thinking { text: text.get(), estimated_tokens: read(said.estimated_tokens) }),
-        "signature_delta" => said.signature.map(|signature| Change::Signature(signature.get())),
-        "citations_delta" => said.citation.map(|citation| Change::Citation(citation.get())),
-        "compaction_delta" => Some(Change::Compaction {
-            content: said.content.map(RawValue::get),
-            encrypted_content: said.encrypted_content.map(RawValue::get),
-        }),
-        _ => None,
-    };
-    change.unwrap_or(Change::Unknown)
+impl<'a> SaidDelta<'a> {
+    fn change(&self) -> Change<'a> {
+        let change = match plain(self.kind).unwrap_or_default() {
+            "text_delta" => self.text.map(|text| Change::Text(text.get())),
+            "input_json_delta" => self.partial_json.map(|part| Change::InputJson(part.get())),
+            "thinking_delta" => self.thinking.map(|text| Change::Thinking {
+                text: text.get(),
+                estimated_tokens: read(self.estimated_tokens),
+            }),
+            "signature_delta" => self.signature.map(|signature| Change::Signature(signature.get())),
+            "citations_delta" => self.citation.map(|citation| Change::Citation(citation.get())),
+            "compaction_delta" => Some(Change::Compaction {
+                content: self.content.map(RawValue::get),
+                encrypted_content: self.encrypted_content.map(RawValue::get),
+            }),
+            _ => None,
+        };
+        change.unwrap_or(Change::Unknown)
+    }
+
+    fn stop(&self) -> Stop<'a> {
+        Stop { stop_reason: self.stop_reason, stop_details: self.stop_details }
+    }
+}
+
+/// Reads an object in place, in the same pass as what it is in; anything else says nothing.
+fn if_object<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    struct IfObject<T>(PhantomData<T>);
+
+    impl<'de, T: Default + Deserialize<'de>> Visitor<'de> for IfObject<T> {
+        type Value = T;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("anything")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+            T::deserialize(MapAccessDeserializer::new(map))
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<T, A::Error> {
+            while seq.next_element::<IgnoredAny>()?.is_some() {}
+            Ok(T::default())
+        }
+
+        fn visit_unit<E>(self) -> Result<T, E> {
+            Ok(T::default())
+        }
+
+        fn visit_bool<E>(self, _: bool) -> Result<T, E> {
+            Ok(T::default())
+        }
+
+        fn visit_i64<E>(self, _: i64) -> Result<T, E> {
+            Ok(T::default())
+        }
+
+        fn visit_u64<E>(self, _: u64) -> Result<T, E> {
+            Ok(T::default())
+        }
+
+        fn visit_f64<E>(self, _: f64) -> Result<T, E> {
+            Ok(T::default())
+        }
+
+        fn visit_str<E>(self, _: &str) -> Result<T, E> {
+            Ok(T::default())
+        }
+    }
+
+    deserializer.deserialize_any(IfObject(PhantomData))
 }
 
 fn head(message: &RawValue) -> Head {

@@ -1,18 +1,18 @@
 //! The session, from its first line to its last.
 
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use futures::stream::{Stream, StreamExt};
+use futures::stream::StreamExt;
 use pelton::event::Event;
 use pelton::permission::{Change, Mode, Questions};
 use pelton::tools::ToolServer;
 use pelton::{EndReason, Engine, Options, Outcome, Prompt, StartError};
 use pelton_mcp::{Joining, Server, Surroundings};
+use pelton_model::stream::Queued;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -449,10 +449,10 @@ impl<'a> Conversation<'a> {
         let Self { engine, desk, handles, questions, streams, .. } = self;
         let hooks = engine.hooks_live();
         hooks.listen();
-        let events: Option<Pin<Box<dyn Stream<Item = Event> + Send + '_>>> = match work {
-            Work::Prompt(prompt) => Some(Box::pin(engine.submit(prompt))),
-            Work::Queued => engine.submit_queued().map(|events| Box::pin(events) as _),
-            Work::News => engine.submit_news().map(|events| Box::pin(events) as _),
+        let events: Option<Box<dyn Queued<Item = Event> + Send + Unpin + '_>> = match work {
+            Work::Prompt(prompt) => Some(Box::new(engine.submit(prompt))),
+            Work::Queued => engine.submit_queued().map(|events| Box::new(events) as _),
+            Work::News => engine.submit_news().map(|events| Box::new(events) as _),
         };
         let Some(mut events) = events else { return };
         let mut is_read = true;
@@ -498,35 +498,40 @@ impl<'a> Conversation<'a> {
                     continue;
                 }
             };
-            let Some(event) = event else { break };
-            if is_read && matches!(event, Event::Hook(_) | Event::Agent(_)) {
-                // It began before it ended.
-                desk.tell_hooks(&hooks.take());
-            }
-            if let Event::Result(outcome) = &event {
-                handles.ended(outcome);
-                desk.frames.set_queued(handles.queue.waiting().len());
-                is_over = true;
-                // Nothing that belongs to the submission comes behind its result.
-                while let Ok(question) = questions.try_recv() {
-                    desk.put_question(question);
+            let Some(first) = event else { break };
+            let mut next = Some(first);
+            while let Some(event) = next {
+                if is_read && matches!(event, Event::Hook(_) | Event::Agent(_)) {
+                    // It began before it ended.
+                    desk.tell_hooks(&hooks.take());
                 }
-            }
-            if let Event::Message(entry) = &event
-                && let Some(detail) = entry.detail.as_deref()
-                && std::str::from_utf8(detail).is_ok_and(|detail| detail.contains("\"structuredPatch\""))
-            {
-                handles.changed_lines(detail);
-            }
-            if is_read {
-                desk.tell_waits(handles);
-                desk.tell(&event);
-                tell_changed_mode(&event, desk, handles);
-            }
-            if let (true, Some(title)) = (matches!(event, Event::Prompt(_)), &self.title) {
-                // A name is a courtesy: without one the session is found by its first words.
-                let _ = handles.title.set(title);
-                self.title = None;
+                if let Event::Result(outcome) = &event {
+                    handles.ended(outcome);
+                    desk.frames.set_queued(handles.queue.waiting().len());
+                    is_over = true;
+                    // Nothing that belongs to the submission comes behind its result.
+                    while let Ok(question) = questions.try_recv() {
+                        desk.put_question(question);
+                    }
+                }
+                if let Event::Message(entry) = &event
+                    && let Some(detail) = entry.detail.as_deref()
+                    && std::str::from_utf8(detail).is_ok_and(|detail| detail.contains("\"structuredPatch\""))
+                {
+                    handles.changed_lines(detail);
+                }
+                if is_read {
+                    desk.tell_waits(handles);
+                    desk.tell(&event);
+                    tell_changed_mode(&event, desk, handles);
+                }
+                if let (true, Some(title)) = (matches!(event, Event::Prompt(_)), &self.title) {
+                    // A name is a courtesy: without one the session is found by its first words.
+                    let _ = handles.title.set(title);
+                    self.title = None;
+                }
+                // Those that came with it are told with it, before anybody is listened to.
+                next = if is_over || !desk.out.has_room() { None } else { events.take_queued() };
             }
         }
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use pelton::event::Event;
 use pelton::history::Kind;
+use pelton_model::World;
 use pelton_wire::line::Line;
 
 use super::Frames;
@@ -25,10 +26,11 @@ struct Call {
 }
 
 impl Calls {
-    /// What an event says about them; `now` is the world's clock.
-    pub fn heed(&mut self, event: &Event, now: Duration) {
+    /// What an event says about them.
+    pub fn heed(&mut self, event: &Event, world: &dyn World) {
         match event {
             Event::ToolStarted(started) => {
+                let now = world.monotonic();
                 let (id, tool) = (Arc::clone(&started.call), Arc::clone(&started.tool));
                 self.0.push(Call { id, tool, since: now, told_next: now + TOLD_EVERY });
             }

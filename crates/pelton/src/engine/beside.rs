@@ -4,8 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::Stream;
-use pelton_model::stream::stream;
+use pelton_model::stream::{Queued, stream};
 
 use super::Engine;
 use super::children::Roster;
@@ -154,7 +153,7 @@ impl Engine {
     }
 
     /// Tells the model how commands and agents in the background have ended, as a submission of its own. `None` if it knows.
-    pub fn submit_news(&mut self) -> Option<impl Stream<Item = Event> + Send + '_> {
+    pub fn submit_news(&mut self) -> Option<impl Queued<Item = Event> + Send + Unpin + '_> {
         let news = self.background.news_for_model();
         let words = format!("{TASK_NEWS}\n{}\n</task-notification>", news.join("\n"));
         let prompt = Prompt::text(words).ok().filter(|_| !news.is_empty())?.verbatim().of_harness();

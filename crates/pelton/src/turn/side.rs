@@ -161,7 +161,7 @@ impl Errand {
                 Step::Stalled { silent_for } => return Came::Stalled { silent_for },
                 Step::Block(block) => self.blocks.push(block),
                 Step::Finished(reply) => {
-                    if let Some(end) = self.finished(reply) {
+                    if let Some(end) = self.finished(*reply) {
                         return Came::End(end);
                     }
                 }

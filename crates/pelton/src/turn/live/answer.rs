@@ -96,16 +96,22 @@ impl Live<'_> {
                     answer = Some(Answer { origin: Arc::new(origin(&started)), held: Vec::new() });
                     self.events.send(Event::Started(started)).await;
                 }
-                Some(Step::Delta(delta)) => {
-                    if let (Some(answer), DeltaKind::BlockStart(_)) = (&mut answer, &delta.kind) {
-                        self.record_empty_call(answer).await?;
-                    }
+                Some(Step::Delta(first)) => {
                     self.note_first_token();
-                    if let Some(paid) = &mut self.paid {
-                        paid.wrote(&delta);
+                    // Those that came with it are taken with it: nothing can have happened in between.
+                    let (mut next, mut bytes) = (Some(first), 0);
+                    while let Some(delta) = next {
+                        if let (Some(answer), DeltaKind::BlockStart(_)) = (&mut answer, &delta.kind) {
+                            self.record_empty_call(answer).await?;
+                        }
+                        if let Some(paid) = &mut self.paid {
+                            paid.wrote(&delta);
+                        }
+                        bytes += streamed_bytes(&delta.kind);
+                        self.events.send(Event::Delta(delta)).await;
+                        next = call.queued_delta();
                     }
-                    self.board.streamed(streamed_bytes(&delta.kind));
-                    self.events.send(Event::Delta(delta)).await;
+                    self.board.streamed(bytes);
                 }
                 Some(Step::Block(block)) => {
                     if let Some(answer) = &mut answer {
