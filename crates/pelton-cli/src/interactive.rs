@@ -178,6 +178,7 @@ fn opening(wanted: &Wanting, env: &Env) -> Result<Opening, Fail> {
         return Err(Fail::at_start(format!("there is no agent '{agent}' to work as")));
     }
     let may_bypass = resolve::may_bypass(args, env, &options);
+    options.heeds_initial_message = false;
     let child_env = options.env.clone();
     let theme = if args.plain { Theme::BARE } else { theme(env, &screen) };
     let mut opening = Opening::new(options, theme, servers.named_later);
