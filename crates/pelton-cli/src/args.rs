@@ -1,6 +1,7 @@
 //! What was said on the command line. Nothing is resolved here: `Option` means "not said".
 
 mod client; // what programs say that drive a session
+mod elsewhere; // options of other programs
 mod config; // what is said about the configuration
 mod mcp; // what is said about servers of tools
 mod slip; // words that were meant as commands
@@ -18,6 +19,7 @@ pub(crate) use self::config::{ConfigArgs, ConfigCommand, ShowConfigArgs};
 pub(crate) use self::mcp::{AddArgs, AddJsonArgs, KeptIn, LoginArgs, McpCommand, RemoveArgs, Transport};
 pub(crate) use self::slip::nearest_command;
 use crate::fail::tell;
+use elsewhere::ElsewhereArgs;
 
 /// Give it a task: Pelton drives a language model through a loop of answers and tools until the task is done.
 #[derive(Debug, Parser)]
@@ -500,6 +502,17 @@ pub(crate) struct RunArgs {
     /// No hooks, no sub-agents, no memory files: the model with Bash, Read and Edit
     #[arg(long)]
     pub bare: bool,
+    /// Nothing of what files set up around the model, but for rules and the administrator's word: to find out what is wrong
+    #[arg(long)]
+    pub safe_mode: bool,
+    /// Keep what depends on this machine out of the system prompt, and tell it with the first prompt
+    #[arg(long)]
+    pub exclude_dynamic_system_prompt_sections: bool,
+    /// Add this to the system prompt of every sub-agent
+    #[arg(long, value_name = "TEXT")]
+    pub append_subagent_system_prompt: Option<String>,
+    #[command(flatten)]
+    pub elsewhere: ElsewhereArgs,
     /// No skills and no custom commands
     #[arg(long)]
     pub disable_slash_commands: bool,

@@ -184,6 +184,7 @@ fn opening(wanted: &Wanting, env: &Env) -> Result<Opening, Fail> {
         return Err(Fail::at_start(format!("there is no agent '{agent}' to work as")));
     }
     let may_bypass = resolve::may_bypass(args, env, &options);
+    options.heeds_initial_message = false;
     let child_env = options.env.clone();
     let theme = if args.plain { Theme::BARE } else { theme(env, &screen) };
     let mut opening = Opening::new(options, theme, servers.named_later);
@@ -193,7 +194,8 @@ fn opening(wanted: &Wanting, env: &Env) -> Result<Opening, Fail> {
     opening.first.clone_from(&wanted.first);
     opening.draft.clone_from(&wanted.draft);
     if args.resume.is_none() && !args.continue_newest {
-        opening.greeting = Some(format!("Pelton {} · /help tells keys and commands", env!("CARGO_PKG_VERSION")));
+        opening.greeting =
+            Some(format!("Pelton {} · /help tells keys and commands", env!("CARGO_PKG_VERSION")));
     }
     opening.title.clone_from(&args.client.name);
     opening.log = log;

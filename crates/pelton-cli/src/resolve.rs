@@ -52,8 +52,9 @@ use self::repository::Repository;
 pub(crate) use self::sessions::config_dir;
 use self::sessions::{resumed, sessions};
 pub(crate) use self::trust::{Trust, back_up, state_file};
+use self::watch::{AgentTerms, SettingsOnDisk};
 use crate::args::RunArgs;
-use crate::fail::Fail;
+use crate::fail::{Fail, tell};
 
 /// The tools of a bare run.
 const BARE_TOOLS: [&str; 3] = ["Bash", "Read", "Edit"];
@@ -61,6 +62,16 @@ const BARE_TOOLS: [&str; 3] = ["Bash", "Read", "Edit"];
 /// Whether everything is left out that a directory or a user has set up around the model.
 pub(crate) fn bare(args: &RunArgs, env: &Env) -> bool {
     args.bare || env.is_on("CLAUDE_CODE_SIMPLE")
+}
+
+/// Whether nothing counts of what files set up around the model, but for rules and the administrator's word.
+pub(crate) fn safe(args: &RunArgs, env: &Env) -> bool {
+    args.safe_mode || env.is_on("CLAUDE_CODE_SAFE_MODE")
+}
+
+/// Whether nothing that files bring is added to the model and its tools, for either reason.
+pub(crate) fn alone(args: &RunArgs, env: &Env) -> bool {
+    bare(args, env) || safe(args, env)
 }
 
 /// Everything the engine needs to know, who pays for it, and who serves tools. The servers are not among the options yet:
@@ -86,6 +97,10 @@ fn options_for_whom(
     env: &Env,
     watched: Watched,
 ) -> Result<(Options, Payer, Servers, ScreenSettings), Fail> {
+    let ignored = args.elsewhere.ignored();
+    if !ignored.is_empty() {
+        tell(&format!("warning: {} means nothing here, and is ignored", ignored.join(", ")));
+    }
     let cwd = working_directory()?;
     let project = config_root(args, &cwd)?;
     let files = layers::Files::around(env, &project);
@@ -101,24 +116,29 @@ fn options_for_whom(
     plugins::tell_of(&plugin_errors);
     let named = mcp::servers(args, &env, &cwd, &settings, &plugins, watched)?;
     let brought_hooks_off = settings.brought_hooks_off;
+    let plugins_only = settings.policy.plugins_only.unwrap_or_default();
     let manner = settings.manner.clone();
     let git_state = settings.memory.git.unwrap_or(true) && !bare(args, &env);
     let mut options = resolved(args, &env, settings, &cwd, endpoint(args, &env)?)?;
     options.memory = memory;
     options.project_dir = Some(project.clone()).filter(|project| *project != cwd);
     options.git_state = git_state;
-    let watch = Arc::new(watch::SettingsOnDisk::of(args, &before_settings, &cwd, watched));
+    let terms = AgentTerms { managed_only: plugins_only.agents, without_hooks: brought_hooks_off };
+    let watch = Arc::new(SettingsOnDisk::of(args, &before_settings, &cwd, watched, terms));
     options.keeper = Some(Arc::new(keeper::SettingsFiles { files, watch: Arc::clone(&watch) }));
-    options.settings_watch = Some(watch);
     options.skills = skills;
-    add_agents(&mut options, skills::agents(args, &env, &project)?);
+    let mut described = skills::agents(args, &env, &project, plugins_only.agents)?;
     if brought_hooks_off {
-        options.agents.iter_mut().for_each(|agent| agent.hooks = None);
+        let all = described.iter_mut().chain(&mut options.agents);
+        all.for_each(|agent| agent.hooks = None);
     }
+    watch.take_agents_for_seen(&described);
+    options.settings_watch = Some(watch);
+    add_agents(&mut options, described);
     plugins::add(&mut options, plugins);
     options.plugin_errors = plugin_errors;
     manner::choose_style(&mut options, args, &env, &project, manner.output_style.as_deref())?;
-    if !bare(args, &env) {
+    if !alone(args, &env) {
         manner::work_as(&mut options, args, manner.agent);
     }
     options.api_key_source = payer.source();
@@ -129,7 +149,8 @@ fn options_for_whom(
     Ok((options, payer, servers, screen))
 }
 
-/// Agents that files describe come behind those that are always there, and take the place of one with their name.
+/// Agents that files describe come behind those that are always there, and take the place of one with their name. What the
+/// command line says of an agent counts before them.
 fn add_agents(options: &mut Options, described: Vec<AgentDefinition>) {
     options.agents.retain(|agent| !described.iter().any(|described| described.name == agent.name));
     options.agents.extend(described);
@@ -261,6 +282,8 @@ fn resolved(
         said_or_in(&args.system_prompt, args.client.system_prompt_file.as_deref(), cwd)?;
     options.system_prompt.appended =
         said_or_in(&args.append_system_prompt, args.client.append_system_prompt_file.as_deref(), cwd)?;
+    options.system_prompt.shared = args.exclude_dynamic_system_prompt_sections;
+    options.agents_appended.clone_from(&args.append_subagent_system_prompt);
     options.agents = agents::with_said(options.agents, args, cwd)?;
     if let Some(names) = &args.tools {
         keep_tools(&mut options, args, names)?;
@@ -282,6 +305,7 @@ fn resolved(
     };
     options.limits.output_tokens_wanted = args.token_budget;
     limits(&mut options, env, &settings.retry, settings.output)?;
+    options.file_suggestion.clone_from(&settings.tools.file_suggestion);
     options.suggest_ignored = settings.tools.respect_gitignore == Some(false);
     options.plans_dir = match (&settings.tools.plans_dir, args.no_session_persistence) {
         // Whoever wants nothing to be written gets only what is asked for by name.
@@ -304,8 +328,8 @@ fn resolved(
     options.session_id = args.session_id;
     let entrypoint = if args.is_attended() { "cli" } else { "sdk-cli" };
     options.entrypoint = env.get("CLAUDE_CODE_ENTRYPOINT").unwrap_or(entrypoint).to_owned();
-    options.sessions =
-        if args.no_session_persistence { None } else { sessions(args, env, settings.durability) };
+    let is_kept = !args.no_session_persistence && !env.is_on("CLAUDE_CODE_SKIP_PROMPT_HISTORY");
+    options.sessions = if is_kept { sessions(args, env, settings.durability) } else { None };
     let checkpointing = settings.file_checkpointing.unwrap_or(true);
     if checkpointing && !env.is_on("CLAUDE_CODE_DISABLE_FILE_CHECKPOINTING") {
         options.file_history = Some(file_history_limits);

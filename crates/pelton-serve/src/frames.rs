@@ -9,14 +9,15 @@ mod session; // what is told of the session itself
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use pelton::event::{AgentFacts, CommandInfo, Event, Init, Refusal, Refused, Synthetic};
-use pelton::history::{Entry, Kind};
+use pelton::history::{Entry, Kind, Piece};
 use pelton::plugins::{Plugin, PluginError};
 use pelton::tools::ServerState;
 use pelton::tools::{AGENT_TOOL, AGENT_TOOL_ALIAS, BackgroundTask};
 use pelton::{CLI_VERSION, SYNTHETIC_MODEL, fresh_id};
-use pelton_model::{Delta, DeltaKind, Notice, Subscription, World};
+use pelton_model::{Delta, DeltaKind, Effort, Notice, Subscription, World};
 use pelton_wire::line::Line;
 use pelton_wire::message;
 use pelton_wire::usage::Usage;
@@ -56,8 +57,12 @@ pub(crate) struct Frames {
     agents: HashMap<String, Agent>,
     /// A summary of the conversation is being made.
     compacting: bool,
+    /// When the model was last asked, until its answer begins.
+    asked_at: Option<Duration>,
     /// The server's newest guess of the tokens thought, to tell the difference.
     thought: u64,
+    /// The servers of tools, as they were last stated.
+    servers: Vec<String>,
     /// The calls that run.
     calls: Calls,
     /// The prompts of the submission, and whether an answer has named them.
@@ -106,7 +111,9 @@ impl Frames {
             withdrawn: Vec::new(),
             agents: HashMap::new(),
             compacting: false,
+            asked_at: None,
             thought: 0,
+            servers: Vec::new(),
             calls: Calls::default(),
             prompts: Prompts::default(),
             results: 0,
@@ -169,6 +176,7 @@ impl Frames {
             Event::Init(init) => {
                 self.session = init.session_id;
                 self.is_under_way = true;
+                self.servers = init.servers.iter().map(|(name, _)| name.clone()).collect();
                 let mut frames = self.commands(&init.commands);
                 frames.extend(self.init(init));
                 frames
@@ -179,13 +187,23 @@ impl Frames {
                 .field("session_id", from)
                 .field("uuid", self.id())
                 .finish_line(),
-            // A client is told of the summary that is being made, not of the request for it.
-            Event::Requesting if self.partial && !self.compacting => {
+            Event::Requesting => {
+                self.asked_at = Some(self.world.monotonic());
+                // A client is told of the summary that is being made, not of the request for it.
+                if !self.partial || self.compacting {
+                    return Vec::new();
+                }
                 self.system("status").field("status", "requesting").finish_line()
             }
             Event::Started(started) if self.partial => {
                 self.thought = 0;
-                self.stream_event(&started.raw)
+                let waited = self.asked_at.take().map(|asked| self.world.monotonic().saturating_sub(asked));
+                let (last, all) = self.prompts.unstreamed();
+                self.stream_event(&started.raw, |line| {
+                    line.field_if("ttft_ms", waited.map(millis))
+                        .field_if("user_message_uuid", last)
+                        .field_if("user_message_uuids", all)
+                })
             }
             Event::Delta(delta) => self.delta(delta),
             Event::Prompt(entry) if self.replay => self.prompt(entry),
@@ -274,12 +292,14 @@ impl Frames {
             .field("setting_sources", &init.setting_sources)
             .field("fast_mode_state", outcome::fast_mode_state(init.fast_mode))
             .field("capabilities", CAPABILITIES)
+            .field_if("effort", init.effort.map(Effort::as_str))
+            .field_if("betas", (!init.betas.is_empty()).then_some(&init.betas))
             .field_if("plugin_errors", (!errors.is_empty()).then_some(errors))
             .finish_line()
     }
 
     fn delta(&mut self, delta: &Delta) -> Vec<u8> {
-        let mut frames = if self.partial { self.stream_event(&delta.raw) } else { Vec::new() };
+        let mut frames = if self.partial { self.stream_event(&delta.raw, |line| line) } else { Vec::new() };
         if let DeltaKind::Thinking { estimated_tokens: Some(tokens), .. } = delta.kind {
             let more = tokens.saturating_sub(self.thought);
             self.thought = tokens;
@@ -292,20 +312,20 @@ impl Frames {
         frames
     }
 
-    fn stream_event(&self, event: &[u8]) -> Vec<u8> {
+    fn stream_event(&self, event: &[u8], more: impl FnOnce(Line) -> Line) -> Vec<u8> {
         if event.is_empty() {
             // An answer that was not streamed has no such events.
             return Vec::new();
         }
         // The frame of every piece of every answer: nothing in it has to be looked at for escapes.
         let (mut session, mut id) = (Uuid::encode_buffer(), Uuid::encode_buffer());
-        Line::object()
+        let line = Line::object()
             .plain("type", "stream_event")
             .raw("event", event)
             .raw("parent_tool_use_id", b"null")
             .plain("session_id", self.session.hyphenated().encode_lower(&mut session))
-            .plain("uuid", self.id().hyphenated().encode_lower(&mut id))
-            .finish_line()
+            .plain("uuid", self.id().hyphenated().encode_lower(&mut id));
+        more(line).finish_line()
     }
 
     /// What the loop did, for those who asked.
@@ -374,9 +394,13 @@ impl Frames {
 
     fn message(&mut self, entry: &Entry, by: Option<&AgentFacts>) -> Vec<u8> {
         match &entry.kind {
-            Kind::Assistant { origin, .. } => {
+            Kind::Assistant { origin, piece } => {
                 let withdrawn = self.superseded(by);
                 let (last, all) = if by.is_none() { self.prompts.unnamed() } else { (None, None) };
+                let meta = match piece {
+                    Piece::Call { id, name } => calls::meta(id, name, &self.servers),
+                    _ => None,
+                };
                 let head = message::Assistant {
                     id: &origin.message_id,
                     model: &origin.model,
@@ -389,6 +413,7 @@ impl Frames {
                     by,
                     |line| {
                         line.field_if("request_id", origin.request_id.as_deref())
+                            .field_if("tool_use_meta", meta)
                             .field("timestamp", format!("{:.3}", entry.at))
                             .field_if("user_message_uuid", last)
                             .field_if("user_message_uuids", all)
@@ -526,8 +551,6 @@ fn plugin_error(error: &PluginError) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use pelton_model::RealWorld;
 
     use super::*;

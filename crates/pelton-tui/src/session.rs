@@ -605,6 +605,11 @@ impl Session<'_> {
         if let Event::Result(outcome) = event {
             self.handles.ended(outcome);
         }
+        if let Event::Hook(run) = event
+            && let Some(sequence) = &run.terminal_sequence
+        {
+            self.terminal.say(sequence);
+        }
         if matches!(event, Event::Prompt(_))
             && let Some(title) = self.title.take()
         {

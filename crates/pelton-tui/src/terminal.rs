@@ -180,6 +180,14 @@ impl Terminal {
         }
     }
 
+    /// Says something that is not shown and does not move the cursor: a title, a notification, a bell. Not where only lines
+    /// are written: who reads those may be no terminal.
+    pub fn say(&mut self, sequence: &str) {
+        if matches!(self.shows, Shows::All(_)) {
+            self.writer.put(sequence.to_owned());
+        }
+    }
+
     /// A line was typed: what comes next stands below it.
     pub(crate) fn line_ended(&mut self) {
         if let Shows::Lines { asks } = &mut self.shows {

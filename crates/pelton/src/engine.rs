@@ -11,6 +11,7 @@ mod house; // commands that are always there
 mod gather; // what is found out about the place before the first prompt
 mod input; // from what was typed to what the model is told
 mod late; // a permission that was answered after its process was gone
+mod joining; // what joins a session that runs
 mod kin; // what a tree of agents shares
 mod menu; // what prompts may call by name
 mod models; // which are asked, and what they can hold
@@ -23,6 +24,7 @@ mod stated; // what there is, told at the beginning
 mod reach; // what hooks that are no programs are reached by
 mod reshape; // what people do to the context by hand
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -48,6 +50,7 @@ use crate::permission::Permissions;
 use crate::prompt::Prompt;
 use crate::queue::{Held, Queue};
 use crate::sandbox::{Sandbox, Start};
+use crate::secrets::for_programs;
 use crate::session::Session;
 use crate::skills::Skills;
 use crate::status::{Board, Status};
@@ -71,6 +74,7 @@ use arriving::{Arriving, Statement};
 pub use beside::{Tasks, Title};
 use children::{Children, Judges, Roster};
 use input::{Begun, Choices, Order, Taken};
+pub use joining::{Joins, NotJoined};
 use kin::Kin;
 use late::{Settled, call_in};
 pub use menu::Menu;
@@ -120,6 +124,12 @@ pub struct Engine {
     /// Whether the hooks of the session's start have run, and what they told the model, until it is recorded.
     begun: Begun,
     start_contexts: Vec<String>,
+    /// What joins it while it runs.
+    joins: Joins,
+    /// What they say in front of the first prompt, until it is recorded.
+    initial_message: Option<String>,
+    /// They brought skills.
+    skills_came: bool,
     /// The prompt that is worked on, as hooks know it.
     prompt_id: Option<Uuid>,
     /// What a hook wants the session to be called.
@@ -365,8 +375,11 @@ impl Engine {
             cwd: Arc::new(Mutex::new(options.cwd.clone())),
             // A sub-agent is part of a session that has.
             begun: if kin.agent.is_some() { Begun::Whole } else { Begun::No },
+            joins: Joins::of(skills.clone(), Arc::clone(&kin.hooks), &options.plugins),
             kin,
             start_contexts: Vec::new(),
+            initial_message: None,
+            skills_came: false,
             prompt_id: None,
             title_wanted: None,
             notice: None,
@@ -399,6 +412,14 @@ impl Engine {
     /// Whether files that ignore files name are suggested to clients, too.
     pub fn suggests_ignored(&self) -> bool {
         self.options.suggest_ignored
+    }
+
+    /// The line for the shell that says which files are suggested to clients, if one does, and what it runs with.
+    pub fn file_suggestion(&self) -> Option<(String, Vec<(OsString, OsString)>)> {
+        let command = self.options.file_suggestion.clone()?;
+        let mut env: Vec<_> = for_programs(&self.options.env).cloned().collect();
+        env.push(("CLAUDE_PROJECT_DIR".into(), self.options.project().as_os_str().to_owned()));
+        Some((command, env))
     }
 
     /// The file the session is recorded in, if it is.

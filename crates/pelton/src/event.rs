@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use pelton_model::{FastMode, Notice, Started, Subscription};
+use pelton_model::{Effort, FastMode, Notice, Started, Subscription};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
@@ -372,6 +372,10 @@ pub struct Init {
     pub setting_sources: Vec<&'static str>,
     /// Whether answers come fast.
     pub fast_mode: FastMode,
+    /// How hard the model tries, if that is said.
+    pub effort: Option<Effort>,
+    /// What is asked of its server beside the usual (`anthropic-beta`).
+    pub betas: Vec<String>,
     /// The file the session is recorded in, if it is.
     pub transcript: Option<PathBuf>,
 }

@@ -49,7 +49,9 @@ pub mod process {
 
 pub use context::{AgentsMd, Attribution, MemorySources, OutputStyle, SystemPrompt};
 pub use dials::{Dials, ModelRefused};
-pub use engine::{EndReason, Engine, Menu, ReshapeError, Reshaped, StartError, Tasks, Title};
+pub use engine::{
+    EndReason, Engine, Joins, Menu, NotJoined, ReshapeError, Reshaped, StartError, Tasks, Title,
+};
 pub use event::{Event, Outcome};
 pub use gauge::ContextWatch;
 pub use interrupt::Interrupter;
@@ -61,7 +63,7 @@ pub use model_choice::ModelChoice;
 pub use options::{LateAnswer, Options, Resumed, Sessions, Setup, WorktreeBase, WorktreeOptions};
 pub use prompt::{BlankPrompt, Prompt, PromptBlock};
 pub use queue::{Priority, Queue, QueueError};
-pub use reload::{Reloaded, SettingsChange, SettingsKind, SettingsWatch};
+pub use reload::{AgentsChange, Reloaded, SettingsChange, SettingsKind, SettingsWatch};
 pub use session::fresh_id;
 pub use skills::{SkillShown, SkillSources, agent_files_in, agents_in};
 pub use status::{Phase, Status, Wait};

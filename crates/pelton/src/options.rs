@@ -109,6 +109,8 @@ pub struct Options {
     pub task_budget: Option<u64>,
     /// What the model is told about itself.
     pub system_prompt: SystemPrompt,
+    /// What every sub-agent is told besides its own prompt, but for forks: they are told what their caller is.
+    pub agents_appended: Option<String>,
     /// The files that tell it what the project and its user want; none if absent.
     pub memory: Option<MemorySources>,
     /// The skills and custom commands that it and its user may call; none if absent.
@@ -191,6 +193,13 @@ pub struct Options {
     /// A hook may put the only call of an answer off: the run ends, and the call is judged anew when the session is
     /// resumed. For runs of one prompt; elsewhere such a hook means that somebody should be asked.
     pub may_defer: bool,
+    /// What is said in front of the first prompt of a new session, as if it had been typed there.
+    pub initial_prompt: Option<String>,
+    /// Hooks of the session's start may say something in front of the first prompt (`initialUserMessage`). Not at a terminal:
+    /// there people say what they want themselves.
+    pub heeds_initial_message: bool,
+    /// A line for the shell that says which files are suggested to clients, in the place of our own look at them.
+    pub file_suggestion: Option<String>,
     /// Bounds of a submission.
     pub limits: Limits,
     /// Bounds of what tools read, print and wait for.
@@ -395,12 +404,13 @@ pub struct Sessions {
 }
 
 impl Options {
-    /// Lets the session itself work as one of its [agents](Self::agents): with its words, its tools, its hooks, and how hard it
-    /// tries.
+    /// Lets the session itself work as one of its [agents](Self::agents): with its words, what it says first, its tools, its hooks,
+    /// and how hard it tries.
     /// Which model is asked stays as it is. Tells whether there is an agent of that name.
     pub fn work_as(&mut self, name: &str) -> bool {
         let Some(agent) = self.agents.iter().find(|agent| agent.name == name) else { return false };
-        self.system_prompt.custom = Some(agent.prompt.clone());
+        self.system_prompt.custom = Some(agent.whole_prompt());
+        self.initial_prompt.clone_from(&agent.initial_prompt);
         if let Some(hooks) = &agent.hooks {
             // What is wrong with them was said when its file was looked through.
             self.hooks.add_settings(hooks, &Source::Agent);
@@ -479,6 +489,7 @@ impl Options {
             fast_mode: false,
             task_budget: None,
             system_prompt: SystemPrompt::default(),
+            agents_appended: None,
             memory: None,
             git_state: false,
             skills: None,
@@ -518,6 +529,9 @@ impl Options {
             settings_watch: None,
             setup: None,
             may_defer: false,
+            initial_prompt: None,
+            heeds_initial_message: true,
+            file_suggestion: None,
             limits: Limits::default(),
             tool_limits: ToolLimits::default(),
             retry: RetryPolicy::default(),
@@ -563,13 +577,15 @@ impl Options {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn add_plugin(&mut self, plugin: Plugin) -> Vec<Problem> {
-        let source = Source::Plugin {
-            root: plugin.root.clone(),
-            data: plugin.data.clone(),
-            options: Arc::new(plugin.options.clone()),
-        };
+        let source = plugin.as_source();
         let problems =
             plugin.hooks.iter().flat_map(|hooks| self.hooks.add_settings(hooks, &source)).collect();
+        self.take_plugin(Arc::new(plugin));
+        problems
+    }
+
+    /// Adds what a plugin brings, but for its hooks.
+    pub(crate) fn take_plugin(&mut self, plugin: Arc<Plugin>) {
         self.agents.extend(plugin.agents());
         let styles = plugin.styles();
         if self.system_prompt.style.is_none() {
@@ -584,8 +600,7 @@ impl Options {
             found_first.push(&path);
             *path = found_first;
         }
-        self.plugins.push(Arc::new(plugin));
-        problems
+        self.plugins.push(plugin);
     }
 
     /// What a model can hold, as far as the host lets it.

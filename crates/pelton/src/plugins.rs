@@ -6,10 +6,12 @@ mod user_config; // what it asks its user for
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
 use crate::context::OutputStyle;
+use crate::hooks::Source;
 use crate::limits::PLUGIN_FILE_BYTES_MAX;
 use crate::skills::agents_in;
 use crate::tools::AgentDefinition;
@@ -172,6 +174,15 @@ impl Plugin {
         plugin.take_servers(&manifest)?;
         plugin.take_settings();
         Ok(plugin)
+    }
+
+    /// Whose its hooks are.
+    pub(crate) fn as_source(&self) -> Source {
+        Source::Plugin {
+            root: self.root.clone(),
+            data: self.data.clone(),
+            options: Arc::new(self.options.clone()),
+        }
     }
 
     /// `name@marketplace`.

@@ -122,6 +122,14 @@ impl Prompt {
         words.collect::<Vec<_>>().join("\n")
     }
 
+    /// Says something in front of it, as if it had been typed there.
+    pub(crate) fn say_first(&mut self, words: &str) {
+        match self.blocks.first_mut() {
+            Some(PromptBlock::Text(text)) => *text = format!("{words}\n\n{text}"),
+            _ => self.blocks.insert(0, PromptBlock::Text(words.to_owned())),
+        }
+    }
+
     /// The words of its first piece, where a command would stand.
     pub(crate) fn first_words(&self) -> Option<&str> {
         self.blocks.first().and_then(PromptBlock::words)

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::event::Event;
 use crate::hooks::{HookConfig, SessionHooks};
 use crate::permission::{Permissions, RuleSet};
+use crate::tools::AgentDefinition;
 
 /// Looks after settings for a session. Whoever knows where they are does.
 ///
@@ -34,6 +35,26 @@ pub trait SettingsWatch: Send + Sync {
 
     /// What all of them come to now, or why nobody can say.
     fn read(&self) -> Result<Reloaded, String>;
+
+    /// The agents that files describe, if they are not those of the last look. Asked once for each prompt.
+    fn agents(&self) -> Option<AgentsChange> {
+        None
+    }
+}
+
+/// Agents that files describe came, changed or went.
+///
+/// ```
+/// // See [`SettingsWatch::agents`](pelton::SettingsWatch::agents).
+/// let nobody_left = pelton::AgentsChange { gone: vec!["reviewer".to_owned()], now: Vec::new() };
+/// assert!(nobody_left.now.is_empty());
+/// ```
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct AgentsChange {
+    /// The names of those that were there.
+    pub gone: Vec<String>,
+    /// Those that are there.
+    pub now: Vec<AgentDefinition>,
 }
 
 /// A settings file that is not what it was.

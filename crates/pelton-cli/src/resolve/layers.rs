@@ -27,7 +27,7 @@ pub(super) const SETTINGS_BYTES_MAX: u64 = 2 * 1024 * 1024;
 pub(super) fn settings(args: &RunArgs, env: &Env, cwd: &Path, watched: Watched) -> Result<Settings, Fail> {
     let bare = super::bare(args, env);
     let mut all = together(&layers(args, env, cwd)?, watched, bare)?;
-    if bare {
+    if super::alone(args, env) {
         all.disable_all_hooks = Some(true);
     }
     let left_out = all.obey();
@@ -536,7 +536,7 @@ mod tests {
             let args = Args::parse_from(["pelton"]).run;
             let brings = || {
                 let said = settings(&args, &env, &cwd, Watched::Interactive).unwrap();
-                let agents = super::super::skills::agents(&args, &env, &cwd).unwrap();
+                let agents = super::super::skills::agents(&args, &env, &cwd, false).unwrap();
                 let servers = Trust::in_dir(&env, &cwd).servers(&env);
                 // Settings: nothing that runs, grants, sends elsewhere or puts a guard aside.
                 !said.hooks.is_empty()

@@ -38,6 +38,9 @@ pub(super) fn limits(
         let blocks = if blocks == 0 { u32::from(u8::MAX) } else { blocks };
         options.limits.stop_hook_blocks_max = u8::try_from(blocks).unwrap_or(u8::MAX);
     }
+    if let Some(retries) = env.number::<u32>("MAX_STRUCTURED_OUTPUT_RETRIES")? {
+        options.limits.structured_retries_max = u8::try_from(retries).unwrap_or(u8::MAX);
+    }
     if let Some(calls) = env.number("CLAUDE_CODE_MAX_TOOL_USE_CONCURRENCY")? {
         options.tool_calls_running_max = calls;
     }
@@ -132,6 +135,8 @@ fn patience(retry: &mut RetryPolicy, env: &Env, settings: &RetrySettings) -> Res
     }
     if let Some(idle) = env
         .number::<NonZeroU64>("CLAUDE_STREAM_IDLE_TIMEOUT_MS")?
+        // How long a server may take to begin: it is the same silence.
+        .or(env.number::<NonZeroU64>("API_TIMEOUT_MS")?)
         .map(|ms| Duration::from_millis(ms.get()))
         .or(settings.idle)
     {

@@ -22,7 +22,7 @@ pub(super) fn choose_style(
     name: Option<&str>,
 ) -> Result<(), Fail> {
     options.add_styles(styles(args, env, cwd)?);
-    if super::bare(args, env) {
+    if super::alone(args, env) {
         return Ok(());
     }
     if let Some(name) = name
@@ -38,7 +38,7 @@ pub(super) fn choose_style(
 
 /// The ways to answer that files describe.
 pub(super) fn styles(args: &RunArgs, env: &Env, cwd: &Path) -> Result<Vec<OutputStyle>, Fail> {
-    if super::bare(args, env) {
+    if super::alone(args, env) {
         return Ok(Vec::new());
     }
     let sources = Sources::said(args.setting_sources.as_deref())?;

@@ -74,10 +74,14 @@ pub(super) fn servers(
         let written = said_on_command_line(said, cwd)?;
         named.add(read_servers(&written, Scope::Dynamic, variable), Scope::Dynamic);
     }
-    if !args.client.strict_mcp_config && !super::bare(args, env) {
+    if !args.client.strict_mcp_config && !super::alone(args, env) {
         let sources = Sources::said(args.setting_sources.as_deref())?;
         let project = super::config_root(args, cwd)?;
+        let plugins_only = settings.policy.plugins_only.is_some_and(|only| only.servers);
         for Found { scope, file, servers } in configured(env, &project, &sources) {
+            if plugins_only {
+                continue;
+            }
             let Ok(written) = servers.map_err(|why| not_used::<()>(&file, &why)) else { continue };
             let read = match scope {
                 Scope::Project => {
@@ -211,6 +215,12 @@ impl Named {
         let are_not_waited_for = env.is_on("MCP_CONNECTION_NONBLOCKING");
         let mut named_later = ServersNamed::in_surroundings(surroundings);
         let (env, settings, is_closed) = (env.clone(), self.settings, self.is_closed);
+        named_later.plugin_data = config_dir(&env).map(|dir| dir.join("plugins/data"));
+        let (plugin_env, plugin_settings) = (env.clone(), settings.clone());
+        named_later.of_plugin = Arc::new(move |plugin| {
+            let read = servers_of_plugin(plugin, |name| not_withheld(&plugin_env, name));
+            without_refused(read, &plugin_settings, is_closed)
+        });
         named_later.read = Arc::new(move |written| read_later(written, &env, &settings, is_closed));
         Ok(Servers { of_client: self.of_client, outside, named_later, are_not_waited_for })
     }
@@ -243,7 +253,11 @@ impl ServerMaker for OfAgents {
 
 /// What a client names while the session runs.
 fn read_later(written: &Value, env: &Env, settings: &ServerSettings, is_closed: bool) -> Read {
-    let mut read = read_servers(written, Scope::Dynamic, |name| env.get(name).map(str::to_owned));
+    let read = read_servers(written, Scope::Dynamic, |name| env.get(name).map(str::to_owned));
+    without_refused(read, settings, is_closed)
+}
+
+fn without_refused(mut read: Read, settings: &ServerSettings, is_closed: bool) -> Read {
     for server in std::mem::take(&mut read.servers) {
         let closed = is_closed.then_some("only those that the administrator names may be used");
         match closed.or_else(|| refusal(&server, settings)) {

@@ -33,6 +33,12 @@ pub(super) fn memory(
         return Ok(None);
     }
     let mut memory = MemorySources::default();
+    if super::safe(args, env) {
+        // The administrator's word still counts.
+        memory.managed_text.clone_from(&settings.managed_text);
+        memory.managed_dir = Some(PathBuf::from(MANAGED_DIR));
+        return Ok(Some(memory));
+    }
     memory.notes_dir = notes_dir(env, settings, cwd);
     memory.notes_with_custom_prompt = env.path(NOTES_DIR_VARIABLE).is_some();
     if env.is_on("CLAUDE_CODE_DISABLE_CLAUDE_MDS") {

@@ -169,6 +169,7 @@ pub(super) fn thinking(args: &RunArgs, env: &Env, settings: &Settings) -> Result
         (Some(ThinkingArg::Enabled), _) => return Ok(Thinking::ModelDefault),
         (Some(ThinkingArg::Disabled), _) => return Ok(Thinking::Disabled),
         (None, Some(tokens)) => Some(tokens),
+        (None, None) if env.is_on("CLAUDE_CODE_DISABLE_THINKING") => return Ok(Thinking::Disabled),
         (None, None) => env.number("MAX_THINKING_TOKENS")?,
     };
     let unless_said = match settings.models.thinks {

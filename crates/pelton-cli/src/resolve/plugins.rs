@@ -46,7 +46,7 @@ pub(super) fn plugins(
         }
         found.add(read, &format!("{INLINE}[{nth}]"), Some(path));
     }
-    if super::bare(args, env) {
+    if super::alone(args, env) {
         return found.whole(settings);
     }
     for id in settings.enabled.iter().filter(|(_, is_on)| **is_on).map(|(id, _)| id) {

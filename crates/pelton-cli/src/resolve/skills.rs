@@ -18,14 +18,15 @@ use crate::fail::Fail;
 
 /// Which skills count. `None` if none do.
 pub(super) fn skills(args: &RunArgs, env: &Env, settings: &Settings) -> Result<Option<SkillSources>, Fail> {
-    if super::bare(args, env) || args.disable_slash_commands {
+    if super::alone(args, env) || args.disable_slash_commands {
         return Ok(None);
     }
     let sources = Sources::said(args.setting_sources.as_deref())?;
     let mut skills = SkillSources::default();
     skills.managed_dir = Some(MANAGED_DIR.into());
-    skills.user_dir = config_dir(env).filter(|_| sources.user);
-    skills.project = sources.project;
+    let plugins_only = settings.policy.plugins_only.is_some_and(|only| only.skills);
+    skills.user_dir = config_dir(env).filter(|_| sources.user && !plugins_only);
+    skills.project = sources.project && !plugins_only;
     skills.hooks = !settings.brought_hooks_off;
     let settings = &settings.skills;
     skills.shown.clone_from(&settings.shown);
@@ -37,16 +38,26 @@ pub(super) fn skills(args: &RunArgs, env: &Env, settings: &Settings) -> Result<O
 }
 
 /// The sub-agents that files describe: an organisation's before the project's, the nearest first, before the user's. What
-/// the project's would run is left out unless somebody trusts it.
-pub(super) fn agents(args: &RunArgs, env: &Env, cwd: &Path) -> Result<Vec<AgentDefinition>, Fail> {
-    let places = Places::of(args, env, cwd)?;
+/// the project's would run is left out unless somebody trusts it. What the command line says counts before all but an
+/// organisation's; `managed_only`, if the organisation lets nobody else describe any.
+pub(super) fn agents(
+    args: &RunArgs,
+    env: &Env,
+    cwd: &Path,
+    managed_only: bool,
+) -> Result<Vec<AgentDefinition>, Fail> {
+    let mut places = Places::of(args, env, cwd)?;
+    if managed_only {
+        (places.project, places.user) = (Vec::new(), Vec::new());
+    }
     let mut agents = agents_in(&places.managed);
     let mut brought = agents_in(&places.project);
     if brought.iter().any(AgentDefinition::brings_programs) && !Trust::in_dir(env, cwd).is_given() {
         brought.iter_mut().for_each(AgentDefinition::leave_out_programs);
     }
-    agents.extend(brought);
-    agents.extend(agents_in(&places.user));
+    brought.extend(agents_in(&places.user));
+    let said = super::agents::with_said(Vec::new(), args, cwd)?;
+    agents.extend(brought.into_iter().filter(|agent| said.iter().all(|said| said.name != agent.name)));
     let mut names = HashSet::new();
     agents.retain(|agent| names.insert(agent.name.clone()));
     Ok(agents)
@@ -68,7 +79,7 @@ struct Places {
 
 impl Places {
     fn of(args: &RunArgs, env: &Env, cwd: &Path) -> Result<Self, Fail> {
-        if super::bare(args, env) {
+        if super::alone(args, env) {
             return Ok(Self::default());
         }
         let sources = Sources::said(args.setting_sources.as_deref())?;
@@ -112,7 +123,7 @@ mod tests {
         let env = Env::of_process().without(&["CLAUDE_CONFIG_DIR"]).with(&[("HOME".to_owned(), home)].into());
         let args = Args::parse_from(["pelton"]).run;
         let with_hooks = || {
-            let agents = agents(&args, &env, &work).unwrap();
+            let agents = agents(&args, &env, &work, false).unwrap();
             assert_eq!(
                 agents.iter().map(|agent| agent.name.as_str()).collect::<Vec<_>>(),
                 ["brought", "own"]

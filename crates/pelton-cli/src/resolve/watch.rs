@@ -6,17 +6,28 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use pelton::settings::Watched;
-use pelton::{Options, Reloaded, SettingsChange, SettingsKind, SettingsWatch};
+use pelton::tools::AgentDefinition;
+use pelton::{AgentsChange, Options, Reloaded, SettingsChange, SettingsKind, SettingsWatch};
 use pelton_model::{Auth, Endpoint};
 
 use super::env::Env;
 use super::layers::{self, Files};
 use super::memory::MANAGED_DIR;
 use super::permission::permissions;
+use super::skills;
 use crate::args::RunArgs;
 
 /// What a file that was written to does not keep.
 type Mark = Option<(u64, u64, i64, i64)>;
+
+/// What the session's settings say about agents that files describe.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AgentTerms {
+    /// Only the administrator's count.
+    pub managed_only: bool,
+    /// Hooks that they bring are not called.
+    pub without_hooks: bool,
+}
 
 /// The settings files of a session.
 pub(super) struct SettingsOnDisk {
@@ -24,16 +35,40 @@ pub(super) struct SettingsOnDisk {
     env: Env,
     cwd: PathBuf,
     watched: Watched,
+    terms: AgentTerms,
     seen: Mutex<BTreeMap<PathBuf, (SettingsKind, Mark)>>,
+    /// The agents that files described when they were last looked at.
+    agents: Mutex<Vec<AgentDefinition>>,
 }
 
 impl SettingsOnDisk {
     /// As they are now.
-    pub fn of(args: &RunArgs, env: &Env, cwd: &Path, watched: Watched) -> Self {
+    pub fn of(args: &RunArgs, env: &Env, cwd: &Path, watched: Watched, terms: AgentTerms) -> Self {
         let (args, env, cwd) = (args.clone(), env.clone(), cwd.to_owned());
-        let watch = Self { args, env, cwd, watched, seen: Mutex::default() };
+        let (seen, agents) = (Mutex::default(), Mutex::default());
+        let watch = Self { args, env, cwd, watched, terms, seen, agents };
         watch.look();
         watch
+    }
+
+    /// These are the agents that files describe.
+    pub fn take_agents_for_seen(&self, agents: &[AgentDefinition]) {
+        *self.agents.lock().unwrap_or_else(PoisonError::into_inner) = agents.to_vec();
+    }
+
+    /// The agents that files describe now.
+    fn agents_now(&self) -> Option<Vec<AgentDefinition>> {
+        let AgentTerms { managed_only, without_hooks } = self.terms;
+        let mut now = skills::agents(&self.args, &self.env, &self.project(), managed_only).ok()?;
+        if without_hooks {
+            now.iter_mut().for_each(|agent| agent.hooks = None);
+        }
+        Some(now)
+    }
+
+    fn project(&self) -> PathBuf {
+        // It was there when the session began.
+        super::config_root(&self.args, &self.cwd).unwrap_or_else(|_| self.cwd.clone())
     }
 
     /// A file that this session has written itself is as it should be.
@@ -45,9 +80,7 @@ impl SettingsOnDisk {
     }
 
     fn files(&self) -> Vec<(PathBuf, SettingsKind)> {
-        // It was there when the session began.
-        let project = super::config_root(&self.args, &self.cwd).unwrap_or_else(|_| self.cwd.clone());
-        let files = Files::around(&self.env, &project);
+        let files = Files::around(&self.env, &self.project());
         let managed = Path::new(MANAGED_DIR);
         let mut all = vec![(files.project, SettingsKind::Project), (files.local, SettingsKind::Local)];
         all.extend(files.user.map(|file| (file, SettingsKind::User)));
@@ -82,6 +115,16 @@ impl SettingsWatch for SettingsOnDisk {
         let mut reloaded = Reloaded::default();
         (reloaded.rules, reloaded.hooks) = (options.rules, settings.hooks);
         Ok(reloaded)
+    }
+
+    fn agents(&self) -> Option<AgentsChange> {
+        let now = self.agents_now()?;
+        let mut seen = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
+        if *seen == now {
+            return None;
+        }
+        let before = std::mem::replace(&mut *seen, now.clone());
+        Some(AgentsChange { gone: before.into_iter().map(|agent| agent.name).collect(), now })
     }
 }
 

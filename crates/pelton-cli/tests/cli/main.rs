@@ -25,6 +25,7 @@ mod hardship; // full disks, foreign users, odd files
 mod hooks; // hooks from settings
 mod hostile; // repositories that want something run
 mod idle; // what waiting costs
+mod joining; // what joins a session that runs, and what is said first
 mod loop_scenarios; // what the loop does about trouble, as flags and frames show it
 mod manner; // how the model works and answers, and which may be asked
 mod mcp; // `pelton mcp`

@@ -1,20 +1,25 @@
 //! Files the client wants to see, or to count as seen. The disk is touched on threads of its own.
 
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use ignore::{DirEntry, WalkBuilder};
 use pelton::permission::{Access, HookSays, Judged, Permissions, Verdict};
+use pelton::process::{Launch, Printed, ProcessTree};
 use pelton::tools::FileMemory;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::limits::{FILE_BYTES_MAX, SUGGESTIONS_LOOKED_AT_MAX, SUGGESTIONS_MAX};
+use super::limits::{
+    FILE_BYTES_MAX, SUGGESTING_BYTES_MAX, SUGGESTING_TIME_MAX, SUGGESTIONS_LOOKED_AT_MAX, SUGGESTIONS_MAX,
+};
 
 type Answer = BoxFuture<'static, Result<Value, String>>;
 
@@ -96,6 +101,51 @@ pub(crate) fn suggest(cwd: PathBuf, query: String, which: Suggested) -> Answer {
     })
 }
 
+/// What a command of the user's says, a path in each line.
+pub(crate) fn suggested_by(
+    command: String,
+    env: Vec<(OsString, OsString)>,
+    cwd: PathBuf,
+    query: String,
+) -> Answer {
+    async move {
+        let failed = |error: std::io::Error| format!("fileSuggestion: the command cannot be run: {error}");
+        let args = [OsStr::new("-c"), OsStr::new(&command)];
+        let launch = Launch {
+            program: Path::new("/bin/sh"),
+            args: &args,
+            cwd: &cwd,
+            env: &env,
+            keep: None,
+            printed: Printed::Read,
+        };
+        // Dropping the tree kills it, also when nobody waits for the files any more.
+        let mut tree = ProcessTree::start_listening(&launch).map_err(failed)?;
+        let mut printed = Vec::new();
+        let (input, output) = (tree.take_input(), tree.take_output());
+        let work = async {
+            if let Some(mut input) = input {
+                // One that does not read what it is asked for may still know an answer.
+                let _ = input.write_all(json!({"query": query}).to_string().as_bytes()).await;
+            }
+            if let Some((out, _complaints)) = output {
+                let _ = out.take(SUGGESTING_BYTES_MAX).read_to_end(&mut printed).await;
+            }
+        };
+        let is_in_time = tokio::time::timeout(SUGGESTING_TIME_MAX, work).await.is_ok();
+        tree.end(Duration::ZERO, Duration::ZERO).await.map_err(failed)?;
+        if !is_in_time {
+            let seconds = SUGGESTING_TIME_MAX.as_secs();
+            return Err(format!("fileSuggestion: the command did not end within {seconds} seconds"));
+        }
+        let printed = String::from_utf8_lossy(&printed);
+        let paths = printed.lines().map(str::trim).filter(|path| !path.is_empty());
+        let suggestions: Vec<Value> = paths.take(SUGGESTIONS_MAX).map(|path| json!({"path": path})).collect();
+        Ok(json!({"suggestions": suggestions}))
+    }
+    .boxed()
+}
+
 fn below(dir: &Path, which: Suggested) -> Vec<String> {
     let ignores = which == Suggested::NotIgnored;
     let mut walk = WalkBuilder::new(dir);
@@ -113,7 +163,9 @@ fn below(dir: &Path, which: Suggested) -> Vec<String> {
     walk.build().flatten().filter_map(relative).take(SUGGESTIONS_LOOKED_AT_MAX).collect()
 }
 
-pub(super) fn on_a_thread(work: impl FnOnce() -> Result<Value, String> + Send + 'static) -> Answer {
+pub(super) fn on_a_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> BoxFuture<'static, Result<T, String>> {
     let done = tokio::task::spawn_blocking(work);
     async move { done.await.map_err(|error| error.to_string())? }.boxed()
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pelton::tools::{AgentDefinition, ToolServer};
+use pelton::permission::RuleSet;
+use pelton::tools::{AgentDefinition, ToolServer, served_name};
 use pelton::{CLI_VERSION, Options};
 use pelton_mcp::{Server, Surroundings};
 use pelton_model::catalogue;
@@ -73,8 +74,11 @@ pub(crate) fn apply(request: &Value, options: &mut Options, client: &Client) -> 
     for name in
         field("sdkMcpServers").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
     {
-        let timeout =
-            field("sdkMcpServerConfigs").and_then(|configs| configs.get(name)?.get("timeout")?.as_u64());
+        let config = field("sdkMcpServerConfigs").and_then(|configs| configs.get(name));
+        let timeout = config.and_then(|config| config.get("timeout")?.as_u64());
+        if let Some(policy) = config.and_then(|config| config.get("tools")?.as_array()) {
+            keep_to(policy, name, &mut options.rules);
+        }
         brought.servers.push((name.to_owned(), timeout.map(Duration::from_millis)));
     }
     if let Some(named) = field("mcpServers").and_then(Value::as_object) {
@@ -84,6 +88,21 @@ pub(crate) fn apply(request: &Value, options: &mut Options, client: &Client) -> 
         brought.plugins_applied = Some(are_there(listed, options));
     }
     Ok(brought)
+}
+
+/// What the client says about single tools of a server inside it: some are always asked about, some never run. What it allows is
+/// said elsewhere.
+fn keep_to(policy: &[Value], server: &str, rules: &mut RuleSet) {
+    for entry in policy {
+        let Some(tool) = entry["name"].as_str() else { continue };
+        let of_kind = match entry["permission_policy"].as_str() {
+            Some("always_allow") => continue,
+            Some("always_deny") => &mut rules.deny,
+            // What nobody knows is asked about.
+            _ => &mut rules.ask,
+        };
+        of_kind.extend(served_name(server, tool).parse());
+    }
 }
 
 /// Whether the session was started with all of these plugins: later nothing is added.
@@ -109,16 +128,17 @@ fn text_of(value: &Value) -> Option<String> {
     }
 }
 
+/// An agent, as clients are told of it.
+pub(super) fn agent_row(agent: &AgentDefinition) -> Value {
+    match &agent.model {
+        Some(model) => json!({"name": agent.name, "description": agent.description, "model": model}),
+        None => json!({"name": agent.name, "description": agent.description}),
+    }
+}
+
 /// What the client is told about the session, besides its commands.
 pub(crate) fn about(options: &Options, pid: u32) -> Value {
-    let agents: Vec<Value> = options
-        .agents
-        .iter()
-        .map(|agent| match &agent.model {
-            Some(model) => json!({"name": agent.name, "description": agent.description, "model": model}),
-            None => json!({"name": agent.name, "description": agent.description}),
-        })
-        .collect();
+    let agents: Vec<Value> = options.agents.iter().map(agent_row).collect();
     json!({
         "agents": agents,
         "output_style": options.style_name(),

@@ -26,6 +26,12 @@ pub(crate) const PASTED_MAX: usize = 1_000;
 pub(crate) const TASK_TAIL_BYTES: u64 = 8 * 1024;
 /// Bytes of a file the client may ask for at once.
 pub(crate) const FILE_BYTES_MAX: u64 = 512 * 1024;
+/// Plugins that one request adds.
+pub(crate) const PLUGINS_ADDED_MAX: usize = 100;
+/// How long a command may take that says which files are suggested.
+pub(crate) const SUGGESTING_TIME_MAX: Duration = Duration::from_secs(5);
+/// Bytes of what it says.
+pub(crate) const SUGGESTING_BYTES_MAX: u64 = 64 * 1024;
 /// Files suggested for a few letters.
 pub(crate) const SUGGESTIONS_MAX: usize = 20;
 /// Names looked at for that.

@@ -8,6 +8,8 @@ mod desk; // what is said and written while it lasts
 mod requests; // what the client may want at any time
 mod reports; // what it is told about the session
 mod files; // files among that
+mod listing; // hooks among that
+mod plugins; // plugins among that
 mod servers; // servers of tools among that
 mod initialize; // its first words
 

@@ -2,6 +2,7 @@
 //! what takes a while is a future.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -9,10 +10,12 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use pelton::file_history::{Conflicts, FileHistory, HistoryError, Rewound};
+use pelton::hooks::HooksListed;
 use pelton::permission::{Behavior, Change, Destination, Mode, Permissions, Rule, Update};
 use pelton::tools::{FileMemory, ToolServer, served_name};
 use pelton::{
-    CLI_VERSION, ContextWatch, Dials, Engine, Interrupter, Menu, Outcome, Phase, Queue, Status, Tasks, Title,
+    CLI_VERSION, ContextWatch, Dials, Engine, Interrupter, Joins, Menu, Outcome, Phase, Queue, Status, Tasks,
+    Title,
 };
 use pelton_mcp::{Caller, Reach, Server};
 use pelton_model::{Effort, Thinking, ThinkingDisplay, World};
@@ -51,7 +54,7 @@ pub struct Handles {
     pub file_history: Option<FileHistory>,
     /// Where it works.
     pub cwd: PathBuf,
-    pub(super) servers: Servers,
+    pub(super) servers: Arc<Servers>,
     /// Whoever drives it may switch all permissions off.
     pub may_bypass: bool,
     suggested: Suggested,
@@ -71,6 +74,14 @@ pub struct Handles {
     pub(super) own_model: String,
     /// What the client was told about the session at first.
     pub(super) about: Value,
+    /// The hooks there are.
+    pub(super) hooks: HooksListed,
+    /// Lets plugins join.
+    pub(super) joins: Joins,
+    /// Those that have, and the agents of each, as clients are told of them.
+    pub(super) plugins_added: Arc<Mutex<Vec<(Value, Vec<Value>)>>>,
+    /// The command that says which files are suggested, and what it runs with.
+    suggesting: Option<(String, Vec<(OsString, OsString)>)>,
     /// Servers whose tools are asked about even where nothing is.
     guarded: Mutex<BTreeSet<String>>,
 }
@@ -148,7 +159,7 @@ impl Handles {
             files: engine.files(),
             file_history: engine.file_history().filter(|_| may_rewind),
             cwd,
-            servers,
+            servers: Arc::new(servers),
             may_bypass: false,
             suggested: if engine.suggests_ignored() { Suggested::All } else { Suggested::NotIgnored },
             agents: Vec::new(),
@@ -158,6 +169,10 @@ impl Handles {
             home: None,
             own_model: engine.dials().model(),
             about: Value::Null,
+            hooks: engine.hooks_listed(),
+            joins: engine.joins(),
+            plugins_added: Arc::default(),
+            suggesting: engine.file_suggestion(),
             guarded: Mutex::default(),
         }
     }
@@ -244,6 +259,7 @@ impl Handles {
                 let put_aside = self.tasks.put_aside(call) || call.is_none();
                 Served::Now(Ok(json!({"backgrounded": put_aside})))
             }
+            "get_hooks_listing" => Served::Now(Ok(self.hooks_listing())),
             "get_usage" => Served::Now(Ok(self.usage())),
             "get_task_output" => match needed("task_id") {
                 Ok(id) => Served::Later(self.task_output(id)),
@@ -326,7 +342,10 @@ impl Handles {
             },
             "file_suggestions" => {
                 let query = word("query").unwrap_or_default().to_owned();
-                Served::Later(files::suggest(self.cwd.clone(), query, self.suggested))
+                Served::Later(match self.suggesting.clone() {
+                    Some((command, env)) => files::suggested_by(command, env, self.cwd.clone(), query),
+                    None => files::suggest(self.cwd.clone(), query, self.suggested),
+                })
             }
             other => Served::Now(Err(format!("Unsupported control request subtype: {other}"))),
         }
@@ -391,42 +410,7 @@ impl Handles {
         let _ = self.permissions.apply(&Update { change, destination: Destination::CliArg });
     }
 
-    /// What plugins bring is looked for again as far as it can come while a session runs: skills and commands. The rest
-    /// stands in front of the conversation, or was started with it.
-    fn reload_plugins(&self, body: &Value) -> Served {
-        let is_on = |name: &str| body.get(name).and_then(Value::as_bool) == Some(true);
-        let adds = body.get("add_plugins").is_some_and(|added| !matches!(added, Value::Null))
-            && body["add_plugins"].as_array().is_none_or(|added| !added.is_empty());
-        if adds {
-            let why = "reload_plugins: plugins cannot be added while a session runs: start it with them";
-            return Served::Now(Err(why.to_owned()));
-        }
-        if is_on("refuse_if_busy") && self.is_busy() {
-            return Served::Now(Err("reload_plugins_busy: the session is at work".to_owned()));
-        }
-        let (menu, about) = (self.menu.clone(), self.about.clone());
-        let servers = self.servers.status()["mcpServers"].take();
-        let holds = is_on("hold_on_cache_impact").then_some(false);
-        Served::Later(
-            async move {
-                let commands = listed(&menu.look().await);
-                let mut reloaded = json!({
-                    "commands": commands,
-                    "agents": about["agents"],
-                    "plugins": about["plugins"],
-                    "mcpServers": servers,
-                    "error_count": about["plugin_errors"].as_u64().unwrap_or_default(),
-                });
-                if let Some(held) = holds {
-                    reloaded["held"] = json!(held);
-                }
-                Ok(reloaded)
-            }
-            .boxed(),
-        )
-    }
-
-    fn is_busy(&self) -> bool {
+    pub(super) fn is_busy(&self) -> bool {
         let is_at_work = !matches!(self.status.borrow().phase, Phase::Initial | Phase::Done);
         is_at_work || !self.queue.waiting().is_empty()
     }

@@ -1,12 +1,16 @@
 //! The servers of tools of a session: those it began with, and what the client makes of them while it runs.
 
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
+use pelton::plugins::Plugin;
 use pelton::tools::{ServerList, ServerState, ToolServer};
-use pelton_mcp::{Reach, Read, Scope, Server, ServerConfig, Surroundings, connect_all, read_servers};
+use pelton_mcp::{
+    Reach, Read, Scope, Server, ServerConfig, Surroundings, connect_all, read_servers, servers_of_plugin,
+};
 use serde_json::{Map, Value, json};
 
 use super::client::Client;
@@ -22,12 +26,21 @@ pub struct ServersNamed {
     pub surroundings: Surroundings,
     /// Reads entries by name, and leaves out with a reason what must not be used.
     pub read: Arc<dyn Fn(&Value) -> Read + Send + Sync>,
+    /// The same for those that a plugin brings.
+    pub of_plugin: Arc<dyn Fn(&Plugin) -> Read + Send + Sync>,
+    /// Where plugins keep what they want to keep.
+    pub plugin_data: Option<PathBuf>,
 }
 
 impl ServersNamed {
     /// Everything may be named; nothing stands for `${NAME}`.
     pub fn in_surroundings(surroundings: Surroundings) -> Self {
-        Self { surroundings, read: Arc::new(|written| read_servers(written, Scope::Dynamic, |_| None)) }
+        Self {
+            surroundings,
+            read: Arc::new(|written| read_servers(written, Scope::Dynamic, |_| None)),
+            of_plugin: Arc::new(|plugin| servers_of_plugin(plugin, |_| None)),
+            plugin_data: None,
+        }
     }
 }
 
@@ -111,6 +124,32 @@ impl Servers {
             Ok(json!({"contents": server.contents(&uri).await?}))
         }
         .boxed()
+    }
+
+    /// Where plugins keep what they want to keep, in a session that works there.
+    pub fn plugin_data(&self, cwd: &Path) -> PathBuf {
+        self.named.plugin_data.clone().unwrap_or_else(|| cwd.join(".claude/plugins/data"))
+    }
+
+    /// The servers that a plugin brings and that may be used.
+    pub fn of_plugin(&self, plugin: &Plugin) -> Vec<Arc<Server>> {
+        let read = (self.named.of_plugin)(plugin);
+        let surroundings = &self.named.surroundings;
+        read.servers.into_iter().map(|server| Server::new(server, surroundings.clone())).collect()
+    }
+
+    /// More servers are part of the session; those whose names are taken are not. Returns when they have been tried.
+    pub async fn join(&self, more: Vec<Arc<Server>>) {
+        let mut joined = Vec::new();
+        for server in more {
+            let mut all = self.lock();
+            let is_known = all.iter().any(|known| known.server.name() == server.name());
+            if !is_known && self.list.put(Arc::clone(&server) as Arc<dyn ToolServer>).is_ok() {
+                all.push(Known { server: Arc::clone(&server), is_clients: false });
+                joined.push(server);
+            }
+        }
+        connect_all(joined).await;
     }
 
     /// Words of a server that nobody asked for.

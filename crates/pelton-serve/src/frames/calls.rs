@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use pelton::event::Event;
 use pelton::history::Kind;
+use pelton::tools::served_name;
 use pelton_model::World;
 use pelton_wire::line::Line;
+use serde_json::{Value, json};
 
 use super::Frames;
 
@@ -47,6 +49,13 @@ impl Calls {
     fn told_next(&self) -> Option<Duration> {
         self.0.iter().map(|call| call.told_next).min()
     }
+}
+
+/// What people call a tool of a server's, where a call of one is told; nothing of other tools.
+pub(super) fn meta(call: &str, tool: &str, servers: &[String]) -> Option<Value> {
+    let (server, own) =
+        servers.iter().find_map(|server| Some((server, tool.strip_prefix(&served_name(server, ""))?)))?;
+    Some(json!([{"id": call, "display_name": own, "server_display_name": server}]))
 }
 
 impl Frames {

@@ -11,8 +11,9 @@ const TOLD_MAX: usize = 64;
 #[derive(Default)]
 pub(super) struct Prompts {
     read: Vec<Uuid>,
-    /// No answer has named the newest of them yet.
+    /// No answer has named the newest of them yet, and no beginning of one.
     is_unnamed: bool,
+    is_unstreamed: bool,
 }
 
 /// The newest of them, and all; nothing if there are none.
@@ -32,13 +33,21 @@ impl Prompts {
     fn add(&mut self, id: Uuid) {
         if !self.read.contains(&id) && self.read.len() < TOLD_MAX {
             self.read.push(id);
-            self.is_unnamed = true;
+            (self.is_unnamed, self.is_unstreamed) = (true, true);
         }
     }
 
     /// Those that the first answer since they were read names.
     pub fn unnamed(&mut self) -> Named {
         match std::mem::take(&mut self.is_unnamed) {
+            true => self.all(),
+            false => (None, None),
+        }
+    }
+
+    /// The same for the first beginning of an answer.
+    pub fn unstreamed(&mut self) -> Named {
+        match std::mem::take(&mut self.is_unstreamed) {
             true => self.all(),
             false => (None, None),
         }

@@ -297,8 +297,14 @@ impl Children {
             return Err(format!("The agent '{}' has no tools: nothing here is {wanted}.", definition.name));
         }
         (options.cache, options.planner) = (options.agents_cache, None);
-        let custom = Some(definition.prompt.clone());
-        options.system_prompt = SystemPrompt { custom, appended: None, style: None, ..options.system_prompt };
+        let custom = Some(definition.whole_prompt());
+        if let Some(tokens) = definition.auto_compact_window {
+            // It only makes the window smaller.
+            let inherited = options.compact.window_tokens.unwrap_or(u64::MAX);
+            options.compact.window_tokens = Some(tokens.min(inherited));
+        }
+        let appended = options.agents_appended.clone();
+        options.system_prompt = SystemPrompt { custom, appended, style: None, ..options.system_prompt };
         let inherited = |model: &&String| *model != "inherit";
         let wanted = [&self.options.agent_model, &order.model, &definition.model];
         if let Some(model) = wanted.into_iter().find_map(|model| model.as_ref().filter(inherited)) {

@@ -68,5 +68,6 @@ impl Engine {
         (self.cache, self.changed_files) = (CacheAudit::default(), ChangedFiles::default());
         (self.begun, self.has_gathered, self.plan_told) = (Begun::No, false, false);
         self.start_contexts.clear();
+        self.initial_message = None;
     }
 }

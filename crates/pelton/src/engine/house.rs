@@ -130,7 +130,10 @@ impl Engine {
             Command::Effort => self.set_effort(arguments),
             Command::Fast => self.set_fast(arguments),
             Command::Help => Ok(self.tell_commands()),
-            Command::Hooks => Ok(or_none(&self.kin.hooks.listed(), "No hooks are called.")),
+            Command::Hooks => {
+                let hooks: Vec<String> = self.kin.hooks.listed().iter().map(ToString::to_string).collect();
+                Ok(or_none(&hooks, "No hooks are called."))
+            }
             Command::Mcp => Ok(self.tell_servers()),
             Command::Model if arguments.is_empty() => Ok(format!("{} is asked.", self.options.model)),
             Command::Model => {

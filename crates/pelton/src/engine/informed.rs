@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::Engine;
-use crate::hooks::{Base, HookCx, HookEvent, HooksLive, SessionHooks};
+use crate::hooks::{Base, HookCx, HookEvent, HooksListed, HooksLive, SessionHooks};
 use crate::tools::{Progress, ToolCx};
 
 impl Engine {
@@ -79,6 +79,11 @@ impl Engine {
     /// News of hooks that still run, of sub-agents, too.
     pub fn hooks_live(&self) -> HooksLive {
         self.kin.hooks.live()
+    }
+
+    /// The hooks there are. See [`ListedHook`](crate::hooks::ListedHook).
+    pub fn hooks_listed(&self) -> HooksListed {
+        HooksListed(Arc::clone(&self.kin.hooks))
     }
 
     /// The record of the main thread, if there is one.

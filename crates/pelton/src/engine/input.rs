@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use pelton_model::catalogue;
 use pelton_wire::content::Block;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -117,11 +118,16 @@ impl Engine {
         if let (Some(watch), None) = (&self.options.settings_watch, &self.kin.agent) {
             told.extend(reload::heed(&**watch, &hooks, &self.kin.permissions, &self.cwd()).await);
         }
+        self.take_in_what_joined();
         // A file or two of a few bytes: a thread for them would cost more, and a session played from a seed has none.
         let branch = git_branch(&self.options.cwd);
         let gathering = self.gather();
         let source = if self.options.resume.is_some() { "resume" } else { "startup" };
         let (gathered, ()) = tokio::join!(gathering, self.begin_session(source, &hooks, cancel, told));
+        if std::mem::take(&mut self.skills_came) {
+            // They were looked for while the hooks were at work that brought some.
+            self.skills.discover().await;
+        }
         let notices = self.memory.take_notices().into_iter();
         told.extend(notices.map(|content| Event::Informational { content, prevents_continuation: false }));
         self.hear_files(&hooks, told).await;
@@ -135,6 +141,10 @@ impl Engine {
         let mut around = Around::default();
         // What an agent is told, no user has typed.
         let typed = self.kin.agent.is_none() && !prompt.by_harness;
+        let is_new = self.session.history.entries().is_empty();
+        if typed && let Some(words) = self.options.initial_prompt.take().filter(|_| is_new) {
+            prompt.say_first(&words);
+        }
         let asks_hooks = typed && !cancel.is_cancelled();
         let fired = if asks_hooks { hooks.prompt(&prompt.words()).await } else { None };
         self.heed_title(fired.as_ref());
@@ -162,6 +172,9 @@ impl Engine {
             }
             Some(taken) => return Ok(taken),
             None => {}
+        }
+        if let Some(words) = self.initial_message.take().filter(|_| typed) {
+            prompt.blocks.insert(0, PromptBlock::Text(words));
         }
         let mut changed = self.changed_meanwhile().await;
         changed.extend(self.changed_files.look(&self.options.files, Which::All).await);
@@ -344,6 +357,7 @@ impl Engine {
         let cwd = self.cwd();
         self.watched_files.add(self.kin.hooks.watched_names().into_iter().map(|name| cwd.join(name)));
         let mut contexts = Vec::new();
+        let (mut initial, mut skills_came) = (None, false);
         let set_up = match self.options.setup {
             Some(setup) => hooks.set_up(setup.name()).await,
             None => None,
@@ -355,11 +369,18 @@ impl Engine {
         for fired in set_up.into_iter().chain(started) {
             self.heed_title(Some(&fired));
             contexts.extend(fired.verdict.contexts.iter().cloned());
-            self.watched_files.add_named(&fired.verdict.extras, &cwd);
+            let extras = &fired.verdict.extras;
+            let message = extras.get("initialUserMessage").and_then(Value::as_str);
+            let message =
+                message.filter(|words| self.options.heeds_initial_message && !words.trim().is_empty());
+            initial = message.map(str::to_owned).or(initial);
+            skills_came |= extras.get("reloadSkills") == Some(&Value::Bool(true));
+            self.watched_files.add_named(extras, &cwd);
             tell(fired, told);
         }
         if self.begun == Begun::Whole {
             self.start_contexts = contexts;
+            (self.initial_message, self.skills_came) = (initial, skills_came);
         }
     }
 

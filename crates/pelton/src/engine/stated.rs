@@ -26,6 +26,8 @@ impl Engine {
             api_key_source: self.options.api_key_source,
             setting_sources: self.options.setting_sources.clone(),
             fast_mode: self.fast_mode(),
+            effort: self.question.effort,
+            betas: self.options.endpoint.betas.clone(),
             transcript: self.session.file(),
         }
     }

@@ -99,6 +99,8 @@ struct Facts {
     /// The field of its input that matchers look at.
     matched_by: Option<&'static str>,
     blocking: Blocking,
+    /// When it is, in a few words.
+    summary: &'static str,
 }
 
 impl HookEvent {
@@ -154,6 +156,11 @@ impl HookEvent {
         self.facts().matched_by
     }
 
+    /// When it is, in a few words for people.
+    pub fn summary(self) -> &'static str {
+        self.facts().summary
+    }
+
     /// What a hook that blocks achieves here.
     pub fn blocking(self) -> Blocking {
         self.facts().blocking
@@ -192,42 +199,79 @@ impl HookEvent {
 
     fn facts(self) -> Facts {
         use Blocking::{Blocks, Denies, Tells};
-        let row = |name, matched_by, blocking| Facts { name, matched_by, blocking };
+        let row = |name, matched_by, blocking, summary| Facts { name, matched_by, blocking, summary };
         match self {
-            Self::PreToolUse => row("PreToolUse", Some("tool_name"), Denies),
-            Self::PostToolUse => row("PostToolUse", Some("tool_name"), Blocks),
-            Self::PostToolUseFailure => row("PostToolUseFailure", Some("tool_name"), Blocks),
-            Self::PostToolBatch => row("PostToolBatch", None, Blocks),
+            Self::PreToolUse => row(
+                "PreToolUse",
+                Some("tool_name"),
+                Denies,
+                "A tool is about to be asked for permission and run",
+            ),
+            Self::PostToolUse => row("PostToolUse", Some("tool_name"), Blocks, "A tool has run"),
+            Self::PostToolUseFailure => {
+                row("PostToolUseFailure", Some("tool_name"), Blocks, "A tool has failed")
+            }
+            Self::PostToolBatch => row("PostToolBatch", None, Blocks, "All calls of one answer are done"),
             // Answers with a decision object; an exit code alone decides nothing.
-            Self::PermissionRequest => row("PermissionRequest", Some("tool_name"), Tells),
-            Self::PermissionDenied => row("PermissionDenied", Some("tool_name"), Tells),
-            Self::UserPromptSubmit => row("UserPromptSubmit", None, Blocks),
-            Self::UserPromptExpansion => row("UserPromptExpansion", Some("command_name"), Blocks),
-            Self::Stop => row("Stop", None, Blocks),
-            Self::SubagentStop => row("SubagentStop", Some("agent_type"), Blocks),
-            Self::StopFailure => row("StopFailure", Some("error"), Tells),
-            Self::SessionStart => row("SessionStart", Some("source"), Tells),
-            Self::SessionEnd => row("SessionEnd", Some("reason"), Tells),
-            Self::SubagentStart => row("SubagentStart", Some("agent_type"), Tells),
-            Self::PreCompact => row("PreCompact", Some("trigger"), Blocks),
-            Self::PostCompact => row("PostCompact", Some("trigger"), Tells),
-            Self::Notification => row("Notification", Some("notification_type"), Tells),
-            Self::InstructionsLoaded => row("InstructionsLoaded", Some("load_reason"), Tells),
-            Self::Setup => row("Setup", Some("trigger"), Tells),
-            Self::ConfigChange => row("ConfigChange", Some("source"), Blocks),
-            Self::CwdChanged => row("CwdChanged", None, Tells),
-            Self::DirectoryAdded => row("DirectoryAdded", Some("source"), Tells),
-            Self::FileChanged => row("FileChanged", Some("file_path"), Tells),
-            Self::WorktreeCreate => row("WorktreeCreate", None, Blocks),
-            Self::WorktreeRemove => row("WorktreeRemove", None, Tells),
-            Self::TaskCreated => row("TaskCreated", None, Blocks),
-            Self::TaskCompleted => row("TaskCompleted", None, Blocks),
-            Self::TeammateIdle => row("TeammateIdle", None, Blocks),
-            Self::Elicitation => row("Elicitation", Some("mcp_server_name"), Blocks),
-            Self::ElicitationResult => row("ElicitationResult", Some("mcp_server_name"), Blocks),
-            Self::MessageDisplay => row("MessageDisplay", None, Tells),
-            Self::PreModelSwitch => row("PreModelSwitch", None, Denies),
-            Self::PostModelSwitch => row("PostModelSwitch", None, Tells),
+            Self::PermissionRequest => row(
+                "PermissionRequest",
+                Some("tool_name"),
+                Tells,
+                "The user is about to be asked whether a tool may run",
+            ),
+            Self::PermissionDenied => {
+                row("PermissionDenied", Some("tool_name"), Tells, "A tool was refused without asking")
+            }
+            Self::UserPromptSubmit => row("UserPromptSubmit", None, Blocks, "The user sent a prompt"),
+            Self::UserPromptExpansion => row(
+                "UserPromptExpansion",
+                Some("command_name"),
+                Blocks,
+                "A command the user typed is about to become a prompt",
+            ),
+            Self::Stop => row("Stop", None, Blocks, "The turn is about to end"),
+            Self::SubagentStop => {
+                row("SubagentStop", Some("agent_type"), Blocks, "A sub-agent is about to end")
+            }
+            Self::StopFailure => {
+                row("StopFailure", Some("error"), Tells, "The turn ended with an error of the model's server")
+            }
+            Self::SessionStart => {
+                row("SessionStart", Some("source"), Tells, "A session begins, or begins again")
+            }
+            Self::SessionEnd => row("SessionEnd", Some("reason"), Tells, "A session ends"),
+            Self::SubagentStart => row("SubagentStart", Some("agent_type"), Tells, "A sub-agent starts"),
+            Self::PreCompact => {
+                row("PreCompact", Some("trigger"), Blocks, "The history is about to be summarised")
+            }
+            Self::PostCompact => row("PostCompact", Some("trigger"), Tells, "The history was summarised"),
+            Self::Notification => {
+                row("Notification", Some("notification_type"), Tells, "The user's attention is wanted")
+            }
+            Self::InstructionsLoaded => {
+                row("InstructionsLoaded", Some("load_reason"), Tells, "An instruction file was read")
+            }
+            Self::Setup => row("Setup", Some("trigger"), Tells, "The project is being set up"),
+            Self::ConfigChange => row("ConfigChange", Some("source"), Blocks, "A settings file changed"),
+            Self::CwdChanged => row("CwdChanged", None, Tells, "The working directory changed"),
+            Self::DirectoryAdded => {
+                row("DirectoryAdded", Some("source"), Tells, "A working directory was added")
+            }
+            Self::FileChanged => row("FileChanged", Some("file_path"), Tells, "A watched file changed"),
+            Self::WorktreeCreate => row("WorktreeCreate", None, Blocks, "A worktree is wanted"),
+            Self::WorktreeRemove => row("WorktreeRemove", None, Tells, "A worktree is no longer wanted"),
+            Self::TaskCreated => row("TaskCreated", None, Blocks, "A task was made"),
+            Self::TaskCompleted => row("TaskCompleted", None, Blocks, "A task is about to be done"),
+            Self::TeammateIdle => row("TeammateIdle", None, Blocks, "A teammate has nothing to do"),
+            Self::Elicitation => {
+                row("Elicitation", Some("mcp_server_name"), Blocks, "A server asks the user something")
+            }
+            Self::ElicitationResult => {
+                row("ElicitationResult", Some("mcp_server_name"), Blocks, "The user answered a server")
+            }
+            Self::MessageDisplay => row("MessageDisplay", None, Tells, "Text is about to be shown"),
+            Self::PreModelSwitch => row("PreModelSwitch", None, Denies, "The model is about to change"),
+            Self::PostModelSwitch => row("PostModelSwitch", None, Tells, "The model changed"),
         }
     }
 }

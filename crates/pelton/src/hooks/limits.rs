@@ -57,3 +57,5 @@ pub const PROGRESS_CHARS_MAX: usize = 10_000;
 pub const PREVIEW_CHARS: usize = 2_000;
 /// Characters of a hook's command, or of a line it printed, in a notice.
 pub const NOTICE_CHARS_MAX: usize = 200;
+/// Bytes that a hook may have said to the terminal.
+pub const TERMINAL_BYTES_MAX: usize = 4 * 1024;

@@ -17,7 +17,14 @@ pub enum Matcher {
     /// Any of these names, exactly.
     Names(Vec<String>),
     /// Every name with a part that fits the pattern.
-    Pattern(Box<RegexMatcher>),
+    Pattern(Box<Pattern>),
+}
+
+/// A pattern, and what was written for it.
+#[derive(Debug, Clone)]
+pub struct Pattern {
+    text: String,
+    regex: RegexMatcher,
 }
 
 impl Matcher {
@@ -47,8 +54,17 @@ impl Matcher {
         }
         // Linear in the text it looks at: a pattern from a stranger's repository cannot hang the session.
         let built = RegexMatcherBuilder::new().size_limit(MATCHER_REGEX_BYTES_MAX).build(text);
-        let pattern = built.map_err(|error| format!("is no pattern we can use: {error}"))?;
-        Ok(Self::Pattern(Box::new(pattern)))
+        let regex = built.map_err(|error| format!("is no pattern we can use: {error}"))?;
+        Ok(Self::Pattern(Box::new(Pattern { text: text.to_owned(), regex })))
+    }
+
+    /// What settings write for it; nothing for everything.
+    pub fn text(&self) -> String {
+        match self {
+            Self::All => String::new(),
+            Self::Names(names) => names.join("|"),
+            Self::Pattern(pattern) => pattern.text.clone(),
+        }
     }
 
     /// Whether a subject is listened to. An event without one reaches everybody.
@@ -57,7 +73,7 @@ impl Matcher {
         match self {
             Self::All => true,
             Self::Names(names) => names.iter().any(|name| name == subject),
-            Self::Pattern(pattern) => pattern.is_match(subject.as_bytes()).unwrap_or(false),
+            Self::Pattern(pattern) => pattern.regex.is_match(subject.as_bytes()).unwrap_or(false),
         }
     }
 }

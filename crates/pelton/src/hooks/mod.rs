@@ -14,6 +14,7 @@ mod run; // calls everyone who listens, side by side
 mod session; // the hooks of one session
 mod limits; // every number that bounds a hook
 mod live; // news of hooks that still run
+mod listed; // which hooks there are
 mod background; // hooks nobody waits for
 mod callback; // hooks that are functions of the host
 mod terms; // what addresses on the web must keep to
@@ -25,6 +26,7 @@ mod long_text; // what is too long to be told goes to a file
 pub use callback::{CallbackError, HookCall, HookCallback};
 pub use config::{CallbackTerms, HookConfig, OnFailure, Problem, Severity, Source};
 pub use event::HookEvent;
+pub use listed::{HooksListed, ListedHook};
 pub use live::{HookNote, HooksLive};
 pub use outcome::HookOutcome;
 pub use run::{HookKind, HookRun};

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::config::OnFailure;
 use super::event::{Blocking, HookEvent};
-use super::limits::NOTICE_CHARS_MAX;
+use super::limits::{NOTICE_CHARS_MAX, TERMINAL_BYTES_MAX};
 
 /// The exit code that blocks. Every other code that is not zero is just a failure.
 const EXIT_BLOCKS: i32 = 2;
@@ -98,6 +98,7 @@ pub(super) struct Said {
     pub updated_input: Option<Value>,
     pub context: Option<String>,
     pub messages: Vec<String>,
+    pub terminal_sequence: Option<String>,
     pub extras: Map<String, Value>,
 }
 
@@ -298,6 +299,8 @@ impl Speaker<'_> {
         let reason = text(&mut said, "reason");
         let message = text(&mut said, "systemMessage");
         said.messages.extend(message);
+        said.terminal_sequence =
+            text(&mut said, "terminalSequence").and_then(|sequence| terminal_words(&sequence));
         match object.get("continue") {
             Some(Value::Bool(false)) => {
                 said.stop =
@@ -431,6 +434,38 @@ impl Speaker<'_> {
     fn notice(&self, said: &mut Said, what: &str) {
         said.messages.push(format!("{} hook [{}] {what}.", self.name, shortened(self.label)));
     }
+}
+
+/// Of what a hook wants said to the terminal, the sequences that cannot do harm there: titles (0, 1, 2), notifications (9, 99,
+/// 777) and the bell. Everything else of it is left out.
+fn terminal_words(sequence: &str) -> Option<String> {
+    const COMMANDS: [&str; 6] = ["0", "1", "2", "9", "99", "777"];
+    const BELL: char = '\u{7}';
+    let mut kept = String::new();
+    let mut rest = sequence;
+    while let Some(at) = rest.find([BELL, '\u{1b}']) {
+        let here = &rest[at..];
+        let Some(body) = here.strip_prefix("\u{1b}]") else {
+            if here.starts_with(BELL) {
+                kept.push(BELL);
+            }
+            rest = &here[1..];
+            continue;
+        };
+        let end = body.find(|c: char| c.is_control()).unwrap_or(body.len());
+        let (words, after) = body.split_at(end);
+        let ends = [("\u{7}", 1), ("\u{1b}\\", 2)];
+        let ended = ends.iter().find(|(end, _)| after.starts_with(end));
+        let command = words.split(';').next().unwrap_or_default();
+        if let Some((end, _)) = ended
+            && COMMANDS.contains(&command)
+            && words.len() > command.len()
+        {
+            kept.push_str(&format!("\u{1b}]{words}{end}"));
+        }
+        rest = &after[ended.map_or(0, |(_, bytes)| *bytes)..];
+    }
+    (!kept.is_empty() && kept.len() <= TERMINAL_BYTES_MAX).then_some(kept)
 }
 
 fn permission(word: &str) -> Option<PermissionDecision> {

@@ -23,9 +23,9 @@ use super::config::{CommandHook, Entry, Hook, HookConfig, Waiting, time_together
 use super::event::HookEvent;
 use super::input::{HookInput, subject};
 use super::limits::{BACKGROUND_MAX, RUNNING_MAX};
+use super::listed::ListedHook;
 use super::live::{HookNote, HooksLive, newest};
 use super::long_text;
-use super::matcher::Matcher;
 use super::outcome::{HookOutcome, Said, Speaker, Verdict, merge};
 use super::outside::{self, Reach};
 use crate::fresh_id;
@@ -161,6 +161,8 @@ pub struct HookRun {
     pub stderr: String,
     /// How long it took.
     pub duration: Duration,
+    /// What it would like to say to the terminal (`terminalSequence`): a title, a notification or a bell, and nothing else.
+    pub terminal_sequence: Option<String>,
 }
 
 /// What kind of hook ran.
@@ -188,6 +190,19 @@ pub enum HookKind {
     Agent,
     /// A tool of a server.
     ServerTool,
+}
+
+impl HookKind {
+    pub(super) fn of(hook: &Hook) -> Self {
+        match hook {
+            Hook::Command(_) => Self::Command,
+            Hook::Callback(_) => Self::Callback,
+            Hook::Http(_) => Self::Http,
+            Hook::Judge(judge) if judge.looks => Self::Agent,
+            Hook::Judge(_) => Self::Prompt,
+            Hook::ServerTool(_) => Self::ServerTool,
+        }
+    }
 }
 
 impl Hooks {
@@ -239,19 +254,11 @@ impl Hooks {
         self.config().listens(event) || self.of_skills().values().any(|brought| brought.listens(event))
     }
 
-    /// What is called and when, in lines for people.
-    pub fn listed(&self) -> Vec<String> {
-        let line = |entry: &Entry| {
-            let when = match &entry.matcher {
-                Matcher::All => String::new(),
-                Matcher::Names(names) => format!(" ({})", names.join(", ")),
-                Matcher::Pattern(_) => " (where a pattern fits)".to_owned(),
-            };
-            format!("{}{when}: {}", entry.event.name(), entry.label())
-        };
-        let mut lines: Vec<String> = self.config().entries().map(line).collect();
-        self.of_skills().values().for_each(|brought| lines.extend(brought.entries().map(line)));
-        lines
+    /// What is called and when.
+    pub fn listed(&self) -> Vec<ListedHook> {
+        let mut listed: Vec<ListedHook> = self.config().entries().map(ListedHook::of).collect();
+        self.of_skills().values().for_each(|brought| listed.extend(brought.entries().map(ListedHook::of)));
+        listed
     }
 
     /// Who is to be called for an event. Whoever is called once is not found again.
@@ -273,6 +280,11 @@ impl Hooks {
             of_skills.values_mut().for_each(|brought| brought.leave_out(&once));
         }
         matching
+    }
+
+    /// More are called from now on.
+    pub fn join(&self, more: HookConfig) {
+        self.config().extend(more);
     }
 
     /// Hooks of settings files are these from now on; others stay.
@@ -414,14 +426,7 @@ struct Call {
 
 impl Call {
     fn kind(&self) -> HookKind {
-        match self.entry.hook {
-            Hook::Command(_) => HookKind::Command,
-            Hook::Callback(_) => HookKind::Callback,
-            Hook::Http(_) => HookKind::Http,
-            Hook::Judge(ref judge) if judge.looks => HookKind::Agent,
-            Hook::Judge(_) => HookKind::Prompt,
-            Hook::ServerTool(_) => HookKind::ServerTool,
-        }
+        HookKind::of(&self.entry.hook)
     }
 
     fn note(&self, printed: Option<(String, String)>) -> HookNote {
@@ -455,7 +460,9 @@ impl Call {
         };
         long_text::keep(&mut said, &self.moment.spill_dir, &self.moment.surroundings.secrets, &self.id).await;
         let Printed { exit_code, stdout, stderr } = printed;
-        let run = HookRun { exit_code, stdout, stderr, ..self.ended(started, said.outcome) };
+        let terminal_sequence = said.terminal_sequence.take();
+        let run =
+            HookRun { exit_code, stdout, stderr, terminal_sequence, ..self.ended(started, said.outcome) };
         (run, said)
     }
 
@@ -557,6 +564,7 @@ impl Call {
             stdout: String::new(),
             stderr: String::new(),
             duration: self.moment.world.monotonic().saturating_sub(started),
+            terminal_sequence: None,
         }
     }
 }

@@ -37,7 +37,7 @@ pub use effective::{Layered, Setting, effective};
 pub use lint::{Around, Finding, FindingKind, Looked, Weight, Written, lint};
 pub use manner::{MannerSettings, ScreenSettings, WorktreeSettings};
 pub use models::ModelSettings;
-pub use policy::PolicySettings;
+pub use policy::{PluginsOnly, PolicySettings};
 pub use powers::{Power, powers, read_approved};
 pub use read::{BrokenSettings, Origin, Problem, read};
 pub use servers::{ServerMatch, ServerSettings};

@@ -42,6 +42,56 @@ pub struct PolicySettings {
     pub models_available: Option<Vec<String>>,
     /// `permissions.disableBypassPermissionsMode`, in any file.
     pub never_bypass: bool,
+    /// `strictPluginOnlyCustomization`: what only plugins and the administrator may bring.
+    pub plugins_only: Option<PluginsOnly>,
+}
+
+/// What only plugins and the administrator may bring.
+///
+/// ```
+/// use pelton::hooks::Source;
+/// use pelton::settings::{Origin, read};
+///
+/// # let origin = Origin { source: &Source::Policy, file: "settings.json", anchor: None };
+/// let (settings, _) = read(r#"{"strictPluginOnlyCustomization": ["skills", "hooks"]}"#, origin)?;
+/// let only = settings.policy.plugins_only.unwrap_or_default();
+/// assert!(only.skills && only.hooks && !only.agents && !only.servers);
+/// # Ok::<(), pelton::settings::BrokenSettings>(())
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PluginsOnly {
+    /// Skills and commands.
+    pub skills: bool,
+    /// Sub-agents.
+    pub agents: bool,
+    /// Hooks.
+    pub hooks: bool,
+    /// Servers of tools.
+    pub servers: bool,
+}
+
+impl PluginsOnly {
+    /// As settings write it: true, false, or a list of names.
+    pub(super) fn read(value: &Value) -> Option<Self> {
+        let has = |name: &str| match value {
+            Value::Bool(all) => *all,
+            Value::Array(names) => names.iter().any(|said| said == name),
+            _ => false,
+        };
+        let known = ["skills", "agents", "hooks", "mcp"];
+        let is_usable = match value {
+            Value::Bool(_) => true,
+            Value::Array(names) => names.iter().all(|name| known.iter().any(|known| name == known)),
+            _ => false,
+        };
+        is_usable.then(|| Self {
+            skills: has("skills"),
+            agents: has("agents"),
+            hooks: has("hooks"),
+            servers: has("mcp"),
+        })
+    }
 }
 
 impl PolicySettings {
@@ -57,6 +107,7 @@ impl PolicySettings {
             model: self.model.or(lower.model),
             models_available: self.models_available.or(lower.models_available),
             never_bypass: self.never_bypass || lower.never_bypass,
+            plugins_only: self.plugins_only.or(lower.plugins_only),
         }
     }
 }
@@ -100,6 +151,10 @@ impl Settings {
         } else {
             if only_managed && self.hooks.keep_managed() && self.policy.hooks_only == Some(true) {
                 left_out.push("hooks".to_owned());
+            }
+            // Those of plugins are added later, and stay.
+            if self.policy.plugins_only.is_some_and(|only| only.hooks) && self.hooks.keep_managed() {
+                left_out.push("hooks that no plugin brings".to_owned());
             }
         }
         let off = [self.policy.hooks_off, self.policy.hooks_only, self.disable_all_hooks];

@@ -17,8 +17,8 @@ use serde_json::{Map, Value};
 
 use super::lines::Lines;
 use super::{
-    LoopSettings, MemorySettings, OutputSettings, PluginSettings, RetrySettings, ServerMatch, ServerSettings,
-    Settings, SkillSettings, relaxed,
+    LoopSettings, MemorySettings, OutputSettings, PluginSettings, PluginsOnly, RetrySettings, ServerMatch,
+    ServerSettings, Settings, SkillSettings, relaxed,
 };
 use crate::context::AgentsMd;
 use crate::hooks::{HttpHookTerms, Severity, Source};
@@ -304,7 +304,10 @@ impl Reader<'_> {
         let brought = self.field(all, "", "managedMcpServers", "an object of servers, by name", |value| {
             value.as_object().map(|servers| Value::Object(servers.clone()))
         });
+        let expected = "true, false, or a list of \"skills\", \"agents\", \"hooks\" and \"mcp\"";
+        let plugins_only = self.field(all, "", "strictPluginOnlyCustomization", expected, PluginsOnly::read);
         if *self.origin.source == Source::Policy {
+            settings.policy.plugins_only = plugins_only;
             settings.policy.servers_brought = brought;
             [settings.policy.rules_only, settings.policy.hooks_only, settings.policy.servers_only] = only;
             settings.policy.hooks_off = settings.disable_all_hooks.take();
@@ -313,6 +316,8 @@ impl Reader<'_> {
             settings.policy.model.clone_from(&settings.model);
             settings.policy.models_available.clone_from(&settings.models.available);
             settings.memory.managed_text = self.text(all, "", "claudeMd");
+        } else if plugins_only.is_some() {
+            self.warn("strictPluginOnlyCustomization", "is for managed settings: it is not used here");
         } else if only.contains(&Some(true)) {
             self.warn("allowManaged…Only", "is for managed settings: it is not used here");
         } else if self.text(all, "", "claudeMd").is_some() {

@@ -21,6 +21,9 @@ pub struct ToolSettings {
     pub plans_dir_is_projects: bool,
     /// `respectGitignore`: files that ignore files name are not suggested.
     pub respect_gitignore: Option<bool>,
+    /// `fileSuggestion.command`: a line for the shell that says which files are suggested. Never a project's: it would run
+    /// without anybody having looked.
+    pub file_suggestion: Option<String>,
 }
 
 impl ToolSettings {
@@ -33,6 +36,7 @@ impl ToolSettings {
             plans_dir,
             plans_dir_is_projects,
             respect_gitignore: self.respect_gitignore.or(lower.respect_gitignore),
+            file_suggestion: self.file_suggestion.or(lower.file_suggestion),
         }
     }
 }

@@ -39,7 +39,7 @@ pub(crate) struct Skills(Option<Arc<Shared>>);
 
 struct Shared {
     sources: SkillSources,
-    plugins: Vec<Arc<Plugin>>,
+    plugins: Mutex<Vec<Arc<Plugin>>>,
     cwd: PathBuf,
     additional_dirs: Vec<PathBuf>,
     state: Mutex<State>,
@@ -95,7 +95,7 @@ impl Skills {
             let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
             Arc::new(Shared {
                 sources,
-                plugins: plugins.to_vec(),
+                plugins: Mutex::new(plugins.to_vec()),
                 cwd: real(cwd),
                 additional_dirs: additional_dirs.iter().map(|dir| real(dir)).collect(),
                 state: Mutex::default(),
@@ -114,12 +114,19 @@ impl Skills {
         }
     }
 
+    /// What a plugin brings is found from the next look on.
+    pub fn join(&self, plugin: Arc<Plugin>) {
+        if let Some(shared) = &self.0 {
+            shared.plugins.lock().unwrap_or_else(PoisonError::into_inner).push(plugin);
+        }
+    }
+
     /// Looks for skills, anew at every submission: some may have come.
     pub async fn discover(&self) {
         let Some(shared) = self.0.clone() else { return };
         let looking = tokio::task::spawn_blocking(move || {
-            let skills =
-                discover::all(&shared.sources, &shared.plugins, &shared.cwd, &shared.additional_dirs);
+            let plugins = shared.plugins.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let skills = discover::all(&shared.sources, &plugins, &shared.cwd, &shared.additional_dirs);
             let wanted = skills.into_iter().filter_map(|skill| shared.sources.wanted(skill));
             shared.state().skills = wanted.map(Arc::new).collect();
         });

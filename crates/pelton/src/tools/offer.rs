@@ -221,6 +221,17 @@ impl Offer {
         &self.tools
     }
 
+    /// There are other agents from now on: the model is told behind what was sent.
+    pub fn change_agents(&mut self, agents: &[AgentDefinition]) {
+        let Some(tool) = self.tools.iter_mut().find(|tool| agent::is_one(tool.as_ref())) else { return };
+        if !self.is_fixed {
+            *tool = Arc::new(AgentTool::new(agents));
+            return;
+        }
+        self.anew.extend(AgentTool::news(agents, ""));
+        *tool = Arc::new(AgentTool::described_as(agents, tool.spec().description));
+    }
+
     /// Everything that can be called and is there for good.
     pub fn callable(&self) -> Vec<Arc<dyn Tool>> {
         self.tools.iter().chain(&self.unsent).cloned().collect()

@@ -12,11 +12,11 @@ use super::{Finding, FindingKind, Page, Weight};
 const ELSEWHERE: &str = "$schema askUserQuestionTimeout autoConnectIde autoUpdates autoUpdatesChannel \
     awsAuthRefresh awsCredentialExport axScreenReader channelsEnabled companyAnnouncements \
     crossSessionInbound dialogExpiry disableAutoMode disableClaudeAiConnectors \
-    editorMode feedbackSurveyRate fileSuggestion forceLoginMethod forceLoginOrgUUID gcpAuthRefresh idleCompaction \
+    editorMode feedbackSurveyRate forceLoginMethod forceLoginOrgUUID gcpAuthRefresh idleCompaction \
     isolatePeerMachines otelHeadersHelper \
     policyHelper preferredNotifChannel prefersReducedMotion proxyAuthHelper remoteControlAtStartup \
     requiredMinimumVersion respondToBashCommands showTurnDuration spinnerTipsEnabled \
-    spinnerTipsOverride spinnerVerbs sshConfigs strictPluginOnlyCustomization \
+    spinnerTipsOverride spinnerVerbs sshConfigs \
     subagentStatusLine syncClaudeAiSkills terminalProgressBarEnabled tui \
     useAutoModeDuringPlan verbose viewMode voice voiceEnabled worktree.bgIsolation permissions.disableAutoMode";
 /// Objects whose keys whoever writes the file chooses.

@@ -126,6 +126,16 @@ impl Isolation {
 }
 
 impl AgentDefinition {
+    /// Its prompt, and what it must not forget.
+    pub(crate) fn whole_prompt(&self) -> String {
+        match &self.critical_reminder {
+            Some(reminder) if !reminder.trim().is_empty() => {
+                format!("{}\n\n{}", self.prompt, reminder.trim())
+            }
+            _ => self.prompt.clone(),
+        }
+    }
+
     /// An agent with all tools, the model and the permissions of its parent.
     pub fn new(name: impl Into<String>, description: impl Into<String>, prompt: impl Into<String>) -> Self {
         Self {

@@ -1,0 +1,283 @@
+//! What joins a session that runs, and what is said in front of its first prompt.
+
+use pelton_testkit::{Script, text, tool};
+use serde_json::{Value, json};
+
+use crate::place::{Commanded, Place, model};
+use crate::talk::Talk;
+
+/// A plugin with one of each.
+fn plugin(place: &Place) -> String {
+    place.put("kit/.claude-plugin/plugin.json", r#"{"name": "kit", "version": "1.2.3"}"#);
+    place.put("kit/agents/helper.md", "---\nname: helper\ndescription: helps\n---\nYou help.");
+    place.put("kit/commands/look.md", "Look at it.");
+    let hook = json!({"hooks": {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": "echo the plugin heard it"}]}]}});
+    place.put("kit/hooks/hooks.json", &hook.to_string());
+    place.work().join("kit").to_str().unwrap().to_owned()
+}
+
+fn names(rows: &Value) -> Vec<&str> {
+    rows.as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_plugin_joins_with_all_it_brings_and_nothing_in_front_changes() {
+    let place = Place::new();
+    let calls_it = tool("Agent", json!({"description": "d", "prompt": "p", "subagent_type": "kit:helper"}));
+    let script =
+        Script::new().reply([text("one")]).reply([calls_it]).reply([text("helped")]).reply([text("two")]);
+    let model = model(script);
+    let mut talk = Talk::start(&place, &model, &[]);
+    talk.prompt("hello");
+    talk.result();
+    let kit = plugin(&place);
+    let add =
+        |path: &str| json!({"subtype": "reload_plugins", "add_plugins": [{"type": "local", "path": path}]});
+    for (wrong, why) in [
+        (json!({"subtype": "reload_plugins", "add_plugins": 3}), "is no list"),
+        (add("kit"), "no whole path"),
+        (add("/no/such/plugin"), "cannot be read"),
+    ] {
+        let answer = talk.asked(&wrong);
+        assert!(answer["error"].as_str().is_some_and(|error| error.contains(why)), "{answer}");
+    }
+    let joined = talk.asked(&add(&kit))["response"].clone();
+    assert_eq!((names(&joined["plugins"]), &joined["plugins"][0]["version"]), (vec!["kit"], &json!("1.2.3")));
+    assert!(
+        names(&joined["commands"]).contains(&"kit:look") && names(&joined["agents"]).contains(&"kit:helper")
+    );
+    assert!(talk.asked(&add(&kit))["error"].to_string().contains("is there already"));
+    talk.prompt("use it");
+    assert_eq!(talk.result()["result"], "two");
+    talk.end().well();
+    let bodies = model.bodies();
+    let told = bodies[1]["messages"].to_string();
+    assert!(told.contains("the plugin heard it") && told.contains("kit:helper: helps"), "{told}");
+    assert_eq!(bodies[0]["tools"], bodies[1]["tools"]);
+    assert!(bodies[2]["system"].to_string().contains("You help."));
+}
+
+#[test]
+fn agents_that_files_describe_come_and_go_between_prompts() {
+    let place = Place::new();
+    let model = model(Script::new().reply([text("one")]).reply([text("two")]).reply([text("three")]));
+    let mut talk = Talk::start(&place, &model, &[]);
+    let there = |talk: &Talk| {
+        let init = talk.seen.iter().rfind(|line| line["subtype"] == "init").unwrap();
+        init["agents"].as_array().unwrap().contains(&json!("late"))
+    };
+    talk.prompt("first");
+    talk.result();
+    assert!(!there(&talk));
+    place.put(".claude/agents/late.md", "---\nname: late\ndescription: came late\n---\nYou are late.");
+    talk.prompt("second");
+    talk.result();
+    assert!(there(&talk));
+    std::fs::remove_file(place.work().join(".claude/agents/late.md")).unwrap();
+    talk.prompt("third");
+    talk.result();
+    assert!(!there(&talk));
+    talk.end().well();
+    let bodies = model.bodies();
+    assert!(bodies[1]["messages"].to_string().contains("late: came late"));
+    assert_eq!((&bodies[0]["tools"], &bodies[0]["tools"]), (&bodies[1]["tools"], &bodies[2]["tools"]));
+}
+
+#[test]
+fn a_hook_of_the_start_speaks_first_and_brings_skills() {
+    let place = Place::new();
+    let answer = json!({"hookSpecificOutput": {"hookEventName": "SessionStart", "initialUserMessage": "First of all.", "reloadSkills": true}});
+    place.put("answer.json", &answer.to_string());
+    let skill = "mkdir -p .claude/skills/fresh; printf -- '---\\ndescription: came by a hook\\n---\\nDo.' > .claude/skills/fresh/SKILL.md";
+    let hook = format!("{skill}; cat answer.json");
+    let settings = json!({"hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": hook}]}]}});
+    let model = model(Script::new().reply([text("one")]).reply([text("two")]));
+    let mut talk = Talk::start(&place, &model, &["--settings", &settings.to_string()]);
+    talk.prompt("hello");
+    talk.result();
+    talk.prompt("again");
+    talk.result();
+    let init = talk.seen.iter().find(|line| line["subtype"] == "init").unwrap().clone();
+    talk.end().well();
+    assert_eq!(init["skills"], json!(["fresh"]));
+    let texts = |body: &Value| {
+        let content = body["messages"].as_array().unwrap().last().unwrap()["content"].clone();
+        let texts =
+            content.as_array().unwrap().iter().map(|block| block["text"].as_str().unwrap().to_owned());
+        texts.collect::<Vec<_>>()
+    };
+    let bodies = model.bodies();
+    let first = texts(&bodies[0]);
+    assert_eq!(first[first.len() - 2..], ["First of all.", "hello"]);
+    assert_eq!(texts(&bodies[1]).last().map(String::as_str), Some("again"));
+    assert!(!texts(&bodies[1]).contains(&"First of all.".to_owned()));
+}
+
+#[test]
+fn the_hooks_there_are_are_listed_with_whose_they_are() {
+    let place = Place::new();
+    let settings = json!({"hooks": {
+        "PreToolUse": [{"matcher": "^W", "hooks": [{"type": "command", "command": "echo \u{1b}[2J", "timeout": 5, "statusMessage": "checks"}]}],
+        "Stop": [{"hooks": [{"type": "command", "command": "true", "async": true}]}]}});
+    place.put(".claude/settings.json", &settings.to_string());
+    let model = model(Script::new());
+    let mut talk = Talk::start(&place, &model, &[]);
+    let hooks = json!({"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["hook_0"]}]});
+    talk.asked(&json!({"subtype": "initialize", "hooks": hooks}));
+    let listing = talk.asked(&json!({"subtype": "get_hooks_listing"}))["response"].clone();
+    talk.end().well();
+    assert_eq!(names(&listing["events"]), ["PreToolUse", "Stop"]);
+    assert_eq!(
+        (&listing["events"][0]["hookCount"], &listing["events"][1]["supportsMatcher"]),
+        (&json!(2), &json!(false))
+    );
+    assert_eq!(listing["eventCatalog"].as_array().unwrap().len(), 33);
+    let rows = listing["hooks"].as_array().unwrap();
+    let row = |at: usize, name: &str| rows[at][name].clone();
+    assert_eq!(
+        (row(0, "source"), row(0, "matcher"), row(0, "timeout")),
+        (json!("projectSettings"), json!("^W"), json!(5.0))
+    );
+    assert_eq!((row(0, "displayText"), row(0, "commandText")), (json!("checks"), json!("echo \\u{1b}[2J")));
+    assert_eq!(
+        (row(1, "source"), row(1, "type"), row(1, "matcher")),
+        (json!("sessionHook"), json!("callback"), json!("Bash"))
+    );
+    assert_eq!(row(2, "runsInBackground"), true);
+    assert_eq!(listing["policy"]["managedOnly"], false);
+}
+
+#[test]
+fn only_plugins_bring_what_the_administrator_leaves_to_them() {
+    let place = Place::new();
+    let kit = plugin(&place);
+    place.put(".claude/agents/own.md", "---\nname: own\ndescription: d\n---\nP");
+    place.put(".claude/skills/own/SKILL.md", "---\ndescription: d\n---\nDo.");
+    place.put(".mcp.json", r#"{"mcpServers": {"own": {"command": "/no/such/program"}}}"#);
+    let settings = json!({"hooks": {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": "echo the project heard it"}]}]}});
+    place.put(".claude/settings.json", &settings.to_string());
+    for (managed, own) in [(json!(true), false), (json!(false), true)] {
+        let model = model(Script::new().reply([text("done")]));
+        let managed = json!({"strictPluginOnlyCustomization": managed}).to_string();
+        let mut talk = Talk::start(&place, &model, &["--plugin-dir", &kit, "--managed-settings", &managed]);
+        talk.prompt("hello");
+        talk.result();
+        let init = talk.seen.iter().find(|line| line["subtype"] == "init").unwrap().clone();
+        talk.end();
+        let has = |list: &str, name: &str| {
+            init[list].as_array().unwrap().iter().any(|row| row == name || row["name"] == name)
+        };
+        assert_eq!(has("agents", "own"), own, "{init}");
+        assert_eq!(has("skills", "own"), own);
+        assert_eq!(has("mcp_servers", "own"), own);
+        assert!(has("agents", "kit:helper") && has("slash_commands", "kit:look"));
+        let told = model.bodies()[0]["messages"].to_string();
+        assert_eq!(told.contains("the project heard it"), own);
+        assert!(told.contains("the plugin heard it"));
+    }
+}
+
+#[test]
+fn files_are_suggested_by_whom_the_user_asks() {
+    let place = Place::new();
+    let settings = json!({"fileSuggestion": {"type": "command", "command": "cat > asked.json; echo src/one.rs; echo; echo src/two.rs"}});
+    let model = model(Script::new());
+    let mut talk = Talk::start(&place, &model, &["--settings", &settings.to_string()]);
+    let found = talk.asked(&json!({"subtype": "file_suggestions", "query": "o\"ne"}))["response"].clone();
+    talk.end().well();
+    assert_eq!(found, json!({"suggestions": [{"path": "src/one.rs"}, {"path": "src/two.rs"}]}));
+    assert_eq!(place.read("asked.json"), r#"{"query":"o\"ne"}"#);
+    // A directory does not choose what runs.
+    place.put(".claude/settings.json", &settings.to_string());
+    let mut talk = Talk::start(&place, &model, &[]);
+    let found = talk.asked(&json!({"subtype": "file_suggestions", "query": "asked"}))["response"].clone();
+    talk.end().well();
+    assert_eq!(found, json!({"suggestions": [{"path": "asked.json"}]}));
+}
+
+#[test]
+fn a_safe_run_keeps_rules_and_leaves_the_rest_out() {
+    let place = Place::new();
+    place.put("CLAUDE.md", "The project says: be loud.");
+    place.put(".claude/skills/own/SKILL.md", "---\ndescription: d\n---\nDo.");
+    place.put(".claude/agents/own.md", "---\nname: own\ndescription: d\n---\nP");
+    let settings = json!({
+        "permissions": {"deny": ["Bash(touch *)"]},
+        "hooks": {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": "echo the project heard it"}]}]}});
+    place.put(".claude/settings.json", &settings.to_string());
+    for flag in [true, false] {
+        let script =
+            Script::new().reply([tool("Bash", json!({"command": "touch made"}))]).reply([text("done")]);
+        let model = model(script);
+        let flags: &[&str] = if flag {
+            &["--safe-mode", "--dangerously-skip-permissions"]
+        } else {
+            &["--dangerously-skip-permissions"]
+        };
+        let mut talk = Talk::with(&place, &model, flags, |command| {
+            command.env("IS_SANDBOX", "1");
+            if !flag {
+                command.env("CLAUDE_CODE_SAFE_MODE", "1");
+            }
+        });
+        talk.prompt("hello");
+        assert_eq!(talk.result()["permission_denials"][0]["tool_name"], "Bash");
+        let init = talk.seen.iter().find(|line| line["subtype"] == "init").unwrap().clone();
+        talk.end();
+        assert_eq!(init["skills"], json!([]));
+        assert!(!init["agents"].to_string().contains("own") && init["tools"].to_string().contains("Grep"));
+        let told = model.bodies()[0]["messages"].to_string();
+        assert!(!told.contains("be loud") && !told.contains("heard it"), "{told}");
+        assert!(!place.has("made"));
+    }
+}
+
+#[test]
+fn what_agents_are_told_besides_and_what_one_says_first() {
+    let place = Place::new();
+    let starts = tool("Agent", json!({"description": "d", "prompt": "p", "subagent_type": "worker"}));
+    let model = model(
+        Script::new().reply([starts]).reply([text("worked")]).reply([text("done")]).reply([text("more")]),
+    );
+    let agents = json!({
+        "chief": {"description": "leads", "prompt": "You lead.", "initialPrompt": "Take stock.", "criticalSystemReminder_EXPERIMENTAL": "Never shout."},
+        "worker": {"description": "works", "prompt": "You work."}});
+    place.put(
+        ".claude/agents/worker.md",
+        "---\nname: worker\ndescription: from a file\n---\nYou are not meant.",
+    );
+    let agents = agents.to_string();
+    let flags = ["--agents", &agents, "--agent", "chief", "--append-subagent-system-prompt", "Be brief."];
+    let mut talk = Talk::start(&place, &model, &flags);
+    talk.prompt("go");
+    talk.result();
+    talk.prompt("again");
+    talk.result();
+    talk.end().well();
+    let bodies = model.bodies();
+    let system = |at: usize| bodies[at]["system"].to_string();
+    assert!(
+        system(0).contains("You lead.")
+            && system(0).contains("Never shout.")
+            && !system(0).contains("Be brief.")
+    );
+    assert!(system(1).contains("You work.") && system(1).contains("Be brief."), "{}", system(1));
+    assert!(bodies[0]["messages"].to_string().contains(r"Take stock.\n\ngo"));
+    assert!(!bodies[3]["messages"].as_array().unwrap().last().unwrap().to_string().contains("Take stock."));
+}
+
+#[test]
+fn options_of_other_programs_are_ignored_with_a_word() {
+    let place = Place::new();
+    let model = model(Script::new().reply([text("done")]));
+    let mut command = place.pelton(["-p", "hi", "--chrome", "--teammate-mode=auto", "--ide"]);
+    let ran = command.asks(&model).output().unwrap();
+    let err = String::from_utf8(ran.stderr).unwrap();
+    assert_eq!((ran.status.code(), err.lines().count()), (Some(0), 1), "{err}");
+    assert!(err.contains("--ide, --chrome, --teammate-mode means nothing here"), "{err}");
+    for dangerous in ["--worktree=x", "--sdk-url=ws://x", "--cloud", "--exec=x"] {
+        let ran = place.pelton(["-p", "hi", dangerous]).asks(&model).output().unwrap();
+        let err = String::from_utf8(ran.stderr).unwrap();
+        assert_eq!((ran.status.code(), err.lines().count()), (Some(1), 1), "{dangerous}: {err}");
+    }
+}

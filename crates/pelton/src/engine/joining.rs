@@ -1,0 +1,126 @@
+//! What joins a session that runs: plugins, and agents that files describe. Nothing in front of the requests changes by it; the
+//! model is told in words.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::Engine;
+use crate::hooks::{HookConfig, Hooks, Problem};
+use crate::plugins::Plugin;
+use crate::reload::AgentsChange;
+use crate::skills::Skills;
+use crate::tools::agent::built_in;
+
+/// Lets plugins join a session that runs: a handle, usable also while a submission runs. Their skills, commands and hooks count
+/// at once, their agents and programs from the next prompt on. Their servers of tools are for the host to connect to.
+///
+/// ```
+/// # use pelton_model::{Auth, Endpoint};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # std::fs::create_dir_all(dir.path().join("kit/commands"))?;
+/// # std::fs::write(dir.path().join("kit/commands/look.md"), "Look.")?;
+/// # let mut options = pelton::Options::new(dir.path(), Endpoint::new("http://127.0.0.1:9", Auth::None));
+/// # options.skills = Some(pelton::SkillSources::default());
+/// let engine = pelton::Engine::new(options)?;
+/// let plugin = pelton::plugins::Plugin::read(&dir.path().join("kit"), "inline", dir.path()).unwrap();
+/// engine.joins().add(plugin)?;
+/// assert!(engine.menu().look().await.iter().any(|command| command.name == "kit:look"));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Joins {
+    skills: Skills,
+    hooks: Arc<Hooks>,
+    all: Arc<Mutex<Joined>>,
+}
+
+#[derive(Default)]
+pub(super) struct Joined {
+    /// The names of those that are there.
+    names: Vec<String>,
+    /// Those that the engine has not taken in yet.
+    waiting: Vec<Arc<Plugin>>,
+}
+
+/// Another plugin of that name is there, or there are too many.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+#[non_exhaustive]
+pub struct NotJoined(pub String);
+
+/// The most plugins that join one session.
+const JOINED_MAX: usize = 100;
+
+impl Joins {
+    pub(super) fn of(skills: Skills, hooks: Arc<Hooks>, plugins: &[Arc<Plugin>]) -> Self {
+        let names = plugins.iter().map(|plugin| plugin.name.clone()).collect();
+        Self { skills, hooks, all: Arc::new(Mutex::new(Joined { names, waiting: Vec::new() })) }
+    }
+
+    /// Lets a plugin join, and tells what is wrong with its hooks.
+    ///
+    /// # Errors
+    ///
+    /// If one of its name is there already, or too many have joined.
+    pub fn add(&self, plugin: Plugin) -> Result<Vec<Problem>, NotJoined> {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.names.contains(&plugin.name) {
+            return Err(NotJoined(format!("a plugin named '{}' is there already", plugin.name)));
+        }
+        if all.names.len() >= JOINED_MAX {
+            return Err(NotJoined(format!("there are {JOINED_MAX} plugins already")));
+        }
+        let mut brought = HookConfig::default();
+        let source = plugin.as_source();
+        let problems = plugin.hooks.iter().flat_map(|hooks| brought.add_settings(hooks, &source)).collect();
+        self.hooks.join(brought);
+        let plugin = Arc::new(plugin);
+        self.skills.join(Arc::clone(&plugin));
+        all.names.push(plugin.name.clone());
+        all.waiting.push(plugin);
+        Ok(problems)
+    }
+
+    fn take(&self) -> Vec<Arc<Plugin>> {
+        std::mem::take(&mut self.all.lock().unwrap_or_else(PoisonError::into_inner).waiting)
+    }
+}
+
+impl Engine {
+    /// Lets plugins join. See [`Joins`].
+    pub fn joins(&self) -> Joins {
+        self.joins.clone()
+    }
+
+    /// Takes in what has joined since the last submission.
+    pub(super) fn take_in_what_joined(&mut self) {
+        let mut is_new = false;
+        for plugin in self.joins.take() {
+            is_new |= !plugin.agents().is_empty();
+            self.options.take_plugin(plugin);
+        }
+        let watch = self.options.settings_watch.clone().filter(|_| self.kin.agent.is_none());
+        if let Some(change) = watch.and_then(|watch| watch.agents()) {
+            is_new |= self.change_agents(change);
+        }
+        if is_new {
+            self.offer.change_agents(&self.options.agents);
+        }
+    }
+
+    /// Whether anything is different.
+    fn change_agents(&mut self, change: AgentsChange) -> bool {
+        let before = self.options.agents.clone();
+        let AgentsChange { gone, now } = change;
+        let agents = &mut self.options.agents;
+        agents.retain(|agent| !gone.contains(&agent.name) && now.iter().all(|now| now.name != agent.name));
+        // One that is always there was only out of sight.
+        let is_missing = |name: &String| gone.contains(name) && now.iter().all(|agent| agent.name != *name);
+        let shadowed = built_in().into_iter().filter(|agent| is_missing(&agent.name));
+        agents.extend(shadowed);
+        agents.extend(now);
+        *agents != before
+    }
+}
