@@ -1,6 +1,6 @@
 //! What joins a session that runs, and what is said in front of its first prompt.
 
-use pelton_testkit::{Script, text, tool};
+use pelton_testkit::{Script, ScriptedModel, text, tool};
 use serde_json::{Value, json};
 
 use crate::place::{Commanded, Place, model};
@@ -16,6 +16,10 @@ fn plugin(place: &Place) -> String {
     place.work().join("kit").to_str().unwrap().to_owned()
 }
 
+fn bodies_of(model: &ScriptedModel) -> Vec<Value> {
+    model.requests().iter().map(|request| Value::clone(&request.body)).collect()
+}
+
 fn names(rows: &Value) -> Vec<&str> {
     rows.as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap()).collect()
 }
@@ -24,13 +28,15 @@ fn names(rows: &Value) -> Vec<&str> {
 fn a_plugin_joins_with_all_it_brings_and_nothing_in_front_changes() {
     let place = Place::new();
     let calls_it = tool("Agent", json!({"description": "d", "prompt": "p", "subagent_type": "kit:helper"}));
-    let script = Script::new().reply([text("one")]).reply([calls_it]).reply([text("helped")]).reply([text("two")]);
+    let script =
+        Script::new().reply([text("one")]).reply([calls_it]).reply([text("helped")]).reply([text("two")]);
     let model = model(script);
     let mut talk = Talk::start(&place, &model, &[]);
     talk.prompt("hello");
     talk.result();
     let kit = plugin(&place);
-    let add = |path: &str| json!({"subtype": "reload_plugins", "add_plugins": [{"type": "local", "path": path}]});
+    let add =
+        |path: &str| json!({"subtype": "reload_plugins", "add_plugins": [{"type": "local", "path": path}]});
     for (wrong, why) in [
         (json!({"subtype": "reload_plugins", "add_plugins": 3}), "is no list"),
         (add("kit"), "no whole path"),
@@ -41,12 +47,14 @@ fn a_plugin_joins_with_all_it_brings_and_nothing_in_front_changes() {
     }
     let joined = talk.asked(&add(&kit))["response"].clone();
     assert_eq!((names(&joined["plugins"]), &joined["plugins"][0]["version"]), (vec!["kit"], &json!("1.2.3")));
-    assert!(names(&joined["commands"]).contains(&"kit:look") && names(&joined["agents"]).contains(&"kit:helper"));
+    assert!(
+        names(&joined["commands"]).contains(&"kit:look") && names(&joined["agents"]).contains(&"kit:helper")
+    );
     assert!(talk.asked(&add(&kit))["error"].to_string().contains("is there already"));
     talk.prompt("use it");
     assert_eq!(talk.result()["result"], "two");
     talk.end().well();
-    let bodies = model.bodies();
+    let bodies = bodies_of(&model);
     let told = bodies[1]["messages"].to_string();
     assert!(told.contains("the plugin heard it") && told.contains("kit:helper: helps"), "{told}");
     assert_eq!(bodies[0]["tools"], bodies[1]["tools"]);
@@ -74,7 +82,7 @@ fn agents_that_files_describe_come_and_go_between_prompts() {
     talk.result();
     assert!(!there(&talk));
     talk.end().well();
-    let bodies = model.bodies();
+    let bodies = bodies_of(&model);
     assert!(bodies[1]["messages"].to_string().contains("late: came late"));
     assert_eq!((&bodies[0]["tools"], &bodies[0]["tools"]), (&bodies[1]["tools"], &bodies[2]["tools"]));
 }
@@ -98,10 +106,11 @@ fn a_hook_of_the_start_speaks_first_and_brings_skills() {
     assert_eq!(init["skills"], json!(["fresh"]));
     let texts = |body: &Value| {
         let content = body["messages"].as_array().unwrap().last().unwrap()["content"].clone();
-        let texts = content.as_array().unwrap().iter().map(|block| block["text"].as_str().unwrap().to_owned());
+        let texts =
+            content.as_array().unwrap().iter().map(|block| block["text"].as_str().unwrap().to_owned());
         texts.collect::<Vec<_>>()
     };
-    let bodies = model.bodies();
+    let bodies = bodies_of(&model);
     let first = texts(&bodies[0]);
     assert_eq!(first[first.len() - 2..], ["First of all.", "hello"]);
     assert_eq!(texts(&bodies[1]).last().map(String::as_str), Some("again"));
@@ -122,13 +131,22 @@ fn the_hooks_there_are_are_listed_with_whose_they_are() {
     let listing = talk.asked(&json!({"subtype": "get_hooks_listing"}))["response"].clone();
     talk.end().well();
     assert_eq!(names(&listing["events"]), ["PreToolUse", "Stop"]);
-    assert_eq!((&listing["events"][0]["hookCount"], &listing["events"][1]["supportsMatcher"]), (&json!(2), &json!(false)));
+    assert_eq!(
+        (&listing["events"][0]["hookCount"], &listing["events"][1]["supportsMatcher"]),
+        (&json!(2), &json!(false))
+    );
     assert_eq!(listing["eventCatalog"].as_array().unwrap().len(), 33);
     let rows = listing["hooks"].as_array().unwrap();
     let row = |at: usize, name: &str| rows[at][name].clone();
-    assert_eq!((row(0, "source"), row(0, "matcher"), row(0, "timeout")), (json!("projectSettings"), json!("^W"), json!(5.0)));
+    assert_eq!(
+        (row(0, "source"), row(0, "matcher"), row(0, "timeout")),
+        (json!("projectSettings"), json!("^W"), json!(5.0))
+    );
     assert_eq!((row(0, "displayText"), row(0, "commandText")), (json!("checks"), json!("echo \\u{1b}[2J")));
-    assert_eq!((row(1, "source"), row(1, "type"), row(1, "matcher")), (json!("sessionHook"), json!("callback"), json!("Bash")));
+    assert_eq!(
+        (row(1, "source"), row(1, "type"), row(1, "matcher")),
+        (json!("sessionHook"), json!("callback"), json!("Bash"))
+    );
     assert_eq!(row(2, "runsInBackground"), true);
     assert_eq!(listing["policy"]["managedOnly"], false);
 }
@@ -150,12 +168,14 @@ fn only_plugins_bring_what_the_administrator_leaves_to_them() {
         talk.result();
         let init = talk.seen.iter().find(|line| line["subtype"] == "init").unwrap().clone();
         talk.end();
-        let has = |list: &str, name: &str| init[list].as_array().unwrap().iter().any(|row| row == name || row["name"] == name);
+        let has = |list: &str, name: &str| {
+            init[list].as_array().unwrap().iter().any(|row| row == name || row["name"] == name)
+        };
         assert_eq!(has("agents", "own"), own, "{init}");
         assert_eq!(has("skills", "own"), own);
         assert_eq!(has("mcp_servers", "own"), own);
         assert!(has("agents", "kit:helper") && has("slash_commands", "kit:look"));
-        let told = model.bodies()[0]["messages"].to_string();
+        let told = bodies_of(&model)[0]["messages"].to_string();
         assert_eq!(told.contains("the project heard it"), own);
         assert!(told.contains("the plugin heard it"));
     }
@@ -190,9 +210,14 @@ fn a_safe_run_keeps_rules_and_leaves_the_rest_out() {
         "hooks": {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": "echo the project heard it"}]}]}});
     place.put(".claude/settings.json", &settings.to_string());
     for flag in [true, false] {
-        let script = Script::new().reply([tool("Bash", json!({"command": "touch made"}))]).reply([text("done")]);
+        let script =
+            Script::new().reply([tool("Bash", json!({"command": "touch made"}))]).reply([text("done")]);
         let model = model(script);
-        let flags: &[&str] = if flag { &["--safe-mode", "--dangerously-skip-permissions"] } else { &["--dangerously-skip-permissions"] };
+        let flags: &[&str] = if flag {
+            &["--safe-mode", "--dangerously-skip-permissions"]
+        } else {
+            &["--dangerously-skip-permissions"]
+        };
         let mut talk = Talk::with(&place, &model, flags, |command| {
             command.env("IS_SANDBOX", "1");
             if !flag {
@@ -205,7 +230,7 @@ fn a_safe_run_keeps_rules_and_leaves_the_rest_out() {
         talk.end();
         assert_eq!(init["skills"], json!([]));
         assert!(!init["agents"].to_string().contains("own") && init["tools"].to_string().contains("Grep"));
-        let told = model.bodies()[0]["messages"].to_string();
+        let told = bodies_of(&model)[0]["messages"].to_string();
         assert!(!told.contains("be loud") && !told.contains("heard it"), "{told}");
         assert!(!place.has("made"));
     }
@@ -215,11 +240,16 @@ fn a_safe_run_keeps_rules_and_leaves_the_rest_out() {
 fn what_agents_are_told_besides_and_what_one_says_first() {
     let place = Place::new();
     let starts = tool("Agent", json!({"description": "d", "prompt": "p", "subagent_type": "worker"}));
-    let model = model(Script::new().reply([starts]).reply([text("worked")]).reply([text("done")]).reply([text("more")]));
+    let model = model(
+        Script::new().reply([starts]).reply([text("worked")]).reply([text("done")]).reply([text("more")]),
+    );
     let agents = json!({
         "chief": {"description": "leads", "prompt": "You lead.", "initialPrompt": "Take stock.", "criticalSystemReminder_EXPERIMENTAL": "Never shout."},
         "worker": {"description": "works", "prompt": "You work."}});
-    place.put(".claude/agents/worker.md", "---\nname: worker\ndescription: from a file\n---\nYou are not meant.");
+    place.put(
+        ".claude/agents/worker.md",
+        "---\nname: worker\ndescription: from a file\n---\nYou are not meant.",
+    );
     let agents = agents.to_string();
     let flags = ["--agents", &agents, "--agent", "chief", "--append-subagent-system-prompt", "Be brief."];
     let mut talk = Talk::start(&place, &model, &flags);
@@ -228,9 +258,13 @@ fn what_agents_are_told_besides_and_what_one_says_first() {
     talk.prompt("again");
     talk.result();
     talk.end().well();
-    let bodies = model.bodies();
+    let bodies = bodies_of(&model);
     let system = |at: usize| bodies[at]["system"].to_string();
-    assert!(system(0).contains("You lead.") && system(0).contains("Never shout.") && !system(0).contains("Be brief."));
+    assert!(
+        system(0).contains("You lead.")
+            && system(0).contains("Never shout.")
+            && !system(0).contains("Be brief.")
+    );
     assert!(system(1).contains("You work.") && system(1).contains("Be brief."), "{}", system(1));
     assert!(bodies[0]["messages"].to_string().contains(r"Take stock.\n\ngo"));
     assert!(!bodies[3]["messages"].as_array().unwrap().last().unwrap().to_string().contains("Take stock."));
