@@ -304,6 +304,43 @@ test("options of the agent SDK", concurrently, async (t) => {
       assert.ok(JSON.stringify(body.system).includes("You bake."));
     }),
 
+    t.test("questions may show what options look like as a page", async (t) => {
+      const here = await stage(t, text("Hi."));
+      const canUseTool = async (name, input) => ({ behavior: "allow", updatedInput: input });
+      await hi(here, { canUseTool, toolConfig: { askUserQuestion: { previewFormat: "html" } } });
+      const asks = (await here.bodies())[0].tools.find((each) => each.name === "AskUserQuestion");
+      assert.match(asks.description, /HTML/);
+    }),
+
+    t.test("one tool of a server inside the program never runs, and one is always asked about", async (t) => {
+      const steps = ["drop", "keep", "look"].map((name) => call(`mcp__shelf__${name}`, {}));
+      const here = await stage(t, ...steps, text("Hi."));
+      const ran = [];
+      const tools = ["drop", "keep", "look"].map((name) =>
+        tool(name, name, {}, async () => {
+          ran.push(name);
+          return { content: [{ type: "text", text: name }] };
+        }),
+      );
+      const shelf = createSdkMcpServer({ name: "shelf", tools });
+      shelf.tools = [
+        { name: "drop", permission_policy: "always_deny" },
+        { name: "keep", permission_policy: "always_ask" },
+      ];
+      const asked = [];
+      const canUseTool = async (name, input) => {
+        asked.push(name);
+        return { behavior: "allow", updatedInput: input };
+      };
+      const messages = await hi(here, { mcpServers: { shelf }, allowedTools: ["mcp__shelf"], canUseTool });
+      assert.deepEqual([ran, asked], [["keep", "look"], ["mcp__shelf__keep"]]);
+      assert.deepEqual(result(messages).permission_denials.map((denied) => denied.tool_name), ["mcp__shelf__drop"]);
+      const calls = messages.filter((message) => message.tool_use_meta);
+      assert.deepEqual(calls.map((message) => message.tool_use_meta[0].display_name), ["drop", "keep", "look"]);
+      assert.equal(calls[0].tool_use_meta[0].server_display_name, "shelf");
+      assert.ok((await here.bodies()).length >= 4);
+    }),
+
     t.test("what nobody makes use of hinders nothing", async (t) => {
       const here = await stage(t, text("Hi."));
       const messages = await hi(here, {
@@ -312,7 +349,6 @@ test("options of the agent SDK", concurrently, async (t) => {
         onUserDialog: async () => ({ behavior: "cancelled" }),
         supportedDialogKinds: ["refusal_fallback_prompt"],
         onElicitation: async () => ({ action: "decline" }),
-        toolConfig: { askUserQuestion: { previewFormat: "html" } },
       });
       assert.deepEqual(system(messages, "informational"), []);
       assert.equal((await here.bodies()).length, 1);

@@ -230,6 +230,34 @@ test("what was put on the disk meanwhile is looked for again", async (t) => {
   assert.ok(!JSON.stringify(bodies[1].system ?? []).includes("Be terse.") && JSON.stringify(bodies[2]).includes("Be terse."));
 });
 
+test("a plugin joins a session that runs", async (t) => {
+  const here = await at(t, text("One."), call("Bash", { command: "kit-tool" }), text("Two."));
+  const kit = join(here.config, "..", "kit");
+  for (const dir of ["commands", "agents", "bin"]) await mkdir(join(kit, dir), { recursive: true });
+  await writeFile(join(kit, "commands", "look.md"), "---\ndescription: looks\n---\nLook.");
+  await writeFile(join(kit, "agents", "helper.md"), "---\nname: helper\ndescription: helps\n---\nYou help.");
+  await writeFile(join(kit, "bin", "kit-tool"), "#!/bin/sh\necho from the kit\n", { mode: 0o755 });
+  const said = prompts();
+  const running = here.query(said, { allowedTools: ["Bash"] });
+  const asked = {};
+  said.say("Go.");
+  const messages = await pull(running, async (ends) => {
+    if (ends === 1) {
+      await assert.rejects(running.reloadPlugins({ addPlugins: [{ type: "local", path: "kit" }] }), /whole path/);
+      asked.added = await running.reloadPlugins({ addPlugins: [{ type: "local", path: kit }] });
+      said.say("Use it.");
+    }
+    if (ends === 2) said.close();
+  });
+  assert.deepEqual(asked.added.plugins.map((plugin) => plugin.name), ["kit"]);
+  assert.ok(asked.added.commands.some((command) => command.name === "kit:look"));
+  assert.ok(asked.added.agents.some((agent) => agent.name === "kit:helper"));
+  const inits = messages.filter((message) => message.subtype === "init");
+  assert.deepEqual(inits.map((init) => init.agents.includes("kit:helper")), [false, true]);
+  const bodies = await here.bodies();
+  assert.ok(spoken(bodies[1]).includes("kit:helper: helps") && spoken(bodies[2]).includes("from the kit"));
+});
+
 test("prompts that come in streams, and what all of it cost", async (t) => {
   const here = await at(t, text("One."), text("Two."), text("Three."));
   const said = prompts();

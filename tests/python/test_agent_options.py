@@ -21,6 +21,8 @@ from claude_agent_sdk import (
     ResultError,
     ResultMessage,
     StreamEvent,
+    TaskNotificationMessage,
+    TaskStartedMessage,
     ThinkingBlock,
     UserMessage,
     query,
@@ -655,3 +657,29 @@ def test_refusals_by_rules_are_told_as_they_happen(stage):
     told = system(messages, "permission_denied")
     assert [(one["tool_name"], one["decision_reason_type"]) for one in told] == [("Bash", "rule")]
     assert plain(answers(here.bodies()[1])[0]["content"]) == told[0]["message"]
+
+
+def test_an_agent_beside_the_conversation_that_remembers(stage):
+    order = {"description": "note", "prompt": "Note it.", "subagent_type": "scribe"}
+    here = stage(
+        text("Noted.", when={"system": "You note"}),
+        call("Agent", order),
+        text("Started."),
+        text("It is noted."),
+    )
+    agents = {"scribe": AgentDefinition(description="Notes.", prompt="You note.", background=True, memory="project")}
+    messages = asyncio.run(here.query(agents=agents, allowed_tools=["Agent"]))
+    inner = [body for body in here.bodies() if "You note" in json.dumps(body.get("system"))]
+    assert len(inner) == 1 and ".claude/agent-memory/scribe" in json.dumps(inner[0])
+    started = [message for message in messages if isinstance(message, TaskStartedMessage)]
+    ended = [message for message in messages if isinstance(message, TaskNotificationMessage)]
+    assert (len(started), [message.status for message in ended]) == (1, ["completed"])
+    last = of(messages, ResultMessage)[-1]
+    assert last.result == "It is noted."
+
+
+def test_a_session_whose_agent_speaks_first(stage):
+    here = stage(text("Hi."))
+    agents = {"chief": AgentDefinition(description="Leads.", prompt="You lead.", initialPrompt="Take stock.")}
+    hi(here, agents=agents, extra_args={"agent": "chief"})
+    assert last_texts(here.bodies()[0])[-1].startswith("Take stock.\n\n")

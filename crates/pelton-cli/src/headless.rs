@@ -113,6 +113,16 @@ async fn start(args: &RunArgs, env: &Env) -> Result<(Started, Prompt), Fail> {
             "notice: the MCP server '{name}' is not used: it is inside a client, and there is none"
         ));
     }
+    let client = &args.client;
+    let asked = client.permission_prompt_tool.as_deref().filter(|tool| !matches!(*tool, "" | "stdio"));
+    if let Some(tool) = asked.filter(|_| client.permission_prompts.is_none()) {
+        options.questions = pelton_serve::decided_by(tool, &servers.outside);
+        if options.questions.is_none() {
+            tell(&format!(
+                "warning: --permission-prompt-tool {tool} is no tool of a server that was named, so nobody is asked"
+            ));
+        }
+    }
     options.servers.extend(servers.outside.iter().map(|server| Arc::clone(server) as Arc<dyn ToolServer>));
     if let Some(agent) = &args.client.agent
         && !options.work_as(agent)

@@ -34,7 +34,7 @@ use std::sync::Arc;
 use pelton::Options;
 use pelton::permission::{Mode, Permissions};
 use pelton::settings::{ScreenSettings, Settings, Watched};
-use pelton::tools::AgentDefinition;
+use pelton::tools::{AgentDefinition, asking_with_html};
 use pelton::transcript::find_session;
 use pelton_mcp::Server;
 use pelton_model::{Auth, Endpoint, HttpTransport};
@@ -287,6 +287,12 @@ fn resolved(
     options.agents = agents::with_said(options.agents, args, cwd)?;
     if let Some(names) = &args.tools {
         keep_tools(&mut options, args, names)?;
+    }
+    if env.get("CLAUDE_CODE_QUESTION_PREVIEW_FORMAT") == Some("html") {
+        let html = asking_with_html();
+        if let Some(tool) = options.tools.iter_mut().find(|tool| tool.spec().name == html.spec().name) {
+            *tool = html;
+        }
     }
     options.todo_tools = permission::todo_tools(args, env);
     options.tool_search = permission::tool_search(env)?;

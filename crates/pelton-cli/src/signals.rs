@@ -50,6 +50,9 @@ impl Signals {
             }
             signal(kind).map(Some).map_err(|error| Fail::new(format!("cannot listen for signals: {error}")))
         };
+        // A file that must not grow any more is an error of whoever writes to it, and not the end of everything without a word.
+        // Nobody waits for it: that somebody listens is enough, and programs that are started do not inherit that.
+        let _ = signal(SignalKind::from_raw(libc::SIGXFSZ));
         let listening = Self {
             interrupt: listen(SignalKind::interrupt())?,
             terminate: listen(SignalKind::terminate())?,

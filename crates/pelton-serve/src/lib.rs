@@ -20,7 +20,7 @@ mod out; // writers with a queue: a slow reader never blocks the engine
 
 pub use control::{
     ConverseOptions, Ended, Handles, Served, ServersNamed, SettingsHome, StateFrames, WhoDecides, converse,
-    introduction,
+    decided_by, introduction,
 };
 pub use debug::DebugLog;
 pub use out::{Streams, WriteError};

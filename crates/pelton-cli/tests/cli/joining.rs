@@ -1,6 +1,6 @@
 //! What joins a session that runs, and what is said in front of its first prompt.
 
-use pelton_testkit::{Script, text, tool};
+use pelton_testkit::{Script, ScriptedModel, text, tool};
 use serde_json::{Value, json};
 
 use crate::place::{Commanded, Place, model};
@@ -14,6 +14,10 @@ fn plugin(place: &Place) -> String {
     let hook = json!({"hooks": {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": "echo the plugin heard it"}]}]}});
     place.put("kit/hooks/hooks.json", &hook.to_string());
     place.work().join("kit").to_str().unwrap().to_owned()
+}
+
+fn bodies_of(model: &ScriptedModel) -> Vec<Value> {
+    model.requests().iter().map(|request| Value::clone(&request.body)).collect()
 }
 
 fn names(rows: &Value) -> Vec<&str> {
@@ -50,7 +54,7 @@ fn a_plugin_joins_with_all_it_brings_and_nothing_in_front_changes() {
     talk.prompt("use it");
     assert_eq!(talk.result()["result"], "two");
     talk.end().well();
-    let bodies = model.bodies();
+    let bodies = bodies_of(&model);
     let told = bodies[1]["messages"].to_string();
     assert!(told.contains("the plugin heard it") && told.contains("kit:helper: helps"), "{told}");
     assert_eq!(bodies[0]["tools"], bodies[1]["tools"]);
@@ -78,7 +82,7 @@ fn agents_that_files_describe_come_and_go_between_prompts() {
     talk.result();
     assert!(!there(&talk));
     talk.end().well();
-    let bodies = model.bodies();
+    let bodies = bodies_of(&model);
     assert!(bodies[1]["messages"].to_string().contains("late: came late"));
     assert_eq!((&bodies[0]["tools"], &bodies[0]["tools"]), (&bodies[1]["tools"], &bodies[2]["tools"]));
 }
@@ -106,7 +110,7 @@ fn a_hook_of_the_start_speaks_first_and_brings_skills() {
             content.as_array().unwrap().iter().map(|block| block["text"].as_str().unwrap().to_owned());
         texts.collect::<Vec<_>>()
     };
-    let bodies = model.bodies();
+    let bodies = bodies_of(&model);
     let first = texts(&bodies[0]);
     assert_eq!(first[first.len() - 2..], ["First of all.", "hello"]);
     assert_eq!(texts(&bodies[1]).last().map(String::as_str), Some("again"));
@@ -171,7 +175,7 @@ fn only_plugins_bring_what_the_administrator_leaves_to_them() {
         assert_eq!(has("skills", "own"), own);
         assert_eq!(has("mcp_servers", "own"), own);
         assert!(has("agents", "kit:helper") && has("slash_commands", "kit:look"));
-        let told = model.bodies()[0]["messages"].to_string();
+        let told = bodies_of(&model)[0]["messages"].to_string();
         assert_eq!(told.contains("the project heard it"), own);
         assert!(told.contains("the plugin heard it"));
     }
@@ -226,7 +230,7 @@ fn a_safe_run_keeps_rules_and_leaves_the_rest_out() {
         talk.end();
         assert_eq!(init["skills"], json!([]));
         assert!(!init["agents"].to_string().contains("own") && init["tools"].to_string().contains("Grep"));
-        let told = model.bodies()[0]["messages"].to_string();
+        let told = bodies_of(&model)[0]["messages"].to_string();
         assert!(!told.contains("be loud") && !told.contains("heard it"), "{told}");
         assert!(!place.has("made"));
     }
@@ -254,7 +258,7 @@ fn what_agents_are_told_besides_and_what_one_says_first() {
     talk.prompt("again");
     talk.result();
     talk.end().well();
-    let bodies = model.bodies();
+    let bodies = bodies_of(&model);
     let system = |at: usize| bodies[at]["system"].to_string();
     assert!(
         system(0).contains("You lead.")

@@ -27,7 +27,7 @@ use super::limits::SUGGESTION_TIME_MAX;
 use super::lines;
 use super::mirror::Mirror;
 use super::outbox::Outbox;
-use super::permission::{AskClient, AskTool};
+use super::permission::{AskClient, decided_by};
 use super::requests::Handles;
 use super::said::{Request, UserLine};
 use super::servers::{Servers, ServersNamed};
@@ -217,8 +217,8 @@ impl<'a> Conversation<'a> {
         options.questions = match &shown.who_decides {
             WhoDecides::Nobody => None,
             WhoDecides::Client => Some(Questions::to(AskClient(client.clone()))),
-            WhoDecides::Tool(name) => match tool_named(name, &servers) {
-                Some(asker) => Some(Questions::to(asker)),
+            WhoDecides::Tool(name) => match decided_by(name, &servers) {
+                Some(questions) => Some(questions),
                 None => {
                     brought.problems.push(format!(
                         "--permission-prompt-tool {name} is no tool of a server that was named, so nobody is asked"
@@ -613,12 +613,4 @@ fn tell_changed_mode(event: &Event, desk: &mut Desk<'_>, handles: &Handles) {
             desk.tell_mode(mode);
         }
     }
-}
-
-/// The tool that decides, if it is one of a server's.
-fn tool_named(name: &str, servers: &[Arc<Server>]) -> Option<AskTool> {
-    servers.iter().find_map(|server| {
-        let tool = name.strip_prefix("mcp__")?.strip_prefix(server.name())?.strip_prefix("__")?;
-        Some(AskTool { server: Arc::clone(server), tool: tool.to_owned() })
-    })
 }

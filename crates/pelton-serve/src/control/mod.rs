@@ -28,5 +28,6 @@ mod limits; // every number that bounds this
 pub use conversation::{Ended, converse};
 pub use desk::{ConverseOptions, StateFrames, WhoDecides};
 pub use initialize::introduction;
+pub use permission::decided_by;
 pub use requests::{Handles, Served, SettingsHome};
 pub use servers::ServersNamed;

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use pelton::permission::{Access, Answer, Asker, Cause, Question, Rule, Update};
+use pelton::permission::{Access, Answer, Asker, Cause, Question, Questions, Rule, Update};
+use pelton::tools::ToolServer as _;
 use pelton_mcp::{Caller, Server};
 use serde_json::{Map, Value, json};
 
@@ -30,9 +31,19 @@ impl Asker for AskClient {
 }
 
 /// Asks a tool of a server.
-pub(crate) struct AskTool {
-    pub server: Arc<Server>,
-    pub tool: String,
+struct AskTool {
+    server: Arc<Server>,
+    tool: String,
+}
+
+/// Lets a tool decide about calls that no rule decides about, if it is one of these servers'. It is named as the model would
+/// call it.
+pub fn decided_by(name: &str, servers: &[Arc<Server>]) -> Option<Questions> {
+    let named = servers.iter().find_map(|server| {
+        let tool = name.strip_prefix("mcp__")?.strip_prefix(server.name())?.strip_prefix("__")?;
+        Some(AskTool { server: Arc::clone(server), tool: tool.to_owned() })
+    });
+    named.map(Questions::to)
 }
 
 impl Asker for AskTool {

@@ -37,6 +37,7 @@ pub use agent::{
 };
 pub use ahead::{Speculated, Speculation};
 pub use background::{BackgroundEnd, BackgroundKind, BackgroundNews, BackgroundTask};
+pub use builtin::ask_user::asking_with_html;
 pub use builtin::tasks::TodoTools;
 pub use file_memory::FileMemory;
 pub use schedule::Siblings;

@@ -225,6 +225,32 @@ struct Block<'a> {
     text: Option<&'a RawValue>,
     #[serde(borrow)]
     input: Option<&'a RawValue>,
+    #[serde(borrow)]
+    signature: Option<&'a RawValue>,
+    #[serde(borrow)]
+    data: Option<&'a RawValue>,
+    #[serde(borrow)]
+    source: Option<&'a RawValue>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+}
+
+impl Block<'_> {
+    /// Whether it has what no server does without. What lost that is left out, whatever else it says.
+    fn is_whole(&self) -> bool {
+        let begins = |value: Option<&RawValue>, with: &[char]| {
+            value.is_some_and(|value| value.get().starts_with(with))
+        };
+        match self.r#type.as_str() {
+            "text" => begins(self.text, &['"']),
+            // Nobody takes thinking back that is not signed.
+            "thinking" => begins(self.signature, &['"']),
+            "redacted_thinking" => begins(self.data, &['"']),
+            "image" | "document" => begins(self.source, &['{']),
+            "tool_result" => self.content.is_none() || begins(self.content, &['"', '[']),
+            _ => true,
+        }
+    }
 }
 
 /// Whether a text is nothing but blanks. Only a short one is looked at as what it means.
@@ -362,7 +388,8 @@ impl Lines {
             chain.links.push(index);
             let parent = self.links[index].parent;
             at = parent.and_then(|parent| {
-                let known = self.by_id.get(&parent).copied();
+                // What says that it follows itself follows what was written before it.
+                let known = self.by_id.get(&parent).copied().filter(|known| *known != index);
                 known.or_else(|| {
                     chain.missing.push((index, parent));
                     // The parent's line is damaged: what was written before it is still the conversation.
@@ -470,11 +497,13 @@ impl Lines {
             }
             is_foreign_boundary = false;
         }
+        let kind = line.r#type.as_deref().unwrap_or_default();
         let Some(id) = line.uuid else {
-            // Titles, tags and other bookkeeping are not part of the conversation.
+            // Titles, tags and other bookkeeping are not part of the conversation; what was said is, and has no place without a
+            // name.
+            self.skipped += usize::from(matches!(kind, "user" | "assistant"));
             return;
         };
-        let kind = line.r#type.as_deref().unwrap_or_default();
         if line.parent_uuid.is_none() && !LINKS.contains(&kind) {
             // Some programs give ids to titles and the like. What follows nothing begins nothing, unless it is said.
             return;
@@ -669,7 +698,7 @@ fn entries(line: &Line<'_>, id: Uuid, source: &Source<'_>) -> Option<Vec<Arc<Ent
     };
     for raw in blocks {
         let block: Block<'_> = serde_json::from_str(raw).ok()?;
-        if block.r#type == "text" && block.text.is_none_or(is_blank) {
+        if !block.is_whole() || block.r#type == "text" && block.text.is_none_or(is_blank) {
             continue;
         }
         let made_here = match (assistant, block.r#type.as_str()) {

@@ -158,3 +158,47 @@ fn words_of_the_harness_and_blank_text_are_not_sent() {
     ];
     assert_eq!(sent(&load(lines.join("\n"))), r#"{"role":"user","content":[{"type":"text","text":"hi"}]}"#);
 }
+
+#[test]
+fn blocks_that_lost_what_no_server_does_without_are_left_out() {
+    for (kind, block) in [
+        ("assistant", json!({"type": "thinking", "thinking": "hm"})),
+        ("assistant", json!({"type": "thinking", "thinking": "hm", "signature": null})),
+        ("assistant", json!({"type": "redacted_thinking"})),
+        ("assistant", json!({"type": "text", "text": 3})),
+        ("user", json!({"type": "image"})),
+        ("user", json!({"type": "document", "source": "x"})),
+    ] {
+        let content = json!([block, {"type": "text", "text": "stays"}]);
+        let message = json!({"role": kind, "model": "m", "content": content});
+        let text = [user(1, None, &json!("hi")), line(2, Some(1), kind, &message)].join("\n");
+        let loaded = load(text);
+        let sent = sent(&loaded);
+        assert!(
+            sent.contains("stays") && !sent.contains(block["type"].as_str().unwrap())
+                || block["type"] == "text",
+            "{sent}"
+        );
+        assert_eq!(sent.matches("\"type\"").count(), 2, "{sent}");
+    }
+    let broken = json!([{"type": "tool_result", "tool_use_id": "a", "content": 7}]);
+    let text = [user(1, None, &json!("hi")), assistant(2, Some(1), &call("a")), user(3, Some(2), &broken)];
+    assert_eq!(sent(&load(text.join("\n"))), "open: [\"a\"]");
+}
+
+#[test]
+fn what_follows_itself_follows_what_was_written_before_it() {
+    let text =
+        [user(1, Some(1), &json!("hi")), assistant(2, Some(2), &json!({"type": "text", "text": "ho"}))];
+    let loaded = load(text.join("\n"));
+    assert_eq!(loaded.entries.len(), 2);
+}
+
+#[test]
+fn words_without_a_name_are_counted_and_bookkeeping_is_not() {
+    let nameless = json!({"type": "user", "message": {"role": "user", "content": "lost"}});
+    let title = json!({"type": "custom-title", "customTitle": "t"});
+    let text = [user(1, None, &json!("hi")), nameless.to_string(), title.to_string()];
+    let loaded = load(text.join("\n"));
+    assert_eq!((loaded.entries.len(), loaded.lines_skipped), (1, 1));
+}

@@ -349,3 +349,23 @@ fn words_and_changes_keep_the_order_of_the_configuration() {
     assert_eq!(Value::Object(verdict.extras), json!({"title": 2, "only 1": true, "only 2": true}));
     assert_eq!(merge([said(1)]).messages, ["message 1"]);
 }
+
+#[test]
+fn a_terminal_is_told_titles_notes_and_bells_and_nothing_else() {
+    for (said, kept) in [
+        ("\u{1b}]0;title\u{7}", Some("\u{1b}]0;title\u{7}")),
+        ("\u{1b}]9;done\u{1b}\\", Some("\u{1b}]9;done\u{1b}\\")),
+        ("\u{1b}]777;notify;a;b\u{7}\u{7}", Some("\u{1b}]777;notify;a;b\u{7}\u{7}")),
+        ("words \u{7} around", Some("\u{7}")),
+        ("\u{1b}[2J", None),
+        ("\u{1b}]52;c;c2VjcmV0\u{7}", None),
+        ("\u{1b}]8;;http://x\u{7}", None),
+        ("\u{1b}]0;never ends", None),
+        ("\u{1b}]0;a\u{1b}[2Jb\u{7}", Some("\u{7}")),
+        ("\u{1b}]0\u{7}", None),
+        ("plain", None),
+    ] {
+        assert_eq!(terminal_words(said).as_deref(), kept, "{said:?}");
+    }
+    assert_eq!(terminal_words(&format!("\u{1b}]0;{}\u{7}", "x".repeat(TERMINAL_BYTES_MAX))), None);
+}

@@ -16,16 +16,28 @@ pub(crate) const NAME: &str = "AskUserQuestion";
 
 /// The tool.
 pub(super) fn tool() -> Arc<dyn Tool> {
-    Arc::new(AskUserQuestion)
+    Arc::new(AskUserQuestion { description: include_str!("ask_user.md") })
 }
 
-struct AskUserQuestion;
+/// The same for whoever shows what options look like as a page: previews are HTML.
+///
+/// ```
+/// let tool = pelton::tools::asking_with_html();
+/// assert!(tool.spec().description.contains("HTML"));
+/// ```
+pub fn asking_with_html() -> Arc<dyn Tool> {
+    const DESCRIPTION: &str = concat!(
+        include_str!("ask_user.md"),
+        "\nA `preview` is a fragment of HTML that needs nothing else: no scripts, no files, styles inside."
+    );
+    Arc::new(AskUserQuestion { description: DESCRIPTION })
+}
 
-const SPEC: Spec<'static> = Spec {
-    name: NAME,
-    description: include_str!("ask_user.md"),
-    input_schema: r#"{"type":"object","properties":{"questions":{"type":"array","minItems":1,"maxItems":4,"items":{"type":"object","properties":{"question":{"type":"string"},"header":{"type":"string"},"options":{"type":"array","minItems":2,"maxItems":4,"items":{"type":"object","properties":{"label":{"type":"string"},"description":{"type":"string"},"preview":{"type":"string"}},"required":["label","description"]}},"multiSelect":{"type":"boolean"}},"required":["question","header","options","multiSelect"]}}},"required":["questions"]}"#,
-};
+struct AskUserQuestion {
+    description: &'static str,
+}
+
+const INPUT: &str = r#"{"type":"object","properties":{"questions":{"type":"array","minItems":1,"maxItems":4,"items":{"type":"object","properties":{"question":{"type":"string"},"header":{"type":"string"},"options":{"type":"array","minItems":2,"maxItems":4,"items":{"type":"object","properties":{"label":{"type":"string"},"description":{"type":"string"},"preview":{"type":"string"}},"required":["label","description"]}},"multiSelect":{"type":"boolean"}},"required":["question","header","options","multiSelect"]}}},"required":["questions"]}"#;
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -64,7 +76,7 @@ struct Choice {
 
 impl Tool for AskUserQuestion {
     fn spec(&self) -> Spec<'_> {
-        SPEC
+        Spec { name: NAME, description: self.description, input_schema: INPUT }
     }
 
     fn safety(&self, _: &Value) -> Safety {
