@@ -530,6 +530,7 @@ impl Lines {
     pub fn loaded(self) -> Loaded {
         let chain = self.chain().links;
         let on_chain: HashSet<usize> = chain.iter().copied().collect();
+        let left = self.left(&chain);
         let behind = self.behind.as_ref().map(|behind| behind.edit);
         let mut is_behind = behind.is_some();
         let mut entries: Vec<Arc<Entry>> = self.behind.into_iter().map(|behind| behind.entry).collect();
@@ -537,7 +538,6 @@ impl Lines {
         let mut snips = Vec::new();
         let mut edits = Vec::new();
         // What was done, asked and counted on the way to something else was not done to this.
-        let left = self.left(&chain);
         let was_left = |links: usize| left.iter().any(|left| left.contains(&links));
         let is_of_chain = |links: usize| {
             links.checked_sub(1).is_none_or(|last| on_chain.contains(&last)) && !was_left(links)
