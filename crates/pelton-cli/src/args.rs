@@ -290,31 +290,6 @@ pub(crate) struct RewindArgs {
     pub force: bool,
 }
 
-/// What the context is kept within.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Autocompact {
-    /// The model's own window.
-    Auto,
-    /// So many tokens.
-    Tokens(u64),
-}
-
-fn autocompact(text: &str) -> Result<Autocompact, String> {
-    let text = text.trim().to_ascii_lowercase();
-    let (digits, unit) = match (text.strip_suffix('k'), text.strip_suffix('m')) {
-        (Some(digits), _) => (digits, 1_000),
-        (_, Some(digits)) => (digits, 1_000_000),
-        _ => (text.as_str(), 1),
-    };
-    match digits.parse::<u64>() {
-        _ if text == "auto" => Ok(Autocompact::Auto),
-        Ok(count) if (100_000..=1_000_000).contains(&(count.saturating_mul(unit))) => {
-            Ok(Autocompact::Tokens(count * unit))
-        }
-        _ => Err("must be 'auto' or a number of tokens between 100k and 1M".to_owned()),
-    }
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Fault {
     /// The model is overloaded twice (HTTP 529)
@@ -458,8 +433,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "TOKENS", allow_negative_numbers = true)]
     pub task_budget: Option<u64>,
     /// Keep the context within so many tokens, 100k to 1M, in this run; 'auto' for the model's own window
-    #[arg(long, value_name = "TOKENS", value_parser = autocompact)]
-    pub autocompact: Option<Autocompact>,
+    #[arg(long, value_name = "TOKENS")]
+    pub autocompact: Option<pelton::compact::AutoWindow>,
     /// Beta features to switch on, separated by commas
     #[arg(long, value_name = "NAMES", num_args = 1.., value_delimiter = ',')]
     pub betas: Vec<String>,

@@ -1,10 +1,10 @@
 //! From where on the context is made smaller.
 
-use pelton::compact::CompactOptions;
+use pelton::compact::{AutoWindow, CompactOptions};
 use pelton::settings::CompactSettings;
 
 use super::env::Env;
-use crate::args::{Autocompact, RunArgs};
+use crate::args::RunArgs;
 use crate::fail::Fail;
 
 /// What flags, environment and settings say together.
@@ -14,10 +14,8 @@ pub(super) fn compact(args: &RunArgs, env: &Env, settings: &CompactSettings) -> 
     compact.folds = settings.folds.unwrap_or(compact.folds);
     compact.window_tokens = settings.window_tokens;
     let mut compact = of_environment(compact, env)?;
-    match args.autocompact {
-        Some(Autocompact::Tokens(tokens)) => compact.window_tokens = Some(tokens),
-        Some(Autocompact::Auto) => compact.window_tokens = None,
-        None => {}
+    if let Some(AutoWindow(tokens)) = args.autocompact {
+        compact.window_tokens = tokens;
     }
     Ok(compact)
 }

@@ -137,7 +137,7 @@ impl Session<'_> {
         self.app.say_table(commands);
         if self.init.is_none() {
             self.app.say(
-                "/compact, /uncompact, /context and /clear are about what the model is sent.",
+                "/compact, /uncompact, /autocompact, /context and /clear are about what the model is sent.",
                 Role::Faint,
             );
         }

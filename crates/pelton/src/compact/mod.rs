@@ -22,7 +22,7 @@ mod room; // how much there is room for
 pub(crate) mod usage; // where the tokens are
 mod words; // what models are asked
 
-pub use room::{CompactOptions, Room};
+pub use room::{AutoWindow, CompactOptions, NotAutoWindow, Room};
 pub use surgery::Surgery;
 pub use usage::{ContextUsage, LevelPlan, Share};
 

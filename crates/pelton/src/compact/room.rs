@@ -70,6 +70,48 @@ impl CompactOptions {
     }
 }
 
+/// What the context is to be kept within: so many tokens, or `auto`, the model's own window.
+///
+/// ```
+/// use pelton::compact::AutoWindow;
+///
+/// assert_eq!("200k".parse(), Ok(AutoWindow(Some(200_000))));
+/// assert_eq!("auto".parse(), Ok(AutoWindow(None)));
+/// assert!("5".parse::<AutoWindow>().is_err());
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AutoWindow(pub Option<u64>);
+
+impl AutoWindow {
+    /// The smallest and the largest that can be asked for.
+    const TOKENS: std::ops::RangeInclusive<u64> = 100_000..=1_000_000;
+}
+
+/// What is wrong with the words.
+///
+/// See [`AutoWindow`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must be 'auto' or a number of tokens between 100k and 1M")]
+pub struct NotAutoWindow;
+
+impl std::str::FromStr for AutoWindow {
+    type Err = NotAutoWindow;
+
+    fn from_str(text: &str) -> Result<Self, NotAutoWindow> {
+        let text = text.trim().to_ascii_lowercase();
+        let (digits, unit) = match (text.strip_suffix('k'), text.strip_suffix('m')) {
+            (Some(digits), _) => (digits, 1_000),
+            (_, Some(digits)) => (digits, 1_000_000),
+            _ => (text.as_str(), 1),
+        };
+        match digits.parse::<u64>().map(|count| count.saturating_mul(unit)) {
+            _ if text == "auto" => Ok(Self(None)),
+            Ok(tokens) if Self::TOKENS.contains(&tokens) => Ok(Self(Some(tokens))),
+            _ => Err(NotAutoWindow),
+        }
+    }
+}
+
 /// How much there is room for.
 ///
 /// ```

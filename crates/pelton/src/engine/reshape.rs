@@ -14,7 +14,7 @@ use super::input::{Answered, Taken};
 use crate::command::Called;
 use crate::compact::auto::Keep;
 use crate::compact::surgery::Situation;
-use crate::compact::{ContextUsage, Level, Surgery};
+use crate::compact::{AutoWindow, ContextUsage, Level, NotAutoWindow, Surgery};
 use crate::context::{git_branch, tools_by_server};
 use crate::event::{Boundary, CommandInfo, ContextEvent, Event, LoopEvent, LoopKind, Trigger};
 use crate::gauge::ContextWatch;
@@ -32,6 +32,8 @@ pub(super) enum Reshaping {
     Uncompact,
     /// Tell what is in it.
     Report,
+    /// Tell what it is kept within, or keep it within something else.
+    Window(Option<AutoWindow>),
     /// Something without a model.
     Surgery(Surgery),
     /// Begin another conversation.
@@ -118,6 +120,11 @@ impl Reshaping {
         match called.name {
             "compact" => Some(Self::Compact(arguments.map(str::to_owned))),
             "uncompact" => Some(Self::Uncompact),
+            "autocompact" => Some(match arguments.map(str::parse) {
+                None => Self::Window(None),
+                Some(Ok(window)) => Self::Window(Some(window)),
+                Some(Err(NotAutoWindow)) => Self::Unclear(format!("/autocompact {NotAutoWindow}")),
+            }),
             "clear" | "reset" | "new" => Some(Self::Clear),
             "context" => Some(match arguments.map(str::parse) {
                 None => Self::Report,
@@ -140,6 +147,7 @@ pub(super) fn commands() -> impl Iterator<Item = CommandInfo> {
             "Tells what fills the context, or changes it",
             "[drop A-B | keep-last N | clear CALL | undo]",
         ),
+        ("autocompact", "Tells or sets what the context is kept within", "[TOKENS | auto]"),
     ];
     all.into_iter().map(|(name, description, argument_hint)| CommandInfo {
         name: name.to_owned(),
@@ -330,6 +338,7 @@ impl Engine {
                 return Ok(Taken::Local(Answered { text: String::new(), is_error: false }));
             }
             Reshaping::Report => Ok(self.context_usage().to_string()),
+            Reshaping::Window(window) => Ok(self.keep_within(window)),
             Reshaping::Unclear(why) => Err(why),
             Reshaping::Uncompact => {
                 let edits = self.session.history.edits();
@@ -355,6 +364,26 @@ impl Engine {
             false => Event::CommandOutput { content: text.clone() },
         });
         Ok(Taken::Local(Answered { text, is_error }))
+    }
+
+    /// Keeps the context within a window from here on, if one is named, and tells which it is.
+    fn keep_within(&mut self, window: Option<AutoWindow>) -> String {
+        if let Some(AutoWindow(tokens)) = window {
+            self.options.compact.window_tokens = tokens;
+            self.tell_fill();
+        }
+        let compact = &self.options.compact;
+        let room = self.options.room(&self.options.model);
+        let why = match compact.window_tokens {
+            Some(wanted) if wanted <= room.window_tokens => "as it was asked for",
+            Some(_) => "the model's own: it has no more",
+            None => "the model's own",
+        };
+        let from = match compact.enabled && compact.auto {
+            true => format!("It is summed up from {} tokens on.", room.percent(compact.auto_percent)),
+            false => "Summing it up by itself is switched off.".to_owned(),
+        };
+        format!("The context is kept within {} tokens, {why}. {from}", room.window_tokens)
     }
 
     async fn operate(

@@ -18,6 +18,7 @@ use super::repair::{INTERRUPTED_RESULT, LEFT_OUT, RESULT_FOLDED};
 use super::view::Pushed;
 use super::*;
 
+mod foreign; // what a server does not know
 mod running; // what is kept in passing
 
 pub(crate) fn entry(kind: Kind, content: &Value) -> Arc<Entry> {

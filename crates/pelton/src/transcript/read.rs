@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -288,6 +289,17 @@ pub(super) struct Chain {
     pub missing: Vec<(usize, Uuid)>,
 }
 
+/// A request, and where its line stands.
+struct Requested {
+    /// What became of it; one of a later version tells this one nothing.
+    facts: Option<RequestFacts>,
+    at: Option<Timestamp>,
+    /// How many links stand before it.
+    links: usize,
+    /// And how many edits.
+    edits: usize,
+}
+
 /// What stands for what was said before the first line.
 struct Behind {
     entry: Arc<Entry>,
@@ -312,10 +324,8 @@ pub(super) struct Lines {
     queue: Waiting,
     undecided: Vec<String>,
     deferred: Option<String>,
-    requests: VecDeque<RequestFacts>,
+    requests: VecDeque<Requested>,
     files: FileFacts,
-    requested_at: Option<Timestamp>,
-    edits_before_request: usize,
     skipped: usize,
     read_to: u64,
     /// It is the conversation of a sub-agent.
@@ -460,12 +470,12 @@ impl Lines {
             if let Some(files) = request.as_ref().and_then(|request| request.files.as_ref()) {
                 self.files.add(files, CHANGED_FILES_WATCHED_MAX);
             }
-            self.requests.extend(request);
+            let at = line.timestamp.and_then(|at| at.parse().ok());
+            let (links, edits) = (self.links.len(), self.edits.len());
+            self.requests.push_back(Requested { facts: request, at, links, edits });
             if self.requests.len() > CACHE_REPORTS_KEPT_MAX {
                 self.requests.pop_front();
             }
-            self.requested_at = line.timestamp.and_then(|at| at.parse().ok());
-            self.edits_before_request = self.edits.len();
             return;
         }
         if line.subtype.as_deref() == Some(MEDIA_LEFT_OUT_LINE) {
@@ -538,33 +548,41 @@ impl Lines {
         self.edits.push((self.links.len(), Edited::new(id, 0, by, edit)));
     }
 
+    /// What stands between a message and the line that says the conversation went back to it, by how many links stand before.
+    fn left(&self, chain: &[usize]) -> Vec<RangeInclusive<usize>> {
+        let goes_back = |index: &&usize| self.links[**index].goes_back;
+        let left = |index: &usize| Some(self.by_id.get(&self.links[*index].parent?)? + 1..=*index);
+        chain.iter().filter(goes_back).filter_map(left).collect()
+    }
+
     /// The conversation.
     pub fn loaded(self) -> Loaded {
         let chain = self.chain().links;
         let on_chain: HashSet<usize> = chain.iter().copied().collect();
+        let left = self.left(&chain);
         let behind = self.behind.as_ref().map(|behind| behind.edit);
         let mut is_behind = behind.is_some();
         let mut entries: Vec<Arc<Entry>> = self.behind.into_iter().map(|behind| behind.entry).collect();
         let mut first_sent = entries.first().map(|entry| entry.id);
         let mut snips = Vec::new();
         let mut edits = Vec::new();
-        let turn = self.requests.iter().rev().find(|request| request.cache.asked == Asked::Turn);
+        // What was done, asked and counted on the way to something else was not done to this.
+        let was_left = |links: usize| left.iter().any(|left| left.contains(&links));
+        let is_of_chain = |links: usize| {
+            links.checked_sub(1).is_none_or(|last| on_chain.contains(&last)) && !was_left(links)
+        };
+        let mut requests = self.requests;
+        requests.retain(|requested| !was_left(requested.links));
+        let requested_at = requests.back().and_then(|newest| newest.at);
+        let asked_with = requests.back().filter(|newest| newest.at.is_some()).map(|newest| newest.edits);
+        let since = asked_with.map_or(&[][..], |edits| self.edits.get(edits..).unwrap_or_default());
+        let edits_since_request = since.iter().filter(|(links, _)| is_of_chain(*links)).count();
+        let requests: Vec<RequestFacts> =
+            requests.into_iter().filter_map(|requested| requested.facts).collect();
+        let turn = requests.iter().rev().find(|request| request.cache.asked == Asked::Turn);
         let kept_as = turn.and_then(|request| request.prefix.kept.as_deref());
         let prefix =
             self.blobs.as_ref().zip(kept_as).and_then(|(blobs, name)| read_prefix(&blobs.read_here(name)?));
-        let has_asked = self.requested_at.is_some();
-        let newer = self.edits.len() - self.edits_before_request.min(self.edits.len());
-        let edits_since_request = if has_asked { newer } else { 0 };
-        // What was done on the way to something else was not done to this.
-        let gone_back: Vec<(usize, usize)> = chain
-            .iter()
-            .filter(|index| self.links[**index].goes_back)
-            .filter_map(|index| Some((*self.by_id.get(&self.links[*index].parent?)?, *index)))
-            .collect();
-        let is_of_chain = |links: usize| {
-            links.checked_sub(1).is_none_or(|last| on_chain.contains(&last))
-                && !gone_back.iter().any(|(parent, back)| (parent + 1..=*back).contains(&links))
-        };
         let mut made = self.edits.into_iter().filter(|(links, _)| is_of_chain(*links)).peekable();
         // What such an edit put into the place of what is not there.
         let mut stands_nowhere: HashSet<EntryId> = HashSet::new();
@@ -612,8 +630,8 @@ impl Lines {
             deferred: self.deferred,
             prefix: prefix.map(Arc::new),
             files: self.files,
-            requests: self.requests.into(),
-            requested_at: self.requested_at,
+            requests,
+            requested_at,
             edits_since_request,
             lines_skipped: self.skipped,
             read_to: self.read_to,

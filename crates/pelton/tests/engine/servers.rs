@@ -13,7 +13,8 @@ use pelton::{Engine, Event};
 use pelton_testkit::{Script, text, tool};
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, Told, last_user_blocks, notes, results_in, run, text_of, unmarked};
+use crate::compaction::summary;
+use crate::stage::{Stage, Told, last_user_blocks, notes, results_in, resume_from, run, text_of, unmarked};
 
 /// A server whose tools are changed by calling one of them.
 pub struct Calculator {
@@ -623,4 +624,39 @@ async fn a_rule_that_keeps_a_server_away_keeps_its_resources_away_and_later_ones
     let told = text_of(&json!(last_user_blocks(&stage.request(2))));
     assert!(told.contains("Servers have something to read: ListMcpResourcesTool"), "{told}");
     assert_eq!(results_in(&stage.request(3))[0].2, "milk: 1.20");
+}
+
+#[tokio::test]
+async fn pit_X5_what_a_summary_could_not_tell_is_told_when_its_server_is_there() {
+    let script = Script::new()
+        .reply([text("One. ".repeat(2_000)), tool("Glob", json!({"pattern": "*"}))])
+        .reply([text("One and a half.")])
+        .step(summary("It was counted."))
+        .reply([text("Two.")])
+        .reply([text("Three.")]);
+    let stage = Stage::new(script).await;
+    let with = |options: &mut pelton::Options, server: &Arc<Calculator>| {
+        options.servers = vec![Arc::clone(server) as Arc<dyn ToolServer>];
+        options.tool_search = ToolSearch::Always;
+    };
+    let server = Calculator::with(ServerState::Connected, &["sine"]);
+    let mut first = stage.engine_with(|options| with(options, &server));
+    run(&mut first, "One?").await.assert_completed();
+    let file = first.transcript_file().unwrap();
+    drop(first);
+
+    // Another process sums up while the server is on its way, and goes on when it has come.
+    let server = Calculator::with(ServerState::Pending, &[]);
+    let mut second = stage.engine_with(|options| {
+        with(options, &server);
+        resume_from(options, &file);
+    });
+    assert!(!run(&mut second, "/compact").await.outcome().is_error);
+    server.serve(&["sine"]);
+    let told = |nth| stage.request(nth)["messages"].to_string().matches("mcp__calc__sine").count();
+    run(&mut second, "Two?").await.assert_completed();
+    assert_eq!(told(4), 1, "{}", stage.request(4)["messages"]);
+    run(&mut second, "Three?").await.assert_completed();
+    assert_eq!(told(5), 1);
+    stage.assert_all_played();
 }

@@ -175,7 +175,7 @@ impl Live<'_> {
         };
         match &summed {
             Summed::Failed(why) | Summed::Hopeless(why) | Summed::NoSmaller(why) => {
-                self.tell_compacted(Err(why.clone())).await
+                self.tell_compacted(Err(why.clone())).await;
             }
             _ => {}
         }

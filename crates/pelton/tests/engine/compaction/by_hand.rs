@@ -202,3 +202,34 @@ async fn why_the_cache_is_missed_is_known_to_the_next_process_too() {
     let reason = report.unwrap().reason.unwrap();
     assert!(reason.starts_with("messages[") && reason.ends_with("by: snip"), "{reason}");
 }
+
+#[tokio::test]
+async fn what_the_context_is_kept_within_can_be_said_while_a_session_runs() {
+    let stage = Stage::new(Script::new().reply([text("One.")])).await;
+    let mut engine = stage.engine();
+    let mut answers = async |words: &str| {
+        let told = run(&mut engine, words).await;
+        (told.outcome().is_error, told.outcome().text.clone())
+    };
+    let (_, own) = answers("/autocompact").await;
+    assert_eq!(
+        own,
+        "The context is kept within 1000000 tokens, the model's own. It is summed up from 784000 tokens on."
+    );
+    let (_, said) = answers("/autocompact 150k").await;
+    assert_eq!(
+        said,
+        "The context is kept within 150000 tokens, as it was asked for. It is summed up from 104000 tokens on."
+    );
+    for wrong in ["5", "2M", "little"] {
+        let (is_error, why) = answers(&format!("/autocompact {wrong}")).await;
+        assert!(is_error && why.contains("a number of tokens between 100k and 1M"), "{why}");
+    }
+    assert_eq!(answers("/autocompact").await.1, said);
+    assert_eq!(engine.context_usage().window_tokens, 150_000);
+    let mut answers = async |words: &str| run(&mut engine, words).await.outcome().text.clone();
+    assert_eq!(answers("/autocompact auto").await, own);
+    answers("Go on.").await;
+    assert_eq!(engine.context_usage().window_tokens, 1_000_000);
+    stage.assert_all_played();
+}

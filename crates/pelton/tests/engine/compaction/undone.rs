@@ -4,7 +4,7 @@ use pelton::{Engine, Resumed, transcript};
 use pelton_testkit::{Script, Step, text};
 use serde_json::{Value, json};
 
-use super::summary;
+use super::{boundaries, summary};
 use crate::resuming::AsNamed;
 use crate::stage::{Stage, lines, resume_from, run, unmarked};
 
@@ -130,8 +130,10 @@ async fn loop_C10_what_is_done_first_behind_an_earlier_message_is_done_to_that_f
     let told = run(&mut engine, "/context drop 2").await;
     assert!(!told.outcome().is_error, "{}", told.outcome().text);
     drop(engine);
-    // Nothing was said since; another process goes on from there all the same.
+    // Nothing was said since; another process goes on from there all the same, and knows the same figure.
+    let figure = boundaries(&told).last().unwrap().after_tokens;
     let mut engine = stage.resume(&file);
+    assert_eq!(engine.context_usage().used_tokens, figure);
     run(&mut engine, "And on?").await.assert_completed();
     assert_eq!(
         answers(&stage.request(stage.request_count()), 5),

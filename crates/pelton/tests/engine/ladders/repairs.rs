@@ -146,10 +146,10 @@ async fn loop_T11_a_block_that_is_refused_whatever_is_left_out_ends_the_run_once
     assert_eq!((told.outcome().terminal, stage.request_count()), (Terminal::ModelError, 1));
 }
 
-/// A refusal that names a kind of blocks.
+/// A refusal that names a kind of blocks, and behind it others that would be taken.
 fn unknown(kind: &str) -> Step {
     Step::status(400).error_type("invalid_request_error").message(format!(
-        "Input tag '{kind}' found using 'type' does not match any of the expected tags: 'text'"
+        "Input tag '{kind}' found using 'type' does not match any of the expected tags: 'text', 'fallback'"
     ))
 }
 
