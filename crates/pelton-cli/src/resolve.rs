@@ -111,7 +111,7 @@ fn options_for_whom(
     options.keeper = Some(Arc::new(keeper::SettingsFiles { files, watch: Arc::clone(&watch) }));
     options.settings_watch = Some(watch);
     options.skills = skills;
-    add_agents(&mut options, skills::agents(args, &env, &project)?);
+    add_agents(&mut options, skills::agents(args, &env, &project, watched)?);
     if brought_hooks_off {
         options.agents.iter_mut().for_each(|agent| agent.hooks = None);
     }

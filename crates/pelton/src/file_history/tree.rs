@@ -265,8 +265,7 @@ impl Tree {
         }
         for (path, mark) in relist {
             if let Some(dir) = self.dirs.get_mut(&path) {
-                let [before, after] =
-                    [dir.mark, mark].map(|mark| State::Dir { mode: mark.permissions() });
+                let [before, after] = [dir.mark, mark].map(|mark| State::Dir { mode: mark.permissions() });
                 dir.mark = mark;
                 dir.racy = is_racy(mark, survey);
                 look.news.push((path.as_path().into(), mark, after.clone()));

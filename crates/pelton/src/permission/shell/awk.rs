@@ -15,7 +15,12 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
         };
         match text {
             "--" => operands.extend(args.by_ref()),
-            "-F" | "-v" | "--field-separator" | "--assign" => _ = args.next()?.literal()?,
+            "-F" | "--field-separator" => args.next()?.is_one_word().then_some(())?,
+            // The name is known, the value is data.
+            "-v" | "--assign" => {
+                let assigned = args.next()?;
+                (assigned.is_one_word() && assigned.prefix().contains('=')).then_some(())?;
+            }
             text if text.starts_with("--field-separator=") || text.starts_with("--assign=") => {}
             text if text.starts_with("-F") || text.starts_with("-v") => {}
             // Behind the program words are files, whatever they look like; before it nothing else is known.

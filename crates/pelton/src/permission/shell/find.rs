@@ -67,7 +67,7 @@ pub(super) fn split(args: &[Arg]) -> (&[Arg], &[Arg]) {
 
 /// A pattern that is not quoted may become names of files, but none that mean something to `find`.
 fn is_text(arg: &Arg) -> bool {
-    arg.literal().is_some()
+    arg.is_one_word()
         || (arg.is_sure()
             && (!arg.may_be_option()
                 || matches!(arg.files(), Some(Files::Matching(text)) if text.contains('.'))))
