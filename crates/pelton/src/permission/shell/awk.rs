@@ -1,7 +1,7 @@
 //! `awk`: which programs only print to where they are told to by default.
 
 use super::arg::{Arg, Files};
-use super::look::Look;
+use super::look::{Look, is_value};
 
 /// What it looks at, if looking is all that it does.
 pub(super) fn look(args: &[Arg]) -> Option<Look> {
@@ -15,11 +15,11 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
         };
         match text {
             "--" => operands.extend(args.by_ref()),
-            "-F" | "--field-separator" => args.next()?.is_one_word().then_some(())?,
+            "-F" | "--field-separator" => is_value(args.next()?).then_some(())?,
             // The name is known, the value is data.
             "-v" | "--assign" => {
                 let assigned = args.next()?;
-                (assigned.is_one_word() && assigned.prefix().contains('=')).then_some(())?;
+                (is_value(assigned) && assigned.prefix().contains('=')).then_some(())?;
             }
             text if text.starts_with("--field-separator=") || text.starts_with("--assign=") => {}
             text if text.starts_with("-F") || text.starts_with("-v") => {}

@@ -123,6 +123,9 @@ fn loose_words(script: &Script) -> Vec<Arg> {
                 .trim_end_matches(')');
             words.extend(words_of(inside));
         }
+        if matches!(command.name(), Some("mapfile" | "readarray" | "read")) {
+            words.extend(words_read(command, script));
+        }
         let gives = command.name() == Some("set") || has_function && !command.place.in_function;
         words.extend(command.words.iter().skip(1).filter(|_| gives).map(Arg::of));
     }

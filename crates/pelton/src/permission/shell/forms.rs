@@ -176,21 +176,3 @@ pub(super) fn open_files(args: &[Arg]) -> Option<Look> {
     }
     Some(Look::nothing())
 }
-
-/// What is in certificates and requests. Keys and passwords are no part of them; any other word is not known.
-pub(super) fn certificates(args: &[Arg]) -> Option<Look> {
-    let (what, args) = args.split_first()?;
-    matches!(what.literal()?, "x509" | "req" | "crl").then_some(())?;
-    let mut files = Vec::new();
-    let mut args = args.iter();
-    while let Some(arg) = args.next() {
-        match arg.literal()? {
-            "-in" => files.push(args.next()?.files()?),
-            "-noout" | "-text" | "-subject" | "-issuer" | "-dates" | "-startdate" | "-enddate"
-            | "-serial" | "-fingerprint" | "-sha256" | "-sha1" | "-pubkey" | "-purpose" | "-email"
-            | "-hash" | "-modulus" => {}
-            _ => return None,
-        }
-    }
-    (!files.is_empty()).then_some(Look::at(files))
-}

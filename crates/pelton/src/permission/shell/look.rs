@@ -45,6 +45,10 @@ impl Look {
 
     /// The same, if it also reads files that are found below these.
     pub fn with_found(mut self, below: Vec<Files>) -> Option<Self> {
+        // Without files it reads what it is given, and nothing here.
+        if self.files == [Files::Named(".".to_owned())] {
+            self.files.clear();
+        }
         // What it looks at otherwise would be looked through, too.
         (self.files.is_empty() || self.reach == Reach::BelowAndLinked).then_some(())?;
         self.files.extend(below);
@@ -90,7 +94,6 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
         "gzip" | "xz" | "zstd" | "bzip2" | "gunzip" | "unxz" => forms::compressed(rest),
         "unzip" => forms::unzip(rest),
         "getent" => forms::database(rest),
-        "openssl" if rest.len() > 1 => forms::certificates(rest),
         "ip" => forms::addresses(rest),
         "less" | "more" => forms::pager(rest),
         "lsof" => forms::open_files(rest),
@@ -178,7 +181,7 @@ pub(super) fn understand(program: &Program, args: &[Arg]) -> Option<Look> {
                 accept(option.takes, &value, &mut files)?;
             }
             if option.takes == Takes::Two {
-                args.next()?.is_one_word().then_some(())?;
+                is_value(args.next()?).then_some(())?;
             }
             reach = reach.max(option.reach);
             seen.push(format!("--{name}"));
@@ -287,13 +290,18 @@ fn accept(takes: Takes, value: &Arg, files: &mut Vec<Files>) -> Option<()> {
         Takes::Number => match value.literal() {
             Some(text) => is_number(text).then_some(())?,
             // Whatever it is, it stays where a number is expected.
-            None => value.is_one_word().then_some(())?,
+            None => is_value(value).then_some(())?,
         },
         // A pattern or a variable that is not quoted may become several words.
-        Takes::Word | Takes::Two => value.is_one_word().then_some(())?,
+        Takes::Word | Takes::Two => is_value(value).then_some(())?,
         Takes::Path => files.push(value.files()?),
     }
     Some(())
+}
+
+/// One word, that no command says: what others say is taken only as a part of a word that begins with its option.
+pub(super) fn is_value(word: &Arg) -> bool {
+    word.is_one_word() && !word.has_commands()
 }
 
 /// Digits with a sign before and a unit behind them.
