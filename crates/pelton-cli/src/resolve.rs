@@ -127,7 +127,9 @@ fn options_for_whom(
     let watch = Arc::new(SettingsOnDisk::of(args, &before_settings, &cwd, watched, terms));
     options.keeper = Some(Arc::new(keeper::SettingsFiles { files, watch: Arc::clone(&watch) }));
     options.skills = skills;
-    let mut described = skills::agents(args, &env, &project, plugins_only.agents)?;
+    let described = skills::agents(args, &env, &project, watched, plugins_only.agents)?;
+    described.tell();
+    let mut described = described.agents;
     if brought_hooks_off {
         let all = described.iter_mut().chain(&mut options.agents);
         all.for_each(|agent| agent.hooks = None);

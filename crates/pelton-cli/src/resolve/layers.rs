@@ -536,7 +536,9 @@ mod tests {
             let args = Args::parse_from(["pelton"]).run;
             let brings = || {
                 let said = settings(&args, &env, &cwd, Watched::Interactive).unwrap();
-                let agents = super::super::skills::agents(&args, &env, &cwd, false).unwrap();
+                let agents = super::super::skills::agents(&args, &env, &cwd, Watched::Interactive, false)
+                    .unwrap()
+                    .agents;
                 let servers = Trust::in_dir(&env, &cwd).servers(&env);
                 // Settings: nothing that runs, grants, sends elsewhere or puts a guard aside.
                 !said.hooks.is_empty()

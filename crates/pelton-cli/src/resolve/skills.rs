@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use pelton::settings::Settings;
+use pelton::settings::{Brought, Power, Settings, Treatment, Watched, untrusted};
 use pelton::tools::AgentDefinition;
 use pelton::{SkillSources, agents_in};
 
@@ -14,7 +14,7 @@ use super::repository::Repository;
 use super::sessions::config_dir;
 use super::trust::Trust;
 use crate::args::RunArgs;
-use crate::fail::Fail;
+use crate::fail::{Fail, tell};
 
 /// Which skills count. `None` if none do.
 pub(super) fn skills(args: &RunArgs, env: &Env, settings: &Settings) -> Result<Option<SkillSources>, Fail> {
@@ -37,6 +37,24 @@ pub(super) fn skills(args: &RunArgs, env: &Env, settings: &Settings) -> Result<O
     Ok(Some(skills))
 }
 
+/// Sub-agents that files describe.
+pub(super) struct Described {
+    pub agents: Vec<AgentDefinition>,
+    /// Those whose programs are left out because they are others than were trusted, by name.
+    pub changed: Vec<String>,
+}
+
+impl Described {
+    /// Says what is left out of whose description.
+    pub fn tell(&self) {
+        for name in &self.changed {
+            tell(&format!(
+                "warning: what the agent '{name}' would run has changed since its directory was trusted, so it is not used until it is trusted again (pelton trust)"
+            ));
+        }
+    }
+}
+
 /// The sub-agents that files describe: an organisation's before the project's, the nearest first, before the user's. What
 /// the project's would run is left out unless somebody trusts it. What the command line says counts before all but an
 /// organisation's; `managed_only`, if the organisation lets nobody else describe any.
@@ -44,23 +62,60 @@ pub(super) fn agents(
     args: &RunArgs,
     env: &Env,
     cwd: &Path,
+    watched: Watched,
     managed_only: bool,
-) -> Result<Vec<AgentDefinition>, Fail> {
+) -> Result<Described, Fail> {
     let mut places = Places::of(args, env, cwd)?;
     if managed_only {
         (places.project, places.user) = (Vec::new(), Vec::new());
     }
     let mut agents = agents_in(&places.managed);
     let mut brought = agents_in(&places.project);
-    if brought.iter().any(AgentDefinition::brings_programs) && !Trust::in_dir(env, cwd).is_given() {
-        brought.iter_mut().for_each(AgentDefinition::leave_out_programs);
+    let mut changed = Vec::new();
+    if brought.iter().any(AgentDefinition::brings_programs) {
+        let trust = Trust::in_dir(env, cwd);
+        if !trust.is_given() {
+            brought.iter_mut().for_each(AgentDefinition::leave_out_programs);
+        } else if untrusted(Brought::Programs, watched) != Treatment::Used {
+            let seen = trust.approved_settings(env);
+            let mut unseen = powers_of_agents(cwd);
+            unseen.retain(|power| !seen.contains(&power.mark));
+            let is_new = |agent: &&mut AgentDefinition| powers(agent).any(|power| unseen.contains(&power));
+            for agent in brought.iter_mut().filter(is_new) {
+                agent.leave_out_programs();
+                changed.push(agent.name.clone());
+            }
+        }
     }
     brought.extend(agents_in(&places.user));
     let said = super::agents::with_said(Vec::new(), args, cwd)?;
     agents.extend(brought.into_iter().filter(|agent| said.iter().all(|said| said.name != agent.name)));
     let mut names = HashSet::new();
     agents.retain(|agent| names.insert(agent.name.clone()));
-    Ok(agents)
+    Ok(Described { agents, changed })
+}
+
+/// What agents of a project would have run besides what the model asks for: whoever trusts it has to have seen that.
+pub(super) fn powers_of_agents(cwd: &Path) -> Vec<Power> {
+    agents_in(&of_project(cwd)).iter().flat_map(powers).collect()
+}
+
+fn powers(agent: &AgentDefinition) -> impl Iterator<Item = Power> {
+    let place = |what: &str| format!("agents.{}.{what}", agent.name);
+    let hooks = agent.hooks.iter().map(|hooks| Power::new(place("hooks"), hooks.clone()));
+    let own = agent.mcp_servers.iter().filter(|server| !server.is_string());
+    hooks
+        .chain(own.map(|server| Power::new(place("mcpServers"), server.clone())))
+        .collect::<Vec<_>>()
+        .into_iter()
+}
+
+/// The directories of agents from a directory up to the root of its repository.
+fn of_project(cwd: &Path) -> Vec<PathBuf> {
+    let top = Repository::around(cwd).map_or_else(|| cwd.to_owned(), |repository| repository.root);
+    // A further checkout of a repository is not below its root: then it is looked at alone.
+    let top = if cwd.starts_with(&top) { top } else { cwd.to_owned() };
+    cwd.ancestors().take_while(|dir| dir.starts_with(&top)).map(|dir| dir.join(".claude/agents")).collect()
 }
 
 /// Where files are looked for that describe agents.
@@ -86,12 +141,8 @@ impl Places {
         let mut places =
             Self { managed: vec![PathBuf::from(MANAGED_DIR).join(".claude/agents")], ..Self::default() };
         if sources.project {
-            let top = Repository::around(cwd).map_or_else(|| cwd.to_owned(), |repository| repository.root);
-            // A further checkout of a repository is not below its root: then it is looked at alone.
-            let top = if cwd.starts_with(&top) { top } else { cwd.to_owned() };
-            let around = cwd.ancestors().take_while(|dir| dir.starts_with(&top)).map(Path::to_path_buf);
-            let added = args.add_dir.iter().map(|dir| cwd.join(dir));
-            places.project = around.chain(added).map(|dir| dir.join(".claude/agents")).collect();
+            let added = args.add_dir.iter().map(|dir| cwd.join(dir).join(".claude/agents"));
+            places.project = of_project(cwd).into_iter().chain(added).collect();
         }
         if let (true, Some(home)) = (sources.user, config_dir(env)) {
             places.user.push(home.join("agents"));
@@ -123,7 +174,7 @@ mod tests {
         let env = Env::of_process().without(&["CLAUDE_CONFIG_DIR"]).with(&[("HOME".to_owned(), home)].into());
         let args = Args::parse_from(["pelton"]).run;
         let with_hooks = || {
-            let agents = agents(&args, &env, &work, false).unwrap();
+            let agents = agents(&args, &env, &work, Watched::Unattended, false).unwrap().agents;
             assert_eq!(
                 agents.iter().map(|agent| agent.name.as_str()).collect::<Vec<_>>(),
                 ["brought", "own"]

@@ -13,6 +13,7 @@ use super::env::Env;
 use super::layers::{Files, text_of};
 use super::repository::Repository;
 use super::sessions::config_dir;
+use super::skills::powers_of_agents;
 use crate::written::{Seen, change};
 
 /// The most bytes of the file that says, among much else, which directories are trusted.
@@ -85,11 +86,7 @@ impl Trust {
     /// The marks of entries of settings that were seen when the directory was trusted.
     pub(super) fn approved_settings(&self, env: &Env) -> BTreeSet<String> {
         if self.is_home && self.given {
-            return Files::around(env, &self.dir)
-                .brought_powers()
-                .into_iter()
-                .map(|power| power.mark)
-                .collect();
+            return powers(env, &self.dir).into_iter().map(|power| power.mark).collect();
         }
         let seen = state_of(env, &self.root)[APPROVED_SETTINGS].take();
         let marks = seen.as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -99,7 +96,7 @@ impl Trust {
     /// What the directory's settings grant or run that nobody has seen who trusts it.
     pub(crate) fn new_settings(&self, env: &Env) -> Vec<Power> {
         let approved = self.approved_settings(env);
-        let mut powers = Files::around(env, &self.dir).brought_powers();
+        let mut powers = powers(env, &self.dir);
         powers.retain(|power| !approved.contains(&power.mark));
         powers
     }
@@ -111,7 +108,7 @@ impl Trust {
             return Value::Array(Vec::new());
         }
         let mut marks = self.approved_settings(env);
-        marks.extend(Files::around(env, &self.dir).brought_powers().into_iter().map(|power| power.mark));
+        marks.extend(powers(env, &self.dir).into_iter().map(|power| power.mark));
         marks.into_iter().collect()
     }
 
@@ -169,8 +166,8 @@ pub(crate) fn would_add(settings: &Settings, env: &Env, dir: &Path) -> Vec<Strin
     adds.extend(hooks.map(|(event, what)| format!("hook at {event}: {what}")));
     // Whatever else grants or runs something, as it is written.
     const TOLD: &[&str] = &["permissions.", "apiKeyHelper", "env", "hooks"];
-    let powers = Files::around(env, dir).brought_powers().into_iter();
-    let others = powers.filter(|power| !TOLD.iter().any(|told| power.place.starts_with(told)));
+    let others =
+        powers(env, dir).into_iter().filter(|power| !TOLD.iter().any(|told| power.place.starts_with(told)));
     adds.extend(others.map(|power| power.told()));
     let servers = Trust::in_dir(env, dir).servers(env).into_iter();
     adds.extend(servers.map(|(name, approval)| match approval {
@@ -178,6 +175,13 @@ pub(crate) fn would_add(settings: &Settings, env: &Env, dir: &Path) -> Vec<Strin
         _ => format!("server {name}"),
     }));
     adds
+}
+
+/// What a directory's settings and agents grant or run.
+fn powers(env: &Env, dir: &Path) -> Vec<Power> {
+    let mut powers = Files::around(env, dir).brought_powers();
+    powers.extend(powers_of_agents(dir));
+    powers
 }
 
 /// Whether the user has once said yes to a question about this directory.

@@ -59,7 +59,9 @@ impl SettingsOnDisk {
     /// The agents that files describe now.
     fn agents_now(&self) -> Option<Vec<AgentDefinition>> {
         let AgentTerms { managed_only, without_hooks } = self.terms;
-        let mut now = skills::agents(&self.args, &self.env, &self.project(), managed_only).ok()?;
+        let described =
+            skills::agents(&self.args, &self.env, &self.project(), self.watched, managed_only).ok()?;
+        let mut now = described.agents;
         if without_hooks {
             now.iter_mut().for_each(|agent| agent.hooks = None);
         }

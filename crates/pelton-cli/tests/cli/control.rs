@@ -432,6 +432,12 @@ fn files_are_taken_back_to_what_they_were() {
     assert_eq!(place.read("a.txt"), "after\nand more\n");
     let dry = talk.asked(&json!({"subtype": "rewind_files", "user_message_id": id, "dry_run": true}));
     assert_eq!((&dry["response"]["canRewind"], &dry["response"]["deletions"]), (&json!(true), &json!(2)));
+    assert!(dry["response"].get("left").is_none(), "{dry}");
+    // What would stay is said before.
+    place.put("a.txt", "mine\n");
+    let dry = talk.asked(&json!({"subtype": "rewind_files", "user_message_id": id, "dry_run": true}));
+    assert!(dry["response"]["left"][0].as_str().unwrap().contains("changed by somebody else"), "{dry}");
+    place.put("a.txt", "after\nand more\n");
     let other = "00000000-0b0a-4908-8706-050403020100";
     let unknown = talk.asked(&json!({"subtype": "rewind_files", "user_message_id": other}));
     assert_eq!(unknown["error"], "No file checkpoint found for this message.");

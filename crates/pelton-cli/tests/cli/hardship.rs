@@ -531,3 +531,64 @@ fn a_command_gets_no_more_memory_than_it_may_have() {
         ran.failed(1, &["CLAUDE_CODE_TOOL_MEMORY_LIMIT", words]);
     }
 }
+
+#[test]
+fn directories_that_a_command_closed_are_opened_again_by_a_rewind() {
+    if !nobody_can_start() {
+        eprintln!("not run: another user cannot start the program that was built here");
+        return;
+    }
+    let place = Place::new();
+    for name in ["shut/in.txt", "shut/deep/in.txt", "fixed/in.txt"] {
+        let file = place.put(name, "one\n");
+        for path in file.ancestors().take_while(|path| *path != place.work()) {
+            if is_root() {
+                chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+            }
+        }
+    }
+    mode(&place.work().join("fixed"), 0o555);
+    let model = calls([
+        ("Bash", json!({"command": "echo two > shut/in.txt"})),
+        ("Bash", json!({"command": "chmod 000 shut"})),
+        (
+            "Bash",
+            json!({"command": "chmod 755 fixed; echo two > fixed/in.txt; echo new > fixed/new.txt; chmod 500 fixed"}),
+        ),
+        ("Bash", json!({"command": "mkdir made; echo new > made/new.txt; chmod 555 made"})),
+    ]);
+    as_nobody(&place, &place.task(&model, ["Go.", "--allowedTools", ALL_TOOLS])).run().well();
+    let session = place.transcripts()[0].file_stem().unwrap().to_str().unwrap().to_owned();
+    let modes = || {
+        ["shut", "fixed"]
+            .map(|name| fs::metadata(place.work().join(name)).unwrap().permissions().mode() & 0o777)
+    };
+    assert_eq!(modes(), [0o000, 0o500]);
+    let rewind = |words: &[&str]| {
+        let words = ["rewind", &session].into_iter().chain(words.iter().copied());
+        as_nobody(&place, &place.pelton(words)).run().well().to_owned()
+    };
+    let preview = rewind(&["--dry-run"]);
+    for name in [
+        "shut +0 -0",
+        "shut/in.txt +1 -1",
+        "fixed +0 -0",
+        "fixed/in.txt +1 -1",
+        "fixed/new.txt +0 -1",
+        "made/new.txt +0 -1",
+    ] {
+        assert!(preview.contains(&format!("{}/{name}", place.work().display())), "{name}: {preview}");
+    }
+    assert!(preview.contains("shut (cannot be looked into)"), "{preview}");
+    assert_eq!(modes(), [0o000, 0o500], "a preview changes nothing");
+    rewind(&[]);
+    assert_eq!(modes(), [0o755, 0o555]);
+    assert_eq!(
+        [place.read("shut/in.txt"), place.read("shut/deep/in.txt"), place.read("fixed/in.txt")],
+        ["one\n"; 3]
+    );
+    assert!(!place.has("made") && !place.has("fixed/new.txt"));
+    rewind(&["--undo"]);
+    assert_eq!(modes(), [0o000, 0o500]);
+    assert!(place.has("made/new.txt"));
+}

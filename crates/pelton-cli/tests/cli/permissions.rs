@@ -53,6 +53,46 @@ fn what_variables_hold_patches_name_and_formatters_write_is_no_way_around() {
     check("once_more.jsonl", 1_000);
 }
 
+/// Who hands names on to a program with options that write is not asked, as long as no name can be such an option.
+#[test]
+fn names_that_are_handed_on_are_asked_about_where_one_could_be_an_option() {
+    let lines = [
+        "find . | xargs sed -n 1p",
+        "rg -l x | xargs awk '{print}'",
+        "ls | xargs sort",
+        "ls -A | xargs file",
+        "sort $(ls)",
+        "rg --files | while read -r f; do sed -n 1p \"$f\"; done",
+    ];
+    let judged = |name: Option<&str>, expect: &str| {
+        let place = place();
+        if let Some(name) = name {
+            place.put(name, "x\n");
+        }
+        let cases: Vec<String> =
+            lines.iter().map(|line| json!({"command": line, "expect": expect}).to_string()).collect();
+        let file = place.home().join("cases.jsonl");
+        std::fs::write(&file, cases.join("\n")).unwrap();
+        let words = ["permissions", "check", "--only-different", "--corpus", file.to_str().unwrap()];
+        let ran = place.pelton(words).run();
+        assert_eq!(ran.code, Some(0), "{name:?}: {}", ran.out);
+    };
+    judged(None, "allow");
+    for name in ["-i", "-osrc/main.rs", "docs/-f", "a -i", "tests/it's", "a\n-i", "--in-place"] {
+        judged(Some(name), "ask");
+    }
+}
+
+#[test]
+fn what_strangers_look_at_every_day_is_not_asked_about() {
+    check("strangers_look.jsonl", 300);
+}
+
+#[test]
+fn what_strangers_try_is_asked_about_or_denied_in_every_mode() {
+    check("strangers_reach.jsonl", 2_000);
+}
+
 #[test]
 fn inspection_and_work_beside_what_is_guarded_is_left_alone() {
     check("left_alone.jsonl", 200);

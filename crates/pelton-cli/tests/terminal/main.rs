@@ -19,4 +19,5 @@ mod plain; // line by line
 mod prompt; // what is written, seen and read
 mod scrollback; // every finished line once
 mod steering; // while it works
+mod trust; // what a repository supplies, before it is trusted
 mod trouble; // what goes wrong, or on beside

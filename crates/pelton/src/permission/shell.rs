@@ -14,6 +14,7 @@ mod look; // what a command looks at
 mod forms; // programs that follow no table
 mod versions; // what is asked for its version
 mod feed; // names that one command finds and another looks at
+mod found; // where they are found
 mod mention; // what programs that nobody knows may run
 mod passed; // what one command makes for another
 mod find; // programs with a grammar of their own
@@ -30,8 +31,8 @@ mod carried; // the same, when its names are written elsewhere in the line
 use std::collections::BTreeMap;
 
 use pelton_shell::{
-    Assignment, AssignmentKind, Command, Doubt, DoubtKind, Part, Redirection, RedirectionKind, Script,
-    Unclear, Word, behind_plain_launchers, further_commands, has_language, reads_scripts, steers,
+    Assignment, Command, Doubt, DoubtKind, Redirection, RedirectionKind, Script, Unclear, Word,
+    behind_plain_launchers, further_commands, has_language, reads_scripts, steers,
 };
 
 pub(super) use self::arg::Files;
@@ -41,6 +42,7 @@ use self::carried::{Carried, removed_by_feeding};
 pub(super) use self::deeds::{Deed, Patch, PatchText, names_in_patch};
 use self::deeds::{deeds, patch};
 use self::feed::Feed;
+use self::found::{feed_of, found_names, names_of};
 use self::held::Held;
 use self::launch::{base_name, launches};
 pub(super) use self::look::Look;
@@ -354,9 +356,65 @@ fn is_read_by_next(command: &Command, script: &Script) -> bool {
 /// that are looked at. Who asks in there for the user or the environment is asked why.
 fn tells(args: &[Arg]) -> bool {
     const TELLING: &[&str] = &[
-        "git", "date", "pwd", "basename", "dirname", "realpath", "readlink", "wc", "seq", "find", "stat",
-        "du", "ls", "cat", "rg", "fd", "tac", "nl", "diff", "comm", "expr", "grep", "sort", "uniq", "cut",
-        "tr", "head", "tail", "sed", "awk", "jq", "nproc", "uname", "true", "false", ":",
+        "git",
+        "date",
+        "pwd",
+        "basename",
+        "dirname",
+        "realpath",
+        "readlink",
+        "wc",
+        "seq",
+        "find",
+        "stat",
+        "du",
+        "ls",
+        "cat",
+        "rg",
+        "fd",
+        "tac",
+        "nl",
+        "diff",
+        "comm",
+        "expr",
+        "grep",
+        "sort",
+        "uniq",
+        "cut",
+        "tr",
+        "head",
+        "tail",
+        "sed",
+        "awk",
+        "jq",
+        "nproc",
+        "uname",
+        "true",
+        "false",
+        ":",
+        "file",
+        "md5sum",
+        "sha1sum",
+        "sha256sum",
+        "cksum",
+        "which",
+        "command",
+        "df",
+        "free",
+        "uptime",
+        "test",
+        "[",
+        "paste",
+        "rev",
+        "column",
+        "cargo",
+        "rustc",
+        "node",
+        "npm",
+        "python3",
+        "python",
+        "go",
+        "docker",
     ];
     args.first().is_none_or(|name| name.literal().is_some_and(|name| TELLING.contains(&name)))
 }
@@ -370,91 +428,6 @@ fn names_for_others(command: &Command, script: &Script) -> bool {
         script.commands.iter().any(|it| it.place.fed.is_some_and(|fed| fed.pipeline == stage.pipeline))
     };
     command.place.in_substitution || command.place.stage.is_some_and(is_read)
-}
-
-/// The variables that hold names which other commands find: `… | while read f`, `for f in $(…)`.
-fn found_names(script: &Script) -> BTreeMap<String, Feed> {
-    let mut found: BTreeMap<String, Feed> = BTreeMap::new();
-    let mut set: Vec<&str> = Vec::new();
-    for command in &script.commands {
-        for assignment in &command.assignments {
-            set.push(&assignment.name);
-            if let (AssignmentKind::Loop, [Part::Substitution { inside, quoted: false }]) =
-                (assignment.kind, assignment.value.parts())
-                && let Some(feed) = names_of(inside)
-            {
-                found.insert(assignment.name.clone(), feed);
-            }
-        }
-        if command.name() != Some("read") {
-            continue;
-        }
-        let words: Option<Vec<&str>> = command.words.iter().map(|word| word.literal()).collect();
-        let Some(["read", options @ .., name]) = words.as_deref() else { continue };
-        set.push(command.words.last().and_then(|word| word.literal()).unwrap_or_default());
-        let is_fed =
-            command.place.stage.is_none_or(|stage| stage.number == 0) && command.redirections.is_empty();
-        // All of a line goes into one variable.
-        let is_whole = options.iter().all(|option| matches!(*option, "-r" | "-d" | "" | "-rd"));
-        if is_fed
-            && is_whole
-            && let Some(stage) = command.place.fed
-            && let Some(feed) = stages_before(stage.pipeline, stage.number, script)
-        {
-            found.insert((*name).to_owned(), feed);
-        }
-    }
-    let sets = |command: &Command| {
-        !command.words.is_empty() && command.name() != Some("read") && arg::sets_by_name(command)
-    };
-    let is_lost = script.commands.iter().any(sets);
-    let reads = |command: &&Command| command.name() == Some("read");
-    let is_one_name = |command: &Command| {
-        command.words[1..]
-            .iter()
-            .filter(|word| !word.literal_prefix().starts_with('-'))
-            .filter(|word| word.literal() != Some(""))
-            .count()
-            == 1
-    };
-    let all_plain = script.commands.iter().filter(reads).all(is_one_name);
-    found.retain(|name, _| {
-        !is_lost && all_plain && is_private(name) && set.iter().filter(|set| *set == name).count() == 1
-    });
-    found
-}
-
-/// What the stages before a command hand on to it, if it is `xargs` and they do nothing else.
-fn feed_of(command: &Command, script: &Script) -> Option<Feed> {
-    let stage = command.place.stage.filter(|_| command.name() == Some("xargs"))?;
-    stages_before(stage.pipeline, stage.number, script)
-}
-
-/// The names that a line writes, if it is one pipeline that writes nothing else.
-fn names_of(line: &str) -> Option<Feed> {
-    let script = pelton_shell::read(line).ok()?;
-    let first = script.commands.first()?.place.stage?;
-    let is_stage =
-        |command: &Command| command.place.stage.is_some_and(|stage| stage.pipeline == first.pipeline);
-    (script.doubts.is_empty() && script.commands.iter().all(is_stage)).then_some(())?;
-    stages_before(first.pipeline, script.commands.len(), &script)
-}
-
-fn stages_before(pipeline: usize, count: usize, script: &Script) -> Option<Feed> {
-    let at = |number: usize| {
-        let is_it = |other: &&Command| {
-            other.place.stage.is_some_and(|it| it.pipeline == pipeline && it.number == number)
-        };
-        let before = script.commands.iter().find(is_it)?;
-        let is_quiet = |redirection: &Redirection| {
-            redirection.descriptor.as_deref() == Some("2")
-                && redirection.target.literal() == Some("/dev/null")
-        };
-        let is_plain = before.assignments.is_empty() && before.redirections.iter().all(is_quiet);
-        is_plain.then(|| before.words.iter().map(Arg::of).collect::<Vec<_>>())
-    };
-    let stages: Option<Vec<Vec<Arg>>> = (0..count).map(at).collect();
-    feed::feed(&stages?)
 }
 
 fn step(
@@ -540,8 +513,12 @@ fn step(
     if further.unknown {
         step.seen.push(HOLE.to_string());
     }
+    let mut found_inputs: Vec<Files> = Vec::new();
     for (redirection, target) in command.redirections.iter().zip(targets) {
-        redirect(redirection, target, &mut step);
+        match feed::input_found(redirection, target, found) {
+            Some(below) => found_inputs.extend_from_slice(below),
+            None => redirect(redirection, target, &mut step),
+        }
     }
     step.has_commands = args.iter().chain(targets).any(Arg::has_commands)
         || command.assignments.iter().any(|assignment| Arg::of(&assignment.value).has_commands());
@@ -564,6 +541,9 @@ fn step(
             .or_else(|| feed::named(plain, found)),
         false => None,
     };
+    if !found_inputs.is_empty() {
+        step.look = step.look.and_then(|look| look.with_found(found_inputs));
+    }
     step.doubt = doubt.or_else(|| doubtful(args, plain));
     step.gets_more = behind.more_arguments;
     step.launches = launches(plain) || further.hidden;
@@ -752,6 +732,10 @@ fn redirect(redirection: &Redirection, target: &Arg, step: &mut Step) {
             step.deeds.extend(
                 target.probable_files().into_iter().flat_map(|files| touching(&files, reads, writes)),
             );
+            // `> {a,}` is `> a`: words that are empty fall away.
+            let in_braces = target.in_braces().filter(|text| !text.is_empty());
+            step.deeds
+                .extend(in_braces.flat_map(|text| touching(&Files::Named(text.to_owned()), reads, writes)));
             step.last_names.extend(target.last_name().map(str::to_owned));
         }
     }

@@ -32,6 +32,11 @@ pub struct Power {
 }
 
 impl Power {
+    /// What something else than a settings file brings: an agent's hooks, or its servers.
+    pub fn new(place: String, value: Value) -> Self {
+        Self { mark: fingerprint(&json!([place, value])), place, value }
+    }
+
     /// It, in words.
     pub fn told(&self) -> String {
         format!("{}: {}", self.place, self.value)

@@ -47,6 +47,9 @@ impl Gate {
                         .looks_at
                         .take_if(|_| step.look.as_ref().is_some_and(|look| !look.dashless.is_empty()));
                 }
+                if !all_look && step.look.as_ref().is_some_and(|look| look.minds_names) {
+                    touched.looks_at = None;
+                }
                 let steered_by = step.look.as_ref().map_or(&[][..], |look| look.steered_by);
                 touched.looks_at.take_if(|_| dirs.hold(steered_by, &self.base.home));
                 let gone_to = self.goes(step, &dirs);

@@ -1,7 +1,7 @@
 //! `awk`: which programs only print to where they are told to by default.
 
 use super::arg::{Arg, Files};
-use super::look::Look;
+use super::look::{Look, is_value};
 
 /// What it looks at, if looking is all that it does.
 pub(super) fn look(args: &[Arg]) -> Option<Look> {
@@ -15,7 +15,12 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
         };
         match text {
             "--" => operands.extend(args.by_ref()),
-            "-F" | "-v" | "--field-separator" | "--assign" => _ = args.next()?.literal()?,
+            "-F" | "--field-separator" => is_value(args.next()?).then_some(())?,
+            // The name is known, the value is data.
+            "-v" | "--assign" => {
+                let assigned = args.next()?;
+                (is_value(assigned) && assigned.prefix().contains('=')).then_some(())?;
+            }
             text if text.starts_with("--field-separator=") || text.starts_with("--assign=") => {}
             text if text.starts_with("-F") || text.starts_with("-v") => {}
             // Behind the program words are files, whatever they look like; before it nothing else is known.

@@ -1,6 +1,7 @@
 //! Removals whose targets are written elsewhere in the line: in a variable, before a pipe to `xargs`, behind `:::`. What is
 //! found here is only asked about, so everything that might be meant counts.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use pelton_shell::{AssignmentKind, Command, Part, RedirectionKind, Script};
@@ -13,14 +14,14 @@ use crate::limits::LOOP_ROUNDS_JUDGED_MAX;
 /// The values that variables get anywhere in a script, as far as they are written there.
 #[derive(Debug, Default)]
 pub(super) struct Carried<'s> {
-    values: BTreeMap<&'s str, Vec<&'s [Part]>>,
+    values: BTreeMap<&'s str, Vec<Cow<'s, [Part]>>>,
     /// Words that become elements of arrays, or arguments of functions and of the line itself.
     loose: Vec<Arg>,
 }
 
 impl<'s> Carried<'s> {
     pub fn of(script: &'s Script) -> Self {
-        let mut values: BTreeMap<&str, Vec<&[Part]>> = BTreeMap::new();
+        let mut values: BTreeMap<&str, Vec<Cow<'_, [Part]>>> = BTreeMap::new();
         for assignment in script.commands.iter().flat_map(|command| &command.assignments) {
             let is_written = |part: &Part| match part {
                 Part::Literal(_) | Part::Glob(_) | Part::Tilde(_) => true,
@@ -29,7 +30,15 @@ impl<'s> Carried<'s> {
             };
             let is_value = matches!(assignment.kind, AssignmentKind::Plain | AssignmentKind::Loop);
             if is_value && assignment.value.parts().iter().all(is_written) {
-                values.entry(&assignment.name).or_default().push(assignment.value.parts());
+                values.entry(&assignment.name).or_default().push(Cow::Borrowed(assignment.value.parts()));
+            }
+        }
+        let reads = |command: &&Command| matches!(command.name(), Some("read" | "mapfile" | "readarray"));
+        for command in script.commands.iter().filter(reads) {
+            let words = words_read(command, script);
+            for name in command.words.iter().skip(1).filter_map(|word| word.literal()) {
+                let known = values.entry(name).or_default();
+                known.extend(words.iter().map(|word| Cow::Owned(word.parts().to_vec())));
             }
         }
         Self { values, loose: loose_words(script) }
@@ -71,6 +80,34 @@ impl<'s> Carried<'s> {
     }
 }
 
+/// What `read` gets to read, where it is written: beside itself, around its loop, or by an `echo` before it.
+fn words_read(command: &Command, script: &Script) -> Vec<Arg> {
+    let mut words = texts_beside(command);
+    words.extend(script.commands.iter().filter(|around| around.words.is_empty()).flat_map(texts_beside));
+    let said = command.place.fed.or(command.place.stage).and_then(|stage| {
+        let is_first = |other: &&Command| {
+            other.place.stage.is_some_and(|it| it.pipeline == stage.pipeline && it.number == 0)
+        };
+        script.commands.iter().find(is_first)
+    });
+    let said = said.filter(|said| matches!(said.name(), Some("echo" | "printf")));
+    words.extend(said.into_iter().flat_map(|said| said.words.iter().skip(1)).map(Arg::of));
+    words
+}
+
+/// The words of the texts that a command is told.
+fn texts_beside(command: &Command) -> Vec<Arg> {
+    let is_text = |kind| matches!(kind, RedirectionKind::HereString | RedirectionKind::HereDocument { .. });
+    let mut words = Vec::new();
+    for text in command.redirections.iter().filter(|redirection| is_text(redirection.kind)) {
+        match text.target.literal() {
+            Some(text) => words.extend(text.split_whitespace().map(Arg::certain)),
+            None => words.push(Arg::of(&text.target)),
+        }
+    }
+    words
+}
+
 /// The words that arrays, functions and `set` get.
 fn loose_words(script: &Script) -> Vec<Arg> {
     let has_function = script.commands.iter().any(|command| command.place.in_function);
@@ -85,6 +122,9 @@ fn loose_words(script: &Script) -> Vec<Arg> {
                 .trim_start_matches('(')
                 .trim_end_matches(')');
             words.extend(words_of(inside));
+        }
+        if matches!(command.name(), Some("mapfile" | "readarray" | "read")) {
+            words.extend(words_read(command, script));
         }
         let gives = command.name() == Some("set") || has_function && !command.place.in_function;
         words.extend(command.words.iter().skip(1).filter(|_| gives).map(Arg::of));
@@ -147,15 +187,7 @@ fn is_removal(name: &str) -> bool {
 fn fed_words(command: &Command, script: &Script) -> Vec<Arg> {
     let said = stage_before(command, script).filter(|args| is_named(args, &["echo", "printf"]));
     let mut words: Vec<Arg> = said.into_iter().flat_map(|args| args.into_iter().skip(1)).collect();
-    let texts = command.redirections.iter().filter(|redirection| {
-        matches!(redirection.kind, RedirectionKind::HereString | RedirectionKind::HereDocument { .. })
-    });
-    for text in texts {
-        match text.target.literal() {
-            Some(text) => words.extend(text.split_whitespace().map(Arg::certain)),
-            None => words.push(Arg::of(&text.target)),
-        }
-    }
+    words.extend(texts_beside(command));
     // `parallel rm ::: names`.
     let behind = command.words.iter().skip_while(|word| word.literal() != Some(":::")).skip(1);
     words.extend(behind.map(Arg::of));

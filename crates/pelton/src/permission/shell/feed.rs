@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use pelton_shell::Part;
+use pelton_shell::{Part, Redirection, RedirectionKind};
 
 use super::arg::{Arg, Files};
 use super::look::{self, Look, understand};
@@ -21,6 +21,24 @@ pub(super) struct Feed {
     pub with_nul: bool,
     /// Nothing keeps them from beginning with a dash.
     pub may_be_option: bool,
+    /// There are files of these names, all of which can be looked at beforehand.
+    pub on_disk: bool,
+    /// They are names of commits: digits, and never a file.
+    pub are_commits: bool,
+}
+
+impl Feed {
+    fn below(below: Vec<Files>) -> Self {
+        Self { below, with_nul: false, may_be_option: false, on_disk: true, are_commits: false }
+    }
+
+    /// The names of both, if they are files.
+    fn add(&mut self, more: &Self) -> Option<()> {
+        (!more.are_commits).then_some(())?;
+        self.below.extend(more.below.iter().cloned());
+        self.on_disk &= more.on_disk;
+        Some(())
+    }
 }
 
 /// What the stages of a pipeline hand on, if that is nothing but names of files.
@@ -33,45 +51,63 @@ pub(super) fn feed(stages: &[Vec<Arg>]) -> Option<Feed> {
 /// What a command looks at whose words are the names that others write: `wc -l $(git ls-files)`.
 pub(super) fn substituted(args: &[Arg]) -> Option<Look> {
     let mut words = Vec::with_capacity(args.len());
-    let mut below = Vec::new();
+    let mut feed = Feed::below(Vec::new());
     for arg in args {
         match arg.parts() {
             [Part::Substitution { inside, quoted: false }] => {
-                below.extend(names_of(inside)?.below);
+                feed.add(&names_of(inside)?)?;
                 words.extend(std::iter::repeat_n(Arg::certain(NAME), 2));
             }
             _ => words.push(arg.clone()),
         }
     }
-    (!below.is_empty() && is_harmless(&words)).then_some(())?;
-    let mut look = look::look(&words)?;
-    give(&mut look, &below, true)?;
-    Some(look)
+    (!feed.below.is_empty()).then_some(())?;
+    given(&words, &feed, true)
 }
 
 /// What a command looks at whose words are variables that hold such names: `while read f; do wc -l "$f"; done`.
 pub(super) fn named(args: &[Arg], found: &BTreeMap<String, Feed>) -> Option<Look> {
     let mut words = Vec::with_capacity(args.len());
-    let mut below = Vec::new();
+    let mut feed = Feed::below(Vec::new());
+    let is_git = args.first().and_then(Arg::literal) == Some("git");
+    let is_commit = |name: &String| is_git && found.get(name).is_some_and(|feed| feed.are_commits);
     for arg in args {
         match arg.parts() {
+            [Part::Parameter { name, plain: true, .. }] if is_commit(name) => {
+                words.push(Arg::certain(COMMIT))
+            }
             [Part::Parameter { name, plain: true, quoted: true }] if found.contains_key(name) => {
-                below.extend(found[name].below.iter().cloned());
+                feed.add(&found[name])?;
                 words.push(Arg::certain(NAME));
             }
             _ => words.push(arg.clone()),
         }
     }
-    (!below.is_empty() && is_harmless(&words)).then_some(())?;
-    let mut look = look::look(&words)?;
-    give(&mut look, &below, true)?;
-    Some(look)
+    let has_commits = words != args && feed.below.is_empty();
+    if has_commits {
+        return look::look(&words);
+    }
+    (!feed.below.is_empty()).then_some(())?;
+    given(&words, &feed, true)
+}
+
+/// What is below where the file was found that a command reads its input from: `wc -l < "$f"`.
+pub(super) fn input_found<'f>(
+    redirection: &Redirection,
+    target: &Arg,
+    found: &'f BTreeMap<String, Feed>,
+) -> Option<&'f [Files]> {
+    (redirection.kind == RedirectionKind::Read).then_some(())?;
+    let [Part::Parameter { name, plain: true, quoted: true }] = target.parts() else { return None };
+    let feed = found.get(name).filter(|feed| !feed.are_commits)?;
+    Some(&feed.below)
 }
 
 /// What `xargs` looks at, given what it is fed; `None` if nobody knows that.
 pub(super) fn xargs(args: &[Arg], feed: Option<&Feed>) -> Option<Look> {
     let mut replaced: Option<&str> = None;
     let mut with_nul = false;
+    let mut list: Option<Files> = None;
     let mut args = args;
     while let [option, rest @ ..] = args
         && option.prefix().starts_with('-')
@@ -86,6 +122,18 @@ pub(super) fn xargs(args: &[Arg], feed: Option<&Feed>) -> Option<Look> {
                 look::is_number(number.literal()?).then_some(())?;
                 args = rest;
             }
+            // Between lines.
+            "-d" | "--delimiter" => {
+                let (delimiter, rest) = args.split_first()?;
+                matches!(delimiter.literal()?, "\\n" | "\n").then_some(())?;
+                args = rest;
+            }
+            "-d\\n" | "--delimiter=\\n" => {}
+            "-a" | "--arg-file" => {
+                let (file, rest) = args.split_first()?;
+                list = Some(file.files()?);
+                args = rest;
+            }
             "-I" => {
                 let (sign, rest) = args.split_first()?;
                 replaced = Some(sign.literal().filter(|sign| !sign.is_empty())?);
@@ -98,22 +146,33 @@ pub(super) fn xargs(args: &[Arg], feed: Option<&Feed>) -> Option<Look> {
             },
         }
     }
+    // A list in a file may name anything, whatever is fed.
+    let feed = feed.filter(|_| list.is_none());
+    let shown = || Look::at(list.iter().cloned().collect());
     // Without a program the words are shown.
-    let Some(name) = args.first() else { return Some(Look::nothing()) };
+    let Some(name) = args.first() else { return Some(shown()) };
     if matches!(name.literal()?, "echo") {
-        return args.iter().all(Arg::is_data).then(Look::nothing);
+        return args.iter().all(Arg::is_data).then(shown);
     }
-    let feed = feed?;
-    let words = match replaced {
+    let mut words = match replaced {
         Some(sign) => with_names(args, sign)?,
         None => appended(args),
     };
-    let mut look = look::look(&words)?;
+    if feed.is_some_and(|feed| feed.are_commits) && name.literal()? == "git" {
+        words.iter_mut().filter(|word| is_name(word)).for_each(|word| *word = Arg::certain(COMMIT));
+        return look::look(&words).filter(|look| !look.files.iter().any(holds_name));
+    }
+    // Who opens none of them may get any words, if none of them is an option that matters.
+    if is_harmless(&words) {
+        let mut look = look::look(&words)?;
+        if !look.files.iter().any(holds_name) {
+            look.files.extend(list);
+            return Some(look);
+        }
+    }
+    let feed = feed.filter(|feed| !feed.are_commits)?;
     // Words that are split may become options, whatever they begin with.
-    let splits = feed.may_be_option || !(with_nul && feed.with_nul);
-    (!splits || is_harmless(&words)).then_some(())?;
-    give(&mut look, &feed.below, splits)?;
-    Some(look)
+    given(&words, feed, feed.may_be_option || !(with_nul && feed.with_nul))
 }
 
 /// What a command of `find -exec` looks at. `many` when it gets several names at once.
@@ -124,10 +183,11 @@ pub(super) fn executed(words: &[Arg], many: bool, below: &[Files]) -> Option<Loo
         let last = words.last().filter(|word| is_name(word))?.clone();
         words.push(last);
     }
-    let mut look = look::look(&words)?;
-    give(&mut look, below, false)?;
-    Some(look)
+    given(&words, &Feed::below(below.to_vec()), false)
 }
+
+/// A name of a commit.
+const COMMIT: &str = "0000000";
 
 /// A name that is not known yet. No command can be written with it: it holds a control character.
 const NAME: &str = "./\u{1}";
@@ -161,20 +221,51 @@ fn appended(words: &[Arg]) -> Vec<Arg> {
     words.iter().cloned().chain(names).collect()
 }
 
-/// Puts what names may be in their place.
-fn give(look: &mut Look, below: &[Files], splits: bool) -> Option<()> {
-    let is_name = |files: &Files| matches!(files, Files::Named(path) if path == NAME);
+/// What a command looks at that gets names. `splits` if they may be options, or several words.
+fn given(words: &[Arg], feed: &Feed, splits: bool) -> Option<Look> {
+    let mut look = look::look(words)?;
+    let minds_names = splits && !is_harmless(words);
+    (!minds_names || feed.on_disk && minds_only_options(words)).then_some(())?;
+    look.minds_names |= minds_names;
     look.works_in.is_empty().then_some(())?;
     let named = look.files.len();
-    look.files.retain(|files| !is_name(files));
+    look.files.retain(|files| !matches!(files, Files::Named(path) if path == NAME));
     if look.files.len() < named {
-        look.files.extend(below.iter().cloned());
+        look.files.extend(feed.below.iter().cloned());
         look.reach = look.reach.max(Reach::BelowAndLinked);
         look.splits |= splits;
     }
     // A part of a word: nobody knows which file that is.
-    let holds_name = |files: &Files| matches!(files, Files::Named(path) if path.contains('\u{1}'));
-    (!look.files.iter().any(holds_name)).then_some(())
+    (!look.files.iter().any(holds_name)).then_some(look)
+}
+
+fn holds_name(files: &Files) -> bool {
+    matches!(files, Files::Named(path) if path.contains('\u{1}'))
+}
+
+/// Whether names can make a program do more than look only where they are options: what it is told to do is known.
+fn minds_only_options(words: &[Arg]) -> bool {
+    let Some(program) = words.first().and_then(Arg::literal) else { return false };
+    // What an option before the first operand takes, and whether one says what is to be done.
+    let (takes_one, tells): (&[&str], &[&str]) = match program {
+        "file" | "sort" | "rg" => return true,
+        "sed" => (&["-e"], &["-e", "-ne"]),
+        "awk" | "gawk" | "mawk" => (&["-F", "-v"], &[]),
+        "jq" => (&[], &[]),
+        _ => return false,
+    };
+    let mut words = words[1..].iter();
+    while let Some(word) = words.next() {
+        match word.literal() {
+            // Long ones may take any number of words.
+            Some(text) if text.starts_with("--") => return false,
+            Some(text) if tells.contains(&text) => return words.next().is_some_and(|word| !is_name(word)),
+            Some(text) if takes_one.contains(&text) => _ = words.next(),
+            Some(text) if text.starts_with('-') => {}
+            _ => return !is_name(word),
+        }
+    }
+    false
 }
 
 /// Whether no word that a program gets can make it do more than look.
@@ -196,13 +287,20 @@ fn names(args: &[Arg]) -> Option<Feed> {
                 return None;
             }
             let below = if starts.is_empty() { look.files } else { start_files(starts)? };
-            Some(Feed { below, with_nul: has("-print0"), may_be_option: false })
+            Some(Feed { with_nul: has("-print0"), ..Feed::below(below) })
         }
         "git" => {
             // A name in the index is below the current directory, and on the disk unless somebody took it away. Names in
             // other revisions need not be.
             let look = git::look(rest)?;
             let texts = || rest[1..].iter().map(Arg::prefix);
+            if matches!(rest.first()?.literal()?, "log" | "rev-list") {
+                return lists_commits(rest).then(|| Feed {
+                    on_disk: false,
+                    are_commits: true,
+                    ..Feed::below(Vec::new())
+                });
+            }
             let has_names = match rest.first()?.literal()? {
                 "ls-files" => texts().all(|text| !text.starts_with('-') || LS_FILES.contains(&text)),
                 "diff" => {
@@ -213,7 +311,8 @@ fn names(args: &[Arg]) -> Option<Feed> {
             };
             has_names.then_some(())?;
             let with_nul = rest.iter().any(|arg| arg.literal() == Some("-z"));
-            Some(Feed { below: below_or_here(look.files), with_nul, may_be_option: true })
+            let below = below_or_here(look.files);
+            Some(Feed { with_nul, may_be_option: true, on_disk: false, ..Feed::below(below) })
         }
         "ls" => {
             let options = rest.iter().filter_map(Arg::literal).filter(|text| text.starts_with('-'));
@@ -223,7 +322,7 @@ fn names(args: &[Arg]) -> Option<Feed> {
             // Names in another directory are taken for names in this one.
             let mut below = below_or_here(look.files);
             below.push(Files::Named(".".to_owned()));
-            Some(Feed { below, with_nul: false, may_be_option: true })
+            Some(Feed { may_be_option: true, ..Feed::below(below) })
         }
         "grep" | "egrep" | "fgrep" => {
             found_by(programs::program("grep")?, rest, "lrRiEFPwLsIZve", &["-l", "-L"], "-Z")
@@ -238,11 +337,38 @@ fn names(args: &[Arg]) -> Option<Feed> {
                 })
                 .then_some(())?;
             let with_nul = options().any(|text| text == "-0");
-            Some(Feed { below: below_or_here(look.files), with_nul, may_be_option: true })
+            Some(Feed { with_nul, may_be_option: true, ..Feed::below(below_or_here(look.files)) })
         }
         "echo" => said(rest),
         _ => None,
     }
+}
+
+/// Whether a `git log` or `git rev-list` writes nothing but names of commits, one in a line.
+fn lists_commits(args: &[Arg]) -> bool {
+    let mut is_bare = args[0].literal() == Some("rev-list");
+    let is_plain = |text: &str| {
+        let options = ["--all", "--branches", "--no-merges", "--merges", "--reverse", "--first-parent", "-n"];
+        let values = ["--since=", "--until=", "--author=", "--grep=", "--max-count=", "--skip="];
+        !text.starts_with('-')
+            || options.contains(&text)
+            || values.iter().any(|name| text.starts_with(name))
+            || text[1..].bytes().all(|byte| byte.is_ascii_digit())
+    };
+    for arg in &args[1..] {
+        match arg.literal() {
+            Some(
+                "--format=%H" | "--format=%h" | "--pretty=%H" | "--pretty=%h" | "--pretty=format:%H"
+                | "--pretty=format:%h",
+            ) if !is_bare => {
+                is_bare = true;
+            }
+            // With a format `rev-list` writes more.
+            _ if !is_plain(arg.prefix()) => return false,
+            _ => {}
+        }
+    }
+    is_bare
 }
 
 /// Options of `git ls-files` and `git diff` with which names are all that is written.
@@ -289,7 +415,7 @@ fn found_by(program: &Program, args: &[Arg], letters: &str, listing: &[&str], nu
         None => text.chars().skip(1).all(|letter| letters.contains(letter)),
     };
     (options.iter().all(is_known) && listing.iter().any(|option| has(option))).then_some(())?;
-    Some(Feed { below: below_or_here(look.files), with_nul: has(nul), may_be_option: true })
+    Some(Feed { with_nul: has(nul), may_be_option: true, ..Feed::below(below_or_here(look.files)) })
 }
 
 /// Names that are written out.
@@ -300,7 +426,7 @@ fn said(args: &[Arg]) -> Option<Feed> {
         (!text.starts_with('-') && text.chars().all(is_plain)).then(|| Files::Named(text.to_owned()))
     };
     let below: Option<Vec<Files>> = args.iter().map(file).collect();
-    Some(Feed { below: below?, with_nul: false, may_be_option: false })
+    below.map(Feed::below)
 }
 
 fn start_files(starts: &[Arg]) -> Option<Vec<Files>> {

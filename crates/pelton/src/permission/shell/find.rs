@@ -2,7 +2,7 @@
 
 use super::arg::{Arg, Files};
 use super::feed;
-use super::look::{Look, is_number};
+use super::look::{Look, is_number, is_value};
 use super::programs::{Takes, find_takes};
 
 /// What it looks at, if looking is all that it does.
@@ -67,7 +67,7 @@ pub(super) fn split(args: &[Arg]) -> (&[Arg], &[Arg]) {
 
 /// A pattern that is not quoted may become names of files, but none that mean something to `find`.
 fn is_text(arg: &Arg) -> bool {
-    arg.literal().is_some()
+    is_value(arg)
         || (arg.is_sure()
             && (!arg.may_be_option()
                 || matches!(arg.files(), Some(Files::Matching(text)) if text.contains('.'))))

@@ -17,6 +17,8 @@ pub(in super::super) struct Look {
     pub works_in: Vec<Files>,
     /// Names that are found may become other words: options, or several, as `xargs` splits them.
     pub splits: bool,
+    /// Such an option could do more than look: nothing in the line may make files, whose names would be found, too.
+    pub minds_names: bool,
     /// Patterns that would become options, were there files of such names: there must be none.
     pub dashless: Vec<Files>,
     /// Names of files that would choose what is run, in the directory or above it: there must be none.
@@ -31,6 +33,7 @@ impl Look {
             reach: Reach::Named,
             works_in: Vec::new(),
             splits: false,
+            minds_names: false,
             dashless: Vec::new(),
             steered_by: &[],
         }
@@ -38,6 +41,19 @@ impl Look {
 
     pub fn at(files: Vec<Files>) -> Self {
         Self { files, ..Self::nothing() }
+    }
+
+    /// The same, if it also reads files that are found below these.
+    pub fn with_found(mut self, below: Vec<Files>) -> Option<Self> {
+        // Without files it reads what it is given, and nothing here.
+        if self.files == [Files::Named(".".to_owned())] {
+            self.files.clear();
+        }
+        // What it looks at otherwise would be looked through, too.
+        (self.files.is_empty() || self.reach == Reach::BelowAndLinked).then_some(())?;
+        self.files.extend(below);
+        self.reach = self.reach.max(Reach::BelowAndLinked);
+        Some(self)
     }
 }
 
@@ -126,20 +142,25 @@ pub(super) fn understand(program: &Program, args: &[Arg]) -> Option<Look> {
     while let Some(arg) = args.next() {
         let Some(text) = arg.literal() else {
             // A pattern may become an option, if there is a file of such a name.
+            // Whatever the text behind `--author=` is, it stays a part of that word.
+            if let Some((name, _)) = arg.prefix().strip_prefix("--").and_then(|long| long.split_once('=')) {
+                let option = program.long(name).filter(|option| option.takes == Takes::Word)?;
+                (arg.names_surely() || arg.is_one_word()).then_some(())?;
+                reach = reach.max(option.reach);
+                seen.push(format!("--{name}"));
+                continue;
+            }
             // A program of which no option matters, and that opens no files, may get any text.
             if program.harmless && program.operands == Operands::Words && arg.is_data() {
                 files.extend(named_by_patterns(std::slice::from_ref(arg))?.files);
                 continue;
             }
             arg.names_surely().then_some(())?;
-            if arg.prefix().starts_with('-') {
-                option_with_pattern(program, arg)?;
-            } else {
-                if arg.may_be_option() && !program.harmless {
-                    dashless.push(arg.files().filter(|_| program.fine_without_dashes)?);
-                }
-                operands.push(arg);
+            (!arg.prefix().starts_with('-')).then_some(())?;
+            if arg.may_be_option() && !program.harmless {
+                dashless.push(arg.files().filter(|_| program.fine_without_dashes)?);
             }
+            operands.push(arg);
             continue;
         };
         if text == "--" {
@@ -160,7 +181,7 @@ pub(super) fn understand(program: &Program, args: &[Arg]) -> Option<Look> {
                 accept(option.takes, &value, &mut files)?;
             }
             if option.takes == Takes::Two {
-                args.next()?.literal()?;
+                is_value(args.next()?).then_some(())?;
             }
             reach = reach.max(option.reach);
             seen.push(format!("--{name}"));
@@ -261,25 +282,26 @@ fn named_by_patterns(args: &[Arg]) -> Option<Look> {
     found.map(Look::at)
 }
 
-/// `--include=*.rs`: a long option that takes any text.
-fn option_with_pattern(program: &Program, arg: &Arg) -> Option<()> {
-    let (name, _) = arg.prefix().strip_prefix("--")?.split_once('=')?;
-    (program.long(name)?.takes == Takes::Word).then_some(())
-}
-
 fn accept(takes: Takes, value: &Arg, files: &mut Vec<Files>) -> Option<()> {
     match takes {
         Takes::Nothing | Takes::Maybe => {}
         // What is calculated is a number, whatever it is; how is judged by itself.
         Takes::Number if value.parts() == [Part::Arithmetic] => {}
-        Takes::Number => is_number(value.literal()?).then_some(())?,
-        Takes::Word | Takes::Two => {
-            // A pattern that is not quoted may become several words.
-            value.literal()?;
-        }
+        Takes::Number => match value.literal() {
+            Some(text) => is_number(text).then_some(())?,
+            // Whatever it is, it stays where a number is expected.
+            None => is_value(value).then_some(())?,
+        },
+        // A pattern or a variable that is not quoted may become several words.
+        Takes::Word | Takes::Two => is_value(value).then_some(())?,
         Takes::Path => files.push(value.files()?),
     }
     Some(())
+}
+
+/// One word, that no command says: what others say is taken only as a part of a word that begins with its option.
+pub(super) fn is_value(word: &Arg) -> bool {
+    word.is_one_word() && !word.has_commands()
 }
 
 /// Digits with a sign before and a unit behind them.

@@ -66,6 +66,7 @@ pub(super) fn removals(args: &[Arg]) -> Vec<Removal> {
                 } else {
                     removed.extend(removal(arg));
                     removed.extend(said(arg).iter().filter_map(removal));
+                    removed.extend(arg.in_braces().flat_map(words_of).filter_map(|arg| removal(&arg)));
                 }
             }
             removed

@@ -353,7 +353,9 @@ fn numbered(hunks: &[Hunk]) -> String {
         }
         let new = hunk.lines.iter().filter(|line| line.starts_with([' ', '+']));
         shown.extend((hunk.new_start..).zip(new).map(|(number, line)| {
-            let (text, more) = cut(&line[1..], EDIT_SHOWN_LINE_CHARS_MAX);
+            // The mark at the beginning of a file is no part of its text: Read does not show it either.
+            let line = line[1..].strip_prefix('\u{feff}').filter(|_| number == 1).unwrap_or(&line[1..]);
+            let (text, more) = cut(line, EDIT_SHOWN_LINE_CHARS_MAX);
             format!("{number}\t{text}{}", if more > 0 { " [… cut]" } else { "" })
         }));
     }

@@ -19,10 +19,11 @@ pub(super) fn deeds(args: &[Arg]) -> Deeds {
             deeds.extend(file.map(Deed::Write));
         }
     }
-    let options = args.iter().take_while(|arg| arg.prefix().starts_with('-')).count();
-    let Some((command, rest)) = args[options..].split_first() else {
+    let (dirs, args) = before_command(args);
+    let Some((command, rest)) = args.split_first() else {
         return Deeds { deeds, is_plain_edit: false };
     };
+    let already = deeds.len();
     let files = || rest.iter().filter(|arg| !arg.prefix().starts_with('-')).filter_map(path);
     let behind_dashes = || {
         let at = rest.iter().position(|arg| arg.literal() == Some("--"));
@@ -59,7 +60,33 @@ pub(super) fn deeds(args: &[Arg]) -> Deeds {
         Some("worktree" | "submodule") => deeds.extend(files().skip(1).map(Deed::Write)),
         _ => {}
     }
+    for dir in dirs {
+        let there: Vec<Deed> = deeds[already..].iter().filter_map(|deed| deed.below(dir)).collect();
+        deeds.extend(there);
+    }
     Deeds { deeds, is_plain_edit: false }
+}
+
+/// The directories that options before a command name to work in, and the words from the command on.
+fn before_command(args: &[Arg]) -> (Vec<&str>, &[Arg]) {
+    let mut dirs = Vec::new();
+    let mut args = args;
+    while let [option, rest @ ..] = args
+        && option.prefix().starts_with('-')
+    {
+        args = rest;
+        match option.prefix() {
+            "-C" | "--work-tree" => {
+                dirs.extend(args.first().and_then(Arg::literal));
+                args = args.get(1..).unwrap_or_default();
+            }
+            "-c" | "--git-dir" | "--namespace" | "--config-env" | "--super-prefix" => {
+                args = args.get(1..).unwrap_or_default();
+            }
+            option => dirs.extend(option.strip_prefix("--work-tree=")),
+        }
+    }
+    (dirs, args)
 }
 
 /// The files of a path as git reads it: behind `:/` it begins at the top, and other signs behind a colon narrow it down.

@@ -35,6 +35,7 @@ const REWRITERS: &[Rewriter] = &[
     Rewriter { names: &["recode"], skipped: 1, ..PLAIN },
     Rewriter { names: &["xmlstarlet", "xml"], with: &["-L", "--inplace"], ..PLAIN },
     Rewriter { names: &["crudini"], with: &["--set", "--del", "--merge"], ..PLAIN },
+    Rewriter { names: &["objcopy", "llvm-objcopy", "strip", "llvm-strip", "patchelf", "chrpath"], ..PLAIN },
     // What they make is a directory full of files.
     Rewriter { names: &["virtualenv"], ..PLAIN },
     Rewriter { names: &["meson"], with: &["setup"], skipped: 1, ..PLAIN },

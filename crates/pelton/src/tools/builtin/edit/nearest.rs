@@ -21,7 +21,9 @@ const LIKENESS_MIN: f32 = 0.4;
 impl Near {
     /// The lines with their numbers.
     pub fn numbered(&self) -> String {
-        let lines = (self.first..).zip(&self.lines).map(|(number, line)| format!("{number}\t{line}"));
+        let lines = (self.first..)
+            .zip(&self.lines)
+            .map(|(number, line)| format!("{number}\t{}", line.trim_start_matches('\u{feff}')));
         lines.collect::<Vec<_>>().join("\n")
     }
 }

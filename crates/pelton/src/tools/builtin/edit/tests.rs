@@ -51,6 +51,18 @@ async fn the_changed_lines_are_shown() {
 }
 
 #[tokio::test]
+async fn the_mark_at_the_beginning_of_a_file_is_not_shown_as_text() {
+    let bench = Bench::new();
+    let path = bench.put("a", "\u{feff}one\ntwo\n");
+    bench.read(&path).await.ok();
+    let answer = bench.edit(&path, "two", "2").await;
+    assert!(answer.ok().ends_with("1\tone\n2\t2"), "{:?}", answer.text);
+    let missed = bench.edit(&path, "one\nthree", "x").await;
+    assert!(missed.text.contains("1\tone") && !missed.text.contains('\u{feff}'), "{:?}", missed.text);
+    assert_eq!(bench.get("a"), "\u{feff}one\n2\n".as_bytes());
+}
+
+#[tokio::test]
 async fn every_place_is_replaced_and_far_places_are_far_hunks() {
     let bench = Bench::new();
     let text: String = (1..=40).map(|n| if n % 13 == 0 { "x = 1\n" } else { "-\n" }).collect();
