@@ -165,7 +165,7 @@ def test_the_client_sees_reconnects_and_switches_off(stage: Callable[..., Stage]
     server = before["mcpServers"][0]
     assert (server["name"], server["status"], server["scope"]) == ("weather", "connected", "dynamic")
     assert server["serverInfo"]["name"] == "weather"
-    assert [tool["name"] for tool in server["tools"]] == ["forecast", "broken"]
+    assert [tool["name"] for tool in server["tools"]] == ["forecast", "broken", "may"]
     assert after["mcpServers"][0]["status"] == "disabled"
     assert results(messages)[0].is_error
     assert "290 K" not in json.dumps(here.bodies()[2])
@@ -283,3 +283,17 @@ def test_a_call_of_our_tools_is_taken_back(stage: Callable[..., Stage]) -> None:
             await asyncio.sleep(0.05)
 
     asyncio.run(served(here, use, "--allowedTools", "Bash"))
+
+
+def test_a_tool_of_a_server_decides_in_a_run_of_one_prompt(stage):
+    here = stage(call("Bash", {"command": "touch allowed"}), call("Bash", {"command": "touch other"}), text("Done."))
+    servers = json.dumps({"mcpServers": {"weather": program()}})
+    command = [os.environ["PELTON_BIN"], "-p", "Go.", "--output-format", "json", "--mcp-config", servers]
+    command += ["--permission-prompt-tool", "mcp__weather__may"]
+    env = {**os.environ, **here.env()}
+    ran = subprocess.run(command, cwd=here.work, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    assert ran.returncode == 0, ran.stderr
+    denied = json.loads(ran.stdout)["permission_denials"]
+    assert [denial["tool_input"]["command"] for denial in denied] == ["touch other"]
+    assert (here.work / "allowed").exists() and not (here.work / "other").exists()
+    assert "would leave a mark" in json.dumps(here.bodies()[2]["messages"])

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 
@@ -21,6 +22,14 @@ def forecast(city: str) -> str:
 def broken() -> str:
     """Always fails."""
     raise ValueError("the instruments are frozen")
+
+
+@server.tool()
+def may(tool_name: str, input: dict, tool_use_id: str = "") -> str:
+    """Decides what runs: whatever touches a file that is allowed."""
+    if "allowed" in json.dumps(input):
+        return json.dumps({"behavior": "allow", "updatedInput": input})
+    return json.dumps({"behavior": "deny", "message": f"{tool_name} would leave a mark"})
 
 
 @server.resource("weather://records", mime_type="text/plain")

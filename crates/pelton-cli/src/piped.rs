@@ -240,6 +240,7 @@ fn set_up(args: &RunArgs, env: &Env) -> Result<(Options, ConverseOptions), Fail>
     let patience = env.number("CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS")?.map(Duration::from_millis);
     shown.background_patience = patience.unwrap_or(BACKGROUND_PATIENCE);
     shown.agent_patience = agent_patience(env)?;
+    shown.idle_max = env.number("CLAUDE_CODE_EXIT_AFTER_STOP_DELAY")?.map(Duration::from_millis);
     shown.pid = std::process::id();
     shown.log = log;
     shown.home = Some(Arc::new(Home {

@@ -331,7 +331,9 @@ fn resolved(
     }
     // Every run here is one of a single prompt: whoever puts a call off resumes it with another.
     options.may_defer = true;
+    options.attaches_mentioned = !env.is_on("CLAUDE_CODE_DISABLE_ATTACHMENTS");
     options.env = env.all();
+    options.env.push(("CLAUDE_PID".into(), std::process::id().to_string().into()));
     options.temp_dir = env.path("TMPDIR").unwrap_or(options.temp_dir);
     options.session_id = args.session_id;
     let entrypoint = if args.is_attended() { "cli" } else { "sdk-cli" };

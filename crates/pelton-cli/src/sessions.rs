@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use jiff::Timestamp;
-use pelton::transcript::{Listed, SessionFile, find_session, project_key, session_files, with_facts};
+use pelton::transcript::{Listed, find_session, session_files, sessions_of, with_facts};
 use pelton_serve::plain;
 use uuid::Uuid;
 
@@ -53,9 +53,10 @@ impl Shelf {
 
     /// The sessions of this directory, or of all, newest first. Records of sub-agents are none.
     fn listed(&self, all: bool) -> Vec<Listed> {
-        let here = project_key(&self.cwd);
-        let is_here = |file: &SessionFile| all || file.project == here;
-        let files: Vec<SessionFile> = session_files(&self.config_dir).into_iter().filter(is_here).collect();
+        let files = match all {
+            true => session_files(&self.config_dir),
+            false => sessions_of(&self.config_dir, &self.cwd),
+        };
         let mut listed = with_facts(&files);
         listed.retain(|one| !one.facts.is_sidechain);
         listed

@@ -94,6 +94,10 @@ pub const SESSION_FACTS_BYTES_MAX: usize = 64 * 1024;
 pub const SESSION_WORDS_CHARS_MAX: usize = 200;
 /// Times a session's file is opened anew because it was taken away in the same moment.
 pub const SESSION_OPENED_TIMES_MAX: usize = 3;
+/// Looks at the lock of a session's file that nobody who lives says to hold.
+pub const ORPHANED_LOCK_LOOKS_MAX: usize = 100;
+/// Time between two of them.
+pub const ORPHANED_LOCK_LOOK_EVERY: Duration = Duration::from_millis(10);
 /// Session files read at the same time to list them.
 pub const SESSIONS_READ_AT_ONCE_MAX: usize = 4;
 /// Faults of a transcript that are told one by one; all are counted.

@@ -193,6 +193,8 @@ pub struct Options {
     /// A hook may put the only call of an answer off: the run ends, and the call is judged anew when the session is
     /// resumed. For runs of one prompt; elsewhere such a hook means that somebody should be asked.
     pub may_defer: bool,
+    /// Files and resources that a prompt mentions (`@name`) are attached to it.
+    pub attaches_mentioned: bool,
     /// What is said in front of the first prompt of a new session, as if it had been typed there.
     pub initial_prompt: Option<String>,
     /// Hooks of the session's start may say something in front of the first prompt (`initialUserMessage`). Not at a terminal:
@@ -529,6 +531,7 @@ impl Options {
             settings_watch: None,
             setup: None,
             may_defer: false,
+            attaches_mentioned: true,
             initial_prompt: None,
             heeds_initial_message: true,
             file_suggestion: None,

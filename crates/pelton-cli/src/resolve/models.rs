@@ -135,6 +135,14 @@ pub(super) fn small(env: &Env) -> String {
 
 /// The environment's own meaning of a family's name, if it has one.
 fn behind_alias(model: &str, env: &Env) -> String {
+    let meant = named_by_alias(model, env);
+    match meant.strip_suffix("[1m]") {
+        Some(usual) if env.is_on("CLAUDE_CODE_DISABLE_1M_CONTEXT") => usual.to_owned(),
+        _ => meant,
+    }
+}
+
+fn named_by_alias(model: &str, env: &Env) -> String {
     let (name, suffix) = match model.strip_suffix("[1m]") {
         Some(name) => (name, "[1m]"),
         None => (model, ""),

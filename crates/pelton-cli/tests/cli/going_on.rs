@@ -26,6 +26,8 @@ fn the_session_of_a_renamed_project_is_gone_on_with() {
     // Above it, and then itself.
     std::fs::rename(place.work().join("shop"), place.work().join("mall")).unwrap();
     std::fs::rename(place.work().join("mall/desk"), &new).unwrap();
+    let listed = place.pelton(["sessions", "list"]).current_dir(&new).run();
+    assert!(listed.well().contains("remember the jars"), "{listed:?}");
     let ran = place.task(&model, ["what was it?", "--continue"]).current_dir(&new).run();
     ran.well();
     assert!(said_last(&model).contains("remember the jars"));
@@ -49,6 +51,8 @@ fn another_directory_of_the_same_name_is_another_project() {
     place.task(&model, ["remember the jars"]).current_dir(&old).run().well();
     // A copy does not take the conversation with it.
     std::fs::create_dir_all(&new).unwrap();
+    let listed = place.pelton(["sessions", "list"]).current_dir(&new).run();
+    assert!(!listed.well().contains("remember the jars"));
     let ran = place.task(&model, ["what was it?", "--continue"]).current_dir(&new).run();
     ran.failed(1, &["no session to continue in this directory"]);
 }

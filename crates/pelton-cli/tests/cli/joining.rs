@@ -3,7 +3,7 @@
 use pelton_testkit::{Script, ScriptedModel, text, tool};
 use serde_json::{Value, json};
 
-use crate::place::{Commanded, Place, model};
+use crate::place::{Commanded, Place, model, until};
 use crate::talk::Talk;
 
 /// A plugin with one of each.
@@ -195,7 +195,8 @@ fn files_are_suggested_by_whom_the_user_asks() {
     place.put(".claude/settings.json", &settings.to_string());
     let mut talk = Talk::start(&place, &model, &[]);
     let found = talk.asked(&json!({"subtype": "file_suggestions", "query": "asked"}))["response"].clone();
-    talk.end().well();
+    let over = talk.end();
+    assert!(over.code == Some(0) && over.err.contains("not taken from a project"), "{over:?}");
     assert_eq!(found, json!({"suggestions": [{"path": "asked.json"}]}));
 }
 
@@ -284,4 +285,19 @@ fn options_of_other_programs_are_ignored_with_a_word() {
         let err = String::from_utf8(ran.stderr).unwrap();
         assert_eq!((ran.status.code(), err.lines().count()), (Some(1), 1), "{dangerous}: {err}");
     }
+}
+
+#[test]
+fn a_session_that_waits_for_nothing_ends_by_itself_where_that_is_wanted() {
+    let (place, model) = (Place::new(), model(Script::new().reply([text("one")]).reply([text("two")])));
+    let mut talk = Talk::with(&place, &model, &[], |command| {
+        command.env("CLAUDE_CODE_EXIT_AFTER_STOP_DELAY", "300").env("CLAUDE_CODE_DISABLE_ATTACHMENTS", "1");
+    });
+    place.put("note.txt", "what nobody asked for");
+    talk.prompt("look at @note.txt");
+    talk.result();
+    // The client says nothing more, and keeps its end open.
+    until("it has gone", || !std::path::Path::new("/proc").join(talk.id().to_string()).join("exe").exists());
+    assert!(!bodies_of(&model)[0]["messages"].to_string().contains("what nobody asked for"));
+    talk.end().well();
 }

@@ -167,6 +167,8 @@ struct Conversation<'a> {
     /// How long agents in the background are waited for when the client has nothing more to say, and the end of that time.
     agent_patience: Option<Duration>,
     patience_ends: Option<BoxFuture<'static, ()>>,
+    /// How long it waits for its next prompt when it has had one.
+    idle_max: Option<Duration>,
     fault: Option<String>,
 }
 
@@ -306,6 +308,7 @@ impl<'a> Conversation<'a> {
             refused_last: false,
             agent_patience: shown.agent_patience,
             patience_ends: None,
+            idle_max: shown.idle_max,
             fault: None,
         }))
     }
@@ -356,6 +359,7 @@ impl<'a> Conversation<'a> {
                     self.tell_news();
                     continue;
                 }
+                () = after(self.idle_max.filter(|_| self.is_asked && !has_agents)) => return,
                 // Nobody says anything any more, and whoever waits for agents has waited long enough.
                 () = ended(&mut self.patience_ends) => return,
             };

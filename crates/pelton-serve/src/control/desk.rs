@@ -71,6 +71,8 @@ pub struct ConverseOptions {
     pub background_patience: Duration,
     /// The same for agents; `None`: until they end.
     pub agent_patience: Option<Duration>,
+    /// How long the session waits for its next prompt when it has had one; `None`: as long as the client is there.
+    pub idle_max: Option<Duration>,
     /// The process, for clients that look after it.
     pub pid: u32,
     /// Where what happens inside is noted, if it is.

@@ -21,6 +21,12 @@ struct Wanted {
     without_servers: bool,
 }
 
+/// One that has joined, as clients are told of it.
+pub(super) struct Added {
+    plugin: Value,
+    agents: Vec<Value>,
+}
+
 /// What a client wants to have besides.
 fn wanted(body: &Value) -> Result<Vec<Wanted>, String> {
     let said = match body.get("add_plugins") {
@@ -69,16 +75,16 @@ impl Handles {
                 let is_held = holds && !names.is_empty();
                 if !is_held {
                     for plugin in read {
-                        let row = (plugin_row(&plugin), agent_rows(&plugin.agents()));
+                        let row = Added { plugin: plugin_row(&plugin), agents: agent_rows(&plugin.agents()) };
                         joins.add(plugin).map_err(|why| format!("reload_plugins: {why}"))?;
                         added.lock().unwrap_or_else(PoisonError::into_inner).push(row);
                     }
                     servers.join(brought).await;
                 }
                 let (mut plugins, mut agents) = (rows(&about["plugins"]), rows(&about["agents"]));
-                for (plugin, described) in added.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-                    plugins.push(plugin.clone());
-                    agents.extend(described.iter().cloned());
+                for joined in added.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+                    plugins.push(joined.plugin.clone());
+                    agents.extend(joined.agents.iter().cloned());
                 }
                 let mut reloaded = json!({
                     "commands": listed(&menu.look().await),

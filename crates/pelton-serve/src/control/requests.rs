@@ -27,6 +27,7 @@ use super::client::Client;
 use super::files::{self, Suggested};
 use super::initialize;
 use super::limits::SERVERS_GUARDED_MAX;
+use super::plugins::Added;
 use super::said::Request;
 use super::servers::{Servers, ServersNamed};
 use crate::frames::listed;
@@ -78,8 +79,8 @@ pub struct Handles {
     pub(super) hooks: HooksListed,
     /// Lets plugins join.
     pub(super) joins: Joins,
-    /// Those that have, and the agents of each, as clients are told of them.
-    pub(super) plugins_added: Arc<Mutex<Vec<(Value, Vec<Value>)>>>,
+    /// Those that have.
+    pub(super) plugins_added: Arc<Mutex<Vec<Added>>>,
     /// The command that says which files are suggested, and what it runs with.
     suggesting: Option<(String, Vec<(OsString, OsString)>)>,
     /// Servers whose tools are asked about even where nothing is.

@@ -178,7 +178,7 @@ impl Engine {
         }
         let mut changed = self.changed_meanwhile().await;
         changed.extend(self.changed_files.look(&self.options.files, Which::All).await);
-        if !prompt.verbatim {
+        if !prompt.verbatim && self.options.attaches_mentioned {
             let cx = self.tool_cx(cancel.child_token());
             let Mentioned { attached, problems } =
                 attachments(&prompt.words(), &self.kin.permissions, self.offer.library(), &cx).await;

@@ -45,6 +45,19 @@ pub(super) struct Joined {
 }
 
 /// Another plugin of that name is there, or there are too many.
+///
+/// ```
+/// # use pelton_model::{Auth, Endpoint};
+/// # let dir = tempfile::tempdir()?;
+/// # std::fs::create_dir_all(dir.path().join("kit"))?;
+/// # let read = || pelton::plugins::Plugin::read(&dir.path().join("kit"), "inline", dir.path()).unwrap();
+/// # let options = pelton::Options::new(dir.path(), Endpoint::new("http://127.0.0.1:9", Auth::None));
+/// let joins = pelton::Engine::new(options)?.joins();
+/// joins.add(read())?;
+/// let again = joins.add(read()).unwrap_err();
+/// assert_eq!(again.to_string(), "a plugin named 'kit' is there already");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 #[non_exhaustive]

@@ -72,6 +72,14 @@ impl std::fmt::Display for ListedHook {
 }
 
 /// The hooks of a session, as they are when somebody looks. See [`ListedHook`].
+///
+/// ```
+/// # use pelton_model::{Auth, Endpoint};
+/// # let options = pelton::Options::new("/", Endpoint::new("http://127.0.0.1:9", Auth::None));
+/// let hooks = pelton::Engine::new(options)?.hooks_listed();
+/// assert!(hooks.all().is_empty()); // nobody has asked for any
+/// # Ok::<(), pelton::StartError>(())
+/// ```
 #[derive(Clone)]
 pub struct HooksListed(pub(crate) Arc<Hooks>);
 

@@ -13,7 +13,7 @@ use futures::future::BoxFuture;
 
 use super::blobs::Blobs;
 use super::lease::{Held, Lease, holder};
-use crate::limits::SESSION_OPENED_TIMES_MAX;
+use crate::limits::{ORPHANED_LOCK_LOOK_EVERY, ORPHANED_LOCK_LOOKS_MAX, SESSION_OPENED_TIMES_MAX};
 
 /// Holds files that grow at their end.
 ///
@@ -107,9 +107,18 @@ impl Disk for RealDisk {
 
 /// Opens a session's file and keeps everybody else out of it.
 pub(super) fn open_alone(options: &OpenOptions, path: &Path) -> io::Result<(File, Lease)> {
+    let mut looks = ORPHANED_LOCK_LOOKS_MAX;
     for _ in 0..SESSION_OPENED_TIMES_MAX {
         let file = options.open(path)?;
-        match file.try_lock() {
+        let mut locked = file.try_lock();
+        // A process that was killed while it started another may leave the lock to that one for a moment; and who has just taken
+        // it has not said so yet.
+        while matches!(locked, Err(TryLockError::WouldBlock)) && looks > 0 && holder(path).is_none() {
+            looks -= 1;
+            std::thread::sleep(ORPHANED_LOCK_LOOK_EVERY);
+            locked = file.try_lock();
+        }
+        match locked {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(Held::by(holder(path))),
             // Some network disks have no locks; there, the claim alone has to do.
@@ -247,5 +256,36 @@ impl Drop for RealFile {
         // A wait for the disk that was given up still holds the file for a moment; the session is free now. A lock
         // that cannot be given back goes with the file.
         let _ = self.file.unlock();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_lock_that_nobody_alive_claims_is_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("session.jsonl");
+        let orphan = File::create(&path).unwrap();
+        orphan.lock().unwrap();
+        let gone = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(20));
+            drop(orphan);
+        });
+        RealDisk.open(&path).unwrap();
+        gone.join().unwrap();
+    }
+
+    #[test]
+    fn one_that_stays_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("session.jsonl");
+        let stays = File::create(&path).unwrap();
+        stays.lock().unwrap();
+        let error = RealDisk.open(&path).err().unwrap();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
     }
 }

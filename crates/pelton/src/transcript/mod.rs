@@ -53,7 +53,9 @@ pub use lease::{Holder, holder};
 pub use list::{Listed, SessionFacts, SessionFile, list_sessions, listed, session_files, with_facts};
 pub use mend::{Mended, Mending, mend};
 pub use part::copy_as;
-pub use place::{find_session, newest_attended_session, newest_session, project_key, session_file};
+pub use place::{
+    find_session, newest_attended_session, newest_session, project_key, session_file, sessions_of,
+};
 pub use queued::QueuedPrompt;
 pub use read::{Loaded, ReadError, read, read_from};
 pub use remove::remove_session;

@@ -1,6 +1,7 @@
 //! Which file a session lives in: `<config>/projects/<key of the directory>/<session id>.jsonl`, where the
 //! official SDKs look for it.
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
@@ -59,6 +60,23 @@ pub fn newest_session(config_dir: &Path, cwd: &Path) -> Option<PathBuf> {
 /// See [`session_file`].
 pub fn newest_attended_session(config_dir: &Path, cwd: &Path) -> Option<PathBuf> {
     newest_session_where(config_dir, cwd, |session| !session.facts().is_unattended())
+}
+
+/// The sessions of a directory, newest first, under whatever name that was when they were recorded.
+///
+/// See [`session_file`].
+pub fn sessions_of(config_dir: &Path, cwd: &Path) -> Vec<SessionFile> {
+    let (key, directory) = (project_key(cwd), directory_id(cwd));
+    let mut files = session_files(config_dir);
+    // Of a directory with another name the newest session and the oldest tell whether it came here: there may be thousands.
+    let mut ends: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+    for (at, file) in files.iter().enumerate().filter(|(_, file)| file.project != key) {
+        ends.entry(file.project.clone()).or_insert((at, at)).1 = at;
+    }
+    let came_here = |file: &SessionFile| directory.is_some() && file.directory() == directory;
+    ends.retain(|_, (newest, oldest)| came_here(&files[*newest]) || came_here(&files[*oldest]));
+    files.retain(|file| file.project == key || ends.contains_key(&file.project) && came_here(file));
+    files
 }
 
 fn newest_session_where(
