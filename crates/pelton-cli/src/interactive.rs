@@ -193,7 +193,8 @@ fn opening(wanted: &Wanting, env: &Env) -> Result<Opening, Fail> {
     opening.first.clone_from(&wanted.first);
     opening.draft.clone_from(&wanted.draft);
     if args.resume.is_none() && !args.continue_newest {
-        opening.greeting = Some(format!("Pelton {} · /help tells keys and commands", env!("CARGO_PKG_VERSION")));
+        opening.greeting =
+            Some(format!("Pelton {} · /help tells keys and commands", env!("CARGO_PKG_VERSION")));
     }
     opening.title.clone_from(&args.client.name);
     opening.log = log;

@@ -39,7 +39,8 @@ async fn loop_M5_comments_and_bytes_are_no_signs_of_life() {
         .chain(every_ten_seconds("x", 400));
     check(acts(dripping.collect()), seconds(300)).await;
     // The same of an answer in one piece, which has begun at ten seconds.
-    let whole = [Act::Wait(10), Act::Send("{\"type\":".to_owned())].into_iter().chain(every_ten_seconds(" ", 400));
+    let whole =
+        [Act::Wait(10), Act::Send("{\"type\":".to_owned())].into_iter().chain(every_ten_seconds(" ", 400));
     check(acts(whole.collect()), seconds(310)).await;
 }
 
