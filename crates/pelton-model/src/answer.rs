@@ -86,6 +86,8 @@ impl Answer {
         if !matches!(event, Event::Ping) {
             self.begun = true;
         }
+        // What is passed over brings the answer no further.
+        let life = if matches!(event, Event::Unknown) { Life::Ping } else { Life::Progress };
         let (index, kind) = match event {
             Event::Ping => return Ok(Life::Ping),
             Event::Error(error) => return Err(error),
@@ -123,7 +125,7 @@ impl Answer {
         };
         self.shown = true;
         steps.push(Step::Delta(Delta { index, raw: json::tidy(data), kind }));
-        Ok(if self.ended { Life::End } else { Life::Progress })
+        Ok(if self.ended { Life::End } else { life })
     }
 
     /// Takes in an answer that was not streamed.

@@ -529,7 +529,7 @@ pub struct LoopEvent {
     pub kind: LoopKind,
     /// Why.
     pub reason: String,
-    /// During which trip to the model, counted from 1.
+    /// During or after which trip to the model, counted from 1; before the first it is 0.
     pub turn: u32,
 }
 

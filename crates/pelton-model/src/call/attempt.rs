@@ -168,10 +168,10 @@ async fn read(
 /// Collects an answer that comes in one piece.
 async fn rest(first: Bytes, mut chunks: Chunks, guard: &mut Guard<'_>) -> Result<Bytes, ModelError> {
     let mut body = Vec::from(first);
+    // That it begins is the only event there is. Bytes are none: a server could let them drip for ever.
+    guard.saw(Life::Progress);
     while let Some(chunk) = guard.wait(chunks.next()).await? {
         body.extend_from_slice(&chunk?);
-        // There are no events to go by.
-        guard.saw(Life::Progress);
         if body.len() > MESSAGE_BYTES_MAX {
             let limit = MESSAGE_BYTES_MAX / 1024 / 1024;
             return Err(ModelError::new(ErrorKind::Other, format!("the answer is larger than {limit} MB")));

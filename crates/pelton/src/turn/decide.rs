@@ -479,8 +479,12 @@ const OUTPUT_ENOUGH_PERCENT: u64 = 90;
 /// B4: less than what is wanted, and still more to come.
 fn wants_more(memory: &Memory, limits: &Limits, gauges: Gauges) -> bool {
     let Some(wanted) = limits.output_tokens_wanted else { return false };
-    let enough = gauges.output_tokens.saturating_mul(100) >= wanted.saturating_mul(OUTPUT_ENOUGH_PERCENT);
     let small_in_a_row =
         memory.small_continuations_in_a_row + u8::from(memory.continuation_was_small(gauges));
-    !enough && small_in_a_row < SMALL_CONTINUATIONS_MAX
+    !is_enough(gauges.output_tokens, wanted) && small_in_a_row < SMALL_CONTINUATIONS_MAX
+}
+
+/// B4: whether so much is about what is wanted.
+pub fn is_enough(written: u64, wanted: u64) -> bool {
+    written.saturating_mul(100) >= wanted.saturating_mul(OUTPUT_ENOUGH_PERCENT)
 }

@@ -28,7 +28,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::decide::{Blocked, Compaction, Failure, Reply, Rung, Tools, Verdict};
+use super::decide::{Blocked, Compaction, Failure, Reply, Rung, Tools, Verdict, is_enough};
 use super::hands::{Fit, Hands};
 use super::memory::{Gauges, Limits};
 use super::reasons::{Terminal, Transition};
@@ -336,6 +336,7 @@ impl Live<'_> {
         // Those that are not there yet are not waited for.
         self.tell_summaries().await;
         self.tell_all_beside().await;
+        self.tell_output_wanted(terminal).await;
         if terminal == Terminal::CompletedOverHooks {
             let times = self.options.limits.stop_hook_blocks_max;
             let reason = format!("stop hooks blocked more than {times} times; ended against their will");
@@ -343,6 +344,19 @@ impl Live<'_> {
             let told = Event::Informational { content: reason, prevents_continuation: false };
             self.events.send(told).await;
         }
+    }
+
+    /// B4: tells why no more output is asked for, where some amount of it is wanted.
+    async fn tell_output_wanted(&mut self, terminal: Terminal) {
+        let Some(wanted) = self.options.limits.output_tokens_wanted else { return };
+        let is_answered = self.structured.is_none() && self.last.stop_reason != Some(StopReason::Refusal);
+        if terminal != Terminal::Completed || !is_answered {
+            return;
+        }
+        let written = self.gauges().output_tokens;
+        let why =
+            if is_enough(written, wanted) { "that is enough" } else { "the last answers brought little" };
+        self.note(LoopKind::Budget, format!("{written} of {wanted} tokens wanted are written: {why}")).await;
     }
 
     /// What a model without a price costs is counted as nothing, and whoever pays should know.

@@ -38,12 +38,19 @@ async fn loop_M5_comments_and_bytes_are_no_signs_of_life() {
         .chain([Act::Send("data: {\"type\":\"".to_owned())])
         .chain(every_ten_seconds("x", 400));
     check(acts(dripping.collect()), seconds(300)).await;
+    // The same of an answer in one piece, which has begun at ten seconds.
+    let whole =
+        [Act::Wait(10), Act::Send("{\"type\":".to_owned())].into_iter().chain(every_ten_seconds(" ", 400));
+    check(acts(whole.collect()), seconds(310)).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn loop_M5_pings_alone_are_borne_longer_but_not_for_ever() {
     let ping = format!("data: {PING}\n\n");
     check(acts(every_ten_seconds(&ping, 1000)), seconds(900)).await;
+    // So are events that nobody knows.
+    let unknown = "event: keepalive\ndata: {}\n\n";
+    check(acts(every_ten_seconds(unknown, 1000)), seconds(900)).await;
 }
 
 #[tokio::test(start_paused = true)]

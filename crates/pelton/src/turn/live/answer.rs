@@ -140,7 +140,11 @@ impl Live<'_> {
                 Some(Step::Finished(reply)) => {
                     if let Some(answer) = &mut answer {
                         self.drop_cut_call(answer, &reply);
-                        self.record_held(answer).await?;
+                        if let Err(error) = self.record_held(answer).await {
+                            // What cannot be kept was paid for all the same.
+                            self.pay_for_answer(&reply);
+                            return Err(error);
+                        }
                     }
                     return self.answered(&reply).await;
                 }
@@ -361,11 +365,7 @@ impl Live<'_> {
         let cut = self.cut_of(reply);
         let cut_by_money = self.is_cut_by_money();
         let mut in_context = reply.context_usage().clone();
-        let usage = match self.paid.take() {
-            Some(paid) => paid.answered(reply),
-            None => reply.usage.clone(),
-        };
-        self.tally.usage.add(&usage);
+        let usage = self.pay_for_answer(reply);
         if reply.cut.is_some() {
             in_context.output_tokens = in_context.output_tokens.max(usage.output_tokens);
         }

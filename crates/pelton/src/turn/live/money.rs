@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pelton_model::{ModelError, Notice, catalogue};
+use pelton_model::{ModelError, Notice, Reply, catalogue};
 use pelton_wire::usage::Usage;
 
 use super::Live;
@@ -76,6 +76,16 @@ impl Live<'_> {
         if let Some(paid) = self.paid.take() {
             paid.unsent();
         }
+    }
+
+    /// Tells what the answer consumed.
+    pub(super) fn pay_for_answer(&mut self, reply: &Reply) -> Usage {
+        let usage = match self.paid.take() {
+            Some(paid) => paid.answered(reply),
+            None => reply.usage.clone(),
+        };
+        self.tally.usage.add(&usage);
+        usage
     }
 
     pub(super) fn pay_for_failure(&mut self, error: &ModelError) {

@@ -83,6 +83,8 @@ async fn loop_T7_loop_B4_more_output_is_asked_for_until_there_is_enough() {
     let more = "token_budget_continuation";
     assert_eq!(told.transitions(), [more, more, more]);
     assert_eq!(told.assert_completed().usage.output_tokens, 4_000);
+    assert_eq!(told.loop_reasons("budget"), ["4000 of 4000 tokens wanted are written: that is enough"]);
+    assert_eq!(told.outcome().loop_events["budget"], 1);
     stage.assert_all_played();
 }
 
@@ -94,6 +96,8 @@ async fn loop_T7_little_by_little_is_not_asked_for_for_ever() {
     let told = run(&mut engine, "A long story.").await;
     told.assert_completed();
     assert_eq!(told.transitions(), ["token_budget_continuation"; 3]);
+    let why = "40 of 1000000 tokens wanted are written: the last answers brought little";
+    assert_eq!(told.loop_reasons("budget"), [why]);
 }
 
 /// A call of Write that ends in the middle of its content.
