@@ -634,6 +634,12 @@ impl Live<'_> {
 }
 
 impl LastReply {
+    /// What came of the answer is taken back, and it is asked for again.
+    fn forget_attempt(&mut self) {
+        self.text.clear();
+        self.has_server_tool = false;
+    }
+
     /// The words of the newest answer.
     pub fn words(&self) -> Option<String> {
         #[derive(Deserialize)]

@@ -174,6 +174,21 @@ async fn loop_T9_a_paused_answer_of_words_alone_is_asked_to_go_on() {
 }
 
 #[tokio::test]
+async fn loop_T9_a_tool_of_the_servers_in_an_attempt_that_failed_is_none_of_the_answers() {
+    let call = searching().pop().unwrap();
+    let script = Script::new()
+        .step(Step::reply([call, error("overloaded_error", "")]))
+        .step(Step::reply([text("First part.")]).stop("pause_turn"))
+        .reply([text("Second part.")]);
+    let stage = Stage::new(script).await;
+    let told = run(&mut stage.engine(), "Go.").await;
+    assert_eq!(told.assert_completed().text, "Second part.");
+    assert_eq!(told.transitions(), ["pause_turn"]);
+    assert!(text_of(&json!(last_user_blocks(&stage.request(3)))).contains("Go on"));
+    stage.assert_all_played();
+}
+
+#[tokio::test]
 async fn loop_T9_a_pause_without_words_is_asked_to_go_on_too() {
     for paused in [vec![thinking("Hm.")], vec![redacted_thinking("secret")], vec![], vec![text("  ")]] {
         // At the beginning, behind a call, and in an agent.

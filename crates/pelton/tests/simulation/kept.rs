@@ -45,3 +45,18 @@ fn seed_2007_what_cannot_be_kept_costs_what_the_server_says() {
     let whole = r#"event delta {"type":"message_stop"}"#;
     keep(2007, &["event started", whole, "disk: write fails", "event RESULT Unrecorded"]);
 }
+
+/// A tool of the server's in an attempt that was taken back let the next answer, a pause, go back as if it had one.
+#[test]
+fn seed_2360_a_pause_goes_back_alone_only_if_the_server_has_something_to_do() {
+    let taken_back = "withdrawn true: overloaded_error";
+    keep(
+        2360,
+        &[
+            r#""content_block":{"type":"server_tool_use""#,
+            taken_back,
+            "Transition(PauseTurn)",
+            "event RESULT",
+        ],
+    );
+}

@@ -132,7 +132,7 @@ impl Live<'_> {
                         return Ok(self.no_stream(notice).await);
                     }
                     wait = self.waits_for_retry(&notice);
-                    self.last.text.clear();
+                    self.last.forget_attempt();
                     self.tell_retry(notice).await;
                 }
                 Some(Step::Waiting { left }) => self.events.send(Event::Waiting { left }).await,
@@ -306,7 +306,7 @@ impl Live<'_> {
 
     /// M6, T8: the model may be the same, but not the way to it.
     async fn no_stream(&mut self, notice: Notice) -> Reply {
-        self.last.text.clear();
+        self.last.forget_attempt();
         // A server that knows no streams will not learn it in this submission.
         self.question.streaming &= notice.status != Some(404);
         self.last.error = Some(ModelError::new(notice.kind.clone(), notice.message.clone()));
