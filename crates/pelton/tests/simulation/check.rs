@@ -69,6 +69,8 @@ pub struct Checker {
     withdrawn_texts: Vec<(String, usize)>,
     /// By number of the request, what its answer has cost at least, in dollars.
     costs: BTreeMap<usize, f64>,
+    /// Answers of the model whose end nobody read.
+    unread: BTreeSet<usize>,
     /// Requests and calls before this process began.
     requests_before_boot: usize,
     begun_before_boot: usize,
@@ -93,6 +95,7 @@ impl Checker {
             withdrawn_for_good: BTreeSet::new(),
             withdrawn_texts: Vec::new(),
             costs: BTreeMap::new(),
+            unread: BTreeSet::new(),
             requests_before_boot: 0,
             begun_before_boot: 0,
             requests_checked: 0,

@@ -33,15 +33,22 @@ impl Checker {
     /// have begun, what it said then.
     fn note_costs(&mut self, heard: &Heard, requests: &[Seen], undisturbed: bool) {
         let mut number = heard.requests_before;
+        let mut came_to_its_end = true;
         for event in &heard.events {
             match event {
-                Event::Requesting => number += 1,
+                Event::Requesting => (number, came_to_its_end) = (number + 1, false),
+                Event::Delta(delta) => came_to_its_end |= delta.raw.starts_with(br#"{"type":"message_stop""#),
                 Event::Started(started) => {
                     let cost = catalogue::cost(&started.model, &started.usage, &[]).unwrap_or_default();
                     self.costs.insert(number, cost);
                 }
                 _ => {}
             }
+        }
+        // An answer that cannot be kept is left where that is seen: what the model reports at its end is read by nobody.
+        let unrecorded = heard.outcome().is_some_and(|outcome| outcome.terminal == Terminal::Unrecorded);
+        if unrecorded && !came_to_its_end {
+            self.unread.insert(number);
         }
         if undisturbed {
             let whole = requests[heard.requests_before..].iter().filter(|seen| is_whole(seen));
@@ -84,7 +91,8 @@ impl Checker {
                 let number = seen.number;
                 self.expect(spent < cap, || format!("request {number} was sent after ${spent} of ${cap}"));
             }
-            spent_at_most += if is_whole(seen) { cost(seen) } else { cost_at_most(seen) };
+            let was_read = is_whole(seen) && !self.unread.contains(&seen.number);
+            spent_at_most += if was_read { cost(seen) } else { cost_at_most(seen) };
             spent += self.costs.get(&seen.number).copied().unwrap_or_default();
         }
         let Some(outcome) = heard.outcome() else { return };
