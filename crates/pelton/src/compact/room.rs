@@ -89,7 +89,11 @@ impl AutoWindow {
 
 /// What is wrong with the words.
 ///
-/// See [`AutoWindow`].
+/// ```
+/// use pelton::compact::{AutoWindow, NotAutoWindow};
+///
+/// assert_eq!("little".parse::<AutoWindow>(), Err(NotAutoWindow));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be 'auto' or a number of tokens between 100k and 1M")]
 pub struct NotAutoWindow;

@@ -224,6 +224,15 @@ mod tests {
     }
 
     #[test]
+    fn how_another_model_counts_words_says_nothing_of_pictures() {
+        let (one, another) = (Rates::default(), Rates::default().of_another(MORE_TOKENS));
+        let seen = Weight { images: 1_000, documents: 1_000, ..Weight::default() };
+        assert_eq!((one.tokens(seen), another.tokens(seen)), (2_000, 2_000));
+        assert_eq!((one.tokens(words(1_000, 0)), another.tokens(words(1_000, 0))), (1_000, 1_300));
+        assert_eq!((one.tokens(words(0, 1_000)), another.tokens(words(0, 1_000))), (1_250, 1_625));
+    }
+
+    #[test]
     fn characters_weigh_by_their_kind() {
         assert_eq!(Weight::of(b"four letters", &[]), words(4, 0));
         assert_eq!(Weight::of("豆を数える".as_bytes(), &[]), words(1, 5));
