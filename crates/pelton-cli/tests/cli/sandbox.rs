@@ -94,6 +94,21 @@ fn commands_in_the_box_need_no_approval_and_reach_nothing_outside() {
 }
 
 #[test]
+fn what_was_refused_is_named_by_way_of_links_and_where_errors_are_printed_with_the_rest() {
+    let place = Place::new();
+    let outside = place.home().canonicalize().unwrap();
+    std::os::unix::fs::symlink(&outside, place.work().join("link")).unwrap();
+    for command in ["echo out > link/x", "(echo out > link/x) 2>&1 | tail -1"] {
+        let (_, words) = run(&place, command);
+        let named = format!("refused writing (outside of the working directories): {}/x", outside.display());
+        assert!(words.contains(&named), "{command}: {words}");
+    }
+    let (_, words) = run(&place, "(exec 3<>/dev/tcp/192.0.2.1/80) 2>&1");
+    assert!(words.contains("[Sandbox: refused network: ") && words.contains("192.0.2.1"), "{words}");
+    assert!(!outside.join("x").exists());
+}
+
+#[test]
 fn a_command_outside_of_the_box_is_a_decision_of_its_own() {
     let place = Place::new();
     let outside = place.home().join("outside.txt");

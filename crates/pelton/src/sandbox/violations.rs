@@ -46,6 +46,8 @@ pub(crate) struct Seen<'a> {
     pub command: &'a str,
     /// Its errors.
     pub stderr: &'a str,
+    /// What else it printed: its errors, too, where it sends them there.
+    pub stdout: &'a str,
     pub cwd: &'a Path,
     pub plan: &'a Plan,
     pub tampering: &'a [Tampering],
@@ -60,7 +62,8 @@ impl Sandbox {
         let told = |host: &&String| !self.ignores(seen.command, host.split(' ').next().unwrap_or_default());
         let hosts = seen.hosts.iter().filter(told).take(VIOLATIONS_MAX);
         let mut named: Vec<String> = hosts.map(|host| format!("network: {host}")).collect();
-        for line in seen.stderr.lines() {
+        let joined = if joins_errors(seen.command) { seen.stdout } else { "" };
+        for line in seen.stderr.lines().chain(joined.lines()) {
             let refused = REFUSALS.iter().any(|words| line.contains(words));
             let offline = NO_NETWORK.iter().any(|words| line.contains(words));
             let violation = if offline {
@@ -68,7 +71,7 @@ impl Sandbox {
             } else if refused {
                 paths_in(line, seen.cwd)
                     .into_iter()
-                    .find_map(|path| why(seen.plan, &path))
+                    .find_map(|path| why(seen.plan, &path).or_else(|| why(seen.plan, &led_to(&path)?)))
                     .map(|(path, what)| format!("{what}: {}", path.display()))
             } else {
                 None
@@ -105,6 +108,17 @@ fn told(tampering: &Tampering) -> String {
         (Ok(()), None) => format!("[Sandbox: {what}. It was undone.]"),
         (Err(error), _) => format!("[Sandbox: {what}. IT COULD NOT BE UNDONE: {error}.]"),
     }
+}
+
+/// Whether errors are printed where everything else is: `2>&1`, `|&`, `&>`.
+fn joins_errors(command: &str) -> bool {
+    ["2>&1", "2>& 1", "|&", "&>"].iter().any(|words| command.contains(words))
+}
+
+/// Where a path leads by way of links, if that is elsewhere.
+fn led_to(path: &Path) -> Option<PathBuf> {
+    let real = crate::places::resolve(path).ok()?.path;
+    (real != path).then_some(real)
 }
 
 /// What the box has against a path.
@@ -199,6 +213,17 @@ mod tests {
         ] {
             assert_eq!(seen(line).as_deref(), Some(expected), "{line}");
         }
+        let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::os::unix::fs::symlink(elsewhere.path(), dir.path().join("link")).unwrap();
+        let real = elsewhere.path().canonicalize().unwrap().join("x");
+        assert_eq!(
+            led_to(&dir.path().canonicalize().unwrap().join("link/x")),
+            Some(real),
+            "links are followed"
+        );
+        assert!(
+            joins_errors("make 2>&1 | tail") && joins_errors("make |& tail") && !joins_errors("make 2>x")
+        );
         for line in ["cat: sub/x: Permission denied", "make: *** [all] Error 1", ""] {
             assert_eq!(seen(line), None, "{line}");
         }

@@ -74,7 +74,7 @@ pub(super) fn named(args: &[Arg], found: &BTreeMap<String, Feed>) -> Option<Look
     for arg in args {
         match arg.parts() {
             [Part::Parameter { name, plain: true, .. }] if is_commit(name) => {
-                words.push(Arg::certain(COMMIT))
+                words.push(Arg::certain(COMMIT));
             }
             [Part::Parameter { name, plain: true, quoted: true }] if found.contains_key(name) => {
                 feed.add(&found[name])?;

@@ -98,6 +98,7 @@ impl Held {
         let seen = Seen {
             command: &input.command,
             stderr: &captured.stderr,
+            stdout: &captured.stdout,
             cwd: &cx.cwd,
             plan: &plan,
             tampering: &tampering,

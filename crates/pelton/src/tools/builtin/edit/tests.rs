@@ -53,13 +53,14 @@ async fn the_changed_lines_are_shown() {
 #[tokio::test]
 async fn the_mark_at_the_beginning_of_a_file_is_not_shown_as_text() {
     let bench = Bench::new();
-    let path = bench.put("a", "\u{feff}one\ntwo\n");
+    let path = bench.put("a", "\u{feff}let total = add(one, two);\ntwo\n");
     bench.read(&path).await.ok();
-    let answer = bench.edit(&path, "two", "2").await;
-    assert!(answer.ok().ends_with("1\tone\n2\t2"), "{:?}", answer.text);
-    let missed = bench.edit(&path, "one\nthree", "x").await;
-    assert!(missed.text.contains("1\tone") && !missed.text.contains('\u{feff}'), "{:?}", missed.text);
-    assert_eq!(bench.get("a"), "\u{feff}one\n2\n".as_bytes());
+    let answer = bench.edit(&path, "\ntwo", "\n2").await;
+    assert!(answer.ok().ends_with("1\tlet total = add(one, two);\n2\t2"), "{:?}", answer.text);
+    let missed = bench.edit(&path, "let total = add(one, three);\n2", "x").await;
+    assert!(missed.text.contains("1\tlet total"), "{:?}", missed.text);
+    assert!(!missed.text.contains('\u{feff}'), "{:?}", missed.text);
+    assert_eq!(bench.get("a"), "\u{feff}let total = add(one, two);\n2\n".as_bytes());
 }
 
 #[tokio::test]
