@@ -9,14 +9,19 @@ fn event(data: &Value) -> String {
 
 /// The beginning of an answer.
 pub fn opening() -> String {
-    let usage = json!({"input_tokens": 900, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 0, "output_tokens": 1});
+    opening_of(900)
+}
+
+/// The beginning of an answer to a question of so many tokens.
+pub fn opening_of(tokens: u64) -> String {
+    let usage = json!({"input_tokens": tokens, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 0, "output_tokens": 1});
     event(
         &json!({"type": "message_start", "message": {"id": "msg_01", "type": "message", "role": "assistant", "model": "claude-sonnet-5-5", "content": [], "stop_reason": null, "stop_sequence": null, "usage": usage}}),
     )
 }
 
 /// A block of text, whole.
-fn text_block(text: &str) -> String {
+pub fn text_block(text: &str) -> String {
     block_start() + &delta(0, text) + &block_end()
 }
 

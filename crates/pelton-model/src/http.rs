@@ -274,11 +274,15 @@ impl http_body::Body for Sending {
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let Self { body, next, left } = &mut *self;
+        let room = usize::try_from(*left).unwrap_or(usize::MAX).min(2 * PIECE_SENT_BYTES);
         let mut together = BytesMut::new();
         loop {
             let before = *next;
             let Some(piece) = body.pieces().next(next) else { break };
             if piece.len() < PIECE_SENT_BYTES {
+                if together.is_empty() {
+                    together.reserve(room);
+                }
                 together.extend_from_slice(piece);
                 if together.len() >= PIECE_SENT_BYTES {
                     break;

@@ -96,6 +96,10 @@ pub struct Limit {
 impl RateLimits {
     /// Reads them; `None` if the headers tell of none.
     pub fn read(headers: &HeaderMap) -> Option<Self> {
+        // Most servers that are not the API's own tell of none: their names need not be put together one by one.
+        if !headers.keys().any(|name| name.as_str().starts_with("anthropic-")) {
+            return None;
+        }
         let limits = Self {
             requests: limit(headers, "anthropic-ratelimit-requests"),
             tokens: limit(headers, "anthropic-ratelimit-tokens"),

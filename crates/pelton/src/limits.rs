@@ -524,6 +524,8 @@ pub const CHANGED_FILES_WATCHED_MAX: usize = 200;
 pub const CHANGED_FILES_NEWEST: usize = 32;
 /// How many of the others are, in turn.
 pub const CHANGED_FILES_IN_TURN: usize = 16;
+/// How many of the newest and of the others are, after calls that only read.
+pub const CHANGED_FILES_IN_PASSING: usize = 8;
 /// Bytes of a file that is watched, and of the texts that are kept to tell what changed.
 pub const CHANGED_FILE_BYTES_MAX: u64 = 1024 * 1024;
 pub const CHANGED_TEXT_BYTES_KEPT_MAX: usize = 8 * 1024 * 1024;

@@ -1,7 +1,8 @@
 //! Files that changed on disk since the model read them, judged by their content. Looked at before the model is asked: all of
-//! them when the user has said something, and between two answers the newest and some of the others in turn. What it is told is a bounded comparison where the earlier text is still at hand, and the fact alone where it is not.
+//! them when the user has said something, and between two answers the newest and some of the others in turn, fewer if nothing but reading was done. What it is told is a bounded comparison where the earlier text is still at hand, and the fact alone where it is not.
 
 use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
@@ -13,8 +14,9 @@ use super::disk::{is_on_this_machine, is_quick};
 use super::file_memory::{FileMemory, Fingerprint};
 use super::patch::Stretch;
 use crate::limits::{
-    CHANGED_FILE_BYTES_MAX, CHANGED_FILES_IN_TURN, CHANGED_FILES_NEWEST, CHANGED_FILES_WATCHED_MAX,
-    CHANGED_LINES_SHOWN_MAX, CHANGED_TEXT_BYTES_KEPT_MAX, EDIT_SHOWN_LINE_CHARS_MAX,
+    CHANGED_FILE_BYTES_MAX, CHANGED_FILES_IN_PASSING, CHANGED_FILES_IN_TURN, CHANGED_FILES_NEWEST,
+    CHANGED_FILES_WATCHED_MAX, CHANGED_LINES_SHOWN_MAX, CHANGED_TEXT_BYTES_KEPT_MAX,
+    EDIT_SHOWN_LINE_CHARS_MAX,
 };
 
 /// What files looked like when they were last looked at. All clones are one.
@@ -23,7 +25,8 @@ pub(crate) struct ChangedFiles(Arc<Mutex<Looks>>);
 
 #[derive(Default)]
 struct Looks {
-    at: HashMap<Arc<Path>, Look>,
+    /// By the bytes of their paths: taking a path to pieces to find it takes longer than looking at the file.
+    at: HashMap<Box<OsStr>, Look>,
     /// Bytes of the texts in there.
     text_bytes: usize,
     /// Whose turn it is among the files that are not looked at every time.
@@ -36,6 +39,8 @@ pub(crate) enum Which {
     All,
     /// Those that were used last, and some of the others in turn.
     Likely,
+    /// Fewer of both: nothing was done since the last look that could have changed a file.
+    InPassing,
 }
 
 /// A file that is not what the model read.
@@ -129,17 +134,19 @@ impl Looks {
     /// What changed of the files on a disk of this machine, and the others that are to be looked at: those may be waited for.
     fn look_here(&mut self, known: &[Known], which: Which) -> (Vec<Changed>, Vec<Known>) {
         self.forget_all_but(known);
-        let (newest, older) = known.split_at(known.len().min(CHANGED_FILES_NEWEST));
-        let in_turn = match which {
-            Which::All => older.len(),
-            Which::Likely => older.len().min(CHANGED_FILES_IN_TURN),
+        let (newest, in_turn) = match which {
+            Which::All => (known.len(), 0),
+            Which::Likely => (CHANGED_FILES_NEWEST, CHANGED_FILES_IN_TURN),
+            Which::InPassing => (CHANGED_FILES_IN_PASSING, CHANGED_FILES_IN_PASSING),
         };
+        let (newest, older) = known.split_at(known.len().min(newest));
+        let in_turn = older.len().min(in_turn);
         let first = self.turn.checked_rem(older.len()).unwrap_or(0);
         self.turn = first + in_turn;
         let older = older.iter().cycle().skip(first).take(in_turn);
         let (mut changed, mut elsewhere) = (Vec::new(), Vec::new());
         for (path, content) in newest.iter().chain(older) {
-            let is_here = self.at.get(path).map_or_else(|| is_quick(path), |look| look.is_here);
+            let is_here = self.at.get(path.as_os_str()).map_or_else(|| is_quick(path), |look| look.is_here);
             if is_here {
                 changed.extend(self.look(path, *content));
             } else {
@@ -158,7 +165,7 @@ impl Looks {
         };
         let stamp =
             about.as_ref().map(|about| (about.mtime(), about.mtime_nsec(), about.size(), about.ino()));
-        if let Some(before) = self.at.get(path) {
+        if let Some(before) = self.at.get(path.as_os_str()) {
             // The model has read or written it since: that is what it knows.
             let is_read_again = before.stamp.is_some() && before.content != known;
             if before.stamp == stamp && !is_read_again {
@@ -182,7 +189,7 @@ impl Looks {
         let was_told = before.as_ref().is_some_and(|before| before.content == content);
         (content != known && !was_told).then(|| {
             let old = before.and_then(|before| before.text);
-            let new = self.at.get(path).and_then(|now| now.text.as_deref());
+            let new = self.at.get(path.as_os_str()).and_then(|now| now.text.as_deref());
             Changed {
                 path: path.to_path_buf(),
                 words: words(path, old.as_deref(), new),
@@ -194,7 +201,7 @@ impl Looks {
     /// Gives what was there before.
     fn put(&mut self, path: &Arc<Path>, look: Look) -> Option<Look> {
         self.text_bytes += look.text_bytes();
-        let before = self.at.insert(Arc::clone(path), look);
+        let before = self.at.insert(path.as_os_str().into(), look);
         self.text_bytes -= before.as_ref().map_or(0, Look::text_bytes);
         before
     }
@@ -204,7 +211,7 @@ impl Looks {
         if self.at.len() < known.len() + CHANGED_FILES_IN_TURN {
             return;
         }
-        let known: HashSet<&Path> = known.iter().map(|(path, _)| &**path).collect();
+        let known: HashSet<&OsStr> = known.iter().map(|(path, _)| path.as_os_str()).collect();
         let Self { at, text_bytes, .. } = self;
         at.retain(|path, look| {
             let stays = known.contains(&**path);
@@ -324,6 +331,16 @@ mod tests {
             assert_eq!(changed.look(&files, Which::Likely).await.len(), CHANGED_FILES_IN_TURN);
         }
         assert_eq!(changed.look(&files, Which::All).await, [], "each was told once");
+
+        all.iter().for_each(|path| fs::write(path, "new again\n").unwrap());
+        let first = changed.look(&files, Which::InPassing).await;
+        assert_eq!(first.len(), 2 * CHANGED_FILES_IN_PASSING);
+        assert!(first.iter().any(|changed| changed.path == *newest));
+        let mut told = first.len();
+        for _ in 0..all.len().div_ceil(CHANGED_FILES_IN_PASSING) {
+            told += changed.look(&files, Which::InPassing).await.len();
+        }
+        assert_eq!(told, all.len(), "none is passed over");
     }
 
     #[tokio::test]

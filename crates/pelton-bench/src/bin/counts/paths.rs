@@ -3,6 +3,7 @@
 use std::hint::black_box;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -34,12 +35,13 @@ pub(crate) struct Counted {
 
 const DELTAS: usize = 1_000;
 
-pub(crate) const PATHS: [Counted; 8] = [
+pub(crate) const PATHS: [Counted; 9] = [
     Counted { name: "sse, 1000 events", times: 10, work: sse },
-    Counted { name: "answer, 1000 deltas", times: 10, work: answer },
+    Counted { name: "blocks of 1000 deltas", times: 10, work: answer },
     Counted { name: "turn at 10 messages", times: 20, work: |times| turn(10, times) },
     Counted { name: "turn at 1000 messages", times: 20, work: |times| turn(1_000, times) },
     Counted { name: "turn at 10000 messages", times: 20, work: |times| turn(10_000, times) },
+    Counted { name: "turn that reads a file", times: 20, work: reading },
     Counted { name: "transcript append", times: 50, work: append },
     Counted { name: "permission decision", times: 80, work: permission },
     Counted { name: "token sums at 1000 messages", times: 200, work: sums },
@@ -77,7 +79,7 @@ fn sse(times: u64) -> Result<(), Failed> {
 }
 
 fn answer(times: u64) -> Result<(), Failed> {
-    let model = Arc::new(Answers::always(events::pieces(DELTAS)));
+    let model = Arc::new(Answers::of([events::pieces(DELTAS)]));
     let client = Client::new(endpoint(), model, RetryPolicy::default(), Arc::new(RealWorld::new()));
     let messages = vec![Bytes::from_static(br#"{"role":"user","content":"hi"}"#)];
     let ask = Ask::new("claude-sonnet-5-5", 1_000, Arc::new(Prefix::default()), messages);
@@ -93,8 +95,24 @@ fn answer(times: u64) -> Result<(), Failed> {
 /// A prompt and its answer in a session that has so many messages: what the model is sent is put together once.
 fn turn(messages: usize, times: u64) -> Result<(), Failed> {
     let dir = tempfile::tempdir()?;
+    let nothing = Answers::of([events::answer("Nothing is left to do.")]);
+    let mut engine = engine(dir.path(), messages, nothing)?;
+    turns(&mut engine, times)
+}
+
+/// A prompt, a call that reads a file, and an answer.
+fn reading(times: u64) -> Result<(), Failed> {
+    let dir = tempfile::tempdir()?;
+    let file = dir.path().join("a.txt");
+    std::fs::write(&file, "A line.\n".repeat(20))?;
+    let call = events::call_block(0, 0, "Read", &json!({"file_path": file}));
+    let call = events::opening() + &call + &events::closing("tool_use");
+    let model = Answers::of([call, events::answer("Nothing is left to do.")]);
+    turns(&mut engine(dir.path(), 10, model)?, times)
+}
+
+fn turns(engine: &mut Engine, times: u64) -> Result<(), Failed> {
     let runtime = runtime()?;
-    let mut engine = engine(dir.path(), messages)?;
     let mut failed = None;
     let mut say = |runtime: &Runtime| {
         let asked = Prompt::text("And now?").map(|prompt| {
@@ -111,7 +129,7 @@ fn turn(messages: usize, times: u64) -> Result<(), Failed> {
 fn append(times: u64) -> Result<(), Failed> {
     let dir = tempfile::tempdir()?;
     let runtime = runtime()?;
-    let engine = engine(dir.path(), 10)?;
+    let engine = engine(dir.path(), 10, Answers::of([]))?;
     let queue = engine.queue();
     let words = "a message of a usual length, ".repeat(30);
     let mut failed = None;
@@ -155,7 +173,7 @@ fn permission(times: u64) -> Result<(), Failed> {
 
 fn sums(times: u64) -> Result<(), Failed> {
     let dir = tempfile::tempdir()?;
-    let mut engine = engine(dir.path(), 1_000)?;
+    let mut engine = engine(dir.path(), 1_000, Answers::of([]))?;
     measured_part(&mut || {
         for _ in 0..times {
             black_box(engine.context_usage());
@@ -165,12 +183,12 @@ fn sums(times: u64) -> Result<(), Failed> {
 }
 
 /// A session that has so many messages already.
-fn engine(dir: &Path, messages: usize) -> Result<Engine, Failed> {
+fn engine(dir: &Path, messages: usize, model: Answers) -> Result<Engine, Failed> {
     const LINES_PER_ROUND: usize = 5;
     const SHORT_RESULT_BYTES: usize = 200;
     let session = Uuid::from_u128(1);
     let mut options = Options::new(dir, endpoint());
-    options.transport = Arc::new(Answers::always(events::answer("Nothing is left to do.")));
+    options.transport = Arc::new(model);
     let config_dir = dir.join("config");
     let file = transcript::session_file(&config_dir, dir, session);
     if let Some(folder) = file.parent() {
@@ -196,21 +214,24 @@ fn runtime() -> Result<Runtime, Failed> {
     Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
 }
 
-/// A model that answers at once, always the same.
+/// A model that answers at once: these in turn.
 struct Answers {
-    answer: Bytes,
+    answers: Vec<Bytes>,
+    next: AtomicUsize,
 }
 
 impl Answers {
-    fn always(answer: String) -> Self {
-        Self { answer: answer.into() }
+    fn of<const N: usize>(answers: [String; N]) -> Self {
+        Self { answers: answers.map(Bytes::from).into(), next: AtomicUsize::new(0) }
     }
 }
 
 impl Transport for Answers {
     fn post(&self, post: Post) -> BoxFuture<'static, Result<Response, TransportError>> {
         black_box(post.body.length());
-        let body = stream::iter([Ok(self.answer.clone())]).boxed();
+        let next = self.next.fetch_add(1, Ordering::Relaxed);
+        let answer = self.answers.get(next % self.answers.len().max(1)).cloned().unwrap_or_default();
+        let body = stream::iter([Ok(answer)]).boxed();
         let mut headers = http::HeaderMap::new();
         headers.insert("content-type", http::HeaderValue::from_static("text/event-stream"));
         async move { Ok(Response { status: 200, headers, body }) }.boxed()

@@ -15,7 +15,7 @@ pub struct Indexed {
     pub left_alone: bool,
 }
 
-/// The entries of an index of version 2, 3 or 4. `None` if it is none.
+/// The entries of an index of version 2, 3 or 4, in the order of their paths. `None` if it is none.
 pub fn read_index(bytes: &[u8]) -> Option<Vec<Indexed>> {
     let mut rest = Bytes(bytes);
     if rest.take(4)? != b"DIRC" {
@@ -44,7 +44,7 @@ pub fn read_index(bytes: &[u8]) -> Option<Vec<Indexed>> {
         } else {
             name.clear();
         }
-        let length = rest.0.iter().position(|byte| *byte == 0)?;
+        let length = memchr::memchr(0, rest.0)?;
         name.extend_from_slice(rest.take(length)?);
         rest.take(1)?;
         if version < 4 {
@@ -58,6 +58,10 @@ pub fn read_index(bytes: &[u8]) -> Option<Vec<Indexed>> {
         }
         let left_alone = flags & 0x8000 != 0 || more_flags & 0x4000 != 0;
         entries.push(Indexed { path: name.clone(), size, modified, hash, mode, in_conflict, left_alone });
+    }
+    // Git keeps them so. One that somebody else wrote may not be.
+    if !entries.is_sorted_by(|this, next| this.path <= next.path) {
+        entries.sort_by(|this, other| this.path.cmp(&other.path));
     }
     Some(entries)
 }

@@ -1,9 +1,10 @@
 //! What of a checkout differs from its index. One walk looks at the files that the index knows and finds those it does not: in a
 //! directory that is open, looking at a file costs the kernel one name and not its whole path.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, Metadata};
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -22,7 +23,8 @@ pub fn differing(top: &Path, common_dir: &Path, indexed: &[Indexed]) -> (Vec<Str
     let mut excluded = GitignoreBuilder::new(top);
     excluded.add(common_dir.join("info/exclude"));
     let excluded = Ignores { own: excluded.build().unwrap_or_else(|_| Gitignore::empty()), above: None };
-    look.known_directory(top, Some(&excluded));
+    let all = Known { prefix: Vec::new(), at: 0..indexed.len() };
+    look.known_directory(top, &all, Some(&excluded));
     look.by_name();
     let Look { lines, is_cut, .. } = look;
     let is_cut = is_cut || indexed.len() > GIT_FILES_LOOKED_AT_MAX || lines.len() > GIT_STATUS_LINES_MAX;
@@ -68,11 +70,8 @@ fn is_dir(entry: &fs::DirEntry) -> bool {
 
 struct Look<'a> {
     top: &'a Path,
-    /// Bytes of a path below it that are before the part that the index knows.
-    top_bytes: usize,
+    /// In the order of their paths: what is in a directory stands together.
     indexed: &'a [Indexed],
-    files: HashMap<&'a [u8], usize>,
-    dirs: HashSet<&'a [u8]>,
     /// Which of the index's files the walk came by.
     seen: Vec<bool>,
     entries: usize,
@@ -82,56 +81,57 @@ struct Look<'a> {
     is_cut: bool,
 }
 
+/// A directory that files of the index are in.
+struct Known {
+    /// Its path as the index writes it, with a slash at its end; nothing, if it is the top.
+    prefix: Vec<u8>,
+    /// Where in the index those files stand.
+    at: Range<usize>,
+}
+
 impl<'a> Look<'a> {
     fn new(top: &'a Path, indexed: &'a [Indexed]) -> Self {
-        let mut dirs = HashSet::new();
-        for file in indexed {
-            let mut dir = file.path.as_slice();
-            while let Some(end) = dir.iter().rposition(|byte| *byte == b'/') {
-                dir = &dir[..end];
-                // Those above it were put there with it.
-                if !dirs.insert(dir) {
-                    break;
-                }
-            }
-        }
-        let files = indexed.iter().enumerate().map(|(at, file)| (file.path.as_slice(), at)).collect();
         let (seen, lines) = (vec![false; indexed.len()], BTreeSet::new());
-        let top_bytes = top.join("x").as_os_str().len() - 1;
-        Self {
-            top,
-            top_bytes,
-            indexed,
-            files,
-            dirs,
-            seen,
-            entries: 0,
-            hashed: 0,
-            untracked: 0,
-            lines,
-            is_cut: false,
-        }
+        Self { top, indexed, seen, entries: 0, hashed: 0, untracked: 0, lines, is_cut: false }
+    }
+
+    /// What the index knows of a directory by its files; nothing, if it knows none there.
+    fn known(&self, above: &Known, name: &[u8]) -> Option<Known> {
+        let prefix = [&*above.prefix, name, b"/"].concat();
+        let files = &self.indexed[above.at.clone()];
+        let first = files.partition_point(|file| *file.path < *prefix);
+        let count = files[first..].partition_point(|file| file.path.starts_with(&prefix));
+        let at = above.at.start + first..above.at.start + first + count;
+        (!at.is_empty()).then_some(Known { prefix, at })
+    }
+
+    /// The file of the index that has this name in a directory.
+    fn file(&self, known: &Known, name: &[u8]) -> Option<usize> {
+        let files = &self.indexed[known.at.clone()];
+        let found = files.binary_search_by(|file| file.path[known.prefix.len()..].cmp(name));
+        found.ok().map(|at| known.at.start + at)
     }
 
     /// Looks through a directory that files of the index are in, and those below it.
-    fn known_directory(&mut self, dir: &Path, above: Option<&Ignores<'_>>) {
+    fn known_directory(&mut self, dir: &Path, known: &Known, above: Option<&Ignores<'_>>) {
         let Some(Listing { entries, ignores }) = Listing::of(dir) else { return };
         let ignores = Ignores { own: ignores, above };
-        let mut path = dir.to_path_buf();
-        let mut below: Vec<OsString> = Vec::new();
+        let mut below = Vec::new();
         for (name, entry) in &entries {
             if !self.may_go_on() {
                 return;
             }
-            path.push(name);
-            let relative = &path.as_os_str().as_bytes()[self.top_bytes..];
-            if let Some(at) = self.files.get(relative).copied() {
+            if let Some(at) = self.file(known, name.as_bytes()) {
                 self.seen[at] = true;
                 self.judge(at, entry.metadata().ok().as_ref());
-            } else if is_dir(entry) && self.dirs.contains(relative) {
-                below.push(name.clone());
+                continue;
+            }
+            let inside = if is_dir(entry) { self.known(known, name.as_bytes()) } else { None };
+            let path = dir.join(name);
+            if let Some(inside) = inside {
+                below.push((path, inside));
             } else if self.untracked <= GIT_STATUS_LINES_MAX && !ignores.hide(&path, is_dir(entry)) {
-                let shown = String::from_utf8_lossy(relative).into_owned();
+                let shown = String::from_utf8_lossy(&[&*known.prefix, name.as_bytes()].concat()).into_owned();
                 if !is_dir(entry) {
                     self.untracked += 1;
                     self.lines.insert((shown, "??"));
@@ -140,16 +140,13 @@ impl<'a> Look<'a> {
                     self.lines.insert((format!("{shown}/"), "??"));
                 }
             }
-            path.pop();
         }
         // Before going deeper: as long as one of them is there, its directory stays open.
         drop(entries);
-        for name in below {
-            path.push(&name);
+        for (path, inside) in below {
             if !ignores.hide(&path, true) {
-                self.known_directory(&path, Some(&ignores));
+                self.known_directory(&path, &inside, Some(&ignores));
             }
-            path.pop();
         }
     }
 

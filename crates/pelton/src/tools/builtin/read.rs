@@ -36,6 +36,8 @@ struct ReadTool;
 
 /// Bytes of a file that are in memory at once.
 const PIECE_BYTES: usize = 64 * 1024;
+/// Most files that are read have no more: room for that is made at once.
+const USUAL_BYTES: usize = 8 * 1024;
 
 const SPEC: Spec<'static> = Spec {
     name: "Read",
@@ -296,9 +298,10 @@ enum Scan {
 /// Goes through the file once, in pieces: for the page, the number of lines and the fingerprint.
 fn scan(file: &mut File, wanted: Wanted, cancel: &CancellationToken) -> Result<Scan, DiskError> {
     // The beginning decides what kind of file this is, so it is there before it is looked at.
-    let mut piece = Vec::new();
+    let mut piece = Vec::with_capacity(USUAL_BYTES);
     (&mut *file).take(SHOWN_BY_BYTES as u64).read_to_end(&mut piece)?;
     let mut filled = piece.len();
+    let is_whole = filled < SHOWN_BY_BYTES;
     // By content: a name says what somebody meant it to be.
     if Format::of(&piece[..filled]).is_some() {
         return Ok(Scan::Image);
@@ -327,6 +330,9 @@ fn scan(file: &mut File, wanted: Wanted, cancel: &CancellationToken) -> Result<S
         if scanned >= READ_SCAN_BYTES_MAX && pager.is_full() {
             let page = Page { counted: false, ..pager.finish() };
             return Ok(Scan::Text { page, content: None, encoding });
+        }
+        if is_whole {
+            break;
         }
         piece.resize(PIECE_BYTES, 0);
         filled = file.read(&mut piece)?;

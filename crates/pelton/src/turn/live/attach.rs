@@ -70,7 +70,10 @@ impl Live<'_> {
 
     /// Files that are not any more what the model read.
     async fn attach_changed_files(&mut self) -> Result<(), TranscriptError> {
-        let changed = self.changed_files.look(&self.bench.cx.files, Which::Likely).await;
+        let is_written =
+            self.executor.has_touched_anything() || !self.bench.cx.background.running().is_empty();
+        let which = if is_written { Which::Likely } else { Which::InPassing };
+        let changed = self.changed_files.look(&self.bench.cx.files, which).await;
         self.session.heard_of_files(&changed);
         match attachment_of(changed) {
             Some(attachment) => self.attach(&attachment).await,
