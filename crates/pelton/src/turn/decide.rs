@@ -130,6 +130,11 @@ pub enum Withheld {
         /// Compacting could free as much as it is too long.
         can_shrink: bool,
     },
+    /// W1: the context window filled up while the model answered, so there was less room than anybody knew.
+    WindowFilled {
+        /// Compacting could make room.
+        can_shrink: bool,
+    },
     /// W2: an image or the request's bytes are too large.
     MediaTooLarge,
     /// W3: the output limit cut the answer.
@@ -418,11 +423,19 @@ fn recover(memory: &Memory, limits: &Limits, withheld: Withheld) -> Next {
     use Next::{Continue, DrainCollapse, ReactiveCompact, Stop};
     match withheld {
         Withheld::PromptTooLong { can_shrink: false } => Stop(Terminal::PromptTooLong),
-        Withheld::PromptTooLong { .. } if !memory.drained_in_a_row && memory.drains < limits.drains_max => {
+        // What is there of the answer stays, and the rest of it is asked for.
+        Withheld::WindowFilled { can_shrink: false } => continued(memory, limits),
+        Withheld::PromptTooLong { .. } | Withheld::WindowFilled { .. }
+            if !memory.drained_in_a_row && memory.drains < limits.drains_max =>
+        {
             DrainCollapse
         }
-        Withheld::PromptTooLong { .. } | Withheld::MediaTooLarge if !memory.compacted => ReactiveCompact,
-        Withheld::PromptTooLong { .. } => Stop(Terminal::PromptTooLong),
+        Withheld::PromptTooLong { .. } | Withheld::WindowFilled { .. } | Withheld::MediaTooLarge
+            if !memory.compacted =>
+        {
+            ReactiveCompact
+        }
+        Withheld::PromptTooLong { .. } | Withheld::WindowFilled { .. } => Stop(Terminal::PromptTooLong),
         Withheld::MediaTooLarge => Stop(Terminal::ImageError),
 
         Withheld::OutputTruncated { cap_can_rise: true } if !memory.escalated => {

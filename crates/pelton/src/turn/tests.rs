@@ -15,6 +15,8 @@ use super::memory::{Gauges, Limits, Memory};
 use super::reasons::{Terminal, Transition};
 
 const TOO_LONG: Reply = Reply::Withheld(Withheld::PromptTooLong { can_shrink: true });
+const FILLED: Reply = Reply::Withheld(Withheld::WindowFilled { can_shrink: true });
+const FILLED_FOR_GOOD: Reply = Reply::Withheld(Withheld::WindowFilled { can_shrink: false });
 const HOPELESS: Reply = Reply::Withheld(Withheld::PromptTooLong { can_shrink: false });
 const MEDIA: Reply = Reply::Withheld(Withheld::MediaTooLarge);
 const CUT: Reply = Reply::Withheld(Withheld::OutputTruncated { cap_can_rise: false });
@@ -42,7 +44,7 @@ const fn broken_for_good(complete: Complete, failure: Failure) -> Reply {
     Reply::Withheld(Withheld::StreamCut { complete, rest: Rest::Nobody(failure) })
 }
 
-const REPLIES: [Reply; 41] = [
+const REPLIES: [Reply; 43] = [
     Reply::ToolUse,
     Reply::EndTurn,
     Reply::Unstructured,
@@ -62,6 +64,8 @@ const REPLIES: [Reply; 41] = [
     BROKEN_LOOKS_ELSEWHERE,
     TOO_LONG,
     HOPELESS,
+    FILLED,
+    FILLED_FOR_GOOD,
     MEDIA,
     CUT,
     CUT_LOW,
@@ -205,6 +209,8 @@ fn each_reason_to_go_on_has_its_bound() {
     check(limits, TOO_LONG, &stuck, "reactive_compact_retry → PromptTooLong");
     check(limits, TOO_LONG, &hopeless, " → PromptTooLong");
     check(limits, HOPELESS, &[], " → PromptTooLong");
+    check(limits, FILLED, &ladder, "collapse_drain_retry reactive_compact_retry → PromptTooLong");
+    check(limits, FILLED, &stuck, "reactive_compact_retry → PromptTooLong");
     // T3, X6
     check(limits, MEDIA, &[Seen::Compacted(Compaction::Smaller)], "reactive_compact_retry → ImageError");
     check(limits, MEDIA, &[Seen::Compacted(Compaction::NoSmaller)], " → ImageError");
@@ -212,6 +218,7 @@ fn each_reason_to_go_on_has_its_bound() {
     let recovered = "max_output_tokens_recovery max_output_tokens_recovery max_output_tokens_recovery";
     let many = &Limits { turns_max: None, ..limits.clone() };
     check(many, CUT, &[], &format!("{recovered} → ModelError"));
+    check(many, FILLED_FOR_GOOD, &[], &format!("{recovered} → ModelError"));
     check(many, CUT_LOW, &[], &format!("max_output_tokens_escalate {recovered} → ModelError"));
     check(many, Reply::ToolUseCut, &[Seen::Tools(Tools::Done)], &format!("{recovered} → ModelError"));
     check(many, Reply::ToolUseCut, &[Seen::Tools(Tools::Repeating)], &format!("{recovered} → ModelError"));
@@ -512,6 +519,7 @@ fn walk(limits: &Limits, trips_max: u64, output_steps: &[u64]) -> Walk {
 fn in_short(withheld: Withheld) -> Withheld {
     match withheld {
         Withheld::PromptTooLong { .. } => Withheld::PromptTooLong { can_shrink: true },
+        Withheld::WindowFilled { .. } => Withheld::WindowFilled { can_shrink: true },
         Withheld::MediaTooLarge => withheld,
         Withheld::OutputTruncated { .. } => Withheld::OutputTruncated { cap_can_rise: false },
         Withheld::StreamCut { .. } => Withheld::StreamCut { complete: Complete::Text, rest: Rest::Same },

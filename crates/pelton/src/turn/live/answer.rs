@@ -512,11 +512,12 @@ impl Live<'_> {
     async fn window_exceeded(&mut self) -> Reply {
         let kind = ErrorKind::PromptTooLong { tokens: None, limit: None };
         let error = ModelError::new(kind, "the context window filled up while the model was answering");
-        let reply = self.meaning(&error);
-        if reply == Reply::Withheld(Withheld::PromptTooLong { can_shrink: false }) {
-            // There is nothing to sum up: what is there stays, and the rest of it is asked for.
-            return self.truncated(false).await;
-        }
+        let reply = match self.meaning(&error) {
+            Reply::Withheld(Withheld::PromptTooLong { can_shrink }) => {
+                Reply::Withheld(Withheld::WindowFilled { can_shrink })
+            }
+            other => other,
+        };
         self.note(LoopKind::Withheld, error.to_string()).await;
         self.last.held_back = Some(format!("API Error: {error}"));
         self.last.error = Some(error);

@@ -78,6 +78,7 @@ fn loop_B2_what_counts_as_a_turn_is_another_question() {
 fn an_error_that_was_held_back_is_left_unsaid_only_by_ends_that_say_something_else() {
     let held = [
         Withheld::PromptTooLong { can_shrink: true },
+        Withheld::WindowFilled { can_shrink: true },
         Withheld::MediaTooLarge,
         Withheld::OutputTruncated { cap_can_rise: false },
     ];
