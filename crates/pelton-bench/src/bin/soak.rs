@@ -71,7 +71,7 @@ async fn soak(dir: &Path, turns: usize) -> Result<(), Failed> {
         while let Some(event) = events.next().await {
             match event {
                 Event::Context(ContextEvent::Boundary(boundary)) if boundary.summary.is_some() => {
-                    summaries += 1
+                    summaries += 1;
                 }
                 Event::ToolStarted(started) if &*started.tool == "Agent" => agents += 1,
                 Event::Result(outcome) if outcome.is_error => return Err(outcome.text.clone().into()),
