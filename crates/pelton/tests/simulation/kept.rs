@@ -60,3 +60,15 @@ fn seed_2360_a_pause_goes_back_alone_only_if_the_server_has_something_to_do() {
         ],
     );
 }
+
+/// An answer that was left in its middle, because nothing of it could be kept, was held to what the server said at its end.
+#[test]
+fn seed_2476_what_is_left_in_its_middle_costs_what_came_of_it() {
+    keep(2476, &["event started", "disk: write fails", "event RESULT Unrecorded"]);
+}
+
+/// The same in another session.
+#[test]
+fn seed_2731_what_is_left_in_its_middle_costs_what_came_of_it() {
+    keep(2731, &["event started", "disk: write fails", "event RESULT Unrecorded"]);
+}
