@@ -38,7 +38,11 @@ impl Engine {
             let left_out = self.session.history.view_mut().leave_out_thinking(what);
             // A session that begins has no thinking that could be bound to another front.
             if left_out > 0 || self.cache.prefix().is_some() {
-                self.session.note(LoopKind::Prefix, &format!("{what} than before the session was resumed"), 0);
+                self.session.note(
+                    LoopKind::Prefix,
+                    &format!("{what} than before the session was resumed"),
+                    0,
+                );
             }
         }
         self.question.prefix = Arc::new(prefix);

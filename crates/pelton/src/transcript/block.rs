@@ -102,11 +102,21 @@ fn is_text(value: Option<&RawValue>) -> bool {
 fn leads_somewhere(source: &RawValue) -> bool {
     let Ok(source) = serde_json::from_str::<Source<'_>>(source.get()) else { return false };
     match source.r#type.as_str() {
-        "base64" | "text" => is_text(source.media_type) && is_text(source.data),
+        "base64" => is_text(source.media_type) && source.data.is_some_and(is_base64),
+        "text" => is_text(source.media_type) && is_text(source.data),
         "url" => is_text(source.url),
         "file" => is_text(source.file_id),
         _ => true,
     }
+}
+
+/// Whether it is a text in the letters of base64.
+fn is_base64(data: &RawValue) -> bool {
+    let Some(letters) = data.get().strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else {
+        return false;
+    };
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
+    !letters.is_empty() && letters.len() % 4 == 0 && letters.bytes().all(is_letter)
 }
 
 /// Whether a text is nothing but blanks. Only a short one is looked at as what it means.
@@ -123,11 +133,12 @@ fn is_blank(text: &RawValue) -> bool {
 /// A result as a server takes it: with a note where something inside it is not whole, and without what no result has. The
 /// same bytes if there is nothing of that.
 pub(super) fn sendable_result(block: &str) -> Option<Cow<'_, str>> {
-    let mut fields: BTreeMap<String, Cow<'_, str>> = serde_json::from_str::<BTreeMap<String, &RawValue>>(block)
-        .ok()?
-        .into_iter()
-        .map(|(name, value)| (name, Cow::Borrowed(value.get())))
-        .collect();
+    let mut fields: BTreeMap<String, Cow<'_, str>> =
+        serde_json::from_str::<BTreeMap<String, &RawValue>>(block)
+            .ok()?
+            .into_iter()
+            .map(|(name, value)| (name, Cow::Borrowed(value.get())))
+            .collect();
     let count = fields.len();
     fields.retain(|name, _| RESULT_FIELDS.contains(&name.as_str()));
     let mut is_changed = fields.len() != count;

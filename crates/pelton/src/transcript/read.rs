@@ -31,7 +31,7 @@ use super::{
 use crate::event::{Asked, LoopKind};
 use crate::history::names;
 use crate::history::{
-    By, Edit, EditId, Edited, Entry, EntryId, Kind, MediaPlace, Origin, Piece, SnipBoundary,
+    By, CallId, Edit, EditId, Edited, Entry, EntryId, Kind, MediaPlace, Origin, Piece, SnipBoundary,
 };
 use crate::limits::{CACHE_REPORTS_KEPT_MAX, CHANGED_FILES_WATCHED_MAX, TRANSCRIPT_LINE_BYTES_MAX};
 
@@ -276,6 +276,8 @@ pub(super) struct Lines {
     undecided: Vec<String>,
     deferred: Option<String>,
     requests: VecDeque<Requested>,
+    /// The hashes of what stood in front of the newest request.
+    front: Option<(String, String)>,
     files: FileFacts,
     skipped: usize,
     read_to: u64,
@@ -420,6 +422,12 @@ impl Lines {
                 line.request.and_then(|request| serde_json::from_str(request.get()).ok());
             if let Some(files) = request.as_ref().and_then(|request| request.files.as_ref()) {
                 self.files.add(files, CHANGED_FILES_WATCHED_MAX);
+            }
+            if let Some(asked) = request.as_ref().filter(|request| request.cache.asked == Asked::Turn) {
+                let front = (asked.prefix.system_hash.clone(), asked.prefix.tools_hash.clone());
+                let before = self.front.replace(front);
+                // Thinking is bound to what stood in front of it, too.
+                self.reshaped |= before.is_some() && before != self.front;
             }
             let at = line.timestamp.and_then(|at| at.parse().ok());
             let (links, edits) = (self.links.len(), self.edits.len());
@@ -566,6 +574,7 @@ impl Lines {
             snips.extend(link.snip.clone().map(|line| SnipBoundary { at: entries.len(), line }));
         }
         edits.extend(made.map(|(_, edited)| Edited { at: entries.len(), ..edited }));
+        let reshaped = self.reshaped || !missing.is_empty() || has_strays(&entries);
         // Results of parallel calls may hang on branches of their own; the view puts each where it belongs.
         let beside = (0..self.links.len()).filter(|index| !on_chain.contains(index));
         entries.extend(
@@ -577,7 +586,7 @@ impl Lines {
             session_id: self.session_id,
             newest: self.links.last().map(|link| link.id),
             entries,
-            reshaped: self.reshaped || !missing.is_empty(),
+            reshaped,
             snips,
             edits,
             queued: self.queue.finish(),
@@ -594,6 +603,19 @@ impl Lines {
             goes_back: false,
         }
     }
+}
+
+/// Whether there are results of calls that were not made before.
+fn has_strays(entries: &[Arc<Entry>]) -> bool {
+    let mut calls: HashSet<&CallId> = HashSet::new();
+    entries.iter().any(|entry| match &entry.kind {
+        Kind::Assistant { piece: Piece::Call { id, .. }, .. } => {
+            calls.insert(id);
+            false
+        }
+        Kind::ToolResult { call, .. } => !calls.contains(call),
+        _ => false,
+    })
 }
 
 /// What a line was read from, if its parts may be shared.
@@ -627,13 +649,9 @@ impl Source<'_> {
     }
 }
 
-/// The entries of one line; `None` if it is not what it says it is. Counts blocks that cannot be sent as they are.
-fn entries(
-    line: &Line<'_>,
-    id: Uuid,
-    source: &Source<'_>,
-    damaged: &mut usize,
-) -> Option<Vec<Arc<Entry>>> {
+/// The entries of one line; `None` if it is not what it says it is. Counts blocks that cannot be sent as
+/// they are.
+fn entries(line: &Line<'_>, id: Uuid, source: &Source<'_>, damaged: &mut usize) -> Option<Vec<Arc<Entry>>> {
     let assistant = match line.r#type.as_deref() {
         Some("user") => false,
         Some("assistant") => true,
@@ -697,6 +715,7 @@ fn entries(
                         }
                         if !block.input.is_some_and(|input| input.get().starts_with('{')) {
                             renamed = names::with_input(renamed.as_deref().unwrap_or(raw));
+                            *damaged += 1;
                         }
                         Piece::Call { id: plain_id.into(), name: plain_name.into() }
                     }
