@@ -109,6 +109,8 @@ pub(crate) struct App {
     waiting: Vec<Waiting>,
     /// When the running submission began.
     working_since: Option<Duration>,
+    /// How long those before it took.
+    worked: Duration,
     interrupted: bool,
     hint: Option<(&'static str, Duration)>,
     /// When the last key of the words was typed.
@@ -145,6 +147,7 @@ impl App {
             asked: VecDeque::new(),
             waiting: Vec::new(),
             working_since: None,
+            worked: Duration::ZERO,
             interrupted: false,
             hint: None,
             last_key: Duration::ZERO,
@@ -240,7 +243,9 @@ impl App {
 
     /// It is over. Whether somebody wanted to leave and only waited for that.
     pub fn end(&mut self, now: Duration) -> bool {
-        self.working_since = None;
+        if let Some(since) = self.working_since.take() {
+            self.worked += now.saturating_sub(since);
+        }
         self.leaves_until.take().is_some_and(|until| now <= until)
     }
 
@@ -332,7 +337,8 @@ impl App {
         let body = dialog.body(&self.theme, self.columns);
         let lines = dialog.lines(&self.theme, self.columns);
         // Everything that is decided about is seen whole, if not here then above.
-        self.body_told = body.len() + lines.len() + frame::ROWS_BESIDE_DIALOG > self.rows;
+        // A plan is part of the conversation: it is still there when it is carried out.
+        self.body_told = dialog.is_plan() || body.len() + lines.len() + frame::ROWS_BESIDE_DIALOG > self.rows;
         if self.body_told || self.is_plain {
             self.finished.extend(body);
         }

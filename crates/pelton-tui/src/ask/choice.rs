@@ -3,6 +3,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui_core::text::{Line, Span};
 
+use super::MARK;
 use crate::clean;
 use crate::feed::wrapped;
 use crate::theme::{Role, Theme};
@@ -156,7 +157,7 @@ impl Choice {
         for (at, answer) in self.answers.iter().enumerate() {
             let is_at = at == self.at;
             let (mark, style) =
-                if is_at { ("❯ ", theme.style(Role::Selected)) } else { ("  ", theme.style(Role::Text)) };
+                if is_at { (MARK, theme.style(Role::Selected)) } else { ("  ", theme.style(Role::Text)) };
             let tick = match (self.several, self.ticked[at]) {
                 (false, _) => "",
                 (true, true) => "[x] ",

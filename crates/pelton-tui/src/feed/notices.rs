@@ -24,6 +24,8 @@ pub(super) struct Notices {
     compacting_since: Option<Duration>,
     /// An error was told in words of its own.
     has_told_error: bool,
+    /// What was last told to have changed in this submission.
+    changed: Option<String>,
 }
 
 struct Retry {
@@ -36,7 +38,7 @@ struct Retry {
 
 impl Notices {
     pub fn new(theme: Theme) -> Self {
-        Self { theme, retry: None, silent_since: None, compacting_since: None, has_told_error: false }
+        Self { theme, retry: None, silent_since: None, compacting_since: None, has_told_error: false, changed: None }
     }
 
     /// A line about something that happened.
@@ -127,11 +129,16 @@ impl Notices {
             Event::Context(ContextEvent::Compacted(Err(why))) => {
                 self.notes(&format!("the conversation was not summed up: {why}"), columns)
             }
-            Event::Cleared { to, .. } => {
-                self.notes(&format!("another conversation begins ({to}); the one before is kept"), columns)
-            }
             Event::PermissionsChanged(updates) => {
-                updates.iter().flat_map(|update| self.notes(&changed(update), columns)).collect()
+                let mut lines = Vec::new();
+                for words in updates.iter().map(changed) {
+                    // The answer to a plan and the end of planning change the same.
+                    if self.changed.as_ref() != Some(&words) {
+                        lines.extend(self.notes(&words, columns));
+                        self.changed = Some(words);
+                    }
+                }
+                lines
             }
             Event::ToolUseSummary { summary, .. } => self.notes(summary, columns),
             Event::Background(news) => {
@@ -145,6 +152,7 @@ impl Notices {
     pub fn result(&mut self, outcome: &Outcome, has_tree: bool) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
         let has_told_error = std::mem::take(&mut self.has_told_error);
+        self.changed = None;
         match outcome.terminal {
             Terminal::AbortedStreaming | Terminal::AbortedToolExecution => {
                 lines.push(self.note("interrupted: say what to do instead"));
