@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use pelton_tui::complete::Files;
+use pelton_tui::complete::{Files, Offered};
 use pelton_tui::input::{Command, Editor};
 use pelton_tui::markdown::Stream;
 use pelton_tui::theme::{Surroundings, Theme, Wanted};
@@ -30,7 +30,7 @@ fn files(paths: usize) {
     let dir = tempfile::tempdir().expect("a folder for the project");
     make(dir.path(), paths);
     let began = Instant::now();
-    let mut files = Files::walk(dir.path().to_owned());
+    let mut files = Files::walk(dir.path().to_owned(), Offered::NotIgnored);
     // As an application does: look again every few milliseconds until there is something.
     while files.typed("handler", 20).is_empty() && files.is_walking() {
         std::thread::sleep(Duration::from_millis(2));

@@ -127,6 +127,8 @@ pub(crate) struct App {
     chosen: Option<Past>,
     /// Files would change with it.
     has_files: bool,
+    /// Models that can be asked, while one is chosen.
+    models: Vec<String>,
     /// Sessions that can be gone on with, while one is chosen.
     sessions: Vec<Uuid>,
 }
@@ -159,6 +161,7 @@ impl App {
             past: Vec::new(),
             chosen: None,
             has_files: false,
+            models: Vec::new(),
             sessions: Vec::new(),
         }
     }
@@ -340,7 +343,8 @@ impl App {
         // A plan is part of the conversation: it is still there when it is carried out.
         self.body_told = dialog.is_plan() || body.len() + lines.len() + frame::ROWS_BESIDE_DIALOG > self.rows;
         if self.body_told || self.is_plain {
-            self.finished.extend(body);
+            let is_apart = self.ends_apart();
+            self.finished.extend(body.into_iter().skip_while(|line| is_apart && line.width() == 0));
         }
         if self.is_plain {
             self.finished.extend(dialog.told(&self.theme, self.columns));

@@ -15,7 +15,6 @@ use pelton::host::{Elicitation, Elicited};
 use pelton::permission::{Answer, Question};
 use ratatui_core::text::Line;
 
-use crate::clean;
 use crate::theme::Theme;
 use choice::{Choice, Picked};
 use form::Form;
@@ -73,6 +72,8 @@ pub(crate) enum Told {
 pub(crate) enum Own {
     /// Which session to go on with.
     Session,
+    /// Which model to ask.
+    Model,
     /// Which prompt to go back to.
     Prompt,
     /// What to take back.
@@ -238,9 +239,4 @@ pub(crate) fn within(mut lines: Vec<Line<'static>>, rows: usize) -> Vec<Line<'st
     lines.drain(1..from);
     lines.truncate(rows);
     lines
-}
-
-/// In one line, with everything visible that is there.
-pub(crate) fn revealed_line(text: &str) -> String {
-    clean::revealed(text).replace('\n', "⏎")
 }

@@ -207,6 +207,11 @@ pub fn revealed(text: &str) -> String {
     seen
 }
 
+/// The same in one line.
+pub fn revealed_line(text: &str) -> String {
+    revealed(text).replace('\n', "⏎")
+}
+
 fn reveal_spaces(spaces: &mut usize, seen: &mut String) {
     match std::mem::take(spaces) {
         few if few <= QUESTION_SPACES_MAX => seen.extend(std::iter::repeat_n(' ', few)),

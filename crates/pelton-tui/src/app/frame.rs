@@ -7,6 +7,7 @@ use ratatui_core::text::{Line, Span};
 use super::{App, When};
 use crate::ask::{Dialog, within};
 use crate::clean;
+use crate::draft;
 use crate::feed::elapsed;
 use crate::paint::{Caret, Live};
 use crate::theme::Role;
@@ -15,8 +16,6 @@ use crate::theme::Role;
 pub(super) const ROWS_BESIDE_DIALOG: usize = 6;
 /// Windows of so many rows have some to spare for empty ones.
 const ROOMY_ROWS: usize = 12;
-/// Rows of the input that are shown at once.
-const INPUT_ROWS_MAX: usize = 10;
 /// Words that wait, of those that are shown.
 const WAITING_SHOWN: usize = 4;
 
@@ -99,7 +98,7 @@ impl App {
     }
 
     fn input_lines(&mut self, rows_max: usize) -> (Vec<Line<'static>>, Option<Caret>) {
-        let rows_max = INPUT_ROWS_MAX.min(rows_max).max(1);
+        let rows_max = draft::ROWS_MAX.min(rows_max).max(1);
         let (lines, caret) = self.draft.lines(&self.theme, self.columns, rows_max);
         (lines, Some(caret))
     }

@@ -164,8 +164,9 @@ impl Choice {
                 (true, false) => "[ ] ",
             };
             let key = answer.key.map(|key| format!(" ({key})")).unwrap_or_default();
-            let label = format!("{}. {tick}{}{key}", at + 1, crate::ask::revealed_line(&answer.label));
-            for (part, row) in wrapped(&label, columns.saturating_sub(2)).into_iter().enumerate() {
+            let label = format!("{}. {tick}{}{key}", at + 1, clean::revealed_line(&answer.label));
+            // Rows after the first stand further in.
+            for (part, row) in wrapped(&label, columns.saturating_sub(5)).into_iter().enumerate() {
                 let mark = if part == 0 { mark } else { "     " };
                 lines.push(Line::from(vec![
                     Span::styled(mark, theme.style(Role::Accent)),

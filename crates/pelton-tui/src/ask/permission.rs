@@ -147,11 +147,11 @@ fn title(question: &Question) -> String {
 fn what(question: &Question) -> String {
     match &question.access {
         Access::Read(path) | Access::Edit(path) => {
-            crate::ask::revealed_line(&path.strip_prefix(&question.cwd).unwrap_or(path).to_string_lossy())
+            clean::revealed_line(&path.strip_prefix(&question.cwd).unwrap_or(path).to_string_lossy())
         }
-        Access::Shell(command) => crate::ask::revealed_line(command),
-        Access::Agent(text) | Access::Skill(text) | Access::Url(text) => crate::ask::revealed_line(text),
-        _ => crate::ask::revealed_line(&question.tool),
+        Access::Shell(command) => clean::revealed_line(command),
+        Access::Agent(text) | Access::Skill(text) | Access::Url(text) => clean::revealed_line(text),
+        _ => clean::revealed_line(&question.tool),
     }
 }
 
@@ -191,7 +191,7 @@ fn part_lines(theme: &Theme, question: &Question, columns: usize) -> Vec<Line<'s
             Verdict::Ask => ("asks", Role::Warning),
             Verdict::Deny => ("denied", Role::Error),
         };
-        let rows = wrapped(&crate::ask::revealed_line(&part.text), columns.saturating_sub(16));
+        let rows = wrapped(&clean::revealed_line(&part.text), columns.saturating_sub(16));
         let rows = rows.into_iter().enumerate().map(move |(nth, row)| {
             let mark = if nth == 0 { mark } else { "  │    " };
             let mut spans = vec![Span::styled(mark, theme.style(Role::Faint)), Span::raw(row)];
@@ -258,7 +258,7 @@ fn input_lines(theme: &Theme, input: &Value, columns: usize) -> Vec<Line<'static
     let mut lines = Vec::new();
     for (name, value) in fields {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let text = format!("{}: {}", crate::ask::revealed_line(name), clean::revealed(&text));
+        let text = format!("{}: {}", clean::revealed_line(name), clean::revealed(&text));
         for row in text.lines().flat_map(|line| wrapped(line, columns.saturating_sub(2))) {
             lines.push(Line::from(vec![Span::raw("  "), Span::styled(row, theme.style(Role::Code))]));
         }
