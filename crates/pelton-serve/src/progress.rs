@@ -256,7 +256,7 @@ pub fn result_text(entry: &Entry) -> String {
 }
 
 /// The first line of what a call brought: why it failed, if it did.
-pub fn first_line(entry: &Entry) -> String {
+fn first_line(entry: &Entry) -> String {
     subject(&result_text(entry).replace("<tool_use_error>", "").replace("</tool_use_error>", ""))
 }
 

@@ -200,7 +200,7 @@ impl App {
     /// Words of the program's own.
     pub fn say(&mut self, words: &str, role: Role) {
         let style = self.theme.style(role);
-        let words = crate::clean::text(words);
+        let words = crate::clean::words(words);
         for line in words.lines() {
             let rows = crate::feed::wrapped(line, self.columns);
             self.finished.extend(rows.into_iter().map(|row| Line::styled(row, style)));

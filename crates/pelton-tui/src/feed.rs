@@ -284,8 +284,20 @@ pub(crate) fn wrapped(line: &str, columns: usize) -> Vec<String> {
     use unicode_segmentation::UnicodeSegmentation as _;
     use unicode_width::UnicodeWidthStr as _;
     let columns = columns.max(8);
+    // A run without spaces stays together, unless it is longer than a row.
+    let mut pieces: Vec<&str> = Vec::new();
+    let mut rest = line;
+    while let Some(first) = rest.chars().next() {
+        let end = rest.find(|c: char| c.is_whitespace() != first.is_whitespace()).unwrap_or(rest.len());
+        let (run, behind) = rest.split_at(end);
+        match run.width() <= columns {
+            true => pieces.push(run),
+            false => pieces.extend(run.split_word_bounds()),
+        }
+        rest = behind;
+    }
     let (mut rows, mut row, mut width) = (Vec::new(), String::new(), 0);
-    for word in line.split_word_bounds() {
+    for word in pieces {
         let wide = word.width();
         if width + wide > columns && width > 0 {
             rows.push(std::mem::take(&mut row));

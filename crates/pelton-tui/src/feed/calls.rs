@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pelton::event::ToolStarted;
 use pelton::history::Entry;
-use pelton_serve::progress::{brought, doing, first_line, measure, result_text, seconds};
+use pelton_serve::progress::{brought, doing, measure, result_text, seconds};
 use ratatui_core::text::{Line, Span};
 use serde_json::Value;
 
@@ -22,6 +22,8 @@ const TAIL_ROWS: usize = 5;
 const DOT: &str = " · ";
 /// Cells of what a call does that are shown in the narrowest window.
 const DOING_CELLS_MIN: usize = 8;
+/// Rows of the reason why a call failed.
+const WHY_ROWS_MAX: usize = 4;
 /// A call that takes longer says how long.
 const TELLS_TIME_AFTER: Duration = Duration::from_secs(1);
 
@@ -71,7 +73,7 @@ impl Calls {
     /// A line of a command's output.
     pub fn output(&mut self, call: &str, line: &str) {
         if let Some(running) = self.running.iter_mut().find(|running| &*running.call == call) {
-            running.tail.push_back(clean::line(line));
+            running.tail.push_back(clean::text(line));
             if running.tail.len() > TAIL_ROWS {
                 running.tail.pop_front();
             }
@@ -131,12 +133,14 @@ impl Calls {
 
     /// A call that failed: why stands behind it, or below where there is no room.
     fn failed(&self, doing: &str, told: &str, entry: &Entry, columns: usize) -> Vec<Line<'static>> {
-        let why = clean::line(&first_line(entry));
+        let text = result_text(entry).replace("<tool_use_error>", "").replace("</tool_use_error>", "");
+        let why = clean::line(text.lines().next().unwrap_or_default());
         let whole = self.line("├─ ", doing, &format!("{told}: {why}"), true, usize::MAX);
         let mut lines = match whole.width() <= columns {
             true => vec![whole],
             false => {
-                let rows = wrapped(&why, columns.saturating_sub(3));
+                let room = columns.saturating_sub(3);
+                let rows = wrapped(&cut(&why, room * WHY_ROWS_MAX), room);
                 let first = self.line("├─ ", doing, told, true, columns);
                 [first].into_iter().chain(rows.iter().map(|row| self.below(row))).collect()
             }
@@ -151,7 +155,7 @@ impl Calls {
         let said: Vec<&str> = text.lines().skip(1).filter(|line| !line.trim().is_empty()).collect();
         let left_out = said.len().saturating_sub(TAIL_ROWS);
         let more = (left_out > 0).then(|| format!("… {left_out} more lines"));
-        let end = said[left_out..].iter().map(|line| clean::line(line));
+        let end = said[left_out..].iter().map(|line| clean::text(line));
         let rows = more.into_iter().chain(end);
         rows.map(|row| self.below(&cut(&row, columns.saturating_sub(3)))).collect()
     }

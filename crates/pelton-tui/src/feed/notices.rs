@@ -118,11 +118,13 @@ impl Notices {
                 self.plain(&said.text, Role::Error, columns)
             }
             Event::Refusal(refusal) => {
+                self.has_told_error = true;
                 let why = refusal.explanation.as_deref().or(refusal.category.as_deref());
                 let why = why.map(|why| format!(": {why}")).unwrap_or_default();
-                self.notes(&format!("{} declined to answer{why}", refusal.model), columns)
+                self.notes(&format!("{} declined to answer{why}", clean::line(&refusal.model)), columns)
             }
             Event::ModelFallback { from, to, .. } => {
+                let (from, to) = (clean::line(from), clean::line(to));
                 self.notes(&format!("{from} does not answer: {to} is asked instead"), columns)
             }
             Event::Context(ContextEvent::Boundary(boundary)) => self.notes(&smaller(boundary), columns),
@@ -181,7 +183,7 @@ impl Notices {
     fn notes(&self, words: &str, columns: usize) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
         for (at, row) in
-            words.lines().flat_map(|line| wrapped(&clean::line(line), columns.saturating_sub(2))).enumerate()
+            clean::words(words).lines().flat_map(|line| wrapped(line, columns.saturating_sub(2))).enumerate()
         {
             let mark = if at == 0 { "! " } else { "  " };
             lines.push(Line::from(vec![
@@ -195,7 +197,7 @@ impl Notices {
     /// Words as they are, line by line. Without a width they are the terminal's to break.
     fn plain(&self, words: &str, role: Role, columns: usize) -> Vec<Line<'static>> {
         let style = self.theme.style(role);
-        let words = clean::text(words);
+        let words = clean::words(words);
         let rows = |line: &str| match columns {
             0 => vec![line.to_owned()],
             columns => wrapped(line, columns),
@@ -230,13 +232,14 @@ pub(crate) fn changed(update: &Update) -> String {
     }
 }
 
+/// Words of others are cleaned before ours follow them: a sequence without an end would take those along.
 fn background(news: &BackgroundNews) -> Option<String> {
     match news {
         BackgroundNews::Started(task) => {
-            Some(format!("in the background: {} ({})", task.description, task.id))
+            Some(format!("in the background: {} ({})", clean::line(&task.description), task.id))
         }
         BackgroundNews::Ended(task, end) => {
-            Some(format!("{} ({}) {}", task.description, task.id, end.words()))
+            Some(format!("{} ({}) {}", clean::line(&task.description), task.id, end.words()))
         }
         _ => None,
     }

@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use super::{Chore, Left, Session};
 use crate::app::Effect;
+use crate::clean;
 use crate::commands::{self, Own};
 use crate::complete::palette::Entry;
 use crate::draft::said;
@@ -69,7 +70,7 @@ impl Session<'_> {
             Own::Bashes => self.background(arguments),
             Own::Rename => match self.handles.ask("rename_session", json!({"title": arguments})) {
                 Served::Now(Ok(_)) => {
-                    self.app.say(&format!("this session is called {arguments} now"), Role::Faint);
+                    self.app.say(&format!("this session is called {} now", clean::line(arguments)), Role::Faint);
                 }
                 Served::Now(Err(why)) => self.app.say(&why, Role::Error),
                 _ => {}
@@ -166,7 +167,7 @@ impl Session<'_> {
         match self.handles.ask("set_model", json!({"model": wanted})) {
             Served::Now(Err(why)) => self.app.say(&why, Role::Error),
             _ => {
-                let model = self.handles.dials.model();
+                let model = clean::line(&self.handles.dials.model());
                 self.app.say(&format!("{model} is asked from now on"), Role::Faint);
             }
         }
@@ -280,7 +281,10 @@ impl Session<'_> {
         }
         let lines: Vec<String> = running
             .iter()
-            .map(|task| format!("{} · {} · says it to {}", task.id, task.description, task.output.display()))
+            .map(|task| {
+                let words = clean::line(&task.description);
+                format!("{} · {words} · says it to {}", task.id, task.output.display())
+            })
             .collect();
         self.app.say(&format!("{}\n/bashes stop ID ends one", lines.join("\n")), Role::Text);
     }
