@@ -329,6 +329,7 @@ mod tests {
             name: "x\u{1b}]0;t\u{7}y".to_owned(),
             description: "\u{1b}[2Jz".to_owned(),
             aliases: vec![],
+            hint: "[WHAT]".to_owned(),
         };
         menu.look("/", &[entry], files);
         assert!(shown(&menu, 1)[0].contains("/xy") && !shown(&menu, 1)[0].contains('\u{1b}'));
