@@ -54,7 +54,15 @@ struct Running {
 impl Running {
     fn of(started: &ToolStarted, doing: String, now: Duration) -> Self {
         let (call, tool) = (Arc::clone(&started.call), Arc::clone(&started.tool));
-        Self { call, tool, input: Arc::clone(&started.input), doing, since: now, announced: false, is_agents: false }
+        Self {
+            call,
+            tool,
+            input: Arc::clone(&started.input),
+            doing,
+            since: now,
+            announced: false,
+            is_agents: false,
+        }
     }
 }
 
@@ -281,7 +289,8 @@ pub fn brought(tool: &str, input: &Value, entry: &Entry) -> String {
 fn changed(input: &Value, entry: &Entry) -> Option<String> {
     let detail: Value = serde_json::from_slice(entry.detail.as_ref()?).ok()?;
     let hunks = detail["structuredPatch"].as_array()?;
-    let lines = || hunks.iter().filter_map(|hunk| hunk["lines"].as_array()).flatten().filter_map(Value::as_str);
+    let lines =
+        || hunks.iter().filter_map(|hunk| hunk["lines"].as_array()).flatten().filter_map(Value::as_str);
     let (mut added, removed) = (
         lines().filter(|line| line.starts_with('+')).count(),
         lines().filter(|line| line.starts_with('-')).count(),

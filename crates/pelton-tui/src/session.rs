@@ -677,7 +677,7 @@ impl Session<'_> {
             Chore::Picture(Err(why)) => self.app.say(&why, Role::Error),
             Chore::Preview(preview) => {
                 self.app.ask_undo(preview.map(|preview| answers::files_of(&preview, &self.cwd)));
-            },
+            }
         }
     }
 

@@ -176,7 +176,10 @@ mod tests {
         // What else goes goes whole, and what may run without asking is seen in the narrowest window.
         status.worked = Duration::from_secs(75);
         for (columns, told) in [
-            (100, "claude · plans only (shift+tab) · 45% context · $0.5000 of $2.00 · 1 min 15 s · 1 in the background"),
+            (
+                100,
+                "claude · plans only (shift+tab) · 45% context · $0.5000 of $2.00 · 1 min 15 s · 1 in the background",
+            ),
             (90, "claude · plans only · 45% context · $0.5000 of $2.00 · 1 min 15 s · 1 in the background"),
             (80, "claude · plans only · 45% context · $0.5000 of $2.00 · 1 in the background"),
             (60, "claude · plans only · 45% context · 1 in the background"),

@@ -91,7 +91,10 @@ fn the_tree_says_what_came_of_each_call_in_a_row() {
                 tool("Glob", json!({"pattern": long.clone()})),
                 tool("Read", json!({"file_path": format!("{long}.txt")})),
             ])
-            .reply([tool("Edit", json!({"file_path": "new.txt", "old_string": "two\n", "new_string": "zwei\n"}))])
+            .reply([tool(
+                "Edit",
+                json!({"file_path": "new.txt", "old_string": "two\n", "new_string": "zwei\n"}),
+            )])
             .reply([text("Done.")]),
     );
     let seat = Seat::at(&place, &model, ["--permission-mode", "acceptEdits", "go"]);

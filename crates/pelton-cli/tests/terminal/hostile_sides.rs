@@ -133,7 +133,11 @@ fn scripted(session: usize) -> ScriptedModel {
             .reply([tool("Write", write)])
             .reply([tool("Bash", beside), tool(format!("Odd{}", from(15)), json!({"x": from(16)}))])
             .step(Step::status(529).message(from(17)).header("retry-after", "0"))
-            .step(Step::reply([text("No.")]).stop("refusal").stop_details(json!({"type": "refusal", "explanation": from(18)})))
+            .step(
+                Step::reply([text("No.")])
+                    .stop("refusal")
+                    .stop_details(json!({"type": "refusal", "explanation": from(18)})),
+            )
             .step(Step::status(400).message(from(19)))
             .step(Step::reply([text("It is over.")]).always()),
     )
@@ -159,7 +163,8 @@ fn nothing_foreign_reaches_the_terminal_from_whatever_side() {
         });
         std::fs::write(place.config().join("settings.json"), settings.to_string()).unwrap();
         std::fs::create_dir_all(place.config().join("commands")).unwrap();
-        let about: String = from(20).chars().filter(|c| !c.is_control() || *c == '\u{1b}' || *c > '\u{7f}').collect();
+        let about: String =
+            from(20).chars().filter(|c| !c.is_control() || *c == '\u{1b}' || *c > '\u{7f}').collect();
         let command = format!("---\ndescription: |\n  {about}\nargument-hint: {}\n---\nOdd.\n", "odd");
         std::fs::write(place.config().join("commands/oddity.md"), command).unwrap();
         let form = json!({"type": "object", "properties": {"a": {"type": "string", "title": from(21), "description": from(22)},
@@ -168,7 +173,8 @@ fn nothing_foreign_reaches_the_terminal_from_whatever_side() {
             "params": {"message": from(24), "requestedSchema": form}});
         let servers = server(&place, &asks).to_string();
         let model = scripted(session);
-        let words = ["--permission-mode", "plan", "--mcp-config", &servers, "--allowedTools", "mcp__odd", "--", "go"];
+        let words =
+            ["--permission-mode", "plan", "--mcp-config", &servers, "--allowedTools", "mcp__odd", "--", "go"];
         let mut seat = Seat::at(&place, &model, words);
         seat.sees("Go on with this plan?");
         seat.types("y");

@@ -10,6 +10,7 @@ mod seat; // somebody in front of a terminal
 mod asking; // questions, and what answers them
 mod commands; // slash commands
 mod cost; // what it costs, by what it works
+mod figures; // what people wait for, by the clock
 mod first_light; // a prompt, an answer, a tree, a question, the end
 mod hostile; // what comes from outside
 mod hostile_sides; // the same, from every side it can come from

@@ -141,7 +141,8 @@ fn a_program_of_ones_own_says_which_files_are_offered() {
         "suggest.sh",
         "query=$(sed 's/.*:\"\\(.*\\)\".*/\\1/'); printf '%s\\n' \"found-by-$query\" 'docs/a\u{1b}[31mb.md'\n",
     );
-    let settings = json!({"fileSuggestion": {"type": "command", "command": format!("sh {}", program.display())}});
+    let settings =
+        json!({"fileSuggestion": {"type": "command", "command": format!("sh {}", program.display())}});
     std::fs::write(place.config().join("settings.json"), settings.to_string()).unwrap();
     let mut seat = Seat::at(&place, &model, []);
     seat.sees("> ");

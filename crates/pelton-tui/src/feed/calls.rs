@@ -169,9 +169,7 @@ impl Calls {
     /// Nothing runs any more, whatever began.
     pub fn abandon(&mut self, columns: usize) -> Vec<Line<'static>> {
         let left = std::mem::take(&mut self.running);
-        left.iter()
-            .map(|running| self.line("├─ ", &running.doing, "not finished", true, columns))
-            .collect()
+        left.iter().map(|running| self.line("├─ ", &running.doing, "not finished", true, columns)).collect()
     }
 
     pub fn live(
@@ -208,8 +206,7 @@ impl Calls {
         let behind = if told.is_empty() { 0 } else { width(&told) + width(DOT) };
         let room = columns.saturating_sub(width(branch) + behind).max(DOING_CELLS_MIN);
         let doing = cut(&clean::line(doing), room);
-        let mut spans =
-            vec![Span::styled(branch, faint), Span::styled(doing, self.theme.style(Role::Text))];
+        let mut spans = vec![Span::styled(branch, faint), Span::styled(doing, self.theme.style(Role::Text))];
         if !told.is_empty() {
             spans.push(Span::styled(DOT, faint));
             spans.push(Span::styled(told, told_style));

@@ -38,7 +38,14 @@ struct Retry {
 
 impl Notices {
     pub fn new(theme: Theme) -> Self {
-        Self { theme, retry: None, silent_since: None, compacting_since: None, has_told_error: false, changed: None }
+        Self {
+            theme,
+            retry: None,
+            silent_since: None,
+            compacting_since: None,
+            has_told_error: false,
+            changed: None,
+        }
     }
 
     /// A line about something that happened.

@@ -70,7 +70,8 @@ impl Session<'_> {
             Own::Bashes => self.background(arguments),
             Own::Rename => match self.handles.ask("rename_session", json!({"title": arguments})) {
                 Served::Now(Ok(_)) => {
-                    self.app.say(&format!("this session is called {} now", clean::line(arguments)), Role::Faint);
+                    self.app
+                        .say(&format!("this session is called {} now", clean::line(arguments)), Role::Faint);
                 }
                 Served::Now(Err(why)) => self.app.say(&why, Role::Error),
                 _ => {}
@@ -318,7 +319,9 @@ impl Session<'_> {
         let first = |text: String| text.lines().next().unwrap_or_default().to_owned();
         match named.is_empty() {
             true => self.app.say(none, Role::Faint),
-            false => self.app.say_table(named.into_iter().map(|(name, about)| (name, first(about))).collect()),
+            false => {
+                self.app.say_table(named.into_iter().map(|(name, about)| (name, first(about))).collect())
+            }
         }
     }
 }
@@ -354,7 +357,8 @@ pub fn sessions_of(config_dir: &Path, cwd: &Path) -> Vec<(Uuid, String, String)>
 /// What going back would do to files, in a line each: paths as they are seen from here.
 pub(super) fn files_of(preview: &Value, cwd: &Path) -> Vec<String> {
     let files = preview["filesChanged"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let short = |file: &str| Path::new(file).strip_prefix(cwd).unwrap_or(Path::new(file)).display().to_string();
+    let short =
+        |file: &str| Path::new(file).strip_prefix(cwd).unwrap_or(Path::new(file)).display().to_string();
     let mut lines: Vec<String> = files.map(short).collect();
     if !lines.is_empty() {
         let lines_of = |name: &str| match preview[name].as_u64() {

@@ -10,7 +10,9 @@ use crate::theme::Role;
 impl Session<'_> {
     /// Asks a program of the user's own which files fit. What it was asked before is of yesterday.
     pub(super) fn ask_for_files(&mut self, typed: String) {
-        let Served::Later(work) = self.handles.ask("file_suggestions", json!({"query": typed})) else { return };
+        let Served::Later(work) = self.handles.ask("file_suggestions", json!({"query": typed})) else {
+            return;
+        };
         let (work, running) = abortable(work);
         if let Some(before) = self.files_asked.replace(running) {
             before.abort();
