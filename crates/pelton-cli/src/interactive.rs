@@ -9,7 +9,7 @@ use std::sync::Arc;
 use nix::sys::termios::{FlushArg, tcflush};
 use pelton::settings::{Approval, ScreenSettings};
 use pelton_model::{RealWorld, World};
-use pelton_serve::plain;
+use pelton_tui::clean::revealed_line;
 use pelton_tui::theme::{Depth, Surroundings, Theme, Wanted};
 use pelton_tui::{Left, OnNarrowing, Opening, StatusCommand, Terminal, sessions_of};
 use tokio::sync::Notify;
@@ -225,13 +225,15 @@ fn ask_for_trust(env: &Env) -> Result<(), Fail> {
     if adds.is_empty() || (trust.is_given() && new.is_empty() && all_approved) {
         return Ok(());
     }
-    let mut told =
-        format!("{} is not trusted as it is now. What it would add to a session:\n", trust.root().display());
+    // What a repository brings is shown as it is, each on a line of its own, and cannot move the cursor.
+    let root = revealed_line(&trust.root().to_string_lossy());
+    let mut told = format!("{root} is not trusted as it is now. What it would add to a session:\n\n");
+    let mut tell = |line: &str| told.push_str(&format!("  {}\n", revealed_line(line)));
     match trust.is_given() {
-        true => told.extend(new.iter().map(|power| format!("  {}\n", power.told()))),
-        false => told.extend(adds.iter().map(|line| format!("  {line}\n"))),
+        true => new.iter().for_each(|power| tell(&power.told())),
+        false => adds.iter().for_each(|line| tell(line)),
     }
-    told.push_str("Trust it, and all that is in it? Without that a session goes on without these. [y/N] ");
+    told.push_str("\nTrust it, and all that is in it? Without that a session goes on without these. [y/N] ");
     if is_yes(&told)? && !trust.hold_for_now() {
         trust.say(env, true).map_err(|error| not_kept(&error))?;
     }
@@ -245,9 +247,9 @@ fn ask_about_imports(env: &Env) -> Result<(), Fail> {
     if imports.is_empty() {
         return Ok(());
     }
-    let mut told = "Instruction files here import others from outside of this directory:\n".to_owned();
+    let mut told = "Instruction files here import others from outside of this directory:\n\n".to_owned();
     told.push_str(&told_imports(&imports));
-    told.push_str("Is the model to read them? Without that they are left out. [y/N] ");
+    told.push_str("\nIs the model to read them? Without that they are left out. [y/N] ");
     let said = if is_yes(&told)? { Imports::Approved } else { Imports::Refused };
     trust.say_of_imports(env, said).map_err(|error| not_kept(&error))
 }
@@ -256,11 +258,11 @@ fn not_kept(error: &str) -> Fail {
     Fail::new(format!("the answer cannot be kept: {error}"))
 }
 
-/// Asks before there is a screen.
+/// Asks before there is a screen. What of the question others wrote must not be able to move the cursor.
 fn is_yes(question: &str) -> Result<bool, Fail> {
     let mut out = std::io::stdout();
     let failed = |error: std::io::Error| Fail::new(format!("cannot ask about this directory: {error}"));
-    out.write_all(plain(question).as_bytes()).and_then(|()| out.flush()).map_err(failed)?;
+    out.write_all(question.as_bytes()).and_then(|()| out.flush()).map_err(failed)?;
     // A terminal that cannot forget what was typed is asked all the same.
     let _ = tcflush(std::io::stdin(), FlushArg::TCIFLUSH);
     let mut answer = String::new();

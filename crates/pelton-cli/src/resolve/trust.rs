@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use pelton::settings::{Approval, Power, Settings, approval, fingerprint, with_value};
 use pelton::{MemorySources, OutsideImport};
+use pelton_tui::clean::revealed_line;
 use serde_json::{Map, Value};
 
 use super::env::Env;
@@ -216,10 +217,14 @@ pub(crate) fn would_add(settings: &Settings, env: &Env, dir: &Path) -> Vec<Strin
     let others =
         powers(env, dir).into_iter().filter(|power| !TOLD.iter().any(|told| power.place.starts_with(told)));
     adds.extend(others.map(|power| power.told()));
-    let servers = Trust::in_dir(env, dir).servers(env).into_iter();
-    adds.extend(servers.map(|(name, approval)| match approval {
-        Approval::Changed => format!("server {name}, which has changed since it was approved"),
-        _ => format!("server {name}"),
+    let trust = Trust::in_dir(env, dir);
+    let brought = trust.brought_servers();
+    adds.extend(trust.servers(env).into_iter().map(|(name, approval)| {
+        let what = brought.get(&name).map(reached_by).unwrap_or_default();
+        match approval {
+            Approval::Changed => format!("server {name}, which has changed since it was approved{what}"),
+            _ => format!("server {name}{what}"),
+        }
     }));
     adds
 }
@@ -227,9 +232,24 @@ pub(crate) fn would_add(settings: &Settings, env: &Env, dir: &Path) -> Vec<Strin
 /// What instruction files import from outside, in words.
 pub(crate) fn told_imports(imports: &[OutsideImport]) -> String {
     let told = |import: &OutsideImport| {
-        format!("  instructions of {}, imported by {}\n", import.file.display(), import.imported_by.display())
+        let (file, by) = (import.file.display(), import.imported_by.display());
+        format!("  {}\n", revealed_line(&format!("instructions of {file}, imported by {by}")))
     };
     imports.iter().map(told).collect()
+}
+
+/// What would run, or be asked, for a server.
+fn reached_by(definition: &Value) -> String {
+    let words = |value: &Value| value.as_str().map(str::to_owned);
+    match (definition["command"].as_str(), definition["url"].as_str()) {
+        (Some(command), _) => {
+            let args = definition["args"].as_array().into_iter().flatten().filter_map(words);
+            let line: Vec<String> = [command.to_owned()].into_iter().chain(args).collect();
+            format!(": {}", line.join(" "))
+        }
+        (None, Some(url)) => format!(": {url}"),
+        (None, None) => String::new(),
+    }
 }
 
 /// What a directory's settings and agents grant or run.
