@@ -372,7 +372,15 @@ impl Background {
             tasks.remove(oldest);
         }
         let task = Arc::new(task);
-        tasks.push(Kept { task, end, stop, told_start: false, told_end: false, model_knows: false, is_dismissed: false });
+        tasks.push(Kept {
+            task,
+            end,
+            stop,
+            told_start: false,
+            told_end: false,
+            model_knows: false,
+            is_dismissed: false,
+        });
     }
 
     /// Whether commands run.
