@@ -7,7 +7,7 @@ use pelton::permission::Mode;
 
 use super::{App, Effect, Waiting, When};
 use crate::ask::list::Found;
-use crate::ask::{Outcome, Own};
+use crate::ask::{Outcome, Own, Told};
 use crate::commands;
 use crate::draft::{Pressed, said};
 use crate::input::Submission;
@@ -220,8 +220,10 @@ impl App {
         self.dialog = None;
         match outcome {
             Outcome::Answered(id, answer, told) => {
-                if let Some(told) = told {
-                    self.say(&told, Role::Faint);
+                match told {
+                    Told::Nothing => {}
+                    Told::Line(line) => self.say(&line, Role::Faint),
+                    Told::Below(call, lines) => self.feed.below(&call, lines),
                 }
                 vec![Effect::Answer(id, answer)]
             }
@@ -234,6 +236,11 @@ impl App {
             Own::Session => {
                 let sessions = std::mem::take(&mut self.sessions);
                 at.and_then(|at| sessions.get(at).copied()).map(Effect::Resume).into_iter().collect()
+            }
+            Own::Model => {
+                let models = std::mem::take(&mut self.models);
+                let chosen = at.and_then(|at| models.into_iter().nth(at));
+                chosen.map(|model| Effect::Command(commands::Own::Model, model)).into_iter().collect()
             }
             Own::Prompt => self.chose_prompt(at),
             Own::Rewind => self.chose_undo(at),

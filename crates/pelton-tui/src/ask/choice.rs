@@ -3,6 +3,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui_core::text::{Line, Span};
 
+use super::MARK;
 use crate::clean;
 use crate::feed::wrapped;
 use crate::theme::{Role, Theme};
@@ -156,15 +157,16 @@ impl Choice {
         for (at, answer) in self.answers.iter().enumerate() {
             let is_at = at == self.at;
             let (mark, style) =
-                if is_at { ("❯ ", theme.style(Role::Selected)) } else { ("  ", theme.style(Role::Text)) };
+                if is_at { (MARK, theme.style(Role::Selected)) } else { ("  ", theme.style(Role::Text)) };
             let tick = match (self.several, self.ticked[at]) {
                 (false, _) => "",
                 (true, true) => "[x] ",
                 (true, false) => "[ ] ",
             };
             let key = answer.key.map(|key| format!(" ({key})")).unwrap_or_default();
-            let label = format!("{}. {tick}{}{key}", at + 1, crate::ask::revealed_line(&answer.label));
-            for (part, row) in wrapped(&label, columns.saturating_sub(2)).into_iter().enumerate() {
+            let label = format!("{}. {tick}{}{key}", at + 1, clean::revealed_line(&answer.label));
+            // Rows after the first stand further in.
+            for (part, row) in wrapped(&label, columns.saturating_sub(5)).into_iter().enumerate() {
                 let mark = if part == 0 { mark } else { "     " };
                 lines.push(Line::from(vec![
                     Span::styled(mark, theme.style(Role::Accent)),

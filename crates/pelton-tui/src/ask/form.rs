@@ -181,14 +181,14 @@ impl Form {
 
     pub fn lines(&self, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
         let mut lines = vec![Line::styled(
-            format!("{} asks:", crate::ask::revealed_line(&self.asker)),
+            format!("{} asks:", clean::revealed_line(&self.asker)),
             theme.style(Role::Strong),
         )];
         for row in clean::text(&self.message).lines().flat_map(|line| wrapped(line, columns)) {
             lines.push(Line::raw(row));
         }
         if let Some(url) = &self.url {
-            lines.push(Line::styled(crate::ask::revealed_line(url), theme.style(Role::Link)));
+            lines.push(Line::styled(clean::revealed_line(url), theme.style(Role::Link)));
             lines.push(Line::styled(
                 "open the address, then Enter · Ctrl-D declines · Esc cancels",
                 theme.style(Role::Faint),
@@ -201,20 +201,20 @@ impl Form {
             let needed = if field.required { "*" } else { "" };
             let hint = match &field.kind {
                 Kind::Flag => " (y/n)".to_owned(),
-                Kind::OneOf(values) => format!(" (←→: {})", crate::ask::revealed_line(&values.join(", "))),
+                Kind::OneOf(values) => format!(" (←→: {})", clean::revealed_line(&values.join(", "))),
                 Kind::List => " (separated by commas)".to_owned(),
                 Kind::Text | Kind::Number { .. } => String::new(),
             };
             let caret = if is_at { "▏" } else { "" };
             lines.push(Line::from(vec![
                 Span::styled(mark, theme.style(Role::Accent)),
-                Span::raw(format!("{}{needed}", crate::ask::revealed_line(&field.title))),
+                Span::raw(format!("{}{needed}", clean::revealed_line(&field.title))),
                 Span::styled(format!("{hint}: "), theme.style(Role::Faint)),
                 Span::styled(format!("{}{caret}", clean::line(&field.value)), theme.style(Role::Prompt)),
             ]));
         }
         if let Some(complaint) = &self.complaint {
-            lines.push(Line::styled(crate::ask::revealed_line(complaint), theme.style(Role::Error)));
+            lines.push(Line::styled(clean::revealed_line(complaint), theme.style(Role::Error)));
         }
         let keys = "Tab between fields · Enter on the last sends · Ctrl-D declines · Esc cancels";
         lines.push(Line::styled(keys, theme.style(Role::Faint)));

@@ -56,7 +56,7 @@ pub(super) fn folded(entry: &Entry) -> Option<Entry> {
         [StandIn { r#type: "tool_result", tool_use_id: call, content: RESULT_FOLDED, is_error: *is_error }];
     let json = Bytes::from(serde_json::to_vec(&block).ok()?);
     let smaller = Entry::new(entry.id, entry.at, entry.kind.clone(), json).ok()?;
-    (smaller.tokens < entry.tokens).then(|| smaller.with_detail(entry.detail.clone()))
+    (smaller.tokens < entry.tokens).then_some(smaller)
 }
 
 /// The places of calls in an answer that the server would run itself and did not answer, and of its answers to none.
