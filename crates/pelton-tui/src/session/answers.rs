@@ -320,7 +320,7 @@ impl Session<'_> {
         match named.is_empty() {
             true => self.app.say(none, Role::Faint),
             false => {
-                self.app.say_table(named.into_iter().map(|(name, about)| (name, first(about))).collect())
+                self.app.say_table(named.into_iter().map(|(name, about)| (name, first(about))).collect());
             }
         }
     }
