@@ -87,8 +87,7 @@ fn a_status_line_of_ones_own_is_told_what_there_is_and_keeps_its_colours() {
     std::fs::write(place.config().join("settings.json"), settings.to_string()).unwrap();
     let write = tool("Write", json!({"file_path": "new.txt", "content": "one\ntwo\n"}));
     let edit = tool("Edit", json!({"file_path": "new.txt", "old_string": "two\n", "new_string": ""}));
-    let model =
-        model(Script::new().reply([write]).reply([edit]).step(Step::reply([text("Well.")]).always()));
+    let model = model(Script::new().reply([write]).reply([edit]).step(Step::reply([text("Well.")]).always()));
     let other = place.temp().canonicalize().unwrap();
     let words = ["--permission-mode", "acceptEdits", "--effort", "low", "--add-dir", other.to_str().unwrap()];
     let mut command = place.pelton(words);
