@@ -8,7 +8,7 @@ use pelton_tui::clean::revealed_line;
 
 use crate::args::TrustArgs;
 use crate::fail::Fail;
-use crate::resolve::{self, Env, Trust};
+use crate::resolve::{self, Env, Imports, Trust, told_imports};
 
 pub(crate) fn run(args: &TrustArgs) -> Result<ExitCode, Fail> {
     let env = Env::of_process();
@@ -20,7 +20,10 @@ pub(crate) fn run(args: &TrustArgs) -> Result<ExitCode, Fail> {
     let root = revealed_line(&trust.root().to_string_lossy());
     let not_kept = |error: String| Fail::new(format!("the answer cannot be kept: {error}"));
     if args.revoke {
-        trust.say(&env, false).map_err(not_kept)?;
+        trust
+            .say(&env, false)
+            .and_then(|()| trust.say_of_imports(&env, Imports::Forgotten))
+            .map_err(not_kept)?;
         return say(&format!("{root} is not trusted any more.\n"));
     }
     let adds = resolve::would_add(&env, &dir);
@@ -35,8 +38,13 @@ pub(crate) fn run(args: &TrustArgs) -> Result<ExitCode, Fail> {
         told.push_str("Of that, nobody has seen this yet:\n");
         told.extend(new.iter().map(|power| format!("  {}\n", revealed_line(&power.told()))));
     }
+    let imports = trust.imports(&env);
+    if !imports.is_empty() {
+        told.push_str("What its instruction files import from outside of it, once that is approved:\n");
+        told.push_str(&told_imports(&imports));
+    }
     let all_approved = trust.servers(&env).iter().all(|(_, approval)| *approval == Approval::Given);
-    if trust.is_given() && all_approved && new.is_empty() {
+    if trust.is_given() && all_approved && new.is_empty() && imports.is_empty() {
         return say(&told);
     }
     let is_wanted = args.yes || {
@@ -48,6 +56,9 @@ pub(crate) fn run(args: &TrustArgs) -> Result<ExitCode, Fail> {
         return say("Nothing was changed. With --yes it is trusted.\n");
     }
     trust.say(&env, true).map_err(not_kept)?;
+    if !imports.is_empty() {
+        trust.say_of_imports(&env, Imports::Approved).map_err(not_kept)?;
+    }
     say(&format!("{told}{root} is trusted from now on.\n"))
 }
 

@@ -93,6 +93,17 @@ fn what_strangers_try_is_asked_about_or_denied_in_every_mode() {
     check("strangers_reach.jsonl", 2_000);
 }
 
+/// Inspection as people write it in repositories of many languages, with what a shell tells of itself.
+#[test]
+fn what_a_shell_tells_of_itself_and_going_back_is_not_asked_about() {
+    check("fresh_looks.jsonl", 300);
+}
+
+#[test]
+fn corners_of_bash_and_options_that_write_or_run_are_no_way_around() {
+    check("fresh_reach.jsonl", 2_000);
+}
+
 #[test]
 fn inspection_and_work_beside_what_is_guarded_is_left_alone() {
     check("left_alone.jsonl", 200);

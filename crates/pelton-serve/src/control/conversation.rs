@@ -275,6 +275,7 @@ impl<'a> Conversation<'a> {
         let servers = Servers::new(servers, engine.servers(), client, named);
         let mut handles = Handles::of(&engine, servers, cwd, shown.may_rewind);
         (handles.may_bypass, handles.agents) = (shown.may_bypass, agents);
+        handles.spares_agents = brought.stops_agents;
         handles.home.clone_from(&shown.home);
         handles.about.clone_from(&about);
         (handles.about["plugins"], handles.about["plugin_errors"]) = plugins;
@@ -416,6 +417,7 @@ impl<'a> Conversation<'a> {
 
     /// Runs one submission to its end.
     async fn submit(&mut self, work: Work) {
+        self.desk.agents_gone().await;
         self.desk.tell_state("running");
         self.refused_last = false;
         // Whoever says something needs no guess any more.

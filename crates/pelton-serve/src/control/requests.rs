@@ -58,6 +58,8 @@ pub struct Handles {
     pub(super) servers: Arc<Servers>,
     /// Whoever drives it may switch all permissions off.
     pub may_bypass: bool,
+    /// An interrupt lets agents in the background go on.
+    pub spares_agents: bool,
     suggested: Suggested,
     /// The agents there are.
     pub agents: Vec<String>,
@@ -162,6 +164,7 @@ impl Handles {
             cwd,
             servers: Arc::new(servers),
             may_bypass: false,
+            spares_agents: true,
             suggested: if engine.suggests_ignored() { Suggested::All } else { Suggested::NotIgnored },
             agents: Vec::new(),
             last: None,

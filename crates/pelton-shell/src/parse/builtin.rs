@@ -29,20 +29,54 @@ pub(super) fn doubt(words: &[Word]) -> Option<DoubtKind> {
     let (name, arguments) = words.split_first()?;
     let name = name.literal()?;
     let evaluated = match name {
+        "alias" if arguments.is_empty() || is_just(arguments, &["-p"]) => return None,
+        "shopt" if arguments.iter().all(asks_shopt) => return None,
         "alias" | "unalias" | "enable" | "shopt" | "bind" => return Some(DoubtKind::ShellOptions),
         "hash" => return changes_the_path(arguments).then_some(DoubtKind::ShellOptions),
         "set" => return (!sets_harmless_options(arguments)).then_some(DoubtKind::ShellOptions),
         "let" => !arguments.iter().all(is_plain_number),
+        "declare" | "typeset" if tells_functions(arguments) => false,
         "declare" | "typeset" | "local" | "export" | "readonly" => !declares_plainly(name, arguments),
         "read" | "mapfile" | "readarray" | "unset" | "getopts" => !arguments.iter().all(names_plainly),
         "printf" | "wait" => {
             !names_after(leading_options(arguments), &["-v", "-p", "-np", "-fp", "-nfp", "-fnp"])
         }
         "test" | "[" => !names_after(arguments, &["-v", "-R"]),
-        "compgen" | "complete" | "compopt" => true,
+        "compgen" => !lists_names(arguments),
+        "complete" => !(arguments.is_empty() || is_just(arguments, &["-p"])),
+        "compopt" => true,
         _ => return None,
     };
     evaluated.then_some(DoubtKind::EvaluatedArgument)
+}
+
+/// Whether there is one argument, and it is one of these.
+fn is_just(arguments: &[Word], known: &[&str]) -> bool {
+    matches!(arguments, [one] if one.literal().is_some_and(|text| known.contains(&text)))
+}
+
+/// Whether an argument of `shopt` is a name, or an option that tells how something is set.
+fn asks_shopt(word: &Word) -> bool {
+    word.literal().is_some_and(|text| match text.strip_prefix('-') {
+        Some(letters) => !letters.is_empty() && letters.chars().all(|letter| "pqo".contains(letter)),
+        None => is_name(text),
+    })
+}
+
+/// Whether functions are told, by their plain names.
+fn tells_functions(arguments: &[Word]) -> bool {
+    arguments.split_first().is_some_and(|(option, names)| {
+        matches!(option.literal(), Some("-f" | "-F"))
+            && names.iter().all(|name| name.literal().is_some_and(is_name))
+    })
+}
+
+/// Whether `compgen` lists names of a kind; others of its options evaluate what they are given.
+fn lists_names(arguments: &[Word]) -> bool {
+    arguments.split_first().is_some_and(|(option, prefix)| {
+        matches!(option.literal(), Some("-a" | "-b" | "-c" | "-k"))
+            && (prefix.is_empty() || matches!(prefix, [name] if name.literal().is_some_and(is_name)))
+    })
 }
 
 /// `hash -p file name` makes a name mean another file.

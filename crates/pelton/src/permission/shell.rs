@@ -12,6 +12,7 @@ mod programs; // the table of programs that only look
 mod subcommands; // programs of which some sub-commands only look
 mod look; // what a command looks at
 mod forms; // programs that follow no table
+mod builtins; // what the shell itself tells
 mod versions; // what is asked for its version
 mod feed; // names that one command finds and another looks at
 mod found; // where they are found
@@ -135,6 +136,8 @@ pub(super) struct Step {
     pub chain: Option<usize>,
     /// It stands by itself, not in a pipeline: where it goes, what follows is.
     pub stands_alone: bool,
+    /// It runs whatever else happens, in the shell of the line itself.
+    pub certainly_runs: bool,
     /// Other commands say what its words are.
     has_commands: bool,
 }
@@ -143,7 +146,7 @@ pub(super) struct Step {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Move {
     To(Files),
-    /// `cd -`: to where it was before. A command is not told where somebody else was, so that is where the line has been.
+    /// `cd -`, `popd`: to where it was before. A command is not told where somebody else was, so that is where the line has been.
     Back,
     /// Nobody knows.
     Somewhere,
@@ -207,6 +210,7 @@ impl Survey {
                 step.chain = command.place.chain;
                 step.names_for_others = names_for_others(command, script);
                 step.stands_alone = !command.place.piped && !is_read_by_next(command, script);
+                step.certainly_runs = step.stands_alone && certainly_runs(command);
                 let is_known = || step.look.is_some() && (is_read_by_next(command, script) || tells(&args));
                 all_inner_look &= !command.place.in_substitution || is_known();
                 self.steps.push(step);
@@ -350,6 +354,16 @@ fn is_read_by_next(command: &Command, script: &Script) -> bool {
         it.place.stage.is_some_and(|it| it.pipeline == stage.pipeline && it.number == stage.number + 1)
     };
     script.commands.iter().any(is_next)
+}
+
+/// Whether a command runs whatever else happens, in the shell of the line itself. One whose redirection fails does not.
+fn certainly_runs(command: &Command) -> bool {
+    let place = command.place;
+    let may_not = place.conditional || place.nested || place.in_substitution || place.in_background;
+    let cannot_fail = |redirection: &Redirection| {
+        redirection.kind == RedirectionKind::Write && redirection.target.literal() == Some("/dev/null")
+    };
+    !may_not && command.redirections.iter().all(cannot_fail)
 }
 
 /// Whether what a command says is of the kind that people put into other commands: names, numbers, dates, lines of files
@@ -535,7 +549,7 @@ fn step(
         true if args[0].literal() == Some("xargs") => feed::xargs(&args[1..], feed),
         // Alone it would wait for somebody to type.
         true if args[0].literal() == Some("read") && (command.place.conditional || command.place.piped) => {
-            look::read(&args[1..])
+            builtins::reads(&args[1..]).then(Look::nothing)
         }
         true => looked(args, plain, behind.more_arguments, step.moves.as_ref())
             .or_else(|| feed::named(plain, found)),
@@ -599,10 +613,8 @@ fn written(args: &[Arg]) -> String {
 /// What the command looks at. Words that come from elsewhere are looked at too.
 fn looked(args: &[Arg], plain: &[Arg], gets_more: bool, moves: Option<&Move>) -> Option<Look> {
     match moves {
-        Some(Move::To(_) | Move::Back) if plain.first().and_then(Arg::literal) == Some("cd") => {
-            return Some(Look::nothing());
-        }
-        Some(_) => return None,
+        Some(Move::To(_) | Move::Back) => return Some(Look::nothing()),
+        Some(Move::Somewhere) => return None,
         None => {}
     }
     if !gets_more {
@@ -638,6 +650,7 @@ fn moves(plain: &[Arg]) -> Option<Move> {
             })
         }
         "pushd" => Some(match rest {
+            [] => Move::Back,
             [target]
                 if target.literal().is_some_and(|text| !text.starts_with(['-', '+']) && !text.is_empty()) =>
             {
@@ -645,6 +658,7 @@ fn moves(plain: &[Arg]) -> Option<Move> {
             }
             _ => Move::Somewhere,
         }),
+        "popd" if rest.is_empty() => Some(Move::Back),
         "popd" => Some(Move::Somewhere),
         _ => None,
     }

@@ -79,9 +79,14 @@ impl View {
         self.parts.iter().map(|part| &part.entry)
     }
 
+    /// What is sent of what was said, in order. What only stands in for others was not.
+    pub(crate) fn parts_said(&self) -> impl Iterator<Item = &Arc<Entry>> {
+        self.parts.iter().filter(|part| !part.stand_in).map(|part| &part.entry)
+    }
+
     /// The entries it holds. Those that only stand in for others have no name.
     pub(crate) fn entry_ids(&self) -> impl Iterator<Item = EntryId> {
-        self.parts.iter().filter(|part| !part.stand_in).map(|part| part.entry.id)
+        self.parts_said().map(|entry| entry.id)
     }
 
     /// The entries that say something about themselves.

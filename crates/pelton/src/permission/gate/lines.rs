@@ -18,10 +18,13 @@ use crate::limits::{
 use crate::places::{Follower, normalised};
 
 /// The directories a command may be run in: the one the line starts in, and those that commands before it change to. Which
-/// of them it is depends on what succeeds, so all of them count; behind `cd … &&` it is known.
+/// of them it is depends on what succeeds, so all of them count; behind `cd … &&` it is known, and behind a `cd` that certainly runs
+/// in a line that only looks, to a directory that is there.
 struct Dirs {
     start: PathBuf,
     all: Vec<PathBuf>,
+    /// All that it has been in, and may go back to.
+    been: Vec<PathBuf>,
     /// Where those are that run only after the last change has succeeded, and in which list of `&&` they stand.
     sure: Option<(usize, Vec<PathBuf>)>,
     is_lost: bool,
@@ -33,7 +36,8 @@ impl Gate {
     pub(super) fn touched(&self, survey: &Survey, cwd: &Path, here: &Here) -> Vec<Touched> {
         let start = cwd.to_path_buf();
         let all = vec![start.clone()];
-        let mut dirs = Dirs { start, all, sure: None, is_lost: false, follower: Follower::default() };
+        let been = all.clone();
+        let mut dirs = Dirs { start, all, been, sure: None, is_lost: false, follower: Follower::default() };
         // Who changes something may make files of any name.
         let all_look = survey.steps.iter().all(|step| step.look.is_some());
         survey
@@ -56,7 +60,10 @@ impl Gate {
                 if let Some(all) = known {
                     dirs.all = all;
                 }
-                dirs.go(step, gone_to);
+                // Nothing in the line keeps it from going there.
+                let certainly =
+                    all_look && step.certainly_runs && gone_to.iter().all(|dir| may_be_entered(dir));
+                dirs.go(step, gone_to, certainly);
                 touched
             })
             .collect()
@@ -406,26 +413,35 @@ impl Dirs {
         (step.chain == Some(*chain)).then(|| dirs.clone())
     }
 
-    /// Notes where a command has gone, if it has succeeded.
-    fn go(&mut self, step: &Step, gone_to: Vec<PathBuf>) {
+    /// Notes where a command has gone, certainly or if it has succeeded.
+    fn go(&mut self, step: &Step, gone_to: Vec<PathBuf>, certainly: bool) {
         match &step.moves {
             Some(Move::To(_)) => {
                 // Who goes in a pipeline goes alone, and a loop or a group inside a list has a list of its own.
                 let chain = step.chain.filter(|_| step.stands_alone && !gone_to.is_empty());
                 self.sure = chain.map(|chain| (chain, gone_to.clone()));
+                if certainly && !gone_to.is_empty() {
+                    self.all.clear();
+                }
                 for dir in gone_to {
-                    if !self.all.contains(&dir) {
-                        self.all.push(dir);
+                    for known in [&mut self.all, &mut self.been] {
+                        if !known.contains(&dir) {
+                            known.push(dir.clone());
+                        }
                     }
                 }
-                if self.all.len() > DIRECTORIES_JUDGED_MAX {
+                if self.been.len() > DIRECTORIES_JUDGED_MAX {
                     self.all.truncate(DIRECTORIES_JUDGED_MAX);
+                    self.been.truncate(DIRECTORIES_JUDGED_MAX);
                     self.is_lost = true;
                     self.sure = None;
                 }
             }
             // One of those that are known already.
-            Some(Move::Back) => self.sure = None,
+            Some(Move::Back) => {
+                self.sure = None;
+                self.all.clone_from(&self.been);
+            }
             Some(Move::Somewhere) => {
                 self.is_lost = true;
                 self.sure = None;
@@ -438,6 +454,11 @@ impl Dirs {
     fn changed(&self, here: &Here) -> bool {
         self.is_lost || self.all.iter().any(|dir| *dir != self.start && !is_current(dir, here))
     }
+}
+
+/// Whether a directory is there, and this user may go into it.
+fn may_be_entered(dir: &Path) -> bool {
+    dir.is_dir() && nix::unistd::access(dir, nix::unistd::AccessFlags::X_OK).is_ok()
 }
 
 /// What is in a patch, if it is an ordinary file of an ordinary size.

@@ -1,8 +1,8 @@
 //! Programs whose words follow no table: each has a form of its own in which it only looks.
 
 use super::arg::{Arg, Files};
-use super::look::{Look, understand};
-use super::programs::{PLAIN, Program};
+use super::look::{Look, is_value, understand};
+use super::programs::{Operands, PLAIN, Program};
 
 /// Which processes there are; not what is in their environment.
 pub(super) fn ps(args: &[Arg]) -> Option<Look> {
@@ -10,12 +10,12 @@ pub(super) fn ps(args: &[Arg]) -> Option<Look> {
     while let Some(arg) = args.next() {
         let text = arg.literal()?;
         match text {
-            "-o" | "-O" | "-eo" | "-Ao" | "-axo" => {
+            "-o" | "-O" | "-eo" | "-Ao" | "-axo" | "axo" | "axwwo" | "auxo" | "eo" | "o" | "-efo"
+            | "-wwo" | "-axwwo" => {
                 shows_no_environment(args.next()?.literal()?).then_some(())?;
             }
             "-p" | "-u" | "-U" | "-C" | "-g" | "-t" | "--ppid" | "--pid" | "--user" | "--sort" => {
-                let value = args.next()?;
-                (value.is_count() || value.literal().is_some()).then_some(())?;
+                names_one(args.next()?).then_some(())?;
             }
             text if text.starts_with("--sort=") || text == "--no-headers" || text == "--forest" => {}
             text if text.starts_with("--") => return None,
@@ -29,6 +29,11 @@ pub(super) fn ps(args: &[Arg]) -> Option<Look> {
         }
     }
     Some(Look::nothing())
+}
+
+/// One word, or the number of a process.
+fn names_one(arg: &Arg) -> bool {
+    is_value(arg) || arg.is_count()
 }
 
 fn shows_no_environment(columns: &str) -> bool {
@@ -110,27 +115,34 @@ pub(super) fn compressed(args: &[Arg]) -> Option<Look> {
     (only_shows && literal).then(|| files.map(Look::at)).flatten()
 }
 
-/// What is in an archive.
+/// What is in an archive: listed, or shown. `host:file` would be fetched.
 pub(super) fn tar(args: &[Arg]) -> Option<Look> {
-    let [options, archive, members @ ..] = args else { return None };
-    let letters = options.literal()?;
-    let letters = letters.strip_prefix('-').unwrap_or(letters);
-    let lists = letters.contains('t') && letters.ends_with('f');
-    if letters == "-list"
-        && archive.literal().is_some_and(|option| option == "-f" || option.starts_with("--file="))
-    {
-        let file = match (archive.literal(), members) {
-            (Some("-f"), [file]) => file.literal()?.to_owned(),
-            (Some(option), []) => option.strip_prefix("--file=")?.to_owned(),
-            _ => return None,
-        };
-        return (!file.contains(':') && !file.starts_with('-')).then(|| Look::at(vec![Files::Named(file)]));
-    }
-    let plain = lists && letters.chars().all(|c| "tvzjJf".contains(c));
-    let no_options = members.iter().all(|member| member.literal().is_some_and(|text| !text.starts_with('-')));
-    // `host:file` is fetched.
-    let local = archive.literal().is_some_and(|archive| !archive.contains(':') && !archive.starts_with('-'));
-    (plain && no_options && local).then(|| archive.files().map(|file| Look::at(vec![file]))).flatten()
+    const LISTS: Program = Program {
+        short: &["tvzjJa f@"],
+        long: &[
+            "list verbose file@ gzip gunzip bzip2 xz zstd auto-compress wildcards no-wildcards wildcards-match-slash \
+                 no-wildcards-match-slash anchored no-anchored ignore-case no-ignore-case full-time numeric-owner \
+                 exclude: occurrence? utc totals",
+        ],
+        operands: Operands::Words,
+        ..PLAIN
+    };
+    const SHOWS: Program = Program { short: &["xOvzjJa f@"], ..LISTS };
+    let (first, rest) = args.split_first()?;
+    // Without a dash the letters come first, and what they take behind all of them.
+    let first = match first.literal()? {
+        letters if letters.starts_with('-') => first.clone(),
+        letters => Arg::certain(&format!("-{letters}")),
+    };
+    // Where it takes files out, the same word must say that they are only shown: what looks like an option behind it may be
+    // the name of an archive.
+    let letters = first.prefix().strip_prefix('-').filter(|word| !word.starts_with('-')).unwrap_or_default();
+    let letters = letters.split('f').next().unwrap_or_default();
+    let program = if letters.contains('x') && letters.contains('O') { &SHOWS } else { &LISTS };
+    let args: Vec<Arg> = std::iter::once(first).chain(rest.iter().cloned()).collect();
+    let look = understand(program, &args)?;
+    let [Files::Named(archive)] = look.files.as_slice() else { return None };
+    (!archive.contains(':')).then_some(look)
 }
 
 /// What is in an archive, listed, tried or shown.
@@ -170,7 +182,7 @@ pub(super) fn open_files(args: &[Arg]) -> Option<Look> {
         match value.strip_prefix(['i', 's', 'p', 'u', 'c', 'd']) {
             None => (value.is_empty() && !cluster.is_empty()).then_some(())?,
             // An address or a state is a word of its own, or missing.
-            Some("") if !value.starts_with(['i', 's']) => _ = args.next()?.literal()?,
+            Some("") if !value.starts_with(['i', 's']) => names_one(args.next()?).then_some(())?,
             Some(_) => {}
         }
     }

@@ -118,8 +118,15 @@ fn config(args: &[Arg]) -> bool {
                 | "--includes"
         )
     };
-    let rest: Vec<&str> = texts.into_iter().filter(|text| !is_scope(text)).collect();
-    match rest.as_slice() {
+    let is_type = |text: &&str| {
+        matches!(*text, "--bool" | "--int" | "--bool-or-int" | "--path") || text.starts_with("--type=")
+    };
+    let rest: Vec<&str> = texts.into_iter().filter(|text| !is_scope(text) && !is_type(text)).collect();
+    let rest = match rest.as_slice() {
+        ["--default", _, rest @ ..] => rest,
+        rest => rest,
+    };
+    match rest {
         ["--list" | "-l" | "list"] => true,
         ["--get" | "--get-all" | "--get-regexp" | "get", name] => !name.starts_with('-'),
         ["--get" | "--get-all" | "--get-regexp", name, value] => {
@@ -145,7 +152,7 @@ const GIT_LOG_LONG: &str = "oneline graph all decorate? no-decorate decorate-ref
     reverse date: relative-date pretty? format: abbrev-commit no-abbrev-commit left-right left-only right-only \
     cherry-pick cherry-mark cherry topo-order date-order author-date-order full-history ancestry-path \
     simplify-by-decoration simplify-merges sparse dense walk-reflogs no-walk? notes? no-notes source parents \
-    children boundary mailmap use-mailmap no-mailmap encoding: clear-decorations";
+    children boundary not mailmap use-mailmap no-mailmap encoding: clear-decorations";
 const GIT_LIST_LONG: &str = "list contains no-contains merged no-merged points-at: sort: format: color? no-color column? \
     no-column ignore-case abbrev? no-abbrev";
 const GIT_LISTING: &[&str] =
@@ -181,7 +188,7 @@ const GIT: &[Program] = &[
     Program {
         names: &["diff"],
         short: &[GIT_DIFF_SHORT, DIGITS],
-        long: &[GIT_DIFF_LONG, "cached staged merge-base base ours theirs"],
+        long: &[GIT_DIFF_LONG, "cached staged merge-base base ours theirs no-index"],
         reach: Reach::Unnamed,
         wide: Reach::Unnamed,
         ..PLAIN
@@ -193,7 +200,7 @@ const GIT: &[Program] = &[
         ..PLAIN
     },
     Program {
-        names: &["blame"],
+        names: &["blame", "annotate"],
         short: &["bcefFlnpstw CM? L:"],
         long: &[
             "root show-stats porcelain line-porcelain show-name show-number show-email date: since: abbrev# \
@@ -315,7 +322,14 @@ const GIT: &[Program] = &[
         ],
         ..PLAIN
     },
-    Program { names: &["cat-file"], short: &["ptes"], reach: Reach::Unnamed, ..PLAIN },
+    // Others of its options run what is configured for files of a kind.
+    Program {
+        names: &["cat-file"],
+        short: &["ptesz"],
+        long: &["batch-check? batch-all-objects unordered buffer allow-unknown-type"],
+        reach: Reach::Unnamed,
+        ..PLAIN
+    },
     Program {
         names: &["for-each-ref"],
         long: &[

@@ -1,10 +1,10 @@
 //! What a command looks at, if looking is all that it does: its program and every option are in the table.
 
-use pelton_shell::{Part, is_harmless as does_no_harm};
+use pelton_shell::Part;
 
 use super::arg::{Arg, Files};
 use super::programs::{self, Operands, Program, Reach, Takes};
-use super::{awk, find, forms, git, is_private, sed, subcommands, versions};
+use super::{awk, builtins, find, forms, git, sed, subcommands, versions};
 
 /// What a command that only looks looks at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,23 +70,13 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
         "[" => test(rest.split_last().filter(|(last, _)| last.literal() == Some("]"))?.1),
         "ps" => forms::ps(rest),
         "tar" => forms::tar(rest),
-        // With a value it would set one.
-        "ulimit" => match rest {
-            [] => Some(Look::nothing()),
-            [one] => {
-                one.literal().is_some_and(|text| text.len() == 2 && text.starts_with('-')).then(Look::nothing)
-            }
-            _ => None,
-        },
-        "hash" | "history" | "alias" if rest.is_empty() => Some(Look::nothing()),
         // Without a number it never ends.
         "top" if !rest.iter().any(|arg| arg.prefix().starts_with('-') && arg.prefix().contains('n')) => None,
-        "set" if matches!(rest, [one] if one.literal() == Some("-o")) => Some(Look::nothing()),
         // What it copies to is there already.
         "tee" if matches!(rest, [one] if one.literal() == Some("/dev/null")) => Some(Look::nothing()),
-        "set" => set(rest),
-        "declare" | "typeset" | "export" => listed(rest).or_else(|| exported(name.literal()?, rest)),
+        name if builtins::is_known(name) => builtins::tells_only(name, rest).then(Look::nothing),
         "crontab" => (rest.len() == 1 && rest[0].literal() == Some("-l")).then(Look::nothing),
+        "ldconfig" => (rest.len() == 1 && rest[0].literal() == Some("-p")).then(Look::nothing),
         "sysctl" => forms::kernel(rest),
         "yq" => forms::yq(rest),
         "man" => man(rest),
@@ -108,24 +98,6 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
             None => subcommands::look(name, rest),
         }),
     }
-}
-
-/// What is declared, told.
-fn listed(args: &[Arg]) -> Option<Look> {
-    let (option, names) = args.split_first()?;
-    let tells = matches!(option.literal()?, "-p");
-    let is_name = |arg: &Arg| arg.literal().is_some_and(is_private);
-    (tells && names.iter().all(is_name)).then(Look::nothing)
-}
-
-/// Variables that say how things look, for the programs that follow.
-fn exported(builtin: &str, args: &[Arg]) -> Option<Look> {
-    let is_harmless = |arg: &Arg| {
-        let (name, _) = arg.literal()?.split_once('=')?;
-        does_no_harm(name).then_some(())
-    };
-    (builtin == "export" && !args.is_empty() && args.iter().all(|arg| is_harmless(arg).is_some()))
-        .then(Look::nothing)
 }
 
 /// Goes through the arguments as the usual option parsers do. `None` as soon as one is not in the table.
@@ -356,19 +328,6 @@ fn is_binary(text: &str) -> bool {
     )
 }
 
-/// A line of the input goes into variables that nothing but the shell sees.
-pub(super) fn read(args: &[Arg]) -> Option<Look> {
-    let mut args = args.iter().peekable();
-    while let Some(option) = args.next_if(|arg| arg.prefix().starts_with('-')) {
-        match option.literal()? {
-            "-r" | "-s" | "-rs" => {}
-            "-d" | "-rd" | "-n" | "-N" | "-t" | "-p" => _ = args.next()?.literal()?,
-            text => text.starts_with("-d").then_some(())?,
-        }
-    }
-    args.all(|name| name.literal().is_some_and(is_private)).then(Look::nothing)
-}
-
 /// Pages by their names; a path would be a text to be set by other programs.
 fn man(args: &[Arg]) -> Option<Look> {
     let is_page = |arg: &Arg| {
@@ -388,19 +347,4 @@ fn jq(args: &[Arg]) -> Option<Look> {
             .any(|word| matches!(word, "import" | "include" | "modulemeta" | "get_search_list"))
     };
     (!args.iter().any(takes_in)).then_some(look)
-}
-
-/// How errors are handled and told.
-fn set(args: &[Arg]) -> Option<Look> {
-    let mut args = args.iter().map(Arg::literal);
-    let mut count = 0;
-    while let Some(arg) = args.next() {
-        let letters = arg?.strip_prefix(['-', '+'])?;
-        (!letters.is_empty() && letters.chars().all(|c| "eux".contains(c) || c == 'o')).then_some(())?;
-        if letters.contains('o') {
-            matches!(args.next()??, "pipefail" | "errexit" | "nounset" | "xtrace").then_some(())?;
-        }
-        count += 1;
-    }
-    (count > 0).then(Look::nothing)
 }

@@ -238,6 +238,14 @@ const PROGRAMS: &[Program] = &[
     Program { names: &["vmstat"], short: &["asdwtm"], operands: Operands::Numbers, ..PLAIN },
     Program { names: &["tput"], operands: Operands::Words, ..PLAIN },
     Program { names: &["lsmod", "lsusb", "lspci"], operands: Operands::None, ..PLAIN },
+    Program { names: &["gofmt"], short: &["ldes r:"], ..PLAIN },
+    Program {
+        names: &["pkg-config", "pkgconf"],
+        long: &[
+            "modversion list-all cflags libs exists static print-errors variable: print-requires short-errors",
+        ],
+        ..PLAIN
+    },
     Program {
         names: &["lsb_release"],
         short: &["aidcrs"],

@@ -79,6 +79,8 @@ const GROUPS: &[&str] = &[
     "dotnet",
     "snap",
     "flatpak",
+    "gcc",
+    "clang",
 ];
 
 const WORDS: Program = Program { operands: Operands::Words, ..PLAIN };
@@ -343,7 +345,19 @@ const SUBCOMMANDS: &[Program] = &[
         ..ALONE
     },
     Program { names: &["gem list"], short: &["ld"], long: &["local details no-versions"], ..WORDS },
-    Program { names: &["go env"], long: &[], short: &[], ..WORDS },
+    Program { names: &["go env -json", "go env", "go help"], ..WORDS },
+    Program { names: &["go version -m"], operands: Operands::Paths, ..PLAIN },
+    Program {
+        names: &[
+            "pip cache dir",
+            "pip3 cache dir",
+            "gcc -dumpversion",
+            "gcc -dumpmachine",
+            "clang -dumpversion",
+            "clang -dumpmachine",
+        ],
+        ..ALONE
+    },
     Program {
         names: &["rustup toolchain list", "rustup target list", "rustup component list"],
         short: &["v"],

@@ -254,7 +254,7 @@ fn whatever_may_write_run_or_hide_is_unknown() {
         "file -f x",
         "date -f x",
         "git --git-dir=x log",
-        "git diff --no-index a b",
+        "git diff --no-index --output=c a b",
         "git branch new --color",
         "git branch -D x",
         "git branch --list -d x",

@@ -141,6 +141,7 @@ fn is_toolchain(name: &str, args: &[Arg]) -> bool {
         ("rustup", [Some("show")]) => true,
         ("rustup", [Some("show"), Some("active-toolchain" | "home" | "profile")]) => true,
         ("rustup", [Some("which"), Some(_)]) => true,
+        ("rustc", [Some("--explain"), Some(code)]) => !code.starts_with('-'),
         ("rustc", [Some("--print"), Some(what)]) => {
             matches!(
                 *what,
