@@ -272,7 +272,10 @@ fn first_line(entry: &Entry) -> String {
 pub fn brought(tool: &str, input: &Value, entry: &Entry) -> String {
     match tool {
         // What is written in the result is for the model; people want to know how much has changed.
-        "Write" | "Edit" | "MultiEdit" | "NotebookEdit" => changed(input, entry).unwrap_or_default(),
+        "Write" | "Edit" | "MultiEdit" | "NotebookEdit" => match lines_changed(entry) {
+            Some((added, removed)) => format!("+{added} −{removed}"),
+            None => String::new(),
+        },
         "TodoWrite" => {
             let todos = input["todos"].as_array().map(Vec::as_slice).unwrap_or_default();
             let done = todos.iter().filter(|todo| todo["status"] == "completed").count();
@@ -285,21 +288,20 @@ pub fn brought(tool: &str, input: &Value, entry: &Entry) -> String {
     }
 }
 
-/// How many lines an edit added and took away.
-fn changed(input: &Value, entry: &Entry) -> Option<String> {
+/// How many lines a call added to a file and took away from it, if it did.
+pub fn lines_changed(entry: &Entry) -> Option<(usize, usize)> {
     let detail: Value = serde_json::from_slice(entry.detail.as_ref()?).ok()?;
     let hunks = detail["structuredPatch"].as_array()?;
-    let lines =
-        || hunks.iter().filter_map(|hunk| hunk["lines"].as_array()).flatten().filter_map(Value::as_str);
-    let (mut added, removed) = (
-        lines().filter(|line| line.starts_with('+')).count(),
-        lines().filter(|line| line.starts_with('-')).count(),
-    );
-    if hunks.is_empty() {
-        // A file that is new is all new.
-        added = input["content"].as_str()?.lines().count();
+    // A file that is new is all new.
+    if detail["type"] == "create" {
+        return Some((detail["content"].as_str()?.lines().count(), 0));
     }
-    Some(format!("+{added} −{removed}"))
+    let lines = hunks.iter().filter_map(|hunk| hunk["lines"].as_array()).flatten().filter_map(Value::as_str);
+    Some(lines.fold((0, 0), |(added, removed), line| match line.as_bytes().first() {
+        Some(b'+') => (added + 1, removed),
+        Some(b'-') => (added, removed + 1),
+        _ => (added, removed),
+    }))
 }
 
 /// How much a call brought.

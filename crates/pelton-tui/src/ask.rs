@@ -57,6 +57,14 @@ pub(crate) enum Outcome {
     Found(Own, Option<usize>),
 }
 
+/// What somebody gives as an answer.
+#[derive(Clone, Copy)]
+pub(crate) enum Given<'a> {
+    Key(KeyEvent),
+    /// A whole line, where there are no keys.
+    Line(&'a str),
+}
+
 /// What is told of an answer.
 pub(crate) enum Told {
     /// It speaks for itself.
@@ -145,40 +153,51 @@ impl Dialog {
         self.armed_at = now + PAUSE;
     }
 
+    /// A key was pressed: what came of it.
     pub fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
+        self.given(Given::Key(key))
+    }
+
+    /// A whole line was typed, where there are no keys.
+    pub fn line(&mut self, line: &str) -> Option<Outcome> {
+        self.given(Given::Line(line))
+    }
+
+    fn given(&mut self, given: Given<'_>) -> Option<Outcome> {
         match &mut self.kind {
             Kind::Permission(id, permission) => {
-                let picked = permission.choice.key(key)?;
+                let picked = permission.choice.given(given)?;
                 let answer = permission.answer(&picked);
                 let told = permission.told(&answer).map_or(Told::Nothing, Told::Line);
                 Some(Outcome::Answered(*id, Answered::Permission(answer), told))
             }
             Kind::Person(id, person) => {
-                let picked = person.choice()?.key(key)?;
+                let picked = person.choice()?.given(given)?;
                 let answer = person.take(&picked)?;
                 let told = Told::Below(Arc::clone(person.call()), Person::told(&answer));
                 Some(Outcome::Answered(*id, Answered::Permission(answer), told))
             }
             Kind::Form(id, form) => {
-                let elicited = form.key(key)?;
+                let elicited = match given {
+                    Given::Key(key) => form.key(key)?,
+                    Given::Line(line) => form.line(line)?,
+                };
                 Some(Outcome::Answered(*id, Answered::Elicitation(elicited), Told::Nothing))
             }
-            Kind::List(own, list) => match list.key(key)? {
-                Found::Item(at) => Some(Outcome::Found(*own, Some(at))),
-                Found::Nothing => Some(Outcome::Found(*own, None)),
-            },
-            Kind::Choice(own, choice, _) => match choice.key(key)? {
-                Picked::Answers(at, _) => Some(Outcome::Found(*own, at.first().copied())),
-                Picked::Nothing => Some(Outcome::Found(*own, None)),
-            },
-        }
-    }
-
-    /// The list that it is, and whose.
-    pub fn as_list(&mut self) -> Option<(Own, &mut List)> {
-        match &mut self.kind {
-            Kind::List(own, list) => Some((*own, list)),
-            _ => None,
+            Kind::List(own, list) => {
+                let found = match given {
+                    Given::Key(key) => list.key(key)?,
+                    Given::Line(line) => list.line(line)?,
+                };
+                Some(match found {
+                    Found::Item(at) => Outcome::Found(*own, Some(at)),
+                    Found::Nothing => Outcome::Found(*own, None),
+                })
+            }
+            Kind::Choice(own, choice, _) => Some(match choice.given(given)? {
+                Picked::Answers(at, _) => Outcome::Found(*own, at.first().copied()),
+                Picked::Nothing => Outcome::Found(*own, None),
+            }),
         }
     }
 
@@ -218,8 +237,11 @@ impl Dialog {
     /// The same where there are no keys.
     pub fn told(&self, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
         match &self.kind {
+            Kind::Permission(_, permission) => permission.choice.told(theme, columns),
+            Kind::Person(_, person) => person.told_lines(theme, columns),
+            Kind::Form(_, form) => form.told(theme, columns),
             Kind::List(_, list) => list.told(theme),
-            _ => self.lines(theme, columns),
+            Kind::Choice(_, choice, _) => choice.told(theme, columns),
         }
     }
 }

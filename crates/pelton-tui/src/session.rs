@@ -26,6 +26,7 @@ use pelton::tools::ToolServer;
 use pelton::{EndReason, Engine, Event, Menu, Options, Priority, Prompt, QueueError, StartError};
 use pelton_mcp::{Joining, Server};
 use pelton_model::World;
+use pelton_serve::progress::lines_changed;
 use pelton_serve::{DebugLog, Handles, Served, ServersNamed};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -211,6 +212,7 @@ pub async fn run(
         outside: opening.outside,
         status: opening.status,
         status_turn: StatusTurn::default(),
+        lines_changed: (0, 0),
         files_asked: None,
         session_id: engine.session_id(),
         transcript: engine.transcript_file(),
@@ -263,6 +265,8 @@ struct Session<'a> {
     outside: Outside,
     status: Option<StatusCommand>,
     status_turn: StatusTurn,
+    /// Lines that were added to files and taken away in this process.
+    lines_changed: (usize, usize),
     /// Ends the program that is asked which files fit.
     files_asked: Option<AbortHandle>,
     session_id: Uuid,
@@ -628,6 +632,12 @@ impl Session<'_> {
             && let Some(sequence) = &run.terminal_sequence
         {
             self.terminal.say(sequence);
+        }
+        if let Event::Message(entry) = event
+            && let Some((added, removed)) = lines_changed(entry)
+        {
+            self.lines_changed.0 += added;
+            self.lines_changed.1 += removed;
         }
         if matches!(event, Event::Prompt(_))
             && let Some(title) = self.title.take()

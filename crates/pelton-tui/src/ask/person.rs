@@ -91,12 +91,19 @@ impl Person {
     }
 
     pub fn lines(&self, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
-        let mut lines = Vec::new();
-        if self.asked.len() > 1 {
-            let place = format!("Question {} of {}", self.at + 1, self.asked.len());
-            lines.push(Line::styled(place, theme.style(Role::Faint)));
-        }
-        lines.extend(self.asked.get(self.at).map(|choice| choice.lines(theme, columns)).unwrap_or_default());
-        lines
+        let lines = self.asked.get(self.at).map(|choice| choice.lines(theme, columns));
+        self.place(theme).into_iter().chain(lines.unwrap_or_default()).collect()
+    }
+
+    /// The same where there are no keys.
+    pub fn told_lines(&self, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+        let lines = self.asked.get(self.at).map(|choice| choice.told(theme, columns));
+        self.place(theme).into_iter().chain(lines.unwrap_or_default()).collect()
+    }
+
+    /// Which of several it is.
+    fn place(&self, theme: &Theme) -> Option<Line<'static>> {
+        let place = format!("Question {} of {}", self.at + 1, self.asked.len());
+        (self.asked.len() > 1).then(|| Line::styled(place, theme.style(Role::Faint)))
     }
 }

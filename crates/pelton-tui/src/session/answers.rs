@@ -320,7 +320,7 @@ impl Session<'_> {
         match named.is_empty() {
             true => self.app.say(none, Role::Faint),
             false => {
-                self.app.say_table(named.into_iter().map(|(name, about)| (name, first(about))).collect())
+                self.app.say_table(named.into_iter().map(|(name, about)| (name, first(about))).collect());
             }
         }
     }
@@ -365,7 +365,7 @@ pub(super) fn files_of(preview: &Value, cwd: &Path) -> Vec<String> {
             Some(1) => "1 line".to_owned(),
             count => format!("{} lines", count.unwrap_or_default()),
         };
-        lines.push(format!("{} come back, {} go", lines_of("insertions"), lines_of("deletions")));
+        lines.push(format!("comes back: {} · goes: {}", lines_of("insertions"), lines_of("deletions")));
     }
     lines
 }
