@@ -207,9 +207,12 @@ impl Session {
     /// recorded by itself, and that will say so. Only that the model is not sent all of it any more shows nowhere else:
     /// such a note is owed, and written before anything that is said after it.
     pub fn note(&mut self, kind: LoopKind, reason: &str, turn: u32) {
-        let Some(transcript) = self.record.transcript() else { return };
-        let noted = transcript.note(kind.name(), reason, turn, self.world.now());
-        if noted.is_err() && LoopKind::RESHAPING.contains(&kind) {
+        // What is resumed is opened with the first thing that is said.
+        let noted = self
+            .record
+            .transcript()
+            .is_some_and(|transcript| transcript.note(kind.name(), reason, turn, self.world.now()).is_ok());
+        if !noted && LoopKind::RESHAPING.contains(&kind) {
             self.owed = Some((kind, reason.to_owned(), turn));
         }
     }

@@ -574,7 +574,9 @@ impl Lines {
             snips.extend(link.snip.clone().map(|line| SnipBoundary { at: entries.len(), line }));
         }
         edits.extend(made.map(|(_, edited)| Edited { at: entries.len(), ..edited }));
-        let reshaped = self.reshaped || !missing.is_empty() || has_strays(&entries);
+        // What is read from its newest summary on follows what was not read.
+        let is_lost = |(index, _): &(usize, Uuid)| *index > 0 || behind.is_none();
+        let reshaped = self.reshaped || missing.iter().any(is_lost) || has_strays(&entries);
         // Results of parallel calls may hang on branches of their own; the view puts each where it belongs.
         let beside = (0..self.links.len()).filter(|index| !on_chain.contains(index));
         entries.extend(
