@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use http::header::{AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::{Map, Value};
 
 use crate::ask::{Ask, RefusedBetas};
 use crate::call::Call;
@@ -107,6 +108,10 @@ pub struct Endpoint {
     pub betas: Vec<String>,
     /// What this server calls models that are known by another id.
     pub model_ids: BTreeMap<String, String>,
+    /// Further fields of every request. One that we would send too replaces ours; the fields of two objects are
+    /// put together, unless theirs names a `type`.
+    /// What the conversation itself is made of (`model`, `max_tokens`, `stream`, `system`, `tools`, `messages`) is always ours.
+    pub extra_body: Map<String, Value>,
 }
 
 impl Endpoint {
@@ -121,6 +126,7 @@ impl Endpoint {
             user_agent: concat!("pelton/", env!("CARGO_PKG_VERSION")).to_owned(),
             betas: Vec::new(),
             model_ids: BTreeMap::new(),
+            extra_body: Map::new(),
         }
     }
 
@@ -230,6 +236,8 @@ pub(crate) struct Road {
     pub(crate) fast: FastSwitch,
     /// What the server calls models that are known by another id.
     pub(crate) model_ids: BTreeMap<String, String>,
+    /// Further fields of every request.
+    pub(crate) extra_body: Map<String, Value>,
 }
 
 impl Road {
@@ -314,6 +322,7 @@ impl Client {
             world,
             fast: FastSwitch::default(),
             model_ids: endpoint.model_ids,
+            extra_body: endpoint.extra_body,
         };
         Self { road: Arc::new(road) }
     }

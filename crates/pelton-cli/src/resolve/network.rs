@@ -32,6 +32,13 @@ pub(super) fn endpoint(args: &RunArgs, env: &Env) -> Result<Endpoint, Fail> {
             endpoint.custom_headers.push((name.trim().to_owned(), value.trim().to_owned()));
         }
     }
+    if let Some(extra) = env.get("CLAUDE_CODE_EXTRA_BODY") {
+        endpoint.extra_body = serde_json::from_str(extra).map_err(|error| {
+            Fail::at_start(format!(
+                "CLAUDE_CODE_EXTRA_BODY is not a JSON object: {error} (correct it, or unset it)"
+            ))
+        })?;
+    }
     let set = env.get("ANTHROPIC_BETAS").unwrap_or_default().split(',');
     for beta in args.betas.iter().map(String::as_str).chain(set).map(str::trim) {
         if !beta.is_empty() && !endpoint.betas.iter().any(|known| known == beta) {

@@ -311,6 +311,8 @@ fn a_setting_that_is_no_number_is_told() {
     ran.failed(1, &["CLAUDE_CODE_MAX_RETRIES", "'many'", "unset it"]);
     let ran = place.task(&model, ["hi"]).env("NODE_EXTRA_CA_CERTS", "/missing.pem").run();
     ran.failed(1, &["NODE_EXTRA_CA_CERTS", "/missing.pem"]);
+    let ran = place.task(&model, ["hi"]).env("CLAUDE_CODE_EXTRA_BODY", "[1]").run();
+    ran.failed(1, &["CLAUDE_CODE_EXTRA_BODY", "not a JSON object"]);
     let ran = place.task(&model, ["hi"]).env("ANTHROPIC_CUSTOM_HEADERS", "no colon").run();
     ran.failed(1, &["ANTHROPIC_CUSTOM_HEADERS", "no colon"]);
 }

@@ -73,7 +73,8 @@ pub(super) async fn attempt(
     let road = approach.road;
     let auth = approach.auth().await?;
     let ask = approach.ask;
-    let (betas, body) = (messages::betas(ask, manner), messages::body(ask, manner, &road.model_ids));
+    let betas = messages::betas(ask, manner);
+    let body = messages::body(ask, manner, &road.model_ids, &road.extra_body);
     let mut post = road.request(&auth, betas, &ask.refused_betas, body)?;
     post.fresh_connection = approach.fresh_connection;
     let mut guard = Guard::new(road, manner.streaming, steps);

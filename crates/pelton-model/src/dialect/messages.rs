@@ -13,8 +13,8 @@ use pelton_wire::usage::{Usage, UsageDelta};
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 pub(crate) use errors::{from_answer, from_event};
 
@@ -56,8 +56,13 @@ pub(crate) fn betas(ask: &Ask, manner: Manner) -> impl Iterator<Item = &'static 
 }
 
 /// The body of a request. Only what surrounds the prefix and the messages is made anew. `ids` are what the server calls
-/// models that are known by another id.
-pub(crate) fn body(ask: &Ask, manner: Manner, ids: &BTreeMap<String, String>) -> Body {
+/// models that are known by another id, `extra` further fields.
+pub(crate) fn body(
+    ask: &Ask,
+    manner: Manner,
+    ids: &BTreeMap<String, String>,
+    extra: &Map<String, Value>,
+) -> Body {
     let Manner { max_tokens, streaming, fast } = manner;
     let model = catalogue::resolve(&ask.model);
     let caps = catalogue::caps(&model);
@@ -94,11 +99,32 @@ pub(crate) fn body(ask: &Ask, manner: Manner, ids: &BTreeMap<String, String>) ->
     if let Some(user_id) = &ask.user_id {
         tail += &format!(r#","metadata":{{"user_id":{}}}"#, Value::from(user_id.as_str()));
     }
+    if !extra.is_empty() {
+        tail = with_extra(&tail, extra);
+    }
     tail += r#","messages":["#;
     pieces.push(Bytes::from(tail));
     pieces.append(&ask.messages);
     pieces.push(Bytes::from_static(b"]}"));
     Body::from(pieces)
+}
+
+/// Fields of a request that nobody but the conversation decides.
+const OURS: [&str; 6] = ["model", "max_tokens", "stream", "system", "tools", "messages"];
+
+/// Fields, each behind a comma, with further ones: those win, and objects are put together unless theirs is of a type of its own.
+fn with_extra(fields: &str, extra: &Map<String, Value>) -> String {
+    let object = format!("{{{}}}", fields.strip_prefix(',').unwrap_or(fields));
+    let mut all: Map<String, Value> = serde_json::from_str(&object).unwrap_or_default();
+    for (name, value) in extra.iter().filter(|(name, _)| !OURS.contains(&name.as_str())) {
+        match (all.get_mut(name), value) {
+            (Some(Value::Object(ours)), Value::Object(theirs)) if !theirs.contains_key("type") => {
+                ours.extend(theirs.clone());
+            }
+            _ => _ = all.insert(name.clone(), value.clone()),
+        }
+    }
+    all.into_iter().map(|(name, value)| format!(",{}:{value}", Value::from(name))).collect()
 }
 
 /// A server that will not have the beta will not have the budget.

@@ -10,7 +10,7 @@ fn manner(ask: &Ask, max_tokens: u32) -> Manner {
 }
 
 fn written(ask: &Ask, max_tokens: u32) -> String {
-    let body = body(ask, manner(ask, max_tokens), &BTreeMap::new());
+    let body = body(ask, manner(ask, max_tokens), &BTreeMap::new(), &Map::new());
     assert_eq!(body.length(), body.to_vec().len() as u64);
     let text = String::from_utf8(body.to_vec()).unwrap();
     serde_json::from_str::<Value>(&text).unwrap();
@@ -48,10 +48,30 @@ fn a_full_request_has_its_parts_in_a_fixed_order() {
 }
 
 #[test]
+fn further_fields_win_but_for_what_the_conversation_is_made_of() {
+    let ask = Ask { effort: Some(Effort::High), user_id: Some("u".to_owned()), ..ask("claude-opus-5-5") };
+    let extra = serde_json::json!({
+        "temperature": 0.5, "thinking": {"type": "disabled"}, "output_config": {"format": "f"},
+        "a \"b\"": [1], "model": "another", "messages": [], "stream": false, "tools": [], "max_tokens": 1, "system": "x",
+    });
+    let extra = extra.as_object().unwrap();
+    let body = body(&ask, manner(&ask, 64_000), &BTreeMap::new(), extra);
+    let sent: Value = serde_json::from_slice(&body.to_vec()).unwrap();
+    assert_eq!(
+        sent,
+        serde_json::json!({
+            "model": "claude-opus-5-5", "max_tokens": 64_000, "stream": true, "temperature": 0.5,
+            "thinking": {"type": "disabled"}, "output_config": {"effort": "high", "format": "f"},
+            "metadata": {"user_id": "u"}, "a \"b\"": [1], "messages": [{"role": "user", "content": "hi"}],
+        })
+    );
+}
+
+#[test]
 fn the_prefix_and_the_messages_are_not_copied() {
     let mut ask = ask("m");
     ask.prefix = Arc::new(Prefix { system: Bytes::from(b"[1]".to_vec()), tools: Bytes::from_static(b"[ ]") });
-    let body = body(&ask, manner(&ask, 1), &BTreeMap::new());
+    let body = body(&ask, manner(&ask, 1), &BTreeMap::new(), &Map::new());
     let has = |bytes: &Bytes| body.pieces().iter().any(|piece| piece.as_ptr() == bytes.as_ptr());
     assert!(has(&ask.prefix.system) && ask.messages.iter().all(has));
     assert!(!has(&ask.prefix.tools), "an empty list of tools is left out");
