@@ -7,9 +7,9 @@ use super::super::judge::Touched;
 use super::super::place::{Here, Kind, Place};
 use super::super::rule;
 use super::super::shell::{
-    Deed, Files, Move, Patch, PatchText, Reach, Removal, Step, Survey, is_harmless, names_in_patch,
+    Deed, Files, Look, Move, Patch, PatchText, Reach, Removal, Step, Survey, is_harmless, names_in_patch,
 };
-use super::below::Unwanted;
+use super::below::{Unwanted, holds_links_out, holds_protected};
 use super::patterns::matching;
 use super::{Gate, place};
 use crate::limits::{
@@ -28,6 +28,8 @@ struct Dirs {
     /// Where those are that run only after the last change has succeeded, and in which list of `&&` they stand.
     sure: Option<(usize, Vec<PathBuf>)>,
     is_lost: bool,
+    /// Names that the line itself makes links of, or carries links to: where they lead nobody knows yet.
+    relinked: Vec<PathBuf>,
     follower: Follower,
 }
 
@@ -37,15 +39,23 @@ impl Gate {
         let start = cwd.to_path_buf();
         let all = vec![start.clone()];
         let been = all.clone();
-        let mut dirs = Dirs { start, all, been, sure: None, is_lost: false, follower: Follower::default() };
-        // Who changes something may make files of any name.
-        let all_look = survey.steps.iter().all(|step| step.look.is_some());
+        let (sure, is_lost, relinked, follower) = (None, false, Vec::new(), Follower::default());
+        let mut dirs = Dirs { start, all, been, sure, is_lost, relinked, follower };
+        // Who changes something, a redirection too, may make files of any name.
+        let all_look = survey.steps.iter().all(Step::writes_nothing);
+        let restricts = self.rules.restricting().any(rule::Rule::is_about_files);
         survey
             .steps
             .iter()
             .map(|step| {
                 let known = dirs.known_to(step).map(|known| std::mem::replace(&mut dirs.all, known));
                 let mut touched = self.touched_by(step, &dirs, here);
+                // For rules that restrict it may be wherever the line has been: `cd x || cat y`.
+                if restricts && known.is_none() && dirs.all != dirs.been {
+                    let certain = std::mem::replace(&mut dirs.all, dirs.been.clone());
+                    touched.may_read(self.touched_by(step, &dirs, here));
+                    dirs.all = certain;
+                }
                 if !(all_look && dirs.hold_no_options(step)) {
                     touched
                         .looks_at
@@ -55,7 +65,15 @@ impl Gate {
                     touched.looks_at = None;
                 }
                 let steered_by = step.look.as_ref().map_or(&[][..], |look| look.steered_by);
-                touched.looks_at.take_if(|_| dirs.hold(steered_by, &self.base.home));
+                touched.looks_at.take_if(|_| {
+                    !steered_by.is_empty() && (!all_look || dirs.hold(steered_by, &self.base.home))
+                });
+                if dirs.lead_elsewhere(step, &touched) {
+                    touched.looks_at = None;
+                    touched.elsewhere = Some("a link that the line puts there may lead elsewhere");
+                }
+                let relinked = if survey.steps.len() > 1 { self.relinked(step, &dirs) } else { Vec::new() };
+                dirs.relinked.extend(relinked);
                 let gone_to = self.goes(step, &dirs);
                 if let Some(all) = known {
                     dirs.all = all;
@@ -181,8 +199,35 @@ impl Gate {
         if matches!(step.moves, Some(Move::To(_))) && touched.goes_to.is_none() {
             touched.looks_at = None;
         }
+        touched.carries_protected = step.is_plain_edit && holds_protected(&self.carried(step, dirs));
         touched.critical = step.removals.iter().find_map(|removal| self.critical(removal, dirs));
         touched
+    }
+
+    /// The directories whose contents a command puts elsewhere.
+    fn carried(&self, step: &Step, dirs: &Dirs) -> Vec<Place> {
+        let puts = |deed: &Deed| matches!(deed, Deed::Write(_) | Deed::WriteInto(..));
+        if !step.deeds.iter().any(puts) {
+            return Vec::new();
+        }
+        let sources = step.deeds.iter().filter_map(|deed| match deed {
+            Deed::Read(files) | Deed::Remove(files) => self.places(files, dirs),
+            _ => None,
+        });
+        sources.flatten().filter(|place| place.kind == Kind::Directory).collect()
+    }
+
+    /// Names behind which links are that a command makes, or carries along so that they may lead elsewhere.
+    fn relinked(&self, step: &Step, dirs: &Dirs) -> Vec<PathBuf> {
+        if !step.makes_links() && !holds_links_out(&self.carried(step, dirs)) {
+            return Vec::new();
+        }
+        let made = step.deeds.iter().filter_map(|deed| match deed {
+            Deed::Write(files) => self.places(files, dirs),
+            Deed::WriteInto(target, source) => self.places_in(target, source, dirs),
+            _ => None,
+        });
+        made.flatten().flat_map(|place| [place.given, place.real]).collect()
     }
 
     /// Whether below one of these directories is something that a rule guards.
@@ -398,6 +443,21 @@ impl Dirs {
         let is_home = |dir: &Path| home.iter().any(|home| home == dir);
         let holds = |dir: &PathBuf| dir.ancestors().take_while(|dir| !is_home(dir)).any(is_there);
         !names.is_empty() && self.all.iter().any(holds)
+    }
+
+    /// Whether a command touches something behind a link that the line itself puts there, or finds files by a pattern after that.
+    fn lead_elsewhere(&self, step: &Step, touched: &Touched) -> bool {
+        if self.relinked.is_empty() {
+            return false;
+        }
+        let Touched { looks_at, reads, edits, input, output, goes_to, .. } = touched;
+        let named =
+            looks_at.iter().flatten().chain(reads).chain(edits).chain(input).chain(output).chain(goes_to);
+        let is_behind = |place: &Place| {
+            self.relinked.iter().any(|link| place.given.starts_with(link) || place.real.starts_with(link))
+        };
+        let finds = |look: &Look| look.files.iter().any(|files| matches!(files, Files::Matching(_)));
+        named.into_iter().any(is_behind) || step.look.as_ref().is_some_and(finds)
     }
 
     fn joined(&self, path: &str) -> Vec<PathBuf> {
