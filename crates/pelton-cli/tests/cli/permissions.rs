@@ -160,6 +160,37 @@ fn what_a_line_carries_along_is_not_taken_for_what_was_there() {
     judged(&place, "acceptEdits", &json!({}), &fine, "allow");
 }
 
+/// Git takes a directory with the right files in it for a repository, and runs what its `config` says.
+#[test]
+fn git_is_asked_about_where_files_of_the_directory_would_be_its_repository() {
+    let lines = ["git status", "git log --oneline -3", "git diff", "ls && git show HEAD"];
+    let bare = place();
+    for file in ["HEAD", "config", "objects/x", "refs/x"] {
+        bare.put(file, "ref: refs/heads/main\n");
+    }
+    judged(&bare, "default", &json!({}), &lines, "ask");
+    judged(&bare, "default", &json!({"allow": ["Bash(git status)"]}), &["git status"], "allow");
+    let shared = place();
+    shared.put("HEAD", "ref: refs/heads/main\n");
+    shared.put("commondir", "x\n");
+    judged(&shared, "default", &json!({}), &lines, "ask");
+    // The line itself makes one.
+    let made = [
+        "mkdir objects refs; echo x > HEAD; echo x > config; git status",
+        "cp template/HEAD . && git status",
+        "cp -r template/. .; git log",
+    ];
+    let place = place();
+    place.put("template/HEAD", "x\n");
+    judged(&place, "acceptEdits", &json!({}), &made, "ask");
+    judged(&place, "acceptEdits", &json!({}), &["echo x > a.txt; git status", "git status"], "allow");
+    // Where there is a repository, it is the one.
+    place.put(".git/HEAD", "ref: refs/heads/main\n");
+    place.put("HEAD", "x\n");
+    place.put("objects/x", "x\n");
+    judged(&place, "default", &json!({}), &lines, "allow");
+}
+
 /// What is denied is denied wherever a line may be, also where it should not get to.
 #[test]
 fn a_directory_that_is_entered_hides_nothing_that_is_denied() {

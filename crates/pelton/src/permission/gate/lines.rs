@@ -30,6 +30,8 @@ struct Dirs {
     is_lost: bool,
     /// Names that the line itself makes links of, or carries links to: where they lead nobody knows yet.
     relinked: Vec<PathBuf>,
+    /// The line itself may make what git takes for a repository.
+    may_make_repository: bool,
     follower: Follower,
 }
 
@@ -39,8 +41,16 @@ impl Gate {
         let start = cwd.to_path_buf();
         let all = vec![start.clone()];
         let been = all.clone();
-        let (sure, is_lost, relinked, follower) = (None, false, Vec::new(), Follower::default());
-        let mut dirs = Dirs { start, all, been, sure, is_lost, relinked, follower };
+        let mut dirs = Dirs {
+            start,
+            all,
+            been,
+            sure: None,
+            is_lost: false,
+            relinked: Vec::new(),
+            may_make_repository: false,
+            follower: Follower::default(),
+        };
         // Who changes something, a redirection too, may make files of any name.
         let all_look = survey.steps.iter().all(Step::writes_nothing);
         let restricts = self.rules.restricting().any(rule::Rule::is_about_files);
@@ -68,6 +78,12 @@ impl Gate {
                 touched.looks_at.take_if(|_| {
                     !steered_by.is_empty() && (!all_look || dirs.hold(steered_by, &self.base.home))
                 });
+                touched.looks_at.take_if(|_| step.runs_git && dirs.may_be_repositories());
+                let makes_head = |place: &Place| {
+                    place.given.file_name().is_some_and(|name| name.eq_ignore_ascii_case(REPOSITORY_MARK))
+                };
+                dirs.may_make_repository |= touched.edits.iter().chain(&touched.output).any(makes_head)
+                    || !self.carried(step, &dirs).is_empty();
                 if dirs.lead_elsewhere(step, &touched) {
                     touched.looks_at = None;
                     touched.elsewhere = Some("a link that the line puts there may lead elsewhere");
@@ -460,6 +476,27 @@ impl Dirs {
         named.into_iter().any(is_behind) || step.look.as_ref().is_some_and(finds)
     }
 
+    /// Whether git may take one of these directories, or one above, for a repository although it has no `.git`: then files that
+    /// anybody may have put there say what git runs.
+    fn may_be_repositories(&self) -> bool {
+        self.all.iter().any(|dir| {
+            for dir in dir.ancestors() {
+                let git = dir.join(".git");
+                if git.is_file() || git.join(REPOSITORY_MARK).symlink_metadata().is_ok() {
+                    return false;
+                }
+                let is_there = |name: &str| dir.join(name).symlink_metadata().is_ok();
+                if is_there(REPOSITORY_MARK) && (is_there("objects") || is_there("commondir")) {
+                    return true;
+                }
+                if self.may_make_repository {
+                    return true;
+                }
+            }
+            false
+        })
+    }
+
     fn joined(&self, path: &str) -> Vec<PathBuf> {
         match path.starts_with('/') {
             true => vec![PathBuf::from(path)],
@@ -515,6 +552,9 @@ impl Dirs {
         self.is_lost || self.all.iter().any(|dir| *dir != self.start && !is_current(dir, here))
     }
 }
+
+/// The file by which git knows a repository.
+const REPOSITORY_MARK: &str = "HEAD";
 
 /// Whether a directory is there, and this user may go into it.
 fn may_be_entered(dir: &Path) -> bool {
