@@ -341,11 +341,30 @@ test("options of the agent SDK", concurrently, async (t) => {
       assert.ok((await here.bodies()).length >= 4);
     }),
 
+    t.test("agents outlive an interrupt where they can be stopped one by one", async (t) => {
+      const order = { description: "dig", prompt: "Dig.", subagent_type: "general-purpose", run_in_background: true };
+      const inner = { reply: [{ pause_ms: 700 }, { text: "Gold." }], when: { last_user_text: "Dig." } };
+      const here = await stage(t, inner, call("Agent", order), text("It digs."), text("Hi."));
+      const said = prompts();
+      const running = here.query(said, { perTaskStopAffordance: true, allowedTools: ["Agent"] });
+      const ends = [];
+      const outcomes = [];
+      said.say("Go.");
+      for await (const message of running) {
+        if (message.type === "system" && message.subtype === "task_notification") outcomes.push(message.status);
+        if (message.type !== "result") continue;
+        ends.push(message.result);
+        if (ends.length === 1) await running.interrupt();
+        else said.close();
+      }
+      assert.deepEqual([ends, outcomes], [["It digs.", "Hi."], ["completed"]]);
+      assert.match(JSON.stringify((await here.bodies()).at(-1).messages.at(-1)), /Gold\./);
+    }),
+
     t.test("what nobody makes use of hinders nothing", async (t) => {
       const here = await stage(t, text("Hi."));
       const messages = await hi(here, {
         agentProgressSummaries: true,
-        perTaskStopAffordance: true,
         onUserDialog: async () => ({ behavior: "cancelled" }),
         supportedDialogKinds: ["refusal_fallback_prompt"],
         onElicitation: async () => ({ action: "decline" }),

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -99,6 +99,18 @@ test("a store gets every line and gives them back", async (t) => {
   assert.deepEqual(listed.map((info) => info.sessionId), [session]);
   assert.equal(await idOf(here, "Again.", { resume: session, sessionStore, loadTimeoutMs: 20_000 }), session);
   assert.ok(spoken((await here.bodies())[1]).includes("Remember me."));
+});
+
+test("lines are summed up by the SDK as they come", async (t) => {
+  const here = await at(t, text("One."));
+  const session = await idOf(here, "Remember me.");
+  const folder = here.work.replace(/[^A-Za-z0-9]/g, "-");
+  const lines = (await readFile(join(here.config, "projects", folder, `${session}.jsonl`), "utf8")).trim().split("\n");
+  const key = { projectKey: folder, sessionId: session };
+  const summary = lines.reduce((before, line) => sdk.foldSessionSummary(before, key, [JSON.parse(line)]), undefined);
+  assert.equal(summary.sessionId, session);
+  assert.ok(JSON.stringify(summary).includes("Remember me."));
+  assert.ok(spoken((await here.bodies())[0]).includes("Remember me."));
 });
 
 test("a record is brought into a store", async (t) => {

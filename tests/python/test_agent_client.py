@@ -6,9 +6,11 @@ import asyncio
 import json
 import time
 
+import pytest
 from agent_stage import Stage, answers, call, calls, last_texts, plain, result, results, system, text
 from claude_agent_sdk import (
     AssistantMessage,
+    CLIConnectionError,
     PermissionResultAllow,
     ResultMessage,
     create_sdk_mcp_server,
@@ -300,3 +302,70 @@ def alive(pid: int) -> bool:
             return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+def test_a_connection_is_made_and_ended_by_hand(stage):
+    async def program(here: Stage):
+        client = here.client()
+        await client.connect("One.")
+        first = [message async for message in client.receive_response()]
+        await client.disconnect()
+        with pytest.raises(CLIConnectionError):
+            await client.query("Two.")
+        return first
+
+    here = stage(text("Hi."))
+    assert result(run(program(here))).result == "Hi."
+    assert [last_texts(body)[-1] for body in here.bodies()] == ["One."]
+
+
+def test_an_interrupt_ends_an_agent_that_nobody_else_could_stop(stage):
+    async def program(here: Stage):
+        async with here.client(allowed_tools=["Agent"]) as client:
+            first = await turn(client)
+            await client.interrupt()
+            await client.query("And now?")
+            second = [message async for message in client.receive_response()]
+            return first, second
+
+    order = {"description": "dig", "prompt": "Dig.", "subagent_type": "general-purpose", "run_in_background": True}
+    here = stage(
+        {"reply": [{"pause_ms": 40000}, {"text": "Gold."}], "when": {"last_user_text": "Dig."}},
+        call("Agent", order),
+        text("It digs."),
+        text("I see."),
+    )
+    first, second = run(program(here))
+    assert result(first).result == "It digs." and result(second).result == "I see."
+    assert [ended["status"] for ended in system(second, "task_notification")] == ["stopped"]
+    assert "has ended: stopped" in json.dumps(here.bodies()[-1]["messages"][-1])
+
+
+def test_a_rewind_takes_back_what_commands_did_too(stage):
+    async def program(here: Stage):
+        options = {
+            "enable_file_checkpointing": True,
+            "allowed_tools": ["Bash"],
+            "extra_args": {"replay-user-messages": None},
+        }
+        async with here.client(**options) as client:
+            first = await turn(client, "Once.")
+            second = await turn(client, "Twice.")
+            prompts = [next(m.uuid for m in each if type(m).__name__ == "UserMessage") for each in (first, second)]
+            states = []
+            for prompt in reversed(prompts):
+                await client.rewind_files(prompt)
+                states.append({name: (here.work / name).read_text() for name in ("kept", "made") if (here.work / name).exists()})
+            with pytest.raises(Exception, match="No file checkpoint found"):
+                await client.rewind_files("11111111-2222-4333-8444-555555555555")
+            return states
+
+    write = "echo {0} > made; echo {0} >> kept"
+    here = stage(
+        call("Bash", {"command": write.format("one")}), text("1"), call("Bash", {"command": write.format("two")}), text("2")
+    )
+    (here.work / "kept").write_text("mine\n")
+    after_one, before = run(program(here))
+    assert after_one == {"kept": "mine\none\n", "made": "one\n"}
+    assert before == {"kept": "mine\n"}
+    assert [answers(body)[0].get("is_error", False) for body in here.bodies()[1::2]] == [False, False]

@@ -559,3 +559,34 @@ def test_tools_of_the_program_are_asked_about(stage):
     messages = ask(here, mcp_servers={"calc": create_sdk_mcp_server("calc", tools=[add])}, can_use_tool=decide)
     assert seen == ["mcp__calc__add"] and plain(results(messages)[0].content) == "3"
     assert plain(answers(here.bodies()[1])[0]["content"]) == "3"
+
+
+def test_a_hook_before_a_conversation_is_summed_up(stage):
+    seen: list = []
+
+    async def run(here: Stage) -> list:
+        async with here.client(hooks=on("PreCompact", hook(None, seen))) as client:
+            ends = []
+            for prompt in ("One.", "Two.", "Three.", "/compact Keep the names."):
+                await client.query(prompt)
+                ends.append(result([message async for message in client.receive_response()]))
+            return ends
+
+    here = stage(*[text("Much. " * 400)] * 3, text("<summary>Ann and Bob.</summary>"))
+    *_, compacted = asyncio.run(run(here))
+    assert not compacted.is_error and compacted.num_turns == 0
+    assert [(told["trigger"], told["custom_instructions"]) for told in seen] == [("manual", "Keep the names.")]
+    assert "Keep the names." in json.dumps(here.bodies()[3]["messages"][-1])
+
+
+def test_a_hook_hears_what_wants_attention(stage):
+    seen: list = []
+
+    async def allow(name, given, context):
+        return PermissionResultAllow()
+
+    here = stage(call("Bash", TOUCH), text("Done."))
+    messages = ask(here, hooks=on("Notification", hook(None, seen)), can_use_tool=allow)
+    assert result(messages).result == "Done." and (here.work / "made").exists()
+    assert [told["notification_type"] for told in seen] == ["permission_prompt"] and "Bash" in seen[0]["message"]
+    assert not answers(here.bodies()[1])[0].get("is_error")

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
+import pwd
 import sys
 import uuid
+from pathlib import Path
 
 import pytest
 from agent_stage import Stage, answers, call, calls, last_texts, of, plain, result, results, system, text, words
@@ -683,3 +686,46 @@ def test_a_session_whose_agent_speaks_first(stage):
     agents = {"chief": AgentDefinition(description="Leads.", prompt="You lead.", initialPrompt="Take stock.")}
     hi(here, agents=agents, extra_args={"agent": "chief"})
     assert last_texts(here.bodies()[0])[-1].startswith("Take stock.\n\n")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of users are asked for the Linux way")
+def test_a_process_of_a_user_who_is_named(stage):
+    me = pwd.getpwuid(os.getuid()).pw_name
+    here = stage(call("Bash", {"command": "id -un"}), text("Hi."))
+    messages = hi(here, user=me, allowed_tools=["Bash"])
+    assert plain(results(messages)[0].content).strip() == me
+    assert me in json.dumps(answers(here.bodies()[1]))
+
+
+def test_an_agent_with_servers_skills_and_a_mode_of_its_own(stage):
+    order = {"description": "make", "prompt": "Make it.", "subagent_type": "maker"}
+    write = {"file_path": "a.txt", "content": "hi"}
+    here = stage(
+        call("Write", write, when={"system": "You make"}),
+        text("Made.", when={"system": "You make"}),
+        call("Agent", order),
+        text("Hi."),
+    )
+    (here.config / "skills/brew").mkdir(parents=True)
+    (here.config / "skills/brew/SKILL.md").write_text("---\ndescription: Makes tea.\n---\nBoil the water first.")
+    weather = {"command": sys.executable, "args": [str(Path(__file__).with_name("weather_server.py")), "stdio"]}
+    agents = {
+        "maker": AgentDefinition(
+            description="Makes.",
+            prompt="You make.",
+            disallowedTools=["Bash"],
+            skills=["brew"],
+            mcpServers=[{"weather": weather}],
+            permissionMode="plan",
+        )
+    }
+    options = {"allowed_tools": ["Agent"], "setting_sources": ["user"], "permission_mode": "acceptEdits"}
+    messages = ask(here, agents=agents, **options)
+    assert result(messages).result == "Hi." and not (here.work / "a.txt").exists()
+    outer = next(body for body in here.bodies() if "You make" not in json.dumps(body.get("system")))
+    inner = [body for body in here.bodies() if "You make" in json.dumps(body.get("system"))]
+    offered = [{tool["name"] for tool in body["tools"]} for body in (outer, inner[0])]
+    assert "Bash" in offered[0] and "Bash" not in offered[1]
+    assert not any("weather" in name for name in offered[0]) and "mcp__weather__forecast" in offered[1]
+    assert "Boil the water first." in json.dumps(inner[0]["messages"])
+    assert answers(inner[1])[0]["is_error"] is True, "an agent may be held closer than the session"

@@ -355,3 +355,38 @@ def picture(width: int, height: int) -> bytes:
 
     head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def test_a_store_that_takes_too_long_is_not_waited_for(at):
+    class Slow(InMemorySessionStore):
+        async def load(self, key):
+            await asyncio.sleep(20)
+
+    here = at(text("One."))
+    session = ask(here).session_id
+    with pytest.raises(RuntimeError):
+        ask(here, "Again.", resume=session, session_store=Slow(), load_timeout_ms=200)
+    assert len(here.bodies()) == 1
+
+
+def test_records_are_where_the_sdk_looks_for_them(at):
+    here = at(text("One."))
+    session = ask(here).session_id
+    key = sdk.project_key_for_directory(str(here.work))
+    assert (here.config / "projects" / key / f"{session}.jsonl").exists()
+    assert len(here.bodies()) == 1
+
+
+def test_lines_are_summed_up_by_the_sdk_as_they_come(at):
+    here = at(text("One."))
+    session = ask(here, "What is here?").session_id
+    sdk.rename_session(session, "My title", directory=str(here.work))
+    file = next(here.config.glob(f"projects/*/{session}.jsonl"))
+    key = {"project_key": sdk.project_key_for_directory(str(here.work)), "session_id": session}
+    summary = None
+    for line in file.read_text().splitlines():
+        summary = sdk.fold_session_summary(summary, key, [json.loads(line)])
+    assert summary["session_id"] == session
+    told = json.dumps(summary["data"])
+    assert "My title" in told and "What is here?" in told and str(here.work) in told
+    assert "What is here?" in spoken(here.bodies()[0])

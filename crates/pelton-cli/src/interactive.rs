@@ -9,7 +9,7 @@ use std::sync::Arc;
 use nix::sys::termios::{FlushArg, tcflush};
 use pelton::settings::{Approval, ScreenSettings};
 use pelton_model::{RealWorld, World};
-use pelton_serve::plain;
+use pelton_tui::clean::revealed_line;
 use pelton_tui::theme::{Depth, Surroundings, Theme, Wanted};
 use pelton_tui::{Left, OnNarrowing, Opening, StatusCommand, Terminal, sessions_of};
 use tokio::sync::Notify;
@@ -19,7 +19,7 @@ use uuid::Uuid;
 use crate::args::RunArgs;
 use crate::debug;
 use crate::fail::{Fail, tell};
-use crate::resolve::{self, Env, Trust, config_dir};
+use crate::resolve::{self, Env, Imports, Trust, config_dir, told_imports};
 use crate::signals::{Ending, Signals};
 
 /// Whether somebody is there to talk to.
@@ -31,6 +31,9 @@ pub(crate) fn is_possible() -> bool {
 pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
     let env = Env::of_process();
     ask_for_trust(&env)?;
+    if !resolve::alone(args, &env) {
+        ask_about_imports(&env)?;
+    }
     let mut signals = Signals::listen()?;
     let mut wanted = Wanting { args: args.clone(), first: args.prompt.clone(), draft: None };
     let is_plain = args.plain || surroundings(&env).depth() == Depth::Bare;
@@ -222,25 +225,49 @@ fn ask_for_trust(env: &Env) -> Result<(), Fail> {
     if adds.is_empty() || (trust.is_given() && new.is_empty() && all_approved) {
         return Ok(());
     }
-    let mut told =
-        format!("{} is not trusted as it is now. What it would add to a session:\n", trust.root().display());
+    // What a repository brings is shown as it is, each on a line of its own, and cannot move the cursor.
+    let root = revealed_line(&trust.root().to_string_lossy());
+    let mut told = format!("{root} is not trusted as it is now. What it would add to a session:\n\n");
+    let mut tell = |line: &str| told.push_str(&format!("  {}\n", revealed_line(line)));
     match trust.is_given() {
-        true => told.extend(new.iter().map(|power| format!("  {}\n", power.told()))),
-        false => told.extend(adds.iter().map(|line| format!("  {line}\n"))),
+        true => new.iter().for_each(|power| tell(&power.told())),
+        false => adds.iter().for_each(|line| tell(line)),
     }
-    told.push_str("Trust it, and all that is in it? Without that a session goes on without these. [y/N] ");
+    told.push_str("\nTrust it, and all that is in it? Without that a session goes on without these. [y/N] ");
+    if is_yes(&told)? && !trust.hold_for_now() {
+        trust.say(env, true).map_err(|error| not_kept(&error))?;
+    }
+    Ok(())
+}
+
+/// Asks once whether instruction files of the directory may import others from outside of it.
+fn ask_about_imports(env: &Env) -> Result<(), Fail> {
+    let trust = Trust::in_dir(env, &resolve::working_directory()?);
+    let imports = trust.new_imports(env);
+    if imports.is_empty() {
+        return Ok(());
+    }
+    let mut told = "Instruction files here import others from outside of this directory:\n\n".to_owned();
+    told.push_str(&told_imports(&imports));
+    told.push_str("\nIs the model to read them? Without that they are left out. [y/N] ");
+    let said = if is_yes(&told)? { Imports::Approved } else { Imports::Refused };
+    trust.say_of_imports(env, said).map_err(|error| not_kept(&error))
+}
+
+fn not_kept(error: &str) -> Fail {
+    Fail::new(format!("the answer cannot be kept: {error}"))
+}
+
+/// Asks before there is a screen. What of the question others wrote must not be able to move the cursor.
+fn is_yes(question: &str) -> Result<bool, Fail> {
     let mut out = std::io::stdout();
     let failed = |error: std::io::Error| Fail::new(format!("cannot ask about this directory: {error}"));
-    out.write_all(plain(&told).as_bytes()).and_then(|()| out.flush()).map_err(failed)?;
+    out.write_all(question.as_bytes()).and_then(|()| out.flush()).map_err(failed)?;
     // A terminal that cannot forget what was typed is asked all the same.
     let _ = tcflush(std::io::stdin(), FlushArg::TCIFLUSH);
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer).map_err(failed)?;
-    let is_yes = matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes");
-    if is_yes && !trust.hold_for_now() {
-        trust.say(env, true).map_err(|error| Fail::new(format!("the answer cannot be kept: {error}")))?;
-    }
-    Ok(())
+    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
 fn theme(env: &Env, screen: &ScreenSettings) -> Theme {

@@ -51,7 +51,7 @@ use self::permission::{keep_tools, permissions};
 use self::repository::Repository;
 pub(crate) use self::sessions::config_dir;
 use self::sessions::{resumed, sessions};
-pub(crate) use self::trust::{Trust, back_up, state_file};
+pub(crate) use self::trust::{Imports, Trust, back_up, state_file, told_imports};
 use self::watch::{AgentTerms, SettingsOnDisk};
 use crate::args::RunArgs;
 use crate::fail::{Fail, tell};

@@ -162,8 +162,9 @@ const LONG_WINDOW_SUFFIX: &str = "[1m]";
 /// ```
 pub fn caps(model: &str) -> Option<Caps> {
     let id = api_id(model);
-    let bare = without_place(id);
-    let mut caps = *MODELS.iter().find(|caps| caps.id == bare)?;
+    let named = |id: &str| MODELS.iter().find(|caps| caps.id == id);
+    // Most names are as they stand in the table, and this is asked several times a turn.
+    let mut caps = *named(id).or_else(|| named(without_place(id)))?;
     if id.len() < model.len() {
         caps.window = caps.window.max(LONG_WINDOW_TOKENS);
     }

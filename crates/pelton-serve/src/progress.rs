@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pelton::event::{AgentEvent, AgentFacts, AgentNews, AgentWork, Event, Outcome};
+use pelton::event::{AgentEvent, AgentFacts, AgentNews, AgentWork, Event, Outcome, ToolStarted};
 use pelton::history::{Entry, Kind};
 use pelton_model::World;
 use serde_json::Value;
@@ -42,11 +42,28 @@ pub(crate) struct Progress {
 
 struct Running {
     call: Arc<str>,
+    tool: Arc<str>,
+    input: Arc<Value>,
     doing: String,
     since: Duration,
     announced: bool,
     /// It is a call of an agent's.
     is_agents: bool,
+}
+
+impl Running {
+    fn of(started: &ToolStarted, doing: String, now: Duration) -> Self {
+        let (call, tool) = (Arc::clone(&started.call), Arc::clone(&started.tool));
+        Self {
+            call,
+            tool,
+            input: Arc::clone(&started.input),
+            doing,
+            since: now,
+            announced: false,
+            is_agents: false,
+        }
+    }
 }
 
 impl Progress {
@@ -65,8 +82,8 @@ impl Progress {
         }
         match event {
             Event::ToolStarted(started) => {
-                let (call, doing) = (Arc::clone(&started.call), doing(&started.tool, &started.input));
-                self.running.push(Running { call, doing, since: now, announced: false, is_agents: false });
+                let doing = doing(&started.tool, &started.input);
+                self.running.push(Running::of(started, doing, now));
                 String::new()
             }
             Event::Agent(AgentEvent { agent, news, .. }) => self.agent(agent, news, now),
@@ -85,11 +102,11 @@ impl Progress {
         match news {
             AgentNews::Told(event) => match &**event {
                 Event::ToolStarted(started) => {
-                    let (call, mut doing) = (Arc::clone(&started.call), doing(&started.tool, &started.input));
+                    let mut doing = doing(&started.tool, &started.input);
                     if self.agents.len() > 1 {
                         doing = format!("{}: {doing}", subject(&agent.description));
                     }
-                    self.running.push(Running { call, doing, since: now, announced: false, is_agents: true });
+                    self.running.push(Running { is_agents: true, ..Running::of(started, doing, now) });
                     String::new()
                 }
                 Event::Message(entry) => match &entry.kind {
@@ -140,10 +157,11 @@ impl Progress {
         let at = self.running.iter().position(|running| running.call == *call);
         let running = at.map(|at| self.running.remove(at));
         let doing = running.as_ref().map_or("Call", |running| &running.doing);
-        let mut told = match (is_error, self.agents.remove(call)) {
-            (true, _) => format!("failed: {}", first_line(entry)),
-            (false, Some(done)) => worked(&done),
-            (false, None) => measure(entry),
+        let mut told = match (is_error, self.agents.remove(call), &running) {
+            (true, ..) => format!("failed: {}", first_line(entry)),
+            (false, Some(done), _) => worked(&done),
+            (false, None, Some(running)) => brought(&running.tool, &running.input, entry),
+            (false, None, None) => measure(entry),
         };
         if let Some(running) = running.as_ref().filter(|running| running.announced) {
             told += &format!(" · {}", seconds(now.saturating_sub(running.since)));
@@ -246,8 +264,44 @@ pub fn result_text(entry: &Entry) -> String {
 }
 
 /// The first line of what a call brought: why it failed, if it did.
-pub fn first_line(entry: &Entry) -> String {
+fn first_line(entry: &Entry) -> String {
     subject(&result_text(entry).replace("<tool_use_error>", "").replace("</tool_use_error>", ""))
+}
+
+/// What came of a call that went well, in a few words.
+pub fn brought(tool: &str, input: &Value, entry: &Entry) -> String {
+    match tool {
+        // What is written in the result is for the model; people want to know how much has changed.
+        "Write" | "Edit" | "MultiEdit" | "NotebookEdit" => match lines_changed(entry) {
+            Some((added, removed)) => format!("+{added} −{removed}"),
+            None => String::new(),
+        },
+        "TodoWrite" => {
+            let todos = input["todos"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let done = todos.iter().filter(|todo| todo["status"] == "completed").count();
+            format!("{done} of {} done", todos.len())
+        }
+        "AskUserQuestion" => "answered".to_owned(),
+        "ExitPlanMode" => "approved".to_owned(),
+        "Bash" if input["run_in_background"] == true => "in the background".to_owned(),
+        _ => measure(entry),
+    }
+}
+
+/// How many lines a call added to a file and took away from it, if it did.
+pub fn lines_changed(entry: &Entry) -> Option<(usize, usize)> {
+    let detail: Value = serde_json::from_slice(entry.detail.as_ref()?).ok()?;
+    let hunks = detail["structuredPatch"].as_array()?;
+    // A file that is new is all new.
+    if detail["type"] == "create" {
+        return Some((detail["content"].as_str()?.lines().count(), 0));
+    }
+    let lines = hunks.iter().filter_map(|hunk| hunk["lines"].as_array()).flatten().filter_map(Value::as_str);
+    Some(lines.fold((0, 0), |(added, removed), line| match line.as_bytes().first() {
+        Some(b'+') => (added + 1, removed),
+        Some(b'-') => (added, removed + 1),
+        _ => (added, removed),
+    }))
 }
 
 /// How much a call brought.

@@ -109,6 +109,8 @@ pub(crate) struct App {
     waiting: Vec<Waiting>,
     /// When the running submission began.
     working_since: Option<Duration>,
+    /// How long those before it took.
+    worked: Duration,
     interrupted: bool,
     hint: Option<(&'static str, Duration)>,
     /// When the last key of the words was typed.
@@ -125,6 +127,8 @@ pub(crate) struct App {
     chosen: Option<Past>,
     /// Files would change with it.
     has_files: bool,
+    /// Models that can be asked, while one is chosen.
+    models: Vec<String>,
     /// Sessions that can be gone on with, while one is chosen.
     sessions: Vec<Uuid>,
 }
@@ -145,6 +149,7 @@ impl App {
             asked: VecDeque::new(),
             waiting: Vec::new(),
             working_since: None,
+            worked: Duration::ZERO,
             interrupted: false,
             hint: None,
             last_key: Duration::ZERO,
@@ -156,6 +161,7 @@ impl App {
             past: Vec::new(),
             chosen: None,
             has_files: false,
+            models: Vec::new(),
             sessions: Vec::new(),
         }
     }
@@ -194,7 +200,7 @@ impl App {
     /// Words of the program's own.
     pub fn say(&mut self, words: &str, role: Role) {
         let style = self.theme.style(role);
-        let words = crate::clean::text(words);
+        let words = crate::clean::words(words);
         for line in words.lines() {
             let rows = crate::feed::wrapped(line, self.columns);
             self.finished.extend(rows.into_iter().map(|row| Line::styled(row, style)));
@@ -240,7 +246,9 @@ impl App {
 
     /// It is over. Whether somebody wanted to leave and only waited for that.
     pub fn end(&mut self, now: Duration) -> bool {
-        self.working_since = None;
+        if let Some(since) = self.working_since.take() {
+            self.worked += now.saturating_sub(since);
+        }
         self.leaves_until.take().is_some_and(|until| now <= until)
     }
 
@@ -332,9 +340,11 @@ impl App {
         let body = dialog.body(&self.theme, self.columns);
         let lines = dialog.lines(&self.theme, self.columns);
         // Everything that is decided about is seen whole, if not here then above.
-        self.body_told = body.len() + lines.len() + frame::ROWS_BESIDE_DIALOG > self.rows;
+        // A plan is part of the conversation: it is still there when it is carried out.
+        self.body_told = dialog.is_plan() || body.len() + lines.len() + frame::ROWS_BESIDE_DIALOG > self.rows;
         if self.body_told || self.is_plain {
-            self.finished.extend(body);
+            let is_apart = self.ends_apart();
+            self.finished.extend(body.into_iter().skip_while(|line| is_apart && line.width() == 0));
         }
         if self.is_plain {
             self.finished.extend(dialog.told(&self.theme, self.columns));

@@ -7,6 +7,7 @@ pub(crate) mod list; // one of many
 pub(crate) mod permission; // whether a call may run
 pub(crate) mod person; // what the model wants to know
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crossterm::event::KeyEvent;
@@ -14,7 +15,6 @@ use pelton::host::{Elicitation, Elicited};
 use pelton::permission::{Answer, Question};
 use ratatui_core::text::Line;
 
-use crate::clean;
 use crate::theme::Theme;
 use choice::{Choice, Picked};
 use form::Form;
@@ -24,6 +24,9 @@ use person::Person;
 
 /// Whoever is in the middle of a sentence has to pause for so long before keys are answers.
 const PAUSE: Duration = Duration::from_millis(600);
+
+/// Stands in front of the answer that Enter gives.
+pub(crate) const MARK: &str = "❯ ";
 
 /// A number for each question of a session.
 pub type AskedId = u64;
@@ -49,9 +52,27 @@ pub enum Answered {
 /// What came of a key.
 pub(crate) enum Outcome {
     /// The engine's question is answered, and what is to be told of it.
-    Answered(AskedId, Answered, Option<String>),
+    Answered(AskedId, Answered, Told),
     /// An own question is answered: the place in its list, if there is one.
     Found(Own, Option<usize>),
+}
+
+/// What somebody gives as an answer.
+#[derive(Clone, Copy)]
+pub(crate) enum Given<'a> {
+    Key(KeyEvent),
+    /// A whole line, where there are no keys.
+    Line(&'a str),
+}
+
+/// What is told of an answer.
+pub(crate) enum Told {
+    /// It speaks for itself.
+    Nothing,
+    /// A line of its own.
+    Line(String),
+    /// Lines below this call.
+    Below(Arc<str>, Vec<String>),
 }
 
 /// Questions of the terminal's own.
@@ -59,6 +80,8 @@ pub(crate) enum Outcome {
 pub(crate) enum Own {
     /// Which session to go on with.
     Session,
+    /// Which model to ask.
+    Model,
     /// Which prompt to go back to.
     Prompt,
     /// What to take back.
@@ -111,6 +134,11 @@ impl Dialog {
         }
     }
 
+    /// Whether it is about a plan.
+    pub fn is_plan(&self) -> bool {
+        matches!(&self.kind, Kind::Permission(_, permission) if permission.is_plan())
+    }
+
     pub fn is_armed(&self, now: Duration) -> bool {
         now >= self.armed_at
     }
@@ -125,40 +153,51 @@ impl Dialog {
         self.armed_at = now + PAUSE;
     }
 
+    /// A key was pressed: what came of it.
     pub fn key(&mut self, key: KeyEvent) -> Option<Outcome> {
+        self.given(Given::Key(key))
+    }
+
+    /// A whole line was typed, where there are no keys.
+    pub fn line(&mut self, line: &str) -> Option<Outcome> {
+        self.given(Given::Line(line))
+    }
+
+    fn given(&mut self, given: Given<'_>) -> Option<Outcome> {
         match &mut self.kind {
             Kind::Permission(id, permission) => {
-                let picked = permission.choice.key(key)?;
+                let picked = permission.choice.given(given)?;
                 let answer = permission.answer(&picked);
-                let told = permission.told(&answer);
+                let told = permission.told(&answer).map_or(Told::Nothing, Told::Line);
                 Some(Outcome::Answered(*id, Answered::Permission(answer), told))
             }
             Kind::Person(id, person) => {
-                let picked = person.choice()?.key(key)?;
+                let picked = person.choice()?.given(given)?;
                 let answer = person.take(&picked)?;
-                let told = Person::told(&answer);
+                let told = Told::Below(Arc::clone(person.call()), Person::told(&answer));
                 Some(Outcome::Answered(*id, Answered::Permission(answer), told))
             }
             Kind::Form(id, form) => {
-                let elicited = form.key(key)?;
-                Some(Outcome::Answered(*id, Answered::Elicitation(elicited), None))
+                let elicited = match given {
+                    Given::Key(key) => form.key(key)?,
+                    Given::Line(line) => form.line(line)?,
+                };
+                Some(Outcome::Answered(*id, Answered::Elicitation(elicited), Told::Nothing))
             }
-            Kind::List(own, list) => match list.key(key)? {
-                Found::Item(at) => Some(Outcome::Found(*own, Some(at))),
-                Found::Nothing => Some(Outcome::Found(*own, None)),
-            },
-            Kind::Choice(own, choice, _) => match choice.key(key)? {
-                Picked::Answers(at, _) => Some(Outcome::Found(*own, at.first().copied())),
-                Picked::Nothing => Some(Outcome::Found(*own, None)),
-            },
-        }
-    }
-
-    /// The list that it is, and whose.
-    pub fn as_list(&mut self) -> Option<(Own, &mut List)> {
-        match &mut self.kind {
-            Kind::List(own, list) => Some((*own, list)),
-            _ => None,
+            Kind::List(own, list) => {
+                let found = match given {
+                    Given::Key(key) => list.key(key)?,
+                    Given::Line(line) => list.line(line)?,
+                };
+                Some(match found {
+                    Found::Item(at) => Outcome::Found(*own, Some(at)),
+                    Found::Nothing => Outcome::Found(*own, None),
+                })
+            }
+            Kind::Choice(own, choice, _) => Some(match choice.given(given)? {
+                Picked::Answers(at, _) => Outcome::Found(*own, at.first().copied()),
+                Picked::Nothing => Outcome::Found(*own, None),
+            }),
         }
     }
 
@@ -198,13 +237,28 @@ impl Dialog {
     /// The same where there are no keys.
     pub fn told(&self, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
         match &self.kind {
+            Kind::Permission(_, permission) => permission.choice.told(theme, columns),
+            Kind::Person(_, person) => person.told_lines(theme, columns),
+            Kind::Form(_, form) => form.told(theme, columns),
             Kind::List(_, list) => list.told(theme),
-            _ => self.lines(theme, columns),
+            Kind::Choice(_, choice, _) => choice.told(theme, columns),
         }
     }
 }
 
-/// In one line, with everything visible that is there.
-pub(crate) fn revealed_line(text: &str) -> String {
-    clean::revealed(text).replace('\n', "⏎")
+/// As much of a question as a low window has room for: what is asked, and the answer that Enter gives.
+pub(crate) fn within(mut lines: Vec<Line<'static>>, rows: usize) -> Vec<Line<'static>> {
+    let rows = rows.max(1);
+    if lines.len() <= rows {
+        return lines;
+    }
+    let is_marked = |line: &Line<'_>| line.spans.first().is_some_and(|span| span.content == MARK);
+    let at = lines.iter().position(is_marked).unwrap_or_default();
+    if rows == 1 {
+        return lines.drain(at..=at).collect();
+    }
+    let from = at.clamp(1, lines.len() + 1 - rows);
+    lines.drain(1..from);
+    lines.truncate(rows);
+    lines
 }

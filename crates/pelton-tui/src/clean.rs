@@ -4,6 +4,7 @@
 //! |---|---|
 //! | words that stream in | [`Cleaner`] |
 //! | output of commands, as a terminal would leave it standing | [`Lines`], [`text`] |
+//! | what somebody says, line by line | [`words`] |
 //! | a name, a title, one line among others | [`line()`] |
 //! | a question that somebody answers by what they see | [`revealed`] |
 //! | the line of a program that the user has chosen | [`coloured()`] |
@@ -159,9 +160,14 @@ pub fn text(text: &str) -> String {
     all.join("\n")
 }
 
-/// A text on one line: where lines end is marked, spaces around it are gone.
+/// The same of words that were not made for a terminal: nothing in them goes back over what stands before it.
+pub fn words(of: &str) -> String {
+    text(&Cleaner::default().push(of))
+}
+
+/// Words on one line: where lines end is marked, spaces around it are gone.
 pub fn line(of: &str) -> String {
-    let text = text(of.trim());
+    let text = words(of.trim());
     let lines: Vec<&str> = text.split('\n').map(str::trim).filter(|line| !line.is_empty()).collect();
     lines.join(" ⏎ ")
 }
@@ -205,6 +211,11 @@ pub fn revealed(text: &str) -> String {
     reveal_spaces(&mut spaces, &mut seen);
     reveal_lines(&mut empty_lines, &mut seen);
     seen
+}
+
+/// The same in one line.
+pub fn revealed_line(text: &str) -> String {
+    revealed(text).replace('\n', "⏎")
 }
 
 fn reveal_spaces(spaces: &mut usize, seen: &mut String) {

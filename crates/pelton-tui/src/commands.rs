@@ -55,7 +55,15 @@ const ALL: &[(Own, &str, &str, &str)] = &[
 ];
 
 /// Other names for the same.
-const OTHER_NAMES: &[(&str, Own)] = &[("quit", Own::Exit), ("usage", Own::Cost), ("tasks", Own::Bashes)];
+const OTHER_NAMES: &[(&str, Own)] = &[
+    ("quit", Own::Exit),
+    ("usage", Own::Cost),
+    ("stats", Own::Cost),
+    ("tasks", Own::Bashes),
+    ("continue", Own::Resume),
+    ("undo", Own::Rewind),
+    ("checkpoint", Own::Rewind),
+];
 
 impl Own {
     /// What it is called by.
@@ -86,6 +94,11 @@ pub(crate) fn called(words: &str) -> Option<(Own, &str)> {
 /// Name, what comes behind it, and what it does, of all of them.
 pub(crate) fn all() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     ALL.iter().map(|(_, name, hint, what)| (*name, *hint, *what))
+}
+
+/// Other names of the command of this name.
+pub(crate) fn other_names(name: &str) -> impl Iterator<Item = &'static str> {
+    OTHER_NAMES.iter().filter(move |(_, own)| own.name() == name).map(|(other, _)| *other)
 }
 
 /// What `/init` asks the model for.

@@ -9,7 +9,7 @@ pub mod menu; // rows to choose from
 mod walk; // the project, looked through in the background
 
 pub use index::Found;
-pub use walk::Files;
+pub use walk::{Files, Offered};
 
 /// What is being completed: the end of what was typed before the caret.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use crate::clean;
 use crate::commands;
 use crate::complete::menu::{Chosen, Menu};
 use crate::complete::palette::Entry;
-use crate::complete::{Files, Wanted, wanted};
+use crate::complete::{Files, Found, Offered, Wanted, wanted};
 use crate::input::{self, Command, Editor, History, Image, Outcome, Submission};
 use crate::paint::Caret;
 use crate::theme::{Role, Theme};
@@ -22,8 +22,12 @@ use crate::theme::{Role, Theme};
 pub(crate) const IMAGE_BYTES_MAX: u64 = 32 * 1024 * 1024;
 /// Cells that the mark in front takes.
 const MARK_CELLS: usize = 2;
+/// Rows of the words that are shown at once.
+const WORDS_ROWS_MAX: usize = 10;
 /// Files or commands that are offered at once.
-const MENU_ROWS_MAX: usize = 6;
+const MENU_ROWS_MAX: usize = 8;
+/// Rows that all of it takes.
+pub(crate) const ROWS_MAX: usize = WORDS_ROWS_MAX + MENU_ROWS_MAX;
 
 /// What came of a key.
 pub(crate) enum Pressed {
@@ -38,10 +42,12 @@ pub(crate) enum Pressed {
 pub(crate) struct Draft {
     editor: Editor,
     menu: Menu,
-    /// Where files are that can be mentioned.
-    root: Option<PathBuf>,
+    /// Where files are that can be mentioned, and which.
+    root: Option<(PathBuf, Offered)>,
     /// They are looked for when the first is wanted.
     files: Option<Files>,
+    /// A program of the user's own says which they are, in the place of that.
+    suggested: Option<Suggested>,
     /// The last look was at all there are.
     knows_all_files: bool,
     commands: Vec<Entry>,
@@ -49,27 +55,69 @@ pub(crate) struct Draft {
     asked_commands: bool,
 }
 
+/// What a program of the user's own says about files that can be mentioned.
+#[derive(Default)]
+struct Suggested {
+    /// What it was asked last.
+    asked: Option<String>,
+    /// What it said last, and to which words.
+    to: String,
+    paths: Vec<Found>,
+}
+
 impl Draft {
     /// Files of this folder can be mentioned, and the terminal's own commands called.
-    pub fn offers(&mut self, root: PathBuf) {
-        self.root = Some(root);
+    pub fn offers(&mut self, root: PathBuf, offered: Offered) {
+        self.root = Some((root, offered));
         self.knows(&[]);
+    }
+
+    /// Which files can be mentioned is for somebody else to say: see [`wants_files`](Self::wants_files).
+    pub fn is_told_files(&mut self) {
+        self.suggested = Some(Suggested::default());
+    }
+
+    /// The words behind an `@` that nobody was asked about yet.
+    pub fn wants_files(&mut self) -> Option<String> {
+        let suggested = self.suggested.as_mut()?;
+        let Some(Wanted::File { typed, .. }) = wanted(self.editor.before_caret()) else { return None };
+        if suggested.asked.as_deref() == Some(typed) {
+            return None;
+        }
+        suggested.asked = Some(typed.to_owned());
+        suggested.asked.clone()
+    }
+
+    /// The files that fit these words.
+    pub fn told_files(&mut self, typed: String, paths: Vec<String>) {
+        if let Some(suggested) = &mut self.suggested {
+            suggested.to = typed;
+            suggested.paths = paths.into_iter().map(|path| Found { path, fits: Vec::new() }).collect();
+            self.look();
+        }
     }
 
     /// Commands that the engine has, besides the terminal's own.
     pub fn knows(&mut self, others: &[CommandInfo]) {
-        let entry = |name: &str, description: &str| Entry {
+        let entry = |name: &str, hint: &str, description: &str| Entry {
             name: name.to_owned(),
             description: description.lines().next().unwrap_or_default().to_owned(),
-            ..Entry::default()
+            hint: hint.to_owned(),
+            aliases: commands::other_names(name).map(str::to_owned).collect(),
         };
-        self.commands = commands::all().map(|(name, _, what)| entry(name, what)).collect();
+        self.commands = commands::all().map(|(name, hint, what)| entry(name, hint, what)).collect();
         for other in others {
-            if self.commands.iter().all(|known| known.name != other.name) {
-                self.commands.push(entry(&other.name, &other.description));
+            if commands::called(&format!("/{}", other.name)).is_none() {
+                self.commands.push(entry(&other.name, &other.argument_hint, &other.description));
             }
         }
+        self.commands.sort_by(|one, other| one.name.cmp(&other.name));
         self.look();
+    }
+
+    /// The commands that are known so far, by their names.
+    pub fn commands(&self) -> &[Entry] {
+        &self.commands
     }
 
     /// Whether a command is being typed for the first time: then it is worth while to look for all there are.
@@ -93,12 +141,17 @@ impl Draft {
 
     /// Looks what could be meant by what stands before the caret.
     pub fn look(&mut self) {
-        let Self { editor, menu, root, files, knows_all_files, commands, .. } = self;
+        let Self { editor, menu, root, files, knows_all_files, commands, suggested, .. } = self;
         // A search shows prompts of the past: nothing is being written.
         let before_caret = if editor.search().is_some() { "" } else { editor.before_caret() };
         menu.look(before_caret, commands, |typed, best| {
+            if let Some(suggested) = suggested {
+                // What fitted the beginning is offered until it is known what fits the whole.
+                let fits = typed.starts_with(&suggested.to);
+                return suggested.paths.iter().filter(|_| fits).take(best).cloned().collect();
+            }
             if files.is_none() {
-                *files = root.clone().map(Files::walk);
+                *files = root.clone().map(|(root, offered)| Files::walk(root, offered));
             }
             let Some(files) = files else { return Vec::new() };
             // Asked before it is looked: what was found in between is seen by the next look.
@@ -210,7 +263,7 @@ impl Draft {
         });
         let offered = self.menu.lines(theme, columns, MENU_ROWS_MAX.min(rows_max / 2));
         let below = usize::from(searches.is_some()) + offered.len();
-        let height = rows_max.saturating_sub(below).max(1);
+        let height = rows_max.saturating_sub(below).clamp(1, WORDS_ROWS_MAX);
         let view = self.editor.view(columns.saturating_sub(MARK_CELLS), height, theme);
         let (column, row) = view.caret;
         let mut lines = Vec::new();

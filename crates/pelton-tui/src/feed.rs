@@ -50,8 +50,8 @@ pub struct Feed {
     has_tree: bool,
     /// Words of this answer were shown as they came.
     has_streamed: bool,
-    /// The newest line is one of the tree: words that follow stand apart from it.
-    ends_with_tree: bool,
+    /// The newest line is one of the tree or a notice: words that follow stand apart from it.
+    ends_close: bool,
 }
 
 impl Feed {
@@ -67,7 +67,7 @@ impl Feed {
             todos: Todos::default(),
             has_tree: false,
             has_streamed: false,
-            ends_with_tree: false,
+            ends_close: false,
         }
     }
 
@@ -80,7 +80,7 @@ impl Feed {
     /// The user's own words.
     pub fn prompt(&mut self, words: &str) -> Vec<Line<'static>> {
         let mut told = self.answer.finish();
-        self.ends_with_tree = false;
+        self.ends_close = false;
         told.push(Line::default());
         told.extend(prompt_lines(&self.theme, words, self.columns));
         told.push(Line::default());
@@ -91,7 +91,9 @@ impl Feed {
     pub fn of(&mut self, event: &Event, now: Duration) -> Vec<Line<'static>> {
         let mut told = Vec::new();
         if begins_something(event) {
-            told.extend(self.notices.settle(self.columns));
+            let settled = self.notices.settle(self.columns);
+            self.ends_close |= !settled.is_empty();
+            told.extend(settled);
         }
         match event {
             Event::Started(_) => self.has_streamed = false,
@@ -138,7 +140,7 @@ impl Feed {
             }
             Event::Result(outcome) => {
                 told.extend(self.answer.finish());
-                told.extend(self.calls.abandon());
+                told.extend(self.calls.abandon(self.columns));
                 self.agents.clear();
                 told.extend(self.notices.settle(self.columns));
                 let has_tree = std::mem::take(&mut self.has_tree);
@@ -149,6 +151,7 @@ impl Feed {
                 if !lines.is_empty() {
                     told.extend(self.answer.finish());
                     told.extend(lines);
+                    self.ends_close = true;
                 }
             }
         }
@@ -164,6 +167,11 @@ impl Feed {
         lines.extend(self.notices.live(now));
         lines.truncate(rows_max);
         lines
+    }
+
+    /// Lines to be told below a call when it has ended.
+    pub fn below(&mut self, call: &str, lines: Vec<String>) {
+        self.calls.note(call, lines);
     }
 
     /// What is to be done.
@@ -205,7 +213,7 @@ impl Feed {
                 }
             }
         }
-        told.extend(self.calls.abandon());
+        told.extend(self.calls.abandon(self.columns));
         self.has_tree = false;
         told
     }
@@ -213,7 +221,7 @@ impl Feed {
     /// Words of the model's.
     fn words(&mut self, text: &str) -> Vec<Line<'static>> {
         let mut told = Vec::new();
-        if std::mem::take(&mut self.ends_with_tree) {
+        if std::mem::take(&mut self.ends_close) {
             told.push(Line::default());
         }
         told.extend(self.answer.text(text));
@@ -238,9 +246,13 @@ impl Feed {
             }
             Kind::ToolResult { call, is_error } => {
                 let mut told = self.answer.finish();
-                let lines = self.calls.end(call, *is_error, entry, &mut self.agents, now, self.columns);
+                let is_list = !*is_error && self.calls.tool(call).is_some_and(|tool| &**tool == "TodoWrite");
+                let mut lines = self.calls.end(call, *is_error, entry, &mut self.agents, now, self.columns);
+                if is_list {
+                    lines.extend(self.todos.below(&self.theme, self.columns));
+                }
                 self.has_tree |= !lines.is_empty();
-                self.ends_with_tree |= !lines.is_empty();
+                self.ends_close |= !lines.is_empty();
                 told.extend(lines);
                 told
             }
@@ -272,8 +284,20 @@ pub(crate) fn wrapped(line: &str, columns: usize) -> Vec<String> {
     use unicode_segmentation::UnicodeSegmentation as _;
     use unicode_width::UnicodeWidthStr as _;
     let columns = columns.max(8);
+    // A run without spaces stays together, unless it is longer than a row.
+    let mut pieces: Vec<&str> = Vec::new();
+    let mut rest = line;
+    while let Some(first) = rest.chars().next() {
+        let end = rest.find(|c: char| c.is_whitespace() != first.is_whitespace()).unwrap_or(rest.len());
+        let (run, behind) = rest.split_at(end);
+        match run.width() <= columns {
+            true => pieces.push(run),
+            false => pieces.extend(run.split_word_bounds()),
+        }
+        rest = behind;
+    }
     let (mut rows, mut row, mut width) = (Vec::new(), String::new(), 0);
-    for word in line.split_word_bounds() {
+    for word in pieces {
         let wide = word.width();
         if width + wide > columns && width > 0 {
             rows.push(std::mem::take(&mut row));

@@ -4,6 +4,7 @@
 mod answers; // what commands of the terminal's own answer
 mod choose; // which session is gone on with
 mod clipboard; // a picture from it
+mod files; // files that a program of the user's own knows
 mod outside; // other programs: an editor, the shell
 mod prompts; // prompts of other days
 mod questions; // questions of the engine's
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crossterm::event::{Event as Typed, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use futures::future::BoxFuture;
+use futures::future::{AbortHandle, BoxFuture};
 use futures::stream::{FuturesUnordered, Stream, StreamExt};
 use pelton::event::{CommandInfo, Init};
 use pelton::host::Host;
@@ -25,6 +26,7 @@ use pelton::tools::ToolServer;
 use pelton::{EndReason, Engine, Event, Menu, Options, Priority, Prompt, QueueError, StartError};
 use pelton_mcp::{Joining, Server};
 use pelton_model::World;
+use pelton_serve::progress::lines_changed;
 use pelton_serve::{DebugLog, Handles, Served, ServersNamed};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -32,6 +34,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::app::{App, Effect, Past, Undo, When};
+use crate::complete::Offered;
 use crate::draft::{prompt, said};
 use crate::input::{Image, Submission};
 use crate::terminal::{Input, Terminal};
@@ -152,14 +155,16 @@ pub async fn run(
     let began_at = world.monotonic();
     let (cwd, budget, goes_on) = (options.cwd.clone(), options.max_budget_usd, options.resume.is_some());
     let config_dir = options.sessions.as_ref().map(|sessions| sessions.config_dir.clone());
-    let agents = options.agents.iter().map(|agent| agent.name.clone()).collect();
+    let agents: Vec<(String, String)> =
+        options.agents.iter().map(|agent| (agent.name.clone(), agent.description.clone())).collect();
     let mut engine = Engine::new(options)?;
     let Joining { first, inside, connecting: _connecting } = Joining::of(servers.clone());
     if !opening.asks_without_servers {
         engine.wait_for(inside, first);
     }
     let mut handles = Handles::of_person(&engine, servers, servers_named, cwd.clone(), Arc::clone(&world));
-    (handles.may_bypass, handles.agents) = (opening.may_bypass, agents);
+    handles.may_bypass = opening.may_bypass;
+    handles.agents = agents.iter().map(|(name, _)| name.clone()).collect();
     let (columns, rows) = terminal.size();
     let mut app = App::new(theme, columns, rows, opening.may_bypass);
     app.is_plain = terminal.is_plain();
@@ -176,7 +181,11 @@ pub async fn run(
     }
     let prompts = config_dir.as_deref().map(|dir| Prompts::of(dir, &cwd));
     app.draft.remember(prompts.iter().flat_map(Prompts::read));
-    app.draft.offers(cwd.clone());
+    let offered = if engine.suggests_ignored() { Offered::All } else { Offered::NotIgnored };
+    app.draft.offers(cwd.clone(), offered);
+    if engine.file_suggestion().is_some() {
+        app.draft.is_told_files();
+    }
     if let Some(draft) = &opening.draft {
         app.draft.put_back(draft);
     }
@@ -203,10 +212,13 @@ pub async fn run(
         outside: opening.outside,
         status: opening.status,
         status_turn: StatusTurn::default(),
+        lines_changed: (0, 0),
+        files_asked: None,
         session_id: engine.session_id(),
         transcript: engine.transcript_file(),
         began_at,
         init: None,
+        agents,
         menu: engine.menu(),
         left: None,
     };
@@ -253,11 +265,17 @@ struct Session<'a> {
     outside: Outside,
     status: Option<StatusCommand>,
     status_turn: StatusTurn,
+    /// Lines that were added to files and taken away in this process.
+    lines_changed: (usize, usize),
+    /// Ends the program that is asked which files fit.
+    files_asked: Option<AbortHandle>,
     session_id: Uuid,
     transcript: Option<PathBuf>,
     began_at: Duration,
     /// What the newest submission began with.
     init: Option<Arc<Init>>,
+    /// The agents there are, and when to use each.
+    agents: Vec<(String, String)>,
     /// What prompts may call; looked at when the first command is typed.
     menu: Menu,
     left: Option<Left>,
@@ -271,6 +289,8 @@ enum Chore {
     Preview(Result<Value, String>),
     /// A picture from the clipboard.
     Picture(Result<Image, String>),
+    /// What a program of the user's own says which files fit these words; nothing, if nobody waits for it any more.
+    Files(String, Option<Result<Value, String>>),
     /// What prompts may call by `/name`.
     Commands(Vec<CommandInfo>),
     /// What another program said.
@@ -418,6 +438,9 @@ impl Session<'_> {
         if self.app.draft.wants_commands() {
             let menu = self.menu.clone();
             self.chores.push(Box::pin(async move { Chore::Commands(menu.look().await) }));
+        }
+        if let Some(typed) = self.app.draft.wants_files() {
+            self.ask_for_files(typed);
         }
         for effect in effects {
             match effect {
@@ -610,6 +633,12 @@ impl Session<'_> {
         {
             self.terminal.say(sequence);
         }
+        if let Event::Message(entry) = event
+            && let Some((added, removed)) = lines_changed(entry)
+        {
+            self.lines_changed.0 += added;
+            self.lines_changed.1 += removed;
+        }
         if matches!(event, Event::Prompt(_))
             && let Some(title) = self.title.take()
         {
@@ -652,10 +681,13 @@ impl Session<'_> {
             Chore::Served(what, Err(why)) => self.app.say(&format!("{what}: {why}"), Role::Error),
             Chore::Status(generation, lines) => self.status_said(generation, lines),
             Chore::Commands(commands) => self.app.draft.knows(&commands),
+            Chore::Files(typed, answer) => self.told_files(typed, answer),
             Chore::Said(words) => self.app.say(&words, Role::Text),
             Chore::Picture(Ok(picture)) => self.app.draft.attach(picture),
             Chore::Picture(Err(why)) => self.app.say(&why, Role::Error),
-            Chore::Preview(preview) => self.app.ask_undo(preview.map(|preview| answers::files_of(&preview))),
+            Chore::Preview(preview) => {
+                self.app.ask_undo(preview.map(|preview| answers::files_of(&preview, &self.cwd)));
+            }
         }
     }
 

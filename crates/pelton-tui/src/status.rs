@@ -1,4 +1,6 @@
-//! The line about the session: model, mode, how full the context is, what was spent, what runs beside.
+//! The line about the session: model, mode, how full the context is, what was spent, how long it took, what runs beside.
+
+use std::time::Duration;
 
 use pelton::Outcome;
 use pelton::permission::Mode;
@@ -6,6 +8,7 @@ use ratatui_core::style::Style;
 use ratatui_core::text::{Line, Span};
 
 use crate::clean;
+use crate::feed::elapsed;
 use crate::theme::{Depth, Role, Theme};
 
 /// What is known of the session.
@@ -17,6 +20,8 @@ pub(crate) struct Status {
     pub window_tokens: u64,
     pub cost_usd: f64,
     pub budget_usd: Option<f64>,
+    /// How long the model has worked, all submissions together.
+    pub worked: Duration,
     /// Commands and agents in the background.
     pub background: usize,
     /// Tokens of the running submission's answers.
@@ -42,40 +47,85 @@ impl Status {
             let spans = lines.iter_mut().flat_map(|line| &mut line.spans);
             spans.for_each(|span| span.style = Style::default());
         }
-        // Which key changes the mode is told where there is room for it.
-        let line = Some(self.line(theme, true)).filter(|line| line.width() <= columns);
-        lines.push(line.unwrap_or_else(|| self.line(theme, false)));
+        lines.push(self.line(theme, columns));
         lines
     }
 
-    fn line(&self, theme: &Theme, tells_key: bool) -> Line<'static> {
-        let faint = theme.style(Role::Faint);
-        let mut spans: Vec<Span<'static>> = Vec::new();
-        let mut put = |text: String, role: Role| {
-            if !spans.is_empty() {
-                spans.push(Span::styled(" · ", faint));
+    /// As much of it as fits, in whole words: what people can do without goes first.
+    fn line(&self, theme: &Theme, columns: usize) -> Line<'static> {
+        let mut parts = self.parts();
+        loop {
+            let line = joined(&parts, theme);
+            let dearest = parts.iter().map(|part| part.need).max();
+            match dearest {
+                Some(need) if line.width() > columns && need > Need::Mode => {
+                    parts.retain(|part| part.need != need);
+                }
+                _ => return line,
             }
-            spans.push(Span::styled(text, theme.style(role)));
-        };
-        if self.own.is_none() {
-            put(clean::line(&self.model), Role::Faint);
         }
-        let key = if self.mode == Mode::DontAsk || !tells_key { "" } else { " (shift+tab)" };
-        put(format!("{}{key}", mode_words(self.mode)), mode_role(self.mode));
-        if self.own.is_none() {
-            if let Some(percent) = self.context_percent() {
-                put(format!("{percent}% context"), if percent >= 80 { Role::Warning } else { Role::Faint });
-            }
-            if self.cost_usd > 0.0 || self.budget_usd.is_some() {
-                let of = self.budget_usd.map(|budget| format!(" of ${budget:.2}")).unwrap_or_default();
-                put(format!("${:.4}{of}", self.cost_usd), Role::Faint);
-            }
+    }
+
+    /// All there is to tell, in the order in which it stands there.
+    fn parts(&self) -> Vec<Part> {
+        let mut parts = Vec::new();
+        let mut put = |need: Need, text: String, role: Role| parts.push(Part { need, text, role });
+        // Where the user has a line of their own, it tells the rest.
+        let all = self.own.is_none();
+        if all {
+            put(Need::Model, clean::line(&self.model), Role::Faint);
+        }
+        put(Need::Mode, mode_words(self.mode).to_owned(), mode_role(self.mode));
+        if self.mode != Mode::DontAsk {
+            put(Need::Key, " (shift+tab)".to_owned(), mode_role(self.mode));
+        }
+        if all && let Some(percent) = self.context_percent() {
+            let role = if percent >= 80 { Role::Warning } else { Role::Faint };
+            put(Need::Context, format!("{percent}% context"), role);
+        }
+        if all && (self.cost_usd > 0.0 || self.budget_usd.is_some()) {
+            let of = self.budget_usd.map(|budget| format!(" of ${budget:.2}")).unwrap_or_default();
+            put(Need::Cost, format!("${:.4}{of}", self.cost_usd), Role::Faint);
+        }
+        if all && self.worked >= Duration::from_secs(1) {
+            put(Need::Elapsed, elapsed(self.worked), Role::Faint);
         }
         if self.background > 0 {
-            put(format!("{} in the background", self.background), Role::Accent);
+            put(Need::Background, format!("{} in the background", self.background), Role::Accent);
         }
-        Line::from(spans)
+        parts
     }
+}
+
+/// Something to tell about the session.
+struct Part {
+    need: Need,
+    text: String,
+    role: Role,
+}
+
+/// How much it is needed, the most first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Need {
+    Mode,
+    Background,
+    Model,
+    Context,
+    Cost,
+    Elapsed,
+    /// The key that changes the mode; it stands behind the mode.
+    Key,
+}
+
+fn joined(parts: &[Part], theme: &Theme) -> Line<'static> {
+    let mut spans: Vec<Span<'static>> = Vec::new();
+    for Part { need, text, role } in parts {
+        if !spans.is_empty() && *need != Need::Key {
+            spans.push(Span::styled(" · ", theme.style(Role::Faint)));
+        }
+        spans.push(Span::styled(text.clone(), theme.style(*role)));
+    }
+    Line::from(spans)
 }
 
 /// What a mode means, in a few words.
@@ -103,7 +153,11 @@ mod tests {
     use super::*;
 
     fn line(status: &Status) -> String {
-        let lines = status.lines(&Theme::BARE, 84);
+        within(status, 84)
+    }
+
+    fn within(status: &Status, columns: usize) -> String {
+        let lines = status.lines(&Theme::BARE, columns);
         lines[0].spans.iter().map(|span| span.content.as_ref()).collect()
     }
 
@@ -119,5 +173,22 @@ mod tests {
         // Where it is too long, it is the key that is missing.
         status.model = "claude".to_owned();
         assert_eq!(line(&status), told.replace("m ·", "claude ·").replace(" (shift+tab)", ""));
+        // What else goes goes whole, and what may run without asking is seen in the narrowest window.
+        status.worked = Duration::from_secs(75);
+        for (columns, told) in [
+            (
+                100,
+                "claude · plans only (shift+tab) · 45% context · $0.5000 of $2.00 · 1 min 15 s · 1 in the background",
+            ),
+            (90, "claude · plans only · 45% context · $0.5000 of $2.00 · 1 min 15 s · 1 in the background"),
+            (80, "claude · plans only · 45% context · $0.5000 of $2.00 · 1 in the background"),
+            (60, "claude · plans only · 45% context · 1 in the background"),
+            (45, "claude · plans only · 1 in the background"),
+            (35, "plans only · 1 in the background"),
+            (20, "plans only"),
+            (5, "plans only"),
+        ] {
+            assert_eq!(within(&status, columns), told, "{columns}");
+        }
     }
 }

@@ -684,7 +684,7 @@ impl Engine {
         self.kin.permissions.let_read(&self.spill_dir());
         let notes_dir = gather::notes(&self.options).map(|notes| notes.dir.to_path_buf());
         if let Some(dir) = &notes_dir {
-            self.kin.permissions.let_read(dir);
+            self.kin.permissions.let_note(dir);
         }
         // A full queue loses reports, never results.
         let progress = Progress::new(move |call, report| _ = reports.try_send((Arc::from(call), report)));

@@ -32,6 +32,7 @@ mod limits; // every number that bounds something
 mod status; // what it is doing right now
 mod interrupt; // ending a submission from outside
 mod places; // where a path leads
+mod ignored; // which directories are nobody's work
 mod secrets; // what is kept from programs, and out of what is written down
 mod addresses; // where a name of a host must not lead: pure
 mod instructed; // instruction files, as others hear of them
@@ -47,7 +48,7 @@ pub mod process {
     pub use crate::tools::process::{Ended, Launch, Printed, ProcessTree};
 }
 
-pub use context::{AgentsMd, Attribution, MemorySources, OutputStyle, SystemPrompt};
+pub use context::{AgentsMd, Attribution, MemorySources, OutputStyle, OutsideImport, SystemPrompt};
 pub use dials::{Dials, ModelRefused};
 pub use engine::{
     EndReason, Engine, Joins, Menu, NotJoined, ReshapeError, Reshaped, StartError, Tasks, Title,

@@ -496,6 +496,8 @@ pub const MEMORY_BYTES_PER_WINDOW_TOKEN: u64 = 1;
 pub const MEMORY_FILES_MAX: usize = 1_000;
 /// Imports that may follow one from another.
 pub const MEMORY_IMPORT_HOPS_MAX: usize = 4;
+/// The bytes of a file that says what git leaves out.
+pub const IGNORE_FILE_BYTES_MAX: u64 = 1024 * 1024;
 /// Imports of one file that are looked at.
 pub const MEMORY_IMPORTS_MAX: usize = 200;
 /// Directories of rules that may stand one in the other.

@@ -247,6 +247,9 @@ impl Session {
         }
         let edit = Edit::Media { places: left_out.places.clone() };
         self.history.note_edit(id, MEDIA, edit);
+        if self.record.transcript().is_some() {
+            self.history.release_unsent();
+        }
     }
 
     /// Changes what the model is sent, and writes down how.
@@ -273,6 +276,8 @@ impl Session {
         }
         if let Some(transcript) = self.record.transcript() {
             transcript.edit(EditLine { id, by: level.name(), edit, with }, self.world.now())?;
+            // What is not sent any more is on the disk.
+            tried.release_unsent();
         }
         self.history = tried;
         self.drop_stale_folds();
@@ -544,6 +549,9 @@ fn replayed(options: &Options, conversation: &Loaded) -> History {
         history.note_released();
     }
     note_edits_since_request(&mut history, conversation, snipped);
+    if options.sessions.is_some() && !conversation.edits.is_empty() {
+        history.release_unsent();
+    }
     if let Some(counted) = conversation.requests.iter().rev().find_map(|request| request.counted.as_ref()) {
         history.view_mut().recall(counted);
         return history;

@@ -2,7 +2,7 @@
 //! it must stay small, and flat.
 //!
 //! ```text
-//! soak [TURNS]     10,000 unless said; each prints 200 KB, every fiftieth is an agent
+//! soak [TURNS]     10,000 unless said; each prints 205 KB, every fiftieth is an agent
 //! ```
 
 use std::fs;
@@ -25,11 +25,13 @@ use serde_json::json;
 type Failed = Box<dyn std::error::Error>;
 
 const TURNS: usize = 10_000;
-const OUTPUT_BYTES: usize = 200_000;
+const OUTPUT_BYTES: usize = 205_000;
 /// Every so many turns an agent is sent out.
 const AGENT_EVERY: usize = 50;
 /// Turns of one submission.
 const TURNS_TOGETHER: usize = 100;
+/// Every so many submissions the conversation is summed up by hand: folds alone would keep it small enough.
+const SUMMARY_EVERY: usize = 2;
 /// The window is small, so that it fills often.
 const WINDOW_TOKENS: u64 = 100_000;
 const BYTES_PER_TOKEN: u64 = 4;
@@ -66,8 +68,13 @@ async fn soak(dir: &Path, turns: usize) -> Result<(), Failed> {
     let mut engine = Engine::new(options)?;
     let began = Instant::now();
     let (mut summaries, mut agents, mut weights) = (0, 0, Vec::new());
-    while model.turns.load(Ordering::Relaxed) < turns {
-        let mut events = engine.submit(Prompt::text("Go on.")?);
+    for submission in 1.. {
+        if model.turns.load(Ordering::Relaxed) >= turns {
+            break;
+        }
+        let is_summary = submission % SUMMARY_EVERY == 0;
+        let words = if is_summary { "/compact" } else { "Go on." };
+        let mut events = engine.submit(Prompt::text(words)?);
         while let Some(event) = events.next().await {
             match event {
                 Event::Context(ContextEvent::Boundary(boundary)) if boundary.summary.is_some() => {
@@ -79,6 +86,9 @@ async fn soak(dir: &Path, turns: usize) -> Result<(), Failed> {
             }
         }
         weights.push(resident_mb()?);
+        if is_summary {
+            continue;
+        }
         let done = model.turns.load(Ordering::Relaxed);
         if done % (10 * TURNS_TOGETHER) < TURNS_TOGETHER {
             let seconds = began.elapsed().as_secs();

@@ -10,7 +10,7 @@ use super::env::Env;
 use super::layers::Sources;
 use super::repository::Repository;
 use super::sessions::config_dir;
-use super::trust::has_said_yes;
+use super::trust::{IMPORTS_APPROVED, has_said_yes};
 use crate::args::RunArgs;
 use crate::fail::Fail;
 
@@ -54,7 +54,8 @@ pub(super) fn memory(
     memory.additional_dirs = env.is_on("CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD");
     memory.agents_md = settings.agents_md.unwrap_or_default();
     memory.excludes = settings.excludes.iter().map(|pattern| from_home(pattern, env)).collect();
-    memory.outside_imports = has_said_yes(env, &root(cwd), "hasClaudeMdExternalIncludesApproved");
+    memory.not_of_projects = config_dir(env).into_iter().collect();
+    memory.outside_imports = has_said_yes(env, &root(cwd), IMPORTS_APPROVED);
     Ok(Some(memory))
 }
 

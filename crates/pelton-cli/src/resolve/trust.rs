@@ -7,6 +7,8 @@ use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use pelton::settings::{Approval, Power, Settings, approval, fingerprint, with_value};
+use pelton::{MemorySources, OutsideImport};
+use pelton_tui::clean::revealed_line;
 use serde_json::{Map, Value};
 
 use super::env::Env;
@@ -26,6 +28,11 @@ const APPROVED_SERVERS: &str = "approvedMcpServers";
 /// The marks of what in settings was seen when the directory was trusted.
 const APPROVED_SETTINGS: &str = "approvedSettings";
 
+/// Instruction files of the directory may import others from outside of it.
+pub(super) const IMPORTS_APPROVED: &str = "hasClaudeMdExternalIncludesApproved";
+/// That was asked once.
+const IMPORTS_SHOWN: &str = "hasClaudeMdExternalIncludesWarningShown";
+
 /// Somebody has trusted the home. That holds for one session and is not kept.
 static HOME_FOR_NOW: OnceLock<()> = OnceLock::new();
 
@@ -36,6 +43,15 @@ pub(crate) struct Trust {
     root: PathBuf,
     is_home: bool,
     given: bool,
+}
+
+/// What was said about imports from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Imports {
+    Approved,
+    Refused,
+    /// Nothing, as far as anybody remembers.
+    Forgotten,
 }
 
 impl Trust {
@@ -112,6 +128,24 @@ impl Trust {
         marks.into_iter().collect()
     }
 
+    /// What its instruction files import from outside of it, unless that was approved. About the home nothing is remembered.
+    pub(crate) fn imports(&self, env: &Env) -> Vec<OutsideImport> {
+        if self.is_home || has_said_yes(env, &self.root, IMPORTS_APPROVED) {
+            return Vec::new();
+        }
+        let mut memory = MemorySources::project();
+        memory.not_of_projects = config_dir(env).into_iter().collect();
+        memory.imports_from_outside(&self.dir, env.path("HOME").as_deref())
+    }
+
+    /// The same where nobody was asked yet: whoever said no once is not asked at every start.
+    pub(crate) fn new_imports(&self, env: &Env) -> Vec<OutsideImport> {
+        match has_said_yes(env, &self.root, IMPORTS_SHOWN) {
+            true => Vec::new(),
+            false => self.imports(env),
+        }
+    }
+
     fn brought_servers(&self) -> Map<String, Value> {
         let text = text_of(&self.dir.join(".mcp.json"), STATE_BYTES_MAX).ok().flatten();
         let mut brought: Value = text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
@@ -132,16 +166,30 @@ impl Trust {
         if self.is_home && trusted {
             return Err("the home directory is not trusted for good: work in a directory below it".to_owned());
         }
-        let root = self.root.to_str().ok_or("its path is no text")?;
-        let file = state_file(env).ok_or("set CLAUDE_CONFIG_DIR or HOME")?;
-        change(&file, STATE_BYTES_MAX, Seen::ByOwner, |text| {
-            let said = [
+        self.remember(env, || {
+            vec![
                 (ACCEPTED, trusted.into()),
                 (APPROVED_SERVERS, self.shown_servers(trusted)),
                 (APPROVED_SETTINGS, self.shown_settings(env, trusted)),
-            ];
+            ]
+        })
+    }
+
+    /// Remembers what was said about imports from outside.
+    pub(crate) fn say_of_imports(&self, env: &Env, said: Imports) -> Result<(), String> {
+        let keys = || {
+            let (approved, shown) = (said == Imports::Approved, said != Imports::Forgotten);
+            vec![(IMPORTS_APPROVED, approved.into()), (IMPORTS_SHOWN, shown.into())]
+        };
+        self.remember(env, keys)
+    }
+
+    fn remember(&self, env: &Env, said: impl FnOnce() -> Vec<(&'static str, Value)>) -> Result<(), String> {
+        let root = self.root.to_str().ok_or("its path is no text")?;
+        let file = state_file(env).ok_or("set CLAUDE_CONFIG_DIR or HOME")?;
+        change(&file, STATE_BYTES_MAX, Seen::ByOwner, |text| {
             let mut new = None;
-            for (key, value) in said {
+            for (key, value) in said() {
                 let before = new.as_deref().unwrap_or(text);
                 let after = with_value(before, &["projects", root, key], &value);
                 new = after.map_err(|error| error.to_string())?.or(new);
@@ -169,12 +217,39 @@ pub(crate) fn would_add(settings: &Settings, env: &Env, dir: &Path) -> Vec<Strin
     let others =
         powers(env, dir).into_iter().filter(|power| !TOLD.iter().any(|told| power.place.starts_with(told)));
     adds.extend(others.map(|power| power.told()));
-    let servers = Trust::in_dir(env, dir).servers(env).into_iter();
-    adds.extend(servers.map(|(name, approval)| match approval {
-        Approval::Changed => format!("server {name}, which has changed since it was approved"),
-        _ => format!("server {name}"),
+    let trust = Trust::in_dir(env, dir);
+    let brought = trust.brought_servers();
+    adds.extend(trust.servers(env).into_iter().map(|(name, approval)| {
+        let what = brought.get(&name).map(reached_by).unwrap_or_default();
+        match approval {
+            Approval::Changed => format!("server {name}, which has changed since it was approved{what}"),
+            _ => format!("server {name}{what}"),
+        }
     }));
     adds
+}
+
+/// What instruction files import from outside, in words.
+pub(crate) fn told_imports(imports: &[OutsideImport]) -> String {
+    let told = |import: &OutsideImport| {
+        let (file, by) = (import.file.display(), import.imported_by.display());
+        format!("  {}\n", revealed_line(&format!("instructions of {file}, imported by {by}")))
+    };
+    imports.iter().map(told).collect()
+}
+
+/// What would run, or be asked, for a server.
+fn reached_by(definition: &Value) -> String {
+    let words = |value: &Value| value.as_str().map(str::to_owned);
+    match (definition["command"].as_str(), definition["url"].as_str()) {
+        (Some(command), _) => {
+            let args = definition["args"].as_array().into_iter().flatten().filter_map(words);
+            let line: Vec<String> = [command.to_owned()].into_iter().chain(args).collect();
+            format!(": {}", line.join(" "))
+        }
+        (None, Some(url)) => format!(": {url}"),
+        (None, None) => String::new(),
+    }
 }
 
 /// What a directory's settings and agents grant or run.

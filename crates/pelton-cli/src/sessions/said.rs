@@ -47,7 +47,7 @@ pub(super) fn messages(file: &Path) -> io::Result<impl Iterator<Item = io::Resul
 fn message(line: &[u8]) -> Option<Said> {
     let mut line: Value = serde_json::from_slice(line.trim_ascii()).ok()?;
     let role = line["type"].as_str().filter(|kind| matches!(*kind, "user" | "assistant"))?.to_owned();
-    let content = line["message"]["content"].take();
+    let content = line.pointer_mut("/message/content").map(Value::take).unwrap_or_default();
     let text = |name: &str| line[name].as_str().map(str::to_owned);
     let is_meta = ["isMeta", "isCompactSummary"].iter().any(|name| line[*name] == true);
     Some(Said { role, id: text("uuid"), at: text("timestamp"), is_meta, content })

@@ -1,10 +1,11 @@
 //! Sub-agents, as clients of the command see them.
 
-use pelton_testkit::{Part, Script, Step, When, error, text, tool};
+use pelton_testkit::{Part, Script, Step, When, error, gate, text, tool};
 use serde_json::{Value, json};
 
 use crate::frames::STREAM;
 use crate::place::{Commanded, Place, Ran, lines_of, model, of_type};
+use crate::talk::Talk;
 
 /// Words of the built-in agent's system prompt.
 const CHILD: &str = "working for another agent";
@@ -85,6 +86,11 @@ fn loop_Z6_frames_of_an_agent_name_the_call_and_stand_between_its_beginning_and_
     assert_eq!(
         (&detail["status"], &detail["agentId"], &detail["totalToolUseCount"]),
         (&json!("completed"), &json!(id), &json!(1))
+    );
+    assert_eq!(
+        detail["toolStats"],
+        json!({"readCount": 0, "searchCount": 1, "bashCount": 0, "editFileCount": 0, "linesAdded": 0,
+            "linesRemoved": 0, "otherToolCount": 0})
     );
     assert_eq!(frames[9]["message"]["content"][0]["content"][0]["text"], "Nothing there.");
     assert_eq!(ran.result()["num_turns"], 2);
@@ -328,5 +334,49 @@ fn whoever_reads_one_answer_gets_the_last_one() {
             }
         }
         model.assert_clean();
+    }
+}
+
+/// An agent digs until a gate opens, which nobody does who interrupted it.
+fn digs_on() -> Script {
+    let input = json!({"description": "dig", "prompt": "Dig.", "run_in_background": true});
+    Script::new()
+        .step(Step::reply([gate("dug"), text("Gold.")]).when(When::any().system(CHILD)))
+        .reply([tool("Agent", input).id("toolu_a")])
+        .reply([text("It digs.")])
+        .reply([text("I see.")])
+}
+
+#[test]
+fn an_interrupt_ends_agents_in_the_background_unless_they_can_be_stopped_one_by_one() {
+    for spares in [false, true] {
+        let (place, model) = (Place::new(), model(digs_on()));
+        let mut talk = Talk::with(&place, &model, &[], |command| {
+            command.env("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS", "1");
+        });
+        talk.asked(&json!({"subtype": "initialize", "perTaskStopAffordance": spares}));
+        talk.prompt("go");
+        let task = talk.system("task_started")["task_id"].clone();
+        assert_eq!(talk.result()["result"], "It digs.");
+        assert_eq!(talk.asked(&json!({"subtype": "interrupt"}))["subtype"], "success");
+        if spares {
+            model.open("dug");
+            assert_eq!(talk.system("task_notification")["status"], "completed");
+            assert_eq!(talk.result()["result"], "I see.");
+        } else {
+            let ended = talk.system("task_notification");
+            assert_eq!((&ended["task_id"], &ended["status"]), (&task, &json!("stopped")));
+            assert!(!talk.seen.iter().any(|frame| frame["state"] == "idle"), "an agent ran");
+            assert_eq!(talk.system("session_state_changed")["state"], "idle");
+            // Nothing happens behind an interrupt; what ended is told with what is said next.
+            talk.prompt("And now?");
+            assert_eq!(talk.result()["result"], "I see.");
+        }
+        let frames = talk.end();
+        let results = of_type(frames.well(), "result");
+        assert_eq!(results.len(), 2, "{results:#?}");
+        let told = model.reply_requests().last().unwrap().body["messages"].to_string();
+        assert!(told.contains(if spares { "has ended: completed" } else { "has ended: stopped" }), "{told}");
+        assert_eq!(told.contains("And now?"), !spares);
     }
 }

@@ -2,19 +2,34 @@
 
 use std::path::{Path, PathBuf};
 
-use pelton_testkit::{Script, Step, text, tool};
+use pelton_testkit::strict::{Rule, Strictness};
+use pelton_testkit::{Script, Step, raw_block, text, thinking, tool};
 use serde_json::{Value, json};
 
 use crate::place::{Commanded, Place, model};
 
-/// A record with everything in it that can be torn apart: words before calls, calls side by side, a failed one, two prompts.
+/// A picture of one point.
+const PIXEL: &[u8] = &[
+    0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0x00, 0x00, 0x00, 0x0d, 0x49, 0x48, 0x44, 0x52, 0x00,
+    0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x01, 0x08, 0x06, 0x00, 0x00, 0x00, 0x1f, 0x15, 0xc4, 0x89, 0x00,
+    0x00, 0x00, 0x0d, 0x49, 0x44, 0x41, 0x54, 0x78, 0x9c, 0x63, 0xf8, 0xcf, 0xc0, 0xf0, 0x1f, 0x00, 0x05,
+    0x00, 0x01, 0xff, 0x56, 0xc7, 0x2f, 0x0d, 0x00, 0x00, 0x00, 0x00, 0x49, 0x45, 0x4e, 0x44, 0xae, 0x42,
+    0x60, 0x82,
+];
+
+/// A record with everything in it that can be torn apart: thinking and words before calls, calls side by side, a failed one, a
+/// picture, a search of the server's, two prompts.
 fn recorded(place: &Place) -> (String, PathBuf, Vec<Value>) {
     place.put("a.txt", "alpha");
+    std::fs::write(place.work().join("dot.png"), PIXEL).unwrap();
+    let search =
+        json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}});
+    let found = json!({"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []});
     let read = |id: &str, file: &str| tool("Read", json!({"file_path": file})).id(id);
     let script = Script::new()
-        .reply([text("Looking."), read("toolu_1", "a.txt"), read("toolu_2", "none.txt")])
-        .reply([tool("Bash", json!({"command": "echo beta"})).id("toolu_3")])
-        .reply([text("First done.")])
+        .reply([thinking("Hm."), text("Looking."), read("toolu_1", "a.txt"), read("toolu_2", "none.txt")])
+        .reply([tool("Bash", json!({"command": "echo beta"})).id("toolu_3"), read("toolu_5", "dot.png")])
+        .reply([raw_block(search), raw_block(found), thinking("So."), text("First done.")])
         .reply([read("toolu_4", "a.txt")])
         .reply([text("Second done.")]);
     let model = model(script);
@@ -44,6 +59,10 @@ fn is(kind: &'static str) -> impl Fn(&Value) -> bool {
     move |line| line["type"] == kind
 }
 
+fn is_result(line: &Value) -> bool {
+    line["message"]["content"][0]["type"] == "tool_result"
+}
+
 fn anything(_: &Value) -> bool {
     true
 }
@@ -53,7 +72,7 @@ fn at(lines: &[String], words: &str) -> usize {
 }
 
 /// What happened, and to which lines.
-const DAMAGES: [(&str, Damage); 36] = [
+const DAMAGES: [(&str, Damage); 47] = [
     ("all lines in reverse", |lines| lines.reverse()),
     ("lines sorted by their letters", |lines| lines.sort()),
     ("every second line is gone", |lines| {
@@ -139,6 +158,49 @@ const DAMAGES: [(&str, Damage); 36] = [
     ("roles exchanged", |lines| {
         change(lines, is("assistant"), |line| line["message"]["role"] = json!("user"));
     }),
+    ("answers that say they are prompts", |lines| {
+        change(lines, is("assistant"), |line| line["type"] = json!("user"));
+    }),
+    ("prompts that say they are answers", |lines| {
+        change(lines, is("user"), |line| line["type"] = json!("assistant"));
+    }),
+    ("messages that are words", |lines| change(lines, is("user"), |line| line["message"] = json!("words"))),
+    ("parts of results without words", |lines| {
+        change(lines, is_result, |line| {
+            line["message"]["content"][0]["content"] =
+                json!([{"type": "text"}, {"type": "text", "text": "kept"}]);
+        });
+    }),
+    ("parts of results that are none", |lines| {
+        change(lines, is_result, |line| {
+            line["message"]["content"][0]["content"] = json!([7, {"type": "tool_use"}]);
+        });
+    }),
+    ("results with more fields than there are", |lines| {
+        change(lines, is_result, |line| line["message"]["content"][0]["is_errpr"] = json!(false));
+    }),
+    ("kinds whose letters are lost", |lines| {
+        for line in lines {
+            *line = line.replace("\"type\":\"text\"", "\"type\":\"te\u{fffd}t\"");
+        }
+    }),
+    ("a picture whose letters are lost", |lines| {
+        for line in lines {
+            *line = line.replace("\"data\":\"iVBOR", "\"data\":\"iV OR");
+        }
+    }),
+    ("a search without its question", |lines| {
+        let at = at(lines, "\"type\":\"server_tool_use\"");
+        lines.remove(at);
+    }),
+    ("nothing of what stood in front", |lines| {
+        lines.retain(|line| !line.contains("\"subtype\":\"request\""));
+    }),
+    ("thinking that lost what it thought", |lines| {
+        for line in lines {
+            *line = line.replace("\"thinking\":\"Hm.\"", "\"thinking\":null");
+        }
+    }),
     ("messages without content", |lines| {
         change(lines, is("assistant"), |line| line["message"]["content"] = Value::Null);
     }),
@@ -167,6 +229,7 @@ const DAMAGES: [(&str, Damage); 36] = [
 ];
 
 fn goes_on(place: &Place, session: &str, file: &Path, what: &str) {
+    eprintln!("{what}");
     let before = std::fs::read(file).unwrap();
     let model = model(Script::new().step(Step::reply([text("Going on.")]).always()));
     let ran = place.task(&model, ["NEXT-PROMPT", "--resume", session, "--output-format", "json"]).run();
@@ -241,4 +304,82 @@ fn pit_S1_whatever_happened_to_the_bytes_of_a_record_the_session_goes_on() {
         std::fs::write(&file, bytes).unwrap();
         goes_on(&place, &session, &file, what);
     }
+}
+
+/// A number from a seed, below `most`.
+fn chance(seed: &mut u64, most: usize) -> usize {
+    *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    usize::try_from(*seed >> 33).unwrap() % most.max(1)
+}
+
+/// Something that happens to a record, by chance.
+fn hurt(bytes: &mut Vec<u8>, seed: &mut u64) {
+    let mut lines: Vec<Vec<u8>> = bytes.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+    let (one, other) = (chance(seed, lines.len()), chance(seed, lines.len()));
+    match chance(seed, 7) {
+        0 => lines.swap(one, other),
+        1 => lines.insert(one, lines[other].clone()),
+        2 => _ = lines.remove(one),
+        3 => lines[one].truncate(other),
+        4 => {
+            let place = chance(seed, bytes.len());
+            bytes.drain(place..(place + 1 + chance(seed, 2000)).min(bytes.len()));
+            return;
+        }
+        5 => {
+            for _ in 0..=chance(seed, 20) {
+                let place = chance(seed, bytes.len());
+                bytes[place] = u8::try_from(chance(seed, 256)).unwrap();
+            }
+            return;
+        }
+        _ => {
+            if let Ok(Value::Object(mut line)) = serde_json::from_slice(&lines[one]) {
+                let field = line.keys().nth(chance(seed, line.len())).cloned();
+                field.map(|field| line.remove(&field));
+                lines[one] = Value::Object(line).to_string().into_bytes();
+            }
+        }
+    }
+    *bytes = lines.join(&b'\n');
+}
+
+/// What nothing in a record tells of can be refused once: words before thinking that have become others. Nothing else is.
+#[test]
+fn pit_S1_whatever_happens_to_a_record_by_chance_the_session_goes_on() {
+    let place = Place::new();
+    let (session, file, _) = recorded(&place);
+    let sound = std::fs::read(&file).unwrap();
+    let off = Strictness::default().relax(Rule::PrefixBinding);
+    for first in 1..=40 {
+        let (mut seed, mut bytes) = (first, sound.clone());
+        for _ in 0..=chance(&mut seed, 4) {
+            hurt(&mut bytes, &mut seed);
+        }
+        std::fs::write(&file, &bytes).unwrap();
+        let model = model(Script::new().strict(off).step(Step::reply([text("Going on.")]).always()));
+        let ran = place.task(&model, ["NEXT-PROMPT", "--resume", &session]).run();
+        assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Going on.\n"), "{first}: {ran:?}");
+        model.assert_clean();
+        assert!(std::fs::read(&file).unwrap().starts_with(&bytes), "{first}: old bytes stay");
+        for words in [["sessions", "show"], ["sessions", "export"]] {
+            let looked = place.pelton(words.into_iter().chain([session.as_str()])).run();
+            assert_eq!(looked.code, Some(0), "{first}: {looked:?}");
+        }
+    }
+}
+
+/// Thinking is bound to what stood in front of it. Another front leaves it out, and it stays out when that front is used again.
+#[test]
+fn thinking_from_behind_another_front_does_not_come_back() {
+    let place = Place::new();
+    let script = Script::new().reply([thinking("Hm."), text("One.")]);
+    let model = model(script.step(Step::reply([text("More.")]).always()));
+    let session = "33333333-2222-4333-8444-555555555555";
+    place.task(&model, ["FIRST", "--session-id", session]).run().well();
+    for _ in 0..2 {
+        place.task(&model, ["NEXT", "--resume", session, "--append-system-prompt", "Be brief."]).run().well();
+    }
+    model.assert_clean();
+    assert_eq!(model.requests().len(), 3);
 }

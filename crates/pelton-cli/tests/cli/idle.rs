@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pelton_testkit::{Script, gate, text};
 
-use crate::place::{Place, model};
+use crate::place::{Place, model, worked};
 use crate::talk::Talk;
 
 /// How long is looked.
@@ -16,18 +16,9 @@ const STALLED_SHARE_MAX: f64 = 0.01;
 
 /// The share of one core that all threads of a process take together, from now on.
 fn share(process: u32) -> f64 {
-    let before = on_cpu(process);
+    let before = worked(process);
     std::thread::sleep(LOOKED);
-    on_cpu(process).saturating_sub(before).as_secs_f64() / LOOKED.as_secs_f64()
-}
-
-fn on_cpu(process: u32) -> Duration {
-    let threads = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
-    let spent = threads.filter_map(|thread| {
-        let text = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
-        text.split_whitespace().next()?.parse::<u64>().ok()
-    });
-    Duration::from_nanos(spent.sum())
+    worked(process).saturating_sub(before).as_secs_f64() / LOOKED.as_secs_f64()
 }
 
 #[test]
@@ -70,7 +61,7 @@ fn pit_M4_a_session_that_begins_weighs_little() {
     let mut talk = Talk::start(&place, &model, &[]);
     talk.prompt("hi");
     talk.system("init");
-    let cpu = on_cpu(talk.id());
+    let cpu = worked(talk.id());
     talk.result();
     let memory = memory_kb(talk.id());
     println!("{memory} kB, {} ms of a core until init", cpu.as_millis());

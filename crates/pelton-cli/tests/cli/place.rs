@@ -16,6 +16,16 @@ use serde_json::Value;
 /// A process that has not ended after this long hangs.
 const HUNG_AFTER: Duration = Duration::from_secs(30);
 
+/// What all threads of a process have worked so far.
+pub fn worked(process: u32) -> Duration {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    let spent = threads.filter_map(|thread| {
+        let text = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
+        text.split_whitespace().next()?.parse::<u64>().ok()
+    });
+    Duration::from_nanos(spent.sum())
+}
+
 /// A place of its own for one test.
 pub struct Place {
     dir: tempfile::TempDir,

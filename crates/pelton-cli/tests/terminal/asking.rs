@@ -4,7 +4,7 @@ use pelton_testkit::{Script, gate, text, tool};
 use serde_json::json;
 
 use crate::commands::PROMPTING;
-use crate::place::{Place, model};
+use crate::place::{Commanded, Place, model};
 use crate::seat::Seat;
 
 #[test]
@@ -115,6 +115,48 @@ fn a_plan_is_approved_and_the_mode_changes_with_it() {
     seat.types("a");
     seat.sees("Begun.");
     seat.sees("edits without asking");
+    seat.rests();
+    // What was agreed on is still there, and what changed with it is told once.
+    let rows = seat.rows();
+    let count = |words: &str| rows.iter().filter(|row| row.contains(words)).count();
+    assert_eq!((count("1. Do it."), count("from now on it edits")), (1, 1), "{rows:#?}");
+    assert!(rows.iter().any(|row| row.starts_with("├─ Proposing a plan · approved")), "{rows:#?}");
+}
+
+#[test]
+fn a_low_window_shows_what_is_asked_and_the_answer_that_enter_gives() {
+    let place = Place::new();
+    let bash = tool("Bash", json!({"command": "mkdir -p one", "description": "Make"}));
+    let model = model(Script::new().reply([bash]).reply([text("Fine.")]));
+    let mut command = place.pelton(["go"]);
+    command.asks(&model).env("TERM", "xterm-256color").env("LANG", "C.UTF-8");
+    let mut seat = Seat::with(command, 60, 5);
+    seat.sees("Run this command?");
+    seat.sees("❯ 1. Yes, this once (y)");
+    assert!(seat.rows().iter().any(|row| row == "  mkdir -p one"), "{:#?}", seat.rows());
+    seat.resize(24, 4);
+    seat.types("\u{1b}[B");
+    // All of what "always" would keep can be read.
+    seat.until("the question and the second answer", |seat| {
+        let screen = seat.screen();
+        screen.starts_with("Run this command?\n❯ 2. Yes, and always:") && !screen.contains('…')
+    });
+    seat.types("\u{1b}[B");
+    seat.sees("❯ 3. No:");
+    seat.types("\u{1b}[A\u{1b}[A\r");
+    seat.until("it has run", |_| place.has("one"));
+}
+
+#[test]
+fn a_command_that_comes_again_and_again_is_asked_about_once() {
+    let place = Place::new();
+    let line = "for i in 1 2 3 4 5 6; do echo turn $i; done; touch made";
+    let bash = tool("Bash", json!({"command": line, "description": "Make"}));
+    let model = model(Script::new().reply([bash]).reply([text("Fine.")]));
+    let seat = Seat::at(&place, &model, ["go"]);
+    seat.sees("Run this command?");
+    let screen = seat.screen();
+    assert_eq!(screen.matches("├─ echo turn $i").count(), 1, "{screen}");
 }
 
 #[test]
@@ -136,6 +178,11 @@ fn what_the_model_wants_to_know_is_answered_one_by_one() {
     seat.sees("Which sizes?");
     seat.types("12\r");
     seat.sees("Thanks.");
+    seat.sees("├─ Asking you · answered");
+    // What was answered stands below the question.
+    let rows = seat.rows();
+    let at = rows.iter().position(|row| row.starts_with("├─ Asking you")).unwrap();
+    assert_eq!(rows[at + 1..at + 3], ["│  Which colour? Green", "│  Which sizes? S, M"], "{rows:#?}");
     let told = model.requests().last().unwrap().body["messages"].to_string();
     assert!(told.contains("\\\"Which colour?\\\": Green"), "{told}");
     assert!(told.contains("\\\"Which sizes?\\\": S, M"), "{told}");

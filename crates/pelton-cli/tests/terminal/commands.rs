@@ -54,8 +54,8 @@ fn every_command_that_tells_something_tells_it() {
     says(&mut seat, "/status", &["mode default", "works in", "session ", "recorded in"]);
     says(&mut seat, "/permissions", &["mode: default", "deny: Bash(rm:*)", "works in"]);
     says(&mut seat, "/mcp", &["there are no servers of tools"]);
-    says(&mut seat, "/agents", &["general-purpose"]);
-    says(&mut seat, "/skills", &["Skills:", "ship"]);
+    says(&mut seat, "/agents", &["general-purpose", "looker                    Looks"]);
+    says(&mut seat, "/skills", &["ship                      Ships it"]);
     says(&mut seat, "/hooks", &["true hooked"]);
     says(&mut seat, "/config", &["settings.json"]);
     says(&mut seat, "/memory", &["CLAUDE.md · ", "tokens"]);
@@ -63,7 +63,12 @@ fn every_command_that_tells_something_tells_it() {
     says(&mut seat, "/bashes", &["nothing runs in the background"]);
     says(&mut seat, "/doctor", &["Nothing is wrong with it."]);
     says(&mut seat, "/context", &["System prompt", "What could be freed"]);
-    says(&mut seat, "/model", &["claude-sonnet-5 is asked", "tokens of context"]);
+    // A list to choose from; what is typed narrows it down.
+    says(&mut seat, "/model", &["Ask which model?", "❯  now  claude-sonnet-5"]);
+    seat.types("opus-4-5");
+    seat.sees("1 of ");
+    seat.types("\r");
+    seat.sees("claude-opus-4-5 is asked from now on");
     says(&mut seat, "/model haiku", &["claude-haiku", "is asked from now on"]);
     says(&mut seat, "/effort", &["effort is the model's own"]);
     says(&mut seat, "/effort high", &["effort is high from now on"]);
@@ -117,7 +122,7 @@ fn commands_change_the_conversation_and_tell_so() {
     seat.rests();
     says(&mut seat, "/export talk.md", &["the conversation goes to talk.md"]);
     seat.until("the file is there", |_| place.has("talk.md") && place.read("talk.md").contains("Answer 3."));
-    says(&mut seat, "/clear", &["another conversation begins"]);
+    says(&mut seat, "/clear", &["This is another conversation. The last one is kept as"]);
     seat.types("anew\r");
     seat.until("the past is gone", |_| {
         let last = model.requests().last().unwrap().body["messages"].to_string();

@@ -9,7 +9,7 @@ use pelton_testkit::{Script, Step, text};
 use serde_json::json;
 
 use crate::long;
-use crate::place::{Commanded, Place, model};
+use crate::place::{Commanded, Place, model, worked};
 use crate::seat::Seat;
 
 /// Of one core, for one key, without optimisation.
@@ -21,16 +21,6 @@ const VERSION_S_MAX: f64 = 0.04;
 /// Of one core, while nobody types: 0.1 s in ten minutes.
 const IDLE_SHARE_MAX: f64 = 0.1 / 600.0;
 const LOOKED: Duration = Duration::from_secs(6);
-
-/// What all threads of a process have worked so far.
-fn worked(process: u32) -> Duration {
-    let threads = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
-    let spent = threads.filter_map(|thread| {
-        let text = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
-        text.split_whitespace().next()?.parse::<u64>().ok()
-    });
-    Duration::from_nanos(spent.sum())
-}
 
 #[test]
 fn pit_U2_a_key_costs_no_more_in_a_session_of_ten_thousand_messages() {
@@ -58,9 +48,8 @@ fn pit_U2_a_key_costs_no_more_in_a_session_of_ten_thousand_messages() {
     assert!(each <= KEY_MAX, "{each:?} a key");
 }
 
-#[test]
-fn pit_M5_keys_are_shown_at_once_however_much_is_lying_about() {
-    let place = Place::new();
+/// Puts ten thousand transcripts and fifty plugins in the way of a start; the words that name the plugins.
+pub fn much_lying_about(place: &Place) -> Vec<String> {
     let folder = place.config().join("projects/-elsewhere");
     std::fs::create_dir_all(&folder).unwrap();
     for number in 0..10_000u128 {
@@ -79,6 +68,13 @@ fn pit_M5_keys_are_shown_at_once_however_much_is_lying_about() {
         std::fs::write(plugin.join("commands/go.md"), "Go.\n").unwrap();
         words.extend(["--plugin-dir".to_owned(), plugin.to_str().unwrap().to_owned()]);
     }
+    words
+}
+
+#[test]
+fn pit_M5_keys_are_shown_at_once_however_much_is_lying_about() {
+    let place = Place::new();
+    let words = much_lying_about(&place);
     // A shell tells what its children have worked: minutes and seconds, their own and the kernel's.
     let told = place.shell("\"$PELTON\" --version; times").run();
     let children = told.well().lines().last().unwrap().to_owned();

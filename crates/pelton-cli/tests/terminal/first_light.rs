@@ -75,3 +75,44 @@ fn a_task_may_come_with_the_command_and_the_session_goes_on() {
     seat.sees("Six.");
     assert_eq!(model.requests().last().unwrap().body["messages"].as_array().unwrap().len(), 5);
 }
+
+#[test]
+fn the_tree_says_what_came_of_each_call_in_a_row() {
+    let place = Place::new();
+    let todos = json!({"todos": [
+        {"content": "wash", "status": "completed", "activeForm": "washing"},
+        {"content": "dry", "status": "in_progress", "activeForm": "drying"}]});
+    let long = "a".repeat(90);
+    let model = model(
+        Script::new()
+            .reply([
+                tool("TodoWrite", todos),
+                tool("Write", json!({"file_path": "new.txt", "content": "one\ntwo\nthree\n"})),
+                tool("Glob", json!({"pattern": long.clone()})),
+                tool("Read", json!({"file_path": format!("{long}.txt")})),
+            ])
+            .reply([tool(
+                "Edit",
+                json!({"file_path": "new.txt", "old_string": "two\n", "new_string": "zwei\n"}),
+            )])
+            .reply([text("Done.")]),
+    );
+    let seat = Seat::at(&place, &model, ["--permission-mode", "acceptEdits", "go"]);
+    seat.sees("Done.");
+    seat.rests();
+    let rows = seat.rows();
+    let from = rows.iter().position(|row| row.starts_with("├─")).unwrap();
+    let expected = [
+        "├─ Updating the to-do list · 1 of 2 done",
+        "│  [x] wash",
+        "│  [>] dry",
+        "├─ Writing new.txt · +3 −0",
+    ];
+    assert_eq!(rows[from..from + 4], expected, "{rows:#?}");
+    let told = |begin: &str| rows.iter().filter(|row| row.starts_with(begin)).collect::<Vec<_>>();
+    assert!(told("├─ Finding aaa")[0].contains("aaa… · "), "{rows:#?}");
+    // Why one failed stands below it where there is no room beside it.
+    assert!(told("├─ Reading aaa")[0].ends_with("aaa… · failed"), "{rows:#?}");
+    assert!(told("│  ").iter().any(|row| row.contains("does not exist")), "{rows:#?}");
+    assert_eq!(told("├─ Editing new.txt"), ["├─ Editing new.txt · +1 −1"], "{rows:#?}");
+}

@@ -39,7 +39,7 @@ fn hostile() -> Vec<(String, Vec<u8>)> {
 }
 
 /// Every sequence and control character among bytes for a terminal that is none of those that are ours.
-fn foreign(bytes: &[u8]) -> Vec<String> {
+pub fn foreign(bytes: &[u8]) -> Vec<String> {
     let shown = std::str::from_utf8(bytes).expect("a terminal is sent text");
     let mut foreign = Vec::new();
     let mut rest = shown;

@@ -85,8 +85,12 @@ fn a_status_line_of_ones_own_is_told_what_there_is_and_keeps_its_colours() {
     );
     let settings = json!({"statusLine": {"type": "command", "command": script, "padding": 1}});
     std::fs::write(place.config().join("settings.json"), settings.to_string()).unwrap();
-    let model = model(Script::new().step(Step::reply([text("Well.")]).always()));
-    let mut command = place.pelton([]);
+    let write = tool("Write", json!({"file_path": "new.txt", "content": "one\ntwo\n"}));
+    let edit = tool("Edit", json!({"file_path": "new.txt", "old_string": "two\n", "new_string": ""}));
+    let model = model(Script::new().reply([write]).reply([edit]).step(Step::reply([text("Well.")]).always()));
+    let other = place.temp().canonicalize().unwrap();
+    let words = ["--permission-mode", "acceptEdits", "--effort", "low", "--add-dir", other.to_str().unwrap()];
+    let mut command = place.pelton(words);
     command.asks(&model).env("TERM", "xterm-256color").env("LANG", "C.UTF-8");
     let mut seat = Seat::with(command, 80, 24);
     seat.sees(" ready in 80");
@@ -97,6 +101,10 @@ fn a_status_line_of_ones_own_is_told_what_there_is_and_keeps_its_colours() {
         let facts: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
         facts["cost"]["total_cost_usd"].as_f64().is_some_and(|usd| usd > 0.0)
             && facts["workspace"]["current_dir"] == place.work().to_str().unwrap()
+            && facts["workspace"]["added_dirs"] == json!([other])
+            && facts["cost"]["total_lines_added"] == 2
+            && facts["cost"]["total_lines_removed"] == 1
+            && facts["effort"]["level"] == "low"
             && facts["model"]["id"].is_string()
             && facts["context_window"]["used_percentage"].is_number()
             && facts["transcript_path"].as_str().is_some_and(|file| file.ends_with(".jsonl"))

@@ -10,8 +10,10 @@ mod seat; // somebody in front of a terminal
 mod asking; // questions, and what answers them
 mod commands; // slash commands
 mod cost; // what it costs, by what it works
+mod figures; // what people wait for, by the clock
 mod first_light; // a prompt, an answer, a tree, a question, the end
 mod hostile; // what comes from outside
+mod hostile_sides; // the same, from every side it can come from
 mod leaving; // the terminal as it was
 mod looks; // colours, and a status line of one's own
 mod opening; // how a session is begun and gone on with

@@ -49,6 +49,29 @@ fn a_new_directory_is_asked_about_before_anything_of_it_runs() {
 }
 
 #[test]
+fn all_of_what_a_directory_brings_is_seen_in_a_line_each_before_it_is_trusted() {
+    let place = Place::new();
+    let hook = json!({"type": "command", "command": "echo a\u{202e}b\nTrust it? [y/N] y\u{1b}[2J"});
+    place.put(".claude/settings.json", &json!({"hooks": {"Stop": [{"hooks": [hook]}]}}).to_string());
+    let server = json!({"command": "sh", "args": ["-c", "touch served"]});
+    let far = json!({"type": "http", "url": "https://far.example/mcp"});
+    place.put(".mcp.json", &json!({"mcpServers": {"near": server, "far": far}}).to_string());
+    let seat = Seat::at(&place, &always("Here."), []);
+    seat.sees("[y/N]");
+    let screen = seat.screen();
+    for line in [
+        "hook at Stop: echo a‹U+202E›b⏎Trust it? [y/N] y‹U+001B›[2J",
+        "server near: sh -c touch served",
+        "server far: https://far.example/mcp",
+    ] {
+        assert!(screen.lines().any(|row| row.trim() == line), "{line}:\n{screen}");
+    }
+    let ran = place.pelton(["trust"]).run();
+    let told = ran.well();
+    assert!(told.contains("b⏎Trust it? [y/N] y‹U+001B›[2J") && told.contains("server near: sh -c"), "{told}");
+}
+
+#[test]
 fn a_session_is_picked_from_a_list() {
     let place = Place::new();
     let model = always("Well.");

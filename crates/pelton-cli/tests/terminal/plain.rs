@@ -3,6 +3,7 @@
 use pelton_testkit::{Script, gate, text, tool};
 use serde_json::json;
 
+use crate::commands::PROMPTING;
 use crate::place::{Commanded, Place, model};
 use crate::seat::Seat;
 
@@ -26,8 +27,13 @@ fn goes_through(place: &Place, mut seat: Seat) {
     seat.types("make it\r");
     seat.sees("1. Yes, this once (y)");
     assert!(!place.has("made"));
-    // An empty line answers nothing.
+    // An empty line answers nothing, nor do words that only have the letter of an answer in them.
     seat.types("\r");
+    seat.types("what is that?\r");
+    seat.until("it is asked again", |seat| {
+        seat.rows().iter().filter(|row| row.starts_with("Type a number or a letter")).count() == 3
+    });
+    assert!(!place.has("made"));
     seat.types("y\r");
     seat.sees("It is made.");
     assert!(place.has("made"));
@@ -37,6 +43,8 @@ fn goes_through(place: &Place, mut seat: Seat) {
     seat.types("1 2\r");
     seat.sees("Which ones? A, B");
     seat.sees("Thanks.");
+    // Nothing runs any more: what is typed now is a prompt of its own.
+    seat.until("the end is told", |seat| seat.rows().iter().filter(|row| row.starts_with("└─")).count() == 2);
     seat.types("slowly\r");
     seat.sees("Slowly");
     seat.types("read this, too\r");
@@ -76,4 +84,59 @@ fn a_dumb_terminal_is_told_the_same() {
     let mut command = place.pelton([]);
     command.asks(&model).env("TERM", "dumb").env("LANG", "C.UTF-8");
     goes_through(&place, Seat::with(command, 80, 24));
+}
+
+#[test]
+fn lines_answer_what_they_name() {
+    let place = Place::new();
+    let server = place.put("server.sh", PROMPTING);
+    let servers = json!({"mcpServers": {"poet": {"command": "sh", "args": [server]}}}).to_string();
+    let bash = || tool("Bash", json!({"command": "touch made", "description": "Make"}));
+    let call = || tool("mcp__poet__ask", json!({}));
+    let model = model(
+        Script::new()
+            .reply([bash()])
+            .reply([bash()])
+            .reply([bash()])
+            .reply([text("Then not.")])
+            .reply([call()])
+            .reply([call()])
+            .reply([text("Thanks.")]),
+    );
+    let mut seat = Seat::at(
+        &place,
+        &model,
+        ["--plain", "--mcp-config", &servers, "--allowedTools", "mcp__poet", "--", "go"],
+    );
+    let last = || model.requests().last().unwrap().body["messages"].to_string();
+    // What to do instead stands behind the answer, or in a line of its own.
+    seat.sees("Run this command?");
+    seat.types("no use mkdir\r");
+    seat.until("it is told", |_| last().contains("says: use mkdir"));
+    let asked = |seat: &Seat| seat.rows().iter().filter(|row| *row == "Run this command?").count();
+    seat.until("it is asked again", |seat| asked(seat) == 2);
+    seat.types("3\r");
+    seat.sees("Say it in a line");
+    seat.types("yes, but later\r");
+    seat.until("it is told", |_| last().contains("says: yes, but later"));
+    seat.until("it is asked again", |seat| asked(seat) == 3);
+    seat.types("0\r");
+    seat.sees("interrupted");
+    assert!(!place.has("made"));
+    // A form, field by field.
+    seat.types("ask\r");
+    seat.sees("Then not.");
+    seat.types("ask\r");
+    seat.sees("Which metre?");
+    seat.types("five\r\r");
+    seat.sees("Feet is a whole number");
+    seat.types("5\r");
+    seat.types("iamb\r");
+    seat.until("it is told", |_| last().contains("'feet':5") && last().contains("'kind':'iamb'"));
+    seat.until("it is asked again", |seat| {
+        seat.rows().iter().filter(|row| *row == "poet asks:").count() >= 5
+    });
+    seat.types("/decline\r");
+    seat.sees("Thanks.");
+    assert!(last().contains("'action':'decline'"), "{}", last());
 }

@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use pelton_testkit::{Script, Step, text};
+use serde_json::json;
 
 use crate::place::{Commanded, Place, model};
 use crate::seat::Seat;
@@ -129,6 +130,48 @@ fn files_and_commands_are_offered_while_they_are_typed() {
     seat.sees("› /exit");
     seat.types("\r");
     assert_eq!(seat.ends(), Some(0));
+}
+
+#[test]
+fn a_program_of_ones_own_says_which_files_are_offered() {
+    let (place, model) = (Place::new(), always());
+    place.put("src/engine.rs", "fn engine() {}\n");
+    // Told what was typed, it answers with what has those letters and with something that is no file of the project.
+    let program = place.put(
+        "suggest.sh",
+        "query=$(sed 's/.*:\"\\(.*\\)\".*/\\1/'); printf '%s\\n' \"found-by-$query\" 'docs/a\u{1b}[31mb.md'\n",
+    );
+    let settings =
+        json!({"fileSuggestion": {"type": "command", "command": format!("sh {}", program.display())}});
+    std::fs::write(place.config().join("settings.json"), settings.to_string()).unwrap();
+    let mut seat = Seat::at(&place, &model, []);
+    seat.sees("> ");
+    seat.types("see @en");
+    seat.sees("› found-by-en");
+    seat.sees("  docs/ab.md");
+    assert!(!seat.screen().contains("engine.rs"), "{}", seat.screen());
+    seat.types("g");
+    seat.sees("› found-by-eng");
+    seat.types("\t");
+    seat.sees("> see @found-by-eng");
+    seat.types("\u{15}");
+    // One that fails is told of, and what is typed stays.
+    std::fs::write(&program, "sleep 60\n").unwrap();
+    seat.types("@slow");
+    seat.sees("did not end within");
+    seat.sees("> @slow");
+}
+
+#[test]
+fn what_git_ignores_is_offered_to_whoever_wants_it() {
+    let (place, model) = (Place::new(), always());
+    place.put("build/handler.o", "");
+    place.put(".gitignore", "build\n");
+    std::fs::write(place.config().join("settings.json"), r#"{"respectGitignore": false}"#).unwrap();
+    let mut seat = Seat::at(&place, &model, []);
+    seat.sees("> ");
+    seat.types("see @hand");
+    seat.sees("› build/handler.o");
 }
 
 #[test]

@@ -112,7 +112,8 @@ fn two_escapes_take_the_conversation_and_files_back() {
     seat.sees("Go back to before");
     seat.types("\r");
     seat.sees("What goes back?");
-    seat.sees("made.txt");
+    // The preview, as it is seen from here.
+    seat.sees("Files as they were before:\n  made.txt\n  comes back: 0 lines · goes: 1 line");
     seat.types("b");
     seat.sees("> make it");
     seat.until("the file is gone", |_| !place.has("made.txt"));

@@ -26,6 +26,7 @@ fn a_retry_counts_down_and_says_why() {
         rows.contains("! asked again after 3.0 s (1 of 10)") && !rows.contains("asking again in"),
         "{rows}"
     );
+    assert!(rows.contains("\n\nThere."), "the answer stands apart from it: {rows}");
 }
 
 #[test]
@@ -103,8 +104,9 @@ fn a_command_is_seen_while_it_runs_and_thinking_is_told() {
     seat.rests();
     let rows = seat.rows();
     assert!(!rows.iter().any(|row| row.contains("│  step")), "it is folded: {rows:#?}");
-    let told = rows.concat();
-    assert!(told.contains("├─ Running i=0;") && told.contains("done · 20 lines"), "{rows:#?}");
+    // In one row, whose end says what came of it.
+    let told = rows.iter().find(|row| row.starts_with("├─ Running i=0;")).unwrap();
+    assert!(told.ends_with("… · 20 lines"), "{rows:#?}");
 }
 
 #[test]

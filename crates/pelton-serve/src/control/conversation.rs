@@ -275,6 +275,7 @@ impl<'a> Conversation<'a> {
         let servers = Servers::new(servers, engine.servers(), client, named);
         let mut handles = Handles::of(&engine, servers, cwd, shown.may_rewind);
         (handles.may_bypass, handles.agents) = (shown.may_bypass, agents);
+        handles.spares_agents = brought.stops_agents;
         handles.home.clone_from(&shown.home);
         handles.about.clone_from(&about);
         (handles.about["plugins"], handles.about["plugin_errors"]) = plugins;
@@ -327,6 +328,10 @@ impl<'a> Conversation<'a> {
             self.desk.tell_record();
             let has_agents = self.handles.tasks.has_agents();
             if !has_agents {
+                // How the last of them ended is told before that nothing happens any more.
+                if self.handles.tasks.told().now_or_never().is_some() {
+                    self.tell_news();
+                }
                 self.desk.tell_state("idle");
             }
             let is_done = !self.desk.is_open && self.suggesting.is_none();
@@ -416,6 +421,7 @@ impl<'a> Conversation<'a> {
 
     /// Runs one submission to its end.
     async fn submit(&mut self, work: Work) {
+        self.desk.agents_gone().await;
         self.desk.tell_state("running");
         self.refused_last = false;
         // Whoever says something needs no guess any more.

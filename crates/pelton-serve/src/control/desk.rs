@@ -137,6 +137,8 @@ pub(super) struct Desk<'a> {
     /// Requests that are worked on, and how to give them up.
     chores: FuturesUnordered<Abortable<BoxFuture<'static, Done>>>,
     open_requests: HashMap<String, AbortHandle>,
+    /// Agents that an interrupt ends, until they are gone.
+    dismissing: Option<BoxFuture<'static, ()>>,
     /// Prompts on their way into the queue.
     adding: FuturesOrdered<BoxFuture<'static, Result<(), QueueError>>>,
     /// Words that start no submission and wait for the end of one.
@@ -173,6 +175,7 @@ impl<'a> Desk<'a> {
             is_open: true,
             chores: FuturesUnordered::new(),
             open_requests: HashMap::new(),
+            dismissing: None,
             adding: FuturesOrdered::new(),
             notes: Vec::new(),
             state_frames,
@@ -197,6 +200,10 @@ impl<'a> Desk<'a> {
                         self.reply(&id, answer);
                     }
                 }
+                () = until_gone(&mut self.dismissing), if self.dismissing.is_some() => {
+                    self.dismissing = None;
+                    return Heard::Nothing;
+                }
                 Some(added) = self.adding.next(), if !self.adding.is_empty() => {
                     if let Err(error) = added {
                         self.tell_problem(&format!("A prompt was not taken: {error}"));
@@ -207,6 +214,12 @@ impl<'a> Desk<'a> {
                 else => return std::future::pending().await,
             }
         }
+    }
+
+    /// Waits for agents that an interrupt ends: the model is told of them with what is said next.
+    pub async fn agents_gone(&mut self) {
+        until_gone(&mut self.dismissing).await;
+        self.dismissing = None;
     }
 
     /// Whether something is still on its way into the queue.
@@ -410,6 +423,9 @@ impl<'a> Desk<'a> {
                 // The client learns that it was heard before it sees what comes of it.
                 self.reply(&request.id, Ok(answer));
                 handles.interrupter.interrupt();
+                if !handles.spares_agents {
+                    self.dismissing = Some(Box::pin(handles.tasks.dismiss_agents()));
+                }
                 return Heard::Interrupt;
             }
             Served::End => {
@@ -430,6 +446,12 @@ impl<'a> Desk<'a> {
         self.is_open = false;
         self.client.is_gone();
         Heard::Fault(words)
+    }
+}
+
+async fn until_gone(dismissing: &mut Option<BoxFuture<'static, ()>>) {
+    if let Some(dismissing) = dismissing {
+        dismissing.await;
     }
 }
 

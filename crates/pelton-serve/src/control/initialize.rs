@@ -22,6 +22,8 @@ pub(crate) struct Brought {
     pub servers: Vec<(String, Option<Duration>)>,
     /// Words of sub-agents are wanted.
     pub agent_text: bool,
+    /// Its user can stop agents in the background one by one, so an interrupt does not have to.
+    pub stops_agents: bool,
     /// Guesses of the next prompt are wanted.
     pub suggestions: bool,
     /// What the session is called.
@@ -68,6 +70,7 @@ pub(crate) fn apply(request: &Value, options: &mut Options, client: &Client) -> 
         skills.only = Some(only.iter().filter_map(Value::as_str).map(str::to_owned).collect());
     }
     brought.agent_text = is_on("forwardSubagentText");
+    brought.stops_agents = is_on("perTaskStopAffordance");
     brought.suggestions = is_on("promptSuggestions");
     options.agent_progress_summaries |= is_on("agentProgressSummaries");
     brought.title = field("title").and_then(Value::as_str).map(str::to_owned);

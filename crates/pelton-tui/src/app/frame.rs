@@ -5,15 +5,17 @@ use std::time::Duration;
 use ratatui_core::text::{Line, Span};
 
 use super::{App, When};
+use crate::ask::{Dialog, within};
 use crate::clean;
+use crate::draft;
 use crate::feed::elapsed;
 use crate::paint::{Caret, Live};
 use crate::theme::Role;
 
 /// Rows that a question shares the screen with.
 pub(super) const ROWS_BESIDE_DIALOG: usize = 6;
-/// Rows of the input that are shown at once.
-const INPUT_ROWS_MAX: usize = 10;
+/// Windows of so many rows have some to spare for empty ones.
+const ROOMY_ROWS: usize = 12;
 /// Words that wait, of those that are shown.
 const WAITING_SHOWN: usize = 4;
 
@@ -28,12 +30,24 @@ impl App {
         let mut bottom = self.status_lines(now);
         bottom.truncate(self.rows.saturating_sub(2).max(1));
         let (mut middle, caret) = match &self.dialog {
-            Some(dialog) => (self.dialog_lines(dialog, now), None),
+            Some(dialog) => {
+                let lines = self.dialog_lines(dialog, now);
+                // Where there is no room for both, what is asked comes first.
+                if lines.len() + bottom.len() > self.rows {
+                    bottom.clear();
+                }
+                (lines, None)
+            }
             None => self.input_lines(self.rows.saturating_sub(bottom.len() + 1)),
         };
         let room = self.rows.saturating_sub(middle.len() + bottom.len());
-        let mut top = self.top_lines(now, room.saturating_sub(1));
+        let is_roomy = self.rows >= ROOMY_ROWS && room > 1;
+        let mut top = self.top_lines(now, room.saturating_sub(1 + usize::from(is_roomy)));
         top.truncate(room);
+        // What is asked for stands apart from what was said.
+        if is_roomy && (!top.is_empty() || !self.ends_apart()) {
+            top.push(Line::default());
+        }
         let caret = caret.map(|caret| Caret { row: caret.row + top.len(), ..caret });
         let mut lines = top;
         lines.append(&mut middle);
@@ -84,32 +98,42 @@ impl App {
     }
 
     fn input_lines(&mut self, rows_max: usize) -> (Vec<Line<'static>>, Option<Caret>) {
-        let rows_max = INPUT_ROWS_MAX.min(rows_max).max(1);
+        let rows_max = draft::ROWS_MAX.min(rows_max).max(1);
         let (lines, caret) = self.draft.lines(&self.theme, self.columns, rows_max);
         (lines, Some(caret))
     }
 
-    fn dialog_lines(&self, dialog: &crate::ask::Dialog, now: Duration) -> Vec<Line<'static>> {
-        let mut lines = Vec::new();
-        if !self.body_told {
-            lines.extend(dialog.body(&self.theme, self.columns));
-        }
-        lines.extend(dialog.lines(&self.theme, self.columns));
+    fn dialog_lines(&self, dialog: &Dialog, now: Duration) -> Vec<Line<'static>> {
+        let mut lines = dialog.lines(&self.theme, self.columns);
         if !dialog.is_armed(now) {
             let words = "you were typing: keys answer this once you pause";
             lines.push(Line::styled(words, self.theme.style(Role::Warning)));
         }
-        let too_many = lines.len().saturating_sub(self.rows.saturating_sub(1));
-        lines.drain(..too_many);
-        lines
+        let mut body = match self.body_told {
+            true => Vec::new(),
+            false => dialog.body(&self.theme, self.columns),
+        };
+        if body.is_empty() {
+            return within(lines, self.rows);
+        }
+        if body.len() + lines.len() + ROWS_BESIDE_DIALOG <= self.rows {
+            body.push(Line::default());
+        }
+        // The window may be lower than it was when the question came.
+        let room = self.rows.saturating_sub(lines.len());
+        body.drain(..body.len().saturating_sub(room));
+        body.extend(within(lines, self.rows));
+        body
     }
 
-    fn status_lines(&self, now: Duration) -> Vec<Line<'static>> {
+    fn status_lines(&mut self, now: Duration) -> Vec<Line<'static>> {
         if let Some((hint, until)) = self.hint
             && until > now
         {
             return vec![Line::styled(hint, self.theme.style(Role::Warning))];
         }
+        let running = self.working_since.map(|since| now.saturating_sub(since)).unwrap_or_default();
+        self.status.worked = self.worked + running;
         self.status.lines(&self.theme, self.columns)
     }
 }

@@ -6,8 +6,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use pelton::permission::Mode;
 
 use super::{App, Effect, Waiting, When};
-use crate::ask::list::Found;
-use crate::ask::{Outcome, Own};
+use crate::ask::{Outcome, Own, Told};
 use crate::commands;
 use crate::draft::{Pressed, said};
 use crate::input::Submission;
@@ -79,30 +78,14 @@ impl App {
                 meant(said(line)).into_iter().collect()
             };
         };
-        if let Some((own, list)) = dialog.as_list() {
-            return match list.line(line) {
-                Some(Found::Item(at)) => self.answered(Outcome::Found(own, Some(at))),
-                Some(Found::Nothing) => self.answered(Outcome::Found(own, None)),
-                None => {
-                    self.finished.extend(list.told(&self.theme));
-                    Vec::new()
-                }
-            };
-        }
-        // An empty line answers nothing.
-        let numbers = line.chars().all(|c| c.is_ascii_digit() || c == ' ' || c == ',');
-        let keys = line.trim().chars().filter(|c| !numbers || c.is_ascii_digit()).map(KeyCode::Char);
-        for code in keys.chain((!line.trim().is_empty()).then_some(KeyCode::Enter)) {
-            let Some(dialog) = &mut self.dialog else { return Vec::new() };
-            if let Some(outcome) = dialog.key(KeyEvent::new(code, KeyModifiers::NONE)) {
-                return self.answered(outcome);
+        match dialog.line(line) {
+            Some(outcome) => self.answered(outcome),
+            None => {
+                let lines = dialog.told(&self.theme, self.columns);
+                self.finished.extend(lines);
+                Vec::new()
             }
         }
-        if let Some(dialog) = &self.dialog {
-            let lines = dialog.lines(&self.theme, self.columns);
-            self.finished.extend(lines);
-        }
-        Vec::new()
     }
 
     /// Words were pasted.
@@ -220,8 +203,10 @@ impl App {
         self.dialog = None;
         match outcome {
             Outcome::Answered(id, answer, told) => {
-                if let Some(told) = told {
-                    self.say(&told, Role::Faint);
+                match told {
+                    Told::Nothing => {}
+                    Told::Line(line) => self.say(&line, Role::Faint),
+                    Told::Below(call, lines) => self.feed.below(&call, lines),
                 }
                 vec![Effect::Answer(id, answer)]
             }
@@ -234,6 +219,11 @@ impl App {
             Own::Session => {
                 let sessions = std::mem::take(&mut self.sessions);
                 at.and_then(|at| sessions.get(at).copied()).map(Effect::Resume).into_iter().collect()
+            }
+            Own::Model => {
+                let models = std::mem::take(&mut self.models);
+                let chosen = at.and_then(|at| models.into_iter().nth(at));
+                chosen.map(|model| Effect::Command(commands::Own::Model, model)).into_iter().collect()
             }
             Own::Prompt => self.chose_prompt(at),
             Own::Rewind => self.chose_undo(at),

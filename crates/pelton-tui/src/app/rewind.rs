@@ -1,4 +1,4 @@
-//! Going back: to which prompt, and what of it.
+//! Lists to choose from: which prompt to go back to and what of it, which session to go on with, which model to ask.
 
 use ratatui_core::text::Line;
 use uuid::Uuid;
@@ -60,6 +60,7 @@ impl App {
                 false
             }
             Ok(files) => {
+                body.push(Line::styled("Files as they were before:", faint));
                 body.extend(
                     files.iter().map(|file| Line::styled(format!("  {}", crate::clean::line(file)), faint)),
                 );
@@ -88,6 +89,12 @@ impl App {
             _ => return Vec::new(),
         };
         vec![Effect::Rewind(Undo { to, conversation, files })]
+    }
+
+    /// Asks which model is asked from now on: its name, and a few words about it.
+    pub fn ask_model(&mut self, models: Vec<(String, String)>) {
+        self.models = models.iter().map(|(name, _)| name.clone()).collect();
+        self.open(Dialog::list(Own::Model, List::new("Ask which model?", models)));
     }
 
     /// Asks which session is gone on with: its name, and when it was last written to.

@@ -141,3 +141,18 @@ fn what_is_live_fits_the_screen_and_the_caret_is_in_it() {
         assert!(live.caret.is_some_and(|caret| caret.row < live.lines.len()), "{:?}", live.caret);
     }
 }
+
+#[test]
+fn the_status_line_tells_how_long_the_model_has_worked_in_all() {
+    let mut app = app();
+    let last = |app: &mut App, now| app.live(now).lines.last().map(Line::to_string).unwrap_or_default();
+    assert!(!last(&mut app, at(9_000)).contains(" s"), "nothing has happened yet");
+    app.begin(None, at(10_000));
+    assert!(last(&mut app, at(15_000)).ends_with(" · 5 s"));
+    app.end(at(20_000));
+    // Time in which nobody works does not count.
+    assert!(last(&mut app, at(500_000)).ends_with(" · 10 s"));
+    app.begin(None, at(500_000));
+    app.end(at(555_000));
+    assert!(last(&mut app, at(600_000)).ends_with(" · 1 min 5 s"));
+}

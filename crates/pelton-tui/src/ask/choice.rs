@@ -3,12 +3,16 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui_core::text::{Line, Span};
 
+use super::{Given, MARK};
 use crate::clean;
 use crate::feed::wrapped;
 use crate::theme::{Role, Theme};
 
 /// Characters of an answer in the user's own words.
 const OWN_WORDS_CHARS_MAX: usize = 10_000;
+
+/// What gives none of the answers, where there are no keys.
+const NONE: &str = "0";
 
 /// One answer.
 #[derive(Debug, Clone)]
@@ -67,6 +71,58 @@ impl Choice {
 
     pub fn of_several(question: impl Into<String>, answers: Vec<Answer>) -> Self {
         Self { several: true, ..Self::new(question, answers) }
+    }
+
+    pub fn given(&mut self, given: Given<'_>) -> Option<Picked> {
+        match given {
+            Given::Key(key) => self.key(key),
+            Given::Line(line) => self.line(line),
+        }
+    }
+
+    /// A line was typed: the answer, if it names one and nothing else. Whatever else it says is no answer.
+    fn line(&mut self, line: &str) -> Option<Picked> {
+        let line = line.trim();
+        if self.words.is_some() {
+            self.words = Some(line.chars().take(OWN_WORDS_CHARS_MAX).collect());
+            return Some(self.picked(self.at));
+        }
+        if line == NONE {
+            return Some(Picked::Nothing);
+        }
+        let mut named: Vec<usize> = Vec::new();
+        let mut rest = line;
+        while !rest.is_empty() {
+            let (word, behind) = rest.split_once([' ', ',']).unwrap_or((rest, ""));
+            let behind = behind.trim_start_matches([' ', ',']);
+            let at = self.named(word)?;
+            if self.answers[at].takes_words {
+                // The words may stand behind it.
+                self.at = at;
+                named.iter().for_each(|at| self.ticked[*at] = true);
+                self.words = Some(behind.chars().take(OWN_WORDS_CHARS_MAX).collect());
+                return if behind.is_empty() { None } else { Some(self.picked(at)) };
+            }
+            named.push(at);
+            rest = behind;
+        }
+        let counts = if self.several { !named.is_empty() } else { named.len() == 1 };
+        counts.then_some(Picked::Answers(named, String::new()))
+    }
+
+    /// The answer that a word names: its number, its letter, or yes and no for those letters.
+    fn named(&self, word: &str) -> Option<usize> {
+        let word = word.to_ascii_lowercase();
+        if let Ok(number) = word.parse::<usize>() {
+            return number.checked_sub(1).filter(|at| *at < self.answers.len());
+        }
+        let word = match word.as_str() {
+            "yes" => "y",
+            "no" => "n",
+            word => word,
+        };
+        let is_named = |answer: &Answer| answer.key.is_some_and(|key| word.chars().eq([key]));
+        self.answers.iter().position(is_named)
     }
 
     /// A key was pressed: the answer, if it is one.
@@ -149,6 +205,29 @@ impl Choice {
     }
 
     pub fn lines(&self, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+        let mut lines = self.rows(theme, columns, MARK);
+        let keys = match (&self.words, self.several) {
+            (Some(_), _) => "type, then Enter · Esc to go back",
+            (None, true) => "↑↓ or numbers · Space ticks · Enter gives the answer · Esc for none",
+            (None, false) => "↑↓ and Enter, or the number · Esc for none",
+        };
+        lines.push(Line::styled(keys, theme.style(Role::Faint)));
+        lines
+    }
+
+    /// The same where there are no keys.
+    pub fn told(&self, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+        let (mut lines, keys) = match (&self.words, self.several) {
+            (Some(_), _) => (Vec::new(), "Say it in a line; an empty one says nothing."),
+            (None, true) => (self.rows(theme, columns, "  "), "Type numbers; 0 for none."),
+            (None, false) => (self.rows(theme, columns, "  "), "Type a number or a letter; 0 for none."),
+        };
+        lines.push(Line::styled(keys, theme.style(Role::Faint)));
+        lines
+    }
+
+    /// The question and its answers, with a mark in front of the one that Enter gives.
+    fn rows(&self, theme: &Theme, columns: usize, mark_at: &'static str) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
         for row in self.question.lines().flat_map(|line| wrapped(&clean::line(line), columns)) {
             lines.push(Line::styled(row, theme.style(Role::Strong)));
@@ -156,15 +235,16 @@ impl Choice {
         for (at, answer) in self.answers.iter().enumerate() {
             let is_at = at == self.at;
             let (mark, style) =
-                if is_at { ("❯ ", theme.style(Role::Selected)) } else { ("  ", theme.style(Role::Text)) };
+                if is_at { (mark_at, theme.style(Role::Selected)) } else { ("  ", theme.style(Role::Text)) };
             let tick = match (self.several, self.ticked[at]) {
                 (false, _) => "",
                 (true, true) => "[x] ",
                 (true, false) => "[ ] ",
             };
             let key = answer.key.map(|key| format!(" ({key})")).unwrap_or_default();
-            let label = format!("{}. {tick}{}{key}", at + 1, crate::ask::revealed_line(&answer.label));
-            for (part, row) in wrapped(&label, columns.saturating_sub(2)).into_iter().enumerate() {
+            let label = format!("{}. {tick}{}{key}", at + 1, clean::revealed_line(&answer.label));
+            // Rows after the first stand further in.
+            for (part, row) in wrapped(&label, columns.saturating_sub(5)).into_iter().enumerate() {
                 let mark = if part == 0 { mark } else { "     " };
                 lines.push(Line::from(vec![
                     Span::styled(mark, theme.style(Role::Accent)),
@@ -186,12 +266,6 @@ impl Choice {
                 ]));
             }
         }
-        let keys = match (&self.words, self.several) {
-            (Some(_), _) => "type, then Enter · Esc to go back",
-            (None, true) => "↑↓ or numbers · Space ticks · Enter gives the answer · Esc for none",
-            (None, false) => "↑↓ and Enter, or the number · Esc for none",
-        };
-        lines.push(Line::styled(keys, theme.style(Role::Faint)));
         lines
     }
 }

@@ -5,6 +5,7 @@ use pelton::host::{Elicitation, Elicited};
 use ratatui_core::text::{Line, Span};
 use serde_json::{Map, Value, json};
 
+use super::MARK;
 use super::choice::is_typed;
 use crate::clean;
 use crate::feed::wrapped;
@@ -12,6 +13,9 @@ use crate::theme::{Role, Theme};
 
 /// Fields of one form.
 const FIELDS_MAX: usize = 50;
+/// What refuses a form, or leaves it, where there are no keys.
+const DECLINE: &str = "/decline";
+const CANCEL: &str = "/cancel";
 /// Characters of one value.
 const VALUE_CHARS_MAX: usize = 10_000;
 
@@ -106,6 +110,26 @@ impl Form {
         None
     }
 
+    /// A line was typed: the value of the field that is asked for. An empty one keeps what is there.
+    pub fn line(&mut self, line: &str) -> Option<Elicited> {
+        let line = line.trim();
+        match line {
+            DECLINE => return Some(Elicited::Decline),
+            CANCEL => return Some(Elicited::Cancel),
+            _ => {}
+        }
+        self.complaint = None;
+        if let Some(field) = self.fields.get_mut(self.at).filter(|_| !line.is_empty()) {
+            field.value = match (&field.kind, line.to_ascii_lowercase().as_str()) {
+                (Kind::Flag, "y" | "yes" | "true") => "true".to_owned(),
+                (Kind::Flag, "n" | "no" | "false") => "false".to_owned(),
+                (Kind::Flag, _) => return None,
+                _ => line.chars().take(VALUE_CHARS_MAX).collect(),
+            };
+        }
+        self.key(KeyEvent::from(KeyCode::Enter))
+    }
+
     pub fn paste(&mut self, text: &str) {
         if let Some(field) = self.fields.get_mut(self.at) {
             field.value.extend(clean::line(text).chars().take(VALUE_CHARS_MAX));
@@ -180,43 +204,56 @@ impl Form {
     }
 
     pub fn lines(&self, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+        let keys = match &self.url {
+            Some(_) => "open the address, then Enter · Ctrl-D declines · Esc cancels",
+            None => "Tab between fields · Enter on the last sends · Ctrl-D declines · Esc cancels",
+        };
+        self.rows(theme, columns, keys)
+    }
+
+    /// The same where there are no keys.
+    pub fn told(&self, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+        let keys = match &self.url {
+            Some(_) => "Open the address, then an empty line; /decline or /cancel.",
+            None => "Type a value; an empty line leaves it as it is; /decline or /cancel.",
+        };
+        self.rows(theme, columns, keys)
+    }
+
+    fn rows(&self, theme: &Theme, columns: usize, keys: &'static str) -> Vec<Line<'static>> {
         let mut lines = vec![Line::styled(
-            format!("{} asks:", crate::ask::revealed_line(&self.asker)),
+            format!("{} asks:", clean::revealed_line(&self.asker)),
             theme.style(Role::Strong),
         )];
         for row in clean::text(&self.message).lines().flat_map(|line| wrapped(line, columns)) {
             lines.push(Line::raw(row));
         }
         if let Some(url) = &self.url {
-            lines.push(Line::styled(crate::ask::revealed_line(url), theme.style(Role::Link)));
-            lines.push(Line::styled(
-                "open the address, then Enter · Ctrl-D declines · Esc cancels",
-                theme.style(Role::Faint),
-            ));
+            lines.push(Line::styled(clean::revealed_line(url), theme.style(Role::Link)));
+            lines.push(Line::styled(keys, theme.style(Role::Faint)));
             return lines;
         }
         for (at, field) in self.fields.iter().enumerate() {
             let is_at = at == self.at;
-            let mark = if is_at { "❯ " } else { "  " };
+            let mark = if is_at { MARK } else { "  " };
             let needed = if field.required { "*" } else { "" };
             let hint = match &field.kind {
                 Kind::Flag => " (y/n)".to_owned(),
-                Kind::OneOf(values) => format!(" (←→: {})", crate::ask::revealed_line(&values.join(", "))),
+                Kind::OneOf(values) => format!(" (←→: {})", clean::revealed_line(&values.join(", "))),
                 Kind::List => " (separated by commas)".to_owned(),
                 Kind::Text | Kind::Number { .. } => String::new(),
             };
             let caret = if is_at { "▏" } else { "" };
             lines.push(Line::from(vec![
                 Span::styled(mark, theme.style(Role::Accent)),
-                Span::raw(format!("{}{needed}", crate::ask::revealed_line(&field.title))),
+                Span::raw(format!("{}{needed}", clean::revealed_line(&field.title))),
                 Span::styled(format!("{hint}: "), theme.style(Role::Faint)),
                 Span::styled(format!("{}{caret}", clean::line(&field.value)), theme.style(Role::Prompt)),
             ]));
         }
         if let Some(complaint) = &self.complaint {
-            lines.push(Line::styled(crate::ask::revealed_line(complaint), theme.style(Role::Error)));
+            lines.push(Line::styled(clean::revealed_line(complaint), theme.style(Role::Error)));
         }
-        let keys = "Tab between fields · Enter on the last sends · Ctrl-D declines · Esc cancels";
         lines.push(Line::styled(keys, theme.style(Role::Faint)));
         lines
     }

@@ -3,6 +3,7 @@
 use crossterm::event::{KeyCode, KeyEvent};
 use ratatui_core::text::{Line, Span};
 
+use super::MARK;
 use super::choice::is_typed;
 use crate::clean;
 use crate::theme::{Role, Theme};
@@ -120,7 +121,7 @@ impl List {
         for (place, at) in fitting.iter().enumerate().skip(from).take(ROWS_SHOWN) {
             let (words, more) = &self.items[*at];
             let (mark, style) = match place == self.at {
-                true => ("❯ ", theme.style(Role::Selected)),
+                true => (MARK, theme.style(Role::Selected)),
                 false => ("  ", theme.style(Role::Text)),
             };
             lines.push(Line::from(vec![

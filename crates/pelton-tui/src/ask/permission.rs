@@ -1,8 +1,9 @@
 //! Whether a call may run: what exactly, why it is asked, and what "always" would mean.
 
+use std::collections::HashSet;
 use std::path::Path;
 
-use pelton::permission::{Access, Answer, Change, Destination, Mode, Question, Update, Verdict};
+use pelton::permission::{Access, Answer, Cause, Change, Destination, Mode, Part, Question, Update, Verdict};
 use ratatui_core::text::{Line, Span};
 use serde_json::Value;
 
@@ -64,6 +65,11 @@ impl Permission {
         Self { question, choice, meanings }
     }
 
+    /// Whether it is about a plan.
+    pub fn is_plan(&self) -> bool {
+        &*self.question.tool == EXIT_PLAN
+    }
+
     /// What was picked, as the engine understands it.
     pub fn answer(&self, picked: &Picked) -> Answer {
         let refused = |words: &str, interrupt| Answer::Deny {
@@ -102,9 +108,11 @@ impl Permission {
                 theme.style(Role::Faint),
             ));
         }
-        if &*question.tool == EXIT_PLAN {
+        if self.is_plan() {
             let plan = question.input["plan"].as_str().unwrap_or_default();
+            lines.push(Line::default());
             lines.extend(markdown::lines(plan, columns, *theme));
+            lines.push(Line::default());
             return lines;
         }
         match &question.access {
@@ -115,8 +123,11 @@ impl Permission {
         if question.parts.len() > 1 {
             lines.extend(part_lines(theme, question, columns));
         }
-        for row in wrapped(&clean::line(&question.why), columns.saturating_sub(2)) {
-            lines.push(Line::from(vec![Span::raw("  "), Span::styled(row, theme.style(Role::Faint))]));
+        // That it was not approved yet is the question itself.
+        if question.cause != Cause::Unapproved {
+            for row in wrapped(&clean::line(&question.why), columns.saturating_sub(2)) {
+                lines.push(Line::from(vec![Span::raw("  "), Span::styled(row, theme.style(Role::Faint))]));
+            }
         }
         lines
     }
@@ -136,11 +147,11 @@ fn title(question: &Question) -> String {
 fn what(question: &Question) -> String {
     match &question.access {
         Access::Read(path) | Access::Edit(path) => {
-            crate::ask::revealed_line(&path.strip_prefix(&question.cwd).unwrap_or(path).to_string_lossy())
+            clean::revealed_line(&path.strip_prefix(&question.cwd).unwrap_or(path).to_string_lossy())
         }
-        Access::Shell(command) => crate::ask::revealed_line(command),
-        Access::Agent(text) | Access::Skill(text) | Access::Url(text) => crate::ask::revealed_line(text),
-        _ => crate::ask::revealed_line(&question.tool),
+        Access::Shell(command) => clean::revealed_line(command),
+        Access::Agent(text) | Access::Skill(text) | Access::Url(text) => clean::revealed_line(text),
+        _ => clean::revealed_line(&question.tool),
     }
 }
 
@@ -167,17 +178,20 @@ fn command_lines(theme: &Theme, command: &str, columns: usize) -> Vec<Line<'stat
     lines
 }
 
-/// Each command of a line, and what the rules say of it.
+/// Each command of a line, and what the rules say of it. One that comes again is the same.
 fn part_lines(theme: &Theme, question: &Question, columns: usize) -> Vec<Line<'static>> {
-    let last = question.parts.len() - 1;
-    let part = |(at, part): (usize, &pelton::permission::Part)| {
+    let mut seen = HashSet::new();
+    let parts: Vec<&Part> =
+        question.parts.iter().filter(|part| seen.insert((&part.text, part.verdict))).collect();
+    let last = parts.len().saturating_sub(1);
+    let part = |(at, part): (usize, &&Part)| {
         let mark = if at == last { "  └─ " } else { "  ├─ " };
         let (word, role) = match part.verdict {
             Verdict::Allow => ("allowed", Role::Success),
             Verdict::Ask => ("asks", Role::Warning),
             Verdict::Deny => ("denied", Role::Error),
         };
-        let rows = wrapped(&crate::ask::revealed_line(&part.text), columns.saturating_sub(16));
+        let rows = wrapped(&clean::revealed_line(&part.text), columns.saturating_sub(16));
         let rows = rows.into_iter().enumerate().map(move |(nth, row)| {
             let mark = if nth == 0 { mark } else { "  │    " };
             let mut spans = vec![Span::styled(mark, theme.style(Role::Faint)), Span::raw(row)];
@@ -188,7 +202,7 @@ fn part_lines(theme: &Theme, question: &Question, columns: usize) -> Vec<Line<'s
         });
         rows.collect::<Vec<_>>()
     };
-    question.parts.iter().enumerate().flat_map(part).collect()
+    parts.iter().enumerate().flat_map(part).collect()
 }
 
 fn edit_lines(theme: &Theme, path: &Path, question: &Question, columns: usize) -> Vec<Line<'static>> {
@@ -244,7 +258,7 @@ fn input_lines(theme: &Theme, input: &Value, columns: usize) -> Vec<Line<'static
     let mut lines = Vec::new();
     for (name, value) in fields {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let text = format!("{}: {}", crate::ask::revealed_line(name), clean::revealed(&text));
+        let text = format!("{}: {}", clean::revealed_line(name), clean::revealed(&text));
         for row in text.lines().flat_map(|line| wrapped(line, columns.saturating_sub(2))) {
             lines.push(Line::from(vec![Span::raw("  "), Span::styled(row, theme.style(Role::Code))]));
         }

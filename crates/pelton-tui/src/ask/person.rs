@@ -1,5 +1,7 @@
 //! Questions of the model to its user, one after the other.
 
+use std::sync::Arc;
+
 use pelton::permission::{Answer, Question};
 use ratatui_core::text::Line;
 use serde_json::{Map, Value};
@@ -13,6 +15,7 @@ pub(crate) const TOOL: &str = "AskUserQuestion";
 
 /// What the model wants to know.
 pub(crate) struct Person {
+    call: Arc<str>,
     input: Value,
     asked: Vec<Choice>,
     labels: Vec<Vec<String>>,
@@ -44,8 +47,13 @@ impl Person {
             });
             labels.push(named);
         }
-        let input = question.input.clone();
-        (!asked.is_empty()).then_some(Self { input, asked, labels, at: 0, answers: Map::new() })
+        let (call, input) = (Arc::clone(&question.call), question.input.clone());
+        (!asked.is_empty()).then_some(Self { call, input, asked, labels, at: 0, answers: Map::new() })
+    }
+
+    /// The call that asks.
+    pub fn call(&self) -> &Arc<str> {
+        &self.call
     }
 
     pub fn choice(&mut self) -> Option<&mut Choice> {
@@ -74,22 +82,28 @@ impl Person {
     }
 
     /// What was answered, a line for each question.
-    pub fn told(answer: &Answer) -> Option<String> {
-        let Answer::Allow { updated_input: Some(input), .. } = answer else { return None };
+    pub fn told(answer: &Answer) -> Vec<String> {
+        let Answer::Allow { updated_input: Some(input), .. } = answer else { return Vec::new() };
         let line = |(question, answer): (&String, &Value)| {
             format!("{} {}", clean::line(question), clean::line(answer.as_str().unwrap_or_default()))
         };
-        let lines: Vec<String> = input["answers"].as_object()?.iter().map(line).collect();
-        Some(lines.join("\n"))
+        input["answers"].as_object().into_iter().flatten().map(line).collect()
     }
 
     pub fn lines(&self, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
-        let mut lines = Vec::new();
-        if self.asked.len() > 1 {
-            let place = format!("Question {} of {}", self.at + 1, self.asked.len());
-            lines.push(Line::styled(place, theme.style(Role::Faint)));
-        }
-        lines.extend(self.asked.get(self.at).map(|choice| choice.lines(theme, columns)).unwrap_or_default());
-        lines
+        let lines = self.asked.get(self.at).map(|choice| choice.lines(theme, columns));
+        self.place(theme).into_iter().chain(lines.unwrap_or_default()).collect()
+    }
+
+    /// The same where there are no keys.
+    pub fn told_lines(&self, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+        let lines = self.asked.get(self.at).map(|choice| choice.told(theme, columns));
+        self.place(theme).into_iter().chain(lines.unwrap_or_default()).collect()
+    }
+
+    /// Which of several it is.
+    fn place(&self, theme: &Theme) -> Option<Line<'static>> {
+        let place = format!("Question {} of {}", self.at + 1, self.asked.len());
+        (self.asked.len() > 1).then(|| Line::styled(place, theme.style(Role::Faint)))
     }
 }

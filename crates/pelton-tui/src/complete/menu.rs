@@ -37,7 +37,7 @@ struct Row {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Words {
     File(Found),
-    Command { name: String, description: String },
+    Command { name: String, description: String, hint: String },
 }
 
 /// What a key came to.
@@ -74,9 +74,8 @@ impl Menu {
                 .into_iter()
                 .take(COMPLETIONS_MAX)
                 .map(|at| {
-                    let Entry { name, description, .. } = &commands[at];
-                    let words = Words::Command { name: name.clone(), description: description.clone() };
-                    Row { text: format!("/{name} "), words }
+                    let Entry { name, description, hint, .. } = commands[at].clone();
+                    Row { text: format!("/{name} "), words: Words::Command { name, description, hint } }
                 })
                 .collect(),
         };
@@ -149,6 +148,9 @@ impl Menu {
         if !self.is_open() || rows_max == 0 {
             return Vec::new();
         }
+        // Where not all can be seen, it is told how many there are.
+        let is_part = self.rows.len() > rows_max && rows_max > 2;
+        let rows_max = rows_max - usize::from(is_part);
         let first = (self.chosen + 1).saturating_sub(rows_max);
         let names = self.rows.iter().map(|row| match &row.words {
             Words::Command { name, .. } => width(name) + 1,
@@ -156,7 +158,13 @@ impl Menu {
         });
         let names = names.max().unwrap_or_default().min(NAME_CELLS_MAX);
         let shown = self.rows.iter().enumerate().skip(first).take(rows_max);
-        shown.map(|(at, row)| cut_line(row.line(theme, at == self.chosen, names), cells)).collect()
+        let mut lines: Vec<Line<'static>> =
+            shown.map(|(at, row)| cut_line(row.line(theme, at == self.chosen, names), cells)).collect();
+        if is_part {
+            let place = format!("  {} of {} · ↑↓ for the others", self.chosen + 1, self.rows.len());
+            lines.push(cut_line(Line::styled(place, theme.style(Role::Faint)), cells));
+        }
+        lines
     }
 }
 
@@ -184,12 +192,16 @@ impl Row {
                     }
                 }
             }
-            Words::Command { name, description } => {
+            Words::Command { name, description, hint } => {
                 let name = cut(&format!("/{}", clean::line(name)), NAME_CELLS_MAX);
                 let space = names.saturating_sub(width(&name)) + 2;
                 spans.push(Span::styled(name, style));
                 spans.push(Span::raw(" ".repeat(space)));
-                spans.push(Span::styled(clean::line(description), theme.style(Role::Faint)));
+                let faint = theme.style(Role::Faint);
+                spans.push(Span::styled(clean::line(description), faint));
+                if is_chosen && !hint.is_empty() {
+                    spans.push(Span::styled(format!("  {}", clean::line(hint)), theme.style(Role::Accent)));
+                }
             }
         }
         Line::from(spans)
@@ -317,6 +329,7 @@ mod tests {
             name: "x\u{1b}]0;t\u{7}y".to_owned(),
             description: "\u{1b}[2Jz".to_owned(),
             aliases: vec![],
+            hint: "[WHAT]".to_owned(),
         };
         menu.look("/", &[entry], files);
         assert!(shown(&menu, 1)[0].contains("/xy") && !shown(&menu, 1)[0].contains('\u{1b}'));

@@ -12,6 +12,8 @@ pub struct Entry {
     pub aliases: Vec<String>,
     /// What it does, in a line.
     pub description: String,
+    /// What may come behind its name.
+    pub hint: String,
 }
 
 /// How well an entry fits, the best last.
@@ -79,6 +81,7 @@ mod tests {
             name: name.to_owned(),
             aliases: aliases.iter().map(ToString::to_string).collect(),
             description: description.to_owned(),
+            hint: String::new(),
         };
         vec![
             entry("help", &[], "What there is"),

@@ -9,6 +9,15 @@ use ignore::{DirEntry, WalkBuilder, WalkState};
 use super::index::{Batch, Found, Search};
 use crate::limits::{COMPLETION_THREADS_MAX, PATH_BYTES_MAX, PATHS_HANDED_MAX, PATHS_HANDED_MIN, PATHS_MAX};
 
+/// What of a project can be mentioned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Offered {
+    /// What no ignore file names.
+    NotIgnored,
+    /// What they name, too, but for what programs put there by the thousand.
+    All,
+}
+
 /// The files of a project, for completion. Dropped, it stops looking.
 #[derive(Debug)]
 pub struct Files {
@@ -27,11 +36,11 @@ struct Shared {
 
 impl Files {
     /// Begins to look through a folder.
-    pub fn walk(root: PathBuf) -> Self {
+    pub fn walk(root: PathBuf, offered: Offered) -> Self {
         let shared = Arc::new(Shared::default());
         let theirs = Arc::clone(&shared);
         let walk = move || {
-            walk(&root, &theirs);
+            walk(&root, offered, &theirs);
             theirs.done.store(true, Ordering::Release);
         };
         // Without a thread nothing is found, and nothing else goes wrong.
@@ -65,13 +74,18 @@ impl Drop for Files {
     }
 }
 
-fn walk(root: &Path, shared: &Arc<Shared>) {
+fn walk(root: &Path, offered: Offered, shared: &Arc<Shared>) {
     let threads =
         std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(COMPLETION_THREADS_MAX);
+    let left_out: &[&str] = match offered {
+        Offered::NotIgnored => &[".git"],
+        Offered::All => &[".git", "node_modules", "target"],
+    };
     let walker = WalkBuilder::new(root)
+        .standard_filters(offered == Offered::NotIgnored)
         // Files with a dot are mentioned, too; what git keeps for itself is not.
         .hidden(false)
-        .filter_entry(|entry| entry.file_name() != ".git")
+        .filter_entry(|entry| left_out.iter().all(|name| entry.file_name() != *name))
         .require_git(false)
         .threads(threads)
         .build_parallel();
@@ -149,7 +163,7 @@ mod tests {
     use super::*;
 
     fn all(root: &Path) -> Vec<String> {
-        let mut files = Files::walk(root.to_owned());
+        let mut files = Files::walk(root.to_owned(), Offered::NotIgnored);
         while files.is_walking() {
             std::thread::yield_now();
         }
@@ -204,7 +218,7 @@ mod tests {
     fn nobody_looks_for_what_nobody_wants() {
         let dir = tempfile::tempdir().unwrap();
         (0..200).for_each(|at| fs::write(dir.path().join(at.to_string()), "").unwrap());
-        let files = Files::walk(dir.path().to_owned());
+        let files = Files::walk(dir.path().to_owned(), Offered::NotIgnored);
         let shared = Arc::clone(&files.shared);
         drop(files);
         while !shared.done.load(Ordering::Acquire) {

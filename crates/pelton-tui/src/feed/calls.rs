@@ -6,17 +6,24 @@ use std::time::Duration;
 
 use pelton::event::ToolStarted;
 use pelton::history::Entry;
-use pelton_serve::progress::{doing, first_line, measure, result_text, seconds};
+use pelton_serve::progress::{brought, doing, measure, result_text, seconds};
 use ratatui_core::text::{Line, Span};
 use serde_json::Value;
 
 use super::agents::Agents;
-use super::edits;
+use super::{edits, wrapped};
+use crate::cells::{cut, width};
 use crate::clean;
 use crate::theme::{Role, Theme};
 
 /// Rows of output shown below a command that runs.
 const TAIL_ROWS: usize = 5;
+/// Between what a call does and what came of it.
+const DOT: &str = " · ";
+/// Cells of what a call does that are shown in the narrowest window.
+const DOING_CELLS_MIN: usize = 8;
+/// Rows of the reason why a call failed.
+const WHY_ROWS_MAX: usize = 4;
 /// A call that takes longer says how long.
 const TELLS_TIME_AFTER: Duration = Duration::from_secs(1);
 
@@ -33,6 +40,8 @@ struct Running {
     doing: String,
     since: Duration,
     tail: VecDeque<String>,
+    /// What is told below it when it has ended.
+    below: Vec<String>,
 }
 
 impl Calls {
@@ -57,17 +66,30 @@ impl Calls {
             input: input.clone(),
             since: now,
             tail: VecDeque::new(),
+            below: Vec::new(),
         });
     }
 
     /// A line of a command's output.
     pub fn output(&mut self, call: &str, line: &str) {
         if let Some(running) = self.running.iter_mut().find(|running| &*running.call == call) {
-            running.tail.push_back(clean::line(line));
+            running.tail.push_back(clean::text(line));
             if running.tail.len() > TAIL_ROWS {
                 running.tail.pop_front();
             }
         }
+    }
+
+    /// Lines to be told below a call when it has ended.
+    pub fn note(&mut self, call: &str, lines: Vec<String>) {
+        if let Some(running) = self.running.iter_mut().find(|running| &*running.call == call) {
+            running.below.extend(lines);
+        }
+    }
+
+    /// The tool of a call that runs.
+    pub fn tool(&self, call: &str) -> Option<&Arc<str>> {
+        self.running.iter().find(|running| &*running.call == call).map(|running| &running.tool)
     }
 
     /// A call has ended: what there is to tell of it.
@@ -84,10 +106,12 @@ impl Calls {
         // One that never ran has nothing but its result to tell of.
         let running = at.map(|at| self.running.remove(at));
         let doing = running.as_ref().map_or("Call", |running| &running.doing);
-        let mut told = match (is_error, agents.end(call)) {
-            (true, _) => format!("failed: {}", first_line(entry)),
-            (false, Some(work)) => work,
-            (false, None) => measure(entry),
+        let work = agents.end(call);
+        let mut told = match (&running, is_error, work) {
+            (_, true, _) => "failed".to_owned(),
+            (_, false, Some(work)) => work,
+            (Some(running), false, None) => brought(&running.tool, &running.input, entry),
+            (None, false, None) => measure(entry),
         };
         if let Some(running) = &running {
             let took = now.saturating_sub(running.since);
@@ -95,12 +119,33 @@ impl Calls {
                 told += &format!(" · {}", seconds(took));
             }
         }
-        let mut lines = vec![self.line("├─ ", doing, &told, is_error)];
         if is_error {
-            lines.extend(self.last_words(entry, columns));
-        } else if let Some(running) = running {
+            return self.failed(doing, &told, entry, columns);
+        }
+        let mut lines = vec![self.line("├─ ", doing, &told, false, columns)];
+        if let Some(running) = running {
+            let below = running.below.iter().flat_map(|line| wrapped(line, columns.saturating_sub(3)));
+            lines.extend(below.map(|row| self.below(&row)));
             lines.extend(edits::of_result(&self.theme, &running.tool, &running.input, entry, columns));
         }
+        lines
+    }
+
+    /// A call that failed: why stands behind it, or below where there is no room.
+    fn failed(&self, doing: &str, told: &str, entry: &Entry, columns: usize) -> Vec<Line<'static>> {
+        let text = result_text(entry).replace("<tool_use_error>", "").replace("</tool_use_error>", "");
+        let why = clean::line(text.lines().next().unwrap_or_default());
+        let whole = self.line("├─ ", doing, &format!("{told}: {why}"), true, usize::MAX);
+        let mut lines = match whole.width() <= columns {
+            true => vec![whole],
+            false => {
+                let room = columns.saturating_sub(3);
+                let rows = wrapped(&cut(&why, room * WHY_ROWS_MAX), room);
+                let first = self.line("├─ ", doing, told, true, columns);
+                [first].into_iter().chain(rows.iter().map(|row| self.below(row))).collect()
+            }
+        };
+        lines.extend(self.last_words(entry, columns));
         lines
     }
 
@@ -110,21 +155,21 @@ impl Calls {
         let said: Vec<&str> = text.lines().skip(1).filter(|line| !line.trim().is_empty()).collect();
         let left_out = said.len().saturating_sub(TAIL_ROWS);
         let more = (left_out > 0).then(|| format!("… {left_out} more lines"));
-        let end = said[left_out..].iter().map(|line| clean::line(line));
+        let end = said[left_out..].iter().map(|line| clean::text(line));
         let rows = more.into_iter().chain(end);
-        rows.map(|row| self.below(&crate::cells::cut(&row, columns.saturating_sub(3)))).collect()
+        rows.map(|row| self.below(&cut(&row, columns.saturating_sub(3)))).collect()
     }
 
     /// A row below a call.
-    fn below(&self, words: &str) -> Line<'static> {
+    pub fn below(&self, words: &str) -> Line<'static> {
         let faint = self.theme.style(Role::Faint);
         Line::from(vec![Span::styled("│  ", faint), Span::styled(words.to_owned(), faint)])
     }
 
     /// Nothing runs any more, whatever began.
-    pub fn abandon(&mut self) -> Vec<Line<'static>> {
+    pub fn abandon(&mut self, columns: usize) -> Vec<Line<'static>> {
         let left = std::mem::take(&mut self.running);
-        left.iter().map(|running| self.line("├─ ", &running.doing, "not finished", true)).collect()
+        left.iter().map(|running| self.line("├─ ", &running.doing, "not finished", true, columns)).collect()
     }
 
     pub fn live(
@@ -137,7 +182,7 @@ impl Calls {
         let mut lines = Vec::new();
         for running in &self.running {
             let took = seconds_whole(now.saturating_sub(running.since));
-            lines.push(self.line("├─ ", &format!("{} …", running.doing), &took, false));
+            lines.push(self.line("├─ ", &format!("{} …", running.doing), &took, false, columns));
             lines.extend(running.tail.iter().map(|line| self.below(line)));
             lines.extend(agents.live(&running.call, &self.theme, now, columns));
         }
@@ -146,14 +191,25 @@ impl Calls {
         lines
     }
 
-    fn line(&self, branch: &'static str, doing: &str, told: &str, is_error: bool) -> Line<'static> {
+    /// A line of the tree, in one row: of what is done the end is left out where there is no room for it.
+    fn line(
+        &self,
+        branch: &'static str,
+        doing: &str,
+        told: &str,
+        is_error: bool,
+        columns: usize,
+    ) -> Line<'static> {
         let faint = self.theme.style(Role::Faint);
         let told_style = if is_error { self.theme.style(Role::Error) } else { faint };
-        let mut spans =
-            vec![Span::styled(branch, faint), Span::styled(clean::line(doing), self.theme.style(Role::Text))];
+        let told = clean::line(told);
+        let behind = if told.is_empty() { 0 } else { width(&told) + width(DOT) };
+        let room = columns.saturating_sub(width(branch) + behind).max(DOING_CELLS_MIN);
+        let doing = cut(&clean::line(doing), room);
+        let mut spans = vec![Span::styled(branch, faint), Span::styled(doing, self.theme.style(Role::Text))];
         if !told.is_empty() {
-            spans.push(Span::styled(" · ", faint));
-            spans.push(Span::styled(clean::line(told), told_style));
+            spans.push(Span::styled(DOT, faint));
+            spans.push(Span::styled(told, told_style));
         }
         Line::from(spans)
     }

@@ -25,7 +25,8 @@ pub(super) fn of_result(
     let patch = detail.as_ref().and_then(|detail| detail["structuredPatch"].as_array());
     let hunks = match patch.filter(|patch| !patch.is_empty()) {
         Some(patch) => patch.iter().map(hunk).collect(),
-        // A file that is new is all new.
+        // A file that is new is all new; one that stayed as it was has nothing to show.
+        None if detail.as_ref().is_some_and(|detail| detail["type"] == "update") => return Vec::new(),
         None => diff::hunks("", input["content"].as_str().unwrap_or_default()),
     };
     let layout = Layout { width: columns.saturating_sub(3), theme: *theme, rows_max: ROWS_MAX };

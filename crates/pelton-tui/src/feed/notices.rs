@@ -24,6 +24,8 @@ pub(super) struct Notices {
     compacting_since: Option<Duration>,
     /// An error was told in words of its own.
     has_told_error: bool,
+    /// What was last told to have changed in this submission.
+    changed: Option<String>,
 }
 
 struct Retry {
@@ -36,7 +38,14 @@ struct Retry {
 
 impl Notices {
     pub fn new(theme: Theme) -> Self {
-        Self { theme, retry: None, silent_since: None, compacting_since: None, has_told_error: false }
+        Self {
+            theme,
+            retry: None,
+            silent_since: None,
+            compacting_since: None,
+            has_told_error: false,
+            changed: None,
+        }
     }
 
     /// A line about something that happened.
@@ -116,22 +125,29 @@ impl Notices {
                 self.plain(&said.text, Role::Error, columns)
             }
             Event::Refusal(refusal) => {
+                self.has_told_error = true;
                 let why = refusal.explanation.as_deref().or(refusal.category.as_deref());
                 let why = why.map(|why| format!(": {why}")).unwrap_or_default();
-                self.notes(&format!("{} declined to answer{why}", refusal.model), columns)
+                self.notes(&format!("{} declined to answer{why}", clean::line(&refusal.model)), columns)
             }
             Event::ModelFallback { from, to, .. } => {
+                let (from, to) = (clean::line(from), clean::line(to));
                 self.notes(&format!("{from} does not answer: {to} is asked instead"), columns)
             }
             Event::Context(ContextEvent::Boundary(boundary)) => self.notes(&smaller(boundary), columns),
             Event::Context(ContextEvent::Compacted(Err(why))) => {
                 self.notes(&format!("the conversation was not summed up: {why}"), columns)
             }
-            Event::Cleared { to, .. } => {
-                self.notes(&format!("another conversation begins ({to}); the one before is kept"), columns)
-            }
             Event::PermissionsChanged(updates) => {
-                updates.iter().flat_map(|update| self.notes(&changed(update), columns)).collect()
+                let mut lines = Vec::new();
+                for words in updates.iter().map(changed) {
+                    // The answer to a plan and the end of planning change the same.
+                    if self.changed.as_ref() != Some(&words) {
+                        lines.extend(self.notes(&words, columns));
+                        self.changed = Some(words);
+                    }
+                }
+                lines
             }
             Event::ToolUseSummary { summary, .. } => self.notes(summary, columns),
             Event::Background(news) => {
@@ -145,6 +161,7 @@ impl Notices {
     pub fn result(&mut self, outcome: &Outcome, has_tree: bool) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
         let has_told_error = std::mem::take(&mut self.has_told_error);
+        self.changed = None;
         match outcome.terminal {
             Terminal::AbortedStreaming | Terminal::AbortedToolExecution => {
                 lines.push(self.note("interrupted: say what to do instead"));
@@ -173,7 +190,7 @@ impl Notices {
     fn notes(&self, words: &str, columns: usize) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
         for (at, row) in
-            words.lines().flat_map(|line| wrapped(&clean::line(line), columns.saturating_sub(2))).enumerate()
+            clean::words(words).lines().flat_map(|line| wrapped(line, columns.saturating_sub(2))).enumerate()
         {
             let mark = if at == 0 { "! " } else { "  " };
             lines.push(Line::from(vec![
@@ -187,7 +204,7 @@ impl Notices {
     /// Words as they are, line by line. Without a width they are the terminal's to break.
     fn plain(&self, words: &str, role: Role, columns: usize) -> Vec<Line<'static>> {
         let style = self.theme.style(role);
-        let words = clean::text(words);
+        let words = clean::words(words);
         let rows = |line: &str| match columns {
             0 => vec![line.to_owned()],
             columns => wrapped(line, columns),
@@ -222,13 +239,14 @@ pub(crate) fn changed(update: &Update) -> String {
     }
 }
 
+/// Words of others are cleaned before ours follow them: a sequence without an end would take those along.
 fn background(news: &BackgroundNews) -> Option<String> {
     match news {
         BackgroundNews::Started(task) => {
-            Some(format!("in the background: {} ({})", task.description, task.id))
+            Some(format!("in the background: {} ({})", clean::line(&task.description), task.id))
         }
         BackgroundNews::Ended(task, end) => {
-            Some(format!("{} ({}) {}", task.description, task.id, end.words()))
+            Some(format!("{} ({}) {}", clean::line(&task.description), task.id, end.words()))
         }
         _ => None,
     }

@@ -3,8 +3,12 @@
 use ratatui_core::text::{Line, Span};
 use serde_json::Value;
 
+use crate::cells::cut_line;
 use crate::clean;
 use crate::theme::{Role, Theme};
+
+/// Rows of the list below a call that changes it.
+const ROWS_BELOW_MAX: usize = 12;
 
 #[derive(Default)]
 pub(super) struct Todos(Vec<Todo>);
@@ -49,22 +53,38 @@ impl Todos {
     }
 
     pub fn lines(&self, theme: &Theme) -> Vec<Line<'static>> {
-        let line = |todo: &Todo| {
-            let (mark, role) = match todo.status.as_str() {
-                "completed" => ("[x] ", Role::Faint),
-                "in_progress" => ("[>] ", Role::Accent),
-                "deleted" => return None,
-                _ => ("[ ] ", Role::Text),
-            };
-            Some(Line::from(vec![
-                Span::styled(mark, theme.style(role)),
-                Span::styled(clean::line(&todo.words), theme.style(role)),
-            ]))
-        };
-        let lines: Vec<Line<'static>> = self.0.iter().filter_map(line).collect();
+        let lines: Vec<Line<'static>> = self.0.iter().filter_map(|todo| todo.line(theme)).collect();
         match lines.is_empty() {
             true => vec![Line::styled("nothing is on the list", theme.style(Role::Faint))],
             false => lines,
         }
+    }
+
+    /// The same below the call that changed it.
+    pub fn below(&self, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+        let faint = theme.style(Role::Faint);
+        let mut lines: Vec<Line<'static>> = self.0.iter().filter_map(|todo| todo.line(theme)).collect();
+        let more = lines.len().saturating_sub(ROWS_BELOW_MAX);
+        lines.truncate(ROWS_BELOW_MAX);
+        if more > 0 {
+            lines.push(Line::styled(format!("and {more} more (/todos)"), faint));
+        }
+        for line in &mut lines {
+            line.spans.insert(0, Span::styled("│  ", faint));
+        }
+        lines.into_iter().map(|line| cut_line(line, columns)).collect()
+    }
+}
+
+impl Todo {
+    fn line(&self, theme: &Theme) -> Option<Line<'static>> {
+        let (mark, role) = match self.status.as_str() {
+            "completed" => ("[x] ", Role::Faint),
+            "in_progress" => ("[>] ", Role::Accent),
+            "deleted" => return None,
+            _ => ("[ ] ", Role::Text),
+        };
+        let style = theme.style(role);
+        Some(Line::from(vec![Span::styled(mark, style), Span::styled(clean::line(&self.words), style)]))
     }
 }

@@ -1,6 +1,7 @@
 //! What the terminal's own commands answer.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use pelton::permission::{Mode, Rule};
 use pelton::transcript::{Listed, list_sessions};
@@ -13,7 +14,9 @@ use uuid::Uuid;
 
 use super::{Chore, Left, Session};
 use crate::app::Effect;
+use crate::clean;
 use crate::commands::{self, Own};
+use crate::complete::palette::Entry;
 use crate::draft::said;
 use crate::input::Submission;
 use crate::status::mode_words;
@@ -45,19 +48,10 @@ impl Session<'_> {
             Own::Permissions => self.permissions(),
             Own::Mcp => self.servers(arguments),
             Own::Agents => {
-                let agents = self.handles.agents.join("\n");
-                self.tell_list("Agents", &agents);
+                let agents = self.agents.clone();
+                self.tell_list("there are no agents", agents);
             }
-            Own::Skills => {
-                let skills = self.init.as_ref().map(|init| init.skills.join("\n"));
-                match skills {
-                    Some(skills) => self.tell_list("Skills", &skills),
-                    None => self.app.say(
-                        "skills are looked for with the first prompt; /help lists the commands",
-                        Role::Faint,
-                    ),
-                }
-            }
+            Own::Skills => self.skills(),
             Own::Memory => self.memory(),
             Own::Hooks => {
                 self.ask_program(
@@ -76,7 +70,8 @@ impl Session<'_> {
             Own::Bashes => self.background(arguments),
             Own::Rename => match self.handles.ask("rename_session", json!({"title": arguments})) {
                 Served::Now(Ok(_)) => {
-                    self.app.say(&format!("this session is called {arguments} now"), Role::Faint);
+                    self.app
+                        .say(&format!("this session is called {} now", clean::line(arguments)), Role::Faint);
                 }
                 Served::Now(Err(why)) => self.app.say(&why, Role::Error),
                 _ => {}
@@ -93,7 +88,10 @@ impl Session<'_> {
         match own {
             Own::Plan => {
                 self.set_mode(Mode::Plan);
-                if !arguments.is_empty() {
+                if arguments.is_empty() {
+                    let words = "nothing is changed until you approve a plan (shift+tab ends this)";
+                    self.app.say(words, Role::Faint);
+                } else {
                     let shown = format!("/plan {arguments}");
                     self.submit(engine, &Submission { shown, ..said(&arguments) }).await;
                 }
@@ -123,19 +121,16 @@ impl Session<'_> {
     }
 
     fn help(&mut self) {
-        let others = self.init.as_ref().map(|init| init.commands.clone()).unwrap_or_default();
-        let own = commands::all().map(|(name, hint, what)| (format!("/{name} {hint}"), what.to_owned()));
-        let others = others.iter().filter(|other| commands::all().all(|(name, ..)| name != other.name));
-        let others = others.map(|other| {
-            let what = other.description.lines().next().unwrap_or_default();
-            (format!("/{} {}", other.name, other.argument_hint), what.to_owned())
-        });
-        let commands: Vec<(String, String)> = own.chain(others).collect();
+        let told = |entry: &Entry| (format!("/{} {}", entry.name, entry.hint), entry.description.clone());
+        let commands: Vec<(String, String)> = self.app.draft.commands().iter().map(told).collect();
+        let knows_all = commands.len() > commands::all().count();
         let keys = KEYS.iter().map(|(keys, what)| ((*keys).to_owned(), (*what).to_owned()));
+        self.app.say("Keys", Role::Strong);
         self.app.say_table(keys.collect());
         self.app.put(vec![Line::default()]);
+        self.app.say("Commands", Role::Strong);
         self.app.say_table(commands);
-        if self.init.is_none() {
+        if !knows_all {
             self.app.say(
                 "/compact, /uncompact, /autocompact, /context and /clear are about what the model is sent.",
                 Role::Faint,
@@ -166,16 +161,14 @@ impl Session<'_> {
     fn model(&mut self, wanted: &str) {
         if wanted.is_empty() {
             let now = self.handles.dials.model();
-            let mut text = format!("{now} is asked. /model NAME asks another:\n");
-            for caps in catalogue::models() {
-                let _ = writeln!(text, "  {} · {} tokens of context", caps.id, caps.window);
-            }
-            return self.app.say(&text, Role::Text);
+            let others = catalogue::models().iter().filter(|caps| caps.id != now);
+            let others = others.map(|caps| (caps.id.to_owned(), window(caps.window)));
+            return self.app.ask_model([(now.clone(), "now".to_owned())].into_iter().chain(others).collect());
         }
         match self.handles.ask("set_model", json!({"model": wanted})) {
             Served::Now(Err(why)) => self.app.say(&why, Role::Error),
             _ => {
-                let model = self.handles.dials.model();
+                let model = clean::line(&self.handles.dials.model());
                 self.app.say(&format!("{model} is asked from now on"), Role::Faint);
             }
         }
@@ -289,7 +282,10 @@ impl Session<'_> {
         }
         let lines: Vec<String> = running
             .iter()
-            .map(|task| format!("{} · {} · says it to {}", task.id, task.description, task.output.display()))
+            .map(|task| {
+                let words = clean::line(&task.description);
+                format!("{} · {words} · says it to {}", task.id, task.output.display())
+            })
             .collect();
         self.app.say(&format!("{}\n/bashes stop ID ends one", lines.join("\n")), Role::Text);
     }
@@ -305,16 +301,41 @@ impl Session<'_> {
         self.app.ask_session(others);
     }
 
-    fn tell_list(&mut self, what: &str, words: &str) {
-        match words.is_empty() {
-            true => self.app.say(&format!("{what}: none"), Role::Faint),
-            false => self.app.say(&format!("{what}:\n{words}"), Role::Text),
+    fn skills(&mut self) {
+        let Some(init) = &self.init else {
+            let words = "skills are looked for with the first prompt; /help lists the commands";
+            return self.app.say(words, Role::Faint);
+        };
+        let about = |name: &String| {
+            let known = init.commands.iter().find(|command| command.name == *name);
+            (name.clone(), known.map(|command| command.description.clone()).unwrap_or_default())
+        };
+        let skills = init.skills.iter().map(about).collect();
+        self.tell_list("there are no skills", skills);
+    }
+
+    /// Names, and the first line of what is said about each.
+    fn tell_list(&mut self, none: &str, named: Vec<(String, String)>) {
+        let first = |text: String| text.lines().next().unwrap_or_default().to_owned();
+        match named.is_empty() {
+            true => self.app.say(none, Role::Faint),
+            false => {
+                self.app.say_table(named.into_iter().map(|(name, about)| (name, first(about))).collect());
+            }
         }
     }
 }
 
+/// How many tokens a model reads, in two or three letters.
+fn window(tokens: u64) -> String {
+    match tokens {
+        1_000_000.. => format!("{}M", tokens / 1_000_000),
+        tokens => format!("{}k", tokens / 1_000),
+    }
+}
+
 /// The sessions of a directory, the newest first: their ids, what they are called, when they were last written to.
-pub fn sessions_of(config_dir: &std::path::Path, cwd: &std::path::Path) -> Vec<(Uuid, String, String)> {
+pub fn sessions_of(config_dir: &Path, cwd: &Path) -> Vec<(Uuid, String, String)> {
     let cwd = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
     let here = |one: &Listed| one.facts.cwd.as_deref() == Some(&*cwd) && !one.facts.is_sidechain;
     let told = |one: Listed| {
@@ -333,12 +354,18 @@ pub fn sessions_of(config_dir: &std::path::Path, cwd: &std::path::Path) -> Vec<(
     list_sessions(config_dir).into_iter().filter(here).map(told).collect()
 }
 
-/// What going back would do to files, in a line each.
-pub(super) fn files_of(preview: &Value) -> Vec<String> {
+/// What going back would do to files, in a line each: paths as they are seen from here.
+pub(super) fn files_of(preview: &Value, cwd: &Path) -> Vec<String> {
     let files = preview["filesChanged"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let mut lines: Vec<String> = files.map(str::to_owned).collect();
+    let short =
+        |file: &str| Path::new(file).strip_prefix(cwd).unwrap_or(Path::new(file)).display().to_string();
+    let mut lines: Vec<String> = files.map(short).collect();
     if !lines.is_empty() {
-        lines.push(format!("{} lines come back, {} go", preview["insertions"], preview["deletions"]));
+        let lines_of = |name: &str| match preview[name].as_u64() {
+            Some(1) => "1 line".to_owned(),
+            count => format!("{} lines", count.unwrap_or_default()),
+        };
+        lines.push(format!("comes back: {} · goes: {}", lines_of("insertions"), lines_of("deletions")));
     }
     lines
 }

@@ -1,6 +1,7 @@
 //! A user's own line about the session: a command is told what there is to know, and says what is shown.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -90,6 +91,8 @@ impl Session<'_> {
         let status = &self.app.status;
         let last = self.handles.last.as_ref();
         let percent = status.context_percent().unwrap_or_default();
+        let added: Vec<PathBuf> =
+            self.handles.permissions.roots().into_iter().filter(|root| *root != self.cwd).collect();
         let ms = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         json!({
             "hook_event_name": "Status",
@@ -97,15 +100,15 @@ impl Session<'_> {
             "transcript_path": self.transcript,
             "cwd": self.cwd,
             "model": {"id": status.model, "display_name": status.model},
-            "workspace": {"current_dir": self.cwd, "project_dir": self.cwd, "added_dirs": []},
+            "workspace": {"current_dir": self.cwd, "project_dir": self.cwd, "added_dirs": added},
             "version": pelton::CLI_VERSION,
             "output_style": {"name": self.init.as_ref().map_or("default", |init| init.output_style.as_str())},
             "cost": {
                 "total_cost_usd": status.cost_usd,
                 "total_duration_ms": ms(self.now().saturating_sub(self.began_at)),
                 "total_api_duration_ms": last.map_or(0, |last| ms(last.duration_api)),
-                "total_lines_added": 0,
-                "total_lines_removed": 0,
+                "total_lines_added": self.lines_changed.0,
+                "total_lines_removed": self.lines_changed.1,
             },
             "context_window": {
                 "total_input_tokens": status.context_tokens,
@@ -117,6 +120,7 @@ impl Session<'_> {
             },
             "exceeds_200k_tokens": status.context_tokens > 200_000,
             "permission_mode": status.mode.name(),
+            "effort": self.handles.dials.effort().map(|effort| json!({"level": effort.as_str()})),
         })
     }
 }
@@ -124,7 +128,7 @@ impl Session<'_> {
 async fn said(
     status: &StatusCommand,
     told: &Value,
-    cwd: std::path::PathBuf,
+    cwd: PathBuf,
     columns: usize,
     rows: usize,
 ) -> Option<String> {

@@ -60,6 +60,18 @@ impl Tasks {
         self.background.stop(id, self.stop_wait).await.is_some()
     }
 
+    /// Ends all agents that run in the background, and waits until they are gone. The model is told with the next prompt, not by a
+    /// submission of its own: whoever interrupts wants nothing more to happen.
+    pub fn dismiss_agents(&self) -> impl Future<Output = ()> + Send + 'static {
+        let (background, stop_wait) = (self.background.clone(), self.stop_wait);
+        let dismissed = background.dismiss_agents();
+        async move {
+            for id in dismissed {
+                background.wait(&id, stop_wait).await;
+            }
+        }
+    }
+
     /// Whether anything may run in the background at all.
     pub fn are_allowed(&self) -> bool {
         self.are_allowed

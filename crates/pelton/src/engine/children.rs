@@ -31,6 +31,7 @@ use crate::history::History;
 use crate::hooks::{Fired, HookConfig, Hooks, SessionHooks};
 use crate::options::Options;
 use crate::permission::{Mode, Permissions};
+use crate::places::resolve;
 use crate::session::Session;
 use crate::spill;
 use crate::tools::agent::{
@@ -350,8 +351,8 @@ impl Children {
         let dir = match definition.memory {
             None => None,
             Some(MemoryScope::User) => user_dir.map(|dir| dir.join("agent-memory").join(name)),
-            Some(MemoryScope::Project) => Some(options.cwd.join(".claude/agent-memory").join(name)),
-            Some(MemoryScope::Local) => Some(options.cwd.join(".claude/agent-memory-local").join(name)),
+            Some(MemoryScope::Project) => in_project(&options.cwd, ".claude/agent-memory", &name),
+            Some(MemoryScope::Local) => in_project(&options.cwd, ".claude/agent-memory-local", &name),
         };
         if dir.is_some() {
             options.memory.get_or_insert_default();
@@ -407,6 +408,13 @@ impl Children {
     fn kept(&self) -> std::sync::MutexGuard<'_, HashMap<String, History>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A directory of the project for an agent's notes. One that a link leads out of the project is none: notes are written unasked.
+fn in_project(cwd: &Path, kind: &str, name: &str) -> Option<PathBuf> {
+    let dir = cwd.join(kind).join(name);
+    let (real, root) = (resolve(&dir).ok()?, cwd.canonicalize().ok()?);
+    real.path.starts_with(root).then_some(dir)
 }
 
 /// What an agent may do without asking: no more than its parent.

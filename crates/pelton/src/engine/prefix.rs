@@ -35,8 +35,15 @@ impl Engine {
             Prefix { system, tools: tools_json(self.offer.tools()) }
         };
         if first && let Some(what) = self.cache.differs_from_resumed(&prefix) {
-            self.session.history.view_mut().leave_out_thinking(what);
-            self.session.note(LoopKind::Prefix, &format!("{what} than before the session was resumed"), 0);
+            let left_out = self.session.history.view_mut().leave_out_thinking(what);
+            // A session that begins has no thinking that could be bound to another front.
+            if left_out > 0 || self.cache.prefix().is_some() {
+                self.session.note(
+                    LoopKind::Prefix,
+                    &format!("{what} than before the session was resumed"),
+                    0,
+                );
+            }
         }
         self.question.prefix = Arc::new(prefix);
     }

@@ -1,10 +1,11 @@
 //! Everything that was said, in order, and the view over it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::edit::{By, Edit, EditId, Edited, owned, undone};
 use super::entry::{Entry, EntryId};
+use super::repair::folded;
 use super::view::{Pushed, View};
 
 /// A conversation: the log keeps everything, the view forgets.
@@ -119,21 +120,60 @@ impl History {
         self.view.withdraw(ids);
     }
 
-    /// Lets go of what the model is not sent any more, once it is on the disk: what was said before the first entry it is
-    /// sent, apart from those an edit put there.
+    /// Lets go of what was said before the first entry that the model is sent, once it is on the disk, and of whatever else
+    /// it is not sent. Entries that an edit put there stay, and so does where something begins that is still sent in short.
     pub fn release(&mut self) {
         let owned = owned(&self.edits);
         let sent: HashSet<EntryId> = self.view.entry_ids().filter(|id| !owned.contains(id)).collect();
         let first = self.entries.iter().position(|entry| sent.contains(&entry.id));
         let first = first.unwrap_or(self.entries.len());
-        let put_there: HashSet<EntryId> = self.view.entry_ids().filter(|id| owned.contains(id)).collect();
+        let put_there = self.view.entry_ids().filter(|id| owned.contains(id));
+        let stays: HashSet<EntryId> = put_there.chain(self.ends_of_what_is_short()).collect();
         let mut at = 0;
         self.entries.retain(|entry| {
             at += 1;
-            at > first || put_there.contains(&entry.id)
+            at > first || stays.contains(&entry.id)
         });
         self.release_edits();
+        self.release_unsent();
+    }
+
+    /// Lets go of what the model is not sent, once it is on the disk, and keeps of the rest what is sent of it. What edits
+    /// name stays without its words: they are looked for by it.
+    pub fn release_unsent(&mut self) {
+        let sent: HashMap<EntryId, &Arc<Entry>> =
+            self.view.parts_said().map(|entry| (entry.id, entry)).collect();
+        let named: HashSet<EntryId> = self.edits.iter().filter_map(ends).flatten().collect();
+        let newest = self.entries.last().map(|entry| entry.id);
+        self.entries.retain_mut(|entry| {
+            if let Some(as_sent) = sent.get(&entry.id) {
+                *entry = Arc::clone(as_sent);
+                return true;
+            }
+            if named.contains(&entry.id) || newest == Some(entry.id) {
+                if let Some(without_words) = folded(entry) {
+                    *entry = Arc::new(without_words);
+                }
+                return true;
+            }
+            false
+        });
         self.is_released = true;
+    }
+
+    /// The first and the last of what is sent in short, behind the first thing that is sent: a later summary asks for the
+    /// places of these.
+    fn ends_of_what_is_short(&self) -> HashSet<EntryId> {
+        let mut named: HashSet<EntryId> = self.view.entry_ids().skip(1).collect();
+        let mut found = HashSet::new();
+        // What stands for others may stand for something that stood for others: the newest first.
+        for edited in self.edits.iter().rev() {
+            if edited.stand_in_id().is_some_and(|id| named.contains(&id)) {
+                found.extend(ends(edited).into_iter().flatten());
+                named.extend(ends(edited).into_iter().flatten());
+            }
+        }
+        found
     }
 
     /// Edits of what is on the disk only are read from there with it. Those stay that put something there that is sent, or
@@ -250,5 +290,13 @@ impl History {
         view.takes_the_place_of(&self.view, "undo");
         self.view = view;
         is_whole
+    }
+}
+
+/// Between which entries an edit puts something else.
+fn ends(edited: &Edited) -> Option<[EntryId; 2]> {
+    match edited.edit {
+        Edit::Replace { from, to, .. } => Some([from, to]),
+        _ => None,
     }
 }

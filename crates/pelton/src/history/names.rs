@@ -46,9 +46,12 @@ pub fn renamed(block: &str, fields: &[(&str, &str)]) -> Option<String> {
     Some(Value::Object(json).to_string())
 }
 
-/// A call whose input is an object, as every server wants it; one in a text is taken out of it. `None` if the block is no object.
+/// A call whose input is an object, as every server wants it; one in a text is taken out of it. What is left of an input under a
+/// damaged name is taken away: a server refuses fields that it does not know. `None` if the block is no object.
 pub fn with_input(block: &str) -> Option<String> {
+    const FIELDS: [&str; 5] = ["type", "id", "name", "input", "caller"];
     let mut json: Map<String, Value> = serde_json::from_str(block).ok()?;
+    json.retain(|field, _| FIELDS.contains(&field.as_str()));
     let input = match json.remove("input") {
         Some(Value::Object(input)) => input,
         Some(Value::String(text)) => serde_json::from_str(&text).unwrap_or_default(),
@@ -83,6 +86,8 @@ mod tests {
             let made: Value = serde_json::from_str(&made).unwrap();
             assert_eq!(made["input"].to_string(), expected, "{input}");
         }
+        let made = with_input(r#"{"type":"tool_use","id":"a","name":"Read","4nput":{"a":1}}"#).unwrap();
+        assert_eq!(made, r#"{"type":"tool_use","id":"a","name":"Read","input":{}}"#);
     }
 
     #[test]

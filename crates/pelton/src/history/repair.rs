@@ -56,11 +56,11 @@ pub(super) fn folded(entry: &Entry) -> Option<Entry> {
         [StandIn { r#type: "tool_result", tool_use_id: call, content: RESULT_FOLDED, is_error: *is_error }];
     let json = Bytes::from(serde_json::to_vec(&block).ok()?);
     let smaller = Entry::new(entry.id, entry.at, entry.kind.clone(), json).ok()?;
-    (smaller.tokens < entry.tokens).then(|| smaller.with_detail(entry.detail.clone()))
+    (smaller.tokens < entry.tokens).then_some(smaller)
 }
 
-/// The places of calls in an answer that the server would run itself and did not answer.
-pub(super) fn unanswered_of_server<'a>(answer: impl Iterator<Item = &'a Entry>) -> Vec<usize> {
+/// The places of calls in an answer that the server would run itself and did not answer, and of its answers to none.
+pub(super) fn unpaired_of_server<'a>(answer: impl Iterator<Item = &'a Entry>) -> Vec<usize> {
     #[derive(Deserialize)]
     struct Block {
         r#type: String,
@@ -68,6 +68,7 @@ pub(super) fn unanswered_of_server<'a>(answer: impl Iterator<Item = &'a Entry>) 
         tool_use_id: Option<String>,
     }
     let mut open: Vec<(usize, String)> = Vec::new();
+    let mut unpaired = Vec::new();
     for (place, entry) in answer.enumerate() {
         if !matches!(entry.kind, Kind::Assistant { piece: Piece::Other, .. }) {
             continue;
@@ -75,9 +76,15 @@ pub(super) fn unanswered_of_server<'a>(answer: impl Iterator<Item = &'a Entry>) 
         let Ok([block]) = serde_json::from_slice::<[Block; 1]>(&entry.json) else { continue };
         match (block.r#type.as_str(), block.id, block.tool_use_id) {
             ("server_tool_use" | "mcp_tool_use", Some(id), _) => open.push((place, id)),
-            (_, _, Some(answered)) => open.retain(|(_, id)| *id != answered),
+            (kind, _, Some(answered)) => match open.iter().position(|(_, id)| *id == answered) {
+                Some(call) => _ = open.remove(call),
+                None if kind.ends_with("_tool_result") => unpaired.push(place),
+                None => {}
+            },
             _ => {}
         }
     }
-    open.into_iter().map(|(place, _)| place).collect()
+    unpaired.extend(open.into_iter().map(|(place, _)| place));
+    unpaired.sort_unstable();
+    unpaired
 }

@@ -28,8 +28,7 @@ pub fn with_words(entry: &Entry, words: &str) -> Option<Entry> {
     }
     *content = Value::Array(blocks);
     let json = Bytes::from(serde_json::to_vec(&[block]).ok()?);
-    let other = Entry::new(entry.id, entry.at, entry.kind.clone(), json).ok()?;
-    Some(other.with_detail(entry.detail.clone()))
+    Entry::new(entry.id, entry.at, entry.kind.clone(), json).ok()
 }
 
 fn block(entry: &Entry) -> Option<Value> {

@@ -19,6 +19,7 @@ use super::view::Pushed;
 use super::*;
 
 mod foreign; // what a server does not know
+mod released; // what is on the disk only
 mod running; // what is kept in passing
 
 pub(crate) fn entry(kind: Kind, content: &Value) -> Arc<Entry> {
@@ -430,28 +431,6 @@ fn loop_C10_every_edit_can_be_made_again_and_undone() {
     let (torn, is_whole) =
         History::replay(entries, vec![Edited::new(name(6), 7, "test", edit)], Default::default());
     assert!(!is_whole && outline(&mut torn.view().clone()).starts_with("user: the task"));
-}
-
-#[test]
-fn what_is_released_is_what_nobody_sends() {
-    let said = long_talk(6);
-    let mut history = History::default();
-    said.iter().for_each(|entry| _ = history.push(Arc::clone(entry)));
-    history.edit(Uuid::from_u128(9), "test", replace(&said[1], &said[4])).unwrap();
-    let summary = prompt("in short");
-    history.keep(Arc::clone(&summary));
-    let edit = Edit::Replace { from: said[0].id, to: said[16].id, by: By::Entry(summary.id) };
-    history.edit(Uuid::from_u128(1), "test", edit).unwrap();
-    let sent = outline(&mut history.view().clone());
-    history.release();
-    assert_eq!(
-        history.all_edits().len(),
-        1,
-        "the one that put the summary there; of the one before nothing is left"
-    );
-    assert_eq!(history.entries().len(), 8, "two rounds of four, less the first thought, and the summary");
-    assert_eq!(outline(&mut history.view().clone()), sent);
-    assert_eq!(history.edit(Uuid::from_u128(2), "undo", Edit::Undo { edit: Uuid::from_u128(1) }), None);
 }
 
 #[test]

@@ -18,7 +18,7 @@ use pelton_wire::cache::CacheLife;
 use pelton_wire::pieces::{Pieces, Stretch};
 
 use super::entry::{CallId, Entry, EntryId, Kind, Piece};
-use super::repair::{stand_in, unanswered_of_server};
+use super::repair::{stand_in, unpaired_of_server};
 use super::tokens::Weight;
 
 pub use media::MediaLeftOut;
@@ -291,7 +291,7 @@ impl View {
     /// led to.
     fn end_answer(&mut self, next: &Entry) {
         debug_assert!(!next.is_assistant());
-        self.leave_out_unanswered_of_server();
+        self.leave_out_unpaired_of_server();
         while let Some(part) = self.parts.pop_if(|part| part.entry.is_thinking()) {
             self.size.lost(part.entry.weight);
             self.sums.take_away(&part.entry);
@@ -305,14 +305,15 @@ impl View {
     }
 
     /// A tool that the server runs itself is answered in the same answer, or never: it was cut, or nobody waited for the
-    /// rest. Nobody but the server can answer, so the call goes, and with it the thinking that is bound to it.
-    fn leave_out_unanswered_of_server(&mut self) {
+    /// rest. Nobody but the server can answer, so the call goes, and with it the thinking that is bound to it. So does an answer
+    /// whose call the record has lost.
+    fn leave_out_unpaired_of_server(&mut self) {
         let from = self.parts.iter().rposition(|part| !part.entry.is_assistant()).map_or(0, |last| last + 1);
-        let open = unanswered_of_server(self.parts[from..].iter().map(|part| part.entry.as_ref()));
-        let Some(&first) = open.first() else { return };
+        let unpaired = unpaired_of_server(self.parts[from..].iter().map(|part| part.entry.as_ref()));
+        let Some(&first) = unpaired.first() else { return };
         let answer: Vec<Part> = self.parts.drain(from..).collect();
         let stays = |(place, part): &(usize, Part)| {
-            !(open.contains(place) || *place > first && part.entry.is_thinking())
+            !(unpaired.contains(place) || *place > first && part.entry.is_thinking())
         };
         self.parts.extend(answer.into_iter().enumerate().filter(stays).map(|(_, part)| part));
         self.size.weighs(weight(&self.parts));

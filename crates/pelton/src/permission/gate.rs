@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::decision::{Cause, Decision, Verdict};
 use super::judge::{HookSays, Request, Target};
 use super::mode::Mode;
-use super::place::{Base, Here, Kind, Place};
+use super::place::{Base, Here, Kind, Own, Place};
 use super::rule::host_of;
 use super::rules::RuleSet;
 use super::shell;
@@ -93,22 +93,23 @@ pub struct Gate {
 impl Gate {
     /// `roots` are the working directories, the one the session started in first.
     pub fn new(rules: Arc<RuleSet>, mode: Mode, roots: &[PathBuf], home: Option<PathBuf>) -> Self {
-        Self::with_own(rules, mode, roots, home, &[])
+        Self::with_own(rules, mode, roots, home, &Own::default())
     }
 
-    /// With directories of the session itself: what it has put there it may read.
+    /// With directories of the session itself.
     pub(super) fn with_own(
         rules: Arc<RuleSet>,
         mode: Mode,
         roots: &[PathBuf],
         home: Option<PathBuf>,
-        own: &[PathBuf],
+        own: &Own,
     ) -> Self {
         let base = Base {
             start: roots.first().map(|start| spellings(start)).unwrap_or_default(),
             home: home.map(|home| spellings(&home)).unwrap_or_default(),
             roots: roots.iter().flat_map(|root| spellings(root)).collect(),
-            own: own.iter().flat_map(|dir| spellings(dir)).collect(),
+            own: own.kept.iter().flat_map(|dir| spellings(dir)).collect(),
+            notes: own.notes.iter().flat_map(|dir| spellings(dir)).collect(),
         };
         Self { rules, mode, base: Arc::new(base), last: Mutex::default() }
     }

@@ -158,6 +158,7 @@ impl RuleSet {
         }
         if let Target::Edit(place) = request.target
             && let Some(name) = protected(place)
+            && (mode == Mode::Plan || !request.here.is_note(place))
         {
             return is_protected(&name, place);
         }
@@ -173,6 +174,13 @@ impl RuleSet {
             }
             // What an agent does is judged when it does it.
             Target::Agent(_) | Target::Nothing => return looks("It changes nothing by itself."),
+            Target::Edit(place) if mode != Mode::Plan && here.is_note(place) => {
+                return Decision::new(
+                    Verdict::Allow,
+                    "It is one of the model's own notes.",
+                    Cause::Unapproved,
+                );
+            }
             Target::Edit(place)
                 if mode == Mode::AcceptEdits && here.contains(place) && !is_special(place) =>
             {

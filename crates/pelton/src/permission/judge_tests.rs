@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::super::gate::{Access, Gate, Judged};
+use super::super::place::Own;
 use super::*;
 
 /// `work`, which is worked in, beside `home` and `out`.
@@ -42,7 +43,7 @@ impl Place {
         fs::canonicalize(self.dir.path()).unwrap().join(path)
     }
 
-    fn decide(&self, case: &Case<'_>, tool: &str, input: &Value, access: &Access) -> Decision {
+    fn gate(&self, case: &Case<'_>, own: &Own) -> Gate {
         let rules = |texts: &[&str]| texts.iter().map(|text| text.parse().expect(text)).collect();
         let set = RuleSet {
             allow: rules(case.allow),
@@ -50,7 +51,12 @@ impl Place {
             deny: rules(case.deny),
             ..RuleSet::default()
         };
-        let gate = Gate::new(Arc::new(set), case.mode, &[self.path("work")], Some(self.path("home")));
+        let (roots, home) = ([self.path("work")], Some(self.path("home")));
+        Gate::with_own(Arc::new(set), case.mode, &roots, home, own)
+    }
+
+    fn decide(&self, case: &Case<'_>, tool: &str, input: &Value, access: &Access) -> Decision {
+        let gate = self.gate(case, &Own::default());
         gate.judge(&Judged { tool, input, access, cwd: &self.path("work"), hook: case.hook })
     }
 
@@ -579,4 +585,48 @@ fn the_box_takes_the_place_of_questions_about_the_whole_tool_and_about_names_it_
     place.bash(&Case { deny: &["Read(denied.txt)"], ..held }, "cat denied.txt", "deny");
     place.bash(&held, "rm -rf /", "ask");
     place.bash(&held, "rm -rf ~", "ask");
+}
+
+#[test]
+fn notes_are_written_unasked_and_nothing_else_is() {
+    let place = Place::new();
+    let notes = place.path("home/.claude/projects/p/memory");
+    fs::create_dir_all(notes.join("deep")).unwrap();
+    fs::create_dir_all(place.path("home/.claude/commands")).unwrap();
+    fs::write(place.path("out/c.md"), "x").unwrap();
+    std::os::unix::fs::symlink(place.path("out/c.md"), notes.join("link.md")).unwrap();
+    std::os::unix::fs::symlink(place.path("home/.claude/commands"), notes.join("linked")).unwrap();
+    fs::hard_link(place.path("out/c.md"), notes.join("twice.md")).unwrap();
+    let own = Own { notes: vec![notes.clone()], ..Own::default() };
+    let check = |case: &Case<'_>, access: Access, expected: &str| {
+        let (input, cwd) = (json!({}), place.path("work"));
+        let judged = Judged { tool: "Write", input: &input, access: &access, cwd: &cwd, hook: case.hook };
+        let decision = place.gate(case, &own).judge(&judged);
+        assert_eq!(decision.verdict.name(), expected, "{access:?}: {decision:#?}");
+    };
+    let edit = |path: &str| Access::Edit(notes.join(path));
+    for mode in [Mode::Default, Mode::AcceptEdits, Mode::DontAsk] {
+        let case = Case { mode, ..NONE };
+        let asked = if mode == Mode::DontAsk { "deny" } else { "ask" };
+        check(&case, edit("MEMORY.md"), "allow");
+        check(&case, edit("deep/tea.md"), "allow");
+        check(&case, Access::Read(notes.join("deep/tea.md")), "allow");
+        for no_note in [
+            "run.sh",
+            "link.md",
+            "linked/x.md",
+            "twice.md",
+            "../../../CLAUDE.md",
+            "../other.md",
+            ".git/x.md",
+            ".claude/commands/x.md",
+        ] {
+            check(&case, edit(no_note), asked);
+        }
+    }
+    check(&Case { mode: Mode::Plan, ..NONE }, edit("MEMORY.md"), "ask");
+    check(&Case { deny: &["Edit(~/.claude/**)"], ..NONE }, edit("MEMORY.md"), "deny");
+    check(&Case { ask: &["Write"], ..NONE }, edit("MEMORY.md"), "ask");
+    let line = Access::Shell(format!("echo x > {}/MEMORY.md", notes.display()));
+    check(&NONE, line, "ask");
 }

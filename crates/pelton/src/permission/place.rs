@@ -44,6 +44,17 @@ pub(super) struct Base {
     pub roots: Vec<PathBuf>,
     /// Directories of the session itself: what it has put there it may read.
     pub own: Vec<PathBuf>,
+    /// Directories in which the model keeps notes.
+    pub notes: Vec<PathBuf>,
+}
+
+/// Directories of a session itself.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Own {
+    /// What the session has put there it may read.
+    pub kept: Vec<PathBuf>,
+    /// The model keeps notes there.
+    pub notes: Vec<PathBuf>,
 }
 
 impl Here {
@@ -54,7 +65,22 @@ impl Here {
 
     /// Whether a file may be read because it is in a working directory, or in one of the session itself.
     pub fn may_be_read(&self, place: &Place) -> bool {
-        self.contains(place) || below(&self.base.own, place)
+        self.contains(place) || below(&self.base.own, place) || below(&self.base.notes, place)
+    }
+
+    /// Whether a file is one of the model's own notes: Markdown in their directory, which is there for nothing else. What
+    /// steers programs is no note wherever it lies.
+    pub fn is_note(&self, place: &Place) -> bool {
+        let is_markdown = place.real.extension().is_some_and(|end| end == "md");
+        let steers = |path: &Path| {
+            let inside = self.base.notes.iter().find_map(|dir| path.strip_prefix(dir).ok());
+            inside.and_then(protected_name).is_some()
+        };
+        is_markdown
+            && place.kind == Kind::Plain
+            && below(&self.base.notes, place)
+            && !steers(&place.given)
+            && !steers(&place.real)
     }
 }
 

@@ -7,6 +7,7 @@ use super::decision::Decision;
 use super::gate::{Gate, Judged};
 use super::keep::{Keeper, Kept};
 use super::mode::Mode;
+use super::place::Own;
 use super::rule::Rule;
 use super::rules::RuleSet;
 use super::source::{Layer, RuleSource};
@@ -46,7 +47,7 @@ struct Standing {
     directories: Vec<PathBuf>,
     home: Option<PathBuf>,
     /// Directories of the session itself.
-    own: Vec<PathBuf>,
+    own: Own,
     mode: Mode,
     /// What updates brought, in the order they came.
     added: Vec<(Destination, Behavior, Rule)>,
@@ -91,7 +92,7 @@ impl Permissions {
             start,
             directories,
             home,
-            own: Vec::new(),
+            own: Own::default(),
             mode,
             added: Vec::new(),
             lent: Loan::default(),
@@ -140,8 +141,18 @@ impl Permissions {
     /// Lets a directory be read in which the session keeps what is too long to be told.
     pub(crate) fn let_read(&self, dir: &Path) {
         self.with(|standing| {
-            if !standing.own.iter().any(|own| own == dir) {
-                standing.own.push(dir.to_path_buf());
+            if !standing.own.kept.iter().any(|own| own == dir) {
+                standing.own.kept.push(dir.to_path_buf());
+                standing.build();
+            }
+        });
+    }
+
+    /// Lets notes be kept in a directory, which is there for nothing else.
+    pub(crate) fn let_note(&self, dir: &Path) {
+        self.with(|standing| {
+            if !standing.own.notes.iter().any(|own| own == dir) {
+                standing.own.notes.push(dir.to_path_buf());
                 standing.build();
             }
         });

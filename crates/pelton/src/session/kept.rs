@@ -220,7 +220,8 @@ impl Kept {
 
     /// A file was read or written.
     pub fn touched(&mut self, path: &Path) {
-        self.files.retain(|known| known != path);
+        // By their bytes: paths are taken to pieces to be compared.
+        self.files.retain(|known| known.as_os_str() != path.as_os_str());
         self.files.push(path.to_path_buf());
         let too_many = self.files.len().saturating_sub(FILES_KEPT_MAX);
         self.files.drain(..too_many);

@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::context::attachment::Attachment;
 use crate::context::memory::Patterns;
+use crate::ignored::is_ignored;
 use crate::limits::{SKILL_TOLD_AGAIN_CHARS_MAX, SKILLS_KEPT_MAX, SKILLS_TOLD_AGAIN_CHARS_MAX};
 use crate::permission::Loan;
 use crate::plugins::Plugin;
@@ -145,7 +146,7 @@ impl Skills {
             return shared.note_touched(files);
         }
         let looking = tokio::task::spawn_blocking(move || {
-            for dir in new {
+            for dir in new.into_iter().filter(|dir| !is_ignored(dir, &shared.cwd)) {
                 let found = discover::nested(&dir, &shared.cwd);
                 let mut state = shared.state();
                 for mut skill in found.into_iter().filter_map(|skill| shared.sources.wanted(skill)) {

@@ -217,6 +217,8 @@ struct Kept {
     told_end: bool,
     /// The model knows how it ended.
     model_knows: bool,
+    /// Whoever interrupted everything ended it: that is told with the next prompt, and begins no turn.
+    is_dismissed: bool,
 }
 
 impl Kept {
@@ -370,7 +372,15 @@ impl Background {
             tasks.remove(oldest);
         }
         let task = Arc::new(task);
-        tasks.push(Kept { task, end, stop, told_start: false, told_end: false, model_knows: false });
+        tasks.push(Kept {
+            task,
+            end,
+            stop,
+            told_start: false,
+            told_end: false,
+            model_knows: false,
+            is_dismissed: false,
+        });
     }
 
     /// Whether commands run.
@@ -378,9 +388,22 @@ impl Background {
         self.lock().iter().any(|kept| kept.is_command() && kept.ended().is_none())
     }
 
-    /// Whether agents run, or have ended and the model does not know that yet.
+    /// Whether agents run, or have ended and the model is to be told that now.
     pub fn has_agents(&self) -> bool {
-        self.lock().iter().any(|kept| !kept.is_command() && !kept.model_knows)
+        let is_over = |kept: &Kept| kept.model_knows || kept.is_dismissed && kept.ended().is_some();
+        self.lock().iter().any(|kept| !kept.is_command() && !is_over(kept))
+    }
+
+    /// Ends all agents that run. The model is told with the next prompt. Returns their ids.
+    pub fn dismiss_agents(&self) -> Vec<String> {
+        let mut tasks = self.lock();
+        let running = tasks.iter_mut().filter(|kept| !kept.is_command() && kept.ended().is_none());
+        let dismissed = running.map(|kept| {
+            kept.is_dismissed = true;
+            kept.stop.cancel();
+            kept.task.id.clone()
+        });
+        dismissed.collect()
     }
 
     /// The last words of an agent that has ended.
@@ -448,11 +471,12 @@ impl Background {
         news
     }
 
-    /// Returns when one has ended and the model does not know that yet.
+    /// Returns when one has ended and the model is to be told that now.
     pub async fn untold(&self) {
         let waiting: Vec<_> = {
             let tasks = self.lock();
-            tasks.iter().filter(|kept| !kept.model_knows).map(|kept| kept.end.clone()).collect()
+            let is_told_now = |kept: &&Kept| !kept.model_knows && !kept.is_dismissed;
+            tasks.iter().filter(is_told_now).map(|kept| kept.end.clone()).collect()
         };
         let ends = waiting.into_iter().map(|mut end| {
             // A watcher that is gone is an end, too.

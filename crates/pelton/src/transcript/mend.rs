@@ -7,7 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
 use pelton_wire::cache::CacheLife;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::blobs::Blobs;
@@ -15,6 +15,7 @@ use super::read::{LINKS, Loaded};
 use super::window::{read_window, window_start};
 use super::withdrawn::withdrawn;
 use super::{DIRECTORY_FIELD, QUESTION_LINE, TOMBSTONE_LINE};
+use crate::event::LoopKind;
 use crate::history::History;
 use crate::limits::TRANSCRIPT_LINE_BYTES_MAX;
 
@@ -176,6 +177,14 @@ fn written(
             Err(_) => mended.lines_left_out += 1,
         }
     }
+    if mended.lines_left_out > 0 || mended.lines_joined > 0 {
+        // Nothing else in the new file tells that thinking in it may be bound to what is not there any more.
+        let note = json!({"type": "system", "subtype": "loop_event", "kind": LoopKind::Repair.name(),
+            "reason": "the record was made anew without what was damaged", "turn": 0, "sessionId": mender.session});
+        let note = note.to_string() + "\n";
+        new.write_all(note.as_bytes())?;
+        mended.bytes_after += note.len() as u64;
+    }
     new.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
     Ok(mended)
 }
@@ -270,8 +279,6 @@ impl Mender {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::super::examine;
     use super::*;
 
@@ -310,7 +317,8 @@ mod tests {
         let examined = examine(&to).unwrap();
         assert!(examined.is_sound() && examined.calls_open == 0, "{examined:?}");
         let text = fs::read_to_string(&to).unwrap();
-        assert_eq!(text.matches(&Uuid::from_u128(50).to_string()).count(), 5);
+        assert_eq!(text.matches(&Uuid::from_u128(50).to_string()).count(), 6);
+        assert!(super::super::read(&to).unwrap().reshaped, "thinking may be bound to what is gone");
         assert!(!text.contains(&Uuid::from_u128(99).to_string()) && text.contains("Jars"));
         assert_eq!(fs::read(&from).unwrap(), before, "the old one is as it was");
         assert!(mend(&from, &to, Uuid::from_u128(50), Mending::Repair).is_err(), "nothing is overwritten");

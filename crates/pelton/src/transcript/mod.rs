@@ -7,6 +7,7 @@ mod blobs; // long texts beside it
 mod write; // appending, and when it is safe
 mod requests; // what is known of each request
 mod queued; // prompts that were not consumed
+mod block; // what of a message can still be sent
 mod read; // reading it back, whatever happened to it
 mod withdrawn; // what of it does not count
 mod window; // as much of it as is needed to go on

@@ -20,6 +20,7 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::blobs::Blobs;
+use super::block::{Block, sendable_result};
 use super::queued::{QueuedPrompt, Waiting};
 use super::requests::{FileFacts, read_prefix};
 use super::write::{End, KeptBehind};
@@ -30,7 +31,7 @@ use super::{
 use crate::event::{Asked, LoopKind};
 use crate::history::names;
 use crate::history::{
-    By, Edit, EditId, Edited, Entry, EntryId, Kind, MediaPlace, Origin, Piece, SnipBoundary,
+    By, CallId, Edit, EditId, Edited, Entry, EntryId, Kind, MediaPlace, Origin, Piece, SnipBoundary,
 };
 use crate::limits::{CACHE_REPORTS_KEPT_MAX, CHANGED_FILES_WATCHED_MAX, TRANSCRIPT_LINE_BYTES_MAX};
 
@@ -215,56 +216,6 @@ struct Message<'a> {
     content: &'a RawValue,
 }
 
-#[derive(Deserialize)]
-struct Block<'a> {
-    r#type: String,
-    id: Option<String>,
-    name: Option<String>,
-    tool_use_id: Option<String>,
-    is_error: Option<bool>,
-    #[serde(borrow)]
-    text: Option<&'a RawValue>,
-    #[serde(borrow)]
-    input: Option<&'a RawValue>,
-    #[serde(borrow)]
-    signature: Option<&'a RawValue>,
-    #[serde(borrow)]
-    data: Option<&'a RawValue>,
-    #[serde(borrow)]
-    source: Option<&'a RawValue>,
-    #[serde(borrow)]
-    content: Option<&'a RawValue>,
-}
-
-impl Block<'_> {
-    /// Whether it has what no server does without. What lost that is left out, whatever else it says.
-    fn is_whole(&self) -> bool {
-        let begins = |value: Option<&RawValue>, with: &[char]| {
-            value.is_some_and(|value| value.get().starts_with(with))
-        };
-        match self.r#type.as_str() {
-            "text" => begins(self.text, &['"']),
-            // Nobody takes thinking back that is not signed.
-            "thinking" => begins(self.signature, &['"']),
-            "redacted_thinking" => begins(self.data, &['"']),
-            "image" | "document" => begins(self.source, &['{']),
-            "tool_result" => self.content.is_none() || begins(self.content, &['"', '[']),
-            _ => true,
-        }
-    }
-}
-
-/// Whether a text is nothing but blanks. Only a short one is looked at as what it means.
-fn is_blank(text: &RawValue) -> bool {
-    const LOOKED_AT_BYTES_MAX: usize = 4096;
-    match text.get() {
-        short if short.len() <= LOOKED_AT_BYTES_MAX => {
-            serde_json::from_str::<String>(short).is_ok_and(|text| text.trim().is_empty())
-        }
-        long => !long.trim_matches('"').contains(|c: char| !c.is_whitespace() && !"\\nrt".contains(c)),
-    }
-}
-
 /// The kinds of lines a conversation can begin with.
 pub(super) const LINKS: [&str; 5] = ["user", "assistant", "system", "attachment", "progress"];
 
@@ -325,6 +276,8 @@ pub(super) struct Lines {
     undecided: Vec<String>,
     deferred: Option<String>,
     requests: VecDeque<Requested>,
+    /// The hashes of what stood in front of the newest request.
+    front: Option<(String, String)>,
     files: FileFacts,
     skipped: usize,
     read_to: u64,
@@ -470,6 +423,12 @@ impl Lines {
             if let Some(files) = request.as_ref().and_then(|request| request.files.as_ref()) {
                 self.files.add(files, CHANGED_FILES_WATCHED_MAX);
             }
+            if let Some(asked) = request.as_ref().filter(|request| request.cache.asked == Asked::Turn) {
+                let front = (asked.prefix.system_hash.clone(), asked.prefix.tools_hash.clone());
+                let before = self.front.replace(front);
+                // Thinking is bound to what stood in front of it, too.
+                self.reshaped |= before.is_some() && before != self.front;
+            }
             let at = line.timestamp.and_then(|at| at.parse().ok());
             let (links, edits) = (self.links.len(), self.edits.len());
             self.requests.push_back(Requested { facts: request, at, links, edits });
@@ -525,10 +484,14 @@ impl Lines {
         self.session_id = self.session_id.or(line.session_id);
         self.queue.consumed(&line.queued_ids);
         self.queue.consumed(&[id]);
-        let entries = entries(&line, id, &Source(shared.filter(|_| is_as_read))).unwrap_or_else(|| {
-            self.skipped += 1;
+        let mut damaged = 0;
+        let source = Source(shared.filter(|_| is_as_read));
+        let entries = entries(&line, id, &source, &mut damaged).unwrap_or_else(|| {
+            (self.skipped, damaged) = (self.skipped + 1, damaged + 1);
             Vec::new()
         });
+        // Thinking is bound to what stood before it.
+        self.reshaped |= damaged > 0;
         self.by_id.insert(id, self.links.len());
         let is_snip = line.subtype.as_deref() == Some(SNIP_BOUNDARY);
         let snip = is_snip.then(|| serde_json::from_str(&text).unwrap_or_default());
@@ -557,7 +520,7 @@ impl Lines {
 
     /// The conversation.
     pub fn loaded(self) -> Loaded {
-        let chain = self.chain().links;
+        let Chain { links: chain, missing } = self.chain();
         let on_chain: HashSet<usize> = chain.iter().copied().collect();
         let left = self.left(&chain);
         let behind = self.behind.as_ref().map(|behind| behind.edit);
@@ -611,6 +574,7 @@ impl Lines {
             snips.extend(link.snip.clone().map(|line| SnipBoundary { at: entries.len(), line }));
         }
         edits.extend(made.map(|(_, edited)| Edited { at: entries.len(), ..edited }));
+        let reshaped = self.reshaped || !missing.is_empty() || has_strays(&entries);
         // Results of parallel calls may hang on branches of their own; the view puts each where it belongs.
         let beside = (0..self.links.len()).filter(|index| !on_chain.contains(index));
         entries.extend(
@@ -622,7 +586,7 @@ impl Lines {
             session_id: self.session_id,
             newest: self.links.last().map(|link| link.id),
             entries,
-            reshaped: self.reshaped,
+            reshaped,
             snips,
             edits,
             queued: self.queue.finish(),
@@ -639,6 +603,19 @@ impl Lines {
             goes_back: false,
         }
     }
+}
+
+/// Whether there are results of calls that were not made before.
+fn has_strays(entries: &[Arc<Entry>]) -> bool {
+    let mut calls: HashSet<&CallId> = HashSet::new();
+    entries.iter().any(|entry| match &entry.kind {
+        Kind::Assistant { piece: Piece::Call { id, .. }, .. } => {
+            calls.insert(id);
+            false
+        }
+        Kind::ToolResult { call, .. } => !calls.contains(call),
+        _ => false,
+    })
 }
 
 /// What a line was read from, if its parts may be shared.
@@ -672,8 +649,9 @@ impl Source<'_> {
     }
 }
 
-/// The entries of one line; `None` if it is not what it says it is.
-fn entries(line: &Line<'_>, id: Uuid, source: &Source<'_>) -> Option<Vec<Arc<Entry>>> {
+/// The entries of one line; `None` if it is not what it says it is. Counts blocks that cannot be sent as
+/// they are.
+fn entries(line: &Line<'_>, id: Uuid, source: &Source<'_>, damaged: &mut usize) -> Option<Vec<Arc<Entry>>> {
     let assistant = match line.r#type.as_deref() {
         Some("user") => false,
         Some("assistant") => true,
@@ -716,7 +694,11 @@ fn entries(line: &Line<'_>, id: Uuid, source: &Source<'_>) -> Option<Vec<Arc<Ent
     };
     for raw in blocks {
         let block: Block<'_> = serde_json::from_str(raw).ok()?;
-        if !block.is_whole() || block.r#type == "text" && block.text.is_none_or(is_blank) {
+        if block.is_blank() {
+            continue;
+        }
+        if !block.can_be_sent(assistant) {
+            *damaged += 1;
             continue;
         }
         let made_here = match (assistant, block.r#type.as_str()) {
@@ -733,6 +715,7 @@ fn entries(line: &Line<'_>, id: Uuid, source: &Source<'_>) -> Option<Vec<Arc<Ent
                         }
                         if !block.input.is_some_and(|input| input.get().starts_with('{')) {
                             renamed = names::with_input(renamed.as_deref().unwrap_or(raw));
+                            *damaged += 1;
                         }
                         Piece::Call { id: plain_id.into(), name: plain_name.into() }
                     }
@@ -743,8 +726,13 @@ fn entries(line: &Line<'_>, id: Uuid, source: &Source<'_>) -> Option<Vec<Arc<Ent
             (false, "tool_result") => {
                 let call = block.tool_use_id?;
                 let plain = names::plain_id(&call);
-                let renamed =
-                    (plain != call).then(|| names::renamed(raw, &[("tool_use_id", &plain)])).flatten();
+                let sendable = sendable_result(raw)?;
+                *damaged += usize::from(matches!(sendable, Cow::Owned(_)));
+                let renamed = match plain == call {
+                    true if matches!(sendable, Cow::Borrowed(_)) => None,
+                    true => Some(sendable.into_owned()),
+                    false => names::renamed(&sendable, &[("tool_use_id", &plain)]),
+                };
                 let kind =
                     Kind::ToolResult { call: plain.into(), is_error: block.is_error.unwrap_or_default() };
                 let detail = line.tool_use_result.map(|detail| source.bytes_of(detail.get()));

@@ -308,3 +308,33 @@ async fn pit_C4_rules_larger_than_the_window_cost_no_resumed_session_its_convers
     assert_eq!(sent.matches("Contents of ").count(), 1, "they are told once");
     stage.assert_all_played();
 }
+
+#[tokio::test]
+async fn what_lies_in_directories_that_git_leaves_out_instructs_nobody() {
+    let script = Script::new()
+        .reply(["node_modules/x", "target", "src"].map(|dir| read(&format!("{dir}/a.txt"))))
+        .reply([text("Done.")]);
+    let stage = Stage::new(script).await;
+    stage.write(".gitignore", "target\n");
+    for dir in ["node_modules/x", "target", "src"] {
+        for part in [".claude/rules", ".claude/skills/one"] {
+            std::fs::create_dir_all(stage.path(dir).join(part)).unwrap();
+        }
+        stage.write(&format!("{dir}/a.txt"), "a\n");
+        stage.write(&format!("{dir}/CLAUDE.md"), &format!("Obey {dir}."));
+        stage.write(&format!("{dir}/.claude/rules/one.md"), &format!("Follow {dir}."));
+        let skill = format!("---\ndescription: Use {dir}\n---\nx");
+        stage.write(&format!("{dir}/.claude/skills/one/SKILL.md"), &skill);
+    }
+    let mut engine = stage.engine_with(|options| {
+        with_memory(options);
+        options.skills = Some(pelton::SkillSources::project());
+    });
+    run(&mut engine, "Look around.").await.assert_completed();
+    let sent = stage.request(2)["messages"].to_string();
+    for (dir, is_told) in [("node_modules/x", false), ("target", false), ("src", true)] {
+        for said in ["Obey", "Follow", "Use"] {
+            assert_eq!(sent.contains(&format!("{said} {dir}")), is_told, "{said} {dir}: {sent}");
+        }
+    }
+}

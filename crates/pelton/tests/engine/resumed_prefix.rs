@@ -9,10 +9,10 @@ use pelton::tools::{
     Access, AgentDefinition, InvalidInput, Output, Safety, ServerState, Spec, Tool, ToolCx, ToolServer,
 };
 use pelton::{Engine, Options};
-use pelton_testkit::{Script, text, tool};
+use pelton_testkit::{Script, Step, When, text, tool};
 use serde_json::{Value, json};
 
-use crate::compaction::summary;
+use crate::compaction::{asks_for_summary, levels, small, summary};
 use crate::stage::{Stage, last_user_blocks, notes, results_in, resume_from, run, unmarked};
 
 /// A server of these tools, all described by the same words.
@@ -206,6 +206,45 @@ async fn pit_B2_pit_X5_a_summary_tells_what_is_there_and_the_next_process_what_i
         assert_eq!(front(&stage, 5), front(&stage, 1));
         stage.assert_all_played();
     }
+}
+
+#[tokio::test]
+async fn pit_X5_names_there_was_no_room_for_are_told_again_as_soon_as_there_is() {
+    const LAST: &str = "mcp__desk__drawer_that_has_a_much_longer_name_than_it_needs_699";
+    let names: Vec<String> =
+        (0..700).map(|n| format!("drawer_that_has_a_much_longer_name_than_it_needs_{n}")).collect();
+    let all: Vec<&str> = names.iter().map(String::as_str).collect();
+    let words = |tokens: usize| text("word ".repeat(tokens * 4 / 5));
+    let look = || tool("Glob", json!({"pattern": "*"}));
+    let no_summary = Step::status(400)
+        .error_type("invalid_request_error")
+        .when(When::any().last_user_text("call no tools"))
+        .always();
+    let script = Script::new()
+        .step(no_summary)
+        .reply([words(15_000), look()])
+        .reply([words(18_000)])
+        .reply([look()])
+        .reply([text("Two.")]);
+    let stage = Stage::new(script).await;
+    let mut engine = stage.engine_with(|options| {
+        small(options, &["Glob"]);
+        with(Desk::of(&all))(options);
+    });
+    run(&mut engine, "One?").await.assert_completed();
+    let told = run(&mut engine, "Two?").await;
+    told.assert_completed();
+    assert_eq!(levels(&told), ["local"], "{told:#?}");
+    let conversation: Vec<_> = stage
+        .model
+        .reply_requests()
+        .into_iter()
+        .filter(|seen| !asks_for_summary(&seen.body))
+        .map(|seen| seen.body["messages"].to_string().matches(LAST).count())
+        .collect();
+    // With the first prompt; left out by the step that needs no model; and told anew.
+    assert_eq!(conversation, [1, 1, 0, 1]);
+    stage.model.assert_clean();
 }
 
 #[tokio::test]

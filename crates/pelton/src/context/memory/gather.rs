@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use super::super::front_matter::Headed;
 use super::markdown::{imports, spellings, without_comments};
 use super::patterns::Patterns;
-use super::sources::{AgentsMd, MemorySources};
+use super::sources::{AgentsMd, MemorySources, OutsideImport};
 use super::{MayRead, Place};
+use crate::ignored::is_ignored;
 use crate::instructed::Instructed;
 use crate::limits::{
     MEMORY_FILE_BYTES_MAX, MEMORY_FILES_MAX, MEMORY_IMPORT_HOPS_MAX, MEMORY_IMPORTS_MAX,
@@ -69,6 +70,8 @@ pub struct Known {
     bytes: usize,
     /// What has to be said about files that were left out.
     pub notices: Vec<String>,
+    /// What was left out because nobody has approved it.
+    pub outside: Vec<OutsideImport>,
     /// The files that were told and that nobody has heard of yet.
     pub instructed: Vec<Instructed>,
 }
@@ -117,7 +120,7 @@ impl Gatherer<'_> {
     /// What a file that was read brings: memory of the directories it is in, and rules about it. `file` is its real path.
     pub fn about(&mut self, file: &Path) {
         for dir in self.place.below(file) {
-            if self.known.looked_at.insert(dir.clone()) {
+            if self.known.looked_at.insert(dir.clone()) && !is_ignored(&dir, &self.place.cwd) {
                 self.directory(&dir);
             }
         }
@@ -148,7 +151,7 @@ impl Gatherer<'_> {
     /// The files of one directory of the project.
     fn directory(&mut self, dir: &Path) {
         if self.sources.project {
-            for file in claude_mds(dir) {
+            for file in self.claude_mds(dir) {
                 self.file(&file, Whose::Project);
             }
             let agents = match self.sources.agents_md {
@@ -159,21 +162,33 @@ impl Gatherer<'_> {
             if agents {
                 self.file(&dir.join("AGENTS.md"), Whose::Project);
             }
-            self.rules(&dir.join(".claude/rules"), Whose::Project, dir);
+            if self.is_of_project(&dir.join(".claude")) {
+                self.rules(&dir.join(".claude/rules"), Whose::Project, dir);
+            }
         }
         if self.sources.local {
             self.file(&dir.join("CLAUDE.local.md"), Whose::Local);
         }
     }
 
-    /// Whether a directory has words of the project's own. In the home directory they may be the user's.
+    /// Whether a directory has words of the project's own.
     fn has_claude_md(&self, dir: &Path) -> bool {
-        let users = self.sources.user_dir.as_ref().and_then(|dir| dir.join("CLAUDE.md").canonicalize().ok());
-        claude_mds(dir).iter().any(|file| {
-            file.is_file()
-                && !self.is_excluded(file)
-                && (users.is_none() || file.canonicalize().ok() != users)
-        })
+        self.claude_mds(dir).iter().any(|file| file.is_file() && !self.is_excluded(file))
+    }
+
+    /// The files of the project's own words in a directory.
+    fn claude_mds(&self, dir: &Path) -> Vec<PathBuf> {
+        let folder = dir.join(".claude");
+        let mut files = vec![dir.join("CLAUDE.md")];
+        files.extend(self.is_of_project(&folder).then(|| folder.join("CLAUDE.md")));
+        files
+    }
+
+    /// Whether a folder is the project's: in the home directory it may be the user's.
+    fn is_of_project(&self, folder: &Path) -> bool {
+        let others = self.sources.user_dir.iter().chain(&self.sources.not_of_projects);
+        let Ok(real) = folder.canonicalize() else { return true };
+        others.filter_map(|other| other.canonicalize().ok()).all(|other| other != real)
     }
 
     fn file(&mut self, path: &Path, whose: Whose) {
@@ -251,24 +266,41 @@ impl Gatherer<'_> {
             self.instructed(&file, Vec::new());
             self.found.push(file);
         }
-        if hops == MEMORY_IMPORT_HOPS_MAX {
-            return;
-        }
         // What a link leads to is imported as that file means it.
         let dir = path.canonicalize().unwrap_or_else(|_| path.clone()).parent().map(Path::to_path_buf);
         let Some(dir) = dir else { return };
-        for import in wanted.into_iter().take(MEMORY_IMPORTS_MAX) {
+        for (nth, import) in wanted.into_iter().enumerate() {
+            if nth == MEMORY_IMPORTS_MAX {
+                self.notice(format!(
+                    "{} imports more than {MEMORY_IMPORTS_MAX} files: the others were left out",
+                    path.display()
+                ));
+                break;
+            }
             let Some(target) =
                 spellings(&import).map(|name| self.absolute(name, &dir)).find(|file| file.is_file())
             else {
                 continue;
             };
-            if self.is_outside(&target, whose) {
+            if target.canonicalize().is_ok_and(|real| self.known.read.contains(&real)) {
+                continue;
+            }
+            if hops == MEMORY_IMPORT_HOPS_MAX {
                 self.notice(format!(
-                    "{} imports {}, which is outside of the working directory and was not approved: it was left out",
+                    "{} imports {}, at the end of more than {MEMORY_IMPORT_HOPS_MAX} imports in a row: it was left out",
                     path.display(),
                     target.display()
                 ));
+                continue;
+            }
+            if self.is_outside(&target, whose) {
+                self.notice(format!(
+                    "{} imports {}, which is outside of the working directory and was not approved: it was left out \
+                     (`pelton trust` approves it)",
+                    path.display(),
+                    target.display()
+                ));
+                self.known.outside.push(OutsideImport { file: target, imported_by: path.clone() });
                 continue;
             }
             if let Some(text) = self.text_of(&target, whose) {
@@ -359,11 +391,6 @@ impl Gatherer<'_> {
             self.known.notices.push(text);
         }
     }
-}
-
-/// The files of the project's own words in a directory.
-fn claude_mds(dir: &Path) -> [PathBuf; 2] {
-    [dir.join("CLAUDE.md"), dir.join(".claude/CLAUDE.md")]
 }
 
 /// Markdown files in a directory and below, in the order of their names. Links are followed; a circle ends.

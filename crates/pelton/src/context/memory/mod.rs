@@ -18,7 +18,7 @@ use crate::instructed::Instructed;
 use gather::{Because, Gatherer, Known, MemoryFile, Whose};
 
 pub(crate) use patterns::Patterns;
-pub use sources::{AgentsMd, MemorySources};
+pub use sources::{AgentsMd, MemorySources, OutsideImport};
 
 /// Whether rules let a file of the project be shown: the path as it is called, and where it leads.
 pub(crate) type MayRead = dyn Fn(&Path, &Path) -> bool + Send + Sync;

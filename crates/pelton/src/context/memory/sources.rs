@@ -1,6 +1,9 @@
 //! Where memory files are looked for.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use super::Memory;
+use super::gather::Because;
 
 /// Which memory files count, and where they are. Nothing is read from anywhere else.
 ///
@@ -26,6 +29,9 @@ pub struct MemorySources {
     /// Whether `CLAUDE.md`, `.claude/CLAUDE.md`, `.claude/rules/` and `AGENTS.md` count, from the root of the file system
     /// down to the working directory, and below it where files are read.
     pub project: bool,
+    /// Directories called `.claude` that belong to no project: to whoever comes from below the home, the user's own looks like
+    /// one of a project.
+    pub not_of_projects: Vec<PathBuf>,
     /// Whether `CLAUDE.local.md` counts beside them.
     pub local: bool,
     /// Whether the additional working directories bring theirs.
@@ -80,4 +86,39 @@ impl MemorySources {
     pub fn project() -> Self {
         Self { project: true, local: true, ..Self::default() }
     }
+
+    /// What files of the project import from outside of the working directory, for somebody to approve. Reads files: it
+    /// blocks.
+    ///
+    /// See [`OutsideImport`].
+    pub fn imports_from_outside(&self, cwd: &Path, home: Option<&Path>) -> Vec<OutsideImport> {
+        let sources = Self { outside_imports: false, ..self.clone() };
+        let memory = Memory::new(Some(sources), cwd, &[], home, usize::MAX, |_, _| true);
+        let Some(shared) = memory.0 else { return Vec::new() };
+        shared.gather(Because::Start, |gatherer| gatherer.gather_start());
+        std::mem::take(&mut shared.known().outside)
+    }
+}
+
+/// A file that one of the project's imports and that is not in it.
+///
+/// ```
+/// use pelton::MemorySources;
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let (project, style) = (dir.path().join("project"), dir.path().join("style.md"));
+/// # std::fs::create_dir(&project)?;
+/// # std::fs::write(&style, "Plain words.")?;
+/// std::fs::write(project.join("CLAUDE.md"), "How we write: @../style.md")?;
+/// let outside = MemorySources::project().imports_from_outside(&project, None);
+/// assert_eq!(outside[0].imported_by.file_name().unwrap(), "CLAUDE.md");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OutsideImport {
+    /// What is imported.
+    pub file: PathBuf,
+    /// Who wants it.
+    pub imported_by: PathBuf,
 }

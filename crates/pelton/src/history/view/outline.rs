@@ -79,9 +79,14 @@ impl View {
         self.parts.iter().map(|part| &part.entry)
     }
 
+    /// What is sent of what was said, in order. What only stands in for others was not.
+    pub(crate) fn parts_said(&self) -> impl Iterator<Item = &Arc<Entry>> {
+        self.parts.iter().filter(|part| !part.stand_in).map(|part| &part.entry)
+    }
+
     /// The entries it holds. Those that only stand in for others have no name.
     pub(crate) fn entry_ids(&self) -> impl Iterator<Item = EntryId> {
-        self.parts.iter().filter(|part| !part.stand_in).map(|part| part.entry.id)
+        self.parts_said().map(|entry| entry.id)
     }
 
     /// The entries that say something about themselves.
@@ -96,6 +101,12 @@ impl View {
     pub(crate) fn tells(&self, words: &str) -> bool {
         let is_prompt = |part: &&Part| matches!(part.entry.kind, Kind::Prompt { .. });
         self.parts.iter().filter(is_prompt).any(|part| part.entry.words().contains(words))
+    }
+
+    /// What the newest words around prompts say of something, if any do.
+    pub(crate) fn told_last<T>(&self, said: impl Fn(&str) -> Option<T>) -> Option<T> {
+        let is_around = |part: &&Part| matches!(part.entry.kind, Kind::Prompt { meta: true });
+        self.parts.iter().rev().filter(is_around).find_map(|part| said(&part.entry.words()))
     }
 
     /// The result of a call, as it is sent.

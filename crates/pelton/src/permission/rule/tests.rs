@@ -10,7 +10,7 @@ fn rule(text: &str) -> Rule {
 
 fn here(cwd: &str) -> Here {
     let one = |path: &str| vec![path.into()];
-    let base = Base { start: one("/w"), home: one("/home/u"), roots: one("/w"), own: Vec::new() };
+    let base = Base { start: one("/w"), home: one("/home/u"), roots: one("/w"), ..Base::default() };
     Here { base: Arc::new(base), cwd: one(cwd).into() }
 }
 

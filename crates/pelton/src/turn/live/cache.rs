@@ -123,9 +123,14 @@ impl CacheAudit {
         self.last.as_ref().map(|last| &last.facts)
     }
 
-    /// What is no longer as it was in front of the last request of an earlier process.
+    /// What is no longer as it was in front of the last request of an earlier process, or not known to be: others do not
+    /// record it, and a record may have lost it.
     pub fn differs_from_resumed(&self, prefix: &Prefix) -> Option<&'static str> {
-        let Sent { facts, .. } = self.last.as_ref().filter(|last| last.prefix.is_none())?;
+        let Some(last) = &self.last else { return Some("perhaps something else in front") };
+        if last.prefix.is_some() {
+            return None;
+        }
+        let facts = &last.facts;
         if facts.tools_hash != hash(&prefix.tools) {
             return Some("other tools");
         }

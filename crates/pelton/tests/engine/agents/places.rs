@@ -188,6 +188,23 @@ async fn an_agent_has_notes_of_its_own_where_its_description_says_so() {
 }
 
 #[tokio::test]
+async fn notes_of_an_agent_that_a_link_leads_out_of_the_project_are_none() {
+    let stage = Stage::new(tinkers(Vec::new())).await;
+    let outside = stage.cwd().parent().unwrap().join("outside");
+    std::fs::create_dir_all(outside.join("tinkerer")).unwrap();
+    std::fs::write(outside.join("tinkerer/MEMORY.md"), "- Not for it.").unwrap();
+    std::fs::create_dir_all(stage.path(".claude")).unwrap();
+    std::os::unix::fs::symlink(&outside, stage.path(".claude/agent-memory")).unwrap();
+    let mut engine = stage.engine_with(|options| {
+        with_tinkerer(options, |agent| agent.memory = Some(MemoryScope::Project));
+        options.memory = Some(MemorySources::default());
+    });
+    run(&mut engine, "Go.").await.assert_completed();
+    let sent = stage.request(2).to_string();
+    assert!(!sent.contains("Not for it.") && !sent.contains("agent-memory"), "{sent}");
+}
+
+#[tokio::test]
 async fn an_agent_knows_its_skills_from_the_start() {
     let stage = Stage::new(tinkers(Vec::new())).await;
     for name in ["glue", "paint"] {
