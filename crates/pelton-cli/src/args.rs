@@ -553,8 +553,10 @@ pub(crate) enum ModeArg {
     #[value(name = "bypassPermissions")]
     BypassPermissions,
     /// A mode of other programs; the default takes its place
-    #[value(alias = "delegate")]
     Auto,
+    /// Another of them
+    #[value(hide = true)]
+    Delegate,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

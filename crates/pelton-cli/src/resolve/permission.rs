@@ -68,8 +68,9 @@ fn mode(args: &RunArgs, env: &Env, settings: &Settings) -> Result<Mode, Fail> {
         Some(ModeArg::Plan) => Mode::Plan,
         Some(ModeArg::DontAsk) => Mode::DontAsk,
         Some(ModeArg::BypassPermissions) => Mode::BypassPermissions,
-        Some(ModeArg::Auto) => {
-            tell("notice: there is no permission mode of that name here: it is taken for default");
+        Some(other @ (ModeArg::Auto | ModeArg::Delegate)) => {
+            let name = if other == ModeArg::Auto { "auto" } else { "delegate" };
+            tell(&format!("notice: there is no permission mode {name} here: it is taken for default"));
             Mode::Default
         }
     };

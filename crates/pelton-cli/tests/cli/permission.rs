@@ -164,6 +164,19 @@ fn running_everything_is_refused_to_root_outside_a_sandbox() {
 }
 
 #[test]
+fn modes_of_other_programs_are_taken_for_the_default_and_one_line_says_so() {
+    for (mode, notices) in [("auto", 1), ("delegate", 1), ("manual", 0)] {
+        let place = Place::new();
+        let model = caller(bash("touch x"));
+        let ran = place.task(&model, ["go", "--permission-mode", mode]).run();
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        assert!(!place.work().join("x").exists(), "{mode}");
+        let notice = format!("there is no permission mode {mode} here: it is taken for default");
+        assert_eq!(ran.err.matches(&notice).count(), notices, "{ran:?}");
+    }
+}
+
+#[test]
 fn commands_do_not_get_the_key() {
     let place = Place::new();
     let said = allowed(&place, bash("env"), &["--allowedTools", "Bash(env)"]);

@@ -48,6 +48,20 @@ fn check(corpus: &str, at_least: usize) {
     assert!(said.starts_with(&format!("{cases} cases: ")) && said.contains("0 different"), "{said}");
 }
 
+/// All of these lines are judged so.
+#[track_caller]
+fn judged(place: &Place, mode: &str, rules: &Value, lines: &[&str], expect: &str) {
+    let case = |line: &&str| {
+        json!({"id": line, "command": line, "mode": mode, "rules": rules, "expect": expect}).to_string()
+    };
+    let cases: Vec<String> = lines.iter().map(case).collect();
+    let file = place.home().join("cases.jsonl");
+    std::fs::write(&file, cases.join("\n")).unwrap();
+    let words = ["permissions", "check", "--only-different", "--corpus", file.to_str().unwrap()];
+    let ran = place.pelton(words).run();
+    assert_eq!(ran.code, Some(0), "{}", ran.out);
+}
+
 #[test]
 fn what_variables_hold_patches_name_and_formatters_write_is_no_way_around() {
     check("once_more.jsonl", 1_000);
@@ -64,23 +78,135 @@ fn names_that_are_handed_on_are_asked_about_where_one_could_be_an_option() {
         "sort $(ls)",
         "rg --files | while read -r f; do sed -n 1p \"$f\"; done",
     ];
-    let judged = |name: Option<&str>, expect: &str| {
+    let with_file = |name: Option<&str>, expect: &str| {
         let place = place();
         if let Some(name) = name {
             place.put(name, "x\n");
         }
-        let cases: Vec<String> =
-            lines.iter().map(|line| json!({"command": line, "expect": expect}).to_string()).collect();
-        let file = place.home().join("cases.jsonl");
-        std::fs::write(&file, cases.join("\n")).unwrap();
-        let words = ["permissions", "check", "--only-different", "--corpus", file.to_str().unwrap()];
-        let ran = place.pelton(words).run();
-        assert_eq!(ran.code, Some(0), "{name:?}: {}", ran.out);
+        judged(&place, "default", &json!({}), &lines, expect);
     };
-    judged(None, "allow");
+    with_file(None, "allow");
     for name in ["-i", "-osrc/main.rs", "docs/-f", "a -i", "tests/it's", "a\n-i", "--in-place"] {
-        judged(Some(name), "ask");
+        with_file(Some(name), "ask");
     }
+}
+
+/// What a line itself writes is not what was on the disk when it was judged: files whose names are options of a program that
+/// gets them, and files that choose what runs.
+#[test]
+fn what_a_line_writes_is_not_taken_for_what_was_there() {
+    let lines = [
+        "echo x > ./--expression=1e; ls | xargs sed -n 1p",
+        "printf x > -e1e && sed -n 1p $(ls)",
+        "echo x > ./-osrc; ls | xargs sort",
+        "cat a.txt > --pre=sh; ls | xargs rg x",
+        "cat a.txt > ./-i; rg --files | while read -r f; do sed -n 1p \"$f\"; done",
+        "ls 2> ./-C; file *",
+        "echo x > rust-toolchain.toml; cargo --version",
+        "echo x > rust-toolchain && cargo metadata --no-deps",
+        "echo x > global.json; dotnet --info",
+    ];
+    let fine = ["ls | xargs sed -n 1p", "sed -n 1p $(ls)", "ls | xargs sort", "file *", "cargo --version"];
+    judged(&place(), "acceptEdits", &json!({}), &lines, "ask");
+    judged(&place(), "acceptEdits", &json!({}), &fine, "allow");
+}
+
+/// Links and protected names that come along with a directory are not where they were looked at.
+#[test]
+fn what_a_line_carries_along_is_not_taken_for_what_was_there() {
+    let carried = [
+        "mv d e; cat e/out/x",
+        "cp -r d e && cat e/out/x",
+        "cp -a d e && echo x > e/out/f",
+        "mv d e && rm e/out/x",
+        "mv d e; touch e/out/f",
+        "mv d src/e; cd src/e/out; cat x",
+        "mv d e; cat */out/x",
+        "mv deep/er/still e; cat e/up/x",
+        "cp -r template/. .",
+        "cp -rT template .",
+        "cp -r template new",
+        "mv template/sub src/sub",
+    ];
+    let linked = [
+        "ln -s / r && cat r/etc/shadow",
+        "ln -sf /etc/passwd p; head p",
+        "cp -s /etc/passwd p; cat p",
+        "/bin/ln -s /etc e && echo x > e/f",
+    ];
+    let fine = [
+        "mv src s2; cat s2/main.rs",
+        "cp -r src s2 && ls s2",
+        "cp a.txt c.txt; cat c.txt",
+        "mv a.txt src/ && ls src",
+        "mkdir -p n/m && touch n/m/x && cat n/m/x",
+        "cp -r src/ s2; echo x > s2/y",
+        "mv d e",
+        "rm -rf template",
+    ];
+    let place = place();
+    place.put("template/.vscode/tasks.json", "{}");
+    place.put("template/sub/.npmrc", "x\n");
+    place.put("deep/er/still/f", "x\n");
+    place.put("d/f", "x\n");
+    let link = |to: &Path, from: &str| std::os::unix::fs::symlink(to, place.work().join(from)).unwrap();
+    link(&place.home(), "d/out");
+    // Inside where it is, outside where it is moved to.
+    link(Path::new("../../../src"), "deep/er/still/up");
+    judged(&place, "acceptEdits", &json!({}), &carried, "ask");
+    let rules = json!({"allow": ["Bash(ln:*)", "Bash(/bin/ln:*)", "Bash(cp:*)", "Edit(./**)"]});
+    judged(&place, "default", &rules, &linked, "ask");
+    judged(&place, "default", &rules, &["ln -s src r", "ln -s src r && cat a.txt"], "allow");
+    judged(&place, "acceptEdits", &json!({}), &fine, "allow");
+}
+
+/// Git takes a directory with the right files in it for a repository, and runs what its `config` says.
+#[test]
+fn git_is_asked_about_where_files_of_the_directory_would_be_its_repository() {
+    let lines = ["git status", "git log --oneline -3", "git diff", "ls && git show HEAD"];
+    let bare = place();
+    for file in ["HEAD", "config", "objects/x", "refs/x"] {
+        bare.put(file, "ref: refs/heads/main\n");
+    }
+    judged(&bare, "default", &json!({}), &lines, "ask");
+    judged(&bare, "default", &json!({"allow": ["Bash(git status)"]}), &["git status"], "allow");
+    let shared = place();
+    shared.put("HEAD", "ref: refs/heads/main\n");
+    shared.put("commondir", "x\n");
+    judged(&shared, "default", &json!({}), &lines, "ask");
+    // The line itself makes one.
+    let made = [
+        "mkdir objects refs; echo x > HEAD; echo x > config; git status",
+        "cp template/HEAD . && git status",
+        "cp -r template/. .; git log",
+    ];
+    let place = place();
+    place.put("template/HEAD", "x\n");
+    judged(&place, "acceptEdits", &json!({}), &made, "ask");
+    judged(&place, "acceptEdits", &json!({}), &["echo x > a.txt; git status", "git status"], "allow");
+    // Where there is a repository, it is the one.
+    place.put(".git/HEAD", "ref: refs/heads/main\n");
+    place.put("HEAD", "x\n");
+    place.put("objects/x", "x\n");
+    judged(&place, "default", &json!({}), &lines, "allow");
+}
+
+/// What is denied is denied wherever a line may be, also where it should not get to.
+#[test]
+fn a_directory_that_is_entered_hides_nothing_that_is_denied() {
+    let lines = [
+        "cd src || cat secret/k",
+        "cd src; cat ../secret/k",
+        "cd src; ls; cd ..; cat secret/k",
+        "cd secret; cat k; cd ..",
+        "pushd secret; cat k; popd",
+        "pushd src; popd; cat secret/k",
+        "mapfile -t x < secret/k",
+        "git diff --no-index secret/k a.txt",
+        "tar -xOf secret/k",
+    ];
+    let rules = json!({"allow": ["Bash"], "deny": ["Read(./secret/**)"]});
+    judged(&place(), "default", &rules, &lines, "deny");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The open history of a session: what happened, what the trees look like, and the files it is all kept in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -394,7 +394,9 @@ impl Keeper {
             .iter()
             .map(|(path, why)| (path.clone(), format!("changed, but {}", why.words())))
             .collect();
-        uncovered.extend(self.uncovered());
+        // What has changed is named by that, and not once more.
+        let lost: HashSet<&PathBuf> = plan.lost.iter().map(|(path, _)| path).collect();
+        uncovered.extend(self.uncovered().into_iter().filter(|(path, _)| !lost.contains(path)));
         told.uncovered_more = uncovered.len().saturating_sub(FILE_HISTORY_UNCOVERED_NAMED_MAX);
         uncovered.truncate(FILE_HISTORY_UNCOVERED_NAMED_MAX);
         told.uncovered = uncovered;

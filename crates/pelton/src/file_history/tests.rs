@@ -233,6 +233,8 @@ async fn what_is_not_covered_is_named_and_never_removed() {
         found.map(|(_, why)| why.as_str()).unwrap_or_default()
     };
     assert!(named("large").contains("changed, but too large"), "{rewound:?}");
+    let times = rewound.uncovered.iter().filter(|(path, _)| *path == stage.path("large")).count();
+    assert_eq!(times, 1, "{rewound:?}");
     assert_eq!(named(".git"), "the store of version control");
     assert_eq!(fs::read(stage.path("large")).unwrap().len(), 102, "it cannot be brought back");
     assert_eq!(fs::read(stage.path("ignored/file")).unwrap(), b"x", "it was there before");

@@ -101,10 +101,21 @@ pub(super) struct Touched {
     pub may_write: Vec<Place>,
     /// The directory it goes to.
     pub goes_to: Option<Place>,
+    /// It puts a directory elsewhere with protected names in it.
+    pub carries_protected: bool,
     /// A removal nobody recovers from.
     pub critical: Option<String>,
     /// It depends on a directory that was changed to on the way.
     pub elsewhere: Option<&'static str>,
+}
+
+impl Touched {
+    /// Adds what it would read if it were run elsewhere.
+    pub fn may_read(&mut self, elsewhere: Self) {
+        let Self { looks_at, reads, input, may_name, is_evasive, .. } = elsewhere;
+        self.reads.extend(looks_at.into_iter().flatten().chain(reads).chain(input).chain(may_name));
+        self.is_evasive |= is_evasive;
+    }
 }
 
 impl RuleSet {
@@ -355,7 +366,8 @@ impl RuleSet {
             return Decision::question(PLANNING, Cause::Unapproved);
         }
         let stays = || touched.edits.iter().chain(&touched.reads).all(|place| here.contains(place));
-        if mode == Mode::AcceptEdits && step.is_plain_edit && touched.all_edits_known && flows && stays() {
+        let is_edit = step.is_plain_edit && touched.all_edits_known && !touched.carries_protected;
+        if mode == Mode::AcceptEdits && is_edit && flows && stays() {
             return mode_allows("The mode acceptEdits allows it.");
         }
         let is_bare = |rule: &&Rule| rule.covers_call(request.tool, request.input, Need::Vouch);
@@ -385,6 +397,8 @@ impl RuleSet {
             (format!("{} is outside the working directories.", file(place)), beyond(place))
         } else if let Some(why) = &step.doubt {
             (format!("This command needs approval: {why}."), Cause::Unclear)
+        } else if touched.carries_protected {
+            (CARRIES_PROTECTED.to_owned(), Cause::Unapproved)
         } else if touched.looks_at.is_some() && touched.shows_unnamed {
             (SHOWS_GUARDED.to_owned(), Cause::Unapproved)
         } else {
@@ -422,6 +436,7 @@ impl RuleSet {
 
 const SHOWS_GUARDED: &str =
     "This command needs approval: it may show files that a rule guards, or that links lead to.";
+const CARRIES_PROTECTED: &str = "This command needs approval: in what it puts elsewhere are names that are protected, or too many to look at.";
 const HELD: &str = "The sandbox holds it.";
 const PLANNING: &str = "Plan mode: nothing is changed before the plan is approved.";
 

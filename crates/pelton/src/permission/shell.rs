@@ -26,6 +26,7 @@ mod deeds; // what programs do to files
 mod outputs; // files that options may name for writing
 mod named; // files that words may name
 mod held; // what variables may hold
+mod moves; // where commands go
 mod removal; // what is taken away
 mod carried; // the same, when its names are written elsewhere in the line
 
@@ -48,6 +49,8 @@ use self::held::Held;
 use self::launch::{base_name, launches};
 pub(super) use self::look::Look;
 use self::mention::commands_mentioned;
+pub(super) use self::moves::Move;
+use self::moves::{certainly_runs, moves};
 use self::named::may_name;
 use self::numbers::Numbers;
 use self::passed::{RunsFile, files_fed, files_run, texts_told};
@@ -142,24 +145,9 @@ pub(super) struct Step {
     has_commands: bool,
 }
 
-/// Where a command goes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Move {
-    To(Files),
-    /// `cd -`, `popd`: to where it was before. A command is not told where somebody else was, so that is where the line has been.
-    Back,
-    /// Nobody knows.
-    Somewhere,
-}
-
 /// Whether a command certainly changes nothing, neither on the disk nor for the commands after it.
 pub fn is_read_only(command: &str) -> bool {
-    let only_looks = |step: &Step| {
-        step.look.is_some()
-            && step.moves.is_none()
-            && step.redirected_somewhere.is_none()
-            && step.redirected.iter().all(is_harmless)
-    };
+    let only_looks = |step: &Step| step.writes_nothing() && step.moves.is_none();
     survey(command).is_ok_and(|survey| {
         survey.doubts.is_empty() && !survey.steps.is_empty() && survey.steps.iter().all(only_looks)
     })
@@ -264,6 +252,26 @@ impl Open {
 }
 
 impl Step {
+    /// Whether nothing is on the disk afterwards that was not there before.
+    pub fn writes_nothing(&self) -> bool {
+        self.look.is_some() && self.redirected_somewhere.is_none() && self.redirected.iter().all(is_harmless)
+    }
+
+    /// Whether it makes links.
+    pub fn makes_links(&self) -> bool {
+        let is_symbolic = |word: &str| {
+            word.starts_with("--sy") || word.starts_with('-') && !word.starts_with("--") && word.contains('s')
+        };
+        self.seen.iter().any(|seen| {
+            let mut words = seen.split(' ');
+            match words.next() {
+                Some("ln") => true,
+                Some("cp") => words.any(is_symbolic),
+                _ => false,
+            }
+        })
+    }
+
     /// What prohibitions should know of a command: this one, or one that it runs.
     fn see(&mut self, args: &[Arg], gets_more: bool) {
         let Some((name, rest)) = args.split_first() else { return };
@@ -354,16 +362,6 @@ fn is_read_by_next(command: &Command, script: &Script) -> bool {
         it.place.stage.is_some_and(|it| it.pipeline == stage.pipeline && it.number == stage.number + 1)
     };
     script.commands.iter().any(is_next)
-}
-
-/// Whether a command runs whatever else happens, in the shell of the line itself. One whose redirection fails does not.
-fn certainly_runs(command: &Command) -> bool {
-    let place = command.place;
-    let may_not = place.conditional || place.nested || place.in_substitution || place.in_background;
-    let cannot_fail = |redirection: &Redirection| {
-        redirection.kind == RedirectionKind::Write && redirection.target.literal() == Some("/dev/null")
-    };
-    !may_not && command.redirections.iter().all(cannot_fail)
 }
 
 /// Whether what a command says is of the kind that people put into other commands: names, numbers, dates, lines of files
@@ -625,43 +623,6 @@ fn looked(args: &[Arg], plain: &[Arg], gets_more: bool, moves: Option<&Move>) ->
     let mut more = plain.to_vec();
     more.push(Arg::unknown());
     look::look(&more)
-}
-
-/// `cd`, and what is like it.
-fn moves(plain: &[Arg]) -> Option<Move> {
-    let (name, rest) = plain.split_first()?;
-    match name.literal()? {
-        "cd" => {
-            let is_option =
-                |arg: &&Arg| matches!(arg.literal(), Some("-L" | "-P" | "--" | "-e" | "-LP" | "-PL"));
-            let targets: Vec<&Arg> = rest.iter().skip_while(is_option).collect();
-            Some(match targets.as_slice() {
-                [] => Move::To(Files::InHome(String::new())),
-                [target] if target.literal() == Some("-") => Move::Back,
-                [target] if target.literal() == Some("") => Move::Somewhere,
-                [target] if target.literal().is_some_and(|text| text.starts_with(['-', '+'])) => {
-                    Move::Somewhere
-                }
-                [target] => match target.files() {
-                    Some(files @ (Files::Named(_) | Files::InHome(_))) => Move::To(files),
-                    _ => Move::Somewhere,
-                },
-                _ => Move::Somewhere,
-            })
-        }
-        "pushd" => Some(match rest {
-            [] => Move::Back,
-            [target]
-                if target.literal().is_some_and(|text| !text.starts_with(['-', '+']) && !text.is_empty()) =>
-            {
-                target.files().map_or(Move::Somewhere, Move::To)
-            }
-            _ => Move::Somewhere,
-        }),
-        "popd" if rest.is_empty() => Some(Move::Back),
-        "popd" => Some(Move::Somewhere),
-        _ => None,
-    }
 }
 
 /// Builtins that change what later words mean, or run words in a way of their own.

@@ -5,12 +5,12 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::super::place::{Here, Kind, Place};
+use super::super::place::{Here, Kind, Place, protected};
 use super::super::rule::Deed;
 use super::super::rules::RuleSet;
 use super::place;
 use crate::limits::ENTRIES_JUDGED_MAX;
-use crate::places::Follower;
+use crate::places::{Follower, normalised};
 
 /// What must not be there.
 pub(super) struct Unwanted<'a> {
@@ -92,6 +92,46 @@ enum Linked {
     /// To a directory that is looked through, too.
     To(PathBuf),
     Nothing,
+}
+
+/// Whether something below one of these directories is protected by its name, or there is too much to look at.
+pub(super) fn holds_protected(starts: &[Place]) -> bool {
+    any_below(starts, |start, path| {
+        let inside = path.strip_prefix(start).unwrap_or(path).to_path_buf();
+        protected(&Place { given: inside.clone(), real: inside, kind: Kind::Plain }).is_some()
+    })
+}
+
+/// Whether a link below one of these directories leads out of it, so that elsewhere it leads to other files; or there is too
+/// much to look at.
+pub(super) fn holds_links_out(starts: &[Place]) -> bool {
+    any_below(starts, |start, path| {
+        let Ok(to) = fs::read_link(path) else { return false };
+        let from = path.parent().unwrap_or(start);
+        !normalised(&from.join(to)).starts_with(start)
+    })
+}
+
+/// Whether this holds for something below one of these directories, links not followed.
+fn any_below(starts: &[Place], holds: impl Fn(&Path, &Path) -> bool) -> bool {
+    let mut count = 0_usize;
+    for start in starts {
+        let mut waiting = vec![start.real.clone()];
+        while let Some(dir) = waiting.pop() {
+            let Ok(entries) = fs::read_dir(&dir) else { continue };
+            for entry in entries.flatten() {
+                count += 1;
+                let path = entry.path();
+                if count > ENTRIES_JUDGED_MAX || holds(&start.real, &path) {
+                    return true;
+                }
+                if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                    waiting.push(path);
+                }
+            }
+        }
+    }
+    false
 }
 
 /// Whether `xargs` would make words of this name that are options, or lead out of the directory: quotes and escapes, a part

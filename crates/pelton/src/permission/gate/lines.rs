@@ -7,9 +7,9 @@ use super::super::judge::Touched;
 use super::super::place::{Here, Kind, Place};
 use super::super::rule;
 use super::super::shell::{
-    Deed, Files, Move, Patch, PatchText, Reach, Removal, Step, Survey, is_harmless, names_in_patch,
+    Deed, Files, Look, Move, Patch, PatchText, Reach, Removal, Step, Survey, is_harmless, names_in_patch,
 };
-use super::below::Unwanted;
+use super::below::{Unwanted, holds_links_out, holds_protected};
 use super::patterns::matching;
 use super::{Gate, place};
 use crate::limits::{
@@ -28,6 +28,10 @@ struct Dirs {
     /// Where those are that run only after the last change has succeeded, and in which list of `&&` they stand.
     sure: Option<(usize, Vec<PathBuf>)>,
     is_lost: bool,
+    /// Names that the line itself makes links of, or carries links to: where they lead nobody knows yet.
+    relinked: Vec<PathBuf>,
+    /// The line itself may make what git takes for a repository.
+    may_make_repository: bool,
     follower: Follower,
 }
 
@@ -37,15 +41,31 @@ impl Gate {
         let start = cwd.to_path_buf();
         let all = vec![start.clone()];
         let been = all.clone();
-        let mut dirs = Dirs { start, all, been, sure: None, is_lost: false, follower: Follower::default() };
-        // Who changes something may make files of any name.
-        let all_look = survey.steps.iter().all(|step| step.look.is_some());
+        let mut dirs = Dirs {
+            start,
+            all,
+            been,
+            sure: None,
+            is_lost: false,
+            relinked: Vec::new(),
+            may_make_repository: false,
+            follower: Follower::default(),
+        };
+        // Who changes something, a redirection too, may make files of any name.
+        let all_look = survey.steps.iter().all(Step::writes_nothing);
+        let restricts = self.rules.restricting().any(rule::Rule::is_about_files);
         survey
             .steps
             .iter()
             .map(|step| {
                 let known = dirs.known_to(step).map(|known| std::mem::replace(&mut dirs.all, known));
                 let mut touched = self.touched_by(step, &dirs, here);
+                // For rules that restrict it may be wherever the line has been: `cd x || cat y`.
+                if restricts && known.is_none() && dirs.all != dirs.been {
+                    let certain = std::mem::replace(&mut dirs.all, dirs.been.clone());
+                    touched.may_read(self.touched_by(step, &dirs, here));
+                    dirs.all = certain;
+                }
                 if !(all_look && dirs.hold_no_options(step)) {
                     touched
                         .looks_at
@@ -55,7 +75,21 @@ impl Gate {
                     touched.looks_at = None;
                 }
                 let steered_by = step.look.as_ref().map_or(&[][..], |look| look.steered_by);
-                touched.looks_at.take_if(|_| dirs.hold(steered_by, &self.base.home));
+                touched.looks_at.take_if(|_| {
+                    !steered_by.is_empty() && (!all_look || dirs.hold(steered_by, &self.base.home))
+                });
+                touched.looks_at.take_if(|_| step.runs_git && dirs.may_be_repositories());
+                let makes_head = |place: &Place| {
+                    place.given.file_name().is_some_and(|name| name.eq_ignore_ascii_case(REPOSITORY_MARK))
+                };
+                dirs.may_make_repository |= touched.edits.iter().chain(&touched.output).any(makes_head)
+                    || !self.carried(step, &dirs).is_empty();
+                if dirs.lead_elsewhere(step, &touched) {
+                    touched.looks_at = None;
+                    touched.elsewhere = Some("a link that the line puts there may lead elsewhere");
+                }
+                let relinked = if survey.steps.len() > 1 { self.relinked(step, &dirs) } else { Vec::new() };
+                dirs.relinked.extend(relinked);
                 let gone_to = self.goes(step, &dirs);
                 if let Some(all) = known {
                     dirs.all = all;
@@ -181,8 +215,35 @@ impl Gate {
         if matches!(step.moves, Some(Move::To(_))) && touched.goes_to.is_none() {
             touched.looks_at = None;
         }
+        touched.carries_protected = step.is_plain_edit && holds_protected(&self.carried(step, dirs));
         touched.critical = step.removals.iter().find_map(|removal| self.critical(removal, dirs));
         touched
+    }
+
+    /// The directories whose contents a command puts elsewhere.
+    fn carried(&self, step: &Step, dirs: &Dirs) -> Vec<Place> {
+        let puts = |deed: &Deed| matches!(deed, Deed::Write(_) | Deed::WriteInto(..));
+        if !step.deeds.iter().any(puts) {
+            return Vec::new();
+        }
+        let sources = step.deeds.iter().filter_map(|deed| match deed {
+            Deed::Read(files) | Deed::Remove(files) => self.places(files, dirs),
+            _ => None,
+        });
+        sources.flatten().filter(|place| place.kind == Kind::Directory).collect()
+    }
+
+    /// Names behind which links are that a command makes, or carries along so that they may lead elsewhere.
+    fn relinked(&self, step: &Step, dirs: &Dirs) -> Vec<PathBuf> {
+        if !step.makes_links() && !holds_links_out(&self.carried(step, dirs)) {
+            return Vec::new();
+        }
+        let made = step.deeds.iter().filter_map(|deed| match deed {
+            Deed::Write(files) => self.places(files, dirs),
+            Deed::WriteInto(target, source) => self.places_in(target, source, dirs),
+            _ => None,
+        });
+        made.flatten().flat_map(|place| [place.given, place.real]).collect()
     }
 
     /// Whether below one of these directories is something that a rule guards.
@@ -400,6 +461,42 @@ impl Dirs {
         !names.is_empty() && self.all.iter().any(holds)
     }
 
+    /// Whether a command touches something behind a link that the line itself puts there, or finds files by a pattern after that.
+    fn lead_elsewhere(&self, step: &Step, touched: &Touched) -> bool {
+        if self.relinked.is_empty() {
+            return false;
+        }
+        let Touched { looks_at, reads, edits, input, output, goes_to, .. } = touched;
+        let named =
+            looks_at.iter().flatten().chain(reads).chain(edits).chain(input).chain(output).chain(goes_to);
+        let is_behind = |place: &Place| {
+            self.relinked.iter().any(|link| place.given.starts_with(link) || place.real.starts_with(link))
+        };
+        let finds = |look: &Look| look.files.iter().any(|files| matches!(files, Files::Matching(_)));
+        named.into_iter().any(is_behind) || step.look.as_ref().is_some_and(finds)
+    }
+
+    /// Whether git may take one of these directories, or one above, for a repository although it has no `.git`: then files that
+    /// anybody may have put there say what git runs.
+    fn may_be_repositories(&self) -> bool {
+        self.all.iter().any(|dir| {
+            for dir in dir.ancestors() {
+                let git = dir.join(".git");
+                if git.is_file() || git.join(REPOSITORY_MARK).symlink_metadata().is_ok() {
+                    return false;
+                }
+                let is_there = |name: &str| dir.join(name).symlink_metadata().is_ok();
+                if is_there(REPOSITORY_MARK) && (is_there("objects") || is_there("commondir")) {
+                    return true;
+                }
+                if self.may_make_repository {
+                    return true;
+                }
+            }
+            false
+        })
+    }
+
     fn joined(&self, path: &str) -> Vec<PathBuf> {
         match path.starts_with('/') {
             true => vec![PathBuf::from(path)],
@@ -455,6 +552,9 @@ impl Dirs {
         self.is_lost || self.all.iter().any(|dir| *dir != self.start && !is_current(dir, here))
     }
 }
+
+/// The file by which git knows a repository.
+const REPOSITORY_MARK: &str = "HEAD";
 
 /// Whether a directory is there, and this user may go into it.
 fn may_be_entered(dir: &Path) -> bool {
