@@ -235,7 +235,7 @@ fn ask_for_trust(env: &Env) -> Result<(), Fail> {
     }
     told.push_str("\nTrust it, and all that is in it? Without that a session goes on without these. [y/N] ");
     if is_yes(&told)? && !trust.hold_for_now() {
-        trust.say(env, true).map_err(not_kept)?;
+        trust.say(env, true).map_err(|error| not_kept(&error))?;
     }
     Ok(())
 }
@@ -251,10 +251,10 @@ fn ask_about_imports(env: &Env) -> Result<(), Fail> {
     told.push_str(&told_imports(&imports));
     told.push_str("\nIs the model to read them? Without that they are left out. [y/N] ");
     let said = if is_yes(&told)? { Imports::Approved } else { Imports::Refused };
-    trust.say_of_imports(env, said).map_err(not_kept)
+    trust.say_of_imports(env, said).map_err(|error| not_kept(&error))
 }
 
-fn not_kept(error: String) -> Fail {
+fn not_kept(error: &str) -> Fail {
     Fail::new(format!("the answer cannot be kept: {error}"))
 }
 

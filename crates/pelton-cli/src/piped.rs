@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pelton::{Options, StartError};
+use pelton::{Options, StartError, Terminal};
 use pelton_model::{RealWorld, World};
 use pelton_serve::{ConverseOptions, Ended, StateFrames, Streams, WhoDecides, converse};
 use serde_json::{Value, json};
@@ -100,7 +100,27 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
     if talked.nobody_reads || written.is_err() {
         return Ok(ExitCode::from(OUTPUT_CLOSED));
     }
-    Ok(if ended.is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    match ended.is_error {
+        // Whoever started this knows more than an exit code where it reads nothing but that.
+        true => {
+            cause(&ended).iter().for_each(|cause| tell(&format!("error: {cause}")));
+            Ok(ExitCode::FAILURE)
+        }
+        false => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Why the last result was an error, in a line. What was interrupted was wanted so.
+fn cause(ended: &Ended) -> Option<String> {
+    let Some(outcome) = ended.outcome.as_ref().filter(|outcome| outcome.is_error) else {
+        return Some("the last message had nothing in it, so nothing was asked".to_owned());
+    };
+    if matches!(outcome.terminal, Terminal::AbortedStreaming | Terminal::AbortedToolExecution) {
+        return None;
+    }
+    let told = outcome.error.as_ref().map(ToString::to_string);
+    let told = told.or_else(|| outcome.errors.first().cloned()).unwrap_or_else(|| outcome.text.clone());
+    told.lines().next().map(str::to_owned)
 }
 
 /// The next line of a client, with its end. One that is longer than lines may be is cut, and then refused like any other.

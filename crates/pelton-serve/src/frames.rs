@@ -34,6 +34,9 @@ pub(crate) use session::listed;
 /// result, which is a courtesy, and if that is not enough, with its longest texts cut; the transcript has all of it.
 const FRAME_BYTES_MAX: usize = 1024 * 1024 - 1;
 
+/// About so many bytes of thinking are a token.
+const BYTES_PER_TOKEN: u64 = 4;
+
 /// Translates events into frames.
 pub(crate) struct Frames {
     session: Uuid,
@@ -59,8 +62,10 @@ pub(crate) struct Frames {
     compacting: bool,
     /// When the model was last asked, until its answer begins.
     asked_at: Option<Duration>,
-    /// The server's newest guess of the tokens thought, to tell the difference.
+    /// The newest guess of the tokens thought, to tell the difference.
     thought: u64,
+    /// The bytes of that thought.
+    thought_bytes: u64,
     /// The servers of tools, as they were last stated.
     servers: Vec<String>,
     /// The calls that run.
@@ -113,6 +118,7 @@ impl Frames {
             compacting: false,
             asked_at: None,
             thought: 0,
+            thought_bytes: 0,
             servers: Vec::new(),
             calls: Calls::default(),
             prompts: Prompts::default(),
@@ -189,6 +195,7 @@ impl Frames {
                 .finish_line(),
             Event::Requesting => {
                 self.asked_at = Some(self.world.monotonic());
+                (self.thought, self.thought_bytes) = (0, 0);
                 // A client is told of the summary that is being made, not of the request for it.
                 if !self.partial || self.compacting {
                     return Vec::new();
@@ -196,7 +203,6 @@ impl Frames {
                 self.system("status").field("status", "requesting").finish_line()
             }
             Event::Started(started) if self.partial => {
-                self.thought = 0;
                 let waited = self.asked_at.take().map(|asked| self.world.monotonic().saturating_sub(asked));
                 let (last, all) = self.prompts.unstreamed();
                 self.stream_event(&started.raw, |line| {
@@ -300,8 +306,14 @@ impl Frames {
 
     fn delta(&mut self, delta: &Delta) -> Vec<u8> {
         let mut frames = if self.partial { self.stream_event(&delta.raw, |line| line) } else { Vec::new() };
-        if let DeltaKind::Thinking { estimated_tokens: Some(tokens), .. } = delta.kind {
+        if let DeltaKind::Thinking { text, estimated_tokens } = &delta.kind {
+            self.thought_bytes += text.len() as u64;
+            // Not every server makes a guess. Ours is as rough: it says that something is going on.
+            let tokens = estimated_tokens.unwrap_or_else(|| self.thought_bytes.div_ceil(BYTES_PER_TOKEN));
             let more = tokens.saturating_sub(self.thought);
+            if more == 0 && estimated_tokens.is_none() {
+                return frames;
+            }
             self.thought = tokens;
             let thinking = self
                 .system("thinking_tokens")

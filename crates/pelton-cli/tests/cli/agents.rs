@@ -87,6 +87,11 @@ fn loop_Z6_frames_of_an_agent_name_the_call_and_stand_between_its_beginning_and_
         (&detail["status"], &detail["agentId"], &detail["totalToolUseCount"]),
         (&json!("completed"), &json!(id), &json!(1))
     );
+    assert_eq!(
+        detail["toolStats"],
+        json!({"readCount": 0, "searchCount": 1, "bashCount": 0, "editFileCount": 0, "linesAdded": 0,
+            "linesRemoved": 0, "otherToolCount": 0})
+    );
     assert_eq!(frames[9]["message"]["content"][0]["content"][0]["text"], "Nothing there.");
     assert_eq!(ran.result()["num_turns"], 2);
 

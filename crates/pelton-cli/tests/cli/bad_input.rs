@@ -245,3 +245,19 @@ fn pit_K4_what_the_server_refuses_is_told_on_both_streams() {
         }
     }
 }
+
+/// A client that ends behind an error reads why, also where it reads no messages.
+#[test]
+fn pit_K4_a_session_that_ends_behind_an_error_says_why_on_standard_error() {
+    let place = Place::new();
+    let refuses = model(Script::new().step(Step::status(400).message("not today").always()));
+    let asks = "{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"hi\"}}\n";
+    for (line, words) in [(asks, "not today"), ("{\"type\":\"user\"}\n", "nothing in it")] {
+        let ran = client(&place, &refuses).run_with_input(line);
+        assert_eq!((ran.code, ran.err.lines().count()), (Some(1), 1), "{ran:?}");
+        assert!(ran.err.starts_with("error: ") && ran.err.contains(words), "{ran:?}");
+        assert_eq!(ran.result()["is_error"], true);
+    }
+    let ran = client(&place, &hello()).run_with_input(asks);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{ran:?}");
+}

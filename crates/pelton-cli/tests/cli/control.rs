@@ -301,6 +301,7 @@ fn tools_of_the_client_are_called_through_lines() {
         (&first["request"]["server_name"], &message(&first)["method"]),
         (&json!("calc"), &json!("initialize"))
     );
+    assert_eq!(message(&first)["params"]["protocolVersion"], "2025-11-25", "the newest that has a handshake");
     respond(
         &mut talk,
         &first,

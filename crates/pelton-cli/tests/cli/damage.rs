@@ -173,7 +173,7 @@ const DAMAGES: [(&str, Damage); 47] = [
     }),
     ("parts of results that are none", |lines| {
         change(lines, is_result, |line| {
-            line["message"]["content"][0]["content"] = json!([7, {"type": "tool_use"}])
+            line["message"]["content"][0]["content"] = json!([7, {"type": "tool_use"}]);
         });
     }),
     ("results with more fields than there are", |lines| {
@@ -194,7 +194,7 @@ const DAMAGES: [(&str, Damage); 47] = [
         lines.remove(at);
     }),
     ("nothing of what stood in front", |lines| {
-        lines.retain(|line| !line.contains("\"subtype\":\"request\""))
+        lines.retain(|line| !line.contains("\"subtype\":\"request\""));
     }),
     ("thinking that lost what it thought", |lines| {
         for line in lines {

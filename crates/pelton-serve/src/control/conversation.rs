@@ -328,6 +328,10 @@ impl<'a> Conversation<'a> {
             self.desk.tell_record();
             let has_agents = self.handles.tasks.has_agents();
             if !has_agents {
+                // How the last of them ended is told before that nothing happens any more.
+                if self.handles.tasks.told().now_or_never().is_some() {
+                    self.tell_news();
+                }
                 self.desk.tell_state("idle");
             }
             let is_done = !self.desk.is_open && self.suggesting.is_none();

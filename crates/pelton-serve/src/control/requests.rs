@@ -12,7 +12,7 @@ use futures::future::BoxFuture;
 use pelton::file_history::{Conflicts, FileHistory, HistoryError, Rewound};
 use pelton::hooks::HooksListed;
 use pelton::permission::{Behavior, Change, Destination, Mode, Permissions, Rule, Update};
-use pelton::tools::{FileMemory, ToolServer, served_name};
+use pelton::tools::{FileMemory, ToolServer, changed_lines, served_name};
 use pelton::{
     CLI_VERSION, ContextWatch, Dials, Engine, Interrupter, Joins, Menu, Outcome, Phase, Queue, Status, Tasks,
     Title,
@@ -190,18 +190,9 @@ impl Handles {
 
     /// A file was changed by a call, by so many lines.
     pub fn changed_lines(&mut self, detail: &[u8]) {
-        let Ok(detail) = serde_json::from_slice::<Value>(detail) else { return };
-        // Of a new file there is nothing to differ from.
-        if detail["type"] == "create" {
-            let lines = detail["content"].as_str().unwrap_or_default().lines().count();
-            self.spent.lines_added += lines as u64;
-            return;
-        }
-        let hunks = detail["structuredPatch"].as_array().into_iter().flatten();
-        for line in hunks.filter_map(|hunk| hunk["lines"].as_array()).flatten().filter_map(Value::as_str) {
-            self.spent.lines_added += u64::from(line.starts_with('+'));
-            self.spent.lines_removed += u64::from(line.starts_with('-'));
-        }
+        let (added, removed) = changed_lines(detail);
+        self.spent.lines_added += added;
+        self.spent.lines_removed += removed;
     }
 
     /// Answers a request, or says that it is not one of ours.

@@ -20,6 +20,11 @@ pub struct Surroundings<'a> {
     pub now: Timestamp,
 }
 
+const NO_REPOSITORY: &str = "Not a git repository";
+const ON_BRANCH: &str = "Git repository, on branch ";
+/// The same where it is another than the model was told.
+const NOW_ON_BRANCH: &str = "The repository is now on branch ";
+
 impl Surroundings<'_> {
     /// What the model reads about them.
     pub fn text(&self) -> String {
@@ -33,8 +38,8 @@ impl Surroundings<'_> {
         }
         let _ = writeln!(text, "Platform: {}", std::env::consts::OS);
         match self.git_branch {
-            Some(branch) => _ = writeln!(text, "Git repository, on branch {branch}"),
-            None => text.push_str("Not a git repository\n"),
+            Some(branch) => _ = writeln!(text, "{ON_BRANCH}{branch}"),
+            None => _ = writeln!(text, "{NO_REPOSITORY}"),
         }
         if let Some(git) = self.git {
             describe(git, &mut text);
@@ -76,6 +81,24 @@ pub fn news_of_the_day(last: Timestamp, now: Timestamp) -> Option<String> {
     (day(last) < day(now)).then(|| format!("It is another day by now: today is {}.", day(now)))
 }
 
+/// What the model is told when another branch is checked out than the one it was told of last. `told` finds that.
+pub fn news_of_the_branch(
+    now: Option<&str>,
+    told: impl FnOnce(&dyn Fn(&str) -> Option<String>) -> Option<String>,
+) -> Option<String> {
+    let now = now?;
+    let last = told(&branch_in)?;
+    (last != now).then(|| format!("{NOW_ON_BRANCH}{now}"))
+}
+
+/// The branch that these words tell of, if they do; empty where they tell that there is no repository.
+fn branch_in(words: &str) -> Option<String> {
+    words.lines().rev().find_map(|line| {
+        let branch = line.strip_prefix(NOW_ON_BRANCH).or_else(|| line.strip_prefix(ON_BRANCH));
+        branch.or((line == NO_REPOSITORY).then_some("")).map(str::to_owned)
+    })
+}
+
 fn day(at: Timestamp) -> String {
     at.strftime("%Y-%m-%d").to_string()
 }
@@ -114,6 +137,9 @@ mod tests {
             Today: 2026-03-04
             </environment>"#]]
         .assert_eq(&text.replace(std::env::consts::OS, "linux"));
+        let told = |now| news_of_the_branch(Some(now), |told| told(&text));
+        assert_eq!(told("trunk"), None);
+        assert_eq!(told("other").as_deref(), Some("The repository is now on branch other"));
         let later = "2026-03-05T00:00:00Z".parse().unwrap();
         assert_eq!(news_of_the_day(now, now), None);
         assert!(news_of_the_day(now, later).unwrap().contains("2026-03-05"));

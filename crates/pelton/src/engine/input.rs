@@ -17,7 +17,7 @@ use super::house::{self, House};
 use super::reshape::Reshaping;
 use crate::command::{Called, Command, CommandCx};
 use crate::context::attachment::Attachment;
-use crate::context::{Surroundings, git_branch, news_of_the_day, reminder};
+use crate::context::{Surroundings, git_branch, news_of_the_branch, news_of_the_day, reminder};
 use crate::event::{Event, Synthetic};
 use crate::history::Entry;
 use crate::hooks::{Arrived, Expanded, Fired, SessionHooks};
@@ -254,6 +254,7 @@ impl Engine {
         let last_told = self.session.history.last().map(|entry| entry.at);
         let another_day = last_told.and_then(|last| news_of_the_day(last, self.options.world.now()));
         let view = self.session.history.view();
+        let another_branch = news_of_the_branch(branch.as_deref(), |said| view.told_last(said));
         let news = self.offer.news(Callable::Now, |words| view.tells(words));
         if self.session.history.entries().is_empty() {
             let roots = self.kin.permissions.roots();
@@ -286,6 +287,7 @@ impl Engine {
         }
         let mut contexts = std::mem::take(&mut self.start_contexts);
         contexts.extend(another_day);
+        contexts.extend(another_branch);
         contexts.extend(std::mem::take(&mut self.lost_agents).iter().map(|agent| lost_agent(agent)));
         contexts.extend(self.background.news_for_model());
         contexts.extend(self.news_of_plan_mode());

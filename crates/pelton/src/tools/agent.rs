@@ -5,6 +5,7 @@ mod definition; // what kinds of agents there are
 mod json; // as clients write them
 mod message; // words for agents that were started before
 mod report; // what an agent brings back, as the caller reads it
+mod stats; // what it did, in figures
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -27,6 +28,7 @@ use crate::spill::Shown;
 pub use definition::{AgentDefinition, Isolation, MemoryScope, built_in, general_purpose};
 pub use json::BadAgent;
 pub(crate) use message::{NAME as SEND_MESSAGE, tool as message_tool};
+pub use stats::{ToolStats, changed_lines};
 
 /// The tool's name, as the model calls it.
 pub const NAME: &str = "Agent";
@@ -150,6 +152,8 @@ pub struct Delivered {
     pub usage: Usage,
     /// How many calls it made.
     pub tool_calls: u32,
+    /// Of which kinds, and what they changed.
+    pub stats: ToolStats,
     /// How long it took.
     pub duration: Duration,
     /// How it ended.
@@ -351,6 +355,7 @@ pub(crate) fn output(delivered: &Delivered, prompt: &str) -> Output {
         "totalDurationMs": u64::try_from(delivered.duration.as_millis()).unwrap_or(u64::MAX),
         "totalTokens": usage.prompt_tokens().saturating_add(usage.output_tokens),
         "totalToolUseCount": delivered.tool_calls,
+        "toolStats": delivered.stats,
         "usage": usage,
     });
     Output::text(text).with_detail(detail)

@@ -33,7 +33,7 @@ mod lenient; // numbers and flags the way models write them
 pub use access::access_of;
 pub use agent::{
     ALIAS as AGENT_TOOL_ALIAS, AgentDefinition, BadAgent, Isolation, MemoryScope, NAME as AGENT_TOOL,
-    built_in as built_in_agents, general_purpose,
+    built_in as built_in_agents, changed_lines, general_purpose,
 };
 pub use ahead::{Speculated, Speculation};
 pub use background::{BackgroundEnd, BackgroundKind, BackgroundNews, BackgroundTask};

@@ -78,7 +78,7 @@ impl Block<'_> {
             }
             // A kind of a later server is a name like these; what is none was one.
             kind => {
-                let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+                let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
                 let answers = !kind.ends_with("_tool_result") || self.tool_use_id.is_some();
                 !kind.is_empty() && kind.bytes().all(is_name) && answers
             }

@@ -203,3 +203,38 @@ async fn pit_B3_twenty_turns_of_changes_and_a_late_server_leave_the_prefix_alone
         assert!(all.contains(news), "{news} was told");
     }
 }
+
+#[tokio::test]
+async fn pit_B3_a_branch_that_changed_is_told_behind_what_was_sent_and_once() {
+    let script = (0..5).fold(Script::new(), |script, _| script.reply([text("Yes.")]));
+    let stage = Stage::new(script).await;
+    let git = |words: &str| {
+        let mut git = std::process::Command::new("git");
+        git.args(words.split(' ')).current_dir(stage.cwd()).env("HOME", stage.cwd());
+        assert!(git.output().unwrap().status.success(), "{words}");
+    };
+    git("init -q -b trunk");
+    let mut engine = stage.engine();
+    run(&mut engine, "One?").await.assert_completed();
+    git("symbolic-ref HEAD refs/heads/twig");
+    run(&mut engine, "Two?").await.assert_completed();
+    run(&mut engine, "Three?").await.assert_completed();
+    let file = engine.transcript_file().unwrap();
+    drop(engine);
+    run(&mut stage.resume(&file), "Four?").await.assert_completed();
+    git("symbolic-ref HEAD refs/heads/trunk");
+    run(&mut stage.resume(&file), "Five?").await.assert_completed();
+    let news = |nth: usize, branch: &str| {
+        let sent = stage.request(nth)["messages"].to_string();
+        sent.matches(&format!("The repository is now on branch {branch}")).count()
+    };
+    let twig: Vec<usize> = (1..=5).map(|nth| news(nth, "twig")).collect();
+    let trunk: Vec<usize> = (1..=5).map(|nth| news(nth, "trunk")).collect();
+    assert_eq!((twig, trunk), (vec![0, 1, 1, 1, 1], vec![0, 0, 0, 0, 1]));
+    let messages = |nth| unmarked(&stage.request(nth))["messages"].as_array().unwrap().clone();
+    for nth in 1..5 {
+        let (before, after) = (messages(nth), messages(nth + 1));
+        assert_eq!(before[..], after[..before.len()], "request {}", nth + 1);
+    }
+    stage.assert_all_played();
+}

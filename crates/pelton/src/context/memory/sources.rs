@@ -90,18 +90,7 @@ impl MemorySources {
     /// What files of the project import from outside of the working directory, for somebody to approve. Reads files: it
     /// blocks.
     ///
-    /// ```
-    /// use pelton::MemorySources;
-    ///
-    /// # let dir = tempfile::tempdir()?;
-    /// # let (project, style) = (dir.path().join("project"), dir.path().join("style.md"));
-    /// # std::fs::create_dir(&project)?;
-    /// # std::fs::write(&style, "Plain words.")?;
-    /// std::fs::write(project.join("CLAUDE.md"), "How we write: @../style.md")?;
-    /// let outside = MemorySources::project().imports_from_outside(&project, None);
-    /// assert_eq!(outside[0].imported_by.file_name().unwrap(), "CLAUDE.md");
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
+    /// See [`OutsideImport`].
     pub fn imports_from_outside(&self, cwd: &Path, home: Option<&Path>) -> Vec<OutsideImport> {
         let sources = Self { outside_imports: false, ..self.clone() };
         let memory = Memory::new(Some(sources), cwd, &[], home, usize::MAX, |_, _| true);
@@ -113,7 +102,18 @@ impl MemorySources {
 
 /// A file that one of the project's imports and that is not in it.
 ///
-/// [`MemorySources::imports_from_outside`] shows it.
+/// ```
+/// use pelton::MemorySources;
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let (project, style) = (dir.path().join("project"), dir.path().join("style.md"));
+/// # std::fs::create_dir(&project)?;
+/// # std::fs::write(&style, "Plain words.")?;
+/// std::fs::write(project.join("CLAUDE.md"), "How we write: @../style.md")?;
+/// let outside = MemorySources::project().imports_from_outside(&project, None);
+/// assert_eq!(outside[0].imported_by.file_name().unwrap(), "CLAUDE.md");
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OutsideImport {

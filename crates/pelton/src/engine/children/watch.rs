@@ -16,7 +16,7 @@ use crate::engine::{Engine, Prompt};
 use crate::event::{AgentEnd, AgentEvent, AgentFacts, AgentNews, AgentWork, Event, Outcome};
 use crate::history::{Entry, EntryId, Kind, Piece};
 use crate::status::Wait;
-use crate::tools::agent::{Delivered, Order};
+use crate::tools::agent::{Delivered, Order, ToolStats};
 use crate::turn::Terminal;
 
 /// Why an agent ended that did not end by itself.
@@ -28,6 +28,7 @@ struct News {
     facts: Arc<AgentFacts>,
     outlet: Outlet,
     work: AgentWork,
+    stats: ToolStats,
     /// When it began, and the clock to see how long that is ago.
     began: Duration,
     world: Arc<dyn pelton_model::World>,
@@ -42,6 +43,7 @@ struct News {
 struct Made {
     entry: EntryId,
     call: Arc<str>,
+    tool: Arc<str>,
     begun: bool,
 }
 
@@ -69,6 +71,7 @@ impl Children {
             facts: Arc::clone(&facts),
             outlet,
             work: AgentWork::default(),
+            stats: ToolStats::default(),
             began: world.monotonic(),
             world,
             ended: false,
@@ -126,6 +129,7 @@ impl Children {
             failure,
             usage,
             tool_calls: news.work.tool_calls,
+            stats: news.stats,
             duration: news.work.duration,
             end,
         }
@@ -274,9 +278,15 @@ impl News {
         struct Text {
             text: String,
         }
+        if let Kind::ToolResult { call, .. } = &entry.kind
+            && let Some(made) = self.calls.iter().find(|made| made.call == *call && made.begun)
+        {
+            self.stats.add(&made.tool, entry.detail.as_deref());
+        }
         let Kind::Assistant { origin, piece } = &entry.kind else { return };
-        if let Piece::Call { id, .. } = piece {
-            self.calls.push(Made { entry: entry.id, call: Arc::clone(id), begun: false });
+        if let Piece::Call { id, name } = piece {
+            let (call, tool) = (Arc::clone(id), Arc::clone(name));
+            self.calls.push(Made { entry: entry.id, call, tool, begun: false });
         }
         if !matches!(piece, Piece::Text) {
             return;

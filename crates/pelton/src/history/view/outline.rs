@@ -103,6 +103,12 @@ impl View {
         self.parts.iter().filter(is_prompt).any(|part| part.entry.words().contains(words))
     }
 
+    /// What the newest words around prompts say of something, if any do.
+    pub(crate) fn told_last<T>(&self, said: impl Fn(&str) -> Option<T>) -> Option<T> {
+        let is_around = |part: &&Part| matches!(part.entry.kind, Kind::Prompt { meta: true });
+        self.parts.iter().rev().filter(is_around).find_map(|part| said(&part.entry.words()))
+    }
+
     /// The result of a call, as it is sent.
     pub(crate) fn result_of(&self, call: &str) -> Option<&Arc<Entry>> {
         let is_it = |part: &&Part| matches!(&part.entry.kind, Kind::ToolResult { call: answered, .. } if **answered == *call);

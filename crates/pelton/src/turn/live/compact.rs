@@ -21,6 +21,7 @@ use crate::context::reminder;
 use crate::event::{ContextEvent, Event, LoopKind, Trigger};
 use crate::history::{By, Edit, Entry, Kind, LEFT_OUT, View};
 use crate::hooks::Fired;
+use crate::instructed::Instructed;
 use crate::limits::{CONVERSATION_SUMMARY_CUTS_MAX, CONVERSATION_SUMMARY_TOKENS_MAX};
 use crate::session::SummedUp;
 use crate::status::Phase;
@@ -219,6 +220,7 @@ impl Live<'_> {
         // A reader begins here, and must know of all of them.
         *self.files_noted = Moment::BEGINNING;
         self.offer.tell_anew(told.sources.shelved.is_some());
+        let instructed = self.memory.take_instructed();
         self.know_what_is_sent().await;
         self.tell_compacted(Ok(())).await;
         let duration = self.world.monotonic().saturating_sub(began);
@@ -226,7 +228,7 @@ impl Live<'_> {
         let boundary = Some((summed_up.summary, attempt.trigger));
         self.tell_boundary(attempt.level, id, change, &why, boundary, duration).await;
         self.tell_shortened(&told).await;
-        self.run_hooks_after(attempt.trigger, summary).await?;
+        self.run_hooks_after(attempt.trigger, summary, &instructed).await?;
         Ok(Summed::Smaller)
     }
 
@@ -278,17 +280,33 @@ impl Live<'_> {
                 let content = content.to_owned();
                 self.events.send(Event::Informational { content, prevents_continuation: false }).await;
             }
-            self.run_hooks_after(trigger, LEFT_OUT).await?;
+            let mut instructed = self.memory.take_instructed();
+            if told.sources.memory.is_none() {
+                instructed.clear();
+            }
+            self.run_hooks_after(trigger, LEFT_OUT, &instructed).await?;
         }
         self.know_what_is_sent().await;
         Ok(())
     }
 
-    /// C9: the hooks after a compaction. What they say is told to the model, behind everything else.
-    async fn run_hooks_after(&mut self, trigger: Trigger, summary: &str) -> Result<(), TranscriptError> {
+    /// C9: the hooks after a compaction, and those that hear of instruction files: these were read anew. What they say is told
+    /// to the model, behind everything else.
+    async fn run_hooks_after(
+        &mut self,
+        trigger: Trigger,
+        summary: &str,
+        instructed: &[Instructed],
+    ) -> Result<(), TranscriptError> {
         let bench = Arc::clone(&self.bench);
         if let Some(fired) = bench.hooks.after_compaction(trigger.name(), summary).await {
             self.hear(fired).await;
+        }
+        let cwd = bench.cwd_now();
+        for instructed in instructed {
+            if let Some(fired) = bench.hooks.instructed(instructed, &cwd).await {
+                self.hear(fired).await;
+            }
         }
         if let Some(fired) = bench.hooks.session_start("compact", &self.question.model).await {
             let contexts = self.hear(fired).await;

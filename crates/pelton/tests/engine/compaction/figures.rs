@@ -264,3 +264,25 @@ async fn pit_C5_the_first_figure_after_another_model_was_chosen_is_what_that_cou
     }
     stage.model.assert_clean();
 }
+
+#[tokio::test]
+async fn pit_C5_what_was_counted_for_another_program_is_the_figure_a_resumed_session_begins_with() {
+    const COUNTED: u64 = 30_000;
+    let figures =
+        [("input_tokens", COUNTED), ("cache_creation_input_tokens", 0), ("cache_read_input_tokens", 0)];
+    let seen = Step::reply([text("Seen.")]);
+    let script = Script::new().step(figures.into_iter().fold(seen, |step, (name, n)| step.usage(name, n)));
+    let stage = Stage::new(script).await;
+    let mut engine = stage.engine();
+    run(&mut engine, "Look.").await.assert_completed();
+    let file = engine.transcript_file().unwrap();
+    drop(engine);
+    // Others write down what was said, with what it cost, and nothing of ours.
+    let is_said = |line: &&str| line.contains(r#""type":"user""#) || line.contains(r#""type":"assistant""#);
+    let text = std::fs::read_to_string(&file).unwrap();
+    let said: Vec<&str> = text.lines().filter(is_said).collect();
+    assert!(said.len() < text.lines().count());
+    std::fs::write(&file, said.join("\n") + "\n").unwrap();
+    let shown = stage.resume(&file).context_usage().used_tokens;
+    assert!((COUNTED..COUNTED + 100).contains(&shown), "{shown}");
+}

@@ -304,11 +304,14 @@ async fn loop_C5_a_refusal_for_length_sets_off_a_compaction_of_its_own() {
 async fn loop_C9_hooks_run_before_and_after_and_may_refuse() {
     let script = (0..20).fold(with_helpers(), |script, n| script.reply(say(n, 2_500)));
     let stage = Stage::new(script.reply([text("Done.")])).await;
+    stage.write("CLAUDE.md", "Count beans.");
     let mut engine = stage.engine_with(|options| {
         small(options, &["Bash"]);
         options.compact.folds = false;
         hook(options, &on("PreCompact", &["cat >> pre.json"]));
         hook(options, &on("PostCompact", &["cat >> post.json"]));
+        hook(options, &on("InstructionsLoaded", &["cat >> instructed.json"]));
+        options.memory = Some(pelton::MemorySources::project());
         hook(options, &on("SessionStart", &["cat >> start.json; echo Beans are counted here."]));
     });
     run(&mut engine, "Go.").await.assert_completed();
@@ -316,6 +319,10 @@ async fn loop_C9_hooks_run_before_and_after_and_may_refuse() {
     assert!(read("pre.json").contains(r#""trigger":"auto""#), "{}", read("pre.json"));
     assert!(read("post.json").contains("so far all is well"), "{}", read("post.json"));
     assert!(read("start.json").contains(r#""source":"compact""#), "{}", read("start.json"));
+    let instructed = read("instructed.json");
+    let times = |reason: &str| instructed.matches(&format!(r#""load_reason":"{reason}""#)).count();
+    assert_eq!(times("session_start"), 1, "{instructed}");
+    assert_eq!(times("compact"), read("post.json").matches(r#""hook_event_name":"#).count(), "{instructed}");
     let last = heard(&stage.request(stage.request_count()));
     assert!(last.contains("Beans are counted here."), "{last}");
 }
