@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
 
 use crossterm::event::EventStream;
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode, size};
@@ -17,6 +18,9 @@ use crate::row::Row;
 /// Pastes come whole, and known as such.
 const PASTES_ON: &str = "\u{1b}[?2004h";
 const PASTES_OFF: &str = "\u{1b}[?2004l";
+
+/// How long a panic waits for what was painted before it.
+const DRAIN_MAX: Duration = Duration::from_secs(1);
 
 /// A terminal that a session has.
 pub struct Terminal {
@@ -48,9 +52,9 @@ impl Terminal {
     /// Takes a terminal, which standard input is, too.
     pub fn open(out: File, on_narrowing: OnNarrowing) -> io::Result<Self> {
         let (columns, rows) = size_now();
-        restore_on_panic(out.try_clone()?);
         let painter = Painter::new(columns, rows, on_narrowing);
         let mut terminal = Self::showing(Shows::All(painter), out)?;
+        restore_on_panic(terminal.out.try_clone()?, terminal.writer.clone());
         terminal.take()?;
         Ok(terminal)
     }
@@ -249,11 +253,13 @@ fn restore(mut out: &File) {
 }
 
 /// A panic is told on a terminal that shows it.
-fn restore_on_panic(out: File) {
+fn restore_on_panic(out: File, writer: Writer) {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
+            // What was painted before comes before: it would hide the cursor again.
+            writer.drain(DRAIN_MAX);
             restore(&out);
             before(panic);
         }));
@@ -287,6 +293,14 @@ impl Writer {
 
     fn is_idle(&self) -> bool {
         self.unwritten.load(Ordering::SeqCst) == 0
+    }
+
+    /// Holds this thread up until everything is written, but no longer than this: a terminal that does not read may never be ready.
+    fn drain(&self, at_most: Duration) {
+        let began = Instant::now();
+        while !self.is_idle() && began.elapsed() < at_most {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     async fn written(&self) {

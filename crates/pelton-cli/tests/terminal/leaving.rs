@@ -60,9 +60,13 @@ fn on_a_terminal_it_panics() {
     if std::env::var_os(PANICS).is_some() {
         let out = File::from(std::io::stdout().as_fd().try_clone_to_owned().unwrap());
         let mut terminal = Terminal::open(out, OnNarrowing::Cuts).unwrap();
-        // It has the terminal, which looks as in a session.
-        terminal.paint(&[], &Default::default());
+        // It has the terminal, which looks as in a session, and much of that is still on its way.
+        for number in 0..1_000 {
+            terminal.paint(&[format!("line {number}").into()], &Default::default());
+        }
         std::thread::spawn(|| panic!("nobody thought of this")).join().unwrap_err();
+        // Whatever is still on its way has time to arrive, behind what the panic left.
+        std::thread::sleep(std::time::Duration::from_millis(500));
         // What comes now is told by an end that runs no destructor.
         std::process::abort();
     }
