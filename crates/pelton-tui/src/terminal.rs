@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crossterm::event::EventStream;
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode, size};
@@ -297,9 +297,11 @@ impl Writer {
 
     /// Holds this thread up until everything is written, but no longer than this: a terminal that does not read may never be ready.
     fn drain(&self, at_most: Duration) {
-        let began = Instant::now();
-        while !self.is_idle() && began.elapsed() < at_most {
-            std::thread::sleep(Duration::from_millis(1));
+        const LOOK: Duration = Duration::from_millis(1);
+        let mut waited = Duration::ZERO;
+        while !self.is_idle() && waited < at_most {
+            std::thread::sleep(LOOK);
+            waited += LOOK;
         }
     }
 

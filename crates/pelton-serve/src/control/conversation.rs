@@ -102,8 +102,8 @@ pub async fn converse(
             return Ok(Ended { outcome: None, is_error: false, fault, session: None, transcript: None });
         }
     };
-    let Some(mut conversation) = Conversation::begin(options, shown, first, desk, questions, streams).await?
-    else {
+    let begun = Conversation::begin(options, shown, first, desk, questions, streams);
+    let Some(mut conversation) = Box::pin(begun).await? else {
         return Ok(Ended { outcome: None, is_error: false, fault: None, session: None, transcript: None });
     };
     conversation.last_until_the_end().await;

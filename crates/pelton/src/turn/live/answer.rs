@@ -58,7 +58,7 @@ impl Live<'_> {
                 () = self.cancel.cancelled() => {
                     drop(call);
                     if is_sent {
-                        self.pay_for_what_was_given_up();
+                        self.give_up(answer.is_some()).await;
                     } else {
                         self.pay_nothing();
                     }
@@ -172,6 +172,16 @@ impl Live<'_> {
         let messages = Messages { changed: changed.as_ref(), has_images };
         self.cache.sent(&ask, &self.tools, messages, self.world.now());
         self.client.call(ask)
+    }
+
+    /// Nobody waits for the rest of the answer. What has begun was asked like every other: what stood in front of it is
+    /// noted, as thinking in it is bound to that.
+    async fn give_up(&mut self, has_begun: bool) {
+        let usage = self.pay_for_what_was_given_up();
+        if let Some(usage) = usage.filter(|_| has_begun) {
+            let report = self.cache.answered(&usage);
+            self.tell_cache(report).await;
+        }
     }
 
     async fn block_complete(&mut self, answer: &mut Answer, block: Block) -> Result<(), TranscriptError> {

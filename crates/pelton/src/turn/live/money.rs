@@ -93,9 +93,11 @@ impl Live<'_> {
         self.consumed(usage);
     }
 
-    pub(super) fn pay_for_what_was_given_up(&mut self) {
+    /// Tells what the answer consumed until nobody waited for it any more, if that is known.
+    pub(super) fn pay_for_what_was_given_up(&mut self) -> Option<Usage> {
         let usage = self.paid.take().and_then(|paid| paid.given_up());
-        self.consumed(usage);
+        self.consumed(usage.clone());
+        usage
     }
 
     fn consumed(&mut self, usage: Option<Usage>) {
