@@ -61,13 +61,9 @@ impl fmt::Debug for Roots {
 /// How to speak TLS.
 pub(super) fn config(roots: &Roots, extra_ca_pem: Option<&[u8]>) -> Result<ClientConfig, TransportError> {
     let tls = |message: String| TransportError::new(TransportErrorKind::Tls, message);
-    let extra: Vec<CertificateDer<'static>> =
-        CertificateDer::pem_slice_iter(extra_ca_pem.unwrap_or_default())
-            .collect::<Result<_, _>>()
-            .map_err(|error| tls(format!("the extra certificates cannot be read: {error}")))?;
     let provider = Arc::new(crypto::ring::default_provider());
-    let (roots, verifier) = (roots.clone(), OnceLock::new());
-    let judge = Judge { roots, extra, provider: Arc::clone(&provider), verifier };
+    let (roots, extra_pem) = (roots.clone(), extra_ca_pem.unwrap_or_default().to_vec());
+    let judge = Judge { roots, extra_pem, provider: Arc::clone(&provider), verifier: OnceLock::new() };
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| tls(error.to_string()))?
@@ -82,7 +78,7 @@ pub(super) fn config(roots: &Roots, extra_ca_pem: Option<&[u8]>) -> Result<Clien
 #[derive(Debug)]
 struct Judge {
     roots: Roots,
-    extra: Vec<CertificateDer<'static>>,
+    extra_pem: Vec<u8>,
     provider: Arc<CryptoProvider>,
     verifier: OnceLock<Result<Arc<WebPkiServerVerifier>, Error>>,
 }
@@ -101,8 +97,10 @@ impl Judge {
         let why = found.as_ref().err().cloned();
         // Stores hold odd certificates; one that cannot be used is no reason to trust none.
         roots.add_parsable_certificates(found.unwrap_or_default());
-        for certificate in &self.extra {
-            roots.add(certificate.clone())?;
+        for certificate in CertificateDer::pem_slice_iter(&self.extra_pem) {
+            let unreadable =
+                |error| Error::General(format!("the extra certificates cannot be read: {error}"));
+            roots.add(certificate.map_err(unreadable)?)?;
         }
         if roots.is_empty() {
             let why = why.unwrap_or_else(|| "no authority is trusted".to_owned());

@@ -57,7 +57,9 @@ pub fn git_state(checkout: &Checkout) -> Option<GitState> {
     let Checkout { top, git_dir } = checkout;
     let (branch, common) = (checkout.branch()?, common_dir(git_dir));
     let commits = read_end(&git_dir.join("logs/HEAD")).map(|log| commits(&log)).unwrap_or_default();
-    let differing = read_index(&git_dir.join("index")).map(|indexed| differing(top, &common, &indexed));
+    let index = read_index(&git_dir.join("index"));
+    let indexed = index.as_deref().and_then(index::read_index);
+    let differing = indexed.map(|indexed| differing(top, &common, &indexed));
     let (status, is_cut) = match differing {
         Some((lines, is_cut)) => (Some(lines), is_cut),
         None => (None, false),
@@ -131,13 +133,13 @@ fn commits(log: &str) -> Vec<String> {
     told
 }
 
-/// What git knew of the files of a checkout. `None` if that cannot be found out.
-fn read_index(file: &Path) -> Option<Vec<index::Indexed>> {
+/// The index of a checkout. `None` if it cannot be read.
+fn read_index(file: &Path) -> Option<Vec<u8>> {
     match fs::metadata(file) {
         Ok(about) if about.len() > GIT_INDEX_BYTES_MAX => None,
-        Ok(_) => index::read_index(&fs::read(file).ok()?),
+        Ok(_) => fs::read(file).ok(),
         // A repository without a commit has none.
-        Err(_) => Some(Vec::new()),
+        Err(_) => Some(index::EMPTY.to_vec()),
     }
 }
 

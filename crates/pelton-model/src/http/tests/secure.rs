@@ -113,15 +113,11 @@ async fn a_stranger_is_not_trusted() {
 
 #[tokio::test]
 async fn certificates_that_cannot_be_read_are_an_error() {
+    let (server, _) = start().await;
     let pem = b"-----BEGIN CERTIFICATE-----\n!!\n-----END CERTIFICATE-----\n".to_vec();
     let transport = HttpTransport::new(HttpOptions { extra_ca_pem: Some(pem), ..HttpOptions::default() });
-    check_error(
-        transport,
-        "https://localhost/",
-        TransportErrorKind::Tls,
-        "the extra certificates cannot be read",
-    )
-    .await;
+    check_error(transport, &url(&server), TransportErrorKind::Tls, "the extra certificates cannot be read")
+        .await;
 }
 
 #[tokio::test]

@@ -1,10 +1,15 @@
 //! The index of a checkout: what git knew of each file when it last looked.
 
+use std::borrow::Cow;
+
+/// An index that knows no file.
+pub const EMPTY: &[u8] = b"DIRC\0\0\0\x02\0\0\0\0";
+
 /// What the index says of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Indexed {
+pub struct Indexed<'a> {
     /// Relative to the top, in git's bytes.
-    pub path: Vec<u8>,
+    pub path: Cow<'a, [u8]>,
     pub size: u32,
     pub modified: (u32, u32),
     pub hash: [u8; 20],
@@ -16,7 +21,7 @@ pub struct Indexed {
 }
 
 /// The entries of an index of version 2, 3 or 4, in the order of their paths. `None` if it is none.
-pub fn read_index(bytes: &[u8]) -> Option<Vec<Indexed>> {
+pub fn read_index(bytes: &[u8]) -> Option<Vec<Indexed<'_>>> {
     let mut rest = Bytes(bytes);
     if rest.take(4)? != b"DIRC" {
         return None;
@@ -25,8 +30,7 @@ pub fn read_index(bytes: &[u8]) -> Option<Vec<Indexed>> {
     if !(2..=4).contains(&version) {
         return None;
     }
-    let mut entries: Vec<Indexed> = Vec::new();
-    let mut name: Vec<u8> = Vec::new();
+    let mut entries: Vec<Indexed<'_>> = Vec::new();
     for _ in 0..count {
         let before = rest.0.len();
         rest.take(8)?;
@@ -38,14 +42,11 @@ pub fn read_index(bytes: &[u8]) -> Option<Vec<Indexed>> {
         let hash: [u8; 20] = rest.take(20)?.try_into().ok()?;
         let flags = rest.short()?;
         let more_flags = if version >= 3 && flags & 0x4000 != 0 { rest.short()? } else { 0 };
-        if version == 4 {
-            let shorter = rest.varying()?;
-            name.truncate(name.len().checked_sub(shorter)?);
-        } else {
-            name.clear();
-        }
-        let length = memchr::memchr(0, rest.0)?;
-        name.extend_from_slice(rest.take(length)?);
+        let last = entries.last().map_or(&[][..], |last| &*last.path);
+        // What a path has in common with the one before is not written again.
+        let shared = if version == 4 { &last[..last.len().checked_sub(rest.varying()?)?] } else { &[] };
+        let own = rest.take(memchr::memchr(0, rest.0)?)?;
+        let path = if shared.is_empty() { Cow::from(own) } else { Cow::from([shared, own].concat()) };
         rest.take(1)?;
         if version < 4 {
             // An entry is filled up to a multiple of eight bytes.
@@ -53,11 +54,11 @@ pub fn read_index(bytes: &[u8]) -> Option<Vec<Indexed>> {
             rest.take(read.div_ceil(8) * 8 - read)?;
         }
         let in_conflict = flags & 0x3000 != 0;
-        if in_conflict && entries.last().is_some_and(|last| last.path == name) {
+        if in_conflict && *path == *last {
             continue;
         }
         let left_alone = flags & 0x8000 != 0 || more_flags & 0x4000 != 0;
-        entries.push(Indexed { path: name.clone(), size, modified, hash, mode, in_conflict, left_alone });
+        entries.push(Indexed { path, size, modified, hash, mode, in_conflict, left_alone });
     }
     // Git keeps them so. One that somebody else wrote may not be.
     if !entries.is_sorted_by(|this, next| this.path <= next.path) {

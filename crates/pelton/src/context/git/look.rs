@@ -2,21 +2,24 @@
 //! directory that is open, looking at a file costs the kernel one name and not its whole path.
 
 use std::collections::BTreeSet;
-use std::ffi::{OsStr, OsString};
-use std::fs::{self, Metadata};
-use std::ops::Range;
+use std::ffi::{CStr, OsStr};
+use std::fs;
+use std::ops::{ControlFlow, Range};
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use nix::dir::{Dir, Type};
+use nix::fcntl::{AtFlags, OFlag};
+use nix::sys::stat::{FileStat, Mode, SFlag, fstatat, lstat};
 
 use super::index::Indexed;
 use crate::limits::{GIT_FILES_LOOKED_AT_MAX, GIT_HASHED_BYTES_MAX, GIT_STATUS_LINES_MAX};
 
 /// The files of a checkout that differ from its index, as `git status --short` shows them, and whether that is not all.
-pub fn differing(top: &Path, common_dir: &Path, indexed: &[Indexed]) -> (Vec<String>, bool) {
+pub fn differing(top: &Path, common_dir: &Path, indexed: &[Indexed<'_>]) -> (Vec<String>, bool) {
     let mut look = Look::new(top, indexed);
     // Nothing outside of the repository says what is ignored: that would be the process's own home.
     // A file that is not there, or says nothing that can be understood, ignores nothing.
@@ -48,30 +51,70 @@ impl Ignores<'_> {
     }
 }
 
-/// What a directory holds, the repository's own files left out.
-struct Listing {
-    entries: Vec<(OsString, fs::DirEntry)>,
-    ignores: Gitignore,
+/// What is in a directory, but the repository itself.
+struct Entry<'a> {
+    dir: BorrowedFd<'a>,
+    name: &'a CStr,
+    kind: Option<Type>,
 }
 
-impl Listing {
-    fn of(dir: &Path) -> Option<Self> {
-        let entries = fs::read_dir(dir).ok()?.flatten().map(|entry| (entry.file_name(), entry));
-        let entries: Vec<_> = entries.filter(|(name, _)| name != ".git").collect();
-        let says = entries.iter().any(|(name, _)| name == ".gitignore");
-        let ignores = if says { Gitignore::new(dir.join(".gitignore")).0 } else { Gitignore::empty() };
-        Some(Self { entries, ignores })
+impl Entry<'_> {
+    fn about(&self) -> Option<FileStat> {
+        fstatat(self.dir, self.name, AtFlags::AT_SYMLINK_NOFOLLOW).ok()
+    }
+
+    fn is_dir(&self) -> bool {
+        match self.kind {
+            Some(kind) => kind == Type::Directory,
+            // Not every file system says it with the name.
+            None => self.about().is_some_and(|about| kind_of(&about) == SFlag::S_IFDIR),
+        }
     }
 }
 
-fn is_dir(entry: &fs::DirEntry) -> bool {
-    entry.file_type().is_ok_and(|kind| kind.is_dir())
+/// Goes through a directory, as long as it is wanted, and finds out what its own ignore file says. `None` if it cannot be read.
+fn go_through(dir: &Path, mut take: impl FnMut(&Entry<'_>) -> ControlFlow<()>) -> Option<Gitignore> {
+    let open = nix::fcntl::open(dir, OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty());
+    let dir_fd = open.ok()?;
+    let mut listing = Dir::from_fd(dir_fd.try_clone().ok()?).ok()?;
+    let mut says_what_is_ignored = false;
+    for entry in listing.iter().map_while(Result::ok) {
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b".." | b".git") {
+            continue;
+        }
+        says_what_is_ignored |= name == c".gitignore";
+        if take(&Entry { dir: dir_fd.as_fd(), name, kind: entry.file_type() }).is_break() {
+            break;
+        }
+    }
+    Some(if says_what_is_ignored { Gitignore::new(dir.join(".gitignore")).0 } else { Gitignore::empty() })
+}
+
+fn kind_of(about: &FileStat) -> SFlag {
+    SFlag::from_bits_truncate(about.st_mode) & SFlag::S_IFMT
+}
+
+/// What the index does not know, or knows as a directory.
+struct Other {
+    name: Box<[u8]>,
+    is_dir: bool,
+}
+
+impl Other {
+    fn of(entry: &Entry<'_>) -> Self {
+        Self { name: entry.name.to_bytes().into(), is_dir: entry.is_dir() }
+    }
+
+    fn path(&self, dir: &Path) -> PathBuf {
+        dir.join(OsStr::from_bytes(&self.name))
+    }
 }
 
 struct Look<'a> {
     top: &'a Path,
     /// In the order of their paths: what is in a directory stands together.
-    indexed: &'a [Indexed],
+    indexed: &'a [Indexed<'a>],
     /// Which of the index's files the walk came by.
     seen: Vec<bool>,
     entries: usize,
@@ -90,7 +133,7 @@ struct Known {
 }
 
 impl<'a> Look<'a> {
-    fn new(top: &'a Path, indexed: &'a [Indexed]) -> Self {
+    fn new(top: &'a Path, indexed: &'a [Indexed<'a>]) -> Self {
         let (seen, lines) = (vec![false; indexed.len()], BTreeSet::new());
         Self { top, indexed, seen, entries: 0, hashed: 0, untracked: 0, lines, is_cut: false }
     }
@@ -114,62 +157,54 @@ impl<'a> Look<'a> {
 
     /// Looks through a directory that files of the index are in, and those below it.
     fn known_directory(&mut self, dir: &Path, known: &Known, above: Option<&Ignores<'_>>) {
-        let Some(Listing { entries, ignores }) = Listing::of(dir) else { return };
-        let ignores = Ignores { own: ignores, above };
-        let mut below = Vec::new();
-        for (name, entry) in &entries {
+        let mut others = Vec::new();
+        let ignores = go_through(dir, |entry| {
             if !self.may_go_on() {
-                return;
+                return ControlFlow::Break(());
             }
-            if let Some(at) = self.file(known, name.as_bytes()) {
-                self.seen[at] = true;
-                self.judge(at, entry.metadata().ok().as_ref());
+            match self.file(known, entry.name.to_bytes()) {
+                Some(at) => {
+                    self.seen[at] = true;
+                    self.judge(at, entry.about().as_ref());
+                }
+                None => others.push(Other::of(entry)),
+            }
+            ControlFlow::Continue(())
+        });
+        let Some(own) = ignores else { return };
+        let ignores = Ignores { own, above };
+        for other in others {
+            let path = other.path(dir);
+            let inside = if other.is_dir { self.known(known, &other.name) } else { None };
+            if inside.is_none() && self.untracked > GIT_STATUS_LINES_MAX || ignores.hide(&path, other.is_dir)
+            {
                 continue;
             }
-            let inside = if is_dir(entry) { self.known(known, name.as_bytes()) } else { None };
-            let path = dir.join(name);
             if let Some(inside) = inside {
-                below.push((path, inside));
-            } else if self.untracked <= GIT_STATUS_LINES_MAX && !ignores.hide(&path, is_dir(entry)) {
-                let shown = String::from_utf8_lossy(&[&*known.prefix, name.as_bytes()].concat()).into_owned();
-                if !is_dir(entry) {
-                    self.untracked += 1;
-                    self.lines.insert((shown, "??"));
-                } else if self.has_new_file(&path, &ignores) {
-                    self.untracked += 1;
-                    self.lines.insert((format!("{shown}/"), "??"));
-                }
-            }
-        }
-        // Before going deeper: as long as one of them is there, its directory stays open.
-        drop(entries);
-        for (path, inside) in below {
-            if !ignores.hide(&path, true) {
                 self.known_directory(&path, &inside, Some(&ignores));
+            } else if !other.is_dir || self.has_new_file(&path, &ignores) {
+                self.untracked += 1;
+                let shown = String::from_utf8_lossy(&[&*known.prefix, &*other.name].concat()).into_owned();
+                self.lines.insert((if other.is_dir { shown + "/" } else { shown }, "??"));
             }
         }
     }
 
     /// Whether a directory that the index knows nothing of has a file that is not ignored.
     fn has_new_file(&mut self, dir: &Path, above: &Ignores<'_>) -> bool {
-        let Some(Listing { entries, ignores }) = Listing::of(dir) else { return false };
-        let ignores = Ignores { own: ignores, above: Some(above) };
-        let mut below = Vec::new();
-        for (name, entry) in &entries {
+        let mut others = Vec::new();
+        let ignores = go_through(dir, |entry| {
             if !self.may_go_on() {
-                return false;
+                return ControlFlow::Break(());
             }
-            let path = dir.join(name);
-            if ignores.hide(&path, is_dir(entry)) {
-                continue;
-            }
-            if !is_dir(entry) {
-                return true;
-            }
-            below.push(path);
-        }
-        drop(entries);
-        below.iter().any(|dir| self.has_new_file(dir, &ignores))
+            others.push(Other::of(entry));
+            ControlFlow::Continue(())
+        });
+        let Some(own) = ignores else { return false };
+        let ignores = Ignores { own, above: Some(above) };
+        others.retain(|other| !ignores.hide(&other.path(dir), other.is_dir));
+        let has_file = others.iter().any(|other| !other.is_dir);
+        has_file || others.iter().any(|other| self.has_new_file(&other.path(dir), &ignores))
     }
 
     /// Whether more may be looked at.
@@ -184,12 +219,12 @@ impl<'a> Look<'a> {
         for at in 0..self.indexed.len().min(GIT_FILES_LOOKED_AT_MAX) {
             if !self.seen[at] {
                 let path = self.top.join(OsStr::from_bytes(&self.indexed[at].path));
-                self.judge(at, fs::symlink_metadata(path).ok().as_ref());
+                self.judge(at, lstat(&path).ok().as_ref());
             }
         }
     }
 
-    fn judge(&mut self, at: usize, about: Option<&Metadata>) {
+    fn judge(&mut self, at: usize, about: Option<&FileStat>) {
         let file = &self.indexed[at];
         if let Some(mark) = mark(self.top, file, about, &mut self.hashed) {
             self.lines.insert((String::from_utf8_lossy(&file.path).into_owned(), mark));
@@ -198,7 +233,7 @@ impl<'a> Look<'a> {
 }
 
 /// How a file differs from what the index says, if it does.
-fn mark(top: &Path, file: &Indexed, about: Option<&Metadata>, hashed: &mut u64) -> Option<&'static str> {
+fn mark(top: &Path, file: &Indexed<'_>, about: Option<&FileStat>, hashed: &mut u64) -> Option<&'static str> {
     const SUBMODULE: u32 = 0o160_000;
     const LINK: u32 = 0o120_000;
     if file.in_conflict {
@@ -208,19 +243,21 @@ fn mark(top: &Path, file: &Indexed, about: Option<&Metadata>, hashed: &mut u64) 
         return None;
     }
     let Some(about) = about else { return Some(" D") };
-    if about.is_symlink() != (file.mode == LINK) || about.is_dir() {
+    let is_link = kind_of(about) == SFlag::S_IFLNK;
+    if is_link != (file.mode == LINK) || kind_of(about) == SFlag::S_IFDIR {
         return Some(" M");
     }
     // The index keeps the lower half of these figures.
-    let modified = (about.mtime() as u32, about.mtime_nsec() as u32);
-    let is_same_size = about.size() as u32 == file.size;
-    if is_same_size && modified == file.modified || about.is_symlink() {
+    let modified = (about.st_mtime as u32, about.st_mtime_nsec as u32);
+    let is_same_size = about.st_size as u32 == file.size;
+    if is_same_size && modified == file.modified || is_link {
         return None;
     }
-    if !is_same_size || about.size() > GIT_HASHED_BYTES_MAX.saturating_sub(*hashed) {
+    let size = about.st_size as u64;
+    if !is_same_size || size > GIT_HASHED_BYTES_MAX.saturating_sub(*hashed) {
         return Some(" M");
     }
-    *hashed += about.size();
+    *hashed += size;
     let content = fs::read(top.join(OsStr::from_bytes(&file.path))).ok()?;
     (blob_hash(&content) != file.hash).then_some(" M")
 }
