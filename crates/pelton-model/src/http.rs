@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, TryStreamExt};
 use http_body::{Frame, SizeHint};
@@ -275,13 +275,13 @@ impl http_body::Body for Sending {
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let Self { body, next, left } = &mut *self;
         let room = usize::try_from(*left).unwrap_or(usize::MAX).min(2 * PIECE_SENT_BYTES);
-        let mut together = BytesMut::new();
+        let mut together = Vec::new();
         loop {
             let before = *next;
             let Some(piece) = body.pieces().next(next) else { break };
             if piece.len() < PIECE_SENT_BYTES {
-                if together.is_empty() {
-                    together.reserve(room);
+                if together.capacity() == 0 {
+                    together = Vec::with_capacity(room);
                 }
                 together.extend_from_slice(piece);
                 if together.len() >= PIECE_SENT_BYTES {
@@ -297,7 +297,7 @@ impl http_body::Body for Sending {
             }
         }
         *left -= together.len() as u64;
-        Poll::Ready((!together.is_empty()).then(|| Ok(Frame::data(together.freeze()))))
+        Poll::Ready((!together.is_empty()).then(|| Ok(Frame::data(together.into()))))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -1,6 +1,5 @@
 //! Settings files that change while a session runs.
 
-use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -29,6 +28,13 @@ pub(super) struct AgentTerms {
     pub without_hooks: bool,
 }
 
+/// A file, and what it was when it was last looked at.
+struct Seen {
+    file: PathBuf,
+    kind: SettingsKind,
+    mark: Mark,
+}
+
 /// The settings files of a session.
 pub(super) struct SettingsOnDisk {
     args: RunArgs,
@@ -36,7 +42,8 @@ pub(super) struct SettingsOnDisk {
     cwd: PathBuf,
     watched: Watched,
     terms: AgentTerms,
-    seen: Mutex<BTreeMap<PathBuf, (SettingsKind, Mark)>>,
+    /// Where they are does not change while a session runs: a look comes with every request.
+    seen: Mutex<Vec<Seen>>,
     /// The agents that files described when they were last looked at.
     agents: Mutex<Vec<AgentDefinition>>,
 }
@@ -45,9 +52,10 @@ impl SettingsOnDisk {
     /// As they are now.
     pub fn of(args: &RunArgs, env: &Env, cwd: &Path, watched: Watched, terms: AgentTerms) -> Self {
         let (args, env, cwd) = (args.clone(), env.clone(), cwd.to_owned());
-        let (seen, agents) = (Mutex::default(), Mutex::default());
-        let watch = Self { args, env, cwd, watched, terms, seen, agents };
-        watch.look();
+        let mut watch =
+            Self { args, env, cwd, watched, terms, seen: Mutex::default(), agents: Mutex::default() };
+        let as_it_is = |(file, kind): (PathBuf, _)| Seen { mark: mark_of(&file), file, kind };
+        watch.seen = Mutex::new(watch.files().into_iter().map(as_it_is).collect());
         watch
     }
 
@@ -76,8 +84,8 @@ impl SettingsOnDisk {
     /// A file that this session has written itself is as it should be.
     pub fn take_for_seen(&self, file: &Path) {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, mark)) = seen.get_mut(file) {
-            *mark = mark_of(file);
+        if let Some(seen) = seen.iter_mut().find(|seen| seen.file == file) {
+            seen.mark = mark_of(file);
         }
     }
 
@@ -96,13 +104,11 @@ impl SettingsOnDisk {
 
 impl SettingsWatch for SettingsOnDisk {
     fn look(&self) -> Vec<SettingsChange> {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let mut changes = Vec::new();
-        for (file, kind) in self.files() {
-            let mark = mark_of(&file);
-            let before = seen.insert(file.clone(), (kind, mark));
-            if before.is_some_and(|(_, before)| before != mark) {
-                changes.push(SettingsChange { kind, file });
+        for Seen { file, kind, mark } in &mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner) {
+            let before = std::mem::replace(mark, mark_of(file));
+            if before != *mark {
+                changes.push(SettingsChange { kind: *kind, file: file.clone() });
             }
         }
         changes

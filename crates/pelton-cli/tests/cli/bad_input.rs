@@ -169,7 +169,8 @@ fn messages_that_cannot_be_used_are_answered_and_the_session_goes_on() {
             request(json!({"subtype": "set_permission_mode", "mode": "moon"})),
             Some("there is no permission mode 'moon'"),
         ),
-        (request(json!({"subtype": "set_permission_mode"})), Some("\"subtype\":\"error\"")),
+        (request(json!({"subtype": "set_permission_mode"})), Some("set_permission_mode: mode is missing")),
+        (request(json!({"subtype": "set_model", "model": 7})), Some("set_model: model is no text")),
         (
             request(json!({"subtype": "set_max_thinking_tokens", "max_thinking_tokens": "many"})),
             Some("\"subtype\":\"error\""),

@@ -33,6 +33,31 @@ fn the_first_words_are_answered_with_what_there_is() {
     assert_eq!(reply["account"]["apiKeySource"], "ANTHROPIC_API_KEY");
     let second = talk.asked(&json!({"subtype": "initialize"}));
     assert_eq!(second["response"], *reply);
+    for list in
+        ["pending_permission_requests", "pending_user_dialog_requests", "pending_elicitation_requests"]
+    {
+        assert_eq!((&first[list], &second[list]), (&json!([]), &json!([])));
+    }
+    talk.end().well();
+}
+
+#[test]
+fn a_client_that_joins_learns_which_questions_are_open() {
+    let outside = Place::new();
+    let calls = ["a", "b"].map(|name| tool("Read", json!({"file_path": outside.put(name, name)})));
+    let (place, model) = (Place::new(), model(Script::new().reply(calls).reply([text("done")])));
+    let mut talk = Talk::start(&place, &model, &ASKS);
+    talk.prompt("go");
+    let questions = [talk.question("can_use_tool"), talk.question("can_use_tool")];
+    let pending = |talk: &mut Talk| {
+        talk.asked(&json!({"subtype": "initialize"}))["pending_permission_requests"].clone()
+    };
+    assert_eq!(pending(&mut talk), json!(questions), "as they were asked, in their order");
+    talk.answer(&questions[0], &json!({"behavior": "allow"}));
+    assert_eq!(pending(&mut talk), json!([questions[1]]));
+    talk.answer(&questions[1], &json!({"behavior": "deny", "message": "No."}));
+    talk.result();
+    assert_eq!(pending(&mut talk), json!([]));
     talk.end().well();
 }
 

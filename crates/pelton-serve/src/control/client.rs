@@ -2,6 +2,7 @@
 //! more.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pelton::fresh_id;
@@ -17,11 +18,19 @@ pub(crate) struct Client(Arc<Shared>);
 
 struct Shared {
     open: Mutex<Option<HashMap<String, Waiting>>>,
+    asked: AtomicU64,
     lines: mpsc::Sender<Vec<u8>>,
     world: Arc<dyn World>,
 }
 
-type Waiting = oneshot::Sender<Result<Value, NoAnswer>>;
+/// A question that is open.
+struct Waiting {
+    /// The line it was asked in.
+    line: Value,
+    /// How many were asked before it.
+    number: u64,
+    answer: oneshot::Sender<Result<Value, NoAnswer>>,
+}
 
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +60,7 @@ impl Client {
         // Each question is a line, and may be taken back by another.
         let (lines, written) = mpsc::channel(2 * QUESTIONS_OPEN_MAX);
         let open = Mutex::new(Some(HashMap::new()));
-        (Self(Arc::new(Shared { open, lines, world })), written)
+        (Self(Arc::new(Shared { open, asked: AtomicU64::new(0), lines, world })), written)
     }
 
     /// Asks. Dropping the future takes the question back.
@@ -62,14 +71,18 @@ impl Client {
             request.extend(fields);
         }
         let line = json!({"type": "control_request", "request_id": id, "request": request});
+        let written = as_line(&line);
         let (answer, answered) = oneshot::channel();
         match self.open().as_mut() {
             None => return Err(NoAnswer::Gone),
             Some(open) if open.len() >= QUESTIONS_OPEN_MAX => return Err(NoAnswer::TooMany),
-            Some(open) => _ = open.insert(id.clone(), answer),
+            Some(open) => {
+                let number = self.0.asked.fetch_add(1, Ordering::Relaxed);
+                open.insert(id.clone(), Waiting { line, number, answer });
+            }
         }
         let _asked = Asked { client: self, id };
-        if self.0.lines.send(as_line(&line)).await.is_err() {
+        if self.0.lines.send(written).await.is_err() {
             return Err(NoAnswer::Gone);
         }
         answered.await.unwrap_or(Err(NoAnswer::Gone))
@@ -80,15 +93,24 @@ impl Client {
         let waiting = self.open().as_mut().and_then(|open| open.remove(id));
         if let Some(waiting) = waiting {
             // Whoever asked may have gone in this moment.
-            let _ = waiting.send(answer.map_err(NoAnswer::Failed));
+            let _ = waiting.answer.send(answer.map_err(NoAnswer::Failed));
         }
+    }
+
+    /// Questions of a kind that are not answered yet, as they were asked, oldest first.
+    pub fn unanswered(&self, subtype: &str) -> Vec<Value> {
+        let open = self.open();
+        let mut found: Vec<_> = open.iter().flat_map(HashMap::values).collect();
+        found.retain(|waiting| waiting.line["request"]["subtype"] == subtype);
+        found.sort_unstable_by_key(|waiting| waiting.number);
+        found.into_iter().map(|waiting| waiting.line.clone()).collect()
     }
 
     /// Nobody answers any more: everything that waits fails, and so does everything to come.
     pub fn is_gone(&self) {
         let open = self.open().take();
         for waiting in open.into_iter().flat_map(HashMap::into_values) {
-            let _ = waiting.send(Err(NoAnswer::Gone));
+            let _ = waiting.answer.send(Err(NoAnswer::Gone));
         }
     }
 

@@ -324,7 +324,17 @@ impl<'a> Desk<'a> {
             // They are called by the names they were given first.
             about["hooks_applied"] = json!(self.hooks.as_ref() == Some(hooks));
         }
-        self.reply(&request.id, Ok(about));
+        self.note(&format!("{} is answered", request.id));
+        // A client that joins learns of questions that another one left open.
+        let response = json!({
+            "subtype": "success",
+            "request_id": request.id,
+            "response": about,
+            "pending_permission_requests": self.client.unanswered("can_use_tool"),
+            "pending_user_dialog_requests": [],
+            "pending_elicitation_requests": self.client.unanswered("elicitation"),
+        });
+        self.out.push(as_line(&json!({"type": "control_response", "response": response})));
     }
 
     pub fn tell_mode(&mut self, mode: Mode) {

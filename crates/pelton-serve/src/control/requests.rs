@@ -202,10 +202,13 @@ impl Handles {
         let needed = |name: &str| word(name).ok_or_else(|| format!("{}: {name} is missing", request.subtype));
         match request.subtype.as_str() {
             "interrupt" => self.interrupt(body.get("cancel_queued").and_then(Value::as_bool) == Some(true)),
-            "set_permission_mode" => match self.set_mode(word("mode").unwrap_or_default()) {
+            "set_permission_mode" => match needed("mode").and_then(|mode| self.set_mode(mode)) {
                 Ok(mode) => Served::Mode(mode),
                 Err(why) => Served::Now(Err(why)),
             },
+            "set_model" if body.get("model").is_some_and(|model| !model.is_null() && !model.is_string()) => {
+                Served::Now(Err("set_model: model is no text".to_owned()))
+            }
             "set_model" => {
                 let model = word("model").filter(|model| !model.is_empty() && *model != "default");
                 let set = self.dials.set_model(model).map_err(|error| error.to_string());
@@ -416,9 +419,7 @@ impl Handles {
         let to = match body.get("source").and_then(Value::as_str) {
             Some("localSettings") => (Destination::LocalSettings, "outputStyle"),
             Some("userSettings") => (Destination::UserSettings, "effortLevel"),
-            other => {
-                return Err(format!("update_settings: source is {other:?}: localSettings or userSettings"));
-            }
+            _ => return Err("update_settings: source is neither localSettings nor userSettings".to_owned()),
         };
         let settings = body.get("settings").and_then(Value::as_object).ok_or("settings is no object")?;
         for (name, value) in settings {
