@@ -177,7 +177,8 @@ impl Engine {
             prompt.blocks.insert(0, PromptBlock::Text(words));
         }
         let mut changed = self.changed_meanwhile().await;
-        changed.extend(self.changed_files.look(&self.options.files, Which::All).await);
+        let now = self.options.world.monotonic();
+        changed.extend(self.changed_files.look(&self.options.files, Which::All, now).await);
         if !prompt.verbatim && self.options.attaches_mentioned {
             let cx = self.tool_cx(cancel.child_token());
             let Mentioned { attached, problems } =

@@ -1,5 +1,7 @@
 //! Files that changed on disk since the model read them, judged by their content. Looked at before the model is asked: all of
-//! them when the user has said something, and between two answers the newest and some of the others in turn, fewer if nothing but reading was done. What it is told is a bounded comparison where the earlier text is still at hand, and the fact alone where it is not.
+//! them when the user has said something, and between two answers the newest and some of the others in turn; fewer, and not
+//! many times in a moment, if nothing but reading was done. What it is told is a bounded comparison where the earlier text is
+//! still at hand, and the fact alone where it is not.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -9,13 +11,14 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use super::disk::{is_on_this_machine, is_quick};
 use super::file_memory::{FileMemory, Fingerprint};
 use super::patch::Stretch;
 use crate::limits::{
-    CHANGED_FILE_BYTES_MAX, CHANGED_FILES_IN_PASSING, CHANGED_FILES_IN_TURN, CHANGED_FILES_NEWEST,
-    CHANGED_FILES_WATCHED_MAX, CHANGED_LINES_SHOWN_MAX, CHANGED_TEXT_BYTES_KEPT_MAX,
+    CHANGED_FILE_BYTES_MAX, CHANGED_FILES_IN_PASSING, CHANGED_FILES_IN_TURN, CHANGED_FILES_LOOK_INTERVAL,
+    CHANGED_FILES_NEWEST, CHANGED_FILES_WATCHED_MAX, CHANGED_LINES_SHOWN_MAX, CHANGED_TEXT_BYTES_KEPT_MAX,
     EDIT_SHOWN_LINE_CHARS_MAX,
 };
 
@@ -31,6 +34,8 @@ struct Looks {
     text_bytes: usize,
     /// Whose turn it is among the files that are not looked at every time.
     turn: usize,
+    /// When some were looked at last.
+    looked_at: Option<Duration>,
 }
 
 /// Which files are looked at.
@@ -39,7 +44,7 @@ pub(crate) enum Which {
     All,
     /// Those that were used last, and some of the others in turn.
     Likely,
-    /// Fewer of both: nothing was done since the last look that could have changed a file.
+    /// Fewer of both, and none if some were looked at a moment ago: nothing was done since that could have changed a file.
     InPassing,
 }
 
@@ -68,8 +73,12 @@ struct Look {
 type Stamp = (i64, i64, u64, u64);
 
 impl ChangedFiles {
-    /// What changed since the last look, each change once. Costs nothing while no file was read.
-    pub async fn look(&self, files: &Arc<FileMemory>, which: Which) -> Vec<Changed> {
+    /// What changed since the last look, each change once; `now` is the time of a clock that never goes back. Costs nothing
+    /// while no file was read.
+    pub async fn look(&self, files: &Arc<FileMemory>, which: Which, now: Duration) -> Vec<Changed> {
+        if !self.lock().is_time(which, now) {
+            return Vec::new();
+        }
         let known = files.newest(CHANGED_FILES_WATCHED_MAX);
         if known.is_empty() {
             return Vec::new();
@@ -131,6 +140,17 @@ fn deleted(path: &Path) -> String {
 type Known = (Arc<Path>, Fingerprint);
 
 impl Looks {
+    /// Whether anybody is to look now. If so, it is noted that somebody does.
+    fn is_time(&mut self, which: Which, now: Duration) -> bool {
+        let is_just_done =
+            self.looked_at.is_some_and(|at| now.saturating_sub(at) < CHANGED_FILES_LOOK_INTERVAL);
+        if which == Which::InPassing && is_just_done {
+            return false;
+        }
+        self.looked_at = Some(now);
+        true
+    }
+
     /// What changed of the files on a disk of this machine, and the others that are to be looked at: those may be waited for.
     fn look_here(&mut self, known: &[Known], which: Which) -> (Vec<Changed>, Vec<Known>) {
         self.forget_all_but(known);
@@ -271,31 +291,31 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.txt");
         let (files, changed) = (Arc::new(FileMemory::new()), ChangedFiles::default());
-        assert_eq!(changed.look(&files, Which::All).await, []);
+        assert_eq!(changed.look(&files, Which::All, Duration::ZERO).await, []);
         fs::write(&path, "one\ntwo\nthree\n").unwrap();
         note(&files, &path);
-        assert_eq!(changed.look(&files, Which::All).await, []);
+        assert_eq!(changed.look(&files, Which::All, Duration::ZERO).await, []);
 
         // Touched, and the same.
         fs::write(&path, "one\ntwo\nthree\n").unwrap();
-        assert_eq!(changed.look(&files, Which::All).await, []);
+        assert_eq!(changed.look(&files, Which::All, Duration::ZERO).await, []);
 
         fs::write(&path, "one\n2\nthree\n").unwrap();
-        let told = changed.look(&files, Which::All).await;
+        let told = changed.look(&files, Which::All, Duration::ZERO).await;
         assert_eq!(told.len(), 1);
         assert!(told[0].words.contains("\n-two\n+2\n"), "{}", told[0].words);
-        assert_eq!(changed.look(&files, Which::All).await, [], "once");
+        assert_eq!(changed.look(&files, Which::All, Duration::ZERO).await, [], "once");
 
         // The model writes it: no news.
         fs::write(&path, "all new\n").unwrap();
         note(&files, &path);
-        assert_eq!(changed.look(&files, Which::All).await, []);
+        assert_eq!(changed.look(&files, Which::All, Duration::ZERO).await, []);
 
         fs::remove_file(&path).unwrap();
-        assert!(changed.look(&files, Which::All).await[0].words.contains("was deleted"));
-        assert_eq!(changed.look(&files, Which::All).await, []);
+        assert!(changed.look(&files, Which::All, Duration::ZERO).await[0].words.contains("was deleted"));
+        assert_eq!(changed.look(&files, Which::All, Duration::ZERO).await, []);
         fs::write(&path, "all new\n").unwrap();
-        assert_eq!(changed.look(&files, Which::All).await, [], "it is back as it was");
+        assert_eq!(changed.look(&files, Which::All, Duration::ZERO).await, [], "it is back as it was");
     }
 
     #[tokio::test]
@@ -306,7 +326,7 @@ mod tests {
         fs::write(&path, "one\n").unwrap();
         note(&files, &path);
         fs::write(&path, "two\n").unwrap();
-        let told = changed.look(&files, Which::All).await;
+        let told = changed.look(&files, Which::All, Duration::ZERO).await;
         assert!(told[0].words.contains("Read it again"), "{told:?}");
     }
 
@@ -321,24 +341,29 @@ mod tests {
             fs::write(path, "one\n").unwrap();
             note(&files, path);
         }
-        assert_eq!(changed.look(&files, Which::All).await, []);
+        assert_eq!(changed.look(&files, Which::All, Duration::ZERO).await, []);
         all.iter().for_each(|path| fs::write(path, "all new\n").unwrap());
-        let first = changed.look(&files, Which::Likely).await;
+        let first = changed.look(&files, Which::Likely, Duration::ZERO).await;
         assert_eq!(first.len(), CHANGED_FILES_NEWEST + CHANGED_FILES_IN_TURN);
         let newest = all.last().unwrap();
         assert!(first.iter().any(|changed| changed.path == *newest));
         for _ in 0..2 {
-            assert_eq!(changed.look(&files, Which::Likely).await.len(), CHANGED_FILES_IN_TURN);
+            assert_eq!(changed.look(&files, Which::Likely, Duration::ZERO).await.len(), CHANGED_FILES_IN_TURN);
         }
-        assert_eq!(changed.look(&files, Which::All).await, [], "each was told once");
+        assert_eq!(changed.look(&files, Which::All, Duration::ZERO).await, [], "each was told once");
 
         all.iter().for_each(|path| fs::write(path, "new again\n").unwrap());
-        let first = changed.look(&files, Which::InPassing).await;
+        let mut now = CHANGED_FILES_LOOK_INTERVAL;
+        let early = now - Duration::from_nanos(1);
+        assert_eq!(changed.look(&files, Which::InPassing, early).await, [], "some were looked at a moment ago");
+        let first = changed.look(&files, Which::InPassing, now).await;
         assert_eq!(first.len(), 2 * CHANGED_FILES_IN_PASSING);
         assert!(first.iter().any(|changed| changed.path == *newest));
+        assert_eq!(changed.look(&files, Which::InPassing, now).await, []);
         let mut told = first.len();
         for _ in 0..all.len().div_ceil(CHANGED_FILES_IN_PASSING) {
-            told += changed.look(&files, Which::InPassing).await.len();
+            now += CHANGED_FILES_LOOK_INTERVAL;
+            told += changed.look(&files, Which::InPassing, now).await.len();
         }
         assert_eq!(told, all.len(), "none is passed over");
     }
@@ -351,7 +376,7 @@ mod tests {
             let path = dir.path().join(format!("{number}.txt"));
             fs::write(&path, "one\n").unwrap();
             note(&files, &path);
-            assert_eq!(changed.look(&files, Which::Likely).await, []);
+            assert_eq!(changed.look(&files, Which::Likely, Duration::ZERO).await, []);
         }
         let looks = changed.lock();
         assert!(looks.at.len() <= CHANGED_FILES_WATCHED_MAX + CHANGED_FILES_IN_TURN, "{}", looks.at.len());
@@ -365,9 +390,9 @@ mod tests {
         let (files, changed) = (Arc::new(FileMemory::new()), ChangedFiles::default());
         fs::write(&path, "x\n".repeat(500)).unwrap();
         note(&files, &path);
-        assert_eq!(changed.look(&files, Which::All).await, []);
+        assert_eq!(changed.look(&files, Which::All, Duration::ZERO).await, []);
         fs::write(&path, "y\n".repeat(500)).unwrap();
-        let told = changed.look(&files, Which::All).await;
+        let told = changed.look(&files, Which::All, Duration::ZERO).await;
         assert!(told[0].words.len() < 500 && told[0].words.contains("Read it again"));
     }
 }

@@ -73,7 +73,7 @@ impl Live<'_> {
         let is_written =
             self.executor.has_touched_anything() || !self.bench.cx.background.running().is_empty();
         let which = if is_written { Which::Likely } else { Which::InPassing };
-        let changed = self.changed_files.look(&self.bench.cx.files, which).await;
+        let changed = self.changed_files.look(&self.bench.cx.files, which, self.world.monotonic()).await;
         self.session.heard_of_files(&changed);
         match attachment_of(changed) {
             Some(attachment) => self.attach(&attachment).await,
