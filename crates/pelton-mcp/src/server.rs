@@ -586,6 +586,13 @@ impl ToolServer for Server {
         &self.config.name
     }
 
+    fn source(&self) -> &'static str {
+        match self.config.reach {
+            Reach::Wire(_) => "sdk",
+            _ => self.config.scope.name(),
+        }
+    }
+
     fn state(&self) -> ServerState {
         let known = self.known();
         if known.enabled { known.state } else { ServerState::Disabled }

@@ -40,6 +40,11 @@ pub trait ToolServer: Send + Sync {
     /// Its name: unique in a session, and part of its tools' names.
     fn name(&self) -> &str;
 
+    /// Who named it, in the words of the protocol: `sdk` for one inside of the program that drives the session, else where it is configured.
+    fn source(&self) -> &'static str {
+        "dynamic"
+    }
+
     /// Whether its tools can be called.
     fn state(&self) -> ServerState;
 
