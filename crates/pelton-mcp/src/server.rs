@@ -593,6 +593,13 @@ impl ToolServer for Server {
         }
     }
 
+    fn unusable(&self) -> Option<String> {
+        match &self.config.reach {
+            Reach::Nowhere(why) => Some(why.clone()),
+            _ => None,
+        }
+    }
+
     fn state(&self) -> ServerState {
         let known = self.known();
         if known.enabled { known.state } else { ServerState::Disabled }

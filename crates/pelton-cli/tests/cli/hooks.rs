@@ -199,7 +199,7 @@ fn a_hook_with_a_condition_is_called_for_calls_that_it_speaks_of() {
     let after = json!([{"hooks": [hook("after-git", "Bash(git *)"), hook("after-rm", "Bash(rm *)")]}]);
     let settings = json!({"hooks": {"PreToolUse": before, "PostToolUse": after}}).to_string();
     let script = Script::new()
-        .reply([tool("Bash", json!({"command": "git status --short"}))])
+        .reply([tool("Bash", json!({"command": "git --version"}))])
         .reply([tool("Read", json!({"file_path": "a.txt"}))])
         .reply([text("Done.")]);
     let (place, _, ran) = run(script, &settings, &[]);

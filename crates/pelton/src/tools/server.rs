@@ -48,6 +48,11 @@ pub trait ToolServer: Send + Sync {
     /// Whether its tools can be called.
     fn state(&self) -> ServerState;
 
+    /// Why nobody can ever speak to it: what was said about it makes no sense.
+    fn unusable(&self) -> Option<String> {
+        None
+    }
+
     /// Its tools at this moment, under its own names for them.
     fn tools(&self) -> Vec<Arc<dyn Tool>>;
 
