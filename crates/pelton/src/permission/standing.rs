@@ -8,7 +8,7 @@ use super::gate::{Access, Gate, Judged};
 use super::keep::{Keeper, Kept};
 use super::mode::Mode;
 use super::place::Own;
-use super::rule::Rule;
+use super::rule::{Need, Rule};
 use super::rules::RuleSet;
 use super::source::{Layer, RuleSource};
 use super::update::{Behavior, Change, Destination, Update};
@@ -132,21 +132,24 @@ impl Permissions {
     /// counts as yes.
     pub(crate) fn speak_of(&self, rule: &str, call: &Judged<'_>) -> bool {
         let Ok(mut rule) = rule.parse::<Rule>() else { return true };
-        if rule.is_about_files() {
-            let governing = match call.access {
-                Access::Edit(_) => "Edit",
-                Access::Read(_) => "Read",
-                // A command may touch files, too, but is not the tool that was named.
-                _ => return false,
-            };
-            if rule.tool() != governing && rule.tool() != call.tool {
-                return false;
-            }
-            let content = rule.content().unwrap_or("*");
-            match format!("{governing}({content})").parse() {
+        if rule.is_bare() {
+            return rule.names(call.tool, Need::Catch);
+        }
+        let governing = match call.access {
+            Access::Edit(_) => "Edit",
+            Access::Read(_) => "Read",
+            _ => "",
+        };
+        let is_by_field = rule.content().is_some_and(|content| content.contains(':'));
+        if rule.tool() == call.tool && rule.tool() != governing && !governing.is_empty() && !is_by_field {
+            // Permissions know files by two names of tools; here every tool goes by its own.
+            match format!("{governing}({})", rule.content().unwrap_or("*")).parse() {
                 Ok(same) => rule = same,
                 Err(_) => return true,
             }
+        } else if rule.is_about_files() && rule.tool() != governing {
+            // A command may touch files, too, but is not the tool that was named.
+            return false;
         }
         let mut rules = RuleSet::default();
         rules.deny.push(rule);
@@ -402,6 +405,8 @@ mod tests {
             ("Bash(git push *)", shell("git -C /x push a"), true),
             ("Bash", shell("anything"), true),
             ("Read", shell("cat x"), false),
+            ("Read", edit("Edit", "/a/b.ts"), false),
+            ("Write", edit("Write", "/a/b.ts"), true),
             ("Read(*.env)", shell("cat x.env"), false),
             ("Edit(*.ts)", edit("Edit", "/a/b.ts"), true),
             ("Edit(*.ts)", edit("Write", "/a/b.ts"), true),
