@@ -4,6 +4,7 @@ mod client; // what programs say that drive a session
 mod elsewhere; // options of other programs
 mod config; // what is said about the configuration
 mod mcp; // what is said about servers of tools
+mod plugin; // what is said about plugins
 mod slip; // words that were meant as commands
 
 use std::ffi::{OsStr, OsString};
@@ -16,7 +17,13 @@ use uuid::Uuid;
 
 pub(crate) use self::client::{ClientArgs, ThinkingArg, ThinkingDisplayArg};
 pub(crate) use self::config::{ConfigArgs, ConfigCommand, ShowConfigArgs};
-pub(crate) use self::mcp::{AddArgs, AddJsonArgs, KeptIn, LoginArgs, McpCommand, RemoveArgs, Transport};
+pub(crate) use self::mcp::{
+    AddArgs, AddJsonArgs, FromDesktopArgs, KeptIn, LoginArgs, McpCommand, RemoveArgs, Transport,
+};
+pub(crate) use self::plugin::{
+    DisableArgs, MarketplaceCommand, PluginArgs, PluginCommand, PluginListArgs, SettingsScope, UninstallArgs,
+    UpdateArgs,
+};
 pub(crate) use self::slip::nearest_command;
 use crate::fail::tell;
 use elsewhere::ElsewhereArgs;
@@ -83,7 +90,7 @@ pub(crate) enum Command {
     /// Look at past sessions, search them, take them along or away
     #[command(subcommand)]
     Sessions(SessionsCommand),
-    /// Say what is wrong with the record of a session, and make it anew without that
+    /// Say what is wrong with this installation, or with the record of a session, and make that anew without it
     Doctor(DoctorArgs),
     /// Serve a scripted model over HTTP, to test setups offline
     Mock(MockArgs),
@@ -96,6 +103,12 @@ pub(crate) enum Command {
     /// Add MCP servers, look at them, take them away; or be one
     #[command(subcommand)]
     Mcp(McpCommand),
+    /// Install plugins from marketplaces of this machine, look at them, switch them on and off
+    #[command(subcommand, alias = "plugins")]
+    Plugin(PluginCommand),
+    /// Who pays
+    #[command(subcommand)]
+    Auth(AuthCommand),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -103,6 +116,16 @@ pub(crate) enum Command {
     },
     /// Print the manual page
     Man,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuthCommand {
+    /// Whether there is a key or a token for the model, and where it comes from, as JSON; 1 if there is none
+    Status {
+        /// In words
+        #[arg(long)]
+        text: bool,
+    },
 }
 
 #[derive(Debug, clap::Args)]
@@ -254,17 +277,17 @@ pub(crate) struct PruneArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct DoctorArgs {
-    /// The session
+    /// The session; without one, everything around it is looked at
     #[arg(value_parser = session_id)]
-    pub session: Uuid,
+    pub session: Option<Uuid>,
     /// Say of each fault what it means and what is done about it
-    #[arg(long)]
+    #[arg(long, requires = "session")]
     pub explain: bool,
     /// Write a new session without what is wrong; this one stays as it is
-    #[arg(long)]
+    #[arg(long, requires = "session")]
     pub repair: bool,
     /// The same, without what a summary stands for and without large accounts of results: the model is sent the same
-    #[arg(long, conflicts_with = "repair")]
+    #[arg(long, conflicts_with = "repair", requires = "session")]
     pub shrink: bool,
     /// As one JSON object
     #[arg(long)]
@@ -633,7 +656,10 @@ fn is_command(word: &OsStr) -> bool {
     if word.as_encoded_bytes().starts_with(b"-") {
         return false;
     }
-    word == "help" || definition().get_subcommands().any(|command| word == command.get_name())
+    word == "help"
+        || definition()
+            .get_subcommands()
+            .any(|command| word == command.get_name() || command.get_all_aliases().any(|alias| word == alias))
 }
 
 fn turns(text: &str) -> Result<u32, &'static str> {

@@ -9,6 +9,8 @@ use std::process::ExitCode;
 
 use pelton_serve::plain;
 
+pub(crate) use self::check::{findings, listed, told};
+
 use crate::args::{ConfigCommand, RunArgs};
 use crate::fail::Fail;
 

@@ -1,4 +1,7 @@
-//! `pelton doctor`: what is wrong with the record of a session, and a new one without that. The record itself is never changed.
+//! `pelton doctor`: what is wrong with this installation, or with the record of a session, and a new one without that. The record itself
+//! is never changed.
+
+mod here; // everything around sessions
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -10,13 +13,14 @@ use pelton_model::RealWorld;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::args::DoctorArgs;
+use crate::args::{DoctorArgs, RunArgs};
 use crate::fail::Fail;
 use crate::sessions::{Shelf, say};
 
-pub(crate) fn run(args: &DoctorArgs) -> Result<ExitCode, Fail> {
+pub(crate) fn run(args: &DoctorArgs, run_args: &RunArgs) -> Result<ExitCode, Fail> {
+    let Some(session) = args.session else { return here::run(run_args, args.json) };
     let shelf = Shelf::of_process()?;
-    let file = shelf.find(args.session)?;
+    let file = shelf.find(session)?;
     let examined = examine(&file).map_err(|error| Fail::new(error.to_string()))?;
     if args.shrink {
         return made_anew(&file, Mending::Shrink, args.json);

@@ -5,9 +5,10 @@ use std::io::{BufRead, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use nix::sys::termios::{FlushArg, tcflush};
-use pelton::settings::{Approval, ScreenSettings};
+use pelton::settings::{Approval, Patience, ScreenSettings};
 use pelton_model::{RealWorld, World};
 use pelton_tui::clean::revealed_line;
 use pelton_tui::theme::{Depth, Surroundings, Theme, Wanted};
@@ -205,10 +206,12 @@ fn opening(wanted: &Wanting, env: &Env) -> Result<Opening, Fail> {
     opening.outside.editor = env.get("VISUAL").or_else(|| env.get("EDITOR")).map(str::to_owned);
     opening.outside.program = std::env::current_exe().ok();
     opening.outside.temp_dir = env.path("TMPDIR").unwrap_or_else(std::env::temp_dir);
+    opening.outside.model_answers = screen.answers_shell.unwrap_or(true);
+    opening.question_time = question_time(env, &screen)?;
     opening.status = screen.status_command.map(|command| {
         let mut status = StatusCommand::new(command, child_env);
         status.padding = screen.status_padding.unwrap_or_default();
-        status.refresh = screen.status_refresh_s.map(std::time::Duration::from_secs);
+        status.refresh = screen.status_refresh_s.map(Duration::from_secs);
         status
     });
     Ok(opening)
@@ -278,6 +281,13 @@ fn theme(env: &Env, screen: &ScreenSettings) -> Theme {
         })
     });
     Theme::new(surroundings(env), wanted.unwrap_or_default())
+}
+
+/// How long questions of the model's wait for somebody who does nothing. The variable says how long, not whether.
+fn question_time(env: &Env, screen: &ScreenSettings) -> Result<Option<Duration>, Fail> {
+    let set = screen.question_time.and_then(Patience::time);
+    let said = env.number("CLAUDE_AFK_TIMEOUT_MS")?.map(Duration::from_millis);
+    Ok(set.map(|set| said.unwrap_or(set)))
 }
 
 fn surroundings(env: &Env) -> Surroundings<'_> {

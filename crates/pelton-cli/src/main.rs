@@ -20,6 +20,8 @@ mod rewind; // files as they were
 mod demo; // a real task, without a key
 mod mock; // the scripted model as a server
 mod mcp; // servers of tools, and this program as one
+mod plugin; // plugins, installed and looked at
+mod auth; // who pays
 mod permissions; // what would be decided, and why
 mod config; // what is configured, and what is wrong with it
 mod paper; // completions and the manual page
@@ -79,10 +81,12 @@ fn run(args: Args) -> Result<ExitCode, Fail> {
         Some(Command::Rewind(rewind)) => rewind::run(&rewind),
         Some(Command::Context(context)) => context::run(&context, &args.run),
         Some(Command::Sessions(command)) => sessions::run(&command),
-        Some(Command::Doctor(doctor)) => doctor::run(&doctor),
+        Some(Command::Doctor(doctor)) => doctor::run(&doctor, &args.run),
         Some(Command::Permissions(command)) => permissions::run(&command),
         Some(Command::Config(command)) => config::run(&command),
         Some(Command::Mcp(command)) => mcp::run(&command, &args.run),
+        Some(Command::Plugin(command)) => plugin::run(&command, &args.run),
+        Some(Command::Auth(command)) => auth::run(&command, &args.run),
         Some(Command::Mock(mock)) => finish(mock::serve(&mock)),
         Some(Command::Demo(demo)) => finish(demo::run(&demo, &args.run)),
         None => match rewind::asked_for(&args.run)? {

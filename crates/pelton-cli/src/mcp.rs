@@ -1,5 +1,6 @@
 //! `pelton mcp`: servers of tools, kept and looked at; and this program as one of them.
 
+mod desktop; // the servers of another application
 mod kept; // where entries are
 mod login; // who we are there
 mod serve; // our tools, for others
@@ -22,6 +23,8 @@ pub(crate) fn run(command: &McpCommand, args: &RunArgs) -> Result<ExitCode, Fail
     match command {
         McpCommand::Add(said) => add(&said.name, &entry(said)?, said.scope),
         McpCommand::AddJson(said) => add(&said.name, &entry_in_json(said)?, said.scope),
+        McpCommand::AddFromClaudeDesktop(said) => desktop::add(said),
+        McpCommand::ResetProjectChoices => reset_choices(),
         McpCommand::List => list(args),
         McpCommand::Get { name } => get(name, args),
         McpCommand::Remove(said) => remove(said),
@@ -131,6 +134,17 @@ fn remove(said: &RemoveArgs) -> Result<ExitCode, Fail> {
             )))
         }
     }
+}
+
+/// What the user has said about the servers of the project is forgotten, where it was said: when it was trusted, and in settings.
+fn reset_choices() -> Result<ExitCode, Fail> {
+    let (env, cwd) = (Env::of_process(), resolve::working_directory()?);
+    let trust = Trust::in_dir(&env, &cwd);
+    trust.forget_servers(&env).map_err(Fail::new)?;
+    let root = trust.root().display();
+    say(&format!(
+        "What was said about the MCP servers that {root} brings is forgotten: they are asked about again."
+    ))
 }
 
 fn list(args: &RunArgs) -> Result<ExitCode, Fail> {

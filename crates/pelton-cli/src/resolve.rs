@@ -30,10 +30,11 @@ pub(crate) mod sessions; // where sessions are kept, and which one goes on
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use pelton::Options;
 use pelton::permission::{Mode, Permissions};
-use pelton::settings::{ScreenSettings, Settings, Watched};
+use pelton::settings::{Patience, PluginSettings, ScreenSettings, Settings, Watched};
 use pelton::tools::{AgentDefinition, asking_with_html};
 use pelton::transcript::find_session;
 use pelton_mcp::Server;
@@ -48,6 +49,7 @@ use self::limits::{calls, limits};
 pub(crate) use self::mcp::Servers;
 use self::network::{endpoint, http_options};
 use self::permission::{keep_tools, permissions};
+pub(crate) use self::plugins::{INSTALLED, KNOWN, LIST, LIST_BYTES_MAX, Lists, Place, folder_at, json_in};
 use self::repository::Repository;
 pub(crate) use self::sessions::config_dir;
 use self::sessions::{resumed, sessions};
@@ -143,6 +145,10 @@ fn options_for_whom(
     if !alone(args, &env) {
         manner::work_as(&mut options, args, manner.agent);
     }
+    if watched == Watched::Unattended {
+        let said = env.number("CLAUDE_CODE_USER_DIALOG_TIMEOUT_MS")?.map(Duration::from_millis);
+        options.questions_time = said.or(screen.dialog_time.and_then(Patience::time));
+    }
     options.api_key_source = payer.source();
     options.setting_sources = layers::Sources::said(args.setting_sources.as_deref())?.names();
     payer.pay_at(&mut options.endpoint, &env, &cwd, &options.transport, &options.world)?;
@@ -181,6 +187,30 @@ pub(crate) fn servers(args: &RunArgs, env: &Env) -> Result<Vec<Arc<Server>>, Fai
     let named = mcp::servers(args, &env, &cwd, &settings, &plugins, Watched::Unattended)?;
     let options = Options::new(&cwd, Endpoint::new("http://127.0.0.1", Auth::None));
     named.in_place(&options, &env).map(|servers| servers.outside)
+}
+
+/// What settings say about plugins here, and the file of the user, the project, and the user's for the project that says it.
+pub(crate) fn plugin_settings(
+    args: &RunArgs,
+    env: &Env,
+    cwd: &Path,
+) -> Result<(PluginSettings, SettingsFileNames), Fail> {
+    let settings = layers::settings(args, env, cwd, Watched::Unattended)?;
+    let layers::Files { user, project, local, .. } = layers::Files::around(env, cwd);
+    Ok((settings.plugins, SettingsFileNames { user, project, local }))
+}
+
+/// Where settings are written.
+pub(crate) struct SettingsFileNames {
+    pub user: Option<PathBuf>,
+    pub project: PathBuf,
+    pub local: PathBuf,
+}
+
+/// Who pays for a session that is started here, as far as anybody can say without asking a server.
+pub(crate) fn payer(args: &RunArgs, env: &Env) -> Result<Payer, Fail> {
+    let settings = layers::settings(args, env, &working_directory()?, Watched::Unattended)?;
+    Payer::found(&env.clone().with(&settings.env), &settings)
 }
 
 /// Where the project's own configuration is: where the run is, unless somebody names the checkout that they trust.
@@ -264,6 +294,7 @@ fn resolved(
     options.tool_use_summaries =
         args.tool_use_summaries && !env.is_on("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC");
     options.effort = models::effort(args, env, &settings)?;
+    options.effort_max = settings.models.effort_max;
     options.thinking = models::thinking(args, env, &settings)?;
     options.thinking_display = models::thinking_display(args, &settings);
     options.fast_mode = settings.fast_mode.unwrap_or(false) && settings.fast_mode_for_this_run != Some(true);

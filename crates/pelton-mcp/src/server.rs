@@ -586,6 +586,20 @@ impl ToolServer for Server {
         &self.config.name
     }
 
+    fn source(&self) -> &'static str {
+        match self.config.reach {
+            Reach::Wire(_) => "sdk",
+            _ => self.config.scope.name(),
+        }
+    }
+
+    fn unusable(&self) -> Option<String> {
+        match &self.config.reach {
+            Reach::Nowhere(why) => Some(why.clone()),
+            _ => None,
+        }
+    }
+
     fn state(&self) -> ServerState {
         let known = self.known();
         if known.enabled { known.state } else { ServerState::Disabled }

@@ -41,6 +41,8 @@ pub struct Ask {
     pub display: ThinkingDisplay,
     /// How hard it tries; `None` leaves it to the server.
     pub effort: Option<Effort>,
+    /// Whoever asks: it does not try harder than this.
+    pub effort_max: Option<Effort>,
     /// An opaque name of who asks, for the server's own bookkeeping.
     pub user_id: Option<String>,
     /// Who waits for the answer.
@@ -102,6 +104,7 @@ impl Ask {
             thinking: Thinking::ModelDefault,
             display: ThinkingDisplay::Omitted,
             effort: None,
+            effort_max: None,
             user_id: None,
             source: Source::Foreground,
             fallbacks: 0,

@@ -282,6 +282,8 @@ impl Frames {
         let tools: Vec<String> = init.tools.iter().map(listed).collect();
         let plugins: Vec<Value> = init.plugins.iter().map(|plugin| plugin_row(plugin)).collect();
         let errors: Vec<Value> = init.plugin_errors.iter().map(plugin_error).collect();
+        let wrong = |(name, why): &(String, String)| json!({"name": name, "error": why});
+        let server_errors: Vec<Value> = init.server_errors.iter().map(wrong).collect();
         self.system("init")
             .field("cwd", init.cwd.to_string_lossy())
             .field("tools", tools)
@@ -301,6 +303,7 @@ impl Frames {
             .field_if("effort", init.effort.map(Effort::as_str))
             .field_if("betas", (!init.betas.is_empty()).then_some(&init.betas))
             .field_if("plugin_errors", (!errors.is_empty()).then_some(errors))
+            .field_if("mcp_server_errors", (!server_errors.is_empty()).then_some(server_errors))
             .finish_line()
     }
 

@@ -115,6 +115,11 @@ pub(crate) struct App {
     hint: Option<(&'static str, Duration)>,
     /// When the last key of the words was typed.
     last_key: Duration,
+    /// What time it was last, and when somebody last did something about a question.
+    ticked_at: Duration,
+    touched_at: Duration,
+    /// How long the model's questions wait for somebody who does nothing.
+    pub question_time: Option<Duration>,
     last_escape: Option<Duration>,
     last_stop: Option<Duration>,
     /// Somebody wants to leave: if what runs ends before this, they do.
@@ -153,6 +158,9 @@ impl App {
             interrupted: false,
             hint: None,
             last_key: Duration::ZERO,
+            ticked_at: Duration::ZERO,
+            touched_at: Duration::ZERO,
+            question_time: None,
             last_escape: None,
             last_stop: None,
             leaves_until: None,
@@ -332,6 +340,7 @@ impl App {
         }
         if let Some((id, asked)) = self.asked.pop_front() {
             let sentence = (!self.draft.is_empty()).then_some(self.last_key);
+            self.touched_at = now;
             self.open(Dialog::of(id, asked, now, sentence));
         }
     }
@@ -361,8 +370,9 @@ impl App {
 
     /// When something changes although nothing happens.
     pub fn wakes_at(&self, now: Duration) -> Option<Duration> {
+        let expiry = self.expires_at();
         if self.is_plain {
-            return None;
+            return expiry.filter(|at| *at > now);
         }
         let hint = self.hint.map(|(_, until)| until);
         let armed = self.dialog.as_ref().map(Dialog::armed_at);
@@ -372,11 +382,27 @@ impl App {
         });
         // Files that can be mentioned are found one after the other.
         let files = self.draft.waits_for_files().then(|| now + FILES_LOOKED_AT_EVERY);
-        [hint, armed, second, files].into_iter().flatten().filter(|at| *at > now).min()
+        [hint, armed, second, files, expiry].into_iter().flatten().filter(|at| *at > now).min()
+    }
+
+    /// When nobody is waited for any more, if a question of the model's is open.
+    fn expires_at(&self) -> Option<Duration> {
+        let is_open = self.dialog.as_ref().is_some_and(Dialog::is_of_model);
+        self.question_time.filter(|_| is_open).map(|time| self.touched_at + time)
+    }
+
+    /// A question that nobody does anything about is answered with what there is.
+    pub fn expired(&mut self, now: Duration) -> Vec<Effect> {
+        if self.expires_at().is_none_or(|at| at > now) {
+            return Vec::new();
+        }
+        let outcome = self.dialog.as_mut().and_then(Dialog::given_up);
+        outcome.map(|outcome| self.answered(outcome)).unwrap_or_default()
     }
 
     /// Time has passed.
     pub fn tick(&mut self, now: Duration) {
+        self.ticked_at = now;
         if self.draft.waits_for_files() {
             self.draft.look();
         }

@@ -134,6 +134,19 @@ impl Dialog {
         }
     }
 
+    /// Whether the model wants to know something.
+    pub fn is_of_model(&self) -> bool {
+        matches!(self.kind, Kind::Person(..))
+    }
+
+    /// Nobody is waited for any more: what was answered so far is all there is.
+    pub fn given_up(&mut self) -> Option<Outcome> {
+        let Kind::Person(id, person) = &mut self.kind else { return None };
+        let answer = person.given_up();
+        let told = Told::Below(Arc::clone(person.call()), vec!["nobody answered in time".to_owned()]);
+        Some(Outcome::Answered(*id, Answered::Permission(answer), told))
+    }
+
     /// Whether it is about a plan.
     pub fn is_plan(&self) -> bool {
         matches!(&self.kind, Kind::Permission(_, permission) if permission.is_plan())

@@ -5,6 +5,7 @@ mod answers; // what commands of the terminal's own answer
 mod choose; // which session is gone on with
 mod clipboard; // a picture from it
 mod files; // files that a program of the user's own knows
+mod opening; // what a session begins with, and how it is left
 mod outside; // other programs: an editor, the shell
 mod prompts; // prompts of other days
 mod questions; // questions of the engine's
@@ -23,11 +24,11 @@ use pelton::event::{CommandInfo, Init};
 use pelton::host::Host;
 use pelton::permission::{Mode, Questions};
 use pelton::tools::ToolServer;
-use pelton::{EndReason, Engine, Event, Menu, Options, Priority, Prompt, QueueError, StartError};
-use pelton_mcp::{Joining, Server};
+use pelton::{EndReason, Engine, Event, Menu, Priority, Prompt, QueueError, StartError};
+use pelton_mcp::Joining;
 use pelton_model::World;
 use pelton_serve::progress::lines_changed;
-use pelton_serve::{DebugLog, Handles, Served, ServersNamed};
+use pelton_serve::{DebugLog, Handles, Served};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -38,9 +39,10 @@ use crate::complete::Offered;
 use crate::draft::{prompt, said};
 use crate::input::{Image, Submission};
 use crate::terminal::{Input, Terminal};
-use crate::theme::{Role, Theme};
+use crate::theme::Role;
 pub use answers::sessions_of;
 pub use choose::choose;
+pub use opening::{Left, Opening};
 pub use outside::Outside;
 use prompts::Prompts;
 use questions::{Desk, Heard};
@@ -56,88 +58,6 @@ const EVENTS_AT_ONCE: usize = 64;
 
 /// The key that interrupts.
 const CONTROL_C: Typed = Typed::Key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL));
-
-/// A session to be opened.
-#[non_exhaustive]
-pub struct Opening {
-    /// The engine's.
-    pub options: Options,
-    /// Servers of tools.
-    pub servers: Vec<Arc<Server>>,
-    /// What may be named as servers while it runs.
-    pub servers_named: ServersNamed,
-    /// The first request does not wait for servers that were named for this run.
-    pub asks_without_servers: bool,
-    /// What everything looks like.
-    pub theme: Theme,
-    /// The first prompt.
-    pub first: Option<String>,
-    /// Words to begin with that are not sent yet.
-    pub draft: Option<String>,
-    /// All permissions may be switched off.
-    pub may_bypass: bool,
-    /// What the session is called.
-    pub title: Option<String>,
-    /// The first words, for somebody who sees it for the first time.
-    pub greeting: Option<String>,
-    /// What the user should know before it begins.
-    pub notices: Vec<String>,
-    /// The past is told: the session goes on in a terminal that has not seen it.
-    pub tells_past: bool,
-    /// Where what happens inside is noted, if it is.
-    pub log: Option<DebugLog>,
-    /// Other programs.
-    pub outside: Outside,
-    /// The user's own line about the session.
-    pub status: Option<StatusCommand>,
-}
-
-impl Opening {
-    /// With nothing said about it.
-    pub fn new(options: Options, theme: Theme, servers_named: ServersNamed) -> Self {
-        Self {
-            options,
-            servers: Vec::new(),
-            servers_named,
-            asks_without_servers: false,
-            theme,
-            first: None,
-            draft: None,
-            may_bypass: false,
-            title: None,
-            greeting: None,
-            notices: Vec::new(),
-            tells_past: true,
-            log: None,
-            outside: Outside::default(),
-            status: None,
-        }
-    }
-}
-
-/// Why a session was left.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Left {
-    /// It is over. With it: its id, and the file it is recorded in if there is one.
-    Ended {
-        /// The session.
-        session: Uuid,
-        /// Its record.
-        transcript: Option<PathBuf>,
-    },
-    /// Another one is wanted.
-    For(Uuid),
-    /// The same is wanted again without its end: from this prompt on.
-    Before {
-        /// The session.
-        session: Uuid,
-        /// The prompt.
-        prompt: Uuid,
-        /// Its words, to be written again.
-        words: String,
-    },
-}
 
 /// Opens a session on a terminal and stays until it is left. `stop` ends it from outside.
 pub async fn run(
@@ -168,6 +88,7 @@ pub async fn run(
     let (columns, rows) = terminal.size();
     let mut app = App::new(theme, columns, rows, opening.may_bypass);
     app.is_plain = terminal.is_plain();
+    app.question_time = opening.question_time;
     app.status.budget_usd = budget;
     if let Some(greeting) = &opening.greeting {
         app.say(greeting, Role::Faint);
@@ -421,7 +342,7 @@ impl Session<'_> {
                 self.chore_done(chore);
                 Vec::new()
             }
-            Wake::Time => Vec::new(),
+            Wake::Time => self.app.expired(now),
         };
         if self.settles_at.is_some_and(|at| at <= now) {
             self.settles_at = match self.terminal.has_unread() {

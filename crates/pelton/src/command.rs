@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use futures::future::BoxFuture;
+use pelton_model::Effort;
 use tokio_util::sync::CancellationToken;
 
 use crate::permission::Rule;
@@ -116,6 +117,8 @@ pub struct Expansion {
     pub disallowed_tools: Vec<Rule>,
     /// The model that is asked in this submission: an id or an alias.
     pub model: Option<String>,
+    /// How hard it tries in this submission.
+    pub effort: Option<Effort>,
 }
 
 /// The command could not do its work. The text is for the user.
@@ -131,6 +134,16 @@ pub struct Expansion {
 pub struct CommandError(pub String);
 
 impl Expansion {
+    /// Another one comes behind it.
+    pub(crate) fn join(&mut self, other: Self) {
+        let words = [self.prompt.take(), other.prompt].into_iter().flatten().collect::<Vec<_>>();
+        self.prompt = (!words.is_empty()).then(|| words.join("\n\n"));
+        self.output = other.output.or(self.output.take());
+        self.allowed_tools.extend(other.allowed_tools);
+        self.disallowed_tools.extend(other.disallowed_tools);
+        (self.model, self.effort) = (other.model.or(self.model.take()), other.effort.or(self.effort));
+    }
+
     /// The model is told this instead.
     pub fn prompt(text: impl Into<String>) -> Self {
         Self { prompt: Some(text.into()), ..Self::default() }

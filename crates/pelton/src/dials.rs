@@ -131,6 +131,11 @@ impl Dials {
         self.lock().1.effort
     }
 
+    /// Whether the model thinks before it answers.
+    pub fn thinks(&self) -> bool {
+        self.lock().1.thinking != Thinking::Disabled
+    }
+
     /// The model that is asked.
     pub fn model(&self) -> String {
         self.lock().1.model.clone()

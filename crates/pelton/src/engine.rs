@@ -331,7 +331,8 @@ impl Engine {
         let mut question =
             Ask::new(options.model.clone(), max_tokens, Arc::new(Prefix::default()), Vec::new());
         (question.thinking, question.display) = (options.thinking, options.thinking_display);
-        (question.effort, question.cache) = (options.effort, options.cache);
+        (question.effort, question.effort_max, question.cache) =
+            (options.effort, options.effort_max, options.cache);
         question.speed = if options.fast_mode { Speed::Fast } else { Speed::Standard };
         question.task_budget = options.task_budget.map(|total| TaskBudget { total, remaining: None });
         let session = Session::new(&options);
@@ -700,7 +701,7 @@ impl Engine {
             shelf: self.offer.shelf().clone(),
             aliases: self.options.tool_aliases.clone(),
             permissions: self.kin.permissions.clone(),
-            questions: self.options.questions.clone(),
+            questions: self.options.questions.clone().map(|asked| asked.within(self.options.questions_time)),
             submission: submission.clone(),
             refused,
             repetition: Mutex::default(),

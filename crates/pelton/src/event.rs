@@ -358,6 +358,8 @@ pub struct Init {
     pub skills: Vec<String>,
     /// Who serves tools, and how they are.
     pub servers: Vec<(String, ServerState)>,
+    /// Those of them that were configured so that nobody can speak to them, and why.
+    pub server_errors: Vec<(String, String)>,
     /// The agents it may start.
     pub agents: Vec<String>,
     /// The name of the way it answers.

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -173,6 +174,8 @@ pub struct Host {
     /// A person answers one question at a time.
     floor: Arc<Mutex<()>>,
     board: Option<Board>,
+    /// How long an answer is waited for.
+    time: Option<Duration>,
 }
 
 impl Host {
@@ -210,13 +213,25 @@ impl Host {
         });
         let asked = async {
             let _floor = self.floor.lock().await;
-            elicitor.elicit(question).await
+            match self.time {
+                None => elicitor.elicit(question).await,
+                Some(time) => {
+                    let answer = tokio::time::timeout(time, elicitor.elicit(question)).await;
+                    answer.unwrap_or(Elicited::Cancel)
+                }
+            }
         };
         tokio::select! {
             biased;
             () = cancel.cancelled() => Elicited::Cancel,
             answer = asked => answer,
         }
+    }
+
+    /// Whoever does not answer in this time does not want to.
+    pub(crate) fn within(mut self, time: Option<Duration>) -> Self {
+        self.time = time;
+        self
     }
 
     /// Waits for answers are seen on the board.

@@ -58,6 +58,8 @@ pub const REQUEST_REATTACHED_CHARS_MAX: usize = 20_000;
 /// Files, and texts of skills, that a session knows of from its earlier processes.
 pub const FILES_KEPT_MAX: usize = 20;
 pub const SKILLS_KEPT_MAX: usize = 50;
+/// Skills that one prompt may call, one behind the other.
+pub const SKILLS_STACKED_MAX: usize = 6;
 /// Characters that are left of a result that has to be cut because nothing else can go.
 pub const RESULT_CUT_CHARS: usize = 1_000;
 /// Bytes of a request beyond which images and documents go, and down to which.

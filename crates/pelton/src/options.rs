@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use pelton_model::catalogue::{self, Prices};
 use pelton_model::{
@@ -103,6 +104,8 @@ pub struct Options {
     pub thinking_display: ThinkingDisplay,
     /// How hard it tries; the model's own default if absent.
     pub effort: Option<Effort>,
+    /// No skill, agent or client lets it try harder than this.
+    pub effort_max: Option<Effort>,
     /// Whether fast answers are asked for, from models that have them and at their price.
     pub fast_mode: bool,
     /// B3: the tokens the whole task may take, for the model to know. Not a hard limit.
@@ -182,6 +185,8 @@ pub struct Options {
     pub rules: RuleSet,
     /// E6: who decides about calls that these neither allow nor deny; such calls are refused if there is nobody.
     pub questions: Option<Questions>,
+    /// How long they, and questions of servers, wait for an answer; then it is no. For ever, if it is not said.
+    pub questions_time: Option<Duration>,
     /// Other people's programs, called around tools and at the end.
     pub hooks: HookConfig,
     /// What those of them that are addresses on the web must keep to, wherever they come from.
@@ -488,6 +493,7 @@ impl Options {
             thinking: Thinking::ModelDefault,
             thinking_display: ThinkingDisplay::Omitted,
             effort: None,
+            effort_max: None,
             fast_mode: false,
             task_budget: None,
             system_prompt: SystemPrompt::default(),
@@ -526,6 +532,7 @@ impl Options {
             sandbox: None,
             rules: RuleSet::default(),
             questions: None,
+            questions_time: None,
             hooks: HookConfig::default(),
             http_hooks: HttpHookTerms::default(),
             settings_watch: None,

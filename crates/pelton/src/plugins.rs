@@ -1,6 +1,7 @@
 //! Plugins: directories that bring skills, commands, agents, hooks and servers, under a name of their own. [`Plugin::read`]
 //! looks at what a directory brings; [`Options::add_plugin`](crate::Options::add_plugin) puts it into a session.
 
+mod listed; // what a marketplace says of it
 mod user_config; // what it asks its user for
 
 use std::collections::BTreeMap;
@@ -13,7 +14,7 @@ use serde_json::{Map, Value};
 use crate::context::OutputStyle;
 use crate::hooks::Source;
 use crate::limits::PLUGIN_FILE_BYTES_MAX;
-use crate::skills::agents_in;
+use crate::skills::{agents_in, names_of_plugin};
 use crate::tools::AgentDefinition;
 use user_config::Wanted;
 
@@ -129,6 +130,27 @@ impl PluginProblem {
 impl Plugin {
     /// Reads what a directory brings. `data_home` is where plugins keep what they want to keep. Blocks.
     pub fn read(root: &Path, marketplace: &str, data_home: &Path) -> Result<Self, PluginProblem> {
+        Self::read_listed(root, marketplace, data_home, &Map::new())
+    }
+
+    /// The same for one that a marketplace lists: its entry there names it if it does not do so itself, and says what it brings
+    /// besides, or alone (`"strict": false`). Blocks.
+    ///
+    /// ```
+    /// let dir = tempfile::tempdir()?;
+    /// let entry = serde_json::json!({"name": "papers", "source": "./", "strict": false, "skills": ["./pdf"]});
+    /// std::fs::create_dir_all(dir.path().join("pdf"))?;
+    /// let entry = entry.as_object().unwrap();
+    /// let plugin = pelton::plugins::Plugin::read_listed(dir.path(), "shop", dir.path(), entry).unwrap();
+    /// assert_eq!(plugin.id(), "papers@shop");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn read_listed(
+        root: &Path,
+        marketplace: &str,
+        data_home: &Path,
+        entry: &Map<String, Value>,
+    ) -> Result<Self, PluginProblem> {
         let missing = |error| {
             PluginProblem::new("path-not-found", format!("{} cannot be read: {error}", root.display()))
         };
@@ -142,6 +164,7 @@ impl Plugin {
             Ok(Some(_)) => return Err(PluginProblem::manifest(format!("{MANIFEST} is no object"))),
             Err(error) => return Err(PluginProblem::manifest(format!("{MANIFEST} {error}"))),
         };
+        let (manifest, is_whole) = listed::with_entry(manifest, entry)?;
         let name = match text(&manifest, "name")? {
             Some(name) => name,
             None => root.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
@@ -169,7 +192,7 @@ impl Plugin {
             options: BTreeMap::new(),
             hooks: Vec::new(),
         };
-        plugin.take_files(&manifest)?;
+        plugin.take_files(&manifest, is_whole)?;
         plugin.take_hooks(&manifest)?;
         plugin.take_servers(&manifest)?;
         plugin.take_settings();
@@ -200,6 +223,40 @@ impl Plugin {
         !self.hooks.is_empty()
     }
 
+    /// The moments its hooks are called at.
+    ///
+    /// ```
+    /// let dir = tempfile::tempdir()?;
+    /// std::fs::create_dir(dir.path().join("hooks"))?;
+    /// std::fs::write(dir.path().join("hooks/hooks.json"), r#"{"hooks": {"Stop": []}}"#)?;
+    /// let entry = serde_json::json!({"name": "kit"});
+    /// let entry = entry.as_object().unwrap();
+    /// let plugin = pelton::plugins::Plugin::read_listed(dir.path(), "shop", dir.path(), entry).unwrap();
+    /// assert_eq!(plugin.hook_events(), ["Stop"]);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn hook_events(&self) -> Vec<String> {
+        let mut events: Vec<String> =
+            self.hooks.iter().filter_map(Value::as_object).flat_map(|hooks| hooks.keys().cloned()).collect();
+        events.sort();
+        events.dedup();
+        events
+    }
+
+    /// What its skills and commands are called. Blocks.
+    ///
+    /// ```
+    /// let dir = tempfile::tempdir()?;
+    /// std::fs::create_dir_all(dir.path().join("kit/commands"))?;
+    /// std::fs::write(dir.path().join("kit/commands/look.md"), "Look at $ARGUMENTS.")?;
+    /// let plugin = pelton::plugins::Plugin::read(&dir.path().join("kit"), "shop", dir.path()).unwrap();
+    /// assert_eq!(plugin.typed_names(), ["kit:look"]);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn typed_names(&self) -> Vec<String> {
+        names_of_plugin(&Arc::new(self.clone()))
+    }
+
     /// Its hooks are not used.
     pub fn forget_hooks(&mut self) {
         self.hooks.clear();
@@ -210,8 +267,9 @@ impl Plugin {
         let mut agents = agents_in(&self.agents);
         for agent in &mut agents {
             agent.name = format!("{}:{}", self.name, agent.name);
-            // How much runs without asking is not for whoever wrote a plugin to say.
+            // How much runs without asking is not for whoever wrote a plugin to say. What it starts is said once, for all of it.
             (agent.permission_mode, agent.hooks) = (None, None);
+            agent.mcp_servers.clear();
         }
         agents
     }
@@ -231,10 +289,13 @@ impl Plugin {
         styles
     }
 
-    fn take_files(&mut self, manifest: &Map<String, Value>) -> Result<(), PluginProblem> {
+    fn take_files(&mut self, manifest: &Map<String, Value>, is_whole: bool) -> Result<(), PluginProblem> {
         let usual = |name: &str| Some(self.root.join(name)).filter(|path| path.exists());
-        // Further skills come beside the usual ones; commands and agents elsewhere take the place of the usual.
-        self.skills.extend(usual("skills"));
+        // Further skills come beside the usual ones, unless they are all there is; commands and agents elsewhere take the place of the
+        // usual.
+        if !(is_whole && manifest.contains_key("skills")) {
+            self.skills.extend(usual("skills"));
+        }
         let (commands, agents, styles) = (usual("commands"), usual("agents"), usual("output-styles"));
         let more = self.paths(manifest, "skills")?.unwrap_or_default();
         self.skills.extend(more);
@@ -410,7 +471,10 @@ mod tests {
         let kit = plugin(&[
             ("skills/one/SKILL.md", "x"),
             ("commands/look.md", "x"),
-            ("agents/a.md", "---\nname: a\ndescription: b\npermissionMode: bypassPermissions\n---\nYou are."),
+            (
+                "agents/a.md",
+                "---\nname: a\ndescription: b\npermissionMode: bypassPermissions\nmcpServers:\n  - own: {command: x}\nhooks: {Stop: []}\n---\nYou are.",
+            ),
             ("hooks/hooks.json", r#"{"description": "x", "hooks": {"Stop": []}}"#),
             (".mcp.json", r#"{"mcpServers": {"s": {"command": "x"}}}"#),
             ("output-styles/terse.md", "---\nname: Terse\n---\nFew words."),

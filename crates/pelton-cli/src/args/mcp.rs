@@ -1,5 +1,7 @@
 //! What `pelton mcp` is told.
 
+use std::path::PathBuf;
+
 use clap::{Subcommand, ValueEnum};
 
 use super::RunArgs;
@@ -11,6 +13,8 @@ pub(crate) enum McpCommand {
     Add(AddArgs),
     /// Add a server, as its entry in JSON says
     AddJson(AddJsonArgs),
+    /// Add the servers that the desktop application has
+    AddFromClaudeDesktop(FromDesktopArgs),
     /// The servers that a session started here would have
     List,
     /// What is known of one server
@@ -25,6 +29,8 @@ pub(crate) enum McpCommand {
         /// Their names; all that a session started here would have, if not said
         names: Vec<String>,
     },
+    /// Forget what was said about the servers that this project brings (.mcp.json): they are asked about again
+    ResetProjectChoices,
     /// Log in at a server; the login is kept and renewed
     Login(LoginArgs),
     /// Forget a login
@@ -78,6 +84,18 @@ pub(crate) struct AddJsonArgs {
     pub name: String,
     /// Its entry, such as '{"type":"http","url":"https://docs.example.com/mcp"}'
     pub json: String,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct FromDesktopArgs {
+    /// Where they are kept
+    #[arg(short, long, value_enum, default_value_t = KeptIn::Local)]
+    pub scope: KeptIn,
+    /// The application's file, if it is not where it usually is
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Only these
+    pub names: Vec<String>,
 }
 
 #[derive(Debug, clap::Args)]

@@ -9,10 +9,10 @@ use std::process::ExitCode;
 
 use pelton::settings::{Around, Finding, FindingKind, Looked, Weight, Written, lint};
 use pelton::tools::builtin;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{at, say};
-use crate::args::ConfigArgs;
+use crate::args::{ConfigArgs, RunArgs};
 use crate::fail::Fail;
 use crate::resolve::{self, Env};
 
@@ -20,8 +20,15 @@ use crate::resolve::{self, Env};
 const SCRIPT_BYTES_MAX: u64 = 256 * 1024;
 
 pub(super) fn check(args: &ConfigArgs) -> Result<ExitCode, Fail> {
-    let env = Env::of_process();
-    let configured = resolve::configured(&args.run, &env)?;
+    let findings = findings(&args.run, &Env::of_process())?;
+    let is_wrong = findings.iter().any(|found| found.weight > Weight::Note);
+    say(&if args.json { as_json(&findings) } else { told(&findings) })?;
+    Ok(if is_wrong { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// All that is wrong with what is configured here.
+pub(crate) fn findings(args: &RunArgs, env: &Env) -> Result<Vec<Finding>, Fail> {
+    let configured = resolve::configured(args, env)?;
     let mut around = Around::nothing(&configured.cwd, &look);
     around.tools = builtin::all().iter().map(|tool| tool.spec().name.to_owned()).collect();
     around.servers = configured.servers;
@@ -41,12 +48,11 @@ pub(super) fn check(args: &ConfigArgs) -> Result<ExitCode, Fail> {
     }
     findings.extend(lint(&written, &around));
     findings.extend(configured.unusable);
-    let is_wrong = findings.iter().any(|found| found.weight > Weight::Note);
-    say(&if args.json { as_json(&findings) } else { as_text(&findings) })?;
-    Ok(if is_wrong { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(findings)
 }
 
-fn as_text(findings: &[Finding]) -> String {
+/// In lines.
+pub(crate) fn told(findings: &[Finding]) -> String {
     let mut text = String::new();
     for found in findings {
         let (weight, kind) = (found.weight.name(), found.kind.name());
@@ -68,14 +74,18 @@ fn as_text(findings: &[Finding]) -> String {
 }
 
 fn as_json(findings: &[Finding]) -> String {
-    let findings: Vec<_> = findings
+    format!("{}\n", json!({ "findings": listed(findings) }))
+}
+
+/// For programs.
+pub(crate) fn listed(findings: &[Finding]) -> Vec<Value> {
+    findings
         .iter()
         .map(|found| {
             json!({"kind": found.kind.name(), "severity": found.weight.name(), "file": found.file, "line": found.line,
                 "message": found.text})
         })
-        .collect();
-    format!("{}\n", json!({ "findings": findings }))
+        .collect()
 }
 
 /// What a file is like, as far as a hook is concerned. Nothing is run.

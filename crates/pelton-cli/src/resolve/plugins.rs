@@ -1,5 +1,6 @@
 //! Which plugins count: those of the command line, and those that settings switch on and that are on this machine.
 
+use std::collections::BTreeSet;
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 use pelton::Options;
 use pelton::plugins::{Plugin, PluginError, PluginProblem};
 use pelton::settings::PluginSettings;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::env::Env;
 use super::layers::text_of;
@@ -18,9 +19,12 @@ use crate::fail::tell;
 /// The most plugins of a session.
 const PLUGINS_MAX: usize = 256;
 /// The most bytes of a list of plugins.
-const LIST_BYTES_MAX: u64 = 8 * 1024 * 1024;
+pub(crate) const LIST_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// The marketplaces that are known, and the plugins that are installed, in the user's folder of plugins.
+pub(crate) const KNOWN: &str = "known_marketplaces.json";
+pub(crate) const INSTALLED: &str = "installed_plugins.json";
 /// What a folder of plugins says about them.
-const LIST: &str = ".claude-plugin/marketplace.json";
+pub(crate) const LIST: &str = ".claude-plugin/marketplace.json";
 /// Where a plugin comes from that was named for the run.
 const INLINE: &str = "inline";
 
@@ -58,7 +62,9 @@ pub(super) fn plugins(
         };
         let lists = Lists { home: home.as_deref(), settings, cwd };
         match lists.may_come_from(marketplace).and_then(|()| lists.place_of(name, marketplace)) {
-            Ok(path) => found.add(Plugin::read(&path, marketplace, &data), id, Some(path)),
+            Ok(Place { path, entry }) => {
+                found.add(Plugin::read_listed(&path, marketplace, &data, &entry), id, Some(path));
+            }
             Err(why) => {
                 let problem = PluginProblem::new("plugin-not-found", why);
                 found.errors.push(PluginError::unusable(id, problem, None));
@@ -124,82 +130,136 @@ impl Finding {
 }
 
 /// Where plugins are on this machine.
-struct Lists<'a> {
+pub(crate) struct Lists<'a> {
     /// The user's folder of plugins.
-    home: Option<&'a Path>,
-    settings: &'a PluginSettings,
-    cwd: &'a Path,
+    pub home: Option<&'a Path>,
+    pub settings: &'a PluginSettings,
+    pub cwd: &'a Path,
+}
+
+/// Where a plugin is, and what its marketplace says of it.
+pub(crate) struct Place {
+    pub path: PathBuf,
+    pub entry: Map<String, Value>,
 }
 
 impl Lists<'_> {
     /// Whether plugins of a marketplace may be used at all.
-    fn may_come_from(&self, marketplace: &str) -> Result<(), String> {
-        let source = self.source_of(marketplace);
-        if self.settings.never_from.iter().any(|entry| means(entry, &source)) {
+    pub fn may_come_from(&self, marketplace: &str) -> Result<(), String> {
+        self.may_come_by(marketplace, &self.source_of(marketplace))
+    }
+
+    /// The same for one that is not known yet.
+    pub fn may_come_by(&self, marketplace: &str, source: &Value) -> Result<(), String> {
+        if self.settings.never_from.iter().any(|entry| means(entry, source)) {
             return Err(format!("the marketplace '{marketplace}' is among `blockedMarketplaces`"));
         }
         match &self.settings.only_from {
-            Some(only) if !only.iter().any(|entry| means(entry, &source)) => {
+            Some(only) if !only.iter().any(|entry| means(entry, source)) => {
                 Err(format!("the marketplace '{marketplace}' is not among `strictKnownMarketplaces`"))
             }
             _ => Ok(()),
         }
     }
 
+    /// The marketplaces that are known, by their names.
+    pub fn marketplaces(&self) -> BTreeSet<String> {
+        let known = self.home.and_then(|home| json_in(&home.join(KNOWN))).unwrap_or_default();
+        let known = known.as_object().into_iter().flatten().map(|(name, _)| name.clone());
+        self.settings.marketplaces.keys().cloned().chain(known).collect()
+    }
+
     /// Where a marketplace comes from, as settings and lists write it.
-    fn source_of(&self, marketplace: &str) -> Value {
+    pub fn source_of(&self, marketplace: &str) -> Value {
         if let Some(path) = self.settings.marketplaces.get(marketplace) {
             // However it is written: it is where it is.
             let path = self.cwd.join(path);
             return json!({"source": "directory", "path": path.canonicalize().unwrap_or(path)});
         }
-        let known = self.home.and_then(|home| json_in(&home.join("known_marketplaces.json")));
+        let known = self.home.and_then(|home| json_in(&home.join(KNOWN)));
         known.map(|known| known[marketplace]["source"].clone()).unwrap_or_default()
     }
 
-    fn place_of(&self, name: &str, marketplace: &str) -> Result<PathBuf, String> {
+    fn place_of(&self, name: &str, marketplace: &str) -> Result<Place, String> {
         if let Some(path) = self.installed(&format!("{name}@{marketplace}")) {
-            return Ok(path);
+            // It may be there although its marketplace is gone.
+            let entry = self.entry_of(name, marketplace).map(|(_, _, entry)| entry).unwrap_or_default();
+            return Ok(Place { path, entry });
         }
+        self.offered(name, marketplace)
+    }
+
+    /// Where a marketplace has a plugin.
+    pub fn offered(&self, name: &str, marketplace: &str) -> Result<Place, String> {
+        let (folder, base, entry) = self.entry_of(name, marketplace)?;
+        // Behind a folder for all of them a name is enough.
+        let source = entry.get("source").and_then(Value::as_str);
+        let source = source.filter(|source| source.starts_with("./") || !base.is_empty());
+        let source = source.ok_or("it is to be fetched from elsewhere, which is not done")?;
+        let (folder, path) = (folder.canonicalize(), folder.join(base).join(source).canonicalize());
+        match (folder, path) {
+            (Ok(folder), Ok(path)) if path.starts_with(&folder) => Ok(Place { path, entry }),
+            _ => Err(format!("'{source}' leads to nothing inside of the marketplace")),
+        }
+    }
+
+    /// What a marketplace lists.
+    pub fn list_of(&self, marketplace: &str) -> Result<(PathBuf, Value), String> {
         let folder = self.folder_of(marketplace).ok_or_else(|| {
             format!("neither it nor its marketplace '{marketplace}' is on this machine (nothing is fetched)")
         })?;
         let list = json_in(&folder.join(LIST))
             .ok_or_else(|| format!("{} cannot be read", folder.join(LIST).display()))?;
-        let mut listed = list["plugins"].as_array().into_iter().flatten();
-        let entry = listed
-            .find(|entry| entry["name"] == name)
-            .ok_or_else(|| format!("the marketplace '{marketplace}' does not have it"))?;
-        let source = entry["source"].as_str().filter(|source| source.starts_with("./"));
-        let source = source.ok_or("it is to be fetched from elsewhere, which is not done")?;
-        let base = list["metadata"]["pluginRoot"].as_str().unwrap_or_default();
-        let (folder, path) = (folder.canonicalize(), folder.join(base).join(source).canonicalize());
-        match (folder, path) {
-            (Ok(folder), Ok(path)) if path.starts_with(&folder) => Ok(path),
-            _ => Err(format!("'{source}' leads to nothing inside of the marketplace")),
-        }
+        Ok((folder, list))
     }
 
-    /// Where the list of what is installed says that it is.
-    fn installed(&self, id: &str) -> Option<PathBuf> {
-        let list = json_in(&self.home?.join("installed_plugins.json"))?;
+    /// The folder of a marketplace, the folder in it that all plugins are in, and what is said of one.
+    fn entry_of(
+        &self,
+        name: &str,
+        marketplace: &str,
+    ) -> Result<(PathBuf, String, Map<String, Value>), String> {
+        let (folder, list) = self.list_of(marketplace)?;
+        let mut listed = list["plugins"].as_array().into_iter().flatten().filter_map(Value::as_object);
+        let entry = listed.find(|entry| entry.get("name").is_some_and(|it| it == name));
+        let entry = entry.ok_or_else(|| format!("the marketplace '{marketplace}' does not have it"))?;
+        let base = list["metadata"]["pluginRoot"].as_str().unwrap_or_default();
+        Ok((folder, base.to_owned(), entry.clone()))
+    }
+
+    /// Where the list of what is installed says that it is: for this project, if there is a choice.
+    pub fn installed(&self, id: &str) -> Option<PathBuf> {
+        let list = json_in(&self.home?.join(INSTALLED))?;
         let entry = list.get("plugins")?.get(id)?;
-        let entry = entry.as_array().map_or(Some(entry), |scopes| scopes.last())?;
+        let entry = match entry.as_array() {
+            None => entry,
+            Some(scopes) => {
+                let root = super::project_root(self.cwd);
+                let is_here =
+                    |entry: &&Value| entry["projectPath"].as_str().is_some_and(|at| root == Path::new(at));
+                let is_everywhere = |entry: &&Value| entry["projectPath"].is_null();
+                let here = scopes.iter().find(is_here);
+                here.or_else(|| scopes.iter().find(is_everywhere)).or_else(|| scopes.last())?
+            }
+        };
         entry.get("installPath")?.as_str().map(PathBuf::from)
     }
 
     /// The folder of a marketplace.
-    fn folder_of(&self, marketplace: &str) -> Option<PathBuf> {
+    pub fn folder_of(&self, marketplace: &str) -> Option<PathBuf> {
         if let Some(said) = self.settings.marketplaces.get(marketplace) {
-            let path = self.cwd.join(said);
-            // The list itself may be named.
-            return match path.ends_with(LIST) {
-                true => path.ancestors().nth(2).map(Path::to_path_buf),
-                false => Some(path),
-            };
+            return Some(folder_at(&self.cwd.join(said)));
         }
-        let known = json_in(&self.home?.join("known_marketplaces.json"))?;
+        let known = json_in(&self.home?.join(KNOWN))?;
         known.get(marketplace)?.get("installLocation")?.as_str().map(PathBuf::from)
+    }
+}
+
+/// The folder that is meant: the list itself may be named.
+pub(crate) fn folder_at(path: &Path) -> PathBuf {
+    match path.ends_with(LIST) {
+        true => path.ancestors().nth(2).unwrap_or(path).to_path_buf(),
+        false => path.to_path_buf(),
     }
 }
 
@@ -219,7 +279,7 @@ fn means(entry: &Value, source: &Value) -> bool {
     kind(entry) == kind(source) && said.iter().all(|(key, value)| key == "source" || same(key, value))
 }
 
-fn json_in(file: &Path) -> Option<Value> {
+pub(crate) fn json_in(file: &Path) -> Option<Value> {
     serde_json::from_str(&text_of(file, LIST_BYTES_MAX).ok()??).ok()
 }
 

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use pelton::settings::{Approval, Power, Settings, approval, fingerprint, with_value};
+use pelton::settings::{Approval, Power, Settings, approval, fingerprint, value_of, with_value};
 use pelton::{MemorySources, OutsideImport};
 use pelton_tui::clean::revealed_line;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::env::Env;
-use super::layers::{Files, text_of};
+use super::layers::{Files, SETTINGS_BYTES_MAX, text_of};
 use super::repository::Repository;
 use super::sessions::config_dir;
 use super::skills::powers_of_agents;
@@ -172,6 +172,31 @@ impl Trust {
                 (APPROVED_SERVERS, self.shown_servers(trusted)),
                 (APPROVED_SETTINGS, self.shown_settings(env, trusted)),
             ]
+        })
+    }
+
+    /// Forgets what was said about the servers that the directory brings: that they were seen, and what the user's settings for the project
+    /// say of them.
+    pub(crate) fn forget_servers(&self, env: &Env) -> Result<(), String> {
+        self.remember(env, || vec![(APPROVED_SERVERS, Value::Object(Map::new()))])?;
+        let local = Files::around(env, &self.dir).local;
+        if !local.exists() {
+            return Ok(());
+        }
+        change(&local, SETTINGS_BYTES_MAX, Seen::ByOwner, |text| {
+            let said = value_of(text).map_err(|error| error.to_string())?;
+            let mut new = None;
+            for (key, nothing) in [
+                ("enabledMcpjsonServers", json!([])),
+                ("disabledMcpjsonServers", json!([])),
+                ("enableAllProjectMcpServers", json!(false)),
+            ] {
+                if said.get(key).is_some() {
+                    let before = new.as_deref().unwrap_or(text);
+                    new = with_value(before, &[key], &nothing).map_err(|error| error.to_string())?.or(new);
+                }
+            }
+            Ok(new)
         })
     }
 

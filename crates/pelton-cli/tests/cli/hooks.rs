@@ -185,3 +185,50 @@ fn a_call_that_a_hook_puts_off_is_in_the_result_and_runs_when_the_session_goes_o
     assert!(place.has("done"));
     model.assert_played_out();
 }
+
+#[test]
+fn a_hook_with_a_condition_is_called_for_calls_that_it_speaks_of() {
+    let hook = |name: &str, rule: &str| json!({"type": "command", "command": format!("echo {name} >> heard"), "if": rule});
+    let hooks = json!([
+        hook("git", "Bash(git *)"),
+        hook("rm", "Bash(rm *)"),
+        hook("text", "Read(*.txt)"),
+        hook("rust", "Read(*.rs)")
+    ]);
+    let before = json!([{"matcher": "Bash|Read", "hooks": hooks}]);
+    let after = json!([{"hooks": [hook("after-git", "Bash(git *)"), hook("after-rm", "Bash(rm *)")]}]);
+    let settings = json!({"hooks": {"PreToolUse": before, "PostToolUse": after}}).to_string();
+    let script = Script::new()
+        .reply([tool("Bash", json!({"command": "git --version"}))])
+        .reply([tool("Read", json!({"file_path": "a.txt"}))])
+        .reply([text("Done.")]);
+    let (place, _, ran) = run(script, &settings, &[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(place.read("heard"), "git\nafter-git\ntext\n");
+}
+
+#[test]
+fn hooks_are_told_where_a_command_and_a_server_come_from() {
+    let place = Place::new();
+    place.put(".claude/commands/mine.md", "Do it.");
+    let server = "while IFS= read -r line; do id=$(printf '%s' \"$line\" | sed -n 's/^{\"jsonrpc\":\"2.0\",\"id\":\\([0-9]*\\).*/\\1/p'); \
+        answer() { printf '{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":%s}\\n' \"$id\" \"$1\"; }; case \"$line\" in \
+        *'\"method\":\"initialize\"'*) answer '{\"protocolVersion\":\"2025-06-18\",\"capabilities\":{\"tools\":{}},\"serverInfo\":{\"name\":\"s\",\"version\":\"1\"}}' ;; \
+        *'\"method\":\"tools/list\"'*) answer '{\"tools\":[{\"name\":\"say\",\"inputSchema\":{\"type\":\"object\"}}]}' ;; \
+        *'\"method\":\"tools/call\"'*) answer '{\"content\":[{\"type\":\"text\",\"text\":\"x\"}]}' ;; esac; done";
+    let servers = json!({"mcpServers": {"s": {"command": "sh", "args": ["-c", server]}}}).to_string();
+    let note =
+        |event: &str| json!([{"hooks": [{"type": "command", "command": format!("cat > {event}.json")}]}]);
+    let settings = json!({"hooks": {"PreToolUse": note("PreToolUse"), "UserPromptExpansion": note("UserPromptExpansion")}}).to_string();
+    let model = model(Script::new().reply([tool("mcp__s__say", json!({}))]).reply([text("Done.")]));
+    let words = ["/mine", "--settings", &settings, "--mcp-config", &servers, "--allowedTools", "mcp__s"];
+    let mut command = place.task(&model, words.into_iter().chain(STREAM));
+    command.env("ENABLE_TOOL_SEARCH", "false");
+    let ran = command.run();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let heard =
+        |event: &str| -> Value { serde_json::from_str(&place.read(&format!("{event}.json"))).unwrap() };
+    assert_eq!(heard("PreToolUse")["mcp_server"], json!({"name": "s", "source": "dynamic"}));
+    let expanded = heard("UserPromptExpansion");
+    assert_eq!((&expanded["command_name"], &expanded["command_source"]), (&json!("mine"), &json!("project")));
+}

@@ -42,6 +42,7 @@ mod screen; // what people see on a terminal
 mod secure; // certificates: read when needed, and no sooner
 mod settings; // settings files: which count, and what wins
 mod shelf; // past sessions, listed, exported, mended and taken away
+mod shop; // `pelton plugin`, and what is told of an installation
 mod signals; // interrupt, terminate, hang up
 mod sources; // whose settings and instructions count
 mod summaries; // lines about what calls came to

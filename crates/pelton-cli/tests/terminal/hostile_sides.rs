@@ -157,6 +157,7 @@ fn nothing_foreign_reaches_the_terminal_from_whatever_side() {
         std::fs::write(place.temp().join("hook"), hook).unwrap();
         let cat = |file: &str| format!("cat {}", temp.join(file).display());
         let settings = json!({
+            "respondToBashCommands": false,
             "statusLine": {"type": "command", "command": cat("status")},
             "fileSuggestion": {"type": "command", "command": cat("files")},
             "hooks": {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": cat("hook")}]}]},

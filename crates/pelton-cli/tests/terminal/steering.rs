@@ -5,7 +5,7 @@ use std::time::Instant;
 use pelton_testkit::{Script, gate, text, tool};
 use serde_json::json;
 
-use crate::place::{Place, model};
+use crate::place::{Commanded, Place, model};
 use crate::seat::Seat;
 
 #[test]
@@ -39,7 +39,8 @@ fn loop_Z7_words_while_it_works_are_read_at_the_next_step_or_behind_it() {
 #[test]
 fn commands_that_need_the_engine_wait_for_it_and_are_no_words_for_the_model() {
     let place = Place::new();
-    let model = model(Script::new().reply([text("First."), gate("open"), text(" Done.")]));
+    let model =
+        model(Script::new().reply([text("First."), gate("open"), text(" Done.")]).reply([text("Seen.")]));
     let mut seat = Seat::at(&place, &model, ["do it"]);
     seat.sees("works");
     seat.types("/export talk.md\r");
@@ -52,7 +53,8 @@ fn commands_that_need_the_engine_wait_for_it_and_are_no_words_for_the_model() {
     seat.until("both are done", |_| {
         place.has("own") && place.has("talk.md") && place.read("talk.md").contains("Done.")
     });
-    assert_eq!(model.requests().len(), 1);
+    seat.sees("Seen.");
+    assert_eq!(model.requests().len(), 2, "the second answers to the command's output");
 }
 
 #[test]
@@ -126,7 +128,7 @@ fn two_escapes_take_the_conversation_and_files_back() {
 }
 
 #[test]
-fn a_command_line_of_ones_own_runs_unasked_and_the_model_reads_it() {
+fn a_command_line_of_ones_own_runs_unasked_and_the_model_answers_to_it() {
     let place = Place::new();
     let model = model(Script::new().reply([text("I saw it.")]));
     let mut seat = Seat::at(&place, &model, []);
@@ -134,8 +136,55 @@ fn a_command_line_of_ones_own_runs_unasked_and_the_model_reads_it() {
     seat.types("!echo by hand > made; cat made\r");
     seat.until("the command has run", |_| place.has("made"));
     seat.sees("by hand");
+    seat.sees("I saw it.");
+    let told = model.requests().last().unwrap().body["messages"].to_string();
+    assert!(told.contains("<bash-input>echo by hand > made; cat made</bash-input>"), "{told}");
+}
+
+#[test]
+fn whoever_does_not_want_an_answer_to_it_says_so_and_the_model_reads_it_later() {
+    let place = Place::new();
+    std::fs::write(place.config().join("settings.json"), r#"{"respondToBashCommands": false}"#).unwrap();
+    let model = model(Script::new().reply([text("I saw it.")]));
+    let mut seat = Seat::at(&place, &model, []);
+    seat.sees("> ");
+    seat.types("!echo by hand > made; cat made\r");
+    seat.until("the command has run", |_| place.has("made"));
+    seat.sees("by hand");
+    seat.rests();
+    assert!(model.requests().is_empty());
     seat.types("what did I do?\r");
     seat.sees("I saw it.");
     let told = model.requests().last().unwrap().body["messages"].to_string();
     assert!(told.contains("<bash-input>echo by hand > made; cat made</bash-input>"), "{told}");
+}
+
+#[test]
+fn a_question_that_nobody_does_anything_about_goes_on_without_them() {
+    let place = Place::new();
+    std::fs::write(place.config().join("settings.json"), r#"{"askUserQuestionTimeout": "60s"}"#).unwrap();
+    let question = |words: &str| {
+        json!({"question": words, "header": "H", "multiSelect": false,
+            "options": [{"label": "Left", "description": "l"}, {"label": "Right", "description": "r"}]})
+    };
+    let both = json!({"questions": [question("Which way?"), question("How far?")]});
+    let model = model(
+        Script::new()
+            .reply([tool("AskUserQuestion", both.clone())])
+            .reply([tool("AskUserQuestion", both)])
+            .reply([text("I went on.")]),
+    );
+    let mut command = place.pelton(["go"]);
+    command.asks(&model).env("TERM", "xterm-256color").env("CLAUDE_AFK_TIMEOUT_MS", "1500");
+    let mut seat = Seat::with(command, 80, 24);
+    seat.sees("Which way?");
+    // One of two is answered.
+    seat.types("1");
+    seat.sees("How far?");
+    seat.until("it is asked again", |_| model.requests().len() == 2);
+    seat.sees("I went on.");
+    let told = model.requests().last().unwrap().body["messages"].to_string();
+    assert!(told.contains("Left"), "{told}");
+    assert!(told.contains("nobody answered: the user may be away"), "{told}");
+    assert!(told.contains("Nobody answered in time"), "{told}");
 }

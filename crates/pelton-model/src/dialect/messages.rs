@@ -80,9 +80,14 @@ pub(crate) fn body(
     }
 
     let mut tail = String::new();
+    // A model that nobody told how hard to try tries as hard as it may.
+    let asked = match (ask.effort, ask.effort_max) {
+        (Some(asked), Some(most)) => Some(asked.min(most)),
+        (asked, most) => asked.or(most),
+    };
     let effort = match caps {
-        Some(caps) => ask.effort.and_then(|asked| caps.effort(asked)),
-        None => ask.effort,
+        Some(caps) => asked.and_then(|asked| caps.effort(asked)),
+        None => asked,
     };
     if let Some(thinking) = thinking(ask.thinking, ask.display, caps, effort, max_tokens) {
         tail += r#","thinking":"#;

@@ -31,6 +31,7 @@ impl App {
             _ => {}
         }
         if let Some(dialog) = &mut self.dialog {
+            self.touched_at = now;
             if dialog.is_armed(now) {
                 return match dialog.key(key) {
                     Some(outcome) => self.answered(outcome),
@@ -78,6 +79,7 @@ impl App {
                 meant(said(line)).into_iter().collect()
             };
         };
+        self.touched_at = self.ticked_at;
         match dialog.line(line) {
             Some(outcome) => self.answered(outcome),
             None => {
@@ -90,7 +92,7 @@ impl App {
 
     /// Words were pasted.
     pub fn paste(&mut self, text: &str, now: Duration) {
-        self.last_key = now;
+        (self.last_key, self.touched_at) = (now, now);
         match &mut self.dialog {
             Some(dialog) if dialog.is_armed(now) => dialog.paste(text),
             _ => self.draft.paste(text),
@@ -199,7 +201,7 @@ impl App {
         }
     }
 
-    fn answered(&mut self, outcome: Outcome) -> Vec<Effect> {
+    pub(super) fn answered(&mut self, outcome: Outcome) -> Vec<Effect> {
         self.dialog = None;
         match outcome {
             Outcome::Answered(id, answer, told) => {

@@ -13,6 +13,9 @@ use crate::theme::{Role, Theme};
 /// The name of the tool that asks them.
 pub(crate) const TOOL: &str = "AskUserQuestion";
 
+/// What the model reads where nobody answered.
+const NOBODY: &str = "(nobody answered: the user may be away)";
+
 /// What the model wants to know.
 pub(crate) struct Person {
     call: Arc<str>,
@@ -76,9 +79,27 @@ impl Person {
         if self.at < self.asked.len() {
             return None;
         }
+        Some(self.answer())
+    }
+
+    /// Nobody is waited for any more: the answers so far, and for the rest that there are none.
+    pub fn given_up(&mut self) -> Answer {
+        if self.answers.is_empty() {
+            return Answer::deny(
+                "Nobody answered in time: the user may be away. Go on with what you think is best, say what you assumed, and ask again \
+                 later if it matters.",
+            );
+        }
+        for choice in self.asked.iter().skip(self.at) {
+            self.answers.insert(choice.question.clone(), NOBODY.into());
+        }
+        self.answer()
+    }
+
+    fn answer(&mut self) -> Answer {
         let mut input = self.input.clone();
         input["answers"] = Value::Object(std::mem::take(&mut self.answers));
-        Some(Answer::Allow { updated_input: Some(input), updates: Vec::new() })
+        Answer::Allow { updated_input: Some(input), updates: Vec::new() }
     }
 
     /// What was answered, a line for each question.

@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
-use super::{Chore, Session};
+use super::{Chore, Session, Work};
 use crate::app::Effect;
 use crate::theme::Role;
 
@@ -26,6 +26,8 @@ pub struct Outside {
     pub program: Option<PathBuf>,
     /// Where files for a moment go.
     pub temp_dir: PathBuf,
+    /// The model answers to what a command line of the user's says, instead of reading it with the next prompt.
+    pub model_answers: bool,
 }
 
 impl Session<'_> {
@@ -72,7 +74,7 @@ impl Session<'_> {
         let _ = std::fs::remove_file(&file);
     }
 
-    /// Runs a command line of the user's own. The model reads what it says with the next prompt.
+    /// Runs a command line of the user's own. The model answers to what it says, or reads it with the next prompt.
     pub(super) async fn shell(&mut self, engine: &mut Engine, command: String) {
         self.is_asked = true;
         let now = self.now();
@@ -102,7 +104,12 @@ impl Session<'_> {
             self.app.say(&format!("… {} more lines", lines - LINES_SHOWN_MAX), Role::Faint);
         }
         let told = format!("<bash-input>{command}</bash-input>\n<bash-output>{words}</bash-output>");
+        let is_answered = self.outside.model_answers && !cancel.is_cancelled();
         let kept = match Prompt::text(told) {
+            Ok(prompt) if is_answered => {
+                self.pull(engine, Work::Prompt(prompt.verbatim())).await;
+                Ok(())
+            }
             Ok(prompt) => engine.append(prompt.verbatim()).await.map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         };

@@ -6,6 +6,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use futures::future::{AbortHandle, abortable};
+use pelton_model::FastMode;
 use ratatui_core::text::{Line, Span};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
@@ -119,6 +120,8 @@ impl Session<'_> {
                 "current_usage": null,
             },
             "exceeds_200k_tokens": status.context_tokens > 200_000,
+            "fast_mode": self.init.as_ref().is_some_and(|init| init.fast_mode == FastMode::On),
+            "thinking": {"enabled": self.handles.dials.thinks()},
             "permission_mode": status.mode.name(),
             "effort": self.handles.dials.effort().map(|effort| json!({"level": effort.as_str()})),
         })

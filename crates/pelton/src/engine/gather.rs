@@ -132,6 +132,8 @@ impl Engine {
         expansion.allowed_tools.clone_from(&skill.loan.allowed);
         expansion.disallowed_tools.clone_from(&skill.loan.denied);
         expansion.model.clone_from(&skill.model);
+        // What a fork tries is said to its agent.
+        expansion.effort = skill.effort.filter(|_| skill.agent.is_none());
         Ok(expansion)
     }
 }

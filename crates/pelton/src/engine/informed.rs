@@ -4,11 +4,13 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::Engine;
 use crate::hooks::{Base, HookCx, HookEvent, HooksListed, HooksLive, SessionHooks};
-use crate::tools::{Progress, ToolCx};
+use crate::permission::{HookSays, Judged};
+use crate::tools::{Progress, ToolCx, ToolServer, access_of, served_name};
 
 impl Engine {
     /// What tools get to know, as it stands now.
@@ -29,7 +31,7 @@ impl Engine {
             world: Arc::clone(&options.world),
             cancel,
             progress: Progress::ignored(),
-            host: options.host.clone().seen_on(self.board.clone()),
+            host: options.host.clone().seen_on(self.board.clone()).within(options.questions_time),
             todos: self.todos.clone(),
             tasks: self.tasks.clone(),
             background: self.background.clone(),
@@ -53,6 +55,21 @@ impl Engine {
         (cx.cancel, cx.secrets) = (cancel.clone(), options.secrets.clone());
         cx.reach = self.reach(cancel);
         cx.env_file = Some(self.env_file());
+        let permissions = self.kin.permissions.clone();
+        cx.condition = Some(Arc::new(move |rule, tool, input, cwd| {
+            access_of(tool, input, cwd).map_or(true, |access| {
+                let call = Judged { tool, input, access: &access, cwd, hook: HookSays::Nothing };
+                permissions.speak_of(rule, &call)
+            })
+        }));
+        let servers = self.offer.list().clone();
+        cx.served_by = Some(Arc::new(move |tool| {
+            let all = servers.all();
+            let serves = |server: &&Arc<dyn ToolServer>| tool.starts_with(&served_name(server.name(), ""));
+            // One name may begin with another.
+            let server = all.iter().filter(serves).max_by_key(|server| server.name().len())?;
+            Some(json!({"name": server.name(), "source": server.source()}))
+        }));
         let agent = self.kin.agent.as_ref();
         let base = Base {
             session_id: self.session.id.to_string(),

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pelton_model::catalogue;
+use pelton_model::{Effort, catalogue};
 use pelton_wire::content::Block;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -21,6 +21,7 @@ use crate::context::{Surroundings, git_branch, news_of_the_branch, news_of_the_d
 use crate::event::{Event, Synthetic};
 use crate::history::Entry;
 use crate::hooks::{Arrived, Expanded, Fired, SessionHooks};
+use crate::limits::SKILLS_STACKED_MAX;
 use crate::permission::{Loan, Mode};
 use crate::prompt::{Prompt, PromptBlock};
 use crate::reload;
@@ -76,6 +77,7 @@ pub(super) struct Order {
 #[derive(Debug, Default)]
 pub(super) struct Choices {
     pub model: Option<String>,
+    pub effort: Option<Effort>,
     pub loan: Loan,
 }
 
@@ -435,10 +437,30 @@ impl Engine {
             return Some(Taken::Local(Answered { text, is_error: true }));
         }
         let source = source.unwrap_or(Expanded::Command);
-        let fired = hooks.expansion(source, called.name, called.arguments, &prompt.words()).await;
+        let from = match (source, &skill) {
+            (Expanded::ServersPrompt, _) => "mcp",
+            (Expanded::Command, Some(skill)) => skill.whose(self.options.skills.as_ref()),
+            (Expanded::Command, None) => "builtin",
+        };
+        let fired = hooks.expansion(source, called.name, called.arguments, from, &prompt.words()).await;
         if let Some(taken) = heard(fired, cancel, &mut around.contexts, told) {
             return Some(taken);
         }
+        // Behind one skill there may be more of them: each is followed, and what is left is for the last.
+        let mut stacked = Vec::new();
+        let mut arguments = called.arguments;
+        while let (true, Some(next)) =
+            (skill.is_some() && stacked.len() + 1 < SKILLS_STACKED_MAX, Called::in_text(arguments))
+        {
+            let known = self.skills.get(next.name).filter(|skill| skill.for_user && skill.agent.is_none());
+            let Some(known) = known.filter(|_| skill.as_ref().is_some_and(|first| first.agent.is_none()))
+            else {
+                break;
+            };
+            stacked.push(known);
+            arguments = next.arguments;
+        }
+        let own_arguments = if stacked.is_empty() { called.arguments } else { "" };
         let cwd = self.cwd();
         let cx = CommandCx { cwd: &cwd, cancel };
         let expanded = tokio::select! {
@@ -447,7 +469,14 @@ impl Engine {
             expanded = async {
                 match (&command, &skill) {
                     (Some(command), _) => command.expand(called.arguments, &cx).await,
-                    (None, Some(skill)) => self.expand_skill(skill, called.arguments, cancel).await,
+                    (None, Some(skill)) => {
+                        let mut all = self.expand_skill(skill, own_arguments, cancel).await?;
+                        for (at, skill) in stacked.iter().enumerate() {
+                            let told = if at + 1 == stacked.len() { arguments } else { "" };
+                            all.join(self.expand_skill(skill, told, cancel).await?);
+                        }
+                        Ok(all)
+                    }
                     // One of them is there: looked at above.
                     (None, None) => Ok(text.unwrap_or_default()),
                 }
@@ -492,7 +521,7 @@ impl Engine {
             .filter(|skill| skill.agent.is_none() && !body.starts_with(CALLED_AGAIN))
             .map(|skill| skill.file.clone());
         let loan = Loan { allowed: expansion.allowed_tools, denied: expansion.disallowed_tools };
-        *choices = Choices { model, loan };
+        *choices = Choices { model, effort: expansion.effort, loan };
         let typed = format!(
             "<command-name>/{}</command-name>\n<command-args>{}</command-args>",
             called.name, called.arguments

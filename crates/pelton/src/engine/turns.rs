@@ -34,6 +34,7 @@ impl Engine {
     ) -> End {
         let _lent = self.kin.permissions.lend(choices.loan);
         let mut live = self.live(choices.model, events, cancel, started_at);
+        live.question.effort = choices.effort.or(live.question.effort);
         live.tally = std::mem::take(tally);
         let end = run(&mut live).await;
         live.end(end.terminal).await;

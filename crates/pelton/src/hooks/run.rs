@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::panic::AssertUnwindSafe;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -67,10 +67,15 @@ pub struct HookCx {
     /// For hooks with an `if`. When nobody can tell whether it holds, they are called: a guard too many does less harm
     /// than one too few.
     pub condition: Option<HookCondition>,
+    /// Which server serves a tool, by the name the model calls it by.
+    pub served_by: Option<ServedBy>,
 }
 
-/// Whether the call in question matches a permission rule, given as settings write it.
-pub type HookCondition = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+/// What hooks are told of the server that serves a tool.
+pub type ServedBy = Arc<dyn Fn(&str) -> Option<Value> + Send + Sync>;
+
+/// Whether a permission rule, given as settings write it, speaks of a call: of a tool, with an input, in a directory.
+pub type HookCondition = Arc<dyn Fn(&str, &str, &Value, &Path) -> bool + Send + Sync>;
 
 /// Who is told about starts and ends of hooks, as they happen.
 #[derive(Clone)]
@@ -307,10 +312,17 @@ impl Hooks {
         if !self.listens(event) {
             return Fired::default();
         }
-        let json = input.to_json();
+        let mut json = input.to_json();
+        if let (Some(served_by), Value::Object(fields)) = (&cx.served_by, &mut json) {
+            let server = fields.get("tool_name").and_then(Value::as_str).and_then(|tool| served_by(tool));
+            fields.extend(server.map(|server| ("mcp_server".to_owned(), server)));
+        }
         let subject = subject(event, &json);
         let name = subject.map_or(event.name().to_owned(), |subject| format!("{}:{subject}", event.name()));
-        let met = |rule: &str| cx.condition.as_ref().is_none_or(|condition| condition(rule));
+        let met = |rule: &str| match (&cx.condition, json["tool_name"].as_str()) {
+            (Some(condition), Some(tool)) => condition(rule, tool, &json["tool_input"], &input.base.cwd),
+            _ => true,
+        };
         let entries = self.matching(event, subject, met);
         let together = time_together(event, &entries);
         let moment = Arc::new(Moment {
@@ -605,6 +617,7 @@ impl HookCx {
             watch: HookWatch::ignored(),
             reach: Reach::default(),
             condition: None,
+            served_by: None,
         }
     }
 }

@@ -156,6 +156,7 @@ impl SessionHooks {
         kind: Expanded,
         command: &str,
         arguments: &str,
+        source: &str,
         prompt: &str,
     ) -> Option<Fired> {
         let event = HookEvent::UserPromptExpansion;
@@ -164,6 +165,7 @@ impl SessionHooks {
                 ("expansion_type", kind.name()),
                 ("command_name", command),
                 ("command_args", arguments),
+                ("command_source", source),
                 ("prompt", prompt),
             ];
             fields.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect()

@@ -3,6 +3,7 @@
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -152,12 +153,19 @@ impl Answer {
 pub struct Questions {
     asker: Arc<dyn Asker>,
     turn: Arc<Mutex<()>>,
+    /// How long an answer is waited for.
+    time: Option<Duration>,
 }
 
 impl Questions {
     /// Questions go to `asker`.
     pub fn to(asker: impl Asker + 'static) -> Self {
-        Self { asker: Arc::new(asker), turn: Arc::default() }
+        Self { asker: Arc::new(asker), turn: Arc::default(), time: None }
+    }
+
+    /// Whoever does not answer in this time has said no.
+    pub(crate) fn within(self, time: Option<Duration>) -> Self {
+        Self { time, ..self }
     }
 
     /// Whether several may be asked at once.
@@ -172,7 +180,14 @@ impl Questions {
             false => Some(self.turn.lock().await),
         };
         // A host's panic is its own: the session goes on, without the call.
-        let answer = AssertUnwindSafe(async { self.asker.ask(question).await }).catch_unwind().await;
+        let asked = AssertUnwindSafe(async { self.asker.ask(question).await }).catch_unwind();
+        let answer = match self.time {
+            None => asked.await,
+            Some(time) => match tokio::time::timeout(time, asked).await {
+                Ok(answer) => answer,
+                Err(_) => return Answer::deny("Nobody answered in time, so it was not run."),
+            },
+        };
         answer.unwrap_or_else(|_| Answer::deny("Whoever decides about calls has crashed, so it was not run."))
     }
 }

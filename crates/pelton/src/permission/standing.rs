@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::decision::Decision;
-use super::gate::{Gate, Judged};
+use super::decision::{Cause, Decision};
+use super::gate::{Access, Gate, Judged};
 use super::keep::{Keeper, Kept};
 use super::mode::Mode;
 use super::place::Own;
-use super::rule::Rule;
+use super::rule::{Need, Rule};
 use super::rules::RuleSet;
 use super::source::{Layer, RuleSource};
 use super::update::{Behavior, Change, Destination, Update};
@@ -126,6 +126,37 @@ impl Permissions {
     /// Whether a call may run by what holds now, and why. Nothing is run.
     pub fn judge(&self, call: &Judged<'_>) -> Decision {
         self.gate().judge(call)
+    }
+
+    /// Whether a rule, as settings write it, speaks of a call: of the tool itself, not of what else it might touch. What nobody can tell
+    /// counts as yes.
+    pub(crate) fn speak_of(&self, rule: &str, call: &Judged<'_>) -> bool {
+        let Ok(mut rule) = rule.parse::<Rule>() else { return true };
+        if rule.is_bare() {
+            return rule.names(call.tool, Need::Catch);
+        }
+        let governing = match call.access {
+            Access::Edit(_) => "Edit",
+            Access::Read(_) => "Read",
+            _ => "",
+        };
+        let is_by_field = rule.content().is_some_and(|content| content.contains(':'));
+        if rule.tool() == call.tool && rule.tool() != governing && !governing.is_empty() && !is_by_field {
+            // Permissions know files by two names of tools; here every tool goes by its own.
+            match format!("{governing}({})", rule.content().unwrap_or("*")).parse() {
+                Ok(same) => rule = same,
+                Err(_) => return true,
+            }
+        } else if rule.is_about_files() && rule.tool() != governing {
+            // A command may touch files, too, but is not the tool that was named.
+            return false;
+        }
+        let mut rules = RuleSet::default();
+        rules.deny.push(rule);
+        // Nothing else stands in the way, so whatever is not let through is what the rule is about, or may be.
+        let gate = Gate::new(Arc::new(rules), Mode::BypassPermissions, &self.roots(), self.home());
+        let decision = gate.judge(call);
+        decision.rule.is_some() || decision.cause == Cause::Unclear
     }
 
     /// Judges by what holds now.
@@ -341,7 +372,7 @@ fn bounded(count: usize, most: usize, what: &'static str) -> Result<(), TooMany>
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Access, HookSays, Judged};
+    use super::super::{HookSays, Judged};
     use super::*;
 
     fn permissions(allow: &[&str]) -> Permissions {
@@ -355,6 +386,51 @@ mod tests {
 
     fn may(permissions: &Permissions, command: &str) -> &'static str {
         judged(permissions, "Bash", &Access::Shell(command.to_owned()), Path::new("/"))
+    }
+
+    #[test]
+    fn a_rule_speaks_of_the_tool_it_names_and_in_doubt_it_does() {
+        let none = permissions(&[]);
+        let shell = |line: &str| ("Bash", Access::Shell(line.to_owned()));
+        let edit = |tool: &'static str, path: &str| (tool, Access::Edit(path.into()));
+        for (rule, (tool, access), expected) in [
+            ("Bash(rm *)", shell("git status"), false),
+            ("Bash(rm *)", shell("rm -r x"), true),
+            ("Bash(rm *)", shell("ls && rm x"), true),
+            ("Bash(rm *)", shell("A=1 sudo rm x"), true),
+            ("Bash(rm *)", shell("echo 'rm x'"), false),
+            ("Bash(rm *)", shell("rm -rf /"), true),
+            ("Bash(git *)", shell("rm -rf /"), false),
+            ("Bash(git *)", shell("$cmd push"), true), // nobody can tell
+            ("Bash(git push *)", shell("git -C /x push a"), true),
+            ("Bash", shell("anything"), true),
+            ("Read", shell("cat x"), false),
+            ("Read", edit("Edit", "/a/b.ts"), false),
+            ("Write", edit("Write", "/a/b.ts"), true),
+            ("Read(*.env)", shell("cat x.env"), false),
+            ("Edit(*.ts)", edit("Edit", "/a/b.ts"), true),
+            ("Edit(*.ts)", edit("Write", "/a/b.ts"), true),
+            ("Write(*.ts)", edit("Write", "/a/b.ts"), true),
+            ("Write(*.ts)", edit("Edit", "/a/b.ts"), false),
+            ("Edit(*.ts)", edit("Edit", "/a/b.rs"), false),
+            ("Read(*.ts)", edit("Edit", "/a/b.ts"), false),
+            ("Read(*.ts)", ("Read", Access::Read("/a/b.ts".into())), true),
+            ("WebFetch(domain:a.example)", ("WebFetch", Access::Url("https://a.example/x".to_owned())), true),
+            (
+                "WebFetch(domain:a.example)",
+                ("WebFetch", Access::Url("https://b.example/x".to_owned())),
+                false,
+            ),
+            ("mcp__s", ("mcp__s__t", Access::Anything), true),
+            ("mcp__s__*", ("mcp__s2__t", Access::Anything), false),
+            ("Agent(Explore)", ("Agent", Access::Agent("Explore".to_owned())), true),
+            ("Agent(Explore)", ("Agent", Access::Agent("Plan".to_owned())), false),
+            ("not a rule (", shell("ls"), true),
+        ] {
+            let (input, cwd) = (serde_json::Value::Null, Path::new("/"));
+            let call = Judged { tool, input: &input, access: &access, cwd, hook: HookSays::Nothing };
+            assert_eq!(none.speak_of(rule, &call), expected, "{rule} {tool} {access:?}");
+        }
     }
 
     fn judged(permissions: &Permissions, tool: &str, access: &Access, cwd: &Path) -> &'static str {

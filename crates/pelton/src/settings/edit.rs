@@ -66,6 +66,20 @@ pub fn edited(text: &str, update: &Update) -> Result<Option<String>, Unwritable>
     }
 }
 
+/// What a settings file says, comments and trailing commas or not. An empty text is a file that is not there.
+///
+/// ```
+/// let said = pelton::settings::value_of("{\n  // mine\n  \"model\": \"opus\",\n}")?;
+/// assert_eq!(said["model"], "opus");
+/// # Ok::<(), pelton::settings::Unwritable>(())
+/// ```
+pub fn value_of(text: &str) -> Result<Value, Unwritable> {
+    if text.trim().is_empty() {
+        return Ok(Value::Object(serde_json::Map::new()));
+    }
+    serde_json::from_str(&strict(text)).map_err(|error| Unwritable::Broken(error.to_string()))
+}
+
 /// The text with a value at a place that these keys lead to; `None` if it is there already.
 ///
 /// ```

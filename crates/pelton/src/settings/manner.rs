@@ -1,5 +1,7 @@
 //! How the model works and answers, as settings say it.
 
+use std::time::Duration;
+
 use crate::context::Attribution;
 use crate::options::WorktreeBase;
 
@@ -54,6 +56,53 @@ pub struct ScreenSettings {
     pub status_padding: Option<u64>,
     /// `statusLine.refreshInterval`: after how many seconds it is asked again although nothing has happened.
     pub status_refresh_s: Option<u64>,
+    /// `askUserQuestionTimeout`: how long questions of the model's wait for somebody who does nothing; `Patience::Endless` is "never".
+    pub question_time: Option<Patience>,
+    /// `dialogExpiry`: how long whoever drives the session has to answer a question.
+    pub dialog_time: Option<Patience>,
+    /// `respondToBashCommands`: whether the model answers to what a command line of the user's own says.
+    pub answers_shell: Option<bool>,
+}
+
+/// How long somebody is waited for.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use pelton::settings::Patience;
+///
+/// assert_eq!(Patience::from_name("5m"), Some(Patience::For(Duration::from_secs(300))));
+/// assert_eq!(Patience::from_name("never").and_then(Patience::time), None); // they are waited for without end
+/// assert_eq!(Patience::from_name("2 days"), None);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Patience {
+    /// So long.
+    For(Duration),
+    /// Without end.
+    Endless,
+}
+
+impl Patience {
+    /// As settings write it.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let seconds = match name {
+            "60s" => 60,
+            "5m" => 300,
+            "10m" => 600,
+            "never" => return Some(Self::Endless),
+            _ => return None,
+        };
+        Some(Self::For(Duration::from_secs(seconds)))
+    }
+
+    /// The time, if it ends.
+    pub fn time(self) -> Option<Duration> {
+        match self {
+            Self::For(time) => Some(time),
+            Self::Endless => None,
+        }
+    }
 }
 
 impl ScreenSettings {
@@ -63,7 +112,13 @@ impl ScreenSettings {
             Some(_) => (self.clone(), self.theme.or(lower.theme)),
             None => (lower.clone(), self.theme.or(lower.theme)),
         };
-        Self { theme, ..of_command }
+        Self {
+            theme,
+            question_time: self.question_time.or(lower.question_time),
+            dialog_time: self.dialog_time.or(lower.dialog_time),
+            answers_shell: self.answers_shell.or(lower.answers_shell),
+            ..of_command
+        }
     }
 }
 

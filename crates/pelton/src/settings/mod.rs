@@ -32,10 +32,10 @@ use serde_json::{Map, Value};
 pub use sandbox::{SandboxSettings, Withheld};
 
 pub use approval::{Approval, approval, fingerprint};
-pub use edit::{Unwritable, edited, with_value};
+pub use edit::{Unwritable, edited, value_of, with_value};
 pub use effective::{Layered, Setting, effective};
 pub use lint::{Around, Finding, FindingKind, Looked, Weight, Written, lint};
-pub use manner::{MannerSettings, ScreenSettings, WorktreeSettings};
+pub use manner::{MannerSettings, Patience, ScreenSettings, WorktreeSettings};
 pub use models::ModelSettings;
 pub use policy::{PluginsOnly, PolicySettings};
 pub use powers::{Power, powers, read_approved};

@@ -242,9 +242,8 @@ impl Reader<'_> {
 
     fn plugins(&mut self, all: &Map<String, Value>) -> PluginSettings {
         let switches = |value: &Value| -> Option<_> {
-            // A list of versions, too, means that it is wanted.
-            let is_on =
-                |value: &Value| value.as_bool().or_else(|| value.as_array().map(|list| !list.is_empty()));
+            // A list of versions is no yes.
+            let is_on = |value: &Value| value.as_bool().or_else(|| value.as_array().map(|_| false));
             value.as_object()?.iter().map(|(name, value)| Some((name.clone(), is_on(value)?))).collect()
         };
         let expected = "an object of \"plugin@marketplace\" and true or false";

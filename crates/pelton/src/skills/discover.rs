@@ -151,6 +151,13 @@ pub fn all(
     found.skills
 }
 
+/// What a plugin's are called.
+pub fn names_of_plugin(plugin: &Arc<Plugin>) -> Vec<String> {
+    let mut found = Finding::default();
+    found.of_plugin(plugin);
+    found.skills.into_iter().map(|skill| skill.name).collect()
+}
+
 /// Those of a directory below.
 pub fn nested(dir: &Path, cwd: &Path) -> Vec<Skill> {
     debug_assert!(dir.starts_with(cwd));

@@ -14,6 +14,8 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use pelton_model::Effort;
+
 use crate::context::attachment::Attachment;
 use crate::context::memory::Patterns;
 use crate::ignored::is_ignored;
@@ -24,6 +26,7 @@ use crate::spill::first_chars;
 use crate::tools::Tool;
 
 pub use agents::{agent_files_in, agents_in};
+pub(crate) use discover::names_of_plugin;
 pub use discover::{SkillShown, SkillSources};
 pub(crate) use expand::{Expander, expand};
 pub(crate) use skill::Skill;
@@ -82,6 +85,8 @@ pub(crate) struct Called {
     pub loan: Loan,
     /// Who is asked until the next prompt.
     pub model: Option<String>,
+    /// How hard it tries until then.
+    pub effort: Option<Effort>,
 }
 
 impl Skills {
@@ -289,7 +294,7 @@ impl Skills {
         if is_new {
             state.note_read(&called.file, &called.text);
         }
-        if is_new || !called.loan.is_empty() || called.model.is_some() {
+        if is_new || !called.loan.is_empty() || called.model.is_some() || called.effort.is_some() {
             state.called.push(Called { text: if is_new { called.text } else { String::new() }, ..called });
         }
         is_new

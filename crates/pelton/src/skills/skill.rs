@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use pelton_model::Effort;
 
+use super::discover::SkillSources;
 use crate::context::front_matter::Headed;
 use crate::hooks::{HookConfig, Problem, Source};
 use crate::permission::{Loan, Rule};
@@ -51,6 +52,17 @@ pub(crate) struct Skill {
 }
 
 impl Skill {
+    /// Who put it there.
+    pub fn whose(&self, sources: Option<&SkillSources>) -> &'static str {
+        let is_in = |dir: Option<&PathBuf>| dir.is_some_and(|dir| self.file.starts_with(dir));
+        match sources {
+            _ if self.plugin.is_some() => "plugin",
+            Some(sources) if is_in(sources.managed_dir.as_ref()) => "managed",
+            Some(sources) if is_in(sources.user_dir.as_ref()) => "user",
+            _ => "project",
+        }
+    }
+
     /// Reads a file. `dir` is given for a skill, not for a command.
     pub fn read(name: &str, file: &Path, dir: Option<&Path>, text: &str) -> Self {
         let headed = Headed::read(text);

@@ -122,7 +122,13 @@ fn after_a_compaction_the_newest_text_of_each_skill_is_told_again() {
     let here = Here::new(&[]);
     let skills = here.skills();
     let call = |file: &str, text: &str| {
-        skills.call(Called { file: file.into(), text: text.to_owned(), loan: Loan::default(), model: None })
+        skills.call(Called {
+            file: file.into(),
+            text: text.to_owned(),
+            loan: Loan::default(),
+            model: None,
+            effort: None,
+        })
     };
     assert!(call("a", "a for Ada") && call("b", &"b".repeat(30_000)) && call("a", "a for Bob"));
     assert!(!call("a", "a for Bob"), "it is there already");

@@ -79,8 +79,13 @@ impl SkillTool {
 
     fn tell(&self, skill: &Skill, text: &str) -> Output {
         let text = format!("<command-name>{}</command-name>\n{text}", skill.name);
-        let called =
-            Called { file: skill.file.clone(), text, loan: skill.loan.clone(), model: skill.model.clone() };
+        let called = Called {
+            file: skill.file.clone(),
+            text,
+            loan: skill.loan.clone(),
+            model: skill.model.clone(),
+            effort: skill.effort,
+        };
         let mut words = match self.skills.call(called) {
             true => format!("The skill {} follows. Do what it says.", skill.name),
             false => format!("You have the text of the skill {} already: follow it.", skill.name),

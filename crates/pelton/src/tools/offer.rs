@@ -269,6 +269,12 @@ impl Offer {
         self.list.all().iter().map(|server| (server.name().to_owned(), server.state())).collect()
     }
 
+    /// Those that were configured so that nobody can speak to them, and why.
+    pub fn unusable_servers(&self) -> Vec<(String, String)> {
+        let all = self.list.all();
+        all.iter().filter_map(|server| Some((server.name().to_owned(), server.unusable()?))).collect()
+    }
+
     /// What connected servers say about themselves, for the part that is said once. What comes later is
     /// [news](Self::news).
     pub fn instructions(&mut self) -> Vec<String> {

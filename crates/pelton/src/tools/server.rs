@@ -40,8 +40,18 @@ pub trait ToolServer: Send + Sync {
     /// Its name: unique in a session, and part of its tools' names.
     fn name(&self) -> &str;
 
+    /// Who named it, in the words of the protocol: `sdk` for one inside of the program that drives the session, else where it is configured.
+    fn source(&self) -> &'static str {
+        "dynamic"
+    }
+
     /// Whether its tools can be called.
     fn state(&self) -> ServerState;
+
+    /// Why nobody can ever speak to it: what was said about it makes no sense.
+    fn unusable(&self) -> Option<String> {
+        None
+    }
 
     /// Its tools at this moment, under its own names for them.
     fn tools(&self) -> Vec<Arc<dyn Tool>>;

@@ -513,7 +513,7 @@ async fn a_condition_decides_whether_a_hook_runs() {
         json!({"if": "Bash(rm)"}),
     );
     assert_eq!(stage.fire(bash_call()).await.runs.len(), 2, "nobody can tell");
-    stage.cx.condition = Some(Arc::new(|rule| rule == "Bash(ls)"));
+    stage.cx.condition = Some(Arc::new(|rule, tool, _, _| rule == format!("{tool}(ls)")));
     let fired = stage.fire(bash_call()).await;
     assert_eq!(fired.runs.len(), 1);
     assert_eq!(fired.runs[0].label, "echo yes");

@@ -9,14 +9,14 @@ use super::nearest::suggestion;
 use super::{Finding, FindingKind, Page, Weight};
 
 /// Keys of programs that share these files. They are no mistake, and do nothing here.
-const ELSEWHERE: &str = "$schema askUserQuestionTimeout autoConnectIde autoUpdates autoUpdatesChannel \
+const ELSEWHERE: &str = "$schema autoConnectIde autoUpdates autoUpdatesChannel \
     awsAuthRefresh awsCredentialExport axScreenReader channelsEnabled companyAnnouncements \
-    crossSessionInbound dialogExpiry disableAutoMode disableClaudeAiConnectors \
+    crossSessionInbound disableAutoMode disableClaudeAiConnectors \
     editorMode feedbackSurveyRate forceLoginMethod forceLoginOrgUUID gcpAuthRefresh idleCompaction \
     isolatePeerMachines otelHeadersHelper \
     policyHelper preferredNotifChannel prefersReducedMotion proxyAuthHelper remoteControlAtStartup \
-    requiredMinimumVersion respondToBashCommands showTurnDuration spinnerTipsEnabled \
-    spinnerTipsOverride spinnerVerbs sshConfigs \
+    requiredMinimumVersion showTurnDuration spinnerTipsEnabled \
+    attribution.sessionUrl spinnerTipsOverride spinnerVerbs sshConfigs \
     subagentStatusLine syncClaudeAiSkills terminalProgressBarEnabled tui \
     useAutoModeDuringPlan verbose viewMode voice voiceEnabled worktree.bgIsolation permissions.disableAutoMode";
 /// Objects whose keys whoever writes the file chooses.

@@ -5,8 +5,9 @@ use serde_json::{Map, Value};
 
 use super::Reader;
 use crate::context::Attribution;
+use crate::hooks::Source;
 use crate::options::WorktreeBase;
-use crate::settings::{MannerSettings, ModelSettings, ScreenSettings, WorktreeSettings};
+use crate::settings::{MannerSettings, ModelSettings, Patience, ScreenSettings, WorktreeSettings};
 
 impl Reader<'_> {
     pub(super) fn manner(&mut self, all: &Map<String, Value>) -> MannerSettings {
@@ -52,7 +53,18 @@ impl Reader<'_> {
         let _ =
             self.field(&said, "statusLine.", "type", "\"command\"", |kind| (kind == "command").then_some(()));
         let seconds = |value: &Value| value.as_u64().filter(|seconds| *seconds > 0);
+        // Whether somebody is asked is not for a project to say.
+        let is_projects = matches!(self.origin.source, Source::Project | Source::Local);
+        let patience = |value: &Value| value.as_str().and_then(Patience::from_name);
+        let mut time = |key| {
+            self.field(all, "", key, "\"60s\", \"5m\", \"10m\" or \"never\"", patience)
+                .filter(|_| !is_projects)
+        };
+        let (question_time, dialog_time) = (time("askUserQuestionTimeout"), time("dialogExpiry"));
         ScreenSettings {
+            question_time,
+            dialog_time,
+            answers_shell: self.field(all, "", "respondToBashCommands", "true or false", Value::as_bool),
             theme: self.text(all, "", "theme"),
             status_command: self.text(&said, "statusLine.", "command"),
             status_padding: self.field(&said, "statusLine.", "padding", "a whole number", Value::as_u64),

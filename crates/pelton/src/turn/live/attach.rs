@@ -114,11 +114,12 @@ impl Live<'_> {
 
     /// Skills that the model called for, and those that have come.
     async fn attach_skills(&mut self) -> Result<(), TranscriptError> {
-        for Called { file, text, loan, model } in self.skills.take_called() {
+        for Called { file, text, loan, model, effort } in self.skills.take_called() {
             self.bench.permissions.lend_more(&loan);
             if let Some(model) = model {
                 self.ask_from_now_on(&model).await;
             }
+            self.question.effort = effort.or(self.question.effort);
             if !text.is_empty() {
                 self.attach(&Attachment::skill(file, text)).await?;
             }

@@ -1,0 +1,232 @@
+//! `pelton plugin`: marketplaces that are folders, and plugins copied out of them.
+
+use std::path::Path;
+
+use pelton_testkit::{Script, text};
+use serde_json::{Value, json};
+
+use crate::frames::STREAM;
+use crate::place::{Commanded, Place, model};
+
+fn json_in(file: &Path) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap()
+}
+
+/// A marketplace with a plugin that has a folder of its own, one that is a part of the marketplace itself, and one from elsewhere.
+fn shop(place: &Place) {
+    place.put(
+        "shop/plugins/kit/.claude-plugin/plugin.json",
+        r#"{"name": "kit", "version": "1.0", "dependencies": ["base"]}"#,
+    );
+    place.put("shop/plugins/kit/commands/look.md", "Look.");
+    place.put("shop/plugins/base/skills/one/SKILL.md", "---\ndescription: One.\n---\nOne.");
+    place.put("shop/papers/pdf/SKILL.md", "---\ndescription: Pages.\n---\nPages.");
+    place.put("shop/papers/other/SKILL.md", "---\ndescription: Not listed.\n---\nNo.");
+    let list = json!({"name": "shop", "owner": {"name": "o"}, "plugins": [
+        {"name": "kit", "source": "./plugins/kit", "description": "A kit"},
+        {"name": "base", "source": "./plugins/base", "version": "2"},
+        {"name": "papers", "source": "./", "strict": false, "skills": ["./papers/pdf"]},
+        {"name": "far", "source": {"source": "github", "repo": "a/b"}}]});
+    place.put("shop/.claude-plugin/marketplace.json", &list.to_string());
+}
+
+/// What a session has of plugins: their names, and what can be typed.
+fn used(place: &Place) -> (Vec<String>, Vec<String>) {
+    let model = model(Script::new().reply([text("Done.")]));
+    let ran = place.task(&model, ["hello"].into_iter().chain(STREAM)).run();
+    let init = ran.frames().into_iter().find(|frame| frame["subtype"] == "init").unwrap();
+    let names = |value: &Value| -> Vec<String> {
+        value
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["name"].as_str().or(one.as_str()).unwrap().to_owned())
+            .collect()
+    };
+    (names(&init["plugins"]), names(&init["skills"]))
+}
+
+#[test]
+fn plugins_are_installed_switched_and_taken_away_again() {
+    let place = Place::new();
+    shop(&place);
+    let well = |words: &[&str]| place.pelton(["plugin"].iter().chain(words).copied()).run().well().to_owned();
+    let fails = |words: &[&str]| {
+        let ran = place.pelton(["plugin"].iter().chain(words).copied()).run();
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        ran.err
+    };
+    assert!(well(&["list"]).contains("No plugins"));
+    assert!(fails(&["install", "kit"]).contains("no marketplace that is known has the plugin 'kit'"));
+    assert!(fails(&["marketplace", "add", "owner/repo"]).contains("nothing is fetched"));
+    assert!(fails(&["marketplace", "add", "shop/plugins"]).contains("is no marketplace"));
+    assert!(well(&["marketplace", "add", "./shop"]).contains("plugins: kit, base, papers, far"));
+    assert!(well(&["marketplace", "list"]).contains("shop: "));
+    assert!(well(&["list", "--available"]).contains("kit@shop can be installed: A kit"));
+    assert!(fails(&["install", "far@shop"]).contains("fetched from elsewhere"));
+
+    let said = well(&["install", "kit"]);
+    assert!(
+        said.contains("Installed kit@shop") && said.contains("Installed base@shop"),
+        "what it needs comes first: {said}"
+    );
+    well(&["install", "papers@shop", "--scope", "local"]);
+    let plugins = place.config().canonicalize().unwrap().join("plugins");
+    let installed = json_in(&plugins.join("installed_plugins.json"));
+    let kit = &installed["plugins"]["kit@shop"][0];
+    assert_eq!((&kit["scope"], &kit["version"]), (&json!("user"), &json!("1.0")));
+    assert_eq!(kit["installPath"], json!(plugins.join("cache/shop/kit/1.0")));
+    assert_eq!(installed["plugins"]["papers@shop"][0]["projectPath"], json!(place.work()));
+    assert_eq!(
+        json_in(&place.config().join("settings.json"))["enabledPlugins"],
+        json!({"base@shop": true, "kit@shop": true})
+    );
+    assert_eq!(
+        json_in(&place.work().join(".claude/settings.local.json"))["enabledPlugins"],
+        json!({"papers@shop": true})
+    );
+    let (names, typed) = used(&place);
+    assert_eq!(names, ["base", "kit", "papers"]);
+    assert_eq!(
+        typed,
+        ["base:one", "kit:look", "papers:pdf"],
+        "an entry with `strict: false` says what counts"
+    );
+
+    // The copy is what counts, until it is brought up to date.
+    place.put("shop/plugins/kit/commands/more.md", "More.");
+    assert!(!used(&place).1.contains(&"kit:more".to_owned()));
+    well(&["update", "kit"]);
+    assert!(used(&place).1.contains(&"kit:more".to_owned()));
+
+    well(&["disable", "kit"]);
+    assert_eq!(used(&place).0, ["base", "papers"]);
+    assert!(well(&["list"]).contains("kit@shop: off, 1.0, user scope"));
+    let listed: Value = serde_json::from_str(&well(&["list", "--json"])).unwrap();
+    assert_eq!(listed.as_array().unwrap().len(), 3);
+    well(&["enable", "kit@shop"]);
+    assert!(well(&["details", "kit"]).contains("/kit:look"));
+    assert!(fails(&["details", "nothing"]).contains("'nothing'"));
+    well(&["disable", "--all"]);
+    assert_eq!(used(&place).0, ["papers"], "what the project's own file says is stronger");
+
+    assert!(fails(&["uninstall", "papers"]).contains("not installed for the user scope"));
+    well(&["uninstall", "papers", "--scope", "local"]);
+    well(&["uninstall", "kit"]);
+    assert!(!plugins.join("cache/shop/kit").exists());
+    let stray = plugins.join("cache/shop/gone/1");
+    std::fs::create_dir_all(&stray).unwrap();
+    assert!(well(&["prune", "--dry-run"]).contains("Would be taken away") && stray.exists());
+    well(&["prune"]);
+    assert!(!stray.exists() && plugins.join("cache/shop/base/2").exists());
+    assert!(well(&["marketplace", "update"]).contains("shop: 4 plugins"));
+    assert!(well(&["marketplace", "remove", "shop"]).contains("uninstalled base@shop"));
+    assert!(fails(&["marketplace", "remove", "shop"]).contains("no marketplace 'shop'"));
+    assert_eq!(used(&place), (Vec::new(), Vec::new()));
+}
+
+#[test]
+fn what_is_wrong_with_plugins_and_marketplaces_is_named() {
+    let place = Place::new();
+    shop(&place);
+    let validate = |path: &str| {
+        let ran = place.pelton(["plugin", "validate", path]).run();
+        (ran.code, ran.out)
+    };
+    let (code, said) = validate("shop");
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("'far' is to be fetched from elsewhere"), "{said}");
+    assert_eq!(validate("shop/plugins/kit/.claude-plugin/plugin.json").0, Some(0));
+    place.put("shop/plugins/kit/.claude-plugin/plugin.json", r#"{"name": 3}"#);
+    let (code, said) = validate("shop");
+    assert!(code == Some(1) && said.contains("the plugin 'kit': `name` must be a text"), "{said}");
+    place.put("odd/hooks/hooks.json", r#"{"hooks": {"OnFullMoon": []}}"#);
+    let (_, said) = validate("odd");
+    assert!(said.contains("OnFullMoon"), "{said}");
+    for list in [
+        json!({"plugins": []}),
+        json!({"name": "inline", "plugins": []}),
+        json!({"name": "x"}),
+        json!({"name": "x", "plugins": [{"name": "a"}]}),
+        json!({"name": "x", "plugins": [{"name": "a", "source": "./../up"}]}),
+    ] {
+        place.put("bad/.claude-plugin/marketplace.json", &list.to_string());
+        assert_eq!(validate("bad").0, Some(1), "{list}");
+        assert_eq!(place.pelton(["plugin", "marketplace", "add", "bad"]).run().code, Some(1), "{list}");
+    }
+    assert_eq!(validate("nowhere").0, Some(1));
+
+    place.pelton(["plugin", "init", "fresh"]).run().well();
+    assert_eq!(validate("fresh").0, Some(0));
+    assert_eq!(place.pelton(["plugin", "init", "fresh"]).run().code, Some(1));
+    // What a policy forbids is not installed, either.
+    let managed = json!({"strictKnownMarketplaces": []}).to_string();
+    let words = ["plugin", "marketplace", "add", "shop"];
+    place.put("shop/plugins/kit/.claude-plugin/plugin.json", r#"{"name": "kit"}"#);
+    std::fs::write(place.config().join("settings.json"), managed).unwrap();
+    let ran = place.pelton(words).run();
+    assert!(ran.code == Some(1) && ran.err.contains("strictKnownMarketplaces"), "{ran:?}");
+}
+
+#[test]
+fn who_pays_and_what_is_wrong_around_a_session_is_told() {
+    let place = Place::new();
+    let status = |key: &str| {
+        let mut command = place.pelton(["auth", "status"]);
+        command.env("ANTHROPIC_API_KEY", key);
+        command.run()
+    };
+    let ran = place.pelton(["auth", "status"]).run();
+    let said: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!((ran.code, &said["loggedIn"]), (Some(1), &json!(false)));
+    let ran = status("secret-key");
+    let said: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(
+        (ran.code, &said["loggedIn"], &said["authMethod"]),
+        (Some(0), &json!(true), &json!("api_key"))
+    );
+    assert!(!ran.out.contains("secret-key"));
+
+    let doctor = |words: &[&str]| {
+        let mut command = place.pelton(["doctor"].iter().chain(words).copied());
+        command.env("ANTHROPIC_API_KEY", "any");
+        command.run()
+    };
+    let ran = doctor(&[]);
+    assert!(ran.code == Some(0) && ran.out.contains("Nothing is wrong."), "{ran:?}");
+    place.put(".claude/settings.json", r#"{"permisions": {}}"#);
+    let ran = doctor(&["--json"]);
+    let said: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!((ran.code, &said["findings"][0]["kind"]), (Some(1), &json!("unknown-key")));
+    assert_ne!(doctor(&["--repair"]).code, Some(0), "there is no session to repair");
+}
+
+#[test]
+fn servers_of_the_desktop_application_are_taken_over_and_choices_forgotten() {
+    let place = Place::new();
+    let theirs = json!({"mcpServers": {"one": {"command": "serve", "args": ["a"]}, "two": {"command": "x"}, "bad": {"url": "http://a/"}}});
+    place.put("desktop.json", &theirs.to_string());
+    let ran = place.pelton(["mcp", "add-from-claude-desktop", "--file", "desktop.json", "-s", "user"]).run();
+    assert!(ran.code == Some(0) && ran.out.contains("Not added: bad"), "{ran:?}");
+    let state = json_in(&place.config().join(".claude.json"));
+    assert_eq!(
+        state["mcpServers"],
+        json!({"one": {"command": "serve", "args": ["a"]}, "two": {"command": "x"}})
+    );
+    let again =
+        place.pelton(["mcp", "add-from-claude-desktop", "--file", "desktop.json", "-s", "user", "one"]).run();
+    assert!(again.code == Some(1) && again.out.contains("already"), "{again:?}");
+    assert_eq!(place.pelton(["mcp", "add-from-claude-desktop"]).run().code, Some(1), "it is nowhere here");
+
+    place.put(".mcp.json", r#"{"mcpServers": {"p": {"command": "p"}}}"#);
+    place.put(".claude/settings.local.json", "{\n  // mine\n  \"enabledMcpjsonServers\": [\"p\"]\n}\n");
+    place.pelton(["trust", "--yes"]).run().well();
+    let root = place.work().to_str().unwrap().to_owned();
+    let approved =
+        || json_in(&place.config().join(".claude.json"))["projects"][&root]["approvedMcpServers"].clone();
+    assert!(approved()["p"].is_string());
+    place.pelton(["mcp", "reset-project-choices"]).run().well();
+    assert_eq!(approved(), json!({}));
+    let local = place.read(".claude/settings.local.json");
+    assert!(local.contains("// mine") && local.contains("\"enabledMcpjsonServers\": []"), "{local}");
+}

@@ -1,0 +1,98 @@
+//! What a session begins with, and how it is left.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pelton::Options;
+use pelton_mcp::Server;
+use pelton_serve::{DebugLog, ServersNamed};
+use uuid::Uuid;
+
+use super::{Outside, StatusCommand};
+use crate::theme::Theme;
+
+/// A session to be opened.
+#[non_exhaustive]
+pub struct Opening {
+    /// The engine's.
+    pub options: Options,
+    /// Servers of tools.
+    pub servers: Vec<Arc<Server>>,
+    /// What may be named as servers while it runs.
+    pub servers_named: ServersNamed,
+    /// The first request does not wait for servers that were named for this run.
+    pub asks_without_servers: bool,
+    /// What everything looks like.
+    pub theme: Theme,
+    /// The first prompt.
+    pub first: Option<String>,
+    /// Words to begin with that are not sent yet.
+    pub draft: Option<String>,
+    /// All permissions may be switched off.
+    pub may_bypass: bool,
+    /// What the session is called.
+    pub title: Option<String>,
+    /// The first words, for somebody who sees it for the first time.
+    pub greeting: Option<String>,
+    /// What the user should know before it begins.
+    pub notices: Vec<String>,
+    /// The past is told: the session goes on in a terminal that has not seen it.
+    pub tells_past: bool,
+    /// Where what happens inside is noted, if it is.
+    pub log: Option<DebugLog>,
+    /// Other programs.
+    pub outside: Outside,
+    /// The user's own line about the session.
+    pub status: Option<StatusCommand>,
+    /// How long the model's questions wait for somebody who does nothing; for ever, if it is not said.
+    pub question_time: Option<Duration>,
+}
+
+impl Opening {
+    /// With nothing said about it.
+    pub fn new(options: Options, theme: Theme, servers_named: ServersNamed) -> Self {
+        Self {
+            options,
+            servers: Vec::new(),
+            servers_named,
+            asks_without_servers: false,
+            theme,
+            first: None,
+            draft: None,
+            may_bypass: false,
+            title: None,
+            greeting: None,
+            notices: Vec::new(),
+            tells_past: true,
+            log: None,
+            outside: Outside::default(),
+            status: None,
+            question_time: None,
+        }
+    }
+}
+
+/// Why a session was left.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Left {
+    /// It is over. With it: its id, and the file it is recorded in if there is one.
+    Ended {
+        /// The session.
+        session: Uuid,
+        /// Its record.
+        transcript: Option<PathBuf>,
+    },
+    /// Another one is wanted.
+    For(Uuid),
+    /// The same is wanted again without its end: from this prompt on.
+    Before {
+        /// The session.
+        session: Uuid,
+        /// The prompt.
+        prompt: Uuid,
+        /// Its words, to be written again.
+        words: String,
+    },
+}
