@@ -309,13 +309,24 @@ async fn whoever_goes_on_is_told_of_imports_that_came_or_went_and_of_nothing_tha
         changed.push(format!("home/work/{name}"));
     }
     let mut names = here.names(std::slice::from_ref(&news));
-    (names.sort_unstable(), changed.sort_unstable());
+    names.sort_unstable();
+    changed.sort_unstable();
     assert_eq!(names, changed, "and nothing else: {}", news.text);
     told.push(news);
     assert_eq!(recall(&told).await, None, "once");
     // It counts by itself where files are read.
     let own = memory.touched(vec![here.path("home/work/lib/a.rs")]).await;
     assert_eq!(here.names(&own), ["home/work/lib/CLAUDE.md"]);
+
+    // What is gone and comes again counts as at first.
+    let own = here.path("home/work/src/CLAUDE.md");
+    fs::remove_file(&own).unwrap();
+    told.extend(recall(&told).await);
+    here.write("home/work/src/CLAUDE.md", "of src again");
+    let memory = here.memory(|_| {});
+    assert_eq!(memory.recall(heard(&told)).await, None);
+    let again = memory.touched(vec![here.path("home/work/src/a.rs")]).await;
+    assert_eq!(here.names(&again), ["home/work/src/CLAUDE.md"]);
 
     here.write("home/work/CLAUDE.md", "root @docs/d.md");
     let back = recall(&told).await.unwrap();
