@@ -33,11 +33,11 @@ impl Breaker {
         }
     }
 
-    /// It is wanted again. If that is too soon after the last time, that one was no progress.
-    pub fn wanted(&mut self, turn: u32) {
-        if self.last.take_if(|last| turn.saturating_sub(*last) <= REFILL_TURNS).is_some() {
-            self.stalls += 1;
-        }
+    /// It is wanted again. Tells whether that is too soon after the last time: then that one was no progress.
+    pub fn wanted(&mut self, turn: u32) -> bool {
+        let too_soon = self.last.take_if(|last| turn.saturating_sub(*last) <= REFILL_TURNS).is_some();
+        self.stalls += u8::from(too_soon);
+        too_soon
     }
 
     /// It failed.
@@ -48,13 +48,19 @@ impl Breaker {
     /// It made the context smaller.
     pub fn worked(&mut self, turn: u32) {
         self.failures_in_a_row = 0;
+        self.made_room(turn);
+    }
+
+    /// Room was made without a summary.
+    pub fn made_room(&mut self, turn: u32) {
         self.last = Some(turn);
     }
 
-    /// What came of it was no smaller, and was thrown away.
+    /// What came of it was no smaller, or not small enough: no progress, which counts once.
     pub fn was_futile(&mut self) {
         self.is_futile = true;
         self.stalls += 1;
+        self.last = None;
     }
 
     /// The context fills again as fast as it is emptied.

@@ -19,6 +19,7 @@ use super::view::Pushed;
 use super::*;
 
 mod foreign; // what a server does not know
+mod recalled; // what was counted in an earlier process
 mod released; // what is on the disk only
 mod running; // what is kept in passing
 

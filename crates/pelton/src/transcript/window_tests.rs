@@ -278,6 +278,9 @@ fn what_was_done_between_a_message_and_going_back_to_it_does_not_count() {
         ["one", "two", "three", "four"].map(|words| sent.contains(words))
     };
     assert_eq!(sent_in(&lines), [true, false, false, false], "what was done behind it counts");
+    let mut before = lines.clone();
+    before.insert(1, edit(59, 1).to_string());
+    assert_eq!(sent_in(&before), [false; 4], "so does what was done before that message came");
     lines.push(said(5, Some(4), "four").to_string());
     assert_eq!(sent_in(&lines), [true, false, false, true]);
 }

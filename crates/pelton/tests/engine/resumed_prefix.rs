@@ -216,35 +216,46 @@ async fn pit_X5_names_there_was_no_room_for_are_told_again_as_soon_as_there_is()
     let all: Vec<&str> = names.iter().map(String::as_str).collect();
     let words = |tokens: usize| text("word ".repeat(tokens * 4 / 5));
     let look = || tool("Glob", json!({"pattern": "*"}));
-    let no_summary = Step::status(400)
-        .error_type("invalid_request_error")
-        .when(When::any().last_user_text("call no tools"))
-        .always();
-    let script = Script::new()
-        .step(no_summary)
-        .reply([words(15_000), look()])
-        .reply([words(18_000)])
-        .reply([look()])
-        .reply([text("Two.")]);
-    let stage = Stage::new(script).await;
-    let mut engine = stage.engine_with(|options| {
-        small(options, &["Glob"]);
-        with(Desk::of(&all))(options);
-    });
-    run(&mut engine, "One?").await.assert_completed();
-    let told = run(&mut engine, "Two?").await;
-    told.assert_completed();
-    assert_eq!(levels(&told), ["local"], "{told:#?}");
-    let conversation: Vec<_> = stage
-        .model
-        .reply_requests()
-        .into_iter()
-        .filter(|seen| !asks_for_summary(&seen.body))
-        .map(|seen| seen.body["messages"].to_string().matches(LAST).count())
-        .collect();
-    // With the first prompt; left out by the step that needs no model; and told anew.
-    assert_eq!(conversation, [1, 1, 0, 1]);
-    stage.model.assert_clean();
+    let no_summary = || {
+        Step::status(400)
+            .error_type("invalid_request_error")
+            .when(When::any().last_user_text("call no tools"))
+            .always()
+    };
+    // Right behind it, or by the next process.
+    for is_last in [false, true] {
+        let script = Script::new()
+            .step(no_summary())
+            .reply([words(15_000), look()])
+            .reply([words(18_000)])
+            .reply(if is_last { [text("Two.")] } else { [look()] })
+            .reply([text("Two, or three.")]);
+        let stage = Stage::new(script).await;
+        let options = |options: &mut Options| {
+            small(options, &["Glob"]);
+            with(Desk::of(&all))(options);
+        };
+        let mut engine = stage.engine_with(options);
+        run(&mut engine, "One?").await.assert_completed();
+        let told = run(&mut engine, "Two?").await;
+        told.assert_completed();
+        assert_eq!(levels(&told), ["local"], "{told:#?}");
+        let file = engine.transcript_file().unwrap();
+        drop(engine);
+        if is_last {
+            process(&stage, Some(&file), "Three?", options).await;
+        }
+        let conversation: Vec<_> = stage
+            .model
+            .reply_requests()
+            .into_iter()
+            .filter(|seen| !asks_for_summary(&seen.body))
+            .map(|seen| seen.body["messages"].to_string().matches(LAST).count())
+            .collect();
+        // With the first prompt; left out by the step that needs no model; and told anew.
+        assert_eq!(conversation, [1, 1, 0, 1]);
+        stage.model.assert_clean();
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Reads memory files. Blocks: whoever calls it does so where that disturbs nobody.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
@@ -140,11 +141,21 @@ impl Gatherer<'_> {
         self.add(file, 0);
     }
 
-    /// A file of the project that counted because of another that was read there.
+    /// A file of the project that counted because of another that was read there. What only an import brought comes with
+    /// whoever imports it, or not at all.
     pub fn nested(&mut self, file: &Path) {
-        if file.starts_with(&self.place.cwd) {
-            let is_local = file.file_name().is_some_and(|name| name == "CLAUDE.local.md");
-            self.file(file, if is_local { Whose::Local } else { Whose::Project });
+        if !file.starts_with(&self.place.cwd) {
+            return;
+        }
+        match file.file_name().and_then(OsStr::to_str) {
+            _ if is_rule(file) => {
+                if let Some((rule, _)) = self.rule_in(file, Whose::Project) {
+                    self.add(rule, 0);
+                }
+            }
+            Some("CLAUDE.local.md") => self.file(file, Whose::Local),
+            Some("CLAUDE.md" | "AGENTS.md") => self.file(file, Whose::Project),
+            _ => {}
         }
     }
 
@@ -203,17 +214,23 @@ impl Gatherer<'_> {
         let mut files = Vec::new();
         rule_files(dir, RULE_DIRECTORIES_DEEP_MAX, &mut HashSet::new(), &mut files);
         for path in files {
-            let Some(text) = self.text_of(&path, whose) else { continue };
-            let headed = Headed::read(&text);
-            let file = MemoryFile { path, whose, text: headed.body.to_owned(), imported_by: None };
-            match headed.list("paths").filter(|paths| !paths.is_empty()) {
-                Some(paths) => {
-                    let about = Patterns::new(base, paths.iter().map(String::as_str));
-                    self.known.waiting.push(WaitingRule { file, about, globs: paths });
-                }
-                None => self.add(file, 0),
+            let Some((file, globs)) = self.rule_in(&path, whose) else { continue };
+            if globs.is_empty() {
+                self.add(file, 0);
+            } else {
+                let about = Patterns::new(base, globs.iter().map(String::as_str));
+                self.known.waiting.push(WaitingRule { file, about, globs });
             }
         }
+    }
+
+    /// The rule in a file that was not read yet, and the files that it is about; none if it is about all.
+    fn rule_in(&mut self, path: &Path, whose: Whose) -> Option<(MemoryFile, Vec<String>)> {
+        let text = self.text_of(path, whose)?;
+        let headed = Headed::read(&text);
+        let text = headed.body.to_owned();
+        let file = MemoryFile { path: path.to_owned(), whose, text, imported_by: None };
+        Some((file, headed.list("paths").unwrap_or_default()))
     }
 
     /// The beginning of the index of the model's own notes.
@@ -222,12 +239,17 @@ impl Gatherer<'_> {
         let mut kept = String::new();
         let mut is_cut = false;
         for (at, line) in text.lines().enumerate() {
-            if at == NOTES_INDEX_LINES_MAX || kept.len() + line.len() > NOTES_INDEX_BYTES_MAX {
+            let room = NOTES_INDEX_BYTES_MAX.saturating_sub(kept.len());
+            if at == NOTES_INDEX_LINES_MAX || room == 0 {
                 is_cut = true;
                 break;
             }
-            kept.push_str(line);
+            kept.push_str(&line[..line.floor_char_boundary(room)]);
             kept.push('\n');
+            if line.len() > room {
+                is_cut = true;
+                break;
+            }
         }
         if is_cut {
             kept.push_str("(The index goes on; only its beginning is shown. Keep it short.)\n");
@@ -391,6 +413,11 @@ impl Gatherer<'_> {
             self.known.notices.push(text);
         }
     }
+}
+
+/// Whether a file lies where rules are kept.
+fn is_rule(file: &Path) -> bool {
+    file.ancestors().any(|dir| dir.ends_with(".claude/rules"))
 }
 
 /// Markdown files in a directory and below, in the order of their names. Links are followed; a circle ends.

@@ -44,6 +44,23 @@ pub(crate) struct Heard {
     pub words: Option<String>,
 }
 
+impl Heard {
+    /// Whether anything that was told of it may still hold.
+    fn holds(&self) -> bool {
+        self.words.as_ref().is_none_or(|words| !words.is_empty())
+    }
+
+    /// Who imported it, if somebody did.
+    fn importer(&self) -> Option<&Path> {
+        let heading = self.words.as_ref()?.trim_start().lines().next()?;
+        let (_, importer) = heading.strip_suffix("):")?.rsplit_once(IMPORTED_BY)?;
+        Some(Path::new(importer))
+    }
+}
+
+/// What stands between the kind of a file and the one that imports it.
+const IMPORTED_BY: &str = ", imported by ";
+
 /// Where a session works, links resolved.
 pub(crate) struct Place {
     pub cwd: PathBuf,
@@ -104,8 +121,8 @@ impl Memory {
         let shared = Arc::clone(self.0.as_ref()?);
         // What cannot be read off the loop's path is not worth the loop.
         let recalled = tokio::task::spawn_blocking(move || {
-            let now = shared.read_again(&told);
-            changed(&told, &now)
+            let (now, not_imported) = shared.read_again(&told);
+            changed(&told, &now, &not_imported)
         });
         recalled.await.ok()?
     }
@@ -155,8 +172,9 @@ impl Shared {
         gatherer.found
     }
 
-    /// Forgets what was told but for these files. Gives what they say by now, and those that count from the start.
-    fn read_again(&self, told: &[Heard]) -> Vec<MemoryFile> {
+    /// Forgets what was told but for these files. Gives what they say by now, and those that count from the start; then which of
+    /// them were imported and are no more.
+    fn read_again(&self, told: &[Heard]) -> (Vec<MemoryFile>, Vec<PathBuf>) {
         *self.known() = Known::default();
         let mut now = self.gather(Because::Start, |gatherer| gatherer.gather_start());
         let is_told = |path: &Path| told.iter().any(|heard| heard.file == path);
@@ -166,14 +184,17 @@ impl Shared {
         now.extend(self.gather(Because::Start, |gatherer| {
             rules.into_iter().for_each(|rule| gatherer.rule(rule.file));
             // Those of directories below, which came with files there.
-            told.iter().for_each(|heard| gatherer.nested(&heard.file));
+            let nested = told.iter().filter(|heard| heard.holds() && heard.importer().is_none());
+            nested.for_each(|heard| gatherer.nested(&heard.file));
         }));
         let mut known = self.known();
-        known.read.extend(told.iter().filter_map(|heard| heard.file.canonicalize().ok()));
+        let not_imported = not_imported(told, &now, &known);
+        let hold = told.iter().filter(|heard| heard.holds() && !not_imported.contains(&heard.file));
+        known.read.extend(hold.filter_map(|heard| heard.file.canonicalize().ok()));
         known.notices.clear();
         // The model has heard of them in an earlier process.
         known.instructed.clear();
-        now
+        (now, not_imported)
     }
 
     /// Whether a file can bring anything, without looking at the disk.
@@ -226,8 +247,25 @@ fn attachment(kind: AttachmentKind, found: &[MemoryFile]) -> Option<Attachment> 
     Some(Attachment { kind, files, tools: Vec::new(), text: text(kind, found) })
 }
 
+/// The files that were told because another imported them, which is still read and does so no more, or is gone.
+fn not_imported(told: &[Heard], now: &[MemoryFile], known: &Known) -> Vec<PathBuf> {
+    let is_read = |path: &Path| path.canonicalize().is_ok_and(|real| known.read.contains(&real));
+    let mut without: Vec<PathBuf> = Vec::new();
+    // Importers are told before what they import.
+    for heard in told {
+        let Some(importer) = heard.importer() else { continue };
+        let is_known = now.iter().any(|file| file.path == importer)
+            || without.iter().any(|path| path == importer)
+            || !importer.exists();
+        if is_known && !is_read(&heard.file) {
+            without.push(heard.file.clone());
+        }
+    }
+    without
+}
+
 /// What is told of files that do not say any more what was told of them, or that came or went since.
-fn changed(told: &[Heard], now: &[MemoryFile]) -> Option<Attachment> {
+fn changed(told: &[Heard], now: &[MemoryFile], not_imported: &[PathBuf]) -> Option<Attachment> {
     let heard = |path: &Path| told.iter().find(|heard| heard.file == path);
     let is_news = |file: &&MemoryFile| match heard(&file.path) {
         None => true,
@@ -236,8 +274,9 @@ fn changed(told: &[Heard], now: &[MemoryFile]) -> Option<Attachment> {
     let is_gone = |heard: &&Heard| {
         heard.words.as_ref().is_some_and(|words| !words.is_empty())
             && !now.iter().any(|file| file.path == heard.file)
-            && !heard.file.exists()
+            && (!heard.file.exists() || not_imported.contains(&heard.file))
     };
+    let how = |path: &Path| if path.exists() { "is not imported any more" } else { "is gone" };
     let news: Vec<MemoryFile> = now.iter().filter(is_news).cloned().collect();
     let gone: Vec<PathBuf> = told.iter().filter(is_gone).map(|heard| heard.file.clone()).collect();
     if news.is_empty() && gone.is_empty() {
@@ -247,7 +286,8 @@ fn changed(told: &[Heard], now: &[MemoryFile]) -> Option<Attachment> {
         "Instruction files have changed since you were told what they say. From here on this holds instead:"
             .to_owned(),
     ];
-    words.extend(gone.iter().map(|path| format!("{} is gone; what it said holds no more.", path.display())));
+    let no_more = |path: &PathBuf| format!("{} {}; what it said holds no more.", path.display(), how(path));
+    words.extend(gone.iter().map(no_more));
     words.extend(news.iter().map(section));
     let files = news.into_iter().map(|file| file.path).chain(gone).collect();
     Some(Attachment::reminder(AttachmentKind::NestedInstructions, files, &words))
@@ -289,7 +329,7 @@ fn text(kind: AttachmentKind, found: &[MemoryFile]) -> String {
 /// A file, as the model reads it.
 fn section(file: &MemoryFile) -> String {
     let importer = match &file.imported_by {
-        Some(importer) => format!(", imported by {}", importer.display()),
+        Some(importer) => format!("{IMPORTED_BY}{}", importer.display()),
         None => String::new(),
     };
     // Nothing in a file ends the reminder it stands in.

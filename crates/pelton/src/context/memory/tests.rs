@@ -2,6 +2,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use super::*;
+use crate::limits::NOTES_INDEX_BYTES_MAX;
 
 /// More than any of these files has but one.
 const BYTES_MAX: usize = 100_000;
@@ -256,6 +257,83 @@ async fn a_conversation_that_goes_on_is_not_told_twice() {
     assert_eq!(here.names(&told), ["home/work/lib/CLAUDE.md"]);
 }
 
+/// What a conversation has heard in these words, the newest last.
+fn heard(told: &[Attachment]) -> Vec<Heard> {
+    let mut all: Vec<Heard> = Vec::new();
+    for Attachment { files, text, .. } in told {
+        let sections = told_in(text, files);
+        for file in files {
+            let words = sections.iter().find(|(path, _)| path == file).map_or("", |(_, words)| words);
+            let words = Some(words.to_owned());
+            match all.iter_mut().find(|heard| heard.file == *file) {
+                Some(heard) => heard.words = words,
+                None => all.push(Heard { file: file.clone(), words }),
+            }
+        }
+    }
+    all
+}
+
+#[tokio::test]
+async fn whoever_goes_on_is_told_of_imports_that_came_or_went_and_of_nothing_that_is_as_it_was() {
+    let files = [
+        ("home/work/CLAUDE.md", "root @docs/a.md @lib/CLAUDE.md"),
+        ("home/work/docs/a.md", "a @b.md"),
+        ("home/work/docs/b.md", "b @c.md"),
+        ("home/work/docs/c.md", "c @d.md"),
+        ("home/work/docs/d.md", "d @e.md"),
+        ("home/work/docs/e.md", "too far from the root"),
+        ("home/work/lib/CLAUDE.md", "of lib"),
+        ("home/work/src/CLAUDE.md", "of src @part.md"),
+        ("home/work/src/part.md", "part"),
+        ("home/work/src/.claude/rules/always.md", "---\ndescription: d\n---\nalways"),
+        ("home/work/src/.claude/rules/about.md", "---\npaths: '**/*.rs'\n---\nabout"),
+    ];
+    let here = Here::new(&files);
+    let memory = here.memory(|_| {});
+    let mut told = vec![memory.load().await.unwrap()];
+    told.extend(memory.touched(vec![here.path("home/work/src/a.rs")]).await);
+    assert_eq!(here.names(&told).len(), 10, "{told:?}");
+    let recall = async |told: &[Attachment]| here.memory(|_| {}).recall(heard(told)).await;
+    assert_eq!(recall(&told).await, None, "nothing has changed");
+
+    here.write("home/work/CLAUDE.md", "root alone");
+    here.write("home/work/src/CLAUDE.md", "of src alone");
+    let memory = here.memory(|_| {});
+    let news = memory.recall(heard(&told)).await.unwrap();
+    let mut changed: Vec<String> = ["", "src/"].map(|dir| format!("home/work/{dir}CLAUDE.md")).into();
+    let gone = ["docs/a.md", "lib/CLAUDE.md", "docs/b.md", "docs/c.md", "docs/d.md", "src/part.md"];
+    for name in gone {
+        let words = format!("{} is not imported any more", here.path("home/work").join(name).display());
+        assert!(news.text.contains(&words), "{words}: {}", news.text);
+        changed.push(format!("home/work/{name}"));
+    }
+    let mut names = here.names(std::slice::from_ref(&news));
+    names.sort_unstable();
+    changed.sort_unstable();
+    assert_eq!(names, changed, "and nothing else: {}", news.text);
+    told.push(news);
+    assert_eq!(recall(&told).await, None, "once");
+    // It counts by itself where files are read.
+    let own = memory.touched(vec![here.path("home/work/lib/a.rs")]).await;
+    assert_eq!(here.names(&own), ["home/work/lib/CLAUDE.md"]);
+
+    // What is gone and comes again counts as at first.
+    let own = here.path("home/work/src/CLAUDE.md");
+    fs::remove_file(&own).unwrap();
+    told.extend(recall(&told).await);
+    here.write("home/work/src/CLAUDE.md", "of src again");
+    let memory = here.memory(|_| {});
+    assert_eq!(memory.recall(heard(&told)).await, None);
+    let again = memory.touched(vec![here.path("home/work/src/a.rs")]).await;
+    assert_eq!(here.names(&again), ["home/work/src/CLAUDE.md"]);
+
+    here.write("home/work/CLAUDE.md", "root @docs/d.md");
+    let back = recall(&told).await.unwrap();
+    let names = ["home/work/CLAUDE.md", "home/work/docs/d.md", "home/work/docs/e.md"];
+    assert_eq!(here.names(&[back]), names);
+}
+
 #[tokio::test]
 async fn of_the_models_own_notes_the_beginning_is_read() {
     let here = Here::new(&[]);
@@ -264,6 +342,12 @@ async fn of_the_models_own_notes_the_beginning_is_read() {
     let told = here.memory(|sources| sources.notes_dir = Some(here.path("notes"))).load().await.unwrap();
     assert!(told.text.contains("line 199\n") && !told.text.contains("line 200\n"));
     assert!(told.text.contains("your own notes"));
+    // However it is written.
+    here.write("notes/MEMORY.md", &"ä".repeat(20_000));
+    let told = here.memory(|sources| sources.notes_dir = Some(here.path("notes"))).load().await.unwrap();
+    let shown = told.text.matches('ä').count() * 'ä'.len_utf8();
+    assert!((NOTES_INDEX_BYTES_MAX - 1..=NOTES_INDEX_BYTES_MAX).contains(&shown), "{shown}");
+    assert!(told.text.contains("The index goes on"));
 }
 
 #[tokio::test]

@@ -33,10 +33,23 @@ impl Live<'_> {
             return Ok(Some(blocked));
         }
         if !self.room.fits(self.used()) && !self.refused_by_hook {
+            if self.breaker.wanted(self.turn) && self.breaker.is_refilling() {
+                return Ok(Some(self.refilled().await));
+            }
             let keep = self.room.window_tokens * local::KEEP_PERCENT / 100;
-            self.make_sendable(keep, Enough::Fits, "the window is full").await?;
+            if self.make_sendable(keep, Enough::Fits, "the window is full").await? {
+                self.breaker.made_room(self.turn);
+            }
         }
         Ok(None)
+    }
+
+    /// C6: what was done about a full context has helped for no more than a turn, again and again.
+    async fn refilled(&mut self) -> Blocked {
+        let why = format!("The context fills again as fast as it is emptied. {}", self.breakdown());
+        self.note(LoopKind::Compaction, why.clone()).await;
+        self.last.full = Some(why);
+        Blocked::Refilled
     }
 
     /// C2: old bulky results lose their words.
@@ -83,10 +96,7 @@ impl Live<'_> {
         }
         self.breaker.wanted(self.turn);
         if self.breaker.is_refilling() {
-            let why = format!("The context fills again as fast as it is emptied. {}", self.breakdown());
-            self.note(LoopKind::Compaction, why.clone()).await;
-            self.last.full = Some(why);
-            return Ok(Some(Blocked::Refilled));
+            return Ok(Some(self.refilled().await));
         }
         let aggressive = used >= self.room.percent(self.options.compact.aggressive_percent);
         let keep = if aggressive { Keep::Little } else { Keep::Some };
