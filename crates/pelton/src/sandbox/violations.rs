@@ -73,7 +73,10 @@ impl Sandbox {
                     .into_iter()
                     .find_map(|path| why(seen.plan, &path).or_else(|| why(seen.plan, &led_to(&path)?)))
                     .map(|(path, what)| format!("{what}: {}", path.display()))
-                    .or_else(|| is_about_sockets(line, &[seen.stderr, seen.command]).then(|| format!("network: {}", line.trim())))
+                    .or_else(|| {
+                        is_about_sockets(line, &[seen.stderr, seen.command])
+                            .then(|| format!("network: {}", line.trim()))
+                    })
             } else {
                 None
             };
@@ -152,7 +155,8 @@ fn why(plan: &Plan, path: &Path) -> Option<(PathBuf, &'static str)> {
 /// Whether a path leads through a protected name that is not there, in a directory which the command itself may have made.
 fn is_kept_away(path: &Path, root: &Path) -> bool {
     path.ancestors().take_while(|path| *path != root).any(|path| {
-        path.file_name().is_some_and(|name| protected::find(name).is_some()) && path.symlink_metadata().is_err()
+        path.file_name().is_some_and(|name| protected::find(name).is_some())
+            && path.symlink_metadata().is_err()
     })
 }
 
@@ -255,7 +259,12 @@ mod tests {
         assert!(is_about_sockets(python.lines().last().unwrap(), &[python]));
         assert!(is_about_sockets("Error: connect EPERM 127.0.0.1:80", &[]));
         assert!(!is_about_sockets("chown: x: Operation not permitted", &["chown 0 x"]));
-        for line in ["/usr/bin/bash: line 1: kill: (7) - Operation not permitted", "cat: sub/x: Permission denied", "make: *** [all] Error 1", ""] {
+        for line in [
+            "/usr/bin/bash: line 1: kill: (7) - Operation not permitted",
+            "cat: sub/x: Permission denied",
+            "make: *** [all] Error 1",
+            "",
+        ] {
             assert_eq!(seen(line), None, "{line}");
         }
     }

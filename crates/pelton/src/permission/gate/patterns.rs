@@ -58,7 +58,8 @@ pub(super) fn matching(pattern: &str, dir: &Path) -> Option<Vec<PathBuf>> {
 /// Protected names that a pattern for hidden files would match, were they there. Whoever changes files by such a pattern is asked: they
 /// may be there by the time it runs.
 pub(super) fn protected_matches(pattern: &str) -> Vec<&'static str> {
-    let segments = pattern.split('/').filter(|segment| segment.contains(['*', '?', '[']) && is_hidden(segment));
+    let segments =
+        pattern.split('/').filter(|segment| segment.contains(['*', '?', '[']) && is_hidden(segment));
     let matchers: Vec<GlobMatcher> = segments.filter_map(matcher).collect();
     let names = protected::NAMES.iter().filter_map(protected::Name::single);
     names.filter(|name| matchers.iter().any(|matcher| matcher.is_match(name))).collect()

@@ -1,6 +1,6 @@
 //! A word of a command as it is judged: what is certain about it, with the variables of loops filled in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use pelton_shell::{Assignment, AssignmentKind, Command, DoubtKind, Part, Redirection, Script, Word};
@@ -340,6 +340,8 @@ pub(super) struct Values {
     known: BTreeMap<String, Vec<Vec<Part>>>,
     /// Where in the list of commands they hold.
     holds: Vec<(String, Range<usize>)>,
+    /// Those that hold the name of a commit, which only git takes for one.
+    commits: BTreeSet<String>,
 }
 
 impl Values {
@@ -382,6 +384,9 @@ impl Values {
                     {
                         arg = arg.with_value(name, value);
                     }
+                }
+                if told(&arg).is_some() {
+                    values.commits.insert(assignment.name.clone());
                 }
                 let is_number = numbers.is_number(&assignment.name);
                 let value = match arg.files() {
@@ -445,7 +450,10 @@ impl Values {
         let holds = |name: &str| self.holds.iter().any(|(held, range)| held == name && range.contains(&at));
         let used =
             |name: &str| all_words().any(|word| word.parts().iter().any(|part| is_value_of(part, name)));
-        let used: Vec<_> = self.known.iter().filter(|(name, _)| holds(name) && used(name)).collect();
+        let is_git = words.first().and_then(Word::literal) == Some("git") && redirections.is_empty();
+        let counts = |name: &str| is_git || !self.commits.contains(name);
+        let used: Vec<_> =
+            self.known.iter().filter(|(name, _)| counts(name) && holds(name) && used(name)).collect();
         let rounds: usize = used.iter().map(|(_, values)| values.len()).product();
         let mut all = vec![as_written];
         if rounds <= LOOP_ROUNDS_JUDGED_MAX {
@@ -480,11 +488,7 @@ fn is_for_good(command: &Command, next: Option<&Command>) -> bool {
         let value = Arg::of(&assignment.value);
         value.has_commands() && !is_known(&value)
     };
-    is_alone
-        && !place.conditional
-        && !place.nested
-        && !is_piped
-        && !command.assignments.iter().any(runs)
+    is_alone && !place.conditional && !place.nested && !is_piped && !command.assignments.iter().any(runs)
 }
 
 /// The next command of the line that is not run for a word.
@@ -499,7 +503,8 @@ fn times_set(script: &Script, name: &str) -> usize {
 
 /// What stands for the text that a command tells, where it is as good as any other of its kind: the name of a commit.
 fn told(value: &Arg) -> Option<&'static str> {
-    let is_commit = |part: &Part| matches!(part, Part::Substitution { inside, .. } if git::prints_hashes(inside));
+    let is_commit =
+        |part: &Part| matches!(part, Part::Substitution { inside, .. } if git::prints_hashes(inside));
     matches!(value.parts(), [one] if is_commit(one)).then_some("HEAD")
 }
 
@@ -548,9 +553,8 @@ fn is_one_literal(part: &Part) -> bool {
 /// The same words with a value in the place of a variable.
 fn filled(args: &[Arg], variable: &str, value: &[Part]) -> Vec<Arg> {
     // Outside of quotes a value is split and matched again.
-    let stays_one = value
-        .iter()
-        .all(|part| is_one_literal(part) || matches!(part, Part::Arithmetic | Part::Tilde(_)));
+    let stays_one =
+        value.iter().all(|part| is_one_literal(part) || matches!(part, Part::Arithmetic | Part::Tilde(_)));
     let fill = |arg: &Arg| {
         arg.filled(value, |part| {
             is_value_of(part, variable) && (stays_one || matches!(part, Part::Parameter { quoted: true, .. }))

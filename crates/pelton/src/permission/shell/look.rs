@@ -75,7 +75,9 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
         // What it copies to is there already.
         "tee" if matches!(rest, [one] if one.literal() == Some("/dev/null")) => Some(Look::nothing()),
         // Other words set how a terminal is.
-        "stty" if matches!(rest, [one] if matches!(one.literal(), Some("size" | "speed"))) => Some(Look::nothing()),
+        "stty" if matches!(rest, [one] if matches!(one.literal(), Some("size" | "speed"))) => {
+            Some(Look::nothing())
+        }
         name if builtins::is_known(name) => builtins::tells_only(name, rest).then(Look::nothing),
         "crontab" => (rest.len() == 1 && rest[0].literal() == Some("-l")).then(Look::nothing),
         "ldconfig" => (rest.len() == 1 && rest[0].literal() == Some("-p")).then(Look::nothing),

@@ -46,9 +46,8 @@ impl<'s> Numbers<'s> {
         if counted.is_some_and(counts) {
             return true;
         }
-        let is_fine = |name: &str| {
-            (is_private(name) || OF_THE_SHELL.contains(&name)) && !self.texts.contains(name)
-        };
+        let is_fine =
+            |name: &str| (is_private(name) || OF_THE_SHELL.contains(&name)) && !self.texts.contains(name);
         !self.is_lost && names_in(arithmetic).is_some_and(|names| names.into_iter().all(is_fine))
     }
 }
@@ -76,6 +75,7 @@ pub(super) fn names_in(arithmetic: &str) -> Option<Vec<&str>> {
             } else if let Some(behind) = behind.strip_prefix('#').filter(|_| is_decimal) {
                 // A number to a base: what follows are its digits.
                 rest = behind.trim_start_matches(is_word);
+                (rest.len() < behind.len()).then_some(())?;
             } else if !is_decimal && !is_hexadecimal() {
                 return None;
             }
