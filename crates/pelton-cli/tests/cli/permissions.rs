@@ -277,6 +277,15 @@ fn names_that_are_found_lead_no_pattern_out_of_the_directory() {
     judged(&place(), "acceptEdits", &json!({}), &commits, "ask");
 }
 
+/// Who goes into a directory and back is where they were, whether the directory is there or not.
+#[test]
+fn going_into_a_directory_and_back_needs_no_directory_to_be_judged() {
+    let lines = ["cd gone && ls && cd ..", "cd gone && cd deep && ls && cd ../..", "cd gone/.. && ls"];
+    let out = ["cd gone && cd ../..", "cd gone/../.. && cat x", "cd gone && cat ../../x"];
+    judged(&place(), "default", &json!({}), &lines, "allow");
+    judged(&place(), "default", &json!({}), &out, "ask");
+}
+
 /// What a pattern would change if it were there may be there by the time the line runs.
 #[test]
 fn patterns_that_would_match_protected_names_are_asked_about_before_there_are_any() {

@@ -219,7 +219,11 @@ impl Gate {
             }
         }
         touched.goes_to = match &step.moves {
-            Some(Move::To(files)) => self.places(files, dirs).and_then(|places| places.into_iter().next()),
+            Some(Move::To(files)) => {
+                let followed = self.places(files, dirs).and_then(|places| places.into_iter().next());
+                // Behind a directory that is not there `..` leads nowhere, but the shell takes both away by letters.
+                followed.or_else(|| dirs.place(&normalised(self.paths(files, dirs)?.first()?)))
+            }
             _ => None,
         };
         if matches!(step.moves, Some(Move::To(_))) && touched.goes_to.is_none() {
