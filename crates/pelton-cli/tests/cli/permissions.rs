@@ -251,6 +251,51 @@ fn attempts_to_get_around_the_rules_are_never_allowed() {
 }
 
 #[test]
+fn removals_that_a_line_hides_devices_and_copies_by_whole_path_are_stopped() {
+    check("fifth_reach.jsonl", 2_500);
+}
+
+#[test]
+fn numbers_commits_and_names_that_a_line_asks_for_are_looked_at_unasked() {
+    check("fifth_looks.jsonl", 450);
+}
+
+/// Outside of quotes a shell takes names for patterns once more: none of them may match the directory above.
+#[test]
+fn names_that_are_found_lead_no_pattern_out_of_the_directory() {
+    let lines =
+        ["cat $(find . -type f)", "for f in $(rg --files); do head $f; done", "wc -l $(git ls-files)"];
+    judged(&place(), "default", &json!({}), &lines, "allow");
+    let climbing = place();
+    climbing.put("..*/x*", "x\n");
+    judged(&climbing, "default", &json!({}), &lines, "ask");
+    let routes = place();
+    routes.put("app/[id]/page.tsx", "x\n");
+    judged(&routes, "default", &json!({}), &lines, "allow");
+    // What a variable holds of git is a commit to git alone.
+    let commits = ["sha=$(git rev-parse HEAD); echo x > $sha", "sha=$(git rev-parse HEAD); touch \"$sha\""];
+    judged(&place(), "acceptEdits", &json!({}), &commits, "ask");
+}
+
+/// Who goes into a directory and back is where they were, whether the directory is there or not.
+#[test]
+fn going_into_a_directory_and_back_needs_no_directory_to_be_judged() {
+    let lines = ["cd gone && ls && cd ..", "cd gone && cd deep && ls && cd ../..", "cd gone/.. && ls"];
+    let out = ["cd gone && cd ../..", "cd gone/../.. && cat x", "cd gone && cat ../../x"];
+    judged(&place(), "default", &json!({}), &lines, "allow");
+    judged(&place(), "default", &json!({}), &out, "ask");
+}
+
+/// What a pattern would change if it were there may be there by the time the line runs.
+#[test]
+fn patterns_that_would_match_protected_names_are_asked_about_before_there_are_any() {
+    let lines = ["rm .git*", "rm -rf .g*", "rm -rf ./.[a-z]*", "mv .v* docs", "touch .np*", "rm -f src/.??*"];
+    let fine = ["rm *.txt", "rm -f .*.swp", "rm -rf .cache*", "ls .g*", "rm src/*.rs"];
+    judged(&place(), "acceptEdits", &json!({}), &lines, "ask");
+    judged(&place(), "acceptEdits", &json!({}), &fine, "allow");
+}
+
+#[test]
 fn everyday_commands_run_under_everyday_rules() {
     check("everyday.jsonl", 300);
 }

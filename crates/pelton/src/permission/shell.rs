@@ -29,6 +29,7 @@ mod held; // what variables may hold
 mod moves; // where commands go
 mod removal; // what is taken away
 mod carried; // the same, when its names are written elsewhere in the line
+mod veiled; // the same, when it is not written as a removal
 
 use std::collections::BTreeMap;
 
@@ -57,6 +58,7 @@ use self::passed::{RunsFile, files_fed, files_run, texts_told};
 pub(super) use self::programs::Reach;
 pub(super) use self::removal::Removal;
 use self::removal::removals;
+use self::veiled::veiled_removals;
 use super::rule::{HOLE, blanks_folded};
 use crate::limits::COMMANDS_JUDGED_MAX;
 
@@ -143,6 +145,8 @@ pub(super) struct Step {
     pub certainly_runs: bool,
     /// Other commands say what its words are.
     has_commands: bool,
+    /// Other commands say what it is told. Who only looks may be told anything.
+    input_is_open: bool,
 }
 
 /// Whether a command certainly changes nothing, neither on the disk nor for the commands after it.
@@ -194,6 +198,7 @@ impl Survey {
                 }
                 let mut step = step(command, &args, &targets, feed.as_ref(), &found, script);
                 step.carries(command, script, &carried);
+                step.removals.extend(veiled_removals(command, &args, script, &held, &carried));
                 step.holds(command, &args, &targets, &held);
                 step.chain = command.place.chain;
                 step.names_for_others = names_for_others(command, script);
@@ -496,7 +501,9 @@ fn step(
         step.may_run.extend(further.assignments.iter().filter_map(steering));
         if words.iter().any(Arg::is_given) {
             let places = words.iter().filter(|word| !word.is_given()).chain(&given).cloned();
-            step.deeds.extend(deeds(&places.collect::<Vec<_>>()).deeds);
+            let places: Vec<Arg> = places.collect();
+            step.deeds.extend(deeds(&places).deeds);
+            step.removals.extend(removals(&places));
         }
         for word in words.iter().skip(1) {
             may_name(word, &mut step);
@@ -555,6 +562,9 @@ fn step(
     };
     if !found_inputs.is_empty() {
         step.look = step.look.and_then(|look| look.with_found(found_inputs));
+    }
+    if step.input_is_open && step.look.is_none() {
+        step.redirected_somewhere.get_or_insert_with(|| OPEN_INPUT.to_owned());
     }
     step.doubt = doubt.or_else(|| doubtful(args, plain));
     step.gets_more = behind.more_arguments;
@@ -678,13 +688,20 @@ fn doubtful(args: &[Arg], plain: &[Arg]) -> Option<String> {
     None
 }
 
+/// Why a rule about one program does not vouch for what it is told.
+const OPEN_INPUT: &str = "only running it would tell what its input is";
+
 fn redirect(redirection: &Redirection, target: &Arg, step: &mut Step) {
     let (reads, writes) = (redirection.kind.reads(), redirection.kind.writes());
     if !reads && !writes {
         if matches!(redirection.kind, RedirectionKind::HereString | RedirectionKind::HereDocument { .. })
             && !target.has_only_values()
         {
-            step.redirected_somewhere = Some("only running it would tell what its input is".to_owned());
+            step.input_is_open = true;
+            // Documents with commands in them stay asked about, whoever reads them.
+            if redirection.kind != RedirectionKind::HereString || !target.is_data() {
+                step.redirected_somewhere = Some(OPEN_INPUT.to_owned());
+            }
         }
         return;
     }

@@ -73,6 +73,10 @@ impl Sandbox {
                     .into_iter()
                     .find_map(|path| why(seen.plan, &path).or_else(|| why(seen.plan, &led_to(&path)?)))
                     .map(|(path, what)| format!("{what}: {}", path.display()))
+                    .or_else(|| {
+                        is_about_sockets(line, &[seen.stderr, seen.command])
+                            .then(|| format!("network: {}", line.trim()))
+                    })
             } else {
                 None
             };
@@ -115,6 +119,13 @@ fn joins_errors(command: &str) -> bool {
     ["2>&1", "2>& 1", "|&", "&>"].iter().any(|words| command.contains(words))
 }
 
+/// Whether a refusal that names no path is one of a socket, by what else was said: Python names the file it comes from, others the
+/// call, and some nothing but what they were told to run.
+fn is_about_sockets(line: &str, texts: &[&str]) -> bool {
+    let is_refused = ["Operation not permitted", "EPERM"].iter().any(|words| line.contains(words));
+    is_refused && (line.contains("connect") || texts.iter().any(|text| text.contains("socket")))
+}
+
 /// Where a path leads by way of links, if that is elsewhere.
 fn led_to(path: &Path) -> Option<PathBuf> {
     let real = crate::places::resolve(path).ok()?.path;
@@ -127,8 +138,12 @@ fn why(plan: &Plan, path: &Path) -> Option<(PathBuf, &'static str)> {
     let is_name = |place: &Place| {
         path.parent() == Some(&place.dir) && path.file_name().is_some_and(|name| place.names.hold(name))
     };
-    let what = match around.next_back().map(|mount| mount.how) {
+    let inmost = around.next_back();
+    let what = match inmost.map(|mount| mount.how) {
         Some(How::Writable) if plan.places.iter().any(is_name) => "writing (protected)",
+        Some(How::Writable) if inmost.is_some_and(|mount| is_kept_away(path, &mount.path)) => {
+            "writing (protected)"
+        }
         Some(How::Writable) => return None,
         Some(How::ReadOnly) => "writing (protected)",
         Some(How::Hidden(_)) => "reading",
@@ -137,8 +152,19 @@ fn why(plan: &Plan, path: &Path) -> Option<(PathBuf, &'static str)> {
     Some((path.to_path_buf(), what))
 }
 
+/// Whether a path leads through a protected name that is not there, in a directory which the command itself may have made.
+fn is_kept_away(path: &Path, root: &Path) -> bool {
+    path.ancestors().take_while(|path| *path != root).any(|path| {
+        path.file_name().is_some_and(|name| protected::find(name).is_some())
+            && path.symlink_metadata().is_err()
+    })
+}
+
 /// Words of a line that could be paths, as absolute ones.
 fn paths_in(line: &str, cwd: &Path) -> Vec<PathBuf> {
+    // A shell says first who complains, and where: `/bin/bash: line 1: `.
+    let behind_line = line.split_once(": line ").and_then(|(_, rest)| rest.split_once(": "));
+    let line = behind_line.map_or(line, |(_, rest)| rest);
     let between = |c: char| c.is_whitespace() || "'\"`‘’“”(),;=<>".contains(c);
     let words =
         line.split(between).map(|word| word.trim_end_matches([':', '.'])).filter(|word| !word.is_empty());
@@ -207,6 +233,11 @@ mod tests {
                 "writing (protected): /w/lefthook.yml",
             ),
             (
+                "mkdir: cannot create directory ‘new/deep/.vscode’: Read-only file system",
+                "writing (protected): /w/new/deep/.vscode",
+            ),
+            ("/w/q/.git: Read-only file system", "writing (protected): /w/q/.git"),
+            (
                 "Error: EROFS: read-only file system, open '/usr/x'",
                 "writing (outside of the working directories): /usr/x",
             ),
@@ -224,7 +255,16 @@ mod tests {
         assert!(
             joins_errors("make 2>&1 | tail") && joins_errors("make |& tail") && !joins_errors("make 2>x")
         );
-        for line in ["cat: sub/x: Permission denied", "make: *** [all] Error 1", ""] {
+        let python = "Traceback\n  File \"/usr/lib/python3.11/socket.py\", line 232\nPermissionError: [Errno 1] Operation not permitted";
+        assert!(is_about_sockets(python.lines().last().unwrap(), &[python]));
+        assert!(is_about_sockets("Error: connect EPERM 127.0.0.1:80", &[]));
+        assert!(!is_about_sockets("chown: x: Operation not permitted", &["chown 0 x"]));
+        for line in [
+            "/usr/bin/bash: line 1: kill: (7) - Operation not permitted",
+            "cat: sub/x: Permission denied",
+            "make: *** [all] Error 1",
+            "",
+        ] {
             assert_eq!(seen(line), None, "{line}");
         }
     }

@@ -202,3 +202,47 @@ fn words_without_a_name_are_counted_and_bookkeeping_is_not() {
     let loaded = load(text.join("\n"));
     assert_eq!((loaded.entries.len(), loaded.lines_skipped), (1, 1));
 }
+
+mod properties {
+    use proptest::prelude::*;
+    use proptest::sample::Index;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+
+        /// Whatever is done to the bytes of a record, it is read, and what would be sent is what can be sent: no call is left open
+        /// that the view does not know of.
+        #[test]
+        fn any_damage_is_survived(
+            hits in proptest::collection::vec((any::<Index>(), any::<u8>()), 0..12),
+            holes in proptest::collection::vec((any::<Index>(), 0usize..200), 0..4),
+            doubled in any::<Index>(),
+        ) {
+            let mut lines = conversation();
+            lines.push(lines[doubled.index(lines.len())].clone());
+            let mut bytes = lines.join("\n").into_bytes();
+            for (at, byte) in hits {
+                let at = at.index(bytes.len());
+                bytes[at] = byte;
+            }
+            for (at, length) in holes {
+                let at = at.index(bytes.len());
+                let end = (at + length).min(bytes.len());
+                bytes.drain(at..end);
+                if bytes.is_empty() {
+                    bytes.push(0);
+                }
+            }
+            let loaded = load(&bytes);
+            let _ = sent(&loaded);
+        }
+
+        #[test]
+        fn any_bytes_are_read(bytes in proptest::collection::vec(any::<u8>(), 0..600), text in "[\\{\\}\"\\[\\]:,a-z0-9\\\\\n ]{0,300}") {
+            let _ = sent(&load(&bytes));
+            let _ = sent(&load(&text));
+        }
+    }
+}

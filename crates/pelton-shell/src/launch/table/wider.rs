@@ -562,6 +562,7 @@ pub(super) const LAUNCHERS: &[Launcher] = &[
     Launcher { name: "npx", valued: "p", text: "c", text_long: &["call"], ..PACKAGES },
     Launcher { name: "bunx", flags_long: &["bun", "silent", "verbose"], ..NONE },
     Launcher { name: "npm", after: Some("exec"), text: "c", text_long: &["call"], ..PACKAGES },
+    Launcher { name: "npm", after: Some("explore"), operands: 1, ..PACKAGES },
     Launcher { name: "npm", after: Some("x"), text: "c", text_long: &["call"], ..PACKAGES },
     Launcher { name: "yarn", after: Some("exec"), ..NONE },
     Launcher { name: "yarn", after: Some("dlx"), valued: "p", flags: "q", ..PACKAGES },

@@ -141,6 +141,12 @@ fn turns_into_words(name: &[u8]) -> bool {
         return true;
     }
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | 0x0b | 0x0c | b'\r');
+    // Where a shell takes it for a pattern, it must not match the directory above.
+    let may_climb =
+        |part: &[u8]| part.starts_with(b".") && part.iter().any(|byte| matches!(byte, b'*' | b'?' | b'['));
+    if name.split(is_blank).any(may_climb) {
+        return true;
+    }
     let mut parts = name.split(is_blank);
     parts.next();
     parts.any(|part| part.is_empty() || part == b".." || (part.starts_with(b"-") && part.len() > 1))
@@ -152,10 +158,12 @@ mod tests {
 
     #[test]
     fn names_that_stay_names_whatever_splits_them() {
-        for name in ["a.rs", "My File.txt", "a - b", "..x", "a..b c"] {
+        for name in ["a.rs", "My File.txt", "a - b", "..x", "a..b c", "[id].tsx", "a*"] {
             assert!(!turns_into_words(name.as_bytes()), "{name}");
         }
-        for name in ["-f", "a -f", "a ", "a ..", "it's", "a\"b", "a\\b", "a\nb", "a  b", " a "] {
+        for name in
+            ["-f", "a -f", "a ", "a ..", "it's", "a\"b", "a\\b", "a\nb", "a  b", " a ", "..*", ".[.]", "a .?"]
+        {
             assert!(turns_into_words(name.as_bytes()), "{name}");
         }
     }

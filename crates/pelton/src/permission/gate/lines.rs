@@ -10,7 +10,7 @@ use super::super::shell::{
     Deed, Files, Look, Move, Patch, PatchText, Reach, Removal, Step, Survey, is_harmless, names_in_patch,
 };
 use super::below::{Unwanted, holds_links_out, holds_protected};
-use super::patterns::matching;
+use super::patterns::{matching, protected_matches};
 use super::{Gate, place};
 use crate::limits::{
     DIRECTORIES_JUDGED_MAX, NAME_IN_TEXT_BYTES_MAX, NAMES_IN_TEXTS_MAX, PATCH_JUDGED_BYTES_MAX,
@@ -105,9 +105,15 @@ impl Gate {
 
     fn touched_by(&self, step: &Step, dirs: &Dirs, here: &Here) -> Touched {
         let mut touched = Touched { all_edits_known: true, ..Touched::default() };
+        // Who takes something away may put it in the place of a device, or take the device away.
+        let replaces = step.deeds.iter().any(|deed| matches!(deed, Deed::Remove(_)));
         for deed in &step.deeds {
             let (places, is_read) = match deed {
                 Deed::Read(files) => (self.places(files, dirs), true),
+                Deed::Write(files) | Deed::Remove(files) if replaces => {
+                    let paths = self.paths(files, dirs);
+                    (paths.and_then(|paths| paths.iter().map(|path| dirs.place(path)).collect()), false)
+                }
                 Deed::Write(files) | Deed::Remove(files) => (self.places(files, dirs), false),
                 Deed::WriteInto(target, source) => (self.places_in(target, source, dirs), false),
                 Deed::Patch(patch) => {
@@ -119,6 +125,10 @@ impl Gate {
                     continue;
                 }
             };
+            if let Deed::Write(Files::Matching(pattern)) | Deed::Remove(Files::Matching(pattern)) = deed {
+                let named = protected_matches(pattern).into_iter().map(|name| dirs.start.join(name));
+                touched.edits.extend(named.filter_map(|path| dirs.place(&path)));
+            }
             match places {
                 Some(places) if is_read => touched.reads.extend(places),
                 Some(places) => touched.edits.extend(places),
@@ -209,7 +219,11 @@ impl Gate {
             }
         }
         touched.goes_to = match &step.moves {
-            Some(Move::To(files)) => self.places(files, dirs).and_then(|places| places.into_iter().next()),
+            Some(Move::To(files)) => {
+                let followed = self.places(files, dirs).and_then(|places| places.into_iter().next());
+                // Behind a directory that is not there `..` leads nowhere, but the shell takes both away by letters.
+                followed.or_else(|| dirs.place(&normalised(self.paths(files, dirs)?.first()?)))
+            }
             _ => None,
         };
         if matches!(step.moves, Some(Move::To(_))) && touched.goes_to.is_none() {

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use globset::GlobBuilder;
+use globset::{GlobBuilder, GlobMatcher};
+use pelton_sandbox::protected;
 
 use crate::limits::{PATTERN_FILES_MAX, PATTERN_NAMES_SEEN_MAX};
 
@@ -24,14 +25,8 @@ pub(super) fn matching(pattern: &str, dir: &Path) -> Option<Vec<PathBuf>> {
             continue;
         }
         is_matched = true;
-        let glob = segment.replace('{', "\\{").replace('}', "\\}");
-        let glob = GlobBuilder::new(&glob)
-            .literal_separator(true)
-            .backslash_escape(true)
-            .build()
-            .ok()?
-            .compile_matcher();
-        let wants_hidden = segment.starts_with('.') || segment.starts_with("\\.");
+        let glob = matcher(segment)?;
+        let wants_hidden = is_hidden(segment);
         let mut next = Vec::new();
         for dir in &found {
             let Ok(names) = fs::read_dir(dir) else { continue };
@@ -58,6 +53,26 @@ pub(super) fn matching(pattern: &str, dir: &Path) -> Option<Vec<PathBuf>> {
         found.push(dir.join(unescaped(pattern)));
     }
     Some(found)
+}
+
+/// Protected names that a pattern for hidden files would match, were they there. Whoever changes files by such a pattern is asked: they
+/// may be there by the time it runs.
+pub(super) fn protected_matches(pattern: &str) -> Vec<&'static str> {
+    let segments =
+        pattern.split('/').filter(|segment| segment.contains(['*', '?', '[']) && is_hidden(segment));
+    let matchers: Vec<GlobMatcher> = segments.filter_map(matcher).collect();
+    let names = protected::NAMES.iter().filter_map(protected::Name::single);
+    names.filter(|name| matchers.iter().any(|matcher| matcher.is_match(name))).collect()
+}
+
+fn is_hidden(segment: &str) -> bool {
+    segment.starts_with('.') || segment.starts_with("\\.")
+}
+
+fn matcher(segment: &str) -> Option<GlobMatcher> {
+    let glob = segment.replace('{', "\\{").replace('}', "\\}");
+    let glob = GlobBuilder::new(&glob).literal_separator(true).backslash_escape(true).build().ok()?;
+    Some(glob.compile_matcher())
 }
 
 fn unescaped(segment: &str) -> String {

@@ -183,3 +183,57 @@ fn bad_rules_are_named_with_a_way_out() {
         assert!(error.contains(part), "{error}");
     }
 }
+
+mod properties {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Texts that look like rules in part.
+    fn soup() -> impl Strategy<Value = String> {
+        let parts = r"(Bash|Read|Edit|WebFetch|mcp__|\(|\)|\*\*|\*|:|/|~|\./|\.\.|\[|\]|\{|\}|!|\\|\?|domain:| |é|-|a|\x00){0,14}";
+        prop_oneof![parts, any::<String>()]
+    }
+
+    proptest! {
+        /// Rules come from files that anybody may have written, and are held against whatever a model says.
+        #[test]
+        fn any_rule_is_read_and_held_against_anything(
+            text in soup(),
+            command in soup(),
+            path in "(/|a|\\.\\.|\\.|\\*|é| |\\[|src){0,10}",
+        ) {
+            let Ok(rule) = text.parse::<Rule>() else { return Ok(()) };
+            let path = format!("/w/{path}");
+            let here = here("/w");
+            for need in [Need::Vouch, Need::Catch] {
+                for deed in [Deed::Read, Deed::Edit] {
+                    rule.covers_file(deed, &at(&path, &path), &here, need);
+                }
+                rule.names(&command, need);
+                rule.covers_name("Skill", &command, need);
+                rule.covers_call("Bash", &json!({"command": command, "timeout": 1}), need);
+            }
+            rule.covers_host("WebFetch", &command);
+            if let Some(pattern) = rule.command("Bash") {
+                // What matches certainly could match.
+                prop_assert!(!pattern.matches(&command) || pattern.could_match(&command), "{text:?} {command:?}");
+            }
+            for behavior in [Behavior::Allow, Behavior::Ask, Behavior::Deny] {
+                let _ = rule.warning(behavior);
+            }
+        }
+
+        /// A path that a pattern vouches for is one that it catches: as a prohibition a rule reaches no less far.
+        #[test]
+        fn what_a_path_rule_vouches_for_it_catches(
+            pattern in r"(//|~/|\./|/)?(a|b|src|\*|\*\*|/|\.|[ab]|\?){1,8}",
+            path in "(a|b|src|\\.x)(/(a|b|src|\\.x)){0,4}",
+        ) {
+            let Ok(rule) = format!("Edit({pattern})").parse::<Rule>() else { return Ok(()) };
+            let path = format!("/w/{path}");
+            let covers = |need| rule.covers_file(Deed::Edit, &at(&path, &path), &here("/w"), need);
+            prop_assert!(!covers(Need::Vouch) || covers(Need::Catch), "{pattern} {path}");
+        }
+    }
+}

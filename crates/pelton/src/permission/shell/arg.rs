@@ -1,13 +1,14 @@
 //! A word of a command as it is judged: what is certain about it, with the variables of loops filled in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use pelton_shell::{AssignmentKind, Command, DoubtKind, Part, Redirection, Script, Word};
+use pelton_shell::{Assignment, AssignmentKind, Command, DoubtKind, Part, Redirection, Script, Word};
 
 use super::super::rule::HOLE;
 use super::carried::is_value_of;
-use super::numbers::{Numbers, names_in};
+use super::git;
+use super::numbers::{self, Numbers, names_in};
 use crate::limits::{LOOP_ROUNDS_JUDGED_MAX, LOOP_WORDS_JUDGED_MAX};
 
 /// A word of a command.
@@ -339,6 +340,8 @@ pub(super) struct Values {
     known: BTreeMap<String, Vec<Vec<Part>>>,
     /// Where in the list of commands they hold.
     holds: Vec<(String, Range<usize>)>,
+    /// Those that hold the name of a commit, which only git takes for one.
+    commits: BTreeSet<String>,
 }
 
 impl Values {
@@ -367,12 +370,24 @@ impl Values {
                 let holds = match (assignment.kind, command.body) {
                     (AssignmentKind::Loop, Some(body)) => Some(at + body.from..at + body.to),
                     // Where it may be passed over, nobody knows what it was before.
-                    (AssignmentKind::Plain, _) if is_for_good(command, script.commands.get(at + 1)) => {
+                    (AssignmentKind::Plain, _) if is_for_good(command, next_outside(at, script)) => {
                         Some(at + 1..usize::MAX)
                     }
                     _ => None,
                 };
-                let arg = Arg::of(&assignment.value);
+                let mut arg = Arg::of(&assignment.value);
+                // A value that is made of others which are set once: `d=src; for f in $d/*`.
+                for (name, known) in &values.known {
+                    if let [value] = known.as_slice()
+                        && times_set(script, name) == 1
+                        && value.iter().all(is_one_literal)
+                    {
+                        arg = arg.with_value(name, value);
+                    }
+                }
+                if told(&arg).is_some() {
+                    values.commits.insert(assignment.name.clone());
+                }
                 let is_number = numbers.is_number(&assignment.name);
                 let value = match arg.files() {
                     // A pattern is not matched when it becomes the value.
@@ -385,7 +400,7 @@ impl Values {
                             vec![Part::Tilde("~".to_owned()), Part::Literal(format!("/{rest}"))]
                         }
                         _ if is_number => vec![Part::Arithmetic],
-                        _ => vec![unknown()],
+                        _ => vec![told(&arg).map_or_else(unknown, |text| Part::Literal(text.to_owned()))],
                     },
                     _ if is_number => vec![Part::Arithmetic],
                     _ => vec![unknown()],
@@ -435,7 +450,10 @@ impl Values {
         let holds = |name: &str| self.holds.iter().any(|(held, range)| held == name && range.contains(&at));
         let used =
             |name: &str| all_words().any(|word| word.parts().iter().any(|part| is_value_of(part, name)));
-        let used: Vec<_> = self.known.iter().filter(|(name, _)| holds(name) && used(name)).collect();
+        let is_git = words.first().and_then(Word::literal) == Some("git") && redirections.is_empty();
+        let counts = |name: &str| is_git || !self.commits.contains(name);
+        let used: Vec<_> =
+            self.known.iter().filter(|(name, _)| counts(name) && holds(name) && used(name)).collect();
         let rounds: usize = used.iter().map(|(_, values)| values.len()).product();
         let mut all = vec![as_written];
         if rounds <= LOOP_ROUNDS_JUDGED_MAX {
@@ -462,8 +480,32 @@ fn is_for_good(command: &Command, next: Option<&Command>) -> bool {
     let is_alone = command.words.is_empty() && command.redirections.is_empty();
     // The first stage of a pipeline is a process of its own, too.
     let is_piped = place.piped || next.is_some_and(|next| next.place.piped);
-    let runs = command.assignments.iter().any(|assignment| Arg::of(&assignment.value).has_commands());
-    is_alone && !place.conditional && !place.nested && !is_piped && !runs
+    let is_known = |value: &Arg| {
+        told(value).is_some()
+            || matches!(value.parts(), [Part::Substitution { inside, .. }] if numbers::counts(inside))
+    };
+    let runs = |assignment: &Assignment| {
+        let value = Arg::of(&assignment.value);
+        value.has_commands() && !is_known(&value)
+    };
+    is_alone && !place.conditional && !place.nested && !is_piped && !command.assignments.iter().any(runs)
+}
+
+/// The next command of the line that is not run for a word.
+fn next_outside(at: usize, script: &Script) -> Option<&Command> {
+    script.commands[at + 1..].iter().find(|command| !command.place.in_substitution)
+}
+
+fn times_set(script: &Script, name: &str) -> usize {
+    let all = script.commands.iter().flat_map(|command| &command.assignments);
+    all.filter(|assignment| assignment.name == name).count()
+}
+
+/// What stands for the text that a command tells, where it is as good as any other of its kind: the name of a commit.
+fn told(value: &Arg) -> Option<&'static str> {
+    let is_commit =
+        |part: &Part| matches!(part, Part::Substitution { inside, .. } if git::prints_hashes(inside));
+    matches!(value.parts(), [one] if is_commit(one)).then_some("HEAD")
 }
 
 /// Whether a command gives variables values that it is told the names of.
@@ -472,6 +514,10 @@ pub(super) fn sets_by_name(command: &Command) -> bool {
         "printf" => {
             let first = command.words.get(1);
             first.is_some_and(|word| word.literal().is_none_or(|text| text.starts_with('-') && text != "--"))
+        }
+        // Where it only says what a name stands for, it sets nothing.
+        "command" => {
+            !command.words.get(1).is_some_and(|option| matches!(option.literal(), Some("-v" | "-V")))
         }
         name => SETTERS.contains(&name),
     })
@@ -499,13 +545,16 @@ const SETTERS: &[&str] = &[
     "trap",
 ];
 
+/// Text that is neither split nor matched where it stands outside of quotes.
+fn is_one_literal(part: &Part) -> bool {
+    matches!(part, Part::Literal(text) if !text.contains([' ', '\t', '\n', '*', '?', '[', '\\']))
+}
+
 /// The same words with a value in the place of a variable.
 fn filled(args: &[Arg], variable: &str, value: &[Part]) -> Vec<Arg> {
     // Outside of quotes a value is split and matched again.
-    let stays_one = value.iter().all(|part| match part {
-        Part::Literal(text) => !text.contains([' ', '\t', '\n', '*', '?', '[', '\\']),
-        part => matches!(part, Part::Arithmetic | Part::Tilde(_)),
-    });
+    let stays_one =
+        value.iter().all(|part| is_one_literal(part) || matches!(part, Part::Arithmetic | Part::Tilde(_)));
     let fill = |arg: &Arg| {
         arg.filled(value, |part| {
             is_value_of(part, variable) && (stays_one || matches!(part, Part::Parameter { quoted: true, .. }))

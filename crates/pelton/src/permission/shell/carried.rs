@@ -49,6 +49,11 @@ impl<'s> Carried<'s> {
         self.values.is_empty() && self.loose.is_empty()
     }
 
+    /// Words that become elements of arrays, or arguments of functions and of the line itself.
+    pub fn loose(&self) -> &[Arg] {
+        &self.loose
+    }
+
     /// What a command takes away by way of variables.
     pub fn removed_by(&self, args: &[Arg]) -> Vec<Removal> {
         let is_removal = args.first().and_then(Arg::literal).map(base_name);

@@ -526,7 +526,16 @@ impl Known {
             Shape::Nothing => {}
             Shape::Copies | Shape::Moves => {
                 let target = target.or_else(|| (files.len() > 1).then(|| files.pop()).flatten());
+                // With it a copy lies below the target by its whole path.
+                let keeps_path = all.iter().any(|arg| arg.literal() == Some("--parents"));
                 for file in &files {
+                    match (&target, file) {
+                        _ if !keeps_path => {}
+                        (Some(Files::Named(target)), Files::Named(file)) => {
+                            deeds.push(Deed::Write(Files::Named(format!("{target}/{file}"))));
+                        }
+                        _ => known = false,
+                    }
                     deeds.push(match self.shape {
                         Shape::Moves => Deed::Remove(file.clone()),
                         _ => Deed::Read(file.clone()),

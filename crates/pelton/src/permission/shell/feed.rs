@@ -76,9 +76,10 @@ pub(super) fn named(args: &[Arg], found: &BTreeMap<String, Feed>) -> Option<Look
             [Part::Parameter { name, plain: true, .. }] if is_commit(name) => {
                 words.push(Arg::certain(COMMIT));
             }
-            [Part::Parameter { name, plain: true, quoted: true }] if found.contains_key(name) => {
+            [Part::Parameter { name, plain: true, quoted }] if found.contains_key(name) => {
                 feed.add(&found[name])?;
-                words.push(Arg::certain(NAME));
+                // Outside of quotes it may become several, and patterns in it find others beside it.
+                words.extend(std::iter::repeat_n(Arg::certain(NAME), if *quoted { 1 } else { 2 }));
             }
             _ => words.push(arg.clone()),
         }
@@ -340,6 +341,8 @@ fn names(args: &[Arg]) -> Option<Feed> {
             Some(Feed { with_nul, may_be_option: true, ..Feed::below(below_or_here(look.files)) })
         }
         "echo" => said(rest),
+        // One in a line.
+        "printf" if rest.first()?.literal()? == "%s\\n" => said(&rest[1..]),
         _ => None,
     }
 }

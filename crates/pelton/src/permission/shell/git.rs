@@ -72,6 +72,9 @@ fn with_revisions(arg: &Arg) -> Arg {
         Part::Substitution { inside, .. } => prints_hashes(inside).then(|| "HEAD".to_owned()),
         _ => None,
     };
+    if is_range(arg) {
+        return Arg::certain("HEAD..HEAD");
+    }
     let text: Option<String> = arg.parts().iter().map(known).collect();
     match text {
         Some(text) if arg.literal().is_none() && !text.starts_with('-') => Arg::certain(&text),
@@ -79,8 +82,28 @@ fn with_revisions(arg: &Arg) -> Arg {
     }
 }
 
+/// Whether a word is a range of revisions whatever its variables hold: `"origin/$branch..HEAD"`. No option begins so, and no file
+/// that anybody means has such a name.
+fn is_range(arg: &Arg) -> bool {
+    let is_name = |part: &Part| match part {
+        Part::Literal(text) => {
+            text.chars().all(|c| c.is_ascii_alphanumeric() || "@{}~^/._-".contains(c))
+                && !text.contains("/..")
+                && !text.contains("../")
+        }
+        Part::Parameter { plain, quoted, .. } => *plain && *quoted,
+        _ => false,
+    };
+    let parts = arg.parts();
+    arg.literal().is_none()
+        && arg.is_one_word()
+        && parts.iter().all(is_name)
+        && matches!(parts.first(), Some(Part::Literal(text)) if text.starts_with(|c: char| c.is_ascii_alphanumeric()))
+        && matches!(parts.last(), Some(Part::Literal(text)) if text.contains("..") && !text.ends_with('.'))
+}
+
 /// Whether all that a command prints are hashes of commits, or else the words it was given.
-fn prints_hashes(line: &str) -> bool {
+pub(super) fn prints_hashes(line: &str) -> bool {
     let Ok(script) = pelton_shell::read(line) else { return false };
     let [command] = script.commands.as_slice() else { return false };
     let words: Option<Vec<&str>> = command.words.iter().map(|word| word.literal()).collect();
@@ -389,6 +412,7 @@ const GIT: &[Program] = &[
         names: &["check-ignore"],
         short: &["qvnz"],
         long: &["quiet verbose non-matching no-index"],
+        harmless: true,
         ..PLAIN
     },
     Program { names: &["check-attr"], short: &["az"], long: &["all cached"], ..PLAIN },

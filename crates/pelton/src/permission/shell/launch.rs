@@ -49,6 +49,11 @@ const LAUNCHERS: &[&str] = &[
 
 const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "rbash"];
 
+/// Whether a program runs the texts that it is told.
+pub(super) fn is_shell(name: &str) -> bool {
+    SHELLS.contains(&name)
+}
+
 /// The name of a program without its directory.
 pub(super) fn base_name(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)

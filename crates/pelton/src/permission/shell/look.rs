@@ -4,7 +4,7 @@ use pelton_shell::Part;
 
 use super::arg::{Arg, Files};
 use super::programs::{self, Operands, Program, Reach, Takes};
-use super::{awk, builtins, find, forms, git, sed, subcommands, versions};
+use super::{awk, builtins, find, forms, git, numbers, sed, subcommands, versions};
 
 /// What a command that only looks looks at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,6 +74,10 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
         "top" if !rest.iter().any(|arg| arg.prefix().starts_with('-') && arg.prefix().contains('n')) => None,
         // What it copies to is there already.
         "tee" if matches!(rest, [one] if one.literal() == Some("/dev/null")) => Some(Look::nothing()),
+        // Other words set how a terminal is.
+        "stty" if matches!(rest, [one] if matches!(one.literal(), Some("size" | "speed"))) => {
+            Some(Look::nothing())
+        }
         name if builtins::is_known(name) => builtins::tells_only(name, rest).then(Look::nothing),
         "crontab" => (rest.len() == 1 && rest[0].literal() == Some("-l")).then(Look::nothing),
         "ldconfig" => (rest.len() == 1 && rest[0].literal() == Some("-p")).then(Look::nothing),
@@ -310,11 +314,17 @@ fn test(args: &[Arg]) -> Option<Look> {
         Some("-v" | "-R") => false,
         Some(_) => true,
         None => {
-            let one_word = arg.is_one_word() || matches!(arg.files(), Some(Files::InHome(_)));
+            let one_word =
+                arg.is_one_word() || is_counted(arg) || matches!(arg.files(), Some(Files::InHome(_)));
             one_word && (args.len() == 1 || is_operand(at))
         }
     };
     args.iter().enumerate().all(is_fine).then(Look::nothing)
+}
+
+/// Whether all of a word is one number that a command prints: outside of quotes it stays one word, too.
+fn is_counted(arg: &Arg) -> bool {
+    matches!(arg.parts(), [Part::Substitution { inside, .. }] if numbers::counts(inside))
 }
 
 fn is_unary(text: &str) -> bool {

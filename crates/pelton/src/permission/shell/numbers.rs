@@ -46,11 +46,15 @@ impl<'s> Numbers<'s> {
         if counted.is_some_and(counts) {
             return true;
         }
-        !self.is_lost
-            && names_in(arithmetic)
-                .is_some_and(|names| names.iter().all(|name| is_private(name) && !self.texts.contains(name)))
+        let is_fine =
+            |name: &str| (is_private(name) || OF_THE_SHELL.contains(&name)) && !self.texts.contains(name);
+        !self.is_lost && names_in(arithmetic).is_some_and(|names| names.into_iter().all(is_fine))
     }
 }
+
+/// Variables that the shell itself keeps, and that hold numbers whatever the environment says.
+const OF_THE_SHELL: &[&str] =
+    &["RANDOM", "SRANDOM", "SECONDS", "LINENO", "EPOCHSECONDS", "BASHPID", "PPID", "UID", "EUID"];
 
 /// The variables of arithmetic; `None` if there is more in it than variables, numbers and signs.
 pub(super) fn names_in(arithmetic: &str) -> Option<Vec<&str>> {
@@ -60,12 +64,21 @@ pub(super) fn names_in(arithmetic: &str) -> Option<Vec<&str>> {
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
         if is_word(c) {
             let (word, behind) = rest.split_at(rest.find(|c| !is_word(c)).unwrap_or(rest.len()));
+            let is_hexadecimal = || {
+                let digits = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")).unwrap_or_default();
+                !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+            };
+            let is_decimal = word.bytes().all(|byte| byte.is_ascii_digit());
+            rest = behind;
             if !c.is_ascii_digit() {
                 names.push(word);
-            } else if !word.bytes().all(|byte| byte.is_ascii_digit()) {
+            } else if let Some(behind) = behind.strip_prefix('#').filter(|_| is_decimal) {
+                // A number to a base: what follows are its digits.
+                rest = behind.trim_start_matches(is_word);
+                (rest.len() < behind.len()).then_some(())?;
+            } else if !is_decimal && !is_hexadecimal() {
                 return None;
             }
-            rest = behind;
         } else if let Some(behind) = rest.strip_prefix("$((").or_else(|| rest.strip_prefix("$[")) {
             rest = behind;
         } else if c == '$' {
@@ -96,7 +109,7 @@ fn is_number(assignment: &Assignment) -> bool {
 }
 
 /// Whether all that a line prints is one number.
-fn counts(line: &str) -> bool {
+pub(super) fn counts(line: &str) -> bool {
     let Ok(script) = pelton_shell::read(line) else { return false };
     let Some(last) = script.commands.last() else { return false };
     let words: Option<Vec<&str>> = last.words.iter().map(|word| word.literal()).collect();
@@ -132,6 +145,8 @@ mod tests {
             "x=5; echo $(($x*2))",
             "n=$(ls | wc -l); echo $((n+1))",
             "for i in 1 2 3; do echo $((i * i)); done",
+            "echo $((16#ff)) $((0x1F + 2#101))",
+            "echo $((RANDOM % 10))",
         ] {
             assert!(settles(line), "{line}");
         }
@@ -150,6 +165,10 @@ mod tests {
             "x+='a'; echo $((x))",
             "x=(1 2); echo $((x))",
             "echo $((IFS))",
+            "echo $((x#1))",
+            "echo $((16#$x))",
+            "echo $((0xg))",
+            "RANDOM='a[$(id)]'; echo $((RANDOM))",
             "x=$((1)); declare x=y; echo $((x))",
         ] {
             assert!(!settles(line), "{line}");

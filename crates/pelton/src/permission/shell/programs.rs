@@ -539,11 +539,12 @@ const PROGRAMS: &[Program] = &[
     Program { names: &["which"], short: &["a"], long: &["all"], harmless: true, ..PLAIN },
     Program {
         names: &["ls"],
-        short: &["1aAbBcCdfFgGhiklmnNopqQrRsStuUvxXZ w#"],
+        short: &["1aAbBcCdfFgGhHiklmnNopqQrRsStuUvxXZ wT# I:"],
         long: &[
             "all almost-all author escape ignore-backups color? directory classify? file-type format: full-time \
                  no-group group-directories-first human-readable si inode indicator-style: literal \
-                 numeric-uid-gid quote-name reverse recursive size sort: time: time-style: width# zero",
+                 numeric-uid-gid quote-name reverse recursive size sort: time: time-style: width# zero \
+                 ignore: hide: tabsize#",
         ],
         harmless: true,
         ..PLAIN
@@ -571,8 +572,8 @@ const PROGRAMS: &[Program] = &[
     },
     Program {
         names: &["stat"],
-        short: &["ftx c:"],
-        long: &["file-system terse format: printf:"],
+        short: &["ftxL c:"],
+        long: &["file-system terse format: printf: dereference"],
         harmless: true,
         ..PLAIN
     },

@@ -72,7 +72,25 @@ pub(super) fn removals(args: &[Arg]) -> Vec<Removal> {
             removed
         }
         Some("find") => found(rest),
+        Some("fd" | "fdfind") => found_by_name(rest),
         _ => Vec::new(),
+    }
+}
+
+/// What `fd` finds and hands to `rm`. Its first word says what names look like.
+fn found_by_name(args: &[Arg]) -> Vec<Removal> {
+    let is_run = |arg: &Arg| matches!(arg.literal(), Some("-x" | "-X" | "--exec" | "--exec-batch"));
+    let Some(at) = args.iter().position(is_run) else { return Vec::new() };
+    let program = args.get(at + 1).and_then(Arg::literal).map(base_name);
+    if !matches!(program, Some("rm" | "rmdir" | "sh" | "bash")) {
+        return Vec::new();
+    }
+    let words: Vec<&Arg> = args[..at].iter().filter(|arg| !arg.prefix().starts_with('-')).collect();
+    let takes_all = words.first().is_none_or(|pattern| matches!(pattern.literal(), Some("." | "" | ".*")));
+    let place = |files: Files| if takes_all { Removal::Found(files) } else { Removal::FoundSome(files) };
+    match words.get(1..).filter(|starts| !starts.is_empty()) {
+        Some(starts) => starts.iter().filter_map(|start| start.probable_files()).map(place).collect(),
+        None => vec![place(Files::Named(".".to_owned()))],
     }
 }
 
@@ -114,7 +132,7 @@ fn said(arg: &Arg) -> Vec<Arg> {
         [Part::Substitution { inside, .. }] => {
             let text = inside.trim_start();
             let said = text.strip_prefix("echo ").or_else(|| text.strip_prefix("printf "));
-            said.map(words_of).unwrap_or_default()
+            said.map(words_of).unwrap_or_else(|| led_to(text))
         }
         [Part::Parameter { plain: false, .. }] => {
             let inside =
@@ -127,6 +145,24 @@ fn said(arg: &Arg) -> Vec<Arg> {
         }
         _ => Vec::new(),
     }
+}
+
+/// The directories that a text leads to which says no more than where something is: `realpath ..`, `cd .. && pwd`.
+fn led_to(text: &str) -> Vec<Arg> {
+    let Ok(script) = pelton_shell::read(text) else { return Vec::new() };
+    let mut led = Vec::new();
+    for command in &script.commands {
+        let words: Vec<Arg> = command.words.iter().map(Arg::of).collect();
+        let Some((name, rest)) = words.split_first() else { continue };
+        let above = match name.literal().map(base_name) {
+            Some("realpath" | "readlink" | "cd") => "",
+            Some("dirname") => "/..",
+            _ => continue,
+        };
+        let seen = rest.iter().filter(|arg| !arg.prefix().starts_with('-')).filter_map(Arg::seen_from_here);
+        led.extend(seen.flat_map(|path| words_of(&format!("{path}{above}"))));
+    }
+    led
 }
 
 fn removal(arg: &Arg) -> Option<Removal> {

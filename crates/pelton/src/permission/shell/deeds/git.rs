@@ -35,6 +35,10 @@ pub(super) fn deeds(args: &[Arg]) -> Deeds {
         // Whatever was changed is thrown away.
         Some("checkout" | "switch") if has(&["-f", "--force", "--discard-changes"]) => deeds.push(here()),
         Some("checkout" | "restore") => deeds.extend(files().map(Deed::Write)),
+        // What stands behind `push` are the files that are put away.
+        Some("stash") if rest.first().and_then(Arg::literal) == Some("push") => {
+            deeds.extend(files().skip(1).map(Deed::Write));
+        }
         Some("stash") => deeds.extend(behind_dashes().map(Deed::Write)),
         Some("rm" | "mv") => deeds.extend(files().map(Deed::Remove)),
         Some("clean") if rest.iter().any(|arg| is_any_flag(arg, "n")) || has(&["--dry-run"]) => {}
