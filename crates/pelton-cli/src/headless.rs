@@ -229,6 +229,9 @@ struct Server {
     payer: Option<Payer>,
 }
 
+/// The way out where two processes want one session.
+const FORKS: &str = "--fork-session";
+
 impl Started {
     pub fn new(options: Options, payer: Option<Payer>) -> Result<Self, Fail> {
         let world = Arc::clone(&options.world);
@@ -423,6 +426,8 @@ impl Ran {
                     ": check that --json-schema can be met, or try another --model"
                 }
                 (Terminal::MaxTurns, Asker::Demo) => ": raise CLAUDE_CODE_MAX_TURNS",
+                // A session that somebody else has open says itself what can be done.
+                (Terminal::Unrecorded, _) if outcome.errors.iter().any(|error| error.contains(FORKS)) => "",
                 (Terminal::Unrecorded, Asker::Task) => {
                     ": make room or access for it, or use --no-session-persistence"
                 }

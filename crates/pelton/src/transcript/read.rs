@@ -351,8 +351,8 @@ impl Lines {
             chain.links.push(index);
             let parent = self.links[index].parent;
             at = parent.and_then(|parent| {
-                // What says that it follows itself follows what was written before it.
-                let known = self.by_id.get(&parent).copied().filter(|known| *known != index);
+                // What says that it follows itself, at once or by way of others, follows what was written before it.
+                let known = self.by_id.get(&parent).copied().filter(|known| !on_chain.contains(known));
                 known.or_else(|| {
                     chain.missing.push((index, parent));
                     // The parent's line is damaged: what was written before it is still the conversation.
@@ -649,6 +649,13 @@ impl Source<'_> {
         array.push(b']');
         Bytes::from(array)
     }
+}
+
+/// Whether a line says that somebody said something, and nothing can be made of it.
+pub(super) fn is_no_message(text: &str) -> bool {
+    let Ok(line) = serde_json::from_str::<Line<'_>>(text) else { return false };
+    let is_said = matches!(line.r#type.as_deref(), Some("user" | "assistant"));
+    is_said && line.uuid.is_none_or(|id| entries(&line, id, &Source(None), &mut 0).is_none())
 }
 
 /// The entries of one line; `None` if it is not what it says it is. Counts blocks that cannot be sent as
