@@ -129,8 +129,12 @@ fn meaning(kind: FaultKind) -> &'static str {
         FaultKind::ParentCycle => {
             "Lines name each other as what they follow. What stands first is joined to the line before it."
         }
-        FaultKind::NotAMessage => "The line lacks what a message has. It is passed over; what follows is read.",
-        FaultKind::TextMissing => "A long text is kept in a file beside this one, and that file is gone or damaged.",
+        FaultKind::NotAMessage => {
+            "The line lacks what a message has. It is passed over; what follows is read."
+        }
+        FaultKind::TextMissing => {
+            "A long text is kept in a file beside this one, and that file is gone or damaged."
+        }
         FaultKind::ResultWithoutCall => {
             "The call is lost. The model is not sent its result, which it would refuse."
         }

@@ -138,6 +138,10 @@ async fn start(args: &RunArgs, env: &Env) -> Result<(Started, Prompt), Fail> {
     }
     let prompt = stdin::prompt(args).await?;
     let prompt = Prompt::text(prompt).map_err(|error| Fail::new(error.to_string()))?;
+    if let Some(name) = &client.name {
+        // A name is a courtesy: without one the session is found by its first words.
+        let _ = started.engine.title().set(name);
+    }
     Ok((started, prompt))
 }
 

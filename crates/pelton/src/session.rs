@@ -185,9 +185,7 @@ impl Session {
         };
         let detail = match (&output.detail, output.is_error) {
             (Some(detail), _) => Some(Bytes::from(detail.to_string())),
-            (None, true) => {
-                Some(Bytes::from(Value::from(format!("Error: {}", output.words())).to_string()))
-            }
+            (None, true) => Some(Bytes::from(Value::from(format!("Error: {}", output.words())).to_string())),
             (None, false) => None,
         };
         let kind = Kind::ToolResult { call: Arc::clone(call), is_error: output.is_error };
@@ -651,7 +649,8 @@ fn document(base64: &str) -> Block<'_> {
 /// Words alone are a text, as programs expect that read what commands and files say. What came as blocks, from a server or an
 /// agent, stays blocks.
 fn result_content(output: &Output) -> ResultContent<'_> {
-    let is_of_blocks = |detail: &Value| detail.is_array() || detail.get("content").is_some_and(Value::is_array);
+    let is_of_blocks =
+        |detail: &Value| detail.is_array() || detail.get("content").is_some_and(Value::is_array);
     match result_blocks(output).as_slice() {
         [Block::Text { text }] if !output.detail.as_ref().is_some_and(is_of_blocks) => {
             ResultContent::Words(text)

@@ -108,7 +108,8 @@ fn named(config_dir: &Path, cwd: &Path, name: &str) -> Result<Option<PathBuf>, F
             with_facts(&files).into_iter().filter(is_it).map(|one| one.file).collect();
         if found.len() > 1 {
             let ids: Vec<String> = found.iter().map(|file| file.id.to_string()).collect();
-            let several = format!("several sessions are called '{name}': name one by its id, of {}", ids.join(", "));
+            let several =
+                format!("several sessions are called '{name}': name one by its id, of {}", ids.join(", "));
             return Err(Fail::at_start(several));
         }
         if let Some(file) = found.pop() {

@@ -315,9 +315,7 @@ fn a_directory_joins_and_says_what_it_has_to_say() {
     let mut talk = Talk::start(&place, &model, &["--settings", &settings.to_string()]);
     talk.prompt("hello");
     talk.result();
-    let register = |dir: &str, says: bool| {
-        json!({"subtype": "register_repo_root", "directory": dir, "reload_claude_md": says, "reload_skills": says})
-    };
+    let register = |dir: &str, says: bool| json!({"subtype": "register_repo_root", "directory": dir, "reload_claude_md": says, "reload_skills": says});
     let outside = Place::new();
     let outside = outside.work().to_str().unwrap().to_owned();
     for (wrong, why) in [
@@ -355,7 +353,8 @@ fn a_directory_joins_and_says_what_it_has_to_say() {
 #[test]
 fn a_session_gets_a_name_by_a_model_and_a_colour() {
     let place = Place::new();
-    let named = Script::new().reply([text("one")]).reply([text("\"Mend the gate\"\n")]).reply([text("Paint it")]);
+    let named =
+        Script::new().reply([text("one")]).reply([text("\"Mend the gate\"\n")]).reply([text("Paint it")]);
     let model = model(named);
     let mut talk = Talk::start(&place, &model, &[]);
     talk.prompt("hello");
@@ -363,8 +362,12 @@ fn a_session_gets_a_name_by_a_model_and_a_colour() {
     let title = |keeps: bool| json!({"subtype": "generate_session_title", "description": "the gate is broken", "persist": keeps});
     assert_eq!(talk.asked(&title(true))["response"], json!({"title": "Mend the gate"}));
     assert_eq!(talk.asked(&title(false))["response"], json!({"title": "Paint it"}));
-    assert!(talk.asked(&json!({"subtype": "generate_session_title"}))["error"].to_string().contains("missing"));
-    assert!(talk.asked(&json!({"subtype": "set_color", "color": "plaid"}))["error"].to_string().contains("cyan"));
+    assert!(
+        talk.asked(&json!({"subtype": "generate_session_title"}))["error"].to_string().contains("missing")
+    );
+    assert!(
+        talk.asked(&json!({"subtype": "set_color", "color": "plaid"}))["error"].to_string().contains("cyan")
+    );
     assert_eq!(talk.asked(&json!({"subtype": "set_color", "color": "red"}))["subtype"], "success");
     talk.end().well();
     let asked = bodies_of(&model)[1]["messages"].to_string();

@@ -14,8 +14,8 @@ use pelton::hooks::HooksListed;
 use pelton::permission::{Behavior, Change, Destination, Mode, Permissions, Rule, Update};
 use pelton::tools::{FileMemory, ToolServer, changed_lines, served_name};
 use pelton::{
-    CLI_VERSION, ContextWatch, Dials, Engine, Interrupter, Joins, Menu, Namer, Outcome, Phase, Queue, Status, Tasks,
-    Title,
+    CLI_VERSION, ContextWatch, Dials, Engine, Interrupter, Joins, Menu, Namer, Outcome, Phase, Queue, Status,
+    Tasks, Title,
 };
 use pelton_mcp::{Caller, Reach, Server};
 use pelton_model::{Effort, Thinking, ThinkingDisplay, World};

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use pelton_model::{Effort, Speed, catalogue};
 use tokio_util::sync::CancellationToken;
 
-use super::beside::SESSION_COLORS;
 use super::Engine;
+use super::beside::SESSION_COLORS;
 use super::input::{Answered, Taken, tell};
 use crate::command::{Called, Expansion};
 use crate::event::{CommandInfo, Event};

@@ -14,7 +14,8 @@ use crate::aside::Told;
 use crate::context::{SESSION_NAME, SUGGESTION};
 use crate::history::{Entry, Kind, Piece};
 use crate::limits::{
-    NAMED_CHARS_MAX, SUGGESTION_PROMPTS_MAX, SUGGESTION_SHOWN_CHARS_MAX, SUMMARY_CHARS_MAX, SUMMARY_TOKENS_MAX,
+    NAMED_CHARS_MAX, SUGGESTION_PROMPTS_MAX, SUGGESTION_SHOWN_CHARS_MAX, SUMMARY_CHARS_MAX,
+    SUMMARY_TOKENS_MAX,
 };
 use crate::turn::side::{self, SideQuestion};
 use crate::turn::spending::{Spending, Wish};

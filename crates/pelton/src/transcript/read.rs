@@ -342,11 +342,32 @@ impl Lines {
         self.by_id.get(&id).is_some_and(|index| chain.links.contains(index))
     }
 
+    /// The last line; where lines stand in another order than they were written in, the one at the end of what follows it.
+    fn newest(&self) -> Option<usize> {
+        let last = self.links.len().checked_sub(1)?;
+        let id = self.links[last].id;
+        if !self.links[..last].iter().any(|link| link.parent == Some(id)) {
+            return Some(last);
+        }
+        let links = self.links.iter().enumerate().filter(|(_, link)| link.parent != Some(link.id));
+        let followers: HashMap<Uuid, usize> =
+            links.filter_map(|(index, link)| Some((link.parent?, index))).collect();
+        let (mut at, mut seen) = (last, HashSet::from([last]));
+        while let Some(next) = followers.get(&self.links[at].id) {
+            // Lines that follow each other have no end.
+            if !seen.insert(*next) {
+                return Some(last);
+            }
+            at = *next;
+        }
+        Some(at)
+    }
+
     /// The chain of parents from the newest line back to the first.
     pub fn chain(&self) -> Chain {
         let mut chain = Chain { links: Vec::new(), missing: Vec::new() };
         let mut on_chain = HashSet::new();
-        let mut at = self.links.len().checked_sub(1);
+        let mut at = self.newest();
         while let Some(index) = at.filter(|index| on_chain.insert(*index)) {
             chain.links.push(index);
             let parent = self.links[index].parent;
@@ -521,6 +542,7 @@ impl Lines {
     /// The conversation.
     pub fn loaded(self) -> Loaded {
         let Chain { links: chain, missing } = self.chain();
+        let newest = chain.last().map(|index| self.links[*index].id);
         let on_chain: HashSet<usize> = chain.iter().copied().collect();
         let left = self.left(&chain);
         let behind = self.behind.as_ref().map(|behind| behind.edit);
@@ -586,7 +608,7 @@ impl Lines {
         );
         Loaded {
             session_id: self.session_id,
-            newest: self.links.last().map(|link| link.id),
+            newest,
             entries,
             reshaped,
             snips,

@@ -209,6 +209,17 @@ fn what_stands_before_a_cycle_is_still_the_conversation() {
 }
 
 #[test]
+fn lines_in_another_order_are_read_along_their_parents() {
+    let mut lines = conversation();
+    let (said, newest) = (load(lines.join("\n")), id(6));
+    lines.reverse();
+    let loaded = load(lines.join("\n"));
+    assert_eq!(loaded.newest, Some(newest));
+    let ids = |loaded: &Loaded| loaded.entries.iter().map(|entry| entry.id).collect::<Vec<_>>();
+    assert_eq!(ids(&loaded), ids(&said));
+}
+
+#[test]
 fn words_without_a_name_are_counted_and_bookkeeping_is_not() {
     let nameless = json!({"type": "user", "message": {"role": "user", "content": "lost"}});
     let title = json!({"type": "custom-title", "customTitle": "t"});

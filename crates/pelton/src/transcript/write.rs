@@ -431,7 +431,8 @@ impl Transcript {
 
     /// The colour it is shown in from here on; empty for none in particular. Beside the conversation.
     pub fn color(&self, color: &str) -> Result<(), TranscriptError> {
-        let line = Line::new("agent-color").field("agentColor", color).field("sessionId", self.facts.session_id);
+        let line =
+            Line::new("agent-color").field("agentColor", color).field("sessionId", self.facts.session_id);
         self.append(&mut self.tail(), line.finish_line())
     }
 

@@ -132,7 +132,8 @@ impl Memory {
     pub async fn of_roots(&self, dirs: Vec<PathBuf>) -> Option<Attachment> {
         let shared = Arc::clone(self.0.as_ref().filter(|_| !dirs.is_empty())?);
         let gathered = tokio::task::spawn_blocking(move || {
-            let found = shared.gather(Because::Start, |gatherer| dirs.iter().for_each(|dir| gatherer.root(dir)));
+            let found =
+                shared.gather(Because::Start, |gatherer| dirs.iter().for_each(|dir| gatherer.root(dir)));
             attachment(AttachmentKind::NestedInstructions, &found)
         });
         gathered.await.ok()?
