@@ -427,3 +427,16 @@ fn a_summary_that_is_asked_for_is_told_in_the_order_clients_expect() {
     assert!(said.as_str().is_some_and(|said| said.starts_with("<local-command-stdout>")), "{said}");
     talk.end().well();
 }
+
+#[test]
+fn a_client_that_leaves_while_a_request_is_worked_on_is_answered_and_not_waited_for() {
+    let (place, model) = (Place::new(), model(Script::new()));
+    let slow = json!({"fileSuggestion": {"type": "command", "command": "sleep 1; echo found.txt"}});
+    let mut talk = Talk::start(&place, &model, &["--settings", &slow.to_string()]);
+    talk.asked(&json!({"subtype": "initialize"}));
+    let id = talk.ask(&json!({"subtype": "file_suggestions", "query": "f"}));
+    let over = talk.end();
+    let seen = over.well();
+    let answered = seen.iter().find(|line| line["response"]["request_id"] == id.as_str()).unwrap();
+    assert!(answered.to_string().contains("found.txt"), "{answered}");
+}
