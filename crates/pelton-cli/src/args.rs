@@ -242,6 +242,7 @@ pub(crate) struct ExportArgs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExportFormat {
     /// For people
+    #[value(alias = "md")]
     Markdown,
     /// For programs: an array of messages
     Json,
@@ -262,7 +263,7 @@ pub(crate) struct DeleteArgs {
 #[derive(Debug, clap::Args)]
 pub(crate) struct PruneArgs {
     /// Those in which nothing was said for so many days
-    #[arg(long, value_name = "DAYS", default_value_t = 30)]
+    #[arg(long, value_name = "DAYS", default_value_t = 30, value_parser = days)]
     pub older_than: u64,
     /// The newest so many of each directory stay whatever their age
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -526,8 +527,8 @@ pub(crate) struct RunArgs {
     /// Go on with the newest session of this directory
     #[arg(short = 'c', long = "continue", conflicts_with = "resume")]
     pub continue_newest: bool,
-    /// Go on with the session of this id; without one, choose
-    #[arg(short = 'r', long, value_name = "UUID", num_args = 0..=1, default_missing_value = "")]
+    /// Go on with the session of this id or name; without one, choose
+    #[arg(short = 'r', long, value_name = "ID|NAME", num_args = 0..=1, default_missing_value = "")]
     pub resume: Option<String>,
     /// Put files back to what they were when a message of the resumed session was sent, and end
     #[arg(long, value_name = "UUID", value_parser = session_id, requires = "resume")]
@@ -664,6 +665,11 @@ fn is_command(word: &OsStr) -> bool {
 
 fn turns(text: &str) -> Result<u32, &'static str> {
     text.parse().ok().filter(|turns| *turns > 0).ok_or("expected a whole number, 1 or more")
+}
+
+/// A number of days, also with a letter that says so.
+fn days(text: &str) -> Result<u64, &'static str> {
+    text.strip_suffix('d').unwrap_or(text).parse().map_err(|_| "expected a number of days, such as 30")
 }
 
 fn session_id(text: &str) -> Result<Uuid, &'static str> {

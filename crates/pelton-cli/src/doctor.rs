@@ -130,7 +130,15 @@ fn meaning(kind: FaultKind) -> &'static str {
         FaultKind::NotUtf8 => "Bytes that are no text were replaced by a sign that says so.",
         FaultKind::Repeated => "The same message was written twice, say by a copy. It counts once.",
         FaultKind::ParentMissing => "A line is lost. What follows it is joined to the line before it.",
-        FaultKind::ParentCycle => "Lines name each other as what they follow. The chain is cut there.",
+        FaultKind::ParentCycle => {
+            "Lines name each other as what they follow. What stands first is joined to the line before it."
+        }
+        FaultKind::NotAMessage => {
+            "The line lacks what a message has. It is passed over; what follows is read."
+        }
+        FaultKind::TextMissing => {
+            "A long text is kept in a file beside this one, and that file is gone or damaged."
+        }
         FaultKind::ResultWithoutCall => {
             "The call is lost. The model is not sent its result, which it would refuse."
         }

@@ -138,6 +138,10 @@ async fn start(args: &RunArgs, env: &Env) -> Result<(Started, Prompt), Fail> {
     }
     let prompt = stdin::prompt(args).await?;
     let prompt = Prompt::text(prompt).map_err(|error| Fail::new(error.to_string()))?;
+    if let Some(name) = &client.name {
+        // A name is a courtesy: without one the session is found by its first words.
+        let _ = started.engine.title().set(name);
+    }
     Ok((started, prompt))
 }
 
@@ -228,6 +232,9 @@ struct Server {
     /// `None`: it takes no money.
     payer: Option<Payer>,
 }
+
+/// The way out where two processes want one session.
+const FORKS: &str = "--fork-session";
 
 impl Started {
     pub fn new(options: Options, payer: Option<Payer>) -> Result<Self, Fail> {
@@ -423,6 +430,8 @@ impl Ran {
                     ": check that --json-schema can be met, or try another --model"
                 }
                 (Terminal::MaxTurns, Asker::Demo) => ": raise CLAUDE_CODE_MAX_TURNS",
+                // A session that somebody else has open says itself what can be done.
+                (Terminal::Unrecorded, _) if outcome.errors.iter().any(|error| error.contains(FORKS)) => "",
                 (Terminal::Unrecorded, Asker::Task) => {
                     ": make room or access for it, or use --no-session-persistence"
                 }

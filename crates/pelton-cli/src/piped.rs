@@ -70,6 +70,11 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
     let (options, mut shown) = set_up?;
     shown.parked = parked;
     let streams = Streams::apart(std::io::stdout(), std::io::stderr());
+    // A prompt on the command line is asked before what comes on standard input, behind the client's first words if it had some.
+    if let Some(prompt) = &args.prompt {
+        let message = json!({"role": "user", "content": prompt});
+        first.extend(format!("{}\n", json!({"type": "user", "message": message})).into_bytes());
+    }
     let input = std::io::Cursor::new(first).chain(std::io::stdin());
     let talked = Box::pin(talk(options, &shown, input, &streams, &mut signals)).await;
     let written = match talked.ending {

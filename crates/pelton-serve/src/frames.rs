@@ -60,6 +60,8 @@ pub(crate) struct Frames {
     agents: HashMap<String, Agent>,
     /// A summary of the conversation is being made.
     compacting: bool,
+    /// One stands in this submission, and somebody asked for it.
+    summed_up: bool,
     /// When the model was last asked, until its answer begins.
     asked_at: Option<Duration>,
     /// The newest guess of the tokens thought, to tell the difference.
@@ -116,6 +118,7 @@ impl Frames {
             withdrawn: Vec::new(),
             agents: HashMap::new(),
             compacting: false,
+            summed_up: false,
             asked_at: None,
             thought: 0,
             thought_bytes: 0,
@@ -181,7 +184,7 @@ impl Frames {
         match event {
             Event::Init(init) => {
                 self.session = init.session_id;
-                self.is_under_way = true;
+                (self.is_under_way, self.summed_up) = (true, false);
                 self.servers = init.servers.iter().map(|(name, _)| name.clone()).collect();
                 let mut frames = self.commands(&init.commands);
                 frames.extend(self.init(init));
@@ -235,6 +238,15 @@ impl Frames {
                 .field("level", "warning")
                 .field("prevent_continuation", prevents_continuation)
                 .finish_line(),
+            // Behind a summary that was asked for, clients look for what the command says among the user's messages.
+            Event::CommandOutput { content } if std::mem::take(&mut self.summed_up) => {
+                let words = format!("<local-command-stdout>{content}</local-command-stdout>");
+                let message = json!({"role": "user", "content": words});
+                let id = self.id();
+                self.ends(Line::new("user").field("message", message), id, None, |line| {
+                    line.field("isReplay", true)
+                })
+            }
             Event::CommandOutput { content } => {
                 self.system("local_command_output").field("content", content).finish_line()
             }

@@ -258,9 +258,13 @@ fn subject(text: &str) -> String {
 /// What a call brought, as it came.
 pub fn result_text(entry: &Entry) -> String {
     let blocks: Value = serde_json::from_slice(&entry.json).unwrap_or_default();
-    let texts =
-        blocks[0]["content"].as_array().into_iter().flatten().filter_map(|block| block["text"].as_str());
-    texts.collect::<Vec<_>>().join("\n")
+    match &blocks[0]["content"] {
+        Value::String(text) => text.clone(),
+        content => {
+            let texts = content.as_array().into_iter().flatten().filter_map(|block| block["text"].as_str());
+            texts.collect::<Vec<_>>().join("\n")
+        }
+    }
 }
 
 /// The first line of what a call brought: why it failed, if it did.

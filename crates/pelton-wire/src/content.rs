@@ -27,10 +27,20 @@ pub enum Block<'a> {
         /// Which call it answers.
         tool_use_id: &'a str,
         /// What the model reads.
-        content: Vec<Block<'a>>,
+        content: ResultContent<'a>,
         /// The call did not do what was asked.
         is_error: bool,
     },
+}
+
+/// What the result of a call says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum ResultContent<'a> {
+    /// Words and nothing else. Never blank: the API refuses that.
+    Words(&'a str),
+    /// Blocks, as a tool brought them.
+    Blocks(Vec<Block<'a>>),
 }
 
 /// Where an image's bytes are.

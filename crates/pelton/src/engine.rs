@@ -71,16 +71,17 @@ use crate::turn::live::{CacheAudit, INTERRUPTED, INTERRUPTED_IN_TOOLS, LastReply
 use crate::turn::side::SideSender;
 
 use arriving::{Arriving, Statement};
-pub use beside::{Tasks, Title};
+pub use beside::{NotColored, SESSION_COLORS, Tasks, Title};
 use children::{Children, Judges, Roster};
 use input::{Begun, Choices, Order, Taken};
-pub use joining::{Joins, NotJoined};
+pub use joining::{Joins, NotJoined, RootJoins};
 use kin::Kin;
 use late::{Settled, call_in};
 pub use menu::Menu;
 use models::{Chosen, dials, fallbacks};
 use outcome::Ending;
 pub use reshape::{ReshapeError, Reshaped};
+pub use small_talk::Namer;
 
 /// Tools that wait for a person.
 const NEED_A_PERSON: [&str; 3] = [ask_user::NAME, plan::ENTER, plan::EXIT];
@@ -126,6 +127,8 @@ pub struct Engine {
     start_contexts: Vec<String>,
     /// What joins it while it runs.
     joins: Joins,
+    /// Directories that have, and whose memory files the model is told with the next prompt.
+    roots_to_tell: Vec<PathBuf>,
     /// What they say in front of the first prompt, until it is recorded.
     initial_message: Option<String>,
     /// They brought skills.
@@ -376,6 +379,7 @@ impl Engine {
             cwd: Arc::new(Mutex::new(options.cwd.clone())),
             // A sub-agent is part of a session that has.
             begun: if kin.agent.is_some() { Begun::Whole } else { Begun::No },
+            roots_to_tell: Vec::new(),
             joins: Joins::of(skills.clone(), Arc::clone(&kin.hooks), &options.plugins),
             kin,
             start_contexts: Vec::new(),

@@ -51,7 +51,8 @@ pub mod process {
 pub use context::{AgentsMd, Attribution, MemorySources, OutputStyle, OutsideImport, SystemPrompt};
 pub use dials::{Dials, ModelRefused};
 pub use engine::{
-    EndReason, Engine, Joins, Menu, NotJoined, ReshapeError, Reshaped, StartError, Tasks, Title,
+    EndReason, Engine, Joins, Menu, Namer, NotColored, NotJoined, ReshapeError, Reshaped, RootJoins,
+    SESSION_COLORS, StartError, Tasks, Title,
 };
 pub use event::{Event, Outcome};
 pub use gauge::ContextWatch;

@@ -125,6 +125,8 @@ pub const SUMMARY_CALLS_MAX: usize = 20;
 pub const SUMMARY_SHOWN_CHARS_MAX: usize = 300;
 /// Z1: tokens a summary may have.
 pub const SUMMARY_TOKENS_MAX: u32 = 100;
+/// Characters of a description that a session is named after.
+pub const NAMED_CHARS_MAX: usize = 4_000;
 /// Z1: characters of a summary that are told.
 pub const SUMMARY_CHARS_MAX: usize = 200;
 /// Prompts that a guess of the next one goes by, and how much of each and of the answer is shown.

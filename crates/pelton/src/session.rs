@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use jiff::Timestamp;
 use pelton_model::{Prefix, World};
-use pelton_wire::content::{Block, ImageSource};
+use pelton_wire::content::{Block, ImageSource, ResultContent};
+use serde_json::Value;
 use uuid::Uuid;
 
 use crate::compact::Level;
@@ -179,14 +180,12 @@ impl Session {
     pub fn record_result(&mut self, call: &Arc<str>, output: &Output) -> Result<Arc<Entry>, TranscriptError> {
         let block = Block::ToolResult {
             tool_use_id: call,
-            content: result_blocks(output),
+            content: result_content(output),
             is_error: output.is_error,
         };
         let detail = match (&output.detail, output.is_error) {
             (Some(detail), _) => Some(Bytes::from(detail.to_string())),
-            (None, true) => {
-                Some(Bytes::from(serde_json::Value::from(format!("Error: {}", output.words())).to_string()))
-            }
+            (None, true) => Some(Bytes::from(Value::from(format!("Error: {}", output.words())).to_string())),
             (None, false) => None,
         };
         let kind = Kind::ToolResult { call: Arc::clone(call), is_error: output.is_error };
@@ -645,6 +644,19 @@ fn mentioned(attached: &Attached) -> Bytes {
 
 fn document(base64: &str) -> Block<'_> {
     Block::Document { source: ImageSource::Base64 { media_type: "application/pdf", data: base64 } }
+}
+
+/// Words alone are a text, as programs expect that read what commands and files say. What came as blocks, from a server or an
+/// agent, stays blocks.
+fn result_content(output: &Output) -> ResultContent<'_> {
+    let is_of_blocks =
+        |detail: &Value| detail.is_array() || detail.get("content").is_some_and(Value::is_array);
+    match result_blocks(output).as_slice() {
+        [Block::Text { text }] if !output.detail.as_ref().is_some_and(is_of_blocks) => {
+            ResultContent::Words(text)
+        }
+        blocks => ResultContent::Blocks(blocks.to_vec()),
+    }
 }
 
 fn result_blocks(output: &Output) -> Vec<Block<'_>> {

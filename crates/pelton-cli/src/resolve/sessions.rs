@@ -6,8 +6,8 @@ use std::time::Duration;
 use pelton::file_history::FileHistoryLimits;
 use pelton::settings::Settings;
 use pelton::transcript::{
-    self, Durability, Loaded, ReadError, copy_as, find_session, newest_attended_session, newest_session,
-    session_file,
+    self, Durability, Listed, Loaded, ReadError, SessionFile, copy_as, find_session, newest_attended_session,
+    newest_session, session_file, session_files, sessions_of, with_facts,
 };
 use pelton::{Options, Resumed, Sessions, fresh_id};
 use uuid::Uuid;
@@ -72,8 +72,10 @@ pub(super) fn resumed(args: &RunArgs, env: &Env, options: &Options) -> Result<Op
         Some("") => return Err(Fail::new("--resume needs the id of a session here")),
         Some(text) => {
             let unknown = || Fail::no_conversation(text);
-            let id = text.parse().map_err(|_| unknown())?;
-            find_session(&config_dir, &cwd, id).ok_or_else(unknown)?
+            match text.parse() {
+                Ok(id) => find_session(&config_dir, &cwd, id).ok_or_else(unknown)?,
+                Err(_) => named(&config_dir, &cwd, text)?.ok_or_else(unknown)?,
+            }
         }
         None if args.is_attended() => newest_attended_session(&config_dir, &cwd).ok_or_else(|| {
             Fail::at_start(match newest_session(&config_dir, &cwd) {
@@ -96,6 +98,25 @@ pub(super) fn resumed(args: &RunArgs, env: &Env, options: &Options) -> Result<Op
         return forked(args, options, &config_dir, &cwd, &file, conversation).map(Some);
     }
     Ok(Some(Resumed { file, conversation }))
+}
+
+/// The session that is called so: of this directory, or else the only one of any.
+fn named(config_dir: &Path, cwd: &Path, name: &str) -> Result<Option<PathBuf>, Fail> {
+    for files in [sessions_of(config_dir, cwd), session_files(config_dir)] {
+        let is_it = |one: &Listed| one.facts.title.as_deref() == Some(name) && !one.facts.is_sidechain;
+        let mut found: Vec<SessionFile> =
+            with_facts(&files).into_iter().filter(is_it).map(|one| one.file).collect();
+        if found.len() > 1 {
+            let ids: Vec<String> = found.iter().map(|file| file.id.to_string()).collect();
+            let several =
+                format!("several sessions are called '{name}': name one by its id, of {}", ids.join(", "));
+            return Err(Fail::at_start(several));
+        }
+        if let Some(file) = found.pop() {
+            return Ok(Some(file.file));
+        }
+    }
+    Ok(None)
 }
 
 /// As much of a conversation as is gone on with.

@@ -59,6 +59,7 @@ pub(super) fn facts(one: &Listed) -> Value {
         "bytes": one.file.bytes,
         "title": facts.title,
         "tag": facts.tag,
+        "color": facts.color,
         "first_prompt": facts.first_prompt,
         "last_prompt": facts.last_prompt,
         "holder_pid": holder(&one.file.file).map(|holder| holder.pid),

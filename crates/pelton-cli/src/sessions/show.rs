@@ -30,6 +30,7 @@ pub(super) fn run(args: &ShowArgs, shelf: &Shelf) -> Result<ExitCode, Fail> {
     fact("last used", Some(moment(file.modified)));
     fact("size", Some(size(file.bytes)));
     fact("tag", facts.tag.clone());
+    fact("colour", facts.color.clone());
     fact("open in", holder(&file.file).map(|holder| holder.to_string()));
     fact("file", Some(file.file.display().to_string()));
     say(&text)?;

@@ -65,7 +65,7 @@ fn a_client_that_joins_learns_which_questions_are_open() {
 fn what_nobody_knows_is_answered_with_that() {
     let (place, model) = (Place::new(), model(Script::new()));
     let mut talk = Talk::start(&place, &model, &[]);
-    for subtype in ["set_color", "tomorrow"] {
+    for subtype in ["yesterday", "tomorrow"] {
         let answer = talk.asked(&json!({"subtype": subtype}));
         assert_eq!(answer["subtype"], "error");
         assert_eq!(answer["error"], format!("Unsupported control request subtype: {subtype}"));
@@ -110,6 +110,7 @@ fn a_denial_is_what_the_model_reads() {
             (&tool_result(&told)["is_error"], &told["tool_use_result"]),
             (&json!(true), &json!(format!("Error: {words}")))
         );
+        assert_eq!(tool_result(&told)["content"], words, "exactly that, and nothing around it");
         let result = talk.result();
         assert_eq!((&result["is_error"], &result["result"]), (&json!(false), &json!("done")));
         assert_eq!(result["permission_denials"][0]["tool_name"], "Bash");

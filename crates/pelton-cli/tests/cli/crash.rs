@@ -297,6 +297,7 @@ fn pit_S3_a_session_in_use_is_not_written_by_two() {
     let second = place.task(&model, ["second", "--continue"]).run();
     let pid = format!("pid {}", first.pid());
     second.failed(1, &["in use by another process", &pid, "--fork-session"]);
+    assert!(!second.err.contains("make room"), "there is enough: {}", second.err);
     // The way out that it names.
     let forked = place.task(&model, ["second", "--resume", &id, "--fork-session"]).run();
     assert_eq!(forked.well(), "forked\n");

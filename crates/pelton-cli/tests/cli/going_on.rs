@@ -58,6 +58,30 @@ fn another_directory_of_the_same_name_is_another_project() {
 }
 
 #[test]
+fn a_session_is_gone_on_with_by_its_name() {
+    let (place, model) = (Place::new(), server());
+    let other = place.work().join("other");
+    std::fs::create_dir_all(&other).unwrap();
+    place.task(&model, ["remember the jars", "--name", "jars and lids"]).run().well();
+    place.task(&model, ["what was it?", "--resume", "jars and lids"]).run().well();
+    assert!(said_last(&model).contains("remember the jars"));
+    // The name it was given last, from any directory.
+    place.task(&model, ["/rename only lids", "--resume=jars and lids"]).run().well();
+    place.task(&model, ["and?", "-r", "only lids"]).current_dir(&other).run().well();
+    assert!(said_last(&model).contains("remember the jars"));
+    let gone = "No conversation found with session ID: jars and lids";
+    place.task(&model, ["and?", "--resume", "jars and lids"]).run().failed(1, &[gone]);
+    // One of this directory counts before others; of two nobody knows which is meant.
+    place.task(&model, ["remember the lids", "--name", "only lids"]).current_dir(&other).run().well();
+    place.task(&model, ["and?", "-r", "only lids"]).current_dir(&other).run().well();
+    assert!(said_last(&model).contains("remember the lids"));
+    let elsewhere = place.work().join("elsewhere");
+    std::fs::create_dir_all(&elsewhere).unwrap();
+    let several = place.task(&model, ["and?", "-r", "only lids"]).current_dir(&elsewhere).run();
+    several.failed(1, &["several sessions are called 'only lids'"]);
+}
+
+#[test]
 fn durability_is_a_setting_and_a_flag() {
     let (place, model) = (Place::new(), server());
     for (settings, flag, is_fine) in [

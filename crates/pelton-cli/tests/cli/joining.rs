@@ -301,3 +301,142 @@ fn a_session_that_waits_for_nothing_ends_by_itself_where_that_is_wanted() {
     assert!(!bodies_of(&model)[0]["messages"].to_string().contains("what nobody asked for"));
     talk.end().well();
 }
+
+#[test]
+fn a_directory_joins_and_says_what_it_has_to_say() {
+    let place = Place::new();
+    place.put("one/CLAUDE.md", "Tabs, not spaces.");
+    place.put("one/.claude/skills/knot/SKILL.md", "---\ndescription: ties a knot\n---\nTie.");
+    place.put("two/CLAUDE.md", "Spaces, not tabs.");
+    place.put("two/file", "x");
+    let heard = "cat >> heard.jsonl";
+    let settings = json!({"hooks": {"DirectoryAdded": [{"hooks": [{"type": "command", "command": heard}]}]}});
+    let model = model(Script::new().reply([text("one")]).reply([text("two")]).reply([text("three")]));
+    let mut talk = Talk::start(&place, &model, &["--settings", &settings.to_string()]);
+    talk.prompt("hello");
+    talk.result();
+    let register = |dir: &str, says: bool| json!({"subtype": "register_repo_root", "directory": dir, "reload_claude_md": says, "reload_skills": says});
+    let outside = Place::new();
+    let outside = outside.work().to_str().unwrap().to_owned();
+    for (wrong, why) in [
+        (json!({"subtype": "register_repo_root"}), "directory is missing"),
+        (register("nowhere", true), "cannot be added"),
+        (register("two/file", true), "is no directory"),
+        (register(".", true), "already"),
+        (register(&outside, true), "not below"),
+        (register("one/../..", true), "not below"),
+    ] {
+        let answer = talk.asked(&wrong);
+        assert!(answer["error"].as_str().is_some_and(|error| error.contains(why)), "{answer}");
+    }
+    assert_eq!(talk.asked(&register("one", true))["subtype"], "success");
+    assert_eq!(talk.asked(&register("two", false))["subtype"], "success");
+    assert!(talk.asked(&register("one", true))["error"].to_string().contains("already"));
+    let rules = talk.asked(&json!({"subtype": "list_permission_rules"}))["response"].clone();
+    assert!(rules["state"]["workspaceDirectories"].to_string().contains("/one"), "{rules}");
+    talk.prompt("second");
+    talk.result();
+    talk.prompt("third");
+    talk.result();
+    talk.end().well();
+    let bodies = bodies_of(&model);
+    let (before, after) = (bodies[0]["messages"].to_string(), bodies[2]["messages"].to_string());
+    assert!(!before.contains("Tabs, not spaces.") && !before.contains("ties a knot"), "{before}");
+    assert_eq!(after.matches("Tabs, not spaces.").count(), 1, "{after}");
+    assert!(after.contains("ties a knot") && !after.contains("Spaces, not tabs."), "{after}");
+    let heard = std::fs::read_to_string(place.work().join("heard.jsonl")).unwrap();
+    let heard: Vec<Value> = heard.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(heard.len(), 2);
+    assert!(heard.iter().all(|input| input["source"] == "register_repo_root"), "{heard:?}");
+}
+
+#[test]
+fn a_session_gets_a_name_by_a_model_and_a_colour() {
+    let place = Place::new();
+    let named =
+        Script::new().reply([text("one")]).reply([text("\"Mend the gate\"\n")]).reply([text("Paint it")]);
+    let model = model(named);
+    let mut talk = Talk::start(&place, &model, &[]);
+    talk.prompt("hello");
+    talk.result();
+    let title = |keeps: bool| json!({"subtype": "generate_session_title", "description": "the gate is broken", "persist": keeps});
+    assert_eq!(talk.asked(&title(true))["response"], json!({"title": "Mend the gate"}));
+    assert_eq!(talk.asked(&title(false))["response"], json!({"title": "Paint it"}));
+    assert!(
+        talk.asked(&json!({"subtype": "generate_session_title"}))["error"].to_string().contains("missing")
+    );
+    assert!(
+        talk.asked(&json!({"subtype": "set_color", "color": "plaid"}))["error"].to_string().contains("cyan")
+    );
+    assert_eq!(talk.asked(&json!({"subtype": "set_color", "color": "red"}))["subtype"], "success");
+    talk.end().well();
+    let asked = bodies_of(&model)[1]["messages"].to_string();
+    assert!(asked.contains("the gate is broken") && !asked.contains("hello"), "{asked}");
+    let listed = || {
+        let listed = place.pelton(["sessions", "list", "--json"]).run();
+        serde_json::from_str::<Value>(listed.well()).unwrap()[0].clone()
+    };
+    assert_eq!((&listed()["title"], &listed()["color"]), (&json!("Mend the gate"), &json!("red")));
+    for (said, code) in [("/color cyan", 0), ("/color plaid", 1), ("/color", 1)] {
+        assert_eq!(place.task(&model, [said, "--continue"]).run().code, Some(code), "{said}");
+    }
+    assert_eq!(listed()["color"], "cyan");
+    place.task(&model, ["/color default", "--continue"]).run().well();
+    assert_eq!(listed()["color"], Value::Null);
+}
+
+#[test]
+fn a_prompt_on_the_command_line_is_asked_first() {
+    let (place, model) = (Place::new(), model(Script::new().reply([text("one")]).reply([text("two")])));
+    let mut talk = Talk::start(&place, &model, &["from the command line"]);
+    assert_eq!(talk.result()["result"], "one");
+    talk.prompt("from the pipe");
+    assert_eq!(talk.result()["result"], "two");
+    talk.end().well();
+    let bodies = bodies_of(&model);
+    assert!(bodies[0]["messages"].to_string().contains("from the command line"));
+}
+
+#[test]
+fn a_summary_that_is_asked_for_is_told_in_the_order_clients_expect() {
+    let long = "They counted jars. ".repeat(1_000);
+    let script = Script::new().reply([text(long.clone())]).reply([text(long)]).reply([text("Jars.")]);
+    let (place, model) = (Place::new(), model(script));
+    let mut talk = Talk::start(&place, &model, &[]);
+    for prompt in ["one", "two"] {
+        talk.prompt(prompt);
+        talk.result();
+    }
+    let before = talk.seen.len();
+    talk.prompt("/compact briefly");
+    let result = talk.result();
+    assert_eq!((&result["num_turns"], &result["is_error"]), (&json!(0), &json!(false)));
+    let told: Vec<String> = talk.seen[before..]
+        .iter()
+        .map(|line| {
+            let mark = ["isSynthetic", "isReplay"].iter().find(|mark| line[**mark] == true).unwrap_or(&"");
+            let kind = line["subtype"].as_str().or(line["type"].as_str()).unwrap_or_default();
+            format!("{kind}{mark}")
+        })
+        .collect();
+    assert_eq!(
+        told,
+        ["status", "status", "init", "compact_boundary", "userisSynthetic", "userisReplay", "success"]
+    );
+    let said = talk.seen.iter().rfind(|line| line["isReplay"] == true).unwrap()["message"]["content"].clone();
+    assert!(said.as_str().is_some_and(|said| said.starts_with("<local-command-stdout>")), "{said}");
+    talk.end().well();
+}
+
+#[test]
+fn a_client_that_leaves_while_a_request_is_worked_on_is_answered_and_not_waited_for() {
+    let (place, model) = (Place::new(), model(Script::new()));
+    let slow = json!({"fileSuggestion": {"type": "command", "command": "sleep 1; echo found.txt"}});
+    let mut talk = Talk::start(&place, &model, &["--settings", &slow.to_string()]);
+    talk.asked(&json!({"subtype": "initialize"}));
+    let id = talk.ask(&json!({"subtype": "file_suggestions", "query": "f"}));
+    let over = talk.end();
+    let seen = over.well();
+    let answered = seen.iter().find(|line| line["response"]["request_id"] == id.as_str()).unwrap();
+    assert!(answered.to_string().contains("found.txt"), "{answered}");
+}

@@ -81,6 +81,7 @@ fn a_session_is_exported_for_people_programs_and_browsers() {
     let [first, _] = two(&place);
     let export = |format: &str| place.pelton(["sessions", "export", &first, "--format", format]).run();
     let markdown = export("markdown");
+    assert_eq!(export("md").well(), markdown.well());
     for part in
         ["# find the vegetable", "## User", "## Assistant", "**Bash echo turnip", "A **Parsnip** it is."]
     {
@@ -151,7 +152,9 @@ fn old_sessions_are_pruned_and_the_newest_kept() {
     assert_eq!(place.transcripts().len(), 2);
     place.pelton(["sessions", "prune", "--keep", "1", "--yes"]).run().well();
     assert_eq!(place.transcripts(), [file_of(&place, &second)]);
-    place.pelton(["sessions", "prune", "--older-than", "39", "--yes"]).run().well();
+    let wrong = place.pelton(["sessions", "prune", "--older-than", "a week", "--yes"]).run();
+    wrong.failed(1, &["expected a number of days"]);
+    place.pelton(["sessions", "prune", "--older-than", "39d", "--yes"]).run().well();
     assert!(place.transcripts().is_empty());
 }
 

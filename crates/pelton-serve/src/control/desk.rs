@@ -199,6 +199,10 @@ impl<'a> Desk<'a> {
                         self.open_requests.remove(&id);
                         self.reply(&id, answer);
                     }
+                    // Nothing more is waited for here: whoever listens has to see whether that was all.
+                    if !self.is_open && self.chores.is_empty() {
+                        return Heard::Nothing;
+                    }
                 }
                 () = until_gone(&mut self.dismissing), if self.dismissing.is_some() => {
                     self.dismissing = None;

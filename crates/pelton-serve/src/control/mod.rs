@@ -6,6 +6,8 @@
 mod conversation; // the session, from its first line to its last
 mod desk; // what is said and written while it lasts
 mod requests; // what the client may want at any time
+mod labels; // what the session is called among that
+mod roots; // where it works among that
 mod reports; // what it is told about the session
 mod files; // files among that
 mod listing; // hooks among that

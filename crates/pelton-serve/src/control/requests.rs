@@ -14,8 +14,8 @@ use pelton::hooks::HooksListed;
 use pelton::permission::{Behavior, Change, Destination, Mode, Permissions, Rule, Update};
 use pelton::tools::{FileMemory, ToolServer, changed_lines, served_name};
 use pelton::{
-    CLI_VERSION, ContextWatch, Dials, Engine, Interrupter, Joins, Menu, Outcome, Phase, Queue, Status, Tasks,
-    Title,
+    CLI_VERSION, ContextWatch, Dials, Engine, Interrupter, Joins, Menu, Namer, Outcome, Phase, Queue, Status,
+    Tasks, Title,
 };
 use pelton_mcp::{Caller, Reach, Server};
 use pelton_model::{Effort, Thinking, ThinkingDisplay, World};
@@ -85,6 +85,10 @@ pub struct Handles {
     pub(super) plugins_added: Arc<Mutex<Vec<Added>>>,
     /// The command that says which files are suggested, and what it runs with.
     suggesting: Option<(String, Vec<(OsString, OsString)>)>,
+    /// Makes names for the session.
+    pub(super) namer: Namer,
+    /// The directories it was started with.
+    pub(super) launched_in: Vec<PathBuf>,
     /// Servers whose tools are asked about even where nothing is.
     guarded: Mutex<BTreeSet<String>>,
 }
@@ -177,6 +181,8 @@ impl Handles {
             joins: engine.joins(),
             plugins_added: Arc::default(),
             suggesting: engine.file_suggestion(),
+            namer: engine.namer(),
+            launched_in: engine.permissions().roots(),
             guarded: Mutex::default(),
         }
     }
@@ -309,6 +315,11 @@ impl Handles {
                 let named = needed("title")
                     .and_then(|title| self.title.set(title).map_err(|error| error.to_string()));
                 Served::Now(named.map(|()| json!({})))
+            }
+            "generate_session_title" => self.make_title(body),
+            "set_color" => Served::Now(needed("color").and_then(|color| self.set_color(color))),
+            "register_repo_root" => {
+                Served::Now(needed("directory").and_then(|dir| self.register_root(dir, body)))
             }
             "seed_read_state" => {
                 let mtime = body.get("mtime").and_then(Value::as_f64);

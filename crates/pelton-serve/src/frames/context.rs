@@ -44,6 +44,7 @@ impl Frames {
             "duration_ms": millis(boundary.duration),
         });
         let mut frames = self.system("compact_boundary").field("compact_metadata", metadata).finish_line();
+        self.summed_up = trigger == Trigger::Manual && boundary.summary.is_some();
         if let Some(summary) = &boundary.summary {
             frames.extend(self.message(summary, None));
         }

@@ -18,5 +18,7 @@ pub use surroundings::{Surroundings, news_of_the_branch, news_of_the_day};
 pub(crate) const TOOL_SUMMARY: &str = include_str!("tool_summary.md");
 /// The same for what the user may want to say next.
 pub(crate) const SUGGESTION: &str = include_str!("suggestion.md");
+/// What a model is told that names a session.
+pub(crate) const SESSION_NAME: &str = include_str!("session_name.md");
 /// The same for what an agent is doing.
 pub(crate) const AGENT_PROGRESS: &str = include_str!("agent_progress.md");

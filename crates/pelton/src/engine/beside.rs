@@ -15,7 +15,7 @@ use crate::prompt::{Prompt, TASK_NEWS};
 use crate::session::Record;
 use crate::tools::background::{Background, BackgroundTask};
 use crate::tools::server::ServerList;
-use crate::transcript::TranscriptError;
+use crate::transcript::{Transcript, TranscriptError};
 
 /// The commands and agents that run beside a session. All clones are one.
 ///
@@ -101,6 +101,30 @@ impl Tasks {
     }
 }
 
+/// The colours that a session can be shown in. See [`Title::color`].
+pub const SESSION_COLORS: [&str; 8] = ["red", "blue", "green", "yellow", "purple", "orange", "pink", "cyan"];
+
+/// Why a session is not shown in another colour.
+///
+/// ```
+/// # use pelton_model::{Auth, Endpoint};
+/// # let dir = tempfile::tempdir()?;
+/// # let options = pelton::Options::new(dir.path(), Endpoint::new("http://127.0.0.1:9", Auth::None));
+/// let plaid = pelton::Engine::new(options)?.title().color("plaid").unwrap_err();
+/// assert!(plaid.to_string().contains("one of red, blue"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotColored {
+    /// Nobody knows it.
+    #[error("there is no colour '{0}': one of {list}, default", list = SESSION_COLORS.join(", "))]
+    NoColor(String),
+    /// It cannot be recorded.
+    #[error(transparent)]
+    Record(#[from] TranscriptError),
+}
+
 /// What a session is called. All clones are one.
 ///
 /// ```
@@ -127,10 +151,36 @@ pub struct Title {
 impl Title {
     /// Calls it so from now on. A session that is not recorded has no name.
     pub fn set(&self, title: &str) -> Result<(), TranscriptError> {
+        self.note(|transcript| transcript.title(title))
+    }
+
+    /// Calls it so where nobody has named it.
+    pub fn suggest(&self, title: &str) -> Result<(), TranscriptError> {
+        self.note(|transcript| transcript.suggested_title(title))
+    }
+
+    /// The colour it is shown in from now on, by whoever shows sessions: one of [`SESSION_COLORS`], or `default`.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such colour, or it cannot be recorded.
+    pub fn color(&self, color: &str) -> Result<(), NotColored> {
+        match color {
+            "default" => self.note(|transcript| transcript.color(""))?,
+            color if SESSION_COLORS.contains(&color) => self.note(|transcript| transcript.color(color))?,
+            other => return Err(NotColored::NoColor(other.to_owned())),
+        }
+        Ok(())
+    }
+
+    fn note(
+        &self,
+        write: impl FnOnce(&Transcript) -> Result<(), TranscriptError>,
+    ) -> Result<(), TranscriptError> {
         if !self.record.is_open() {
             self.record.open(git_branch(&self.cwd))?;
         }
-        self.record.transcript().map_or(Ok(()), |transcript| transcript.title(title))
+        self.record.transcript().map_or(Ok(()), |transcript| write(&transcript))
     }
 }
 

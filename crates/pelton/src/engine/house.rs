@@ -7,6 +7,7 @@ use pelton_model::{Effort, Speed, catalogue};
 use tokio_util::sync::CancellationToken;
 
 use super::Engine;
+use super::beside::SESSION_COLORS;
 use super::input::{Answered, Taken, tell};
 use crate::command::{Called, Expansion};
 use crate::event::{CommandInfo, Event};
@@ -24,6 +25,7 @@ pub(super) struct House {
 enum Command {
     AddDir,
     Agents,
+    Color,
     Cost,
     Effort,
     Fast,
@@ -40,9 +42,10 @@ enum Command {
 }
 
 /// Name, other names, what it does, what comes behind it.
-const COMMANDS: [(Command, &str, &[&str], &str, &str); 15] = [
+const COMMANDS: [(Command, &str, &[&str], &str, &str); 16] = [
     (Command::AddDir, "add-dir", &[], "Lets the session work in one more directory", "<directory>"),
     (Command::Agents, "agents", &[], "Tells which agents there are", ""),
+    (Command::Color, "color", &[], "Shows the session in another colour", "<colour | default>"),
     (Command::Cost, "cost", &["usage", "stats"], "Tells what the session has consumed", ""),
     (
         Command::Effort,
@@ -126,6 +129,13 @@ impl Engine {
         let answer = match wanted.command {
             Command::AddDir => self.add_dir(arguments, cancel, told).await,
             Command::Agents => Ok(self.tell_agents()),
+            Command::Color if arguments.is_empty() => {
+                Err(format!("Which one? /color <{}>", SESSION_COLORS.join(" | ")))
+            }
+            Command::Color => {
+                let colored = self.title().color(arguments).map_err(|error| error.to_string());
+                colored.map(|()| format!("The session is shown in {arguments} from now on."))
+            }
             Command::Cost => Ok(self.tell_cost()),
             Command::Effort => self.set_effort(arguments),
             Command::Fast => self.set_fast(arguments),

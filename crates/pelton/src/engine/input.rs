@@ -121,6 +121,7 @@ impl Engine {
             told.extend(reload::heed(&**watch, &hooks, &self.kin.permissions, &self.cwd()).await);
         }
         self.take_in_what_joined();
+        self.take_in_roots(&hooks, told).await;
         // A file or two of a few bytes: a thread for them would cost more, and a session played from a seed has none.
         let branch = git_branch(&self.options.cwd);
         let gathering = self.gather();
@@ -277,7 +278,8 @@ impl Engine {
         } else if let Some(news) = news {
             self.session.record_attachment(&Attachment::served(self.offer.told(), news))?;
         }
-        if let Some(instructions) = gathered.instructions {
+        let of_roots = self.memory.of_roots(std::mem::take(&mut self.roots_to_tell)).await;
+        for instructions in gathered.instructions.into_iter().chain(of_roots) {
             told.push(Event::Attachment(self.session.record_attachment(&instructions)?));
         }
         self.has_gathered = true;

@@ -1,10 +1,13 @@
-//! What joins a session that runs: plugins, and agents that files describe. Nothing in front of the requests changes by it; the
+//! What joins a session that runs: plugins, directories, and agents that files describe. Nothing in front of the requests changes by it; the
 //! model is told in words.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Engine;
-use crate::hooks::{HookConfig, Hooks, Problem};
+use super::input::tell;
+use crate::event::Event;
+use crate::hooks::{HookConfig, Hooks, Problem, SessionHooks};
 use crate::plugins::Plugin;
 use crate::reload::AgentsChange;
 use crate::skills::Skills;
@@ -42,6 +45,29 @@ pub(super) struct Joined {
     names: Vec<String>,
     /// Those that the engine has not taken in yet.
     waiting: Vec<Arc<Plugin>>,
+    /// Directories that it has not.
+    roots: Vec<RootJoins>,
+}
+
+/// A directory that a session works in from now on, with what of it counts beside its files.
+///
+/// ```
+/// # use pelton_model::{Auth, Endpoint};
+/// # let dir = tempfile::tempdir()?;
+/// # let options = pelton::Options::new(dir.path(), Endpoint::new("http://127.0.0.1:9", Auth::None));
+/// # let engine = pelton::Engine::new(options)?;
+/// let root = dir.path().join("repositories/one");
+/// engine.joins().add_root(pelton::RootJoins { dir: root, instructs: true, brings_skills: true });
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RootJoins {
+    /// Its real path.
+    pub dir: PathBuf,
+    /// Its memory files are told with the next prompt.
+    pub instructs: bool,
+    /// Its skills and commands count, too.
+    pub brings_skills: bool,
 }
 
 /// Another plugin of that name is there, or there are too many.
@@ -69,7 +95,7 @@ const JOINED_MAX: usize = 100;
 impl Joins {
     pub(super) fn of(skills: Skills, hooks: Arc<Hooks>, plugins: &[Arc<Plugin>]) -> Self {
         let names = plugins.iter().map(|plugin| plugin.name.clone()).collect();
-        Self { skills, hooks, all: Arc::new(Mutex::new(Joined { names, waiting: Vec::new() })) }
+        Self { skills, hooks, all: Arc::new(Mutex::new(Joined { names, ..Joined::default() })) }
     }
 
     /// Lets a plugin join, and tells what is wrong with its hooks.
@@ -96,6 +122,19 @@ impl Joins {
         Ok(problems)
     }
 
+    /// Lets a directory join. That files in it may be worked on is for [`Permissions`](crate::permission::Permissions) to say; hooks
+    /// hear of it with the next prompt.
+    pub fn add_root(&self, root: RootJoins) {
+        if root.brings_skills {
+            self.skills.join_dir(root.dir.clone());
+        }
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).roots.push(root);
+    }
+
+    fn take_roots(&self) -> Vec<RootJoins> {
+        std::mem::take(&mut self.all.lock().unwrap_or_else(PoisonError::into_inner).roots)
+    }
+
     fn take(&self) -> Vec<Arc<Plugin>> {
         std::mem::take(&mut self.all.lock().unwrap_or_else(PoisonError::into_inner).waiting)
     }
@@ -120,6 +159,16 @@ impl Engine {
         }
         if is_new {
             self.offer.change_agents(&self.options.agents);
+        }
+    }
+
+    /// Tells hooks of the directories that have joined. What they have to say to the model waits for the prompt.
+    pub(super) async fn take_in_roots(&mut self, hooks: &SessionHooks, told: &mut Vec<Event>) {
+        for root in self.joins.take_roots() {
+            if let Some(fired) = hooks.directory_added(&root.dir, "register_repo_root", &self.cwd()).await {
+                tell(fired, told);
+            }
+            self.roots_to_tell.extend(root.instructs.then_some(root.dir));
         }
     }
 

@@ -11,10 +11,11 @@ use tokio::sync::mpsc;
 
 use super::Engine;
 use crate::aside::Told;
-use crate::context::SUGGESTION;
+use crate::context::{SESSION_NAME, SUGGESTION};
 use crate::history::{Entry, Kind, Piece};
 use crate::limits::{
-    SUGGESTION_PROMPTS_MAX, SUGGESTION_SHOWN_CHARS_MAX, SUMMARY_CHARS_MAX, SUMMARY_TOKENS_MAX,
+    NAMED_CHARS_MAX, SUGGESTION_PROMPTS_MAX, SUGGESTION_SHOWN_CHARS_MAX, SUMMARY_CHARS_MAX,
+    SUMMARY_TOKENS_MAX,
 };
 use crate::turn::side::{self, SideQuestion};
 use crate::turn::spending::{Spending, Wish};
@@ -46,7 +47,46 @@ impl SmallTalk {
     }
 }
 
+/// Makes names for a session out of words about it. All clones are one.
+///
+/// ```
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # use pelton_testkit::{Script, text};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let model = Script::new().reply([text("Fix the login button")]).start().await?;
+/// # let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// use pelton::{Engine, Options};
+///
+/// let engine = Engine::new(Options::new(dir.path(), endpoint))?;
+/// let namer = engine.namer(); // a handle: usable also while a submission runs
+/// let name = namer.name("the login button does nothing on phones").await;
+/// assert_eq!(name.as_deref(), Some("Fix the login button"));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Namer(Option<SmallTalk>);
+
+impl Namer {
+    /// A few words for what is described, by the [small model](crate::Options::small_model): a call. `None` if it has none, or
+    /// cannot be paid. Dropping it gives it up.
+    pub fn name(&self, description: &str) -> BoxFuture<'static, Option<String>> {
+        let Some(small) = self.0.as_ref().filter(|_| !description.trim().is_empty()) else {
+            return std::future::ready(None).boxed();
+        };
+        let shown: String = description.chars().take(NAMED_CHARS_MAX).collect();
+        small.line("a name for the session", SESSION_NAME, shown)
+    }
+}
+
 impl Engine {
+    /// A handle that makes names for the session.
+    pub fn namer(&self) -> Namer {
+        Namer(self.small_talk())
+    }
+
     /// Who is asked for lines, if there is a small model that can be paid.
     pub(super) fn small_talk(&self) -> Option<SmallTalk> {
         let (client, spending) = (self.kin.client.clone(), Arc::clone(&self.kin.spending));

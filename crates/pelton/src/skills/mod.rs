@@ -45,7 +45,7 @@ struct Shared {
     sources: SkillSources,
     plugins: Mutex<Vec<Arc<Plugin>>>,
     cwd: PathBuf,
-    additional_dirs: Vec<PathBuf>,
+    additional_dirs: Mutex<Vec<PathBuf>>,
     state: Mutex<State>,
 }
 
@@ -103,7 +103,7 @@ impl Skills {
                 sources,
                 plugins: Mutex::new(plugins.to_vec()),
                 cwd: real(cwd),
-                additional_dirs: additional_dirs.iter().map(|dir| real(dir)).collect(),
+                additional_dirs: Mutex::new(additional_dirs.iter().map(|dir| real(dir)).collect()),
                 state: Mutex::default(),
             })
         }))
@@ -127,12 +127,20 @@ impl Skills {
         }
     }
 
+    /// What a directory brings that is one of the session's from now on, is found from the next look on.
+    pub fn join_dir(&self, dir: PathBuf) {
+        if let Some(shared) = &self.0 {
+            shared.additional_dirs.lock().unwrap_or_else(PoisonError::into_inner).push(dir);
+        }
+    }
+
     /// Looks for skills, anew at every submission: some may have come.
     pub async fn discover(&self) {
         let Some(shared) = self.0.clone() else { return };
         let looking = tokio::task::spawn_blocking(move || {
             let plugins = shared.plugins.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let skills = discover::all(&shared.sources, &plugins, &shared.cwd, &shared.additional_dirs);
+            let dirs = shared.additional_dirs.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let skills = discover::all(&shared.sources, &plugins, &shared.cwd, &dirs);
             let wanted = skills.into_iter().filter_map(|skill| shared.sources.wanted(skill));
             shared.state().skills = wanted.map(Arc::new).collect();
         });

@@ -91,7 +91,10 @@ pub struct HookWords {
 
 impl HookWords {
     fn heard(&mut self, fired: &mut Fired) {
-        self.contexts.append(&mut fired.verdict.contexts);
+        // The model reads who says it, and of which call: there may be several.
+        let who = fired.runs.first().map_or_else(|| "A hook".to_owned(), |run| format!("{} hook", run.name));
+        let said = fired.verdict.contexts.drain(..);
+        self.contexts.extend(said.map(|context| format!("{who} says: {context}")));
         self.messages.append(&mut fired.verdict.messages);
         self.runs.append(&mut fired.runs);
         if self.stop.is_none() {
@@ -277,7 +280,9 @@ impl Bench {
                     _ => {}
                 }
                 // What was done is done: a block can only be told.
-                hooks.contexts.extend(fired.verdict.block.take());
+                if let Some(block) = fired.verdict.block.take() {
+                    fired.verdict.contexts.insert(0, block);
+                }
                 hooks.heard(&mut fired);
             }
         }

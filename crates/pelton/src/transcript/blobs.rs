@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::limits::{BLOB_BYTES_MIN, TRANSCRIPT_LINE_BYTES_MAX};
 
 /// Stands in a line for a text that is kept elsewhere; the hash follows.
-const MARK: &str = "pelton-blob:sha256:";
+pub(super) const MARK: &str = "pelton-blob:sha256:";
 /// The type of lines that hold a part of such a text, for readers who cannot take it whole.
 const PART_LINE: &str = "pelton-blob";
 /// Letters of a hash.

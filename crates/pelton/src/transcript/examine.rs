@@ -12,7 +12,8 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::COMPACT_BOUNDARY;
-use super::read::{LINKS, ReadError};
+use super::blobs::Blobs;
+use super::read::{LINKS, ReadError, is_no_message};
 use super::withdrawn::withdrawn;
 use crate::limits::{TRANSCRIPT_FAULTS_LISTED_MAX, TRANSCRIPT_LINE_BYTES_MAX};
 
@@ -102,8 +103,12 @@ pub enum FaultKind {
     Repeated,
     /// What it follows is not there: it is joined to the line before it.
     ParentMissing,
-    /// It follows itself by way of others: the chain is cut there.
+    /// It follows itself by way of others: it is joined to the line before it.
     ParentCycle,
+    /// It is said to be a message, and nothing can be made of it.
+    NotAMessage,
+    /// A long text of it, which is kept beside the file, is not there.
+    TextMissing,
     /// It is the result of a call that is not there.
     ResultWithoutCall,
     /// Its call has a result already.
@@ -121,6 +126,8 @@ impl FaultKind {
             Self::Repeated => "written twice",
             Self::ParentMissing => "the line it follows is missing",
             Self::ParentCycle => "it follows itself",
+            Self::NotAMessage => "no message can be made of it",
+            Self::TextMissing => "a text of it is not there",
             Self::ResultWithoutCall => "a result without its call",
             Self::ResultRepeated => "a second result of one call",
         }
@@ -151,7 +158,8 @@ pub fn examine(path: &Path) -> Result<Examined, ReadError> {
     let fail = |error: io::Error| ReadError { path: path.to_path_buf(), reason: error.to_string() };
     let mut file = BufReader::new(File::open(path).map_err(fail)?);
     let withdrawn = withdrawn(path).map_err(fail)?;
-    let mut looking = Looking { withdrawn, ..Looking::default() };
+    let blobs = Some(Blobs::beside(path));
+    let mut looking = Looking { withdrawn, blobs, ..Looking::default() };
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -216,6 +224,8 @@ struct Block {
 #[derive(Default)]
 struct Looking {
     examined: Examined,
+    /// Texts that are kept beside the file.
+    blobs: Option<Blobs>,
     number: u64,
     /// Lines of the chain, and what each follows.
     parents: HashMap<Uuid, Link>,
@@ -254,11 +264,15 @@ impl Looking {
         }
         self.examined.lines += 1;
         self.examined.line_bytes_max = self.examined.line_bytes_max.max(bytes);
+        if self.blobs.as_ref().is_some_and(|blobs| blobs.whole(text).1) {
+            self.fault(FaultKind::TextMissing, place);
+        }
         let text = String::from_utf8_lossy(text);
         if matches!(text, Cow::Owned(_)) {
             self.fault(FaultKind::NotUtf8, place);
         }
         match serde_json::from_str::<Line<'_>>(&text) {
+            Ok(_) if is_no_message(&text) => self.fault(FaultKind::NotAMessage, place),
             Ok(line) => self.read(&line, place),
             Err(_) => self.fault(FaultKind::NotJson, place),
         }
@@ -358,6 +372,7 @@ impl Looking {
 mod tests {
     use serde_json::{Value, json};
 
+    use super::super::blobs::MARK;
     use super::*;
 
     fn line(number: u128, parent: Option<u128>, content: &Value) -> String {
@@ -407,6 +422,11 @@ mod tests {
             "\0\0\0".to_owned(),
             format!("\0\0{}", line(7, Some(6), &json!("hi"))),
             "[]".to_owned(),
+            line(8, Some(7), &Value::Null),
+            json!({"type": "user", "message": {"content": "who says so?"}}).to_string(),
+            json!({"type": "user", "uuid": Uuid::from_u128(9), "parentUuid": Uuid::from_u128(7),
+                "message": {"content": format!("{MARK}{}", "0".repeat(64))}, "blobs": ["0".repeat(64)]})
+            .to_string(),
         ];
         let faults = [
             (2, FaultKind::NotJson),
@@ -417,6 +437,9 @@ mod tests {
             (8, FaultKind::Zeros),
             (9, FaultKind::Zeros),
             (10, FaultKind::NotJson),
+            (11, FaultKind::NotAMessage),
+            (12, FaultKind::NotAMessage),
+            (13, FaultKind::TextMissing),
         ];
         check(&lines, &faults);
     }

@@ -84,6 +84,8 @@ pub struct SessionFacts {
     pub title: Option<String>,
     /// What it is tagged with.
     pub tag: Option<String>,
+    /// The colour it is to be shown in.
+    pub color: Option<String>,
     /// The first thing that was asked, or the beginning of it.
     pub first_prompt: Option<String>,
     /// The last thing that was asked, if that is near the end.
@@ -263,6 +265,7 @@ struct Line<'a> {
     ai_title: Option<String>,
     summary: Option<String>,
     tag: Option<String>,
+    agent_color: Option<String>,
     last_prompt: Option<String>,
     #[serde(default)]
     is_sidechain: bool,
@@ -350,6 +353,7 @@ impl SessionFacts {
             self.created = self.created.or_else(|| line.timestamp?.parse().ok());
             self.title = line.custom_title.or(self.title.take());
             self.tag = line.tag.or(self.tag.take());
+            self.color = line.agent_color.or(self.color.take());
             if self.first_prompt.is_some() {
                 return;
             }
@@ -365,6 +369,8 @@ impl SessionFacts {
         self.title = named.filter(|title| !title.is_empty());
         let tag = newest(bytes, "\"tag\":", |line| line.tag);
         self.tag = tag.or(self.tag.take()).filter(|tag| !tag.is_empty());
+        let color = newest(bytes, "\"agentColor\":", |line| line.agent_color);
+        self.color = color.or(self.color.take()).filter(|color| !color.is_empty());
         self.git_branch =
             newest(bytes, "\"gitBranch\":", |line| line.git_branch.filter(|name| !name.is_empty()));
         if self.cwd.is_none() {

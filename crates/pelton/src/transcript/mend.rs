@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::blobs::Blobs;
-use super::read::{LINKS, Loaded};
+use super::read::{LINKS, Loaded, is_no_message};
 use super::window::{read_window, window_start};
 use super::withdrawn::withdrawn;
 use super::{DIRECTORY_FIELD, QUESTION_LINE, TOMBSTONE_LINE};
@@ -160,6 +160,7 @@ fn written(
         let is_blank = text.is_empty();
         match serde_json::from_slice::<Map<String, Value>>(&text[start..]) {
             _ if is_blank => {}
+            Ok(_) if str::from_utf8(&text[start..]).is_ok_and(is_no_message) => mended.lines_left_out += 1,
             Ok(said) if mender.is_summed_up(&said, place) => {
                 mender.pass(said);
                 mended.lines_summed_up += 1;

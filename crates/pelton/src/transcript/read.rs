@@ -342,17 +342,38 @@ impl Lines {
         self.by_id.get(&id).is_some_and(|index| chain.links.contains(index))
     }
 
+    /// The last line; where lines stand in another order than they were written in, the one at the end of what follows it.
+    fn newest(&self) -> Option<usize> {
+        let last = self.links.len().checked_sub(1)?;
+        let id = self.links[last].id;
+        if !self.links[..last].iter().any(|link| link.parent == Some(id)) {
+            return Some(last);
+        }
+        let links = self.links.iter().enumerate().filter(|(_, link)| link.parent != Some(link.id));
+        let followers: HashMap<Uuid, usize> =
+            links.filter_map(|(index, link)| Some((link.parent?, index))).collect();
+        let (mut at, mut seen) = (last, HashSet::from([last]));
+        while let Some(next) = followers.get(&self.links[at].id) {
+            // Lines that follow each other have no end.
+            if !seen.insert(*next) {
+                return Some(last);
+            }
+            at = *next;
+        }
+        Some(at)
+    }
+
     /// The chain of parents from the newest line back to the first.
     pub fn chain(&self) -> Chain {
         let mut chain = Chain { links: Vec::new(), missing: Vec::new() };
         let mut on_chain = HashSet::new();
-        let mut at = self.links.len().checked_sub(1);
+        let mut at = self.newest();
         while let Some(index) = at.filter(|index| on_chain.insert(*index)) {
             chain.links.push(index);
             let parent = self.links[index].parent;
             at = parent.and_then(|parent| {
-                // What says that it follows itself follows what was written before it.
-                let known = self.by_id.get(&parent).copied().filter(|known| *known != index);
+                // What says that it follows itself, at once or by way of others, follows what was written before it.
+                let known = self.by_id.get(&parent).copied().filter(|known| !on_chain.contains(known));
                 known.or_else(|| {
                     chain.missing.push((index, parent));
                     // The parent's line is damaged: what was written before it is still the conversation.
@@ -521,6 +542,7 @@ impl Lines {
     /// The conversation.
     pub fn loaded(self) -> Loaded {
         let Chain { links: chain, missing } = self.chain();
+        let newest = chain.last().map(|index| self.links[*index].id);
         let on_chain: HashSet<usize> = chain.iter().copied().collect();
         let left = self.left(&chain);
         let behind = self.behind.as_ref().map(|behind| behind.edit);
@@ -586,7 +608,7 @@ impl Lines {
         );
         Loaded {
             session_id: self.session_id,
-            newest: self.links.last().map(|link| link.id),
+            newest,
             entries,
             reshaped,
             snips,
@@ -649,6 +671,13 @@ impl Source<'_> {
         array.push(b']');
         Bytes::from(array)
     }
+}
+
+/// Whether a line says that somebody said something, and nothing can be made of it.
+pub(super) fn is_no_message(text: &str) -> bool {
+    let Ok(line) = serde_json::from_str::<Line<'_>>(text) else { return false };
+    let is_said = matches!(line.r#type.as_deref(), Some("user" | "assistant"));
+    is_said && line.uuid.is_none_or(|id| entries(&line, id, &Source(None), &mut 0).is_none())
 }
 
 /// The entries of one line; `None` if it is not what it says it is. Counts blocks that cannot be sent as

@@ -195,6 +195,31 @@ fn what_follows_itself_follows_what_was_written_before_it() {
 }
 
 #[test]
+fn what_stands_before_a_cycle_is_still_the_conversation() {
+    let said = |words: &str| json!({"type": "text", "text": words});
+    let text = [
+        user(1, None, &json!("first")),
+        assistant(2, Some(1), &said("one")),
+        // Written over: it follows what was written after it.
+        user(3, Some(5), &json!("second")),
+        assistant(4, Some(3), &said("two")),
+        user(5, Some(4), &json!("third")),
+    ];
+    assert_eq!(load(text.join("\n")).entries.len(), 5);
+}
+
+#[test]
+fn lines_in_another_order_are_read_along_their_parents() {
+    let mut lines = conversation();
+    let (said, newest) = (load(lines.join("\n")), id(6));
+    lines.reverse();
+    let loaded = load(lines.join("\n"));
+    assert_eq!(loaded.newest, Some(newest));
+    let ids = |loaded: &Loaded| loaded.entries.iter().map(|entry| entry.id).collect::<Vec<_>>();
+    assert_eq!(ids(&loaded), ids(&said));
+}
+
+#[test]
 fn words_without_a_name_are_counted_and_bookkeeping_is_not() {
     let nameless = json!({"type": "user", "message": {"role": "user", "content": "lost"}});
     let title = json!({"type": "custom-title", "customTitle": "t"});

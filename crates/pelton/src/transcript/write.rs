@@ -423,6 +423,19 @@ impl Transcript {
         self.append(&mut self.tail(), line.finish_line())
     }
 
+    /// What a model would call it: counts where nobody has named it. Beside the conversation.
+    pub fn suggested_title(&self, title: &str) -> Result<(), TranscriptError> {
+        let line = Line::new("ai-title").field("aiTitle", title).field("sessionId", self.facts.session_id);
+        self.append(&mut self.tail(), line.finish_line())
+    }
+
+    /// The colour it is shown in from here on; empty for none in particular. Beside the conversation.
+    pub fn color(&self, color: &str) -> Result<(), TranscriptError> {
+        let line =
+            Line::new("agent-color").field("agentColor", color).field("sessionId", self.facts.session_id);
+        self.append(&mut self.tail(), line.finish_line())
+    }
+
     /// Notes which images and documents are not sent any more: they stay where they are.
     pub fn media_left_out(
         &self,

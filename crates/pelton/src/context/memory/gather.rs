@@ -136,6 +136,12 @@ impl Gatherer<'_> {
         }
     }
 
+    /// What a directory brings that the session works in.
+    pub fn root(&mut self, dir: &Path) {
+        self.known.looked_at.insert(dir.to_path_buf());
+        self.directory(dir);
+    }
+
     /// A rule about a file that was read.
     pub fn rule(&mut self, file: MemoryFile) {
         self.add(file, 0);

@@ -145,6 +145,17 @@ impl Memory {
         gathered.await.unwrap_or_default()
     }
 
+    /// What directories (their real paths) bring that the session works in from now on, as far as it was not told yet.
+    pub async fn of_roots(&self, dirs: Vec<PathBuf>) -> Option<Attachment> {
+        let shared = Arc::clone(self.0.as_ref().filter(|_| !dirs.is_empty())?);
+        let gathered = tokio::task::spawn_blocking(move || {
+            let found =
+                shared.gather(Because::Start, |gatherer| dirs.iter().for_each(|dir| gatherer.root(dir)));
+            attachment(AttachmentKind::NestedInstructions, &found)
+        });
+        gathered.await.ok()?
+    }
+
     /// The files that were told since the last look, and why.
     pub fn take_instructed(&self) -> Vec<Instructed> {
         self.0.as_ref().map(|shared| std::mem::take(&mut shared.known().instructed)).unwrap_or_default()
