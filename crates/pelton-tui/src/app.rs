@@ -60,6 +60,10 @@ pub(crate) enum Effect {
     PastePicture,
     /// The words go to an editor of the user's.
     Edit,
+    /// The plan that is asked about goes there.
+    EditPlan(AskedId, String),
+    /// What is live is painted anew.
+    Repaint,
     /// Prompts to go back to are wanted.
     ListPast,
     /// What going back would do to files is wanted.
@@ -236,6 +240,7 @@ impl App {
 
     /// A submission begins. These are the words, unless they waited and are told when they are read.
     pub fn begin(&mut self, words: Option<&str>, now: Duration) {
+        self.feed.fold();
         self.working_since = Some(now);
         self.interrupted = false;
         // Where there are no keys the words stand there already.
@@ -265,7 +270,6 @@ impl App {
     pub fn event(&mut self, event: &Event, now: Duration) {
         match event {
             Event::PromptsConsumed(ids) => self.consumed(ids),
-            Event::Result(outcome) => self.status.spent(outcome),
             _ => {}
         }
         self.finished.extend(self.feed.of(event, now));
@@ -297,7 +301,7 @@ impl App {
     /// They could not be kept.
     pub fn not_queued(&mut self, said: &Submission, why: &str) {
         self.waiting.retain(|waiting| waiting.id.is_some() || waiting.said != *said);
-        self.draft.put_back(&said.text);
+        self.draft.put_back(said);
         self.say(&format!("not taken: {why}"), Role::Error);
     }
 
@@ -316,6 +320,22 @@ impl App {
         self.asked.retain(|(asked, _)| *asked != id);
         if self.dialog.as_ref().is_some_and(|dialog| dialog.id() == Some(id)) {
             self.dialog = None;
+        }
+    }
+
+    /// The plan that is asked about is another one now: it is told once more.
+    pub fn plan_edited(&mut self, id: AskedId, plan: &str) {
+        let Some(dialog) = self.dialog.as_mut().filter(|dialog| dialog.id() == Some(id)) else { return };
+        dialog.set_plan(plan);
+        let body = dialog.body(&self.theme, self.columns);
+        self.finished.extend(body);
+    }
+
+    /// What was folded since the last prompt is told whole.
+    fn unfold(&mut self, now: Duration) {
+        match self.feed.unfold() {
+            Some(lines) => self.put(lines),
+            None => self.hint("nothing is folded that was not shown", now),
         }
     }
 
@@ -338,7 +358,7 @@ impl App {
 
     fn open(&mut self, dialog: Dialog) {
         let body = dialog.body(&self.theme, self.columns);
-        let lines = dialog.lines(&self.theme, self.columns);
+        let lines = dialog.live(&self.theme, self.columns).lines;
         // Everything that is decided about is seen whole, if not here then above.
         // A plan is part of the conversation: it is still there when it is carried out.
         self.body_told = dialog.is_plan() || body.len() + lines.len() + frame::ROWS_BESIDE_DIALOG > self.rows;
@@ -362,7 +382,8 @@ impl App {
     /// When something changes although nothing happens.
     pub fn wakes_at(&self, now: Duration) -> Option<Duration> {
         if self.is_plain {
-            return None;
+            // Whoever is asked knows what it is about.
+            return self.feed.announces_at().filter(|_| self.dialog.is_none()).map(|at| at.max(now));
         }
         let hint = self.hint.map(|(_, until)| until);
         let armed = self.dialog.as_ref().map(Dialog::armed_at);
@@ -379,6 +400,10 @@ impl App {
     pub fn tick(&mut self, now: Duration) {
         if self.draft.waits_for_files() {
             self.draft.look();
+        }
+        if self.is_plain && self.dialog.is_none() {
+            let lines = self.feed.announce(now);
+            self.finished.extend(lines);
         }
         if self.hint.is_some_and(|(_, until)| until <= now) {
             self.hint = None;
