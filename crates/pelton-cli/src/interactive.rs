@@ -128,8 +128,8 @@ async fn until_left<T>(
     let mut ending = None;
     loop {
         tokio::select! {
+            // An interrupt that ends another program, too, is heard before its end: it was typed there.
             biased;
-            left = &mut session => return (left, ending),
             signal = signals.next() => match &interrupts.keys {
                 _ if signal == Ending::Interrupt && interrupts.given.load(Ordering::SeqCst) => {}
                 Some(interrupts) if signal == Ending::Interrupt => interrupts.notify_one(),
@@ -138,6 +138,7 @@ async fn until_left<T>(
                     stop.cancel();
                 }
             },
+            left = &mut session => return (left, ending),
         }
     }
 }

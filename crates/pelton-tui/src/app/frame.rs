@@ -62,14 +62,14 @@ impl App {
         for waiting in self.waiting.iter().take(WAITING_SHOWN) {
             let (mark, when) = match (waiting.when, waiting.id) {
                 (_, None) => ("↳ ", "on its way"),
-                (When::Next, _) => ("↳ ", "read at the next step"),
-                (When::Later, _) => ("⏸ ", "read when this is done"),
+                (When::Next, _) => ("↳ ", "read at the next step; ↑ takes it back"),
+                (When::Later, _) => ("⏸ ", "read when this is done; ↑ takes it back"),
             };
             let words = clean::line(waiting.said.shown.lines().next().unwrap_or_default());
             below.push(Line::from(vec![
                 Span::styled(mark, self.theme.style(Role::Accent)),
                 Span::styled(words, self.theme.style(Role::Prompt)),
-                Span::styled(format!("  ({when}; ↑ takes it back)"), faint),
+                Span::styled(format!("  ({when})"), faint),
             ]));
         }
         if self.waiting.len() > WAITING_SHOWN {

@@ -36,10 +36,10 @@ impl List {
 
     fn fitting(&self) -> Vec<usize> {
         let wanted = self.wanted.text().to_lowercase();
-        let fits = |(words, more): &(String, String)| {
-            wanted
-                .split_whitespace()
-                .all(|word| words.to_lowercase().contains(word) || more.to_lowercase().contains(word))
+        // What stands beside the words is no part of them: an hour would be found by its number.
+        let fits = |(words, _): &(String, String)| {
+            let words = words.to_lowercase();
+            wanted.split_whitespace().all(|word| words.contains(word))
         };
         (0..self.items.len()).filter(|at| fits(&self.items[*at])).collect()
     }
@@ -174,6 +174,12 @@ mod tests {
         key(KeyCode::Char('x'));
         assert!(key(KeyCode::Enter).is_none(), "nothing fits");
         assert!(matches!(key(KeyCode::Esc), Some(Found::Nothing)));
+        let items =
+            vec![("second".to_owned(), "11 s ago".to_owned()), ("part 1".to_owned(), "9 s ago".to_owned())];
+        let mut list = List::new("Sessions", items);
+        list.key(KeyEvent::new(KeyCode::Char('1'), KeyModifiers::NONE));
+        let found = list.key(KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE));
+        assert!(matches!(found, Some(Found::Item(1))), "by its words, not by the hour");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use ratatui_core::text::{Line, Span};
 use serde_json::Value;
 
 use super::{edits, wrapped};
+use crate::cells::cut;
 use crate::clean;
 use crate::theme::{Role, Theme};
 
@@ -81,7 +82,7 @@ impl Kept {
                     true => below.extend(rows(&clean::text(&result_text(result)), theme, columns)),
                     false => below = change,
                 }
-                (clean::line(doing), below)
+                (cut(&clean::line(doing), columns.saturating_sub(2)), below)
             }
         };
         let more = below.len().saturating_sub(ROWS_MAX);
