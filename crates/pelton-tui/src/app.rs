@@ -119,6 +119,8 @@ pub(crate) struct App {
     hint: Option<(&'static str, Duration)>,
     /// When the last key of the words was typed.
     last_key: Duration,
+    /// When one was typed while something ran.
+    last_key_at_work: Option<Duration>,
     last_escape: Option<Duration>,
     last_stop: Option<Duration>,
     /// Somebody wants to leave: if what runs ends before this, they do.
@@ -157,6 +159,7 @@ impl App {
             interrupted: false,
             hint: None,
             last_key: Duration::ZERO,
+            last_key_at_work: None,
             last_escape: None,
             last_stop: None,
             leaves_until: None,
@@ -351,8 +354,9 @@ impl App {
             return;
         }
         if let Some((id, asked)) = self.asked.pop_front() {
-            let sentence = (!self.draft.is_empty()).then_some(self.last_key);
-            self.open(Dialog::of(id, asked, now, sentence));
+            // Words that were just sent may be followed by others, or by the same key once more.
+            let typed = if self.draft.is_empty() { self.last_key_at_work } else { Some(self.last_key) };
+            self.open(Dialog::of(id, asked, now, typed));
         }
     }
 

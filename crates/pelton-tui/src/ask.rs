@@ -106,8 +106,8 @@ enum Kind {
 }
 
 impl Dialog {
-    /// A question of the engine's. `typing_since` is when the last key of a sentence was pressed that is not complete.
-    pub fn of(id: AskedId, asked: Asked, now: Duration, last_key_of_sentence: Option<Duration>) -> Self {
+    /// A question of the engine's. `typed` is when the last key was pressed that was none of an answer.
+    pub fn of(id: AskedId, asked: Asked, now: Duration, typed: Option<Duration>) -> Self {
         let kind = match asked {
             Asked::Permission(question) if &*question.tool == person::TOOL => match Person::of(&question) {
                 Some(person) => Kind::Person(id, person),
@@ -116,7 +116,7 @@ impl Dialog {
             Asked::Permission(question) => Kind::Permission(id, Box::new(Permission::of(*question))),
             Asked::Elicitation(elicitation) => Kind::Form(id, Form::of(&elicitation)),
         };
-        let armed_at = last_key_of_sentence.map_or(now, |last| last + PAUSE);
+        let armed_at = typed.map_or(now, |last| last + PAUSE);
         Self { kind, armed_at }
     }
 

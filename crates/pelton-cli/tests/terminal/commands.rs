@@ -151,7 +151,7 @@ fn init_and_plan_ask_the_model() {
     seat.sees("> /init");
     seat.sees("Read.");
     seat.rests();
-    assert!(model.requests().last().unwrap().body.to_string().contains("write down, in AGENTS.md"));
+    assert!(model.requests().last().unwrap().body.to_string().contains("Write a file CLAUDE.md in the root"));
     seat.types("/plan mend it\r");
     seat.sees("> /plan mend it");
     seat.sees("plans only");

@@ -47,14 +47,21 @@ impl App {
             }
             // Somebody is in the middle of a sentence: their keys are words, and no answers.
             dialog.put_off(now);
-            if matches!(key.code, KeyCode::Enter | KeyCode::Esc) {
-                return Vec::new();
+            match key.code {
+                KeyCode::Enter => return Vec::new(),
+                // Whoever wants it to end means that, whatever is asked.
+                KeyCode::Esc if self.draft.escape() || !self.is_working() => return Vec::new(),
+                KeyCode::Esc => return self.interrupt(),
+                _ => {}
             }
             self.last_key = now;
             self.draft.key(key);
             return Vec::new();
         }
         self.last_key = now;
+        if self.is_working() {
+            self.last_key_at_work = Some(now);
+        }
         match key.code {
             KeyCode::Esc => return self.escape(now),
             KeyCode::BackTab => return vec![Effect::SetMode(self.next_mode())],

@@ -75,7 +75,7 @@ impl Session<'_> {
             },
             Own::Doctor => self.ask_program(vec!["doctor".to_owned(), self.session_id.to_string()]),
             // These need the engine, and so wait for it.
-            Own::Plan | Own::Resume | Own::Rewind | Own::Init | Own::Export => {
+            Own::Plan | Own::Resume | Own::Rewind | Own::Export => {
                 self.needs.push_back(Effect::Command(own, arguments.to_owned()));
             }
         }
@@ -93,11 +93,6 @@ impl Session<'_> {
                     let shown = format!("/plan {arguments}");
                     self.submit(engine, &Submission { shown, ..said(&arguments) }).await;
                 }
-            }
-            Own::Init => {
-                let shown = format!("/init {arguments}").trim_end().to_owned();
-                let text = format!("{}\n\n{arguments}", commands::INIT_PROMPT).trim_end().to_owned();
-                self.submit(engine, &Submission { text, shown, images: Vec::new() }).await;
             }
             Own::Rewind => self.perform(Effect::ListPast),
             Own::Resume => self.resume(engine, &arguments),
@@ -261,11 +256,11 @@ impl Session<'_> {
         let mode = self.handles.permissions.mode();
         let _ = writeln!(text, "model {} · mode {}", self.handles.dials.model(), mode.name());
         let _ = writeln!(text, "works in {}", self.cwd.display());
+        let _ = writeln!(text, "session {}", self.session_id);
+        if let Some(file) = &self.transcript {
+            let _ = writeln!(text, "recorded in {}", file.display());
+        }
         if let Some(init) = &self.init {
-            let _ = writeln!(text, "session {}", init.session_id);
-            if let Some(file) = &init.transcript {
-                let _ = writeln!(text, "recorded in {}", file.display());
-            }
             let _ = writeln!(
                 text,
                 "{} tools · {} commands · style {}",
