@@ -113,7 +113,7 @@ fn commands_change_the_conversation_and_tell_so() {
         seat.sees(&format!("Answer {}.", number + 2));
         seat.rests();
     }
-    says(&mut seat, "/compact", &["the context was made smaller"]);
+    says(&mut seat, "/compact", &["the conversation was summed up: "]);
     says(&mut seat, "/uncompact", &["> /uncompact"]);
     seat.types("go on\r");
     seat.sees("Later.");

@@ -131,7 +131,7 @@ fn words_that_are_taken_back_or_edited_outside_keep_their_pictures() {
             .reply([text("First."), gate("open"), text(" Done.")])
             .step(Step::reply([text("Seen.")]).always()),
     );
-    let script = "echo 'and more' >> \"$1\"\n";
+    let script = "printf '\\nand more\\n' >> \"$1\"\n";
     let mut seat = Seat::with(with_editor(&place, &model, script, ["do it"]), 80, 24);
     seat.sees("works");
     attaches(&mut seat, &place);

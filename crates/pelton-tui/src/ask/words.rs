@@ -4,7 +4,7 @@
 use crossterm::event::KeyEvent;
 use ratatui_core::text::Line;
 
-use crate::clean;
+use crate::clean::Cleaner;
 use crate::input::{self, Command, Editor, View};
 use crate::paint::Caret;
 use crate::theme::Theme;
@@ -52,8 +52,9 @@ impl Words {
 
     pub fn paste(&mut self, text: &str) {
         let room = CHARS_MAX.saturating_sub(self.text().chars().count());
-        for c in clean::line(text).chars().take(room) {
-            self.editor.act(Command::Insert(c));
+        let text = Cleaner::default().push(text);
+        for c in text.trim_end().chars().take(room) {
+            self.editor.act(Command::Insert(if c.is_control() { ' ' } else { c }));
         }
     }
 

@@ -75,7 +75,8 @@ impl Session<'_> {
         }
         self.terminal.give().await;
         self.chores.push(Box::pin(async move {
-            let words = format!("{editor} \"$1\"");
+            // An interrupt that is typed there is the editor's, and not the end of the shell around it.
+            let words = format!("trap : INT; {editor} \"$1\"");
             let ran = Command::new("sh").args(["-c", &words, "sh"]).arg(&file).status().await;
             let edited = match (ran, std::fs::read_to_string(&file)) {
                 (Ok(status), Ok(text)) if status.success() => Ok(text.trim_end_matches('\n').to_owned()),
