@@ -235,7 +235,9 @@ impl Choice {
         };
         let escape = Some(self.escape).filter(|_| self.words.is_none());
         let keys = [self.key, Some(keys), escape].into_iter().flatten().collect::<Vec<_>>().join(" · ");
-        lines.push(Line::styled(keys, theme.style(Role::Faint)));
+        lines.extend(
+            wrapped(&keys, columns).into_iter().map(|row| Line::styled(row, theme.style(Role::Faint))),
+        );
         Live { lines, caret }
     }
 
@@ -336,6 +338,14 @@ mod tests {
         ] {
             assert_eq!(keys(&mut Choice::new("?", answers()), typed), picked, "{typed:?}");
         }
+    }
+
+    #[test]
+    fn the_keys_are_seen_in_a_narrow_window() {
+        let choice = Choice::new("Well?", vec![Answer::new('y', "Yes")]).with_escape("Esc: no, and stop");
+        let rows: Vec<String> = choice.live(&Theme::BARE, 20).lines.iter().map(Line::to_string).collect();
+        assert!(rows.iter().all(|row| Line::raw(row.as_str()).width() <= 20), "{rows:?}");
+        assert!(rows.join(" ").ends_with("or the number · Esc: no, and stop"), "{rows:?}");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::clean;
 use crate::feed::wrapped;
 use crate::paint::{Caret, Live};
 use crate::theme::{Role, Theme};
-use field::Field;
+use field::{By, Field};
 
 /// Fields of one form.
 const FIELDS_MAX: usize = 50;
@@ -111,7 +111,7 @@ impl Form {
             Some(_) => "open the address, then Enter · Ctrl-D declines · Esc cancels",
             None => "Tab between fields · Enter on the last sends · Ctrl-D declines · Esc cancels",
         };
-        self.rows(theme, columns, keys)
+        self.rows(theme, columns, By::Keys, keys)
     }
 
     /// The same where there are no keys.
@@ -120,10 +120,10 @@ impl Form {
             Some(_) => "Open the address, then an empty line; /decline or /cancel.",
             None => "Type a value; an empty line leaves it as it is; /decline or /cancel.",
         };
-        self.rows(theme, columns, keys).lines
+        self.rows(theme, columns, By::Lines, keys).lines
     }
 
-    fn rows(&self, theme: &Theme, columns: usize, keys: &'static str) -> Live {
+    fn rows(&self, theme: &Theme, columns: usize, by: By, keys: &'static str) -> Live {
         let faint = theme.style(Role::Faint);
         let mut lines = vec![Line::styled(
             format!("{} asks:", clean::revealed_line(&self.asker)),
@@ -137,7 +137,7 @@ impl Form {
             for row in wrapped(&clean::revealed_line(url), columns) {
                 lines.push(Line::styled(row, theme.style(Role::Link)));
             }
-            lines.push(Line::styled(keys, faint));
+            lines.extend(wrapped(keys, columns).into_iter().map(|row| Line::styled(row, faint)));
             return Live { lines, caret: None };
         }
         let mut caret = None;
@@ -147,7 +147,7 @@ impl Form {
             let mut spans = vec![
                 Span::styled(if is_at { MARK } else { "  " }, theme.style(Role::Accent)),
                 Span::raw(format!("{}{needed}", clean::revealed_line(&field.title))),
-                Span::styled(format!("{}: ", field.hint()), faint),
+                Span::styled(format!("{}: ", field.hint(by)), faint),
             ];
             let before = spans.iter().map(Span::width).sum::<usize>();
             let (shown, column) = field.shown(theme, is_at, columns.saturating_sub(before));
@@ -165,7 +165,7 @@ impl Form {
         if let Some(complaint) = &self.complaint {
             lines.push(Line::styled(clean::revealed_line(complaint), theme.style(Role::Error)));
         }
-        lines.push(Line::styled(keys, faint));
+        lines.extend(wrapped(keys, columns).into_iter().map(|row| Line::styled(row, faint)));
         Live { lines, caret }
     }
 }

@@ -44,6 +44,13 @@ enum Entry {
     List(Words),
 }
 
+/// How it is filled in.
+#[derive(Clone, Copy)]
+pub(super) enum By {
+    Keys,
+    Lines,
+}
+
 /// A value, and what people call it.
 struct Offered {
     value: Value,
@@ -237,13 +244,15 @@ impl Field {
     }
 
     /// What can be done with it, in a few words.
-    pub fn hint(&self) -> &'static str {
-        match &self.entry {
-            Entry::Flag(_) => " (y/n)",
-            Entry::OneOf { .. } => " (←→)",
-            Entry::SomeOf { .. } => " (←→, Space ticks)",
-            Entry::List(_) => " (separated by commas)",
-            Entry::Text(_) | Entry::Number { .. } => "",
+    pub fn hint(&self, by: By) -> &'static str {
+        match (&self.entry, by) {
+            (Entry::Flag(_), _) => " (y/n)",
+            (Entry::OneOf { .. }, By::Keys) => " (←→)",
+            (Entry::OneOf { .. }, By::Lines) => " (its name or number)",
+            (Entry::SomeOf { .. }, By::Keys) => " (←→, Space ticks)",
+            (Entry::SomeOf { .. }, By::Lines) => " (names or numbers, separated by commas)",
+            (Entry::List(_), _) => " (separated by commas)",
+            (Entry::Text(_) | Entry::Number { .. }, _) => "",
         }
     }
 
