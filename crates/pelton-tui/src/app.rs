@@ -271,9 +271,8 @@ impl App {
 
     /// Something happened in the engine.
     pub fn event(&mut self, event: &Event, now: Duration) {
-        match event {
-            Event::PromptsConsumed(ids) => self.consumed(ids),
-            _ => {}
+        if let Event::PromptsConsumed(ids) = event {
+            self.consumed(ids);
         }
         self.finished.extend(self.feed.of(event, now));
     }
