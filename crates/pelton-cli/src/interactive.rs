@@ -5,12 +5,14 @@ use std::io::{BufRead, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nix::sys::termios::{FlushArg, tcflush};
 use pelton::settings::{Approval, Patience, ScreenSettings};
 use pelton_model::{RealWorld, World};
 use pelton_tui::clean::revealed_line;
+use pelton_tui::input::Submission;
 use pelton_tui::theme::{Depth, Surroundings, Theme, Wanted};
 use pelton_tui::{Left, OnNarrowing, Opening, StatusCommand, Terminal, sessions_of};
 use tokio::sync::Notify;
@@ -78,7 +80,8 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
                 return Err(fail);
             }
         };
-        let interrupts = is_plain.then(|| terminal.interrupts());
+        let interrupts =
+            Interrupts { keys: is_plain.then(|| terminal.interrupts()), given: terminal.given() };
         let session = Box::pin(pelton_tui::run(next, &mut terminal, &stop));
         let (left, ending) = until_left(session, &stop, interrupts, &mut signals).await;
         match left {
@@ -107,26 +110,36 @@ fn ended(left: Result<Left, pelton::StartError>, ending: Option<Ending>) -> Resu
     }
 }
 
-/// Stays in a session until it is left, or a signal ends it. Where there are no keys, an interrupt is one.
+/// What an interrupt means.
+struct Interrupts {
+    /// The same as its key, where there are no keys.
+    keys: Option<Arc<Notify>>,
+    /// Nothing, while another program has the terminal: it was typed there.
+    given: Arc<AtomicBool>,
+}
+
+/// Stays in a session until it is left, or a signal ends it.
 async fn until_left<T>(
     session: impl Future<Output = T>,
     stop: &CancellationToken,
-    interrupts: Option<Arc<Notify>>,
+    interrupts: Interrupts,
     signals: &mut Signals,
 ) -> (T, Option<Ending>) {
     let mut session = std::pin::pin!(session);
     let mut ending = None;
     loop {
         tokio::select! {
+            // An interrupt that ends another program, too, is heard before its end: it was typed there.
             biased;
-            left = &mut session => return (left, ending),
-            signal = signals.next() => match &interrupts {
+            signal = signals.next() => match &interrupts.keys {
+                _ if signal == Ending::Interrupt && interrupts.given.load(Ordering::SeqCst) => {}
                 Some(interrupts) if signal == Ending::Interrupt => interrupts.notify_one(),
                 _ => {
                     ending.get_or_insert(signal);
                     stop.cancel();
                 }
             },
+            left = &mut session => return (left, ending),
         }
     }
 }
@@ -135,7 +148,7 @@ async fn until_left<T>(
 struct Wanting {
     args: RunArgs,
     first: Option<String>,
-    draft: Option<String>,
+    draft: Option<Submission>,
 }
 
 impl Wanting {
@@ -155,10 +168,10 @@ impl Wanting {
     fn goes_on(&mut self, left: &Left) -> bool {
         match left {
             Left::For(id) => self.for_session(*id),
-            Left::Before { session, prompt, words } => {
+            Left::Before { session, prompt, said } => {
                 self.for_session(*session);
                 self.args.client.resume_drops_turn = Some(*prompt);
-                self.draft = Some(words.clone());
+                self.draft = Some(said.clone());
             }
             _ => return false,
         }

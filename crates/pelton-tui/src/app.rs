@@ -60,6 +60,10 @@ pub(crate) enum Effect {
     PastePicture,
     /// The words go to an editor of the user's.
     Edit,
+    /// The plan that is asked about goes there.
+    EditPlan(AskedId, String),
+    /// What is live is painted anew.
+    Repaint,
     /// Prompts to go back to are wanted.
     ListPast,
     /// What going back would do to files is wanted.
@@ -120,6 +124,8 @@ pub(crate) struct App {
     touched_at: Duration,
     /// How long the model's questions wait for somebody who does nothing.
     pub question_time: Option<Duration>,
+    /// When one was typed while something ran.
+    last_key_at_work: Option<Duration>,
     last_escape: Option<Duration>,
     last_stop: Option<Duration>,
     /// Somebody wants to leave: if what runs ends before this, they do.
@@ -161,6 +167,7 @@ impl App {
             ticked_at: Duration::ZERO,
             touched_at: Duration::ZERO,
             question_time: None,
+            last_key_at_work: None,
             last_escape: None,
             last_stop: None,
             leaves_until: None,
@@ -244,6 +251,7 @@ impl App {
 
     /// A submission begins. These are the words, unless they waited and are told when they are read.
     pub fn begin(&mut self, words: Option<&str>, now: Duration) {
+        self.feed.fold();
         self.working_since = Some(now);
         self.interrupted = false;
         // Where there are no keys the words stand there already.
@@ -271,10 +279,8 @@ impl App {
 
     /// Something happened in the engine.
     pub fn event(&mut self, event: &Event, now: Duration) {
-        match event {
-            Event::PromptsConsumed(ids) => self.consumed(ids),
-            Event::Result(outcome) => self.status.spent(outcome),
-            _ => {}
+        if let Event::PromptsConsumed(ids) = event {
+            self.consumed(ids);
         }
         self.finished.extend(self.feed.of(event, now));
     }
@@ -305,7 +311,7 @@ impl App {
     /// They could not be kept.
     pub fn not_queued(&mut self, said: &Submission, why: &str) {
         self.waiting.retain(|waiting| waiting.id.is_some() || waiting.said != *said);
-        self.draft.put_back(&said.text);
+        self.draft.put_back(said);
         self.say(&format!("not taken: {why}"), Role::Error);
     }
 
@@ -327,6 +333,22 @@ impl App {
         }
     }
 
+    /// The plan that is asked about is another one now: it is told once more.
+    pub fn plan_edited(&mut self, id: AskedId, plan: &str) {
+        let Some(dialog) = self.dialog.as_mut().filter(|dialog| dialog.id() == Some(id)) else { return };
+        dialog.set_plan(plan);
+        let body = dialog.body(&self.theme, self.columns);
+        self.finished.extend(body);
+    }
+
+    /// What was folded since the last prompt is told whole.
+    fn unfold(&mut self, now: Duration) {
+        match self.feed.unfold() {
+            Some(lines) => self.put(lines),
+            None => self.hint("nothing is folded that was not shown", now),
+        }
+    }
+
     /// Whether a question of the engine's is shown.
     pub fn is_asking(&self) -> bool {
         self.dialog.as_ref().is_some_and(|dialog| dialog.id().is_some())
@@ -339,15 +361,16 @@ impl App {
             return;
         }
         if let Some((id, asked)) = self.asked.pop_front() {
-            let sentence = (!self.draft.is_empty()).then_some(self.last_key);
+            // Words that were just sent may be followed by others, or by the same key once more.
+            let typed = if self.draft.is_empty() { self.last_key_at_work } else { Some(self.last_key) };
             self.touched_at = now;
-            self.open(Dialog::of(id, asked, now, sentence));
+            self.open(Dialog::of(id, asked, now, typed));
         }
     }
 
     fn open(&mut self, dialog: Dialog) {
         let body = dialog.body(&self.theme, self.columns);
-        let lines = dialog.lines(&self.theme, self.columns);
+        let lines = dialog.live(&self.theme, self.columns).lines;
         // Everything that is decided about is seen whole, if not here then above.
         // A plan is part of the conversation: it is still there when it is carried out.
         self.body_told = dialog.is_plan() || body.len() + lines.len() + frame::ROWS_BESIDE_DIALOG > self.rows;
@@ -372,7 +395,9 @@ impl App {
     pub fn wakes_at(&self, now: Duration) -> Option<Duration> {
         let expiry = self.expires_at();
         if self.is_plain {
-            return expiry.filter(|at| *at > now);
+            // Whoever is asked knows what it is about.
+            let told = self.feed.announces_at().filter(|_| self.dialog.is_none()).map(|at| at.max(now));
+            return expiry.filter(|at| *at > now).into_iter().chain(told).min();
         }
         let hint = self.hint.map(|(_, until)| until);
         let armed = self.dialog.as_ref().map(Dialog::armed_at);
@@ -397,7 +422,7 @@ impl App {
             return Vec::new();
         }
         let outcome = self.dialog.as_mut().and_then(Dialog::given_up);
-        outcome.map(|outcome| self.answered(outcome)).unwrap_or_default()
+        outcome.map(|outcome| self.answered(outcome, now)).unwrap_or_default()
     }
 
     /// Time has passed.
@@ -405,6 +430,10 @@ impl App {
         self.ticked_at = now;
         if self.draft.waits_for_files() {
             self.draft.look();
+        }
+        if self.is_plain && self.dialog.is_none() {
+            let lines = self.feed.announce(now);
+            self.finished.extend(lines);
         }
         if self.hint.is_some_and(|(_, until)| until <= now) {
             self.hint = None;

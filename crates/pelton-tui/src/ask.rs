@@ -6,6 +6,7 @@ pub(crate) mod form; // fields
 pub(crate) mod list; // one of many
 pub(crate) mod permission; // whether a call may run
 pub(crate) mod person; // what the model wants to know
+mod words; // an answer that is typed
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +16,7 @@ use pelton::host::{Elicitation, Elicited};
 use pelton::permission::{Answer, Question};
 use ratatui_core::text::Line;
 
+use crate::paint::{Caret, Live};
 use crate::theme::Theme;
 use choice::{Choice, Picked};
 use form::Form;
@@ -104,8 +106,8 @@ enum Kind {
 }
 
 impl Dialog {
-    /// A question of the engine's. `typing_since` is when the last key of a sentence was pressed that is not complete.
-    pub fn of(id: AskedId, asked: Asked, now: Duration, last_key_of_sentence: Option<Duration>) -> Self {
+    /// A question of the engine's. `typed` is when the last key was pressed that was none of an answer.
+    pub fn of(id: AskedId, asked: Asked, now: Duration, typed: Option<Duration>) -> Self {
         let kind = match asked {
             Asked::Permission(question) if &*question.tool == person::TOOL => match Person::of(&question) {
                 Some(person) => Kind::Person(id, person),
@@ -114,7 +116,7 @@ impl Dialog {
             Asked::Permission(question) => Kind::Permission(id, Box::new(Permission::of(*question))),
             Asked::Elicitation(elicitation) => Kind::Form(id, Form::of(&elicitation)),
         };
-        let armed_at = last_key_of_sentence.map_or(now, |last| last + PAUSE);
+        let armed_at = typed.map_or(now, |last| last + PAUSE);
         Self { kind, armed_at }
     }
 
@@ -147,9 +149,33 @@ impl Dialog {
         Some(Outcome::Answered(*id, Answered::Permission(answer), told))
     }
 
+    /// The call that waits for it.
+    pub fn call(&self) -> Option<&Arc<str>> {
+        match &self.kind {
+            Kind::Permission(_, permission) => Some(permission.call()),
+            Kind::Person(_, person) => Some(person.call()),
+            Kind::Form(..) | Kind::List(..) | Kind::Choice(..) => None,
+        }
+    }
+
     /// Whether it is about a plan.
     pub fn is_plan(&self) -> bool {
-        matches!(&self.kind, Kind::Permission(_, permission) if permission.is_plan())
+        self.plan().is_some()
+    }
+
+    /// The plan it is about, and which question that is.
+    pub fn plan(&self) -> Option<(AskedId, String)> {
+        match &self.kind {
+            Kind::Permission(id, permission) => Some((*id, permission.plan()?.to_owned())),
+            _ => None,
+        }
+    }
+
+    /// Another plan is asked about.
+    pub fn set_plan(&mut self, plan: &str) {
+        if let Kind::Permission(_, permission) = &mut self.kind {
+            permission.set_plan(plan);
+        }
     }
 
     pub fn is_armed(&self, now: Duration) -> bool {
@@ -223,7 +249,8 @@ impl Dialog {
                 }
             }
             Kind::Form(_, form) => form.paste(text),
-            Kind::List(..) | Kind::Choice(..) => {}
+            Kind::List(_, list) => list.paste(text),
+            Kind::Choice(..) => {}
         }
     }
 
@@ -236,14 +263,14 @@ impl Dialog {
         }
     }
 
-    /// The question itself, and the keys that answer it.
-    pub fn lines(&self, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+    /// The question itself, and the keys that answer it; the caret, where words are typed.
+    pub fn live(&self, theme: &Theme, columns: usize) -> Live {
         match &self.kind {
-            Kind::Permission(_, permission) => permission.choice.lines(theme, columns),
-            Kind::Person(_, person) => person.lines(theme, columns),
-            Kind::Form(_, form) => form.lines(theme, columns),
-            Kind::List(_, list) => list.lines(theme),
-            Kind::Choice(_, choice, _) => choice.lines(theme, columns),
+            Kind::Permission(_, permission) => permission.choice.live(theme, columns),
+            Kind::Person(_, person) => person.live(theme, columns),
+            Kind::Form(_, form) => form.live(theme, columns),
+            Kind::List(_, list) => list.live(theme, columns),
+            Kind::Choice(_, choice, _) => choice.live(theme, columns),
         }
     }
 
@@ -260,18 +287,24 @@ impl Dialog {
 }
 
 /// As much of a question as a low window has room for: what is asked, and the answer that Enter gives.
-pub(crate) fn within(mut lines: Vec<Line<'static>>, rows: usize) -> Vec<Line<'static>> {
+pub(crate) fn within(live: Live, rows: usize) -> Live {
+    let Live { mut lines, caret } = live;
     let rows = rows.max(1);
     if lines.len() <= rows {
-        return lines;
+        return Live { lines, caret };
     }
     let is_marked = |line: &Line<'_>| line.spans.first().is_some_and(|span| span.content == MARK);
     let at = lines.iter().position(is_marked).unwrap_or_default();
-    if rows == 1 {
-        return lines.drain(at..=at).collect();
-    }
-    let from = at.clamp(1, lines.len() + 1 - rows);
-    lines.drain(1..from);
+    // What is typed is seen where there is room for nothing else.
+    let at = caret.filter(|caret| caret.row >= at + rows.saturating_sub(1)).map_or(at, |caret| caret.row);
+    let first = if rows == 1 { at } else { at.clamp(1, lines.len() + 1 - rows) };
+    let title = usize::from(rows > 1);
+    lines.drain(title..first);
     lines.truncate(rows);
-    lines
+    let moved = |caret: Caret| match caret.row.checked_sub(first) {
+        Some(row) if row + title < rows => Some(Caret { row: row + title, ..caret }),
+        _ if caret.row < title => Some(caret),
+        _ => None,
+    };
+    Live { lines, caret: caret.and_then(moved) }
 }

@@ -22,7 +22,6 @@ pub(crate) enum Own {
     Status,
     Doctor,
     Config,
-    Init,
     Todos,
     Bashes,
     Rename,
@@ -40,7 +39,6 @@ const ALL: &[(Own, &str, &str, &str)] = &[
     (Own::Exit, "exit", "", "Ends the session (or Ctrl-D)"),
     (Own::Export, "export", "[FILE]", "The conversation as Markdown, into a file"),
     (Own::Hooks, "hooks", "", "Programs that run with what happens"),
-    (Own::Init, "init", "", "Lets the model write down how this project works"),
     (Own::Mcp, "mcp", "[reconnect NAME | on NAME | off NAME]", "Servers of tools"),
     (Own::Memory, "memory", "", "Which files the model is told of"),
     (Own::Model, "model", "[NAME]", "Which model is asked"),
@@ -73,12 +71,12 @@ impl Own {
 
     /// Whether what it asks for stands in the conversation by itself.
     pub fn is_a_prompt(self, arguments: &str) -> bool {
-        matches!(self, Self::Exit | Self::Init) || (self == Self::Plan && !arguments.is_empty())
+        self == Self::Exit || (self == Self::Plan && !arguments.is_empty())
     }
 
     /// Whether it works while the model does.
     pub fn works_any_time(self) -> bool {
-        !matches!(self, Self::Plan | Self::Resume | Self::Rewind | Self::Init | Self::Export)
+        !matches!(self, Self::Plan | Self::Resume | Self::Rewind | Self::Export)
     }
 }
 
@@ -101,12 +99,6 @@ pub(crate) fn other_names(name: &str) -> impl Iterator<Item = &'static str> {
     OTHER_NAMES.iter().filter(move |(_, own)| own.name() == name).map(|(other, _)| *other)
 }
 
-/// What `/init` asks the model for.
-pub(crate) const INIT_PROMPT: &str = "Look around in this project and write down, in AGENTS.md at its root (or in the \
-CLAUDE.md that is there already), what somebody needs to know who works on it for the first time: how it is built, tested and \
-run, how it is laid out, and which habits it keeps that one would not guess. Be short, name real commands and real paths that \
-you have looked at, and leave out what is obvious. If such a file is there, keep what is right in it and mend the rest.";
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,7 +108,7 @@ mod tests {
         assert_eq!(called("/exit"), Some((Own::Exit, "")));
         assert_eq!(called(" /model  opus "), Some((Own::Model, "opus")));
         assert_eq!(called("/quit"), Some((Own::Exit, "")));
-        for other in ["/compact", "/clear now", "exit", "/exi", "/usr/bin", "", "/"] {
+        for other in ["/compact", "/init", "/clear now", "exit", "/exi", "/usr/bin", "", "/"] {
             assert_eq!(called(other), None, "{other}");
         }
     }

@@ -186,10 +186,8 @@ impl Draft {
     }
 
     /// Words that were sent are to be written again, in front of what is there.
-    pub fn put_back(&mut self, words: &str) {
-        let now = self.editor.whole();
-        let both = if now.is_empty() { words.to_owned() } else { format!("{words}\n{now}") };
-        self.editor.set(&both);
+    pub fn put_back(&mut self, said: &Submission) {
+        self.editor.put_back(&said.text, &said.images);
         self.look();
     }
 

@@ -5,6 +5,7 @@ mod agents; // sub-agents, as branches
 mod answer; // what the model says, as it comes
 mod calls; // what the tools do, as a tree
 mod edits; // what was done to files
+mod folded; // what was only told in short
 mod notices; // everything else, a line each
 mod todos; // what is to be done
 
@@ -28,6 +29,7 @@ use crate::theme::{Role, Theme};
 use agents::Agents;
 use answer::Answer;
 use calls::Calls;
+use folded::Folded;
 use notices::Notices;
 use todos::Todos;
 
@@ -46,6 +48,9 @@ pub struct Feed {
     agents: Agents,
     notices: Notices,
     todos: Todos,
+    folded: Folded,
+    /// There is no live area: what it would show is told where it matters.
+    pub is_plain: bool,
     /// A line of the tree was told in this submission, so that it wants an end.
     has_tree: bool,
     /// Words of this answer were shown as they came.
@@ -65,6 +70,8 @@ impl Feed {
             agents: Agents::default(),
             notices: Notices::new(theme),
             todos: Todos::default(),
+            folded: Folded::default(),
+            is_plain: false,
             has_tree: false,
             has_streamed: false,
             ends_close: false,
@@ -124,6 +131,9 @@ impl Feed {
                     self.has_streamed = false;
                 }
                 self.notices.retry(notice, now);
+                if self.is_plain {
+                    told.extend(self.notices.retry_told(self.columns));
+                }
             }
             Event::Waiting { left } => self.notices.waits(*left, now),
             Event::Stalled { silent_for } => self.notices.stalled(*silent_for, now),
@@ -160,18 +170,61 @@ impl Feed {
 
     /// What is not finished yet.
     pub fn live(&self, now: Duration, rows_max: usize) -> Vec<Line<'static>> {
+        let mut notices = self.notices.live(now);
+        notices.truncate(rows_max);
+        // Why nothing happens is seen in the lowest window.
+        let rows_max = rows_max - notices.len();
         let mut lines = self.answer.live(now);
         let too_many = lines.len().saturating_sub(ANSWER_ROWS_MAX.min(rows_max));
         lines.drain(..too_many);
         lines.extend(self.calls.live(&self.agents, now, rows_max.saturating_sub(lines.len()), self.columns));
-        lines.extend(self.notices.live(now));
-        lines.truncate(rows_max);
+        lines.append(&mut notices);
         lines
+    }
+
+    /// A command line of the user's own runs: what it says is live until it has ended.
+    pub fn own_begins(&mut self, input: &Value, now: Duration) {
+        self.calls.begin_own(input, now);
+    }
+
+    pub fn own_says(&mut self, line: &str) {
+        self.calls.output(calls::OWN, line);
+    }
+
+    pub fn own_ended(&mut self) {
+        self.calls.forget(calls::OWN);
+    }
+
+    /// A call that somebody was asked about runs from now on: how long they took is not its time.
+    pub fn runs_from(&mut self, call: &str, now: Duration) {
+        self.calls.runs_from(call, now);
+    }
+
+    /// Calls that take long are told of when they begin, where nothing is live.
+    pub fn announce(&mut self, now: Duration) -> Vec<Line<'static>> {
+        self.calls.announce(now, self.columns)
+    }
+
+    /// When the next of them is.
+    pub fn announces_at(&self) -> Option<Duration> {
+        self.calls.announces_at()
     }
 
     /// Lines to be told below a call when it has ended.
     pub fn below(&mut self, call: &str, lines: Vec<String>) {
         self.calls.note(call, lines);
+    }
+
+    /// Another submission begins: what was folded before stays so.
+    pub fn fold(&mut self) {
+        self.folded = Folded::default();
+    }
+
+    /// What was told in short since, whole; `None` if there is nothing more to tell.
+    pub fn unfold(&mut self) -> Option<Vec<Line<'static>>> {
+        let lines = self.folded.unfold(&self.theme, self.columns)?;
+        self.ends_close = true;
+        Some(lines)
     }
 
     /// What is to be done.
@@ -228,7 +281,7 @@ impl Feed {
         told
     }
 
-    fn message(&mut self, entry: &Entry, now: Duration) -> Vec<Line<'static>> {
+    fn message(&mut self, entry: &Arc<Entry>, now: Duration) -> Vec<Line<'static>> {
         match &entry.kind {
             Kind::Assistant { piece: Piece::Text, .. } => {
                 let mut told = Vec::new();
@@ -240,11 +293,17 @@ impl Feed {
                 told.extend(self.answer.finish());
                 told
             }
-            Kind::Assistant { .. } => {
+            Kind::Assistant { piece, .. } => {
                 self.answer.thought();
+                if *piece == Piece::Thinking {
+                    self.folded.thought(entry);
+                }
                 Vec::new()
             }
             Kind::ToolResult { call, is_error } => {
+                if let Some((doing, tool, input)) = self.calls.known(call) {
+                    self.folded.ended(doing, tool, input, entry);
+                }
                 let mut told = self.answer.finish();
                 let is_list = !*is_error && self.calls.tool(call).is_some_and(|tool| &**tool == "TodoWrite");
                 let mut lines = self.calls.end(call, *is_error, entry, &mut self.agents, now, self.columns);
@@ -300,6 +359,8 @@ pub(crate) fn wrapped(line: &str, columns: usize) -> Vec<String> {
     for word in pieces {
         let wide = word.width();
         if width + wide > columns && width > 0 {
+            // Nobody sees what is empty before a break, and whoever copies does not want it.
+            row.truncate(row.trim_end().len());
             rows.push(std::mem::take(&mut row));
             width = 0;
             if word.trim().is_empty() {

@@ -178,11 +178,25 @@ impl Editor {
         &self.buffer.text()[..self.buffer.caret()]
     }
 
-    /// Another prompt in the place of this one: from an editor outside, or one that is taken back.
+    /// Another prompt in the place of this one: from an editor outside. Pictures stay where their labels do.
     pub fn set(&mut self, text: &str) {
         self.leave();
-        let text = parts::plain_line_ends(text);
-        self.buffer.replace_all(&parts::without_signs(&text));
+        let text = parts::without_signs(&parts::plain_line_ends(text));
+        let text = parts::with_pictures(&text, |label| self.parts.labelled(label));
+        self.buffer.replace_all(&text);
+    }
+
+    /// A prompt that was sent is written again, with its pictures, in front of what is there.
+    pub fn put_back(&mut self, text: &str, images: &[Image]) {
+        self.leave();
+        let text = parts::without_signs(&parts::plain_line_ends(text));
+        let mut images = images.iter();
+        let mut again = parts::with_pictures(&text, |_| self.parts.add(Part::Image(images.next()?.clone())));
+        if !self.is_empty() {
+            again.push('\n');
+            again.push_str(self.buffer.text());
+        }
+        self.buffer.replace_all(&again);
     }
 
     /// Nothing is left of the prompt. What it was is handed back.
@@ -249,6 +263,11 @@ impl Editor {
             (cells, height),
             theme,
         )
+    }
+
+    /// The same for a few words that are shown somewhere else: nothing of it is kept for the next look.
+    pub fn glance(&self, cells: usize, height: usize, theme: &Theme) -> View {
+        view::view(&self.parts, self.buffer.text(), self.buffer.caret(), &mut 0, (cells, height), theme)
     }
 
     /// Does what a key means.

@@ -104,6 +104,11 @@ impl Painter {
         });
     }
 
+    /// Somebody else has written over the live area: the next paint writes all of it.
+    pub fn forget(&mut self) {
+        self.resized.get_or_insert(self.at.0);
+    }
+
     /// Writes finished lines above the live area, and the live area as it should be now.
     pub fn paint(&mut self, finished: &[Line<'_>], live: &Live) -> String {
         let mut out = String::new();

@@ -3,10 +3,12 @@
 
 mod answers; // what commands of the terminal's own answer
 mod choose; // which session is gone on with
+mod chores; // what takes a while
 mod clipboard; // a picture from it
 mod files; // files that a program of the user's own knows
 mod opening; // what a session begins with, and how it is left
 mod outside; // other programs: an editor, the shell
+mod past; // going back
 mod prompts; // prompts of other days
 mod questions; // questions of the engine's
 mod status_command; // a user's own line about the session
@@ -20,11 +22,11 @@ use std::time::Duration;
 use crossterm::event::{Event as Typed, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use futures::future::{AbortHandle, BoxFuture};
 use futures::stream::{FuturesUnordered, Stream, StreamExt};
-use pelton::event::{CommandInfo, Init};
+use pelton::event::Init;
 use pelton::host::Host;
 use pelton::permission::{Mode, Questions};
 use pelton::tools::ToolServer;
-use pelton::{EndReason, Engine, Event, Menu, Priority, Prompt, QueueError, StartError};
+use pelton::{EndReason, Engine, Event, Menu, Phase, Priority, Prompt, StartError};
 use pelton_mcp::Joining;
 use pelton_model::World;
 use pelton_serve::progress::lines_changed;
@@ -34,15 +36,17 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::app::{App, Effect, Past, Undo, When};
+use crate::app::{App, Effect, When};
 use crate::complete::Offered;
 use crate::draft::{prompt, said};
-use crate::input::{Image, Submission};
+use crate::input::Submission;
 use crate::terminal::{Input, Terminal};
 use crate::theme::Role;
 pub use answers::sessions_of;
 pub use choose::choose;
+use chores::Chore;
 pub use opening::{Left, Opening};
+use outside::Edits;
 pub use outside::Outside;
 use prompts::Prompts;
 use questions::{Desk, Heard};
@@ -89,6 +93,7 @@ pub async fn run(
     let mut app = App::new(theme, columns, rows, opening.may_bypass);
     app.is_plain = terminal.is_plain();
     app.question_time = opening.question_time;
+    app.feed.is_plain = app.is_plain;
     app.status.budget_usd = budget;
     if let Some(greeting) = &opening.greeting {
         app.say(greeting, Role::Faint);
@@ -121,7 +126,9 @@ pub async fn run(
         config_dir,
         prompts,
         stop,
+        name: opening.title.clone(),
         title: opening.title,
+        newest_usage: Value::Null,
         log: opening.log,
         chores: FuturesUnordered::new(),
         needs: VecDeque::new(),
@@ -170,6 +177,10 @@ struct Session<'a> {
     prompts: Option<Prompts>,
     stop: &'a CancellationToken,
     title: Option<String>,
+    /// What it was called in this process.
+    name: Option<String>,
+    /// What the newest request was, as its server counted it.
+    newest_usage: Value,
     log: Option<DebugLog>,
     /// What takes a while and is not waited for.
     chores: FuturesUnordered<BoxFuture<'static, Chore>>,
@@ -200,24 +211,6 @@ struct Session<'a> {
     /// What prompts may call; looked at when the first command is typed.
     menu: Menu,
     left: Option<Left>,
-}
-
-/// Something that took a while.
-enum Chore {
-    Queued(Submission, Result<Uuid, QueueError>),
-    /// A request, and what to call it.
-    Served(&'static str, Result<Value, String>),
-    Preview(Result<Value, String>),
-    /// A picture from the clipboard.
-    Picture(Result<Image, String>),
-    /// What a program of the user's own says which files fit these words; nothing, if nobody waits for it any more.
-    Files(String, Option<Result<Value, String>>),
-    /// What prompts may call by `/name`.
-    Commands(Vec<CommandInfo>),
-    /// What another program said.
-    Said(String),
-    /// What the user's own line says, and which asking that was.
-    Status(u64, Option<Vec<ratatui_core::text::Line<'static>>>),
 }
 
 /// What there is to wait for.
@@ -280,7 +273,8 @@ impl Session<'_> {
             self.show_if_due(now);
             // Looked at once: a terminal that becomes ready between two looks would be waited for by neither of them.
             let is_ready = self.terminal.is_ready();
-            let due = self.is_stale.then_some(self.shown_at + FRAME).filter(|_| is_ready);
+            let is_given = self.terminal.is_given();
+            let due = self.is_stale.then_some(self.shown_at + FRAME).filter(|_| is_ready && !is_given);
             let at = [due, self.settles_at, self.status_turn.due, self.app.wakes_at(now)]
                 .into_iter()
                 .flatten()
@@ -319,7 +313,7 @@ impl Session<'_> {
             Wake::Typed(typed) => self.typed(typed, now),
             Wake::Line(line) => {
                 self.terminal.line_ended();
-                self.app.line(&line)
+                self.app.line(&line, now)
             }
             Wake::Gone => {
                 self.terminal.stop_listening();
@@ -344,7 +338,10 @@ impl Session<'_> {
             }
             Wake::Time => self.app.expired(now),
         };
-        if self.settles_at.is_some_and(|at| at <= now) {
+        if self.terminal.is_given() {
+            // What is asked meanwhile waits for its reader.
+            self.settles_at = None;
+        } else if self.settles_at.is_some_and(|at| at <= now) {
             self.settles_at = match self.terminal.has_unread() {
                 true => Some(now + SETTLE),
                 false => {
@@ -366,6 +363,11 @@ impl Session<'_> {
         for effect in effects {
             match effect {
                 Effect::Suspend => self.suspend().await,
+                Effect::Edit => {
+                    let words = self.app.draft.text();
+                    self.edit_outside(Edits::Prompt, &words).await;
+                }
+                Effect::EditPlan(id, plan) => self.edit_outside(Edits::Plan(id), &plan).await,
                 effect => self.perform(effect),
             }
         }
@@ -420,6 +422,7 @@ impl Session<'_> {
             Effect::PastePicture => {
                 self.chores.push(Box::pin(async { Chore::Picture(clipboard::picture().await) }));
             }
+            Effect::Repaint => self.terminal.repaint(),
             Effect::PutAside => {
                 if let Served::Now(Err(why)) = self.handles.ask("background_tasks", json!({})) {
                     self.app.say(&why, Role::Error);
@@ -440,9 +443,8 @@ impl Session<'_> {
             Effect::Submit(said) => self.submit(engine, &said).await,
             Effect::Shell(command) => self.shell(engine, command).await,
             Effect::Command(own, arguments) => self.command_with(engine, own, arguments).await,
-            Effect::Edit => self.edit_outside().await,
             Effect::ListPast => {
-                let past = prompts_of(engine);
+                let past = past::prompts_of(engine);
                 self.app.ask_prompt(past);
             }
             Effect::PreviewRewind(id) => {
@@ -546,6 +548,15 @@ impl Session<'_> {
             self.init = Some(Arc::clone(init));
             self.app.draft.knows(&init.commands);
         }
+        if let Event::Started(started) = event {
+            let usage = &started.usage;
+            self.newest_usage = json!({
+                "input_tokens": usage.input_tokens,
+                "output_tokens": usage.output_tokens,
+                "cache_creation_input_tokens": usage.cache_creation_input_tokens,
+                "cache_read_input_tokens": usage.cache_read_input_tokens,
+            });
+        }
         if let Event::Result(outcome) = event {
             self.handles.ended(outcome);
         }
@@ -591,27 +602,6 @@ impl Session<'_> {
         }
     }
 
-    fn chore_done(&mut self, chore: Chore) {
-        match chore {
-            Chore::Queued(said, Ok(id)) => {
-                self.is_asked = true;
-                self.app.queued(&said, id);
-            }
-            Chore::Queued(said, Err(why)) => self.app.not_queued(&said, &why.to_string()),
-            Chore::Served(what, Ok(_)) => self.app.say(&format!("{what}: done"), Role::Faint),
-            Chore::Served(what, Err(why)) => self.app.say(&format!("{what}: {why}"), Role::Error),
-            Chore::Status(generation, lines) => self.status_said(generation, lines),
-            Chore::Commands(commands) => self.app.draft.knows(&commands),
-            Chore::Files(typed, answer) => self.told_files(typed, answer),
-            Chore::Said(words) => self.app.say(&words, Role::Text),
-            Chore::Picture(Ok(picture)) => self.app.draft.attach(picture),
-            Chore::Picture(Err(why)) => self.app.say(&why, Role::Error),
-            Chore::Preview(preview) => {
-                self.app.ask_undo(preview.map(|preview| answers::files_of(&preview, &self.cwd)));
-            }
-        }
-    }
-
     fn set_mode(&mut self, mode: Mode) {
         match self.handles.ask("set_permission_mode", json!({"mode": mode.name()})) {
             Served::Mode(mode) => {
@@ -620,38 +610,6 @@ impl Session<'_> {
             }
             Served::Now(Err(why)) => self.app.say(&why, Role::Error),
             _ => {}
-        }
-    }
-
-    /// A request that takes a while, and what comes of it.
-    fn serve_with(&mut self, subtype: &str, body: Value, done: fn(Result<Value, String>) -> Chore) {
-        match self.handles.ask(subtype, body) {
-            Served::Now(answer) => self.chore_done(done(answer)),
-            Served::Later(work) => self.chores.push(Box::pin(async move { done(work.await) })),
-            _ => {}
-        }
-    }
-
-    async fn rewind(&mut self, engine: &mut Engine, undo: Undo) {
-        if undo.files {
-            let Served::Later(work) =
-                self.handles.ask("rewind_files", json!({"user_message_id": undo.to.id}))
-            else {
-                return self.app.say("files cannot be taken back here", Role::Error);
-            };
-            match work.await {
-                Ok(done) => {
-                    for left in done["left"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-                        self.app.say(&format!("left as it is: {left}"), Role::Warning);
-                    }
-                    self.app.say("files are as they were", Role::Faint);
-                }
-                Err(why) => return self.app.say(&why, Role::Error),
-            }
-        }
-        if undo.conversation {
-            let Past { id, words } = undo.to;
-            self.left = Some(Left::Before { session: engine.session_id(), prompt: id, words });
         }
     }
 
@@ -665,7 +623,11 @@ impl Session<'_> {
     }
 
     fn show_if_due(&mut self, now: Duration) {
-        if !self.is_stale || !self.terminal.is_ready() || now < self.shown_at + FRAME {
+        if !self.is_stale
+            || self.terminal.is_given()
+            || !self.terminal.is_ready()
+            || now < self.shown_at + FRAME
+        {
             return;
         }
         self.show(now);
@@ -677,11 +639,14 @@ impl Session<'_> {
         }
         {
             let status = self.handles.status.borrow_and_update();
-            if self.app.is_working() {
+            // A command line of the user's own is no submission.
+            let is_asked = self.app.is_working() && status.phase != Phase::Done;
+            if is_asked {
                 self.app.status.context_tokens = status.context_tokens;
-                self.app.status.output_tokens = status.output_tokens;
             }
+            self.app.status.output_tokens = if is_asked { status.output_tokens } else { 0 };
         }
+        self.app.status.cost_usd = self.handles.cost.usd();
         self.app.status.model = self.handles.dials.model();
         self.app.status.mode = self.handles.permissions.mode();
         self.app.status.background = self.handles.tasks.running().len();
@@ -697,18 +662,6 @@ impl Session<'_> {
         let finished = self.app.take_finished();
         self.terminal.paint(&finished, &crate::paint::Live::default());
     }
-}
-
-/// Prompts that can be gone back to, the newest first.
-fn prompts_of(engine: &Engine) -> Vec<Past> {
-    use pelton::history::Kind;
-    let prompts =
-        engine.history().iter().rev().filter(|entry| matches!(entry.kind, Kind::Prompt { meta: false }));
-    let words = |entry: &Arc<pelton::history::Entry>| {
-        let words = crate::feed::typed(entry);
-        (!words.is_empty()).then_some(Past { id: entry.id, words })
-    };
-    prompts.filter_map(words).collect()
 }
 
 /// Waits until a moment; for ever, if there is none.

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use pelton::Outcome;
 use pelton::permission::Mode;
 use ratatui_core::style::Style;
 use ratatui_core::text::{Line, Span};
@@ -31,11 +30,6 @@ pub(crate) struct Status {
 }
 
 impl Status {
-    /// A submission is over.
-    pub fn spent(&mut self, outcome: &Outcome) {
-        self.cost_usd = outcome.cost_usd;
-    }
-
     /// How full the context is, in hundredths.
     pub fn context_percent(&self) -> Option<u64> {
         (self.window_tokens > 0).then(|| (self.context_tokens * 100 / self.window_tokens).min(100))

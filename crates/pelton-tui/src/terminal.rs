@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
@@ -30,6 +30,8 @@ pub struct Terminal {
     /// What is typed; `None` while somebody else has the terminal.
     input: Option<Input>,
     interrupts: Arc<Notify>,
+    /// Somebody else has it.
+    is_given: Arc<AtomicBool>,
 }
 
 /// How it shows what it is told to.
@@ -68,11 +70,12 @@ impl Terminal {
 
     fn showing(shows: Shows, out: File) -> io::Result<Self> {
         let writer = Writer::to(out.try_clone()?);
-        Ok(Self { shows, out, writer, input: None, interrupts: Arc::default() })
+        Ok(Self { shows, out, writer, input: None, interrupts: Arc::default(), is_given: Arc::default() })
     }
 
     /// Takes it, also after it was given away.
     pub fn take(&mut self) -> io::Result<()> {
+        self.is_given.store(false, Ordering::SeqCst);
         let Shows::All(painter) = &mut self.shows else { return Ok(()) };
         enable_raw_mode()?;
         self.writer.put(PASTES_ON.to_owned());
@@ -85,6 +88,7 @@ impl Terminal {
 
     /// Gives it away as it was found, below everything that was said.
     pub async fn give(&mut self) {
+        self.is_given.store(true, Ordering::SeqCst);
         if let Shows::All(painter) = &mut self.shows {
             self.input = None;
             let mut last = painter.leave();
@@ -101,6 +105,22 @@ impl Terminal {
                 self.writer.put("\n".to_owned());
             }
             self.writer.written().await;
+        }
+    }
+
+    /// Whether somebody else has it: what is typed there, an interrupt too, is theirs.
+    pub fn given(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.is_given)
+    }
+
+    pub(crate) fn is_given(&self) -> bool {
+        self.is_given.load(Ordering::SeqCst)
+    }
+
+    /// What is live is painted anew, whatever stands there.
+    pub(crate) fn repaint(&mut self) {
+        if let Shows::All(painter) = &mut self.shows {
+            painter.forget();
         }
     }
 

@@ -69,7 +69,7 @@ pub use reload::{AgentsChange, Reloaded, SettingsChange, SettingsKind, SettingsW
 pub use session::fresh_id;
 pub use skills::{SkillShown, SkillSources, agent_files_in, agents_in};
 pub use status::{Phase, Status, Wait};
-pub use turn::{Limits, Terminal, Transition};
+pub use turn::{CostWatch, Limits, Terminal, Transition};
 
 /// The version of the reference command line that Pelton stands in for: clients look at it to know what they may
 /// ask for.

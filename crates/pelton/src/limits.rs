@@ -228,6 +228,8 @@ pub const SHELL_DRAIN_QUIET: Duration = Duration::from_millis(100);
 pub const SHELL_DRAIN_TIME_MAX: Duration = Duration::from_millis(500);
 /// Time between two reports of a running command.
 pub const PROGRESS_EVERY: Duration = Duration::from_millis(100);
+/// Lines of one report: the newest, and those right before it.
+pub const PROGRESS_LINES_MAX: usize = 5;
 /// Characters of a progress line.
 pub const PROGRESS_LINE_CHARS_MAX: usize = 500;
 /// Commands that run in the background at once.

@@ -46,7 +46,7 @@ fn a_question_shows_every_command_of_a_line_and_what_always_would_mean() {
         "allowed",
         "asks",
         "1. Yes, this once (y)",
-        "Esc for none",
+        "Esc: no, and stop",
     ] {
         assert!(screen.contains(part), "{part}:\n{screen}");
     }

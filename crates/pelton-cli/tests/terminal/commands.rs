@@ -113,7 +113,7 @@ fn commands_change_the_conversation_and_tell_so() {
         seat.sees(&format!("Answer {}.", number + 2));
         seat.rests();
     }
-    says(&mut seat, "/compact", &["the context was made smaller"]);
+    says(&mut seat, "/compact", &["the conversation was summed up: "]);
     says(&mut seat, "/uncompact", &["> /uncompact"]);
     seat.types("go on\r");
     seat.sees("Later.");
@@ -151,7 +151,7 @@ fn init_and_plan_ask_the_model() {
     seat.sees("> /init");
     seat.sees("Read.");
     seat.rests();
-    assert!(model.requests().last().unwrap().body.to_string().contains("write down, in AGENTS.md"));
+    assert!(model.requests().last().unwrap().body.to_string().contains("Write a file CLAUDE.md in the root"));
     seat.types("/plan mend it\r");
     seat.sees("> /plan mend it");
     seat.sees("plans only");

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use pelton_testkit::{Part, Script, Step, gate, pause, text};
+use pelton_testkit::{Part, Script, Step, gate, pause, text, tool};
+use serde_json::json;
 
 use crate::cost::much_lying_about;
 use crate::long;
@@ -212,6 +213,34 @@ fn escape_interrupts() {
         until(&seat, began, |screen| !screen.contains("Esc interrupts"))
     });
     judged("Esc to the end of what runs, the slowest", took.max().unwrap(), Duration::from_millis(100));
+}
+
+#[test]
+#[ignore = "a figure: scripts/bench terminal"]
+fn escape_interrupts_a_command_and_a_wait() {
+    let place = Place::new();
+    let bash = || tool("Bash", json!({"command": "echo begun; sleep 600", "description": "Wait"}));
+    for (what, step, sign) in [
+        ("a command", Step::reply([bash()]).always(), "│  begun"),
+        (
+            "a wait for another attempt",
+            Step::status(529).header("retry-after", "60").always(),
+            "asking again in",
+        ),
+    ] {
+        let model = model(Script::new().step(step));
+        let mut seat = Seat::at(&place, &model, ["--allowedTools", "Bash"]);
+        seat.sees("asks before changes");
+        let took = (0..ROUNDS / 3).map(|_| {
+            seat.types("go\r");
+            seat.sees(sign);
+            let began = Instant::now();
+            seat.types("\u{1b}");
+            until(&seat, began, |screen| !screen.contains("Esc interrupts"))
+        });
+        let took = took.max().unwrap();
+        judged(&format!("Esc to the end of {what}, the slowest"), took, Duration::from_millis(100));
+    }
 }
 
 #[test]

@@ -117,6 +117,9 @@ fn nothing_foreign_reaches_the_terminal_whatever_says_it() {
     let mut seat = Seat::at(&place, &model, ["--allowedTools", "Bash", "--", "go"]);
     seat.sees("That was all.");
     seat.rests();
+    // All of it once more, unfolded.
+    seat.types("\u{f}");
+    seat.until("it is unfolded", |seat| seat.rows().iter().any(|row| row.starts_with("▾ Running cat")));
     // A name of the user's, and a session that is looked for by what was said in it.
     seat.types("/rename");
     seat.types(" \u{1b}[200~a\u{1b}]0;owned\u{7}b\u{1b}[201~\r");

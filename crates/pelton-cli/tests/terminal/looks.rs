@@ -89,7 +89,9 @@ fn a_status_line_of_ones_own_is_told_what_there_is_and_keeps_its_colours() {
     let edit = tool("Edit", json!({"file_path": "new.txt", "old_string": "two\n", "new_string": ""}));
     let model = model(Script::new().reply([write]).reply([edit]).step(Step::reply([text("Well.")]).always()));
     let other = place.temp().canonicalize().unwrap();
-    let words = ["--permission-mode", "acceptEdits", "--effort", "low", "--add-dir", other.to_str().unwrap()];
+    let other_dir = other.to_str().unwrap();
+    let words =
+        ["--permission-mode", "acceptEdits", "--effort", "low", "--name", "The shop", "--add-dir", other_dir];
     let mut command = place.pelton(words);
     command.asks(&model).env("TERM", "xterm-256color").env("LANG", "C.UTF-8");
     let mut seat = Seat::with(command, 80, 24);
@@ -106,9 +108,29 @@ fn a_status_line_of_ones_own_is_told_what_there_is_and_keeps_its_colours() {
             && facts["cost"]["total_lines_removed"] == 1
             && facts["effort"]["level"] == "low"
             && facts["model"]["id"].is_string()
+            && facts["context_window"]["current_usage"]["input_tokens"].is_number()
+            && facts["context_window"]["total_output_tokens"].as_u64().is_some_and(|tokens| tokens > 0)
+            && facts["session_name"] == "The shop"
+            && facts["fast_mode"] == false
             && facts["context_window"]["used_percentage"].is_number()
             && facts["transcript_path"].as_str().is_some_and(|file| file.ends_with(".jsonl"))
     });
     let shown = String::from_utf8(seat.bytes()).unwrap();
     assert!(shown.contains("\u{1b}[0;38;5;2mready") && !shown.contains("owned"), "{shown:?}");
+}
+
+#[test]
+fn a_status_line_that_never_ends_costs_nothing() {
+    let place = Place::new();
+    let settings = json!({"statusLine": {"type": "command", "command": "yes on and on"}});
+    std::fs::write(place.config().join("settings.json"), settings.to_string()).unwrap();
+    let model = model(Script::new().step(Step::reply([text("Well.")]).always()));
+    let mut seat = Seat::at(&place, &model, []);
+    seat.sees("on and on");
+    seat.types("hello\r");
+    seat.sees("Well.");
+    let status = std::fs::read_to_string(format!("/proc/{}/status", seat.id())).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let peak_kb: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(peak_kb < 200_000, "{peak_kb} kB");
 }

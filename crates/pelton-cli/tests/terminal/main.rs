@@ -23,3 +23,4 @@ mod scrollback; // every finished line once
 mod steering; // while it works
 mod trust; // what a repository supplies, before it is trusted
 mod trouble; // what goes wrong, or on beside
+mod working; // a day's work

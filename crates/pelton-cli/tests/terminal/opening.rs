@@ -101,6 +101,16 @@ fn a_session_is_picked_from_a_list() {
     // Esc goes on with none, and leaves nothing behind.
     let mut seat = Seat::at(&place, &model, ["--resume"]);
     seat.sees("Go on with");
+    // In the lowest window what is asked and what Enter takes are seen, and the cursor is where words are typed.
+    seat.resize(60, 3);
+    seat.until("both are seen", |seat| {
+        let screen = seat.screen();
+        screen.starts_with("Go on with") && screen.contains("❯ ") && seat.cursor() == (0, 12)
+    });
+    seat.types("\u{1b}[B");
+    seat.until("the second is marked", |seat| {
+        seat.screen().contains("❯ ") && seat.screen().contains("roses")
+    });
     seat.types("\u{1b}");
     assert_eq!(seat.ends(), Some(0));
     seat.sees_no_more("Go on with");

@@ -24,7 +24,7 @@ fn asked(model: &pelton_testkit::ScriptedModel) -> String {
     }
 }
 
-fn pasted(text: &str) -> String {
+pub fn pasted(text: &str) -> String {
     format!("\u{1b}[200~{text}\u{1b}[201~")
 }
 
@@ -202,7 +202,7 @@ fn an_editor_of_ones_own_gets_the_words_and_gives_them_back() {
 const DOT: &str = "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de000\
                    0000c49444154789c63f8cfc0000003010100c9fe92ef0000000049454e44ae426082";
 
-fn dot() -> Vec<u8> {
+pub fn dot() -> Vec<u8> {
     (0..DOT.len()).step_by(2).map(|at| u8::from_str_radix(&DOT[at..at + 2], 16).unwrap()).collect()
 }
 

@@ -104,6 +104,11 @@ impl Seat {
         self.shown.lock().unwrap().parser.screen().cursor_position()
     }
 
+    /// Whether the cursor is hidden.
+    pub fn shows_no_cursor(&self) -> bool {
+        self.shown.lock().unwrap().parser.screen().hide_cursor()
+    }
+
     pub fn bytes(&self) -> Vec<u8> {
         self.shown.lock().unwrap().bytes.clone()
     }

@@ -14,8 +14,8 @@ use pelton::hooks::HooksListed;
 use pelton::permission::{Behavior, Change, Destination, Mode, Permissions, Rule, Update};
 use pelton::tools::{FileMemory, ToolServer, changed_lines, served_name};
 use pelton::{
-    CLI_VERSION, ContextWatch, Dials, Engine, Interrupter, Joins, Menu, Namer, Outcome, Phase, Queue, Status,
-    Tasks, Title,
+    CLI_VERSION, ContextWatch, CostWatch, Dials, Engine, Interrupter, Joins, Menu, Namer, Outcome, Phase,
+    Queue, Status, Tasks, Title,
 };
 use pelton_mcp::{Caller, Reach, Server};
 use pelton_model::{Effort, Thinking, ThinkingDisplay, World};
@@ -65,6 +65,8 @@ pub struct Handles {
     pub agents: Vec<String>,
     /// What fills the context.
     pub(super) context: ContextWatch,
+    /// What the session has cost so far.
+    pub cost: CostWatch,
     /// The newest result.
     pub last: Option<Arc<Outcome>>,
     /// What all results came to.
@@ -156,6 +158,7 @@ impl Handles {
     pub(super) fn of(engine: &Engine, servers: Servers, cwd: PathBuf, may_rewind: bool) -> Self {
         Self {
             context: engine.context_watch(),
+            cost: engine.cost_watch(),
             interrupter: engine.interrupter(),
             queue: engine.queue(),
             permissions: engine.permissions(),

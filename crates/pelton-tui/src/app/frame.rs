@@ -31,12 +31,12 @@ impl App {
         bottom.truncate(self.rows.saturating_sub(2).max(1));
         let (mut middle, caret) = match &self.dialog {
             Some(dialog) => {
-                let lines = self.dialog_lines(dialog, now);
+                let Live { lines, caret } = self.dialog_live(dialog, now);
                 // Where there is no room for both, what is asked comes first.
                 if lines.len() + bottom.len() > self.rows {
                     bottom.clear();
                 }
-                (lines, None)
+                (lines, caret)
             }
             None => self.input_lines(self.rows.saturating_sub(bottom.len() + 1)),
         };
@@ -62,14 +62,14 @@ impl App {
         for waiting in self.waiting.iter().take(WAITING_SHOWN) {
             let (mark, when) = match (waiting.when, waiting.id) {
                 (_, None) => ("↳ ", "on its way"),
-                (When::Next, _) => ("↳ ", "read at the next step"),
-                (When::Later, _) => ("⏸ ", "read when this is done"),
+                (When::Next, _) => ("↳ ", "read at the next step; ↑ takes it back"),
+                (When::Later, _) => ("⏸ ", "read when this is done; ↑ takes it back"),
             };
             let words = clean::line(waiting.said.shown.lines().next().unwrap_or_default());
             below.push(Line::from(vec![
                 Span::styled(mark, self.theme.style(Role::Accent)),
                 Span::styled(words, self.theme.style(Role::Prompt)),
-                Span::styled(format!("  ({when}; ↑ takes it back)"), faint),
+                Span::styled(format!("  ({when})"), faint),
             ]));
         }
         if self.waiting.len() > WAITING_SHOWN {
@@ -103,27 +103,29 @@ impl App {
         (lines, Some(caret))
     }
 
-    fn dialog_lines(&self, dialog: &Dialog, now: Duration) -> Vec<Line<'static>> {
-        let mut lines = dialog.lines(&self.theme, self.columns);
+    fn dialog_live(&self, dialog: &Dialog, now: Duration) -> Live {
+        let mut asked = dialog.live(&self.theme, self.columns);
         if !dialog.is_armed(now) {
             let words = "you were typing: keys answer this once you pause";
-            lines.push(Line::styled(words, self.theme.style(Role::Warning)));
+            asked.lines.push(Line::styled(words, self.theme.style(Role::Warning)));
         }
         let mut body = match self.body_told {
             true => Vec::new(),
             false => dialog.body(&self.theme, self.columns),
         };
         if body.is_empty() {
-            return within(lines, self.rows);
+            return within(asked, self.rows);
         }
-        if body.len() + lines.len() + ROWS_BESIDE_DIALOG <= self.rows {
+        if body.len() + asked.lines.len() + ROWS_BESIDE_DIALOG <= self.rows {
             body.push(Line::default());
         }
         // The window may be lower than it was when the question came.
-        let room = self.rows.saturating_sub(lines.len());
+        let room = self.rows.saturating_sub(asked.lines.len());
         body.drain(..body.len().saturating_sub(room));
-        body.extend(within(lines, self.rows));
-        body
+        let Live { lines, caret } = within(asked, self.rows);
+        let caret = caret.map(|caret| Caret { row: caret.row + body.len(), ..caret });
+        body.extend(lines);
+        Live { lines: body, caret }
     }
 
     fn status_lines(&mut self, now: Duration) -> Vec<Line<'static>> {

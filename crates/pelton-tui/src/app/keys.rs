@@ -6,7 +6,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use pelton::permission::Mode;
 
 use super::{App, Effect, Waiting, When};
-use crate::ask::{Outcome, Own, Told};
+use crate::ask::{Dialog, Outcome, Own, Told};
 use crate::commands;
 use crate::draft::{Pressed, said};
 use crate::input::Submission;
@@ -28,26 +28,41 @@ impl App {
                 return self.end_of_input(before, now);
             }
             KeyCode::Char('z') if control => return vec![Effect::Suspend],
+            KeyCode::Char('l') if control => return vec![Effect::Repaint],
+            KeyCode::Char('o') if control => {
+                self.unfold(now);
+                return Vec::new();
+            }
             _ => {}
         }
         if let Some(dialog) = &mut self.dialog {
             self.touched_at = now;
             if dialog.is_armed(now) {
+                if let (KeyCode::Char('g'), true, Some((id, plan))) = (key.code, control, dialog.plan()) {
+                    return vec![Effect::EditPlan(id, plan)];
+                }
                 return match dialog.key(key) {
-                    Some(outcome) => self.answered(outcome),
+                    Some(outcome) => self.answered(outcome, now),
                     None => Vec::new(),
                 };
             }
             // Somebody is in the middle of a sentence: their keys are words, and no answers.
             dialog.put_off(now);
-            if matches!(key.code, KeyCode::Enter | KeyCode::Esc) {
-                return Vec::new();
+            match key.code {
+                KeyCode::Enter => return Vec::new(),
+                // Whoever wants it to end means that, whatever is asked.
+                KeyCode::Esc if self.draft.escape() || !self.is_working() => return Vec::new(),
+                KeyCode::Esc => return self.interrupt(),
+                _ => {}
             }
             self.last_key = now;
             self.draft.key(key);
             return Vec::new();
         }
         self.last_key = now;
+        if self.is_working() {
+            self.last_key_at_work = Some(now);
+        }
         match key.code {
             KeyCode::Esc => return self.escape(now),
             KeyCode::BackTab => return vec![Effect::SetMode(self.next_mode())],
@@ -71,7 +86,7 @@ impl App {
     }
 
     /// A whole line was typed, where there are no keys.
-    pub fn line(&mut self, line: &str) -> Vec<Effect> {
+    pub fn line(&mut self, line: &str, now: Duration) -> Vec<Effect> {
         let Some(dialog) = &mut self.dialog else {
             return if self.is_working() {
                 self.queue(said(line), When::Next)
@@ -81,7 +96,7 @@ impl App {
         };
         self.touched_at = self.ticked_at;
         match dialog.line(line) {
-            Some(outcome) => self.answered(outcome),
+            Some(outcome) => self.answered(outcome, now),
             None => {
                 let lines = dialog.told(&self.theme, self.columns);
                 self.finished.extend(lines);
@@ -127,7 +142,7 @@ impl App {
             return Vec::new();
         };
         let Waiting { id, said, .. } = self.waiting.remove(at);
-        self.draft.put_back(&said.text);
+        self.draft.put_back(&said);
         id.map(Effect::Unqueue).into_iter().collect()
     }
 
@@ -201,8 +216,11 @@ impl App {
         }
     }
 
-    pub(super) fn answered(&mut self, outcome: Outcome) -> Vec<Effect> {
-        self.dialog = None;
+    pub(super) fn answered(&mut self, outcome: Outcome, now: Duration) -> Vec<Effect> {
+        let dialog = self.dialog.take();
+        if let Some(call) = dialog.as_ref().and_then(Dialog::call) {
+            self.feed.runs_from(call, now);
+        }
         match outcome {
             Outcome::Answered(id, answer, told) => {
                 match told {

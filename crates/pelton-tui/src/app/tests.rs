@@ -56,6 +56,25 @@ fn whoever_is_in_the_middle_of_a_sentence_answers_nothing() {
 }
 
 #[test]
+fn a_key_that_is_pressed_twice_answers_nothing_either() {
+    let mut app = app();
+    app.begin(None, at(0));
+    types(&mut app, "and then", at(1_000));
+    assert!(matches!(press(&mut app, KeyCode::Enter, at(1_100))[..], [Effect::Queue { .. }]));
+    app.ask(1, question());
+    app.show_next(at(1_150));
+    assert_eq!(press(&mut app, KeyCode::Enter, at(1_200)), [], "the same key once more");
+    assert!(app.is_asking());
+    // Ending it all is no answer that could do harm.
+    assert_eq!(press(&mut app, KeyCode::Esc, at(1_250)), [Effect::Interrupt]);
+    assert!(matches!(press(&mut app, KeyCode::Enter, at(2_000))[..], [Effect::Answer(1, _)]));
+    // What was typed long before it is no reason to wait.
+    app.ask(2, question());
+    app.show_next(at(9_000));
+    assert!(matches!(press(&mut app, KeyCode::Enter, at(9_001))[..], [Effect::Answer(2, _)]));
+}
+
+#[test]
 fn without_a_sentence_a_question_is_answered_at_once() {
     let mut app = app();
     app.ask(7, question());

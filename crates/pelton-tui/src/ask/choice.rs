@@ -3,13 +3,15 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui_core::text::{Line, Span};
 
+use super::words::Words;
 use super::{Given, MARK};
 use crate::clean;
 use crate::feed::wrapped;
+use crate::paint::{Caret, Live};
 use crate::theme::{Role, Theme};
 
-/// Characters of an answer in the user's own words.
-const OWN_WORDS_CHARS_MAX: usize = 10_000;
+/// Cells that what stands below an answer stands further in.
+const INSET: usize = 5;
 
 /// What gives none of the answers, where there are no keys.
 const NONE: &str = "0";
@@ -52,21 +54,46 @@ pub(crate) enum Picked {
 }
 
 /// A question that is open.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Choice {
     pub question: String,
     pub answers: Vec<Answer>,
     /// Several may be given.
     pub several: bool,
+    /// Another key, and what it does.
+    key: Option<&'static str>,
+    /// What Esc does.
+    escape: &'static str,
     at: usize,
     ticked: Vec<bool>,
-    words: Option<String>,
+    words: Option<Words>,
 }
 
 impl Choice {
     pub fn new(question: impl Into<String>, answers: Vec<Answer>) -> Self {
         let ticked = vec![false; answers.len()];
-        Self { question: question.into(), answers, several: false, at: 0, ticked, words: None }
+        Self {
+            question: question.into(),
+            answers,
+            several: false,
+            key: None,
+            escape: "Esc for none",
+            at: 0,
+            ticked,
+            words: None,
+        }
+    }
+
+    /// A key that somebody else heeds is shown with the others.
+    pub fn with_key(mut self, key: &'static str) -> Self {
+        self.key = Some(key);
+        self
+    }
+
+    /// Giving none of the answers means something of its own.
+    pub fn with_escape(mut self, escape: &'static str) -> Self {
+        self.escape = escape;
+        self
     }
 
     pub fn of_several(question: impl Into<String>, answers: Vec<Answer>) -> Self {
@@ -84,7 +111,7 @@ impl Choice {
     fn line(&mut self, line: &str) -> Option<Picked> {
         let line = line.trim();
         if self.words.is_some() {
-            self.words = Some(line.chars().take(OWN_WORDS_CHARS_MAX).collect());
+            self.words = Some(Words::of(line));
             return Some(self.picked(self.at));
         }
         if line == NONE {
@@ -100,7 +127,7 @@ impl Choice {
                 // The words may stand behind it.
                 self.at = at;
                 named.iter().for_each(|at| self.ticked[*at] = true);
-                self.words = Some(behind.chars().take(OWN_WORDS_CHARS_MAX).collect());
+                self.words = Some(Words::of(behind));
                 return if behind.is_empty() { None } else { Some(self.picked(at)) };
             }
             named.push(at);
@@ -134,15 +161,10 @@ impl Choice {
                     self.words = None;
                     None
                 }
-                KeyCode::Backspace => {
-                    words.pop();
+                _ => {
+                    words.key(&key);
                     None
                 }
-                KeyCode::Char(c) if is_typed(key) && words.len() < OWN_WORDS_CHARS_MAX => {
-                    words.push(c);
-                    None
-                }
-                _ => None,
             };
         }
         match key.code {
@@ -173,7 +195,7 @@ impl Choice {
     /// Words were pasted: they count only where words are wanted.
     pub fn paste(&mut self, text: &str) {
         if let Some(words) = &mut self.words {
-            words.extend(clean::line(text).chars().take(OWN_WORDS_CHARS_MAX));
+            words.paste(text);
         }
     }
 
@@ -185,14 +207,14 @@ impl Choice {
 
     fn choose(&mut self, at: usize) -> Option<Picked> {
         if self.answers.get(at)?.takes_words {
-            self.words = Some(String::new());
+            self.words = Some(Words::default());
             return None;
         }
         Some(self.picked(at))
     }
 
     fn picked(&mut self, at: usize) -> Picked {
-        let words = self.words.take().unwrap_or_default();
+        let words = self.words.take().map(|words| words.text()).unwrap_or_default();
         if !self.several {
             return Picked::Answers(vec![at], words);
         }
@@ -204,31 +226,40 @@ impl Choice {
         Picked::Answers(all, words)
     }
 
-    pub fn lines(&self, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
-        let mut lines = self.rows(theme, columns, MARK);
+    pub fn live(&self, theme: &Theme, columns: usize) -> Live {
+        let (mut lines, caret) = self.rows(theme, columns, MARK);
         let keys = match (&self.words, self.several) {
             (Some(_), _) => "type, then Enter · Esc to go back",
-            (None, true) => "↑↓ or numbers · Space ticks · Enter gives the answer · Esc for none",
-            (None, false) => "↑↓ and Enter, or the number · Esc for none",
+            (None, true) => "↑↓ or numbers · Space ticks · Enter gives the answer",
+            (None, false) => "↑↓ and Enter, or the number",
         };
-        lines.push(Line::styled(keys, theme.style(Role::Faint)));
-        lines
+        let escape = Some(self.escape).filter(|_| self.words.is_none());
+        let keys = [self.key, Some(keys), escape].into_iter().flatten().collect::<Vec<_>>().join(" · ");
+        lines.extend(
+            wrapped(&keys, columns).into_iter().map(|row| Line::styled(row, theme.style(Role::Faint))),
+        );
+        Live { lines, caret }
     }
 
     /// The same where there are no keys.
     pub fn told(&self, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
         let (mut lines, keys) = match (&self.words, self.several) {
             (Some(_), _) => (Vec::new(), "Say it in a line; an empty one says nothing."),
-            (None, true) => (self.rows(theme, columns, "  "), "Type numbers; 0 for none."),
-            (None, false) => (self.rows(theme, columns, "  "), "Type a number or a letter; 0 for none."),
+            (None, true) => (self.rows(theme, columns, "  ").0, "Type numbers; 0 for none."),
+            (None, false) => (self.rows(theme, columns, "  ").0, "Type a number or a letter; 0 for none."),
         };
         lines.push(Line::styled(keys, theme.style(Role::Faint)));
         lines
     }
 
-    /// The question and its answers, with a mark in front of the one that Enter gives.
-    fn rows(&self, theme: &Theme, columns: usize, mark_at: &'static str) -> Vec<Line<'static>> {
-        let mut lines = Vec::new();
+    /// The question and its answers, with a mark in front of the one that Enter gives, and the caret where words are typed.
+    fn rows(
+        &self,
+        theme: &Theme,
+        columns: usize,
+        mark_at: &'static str,
+    ) -> (Vec<Line<'static>>, Option<Caret>) {
+        let (mut lines, mut caret) = (Vec::new(), None);
         for row in self.question.lines().flat_map(|line| wrapped(&clean::line(line), columns)) {
             lines.push(Line::styled(row, theme.style(Role::Strong)));
         }
@@ -244,7 +275,7 @@ impl Choice {
             let key = answer.key.map(|key| format!(" ({key})")).unwrap_or_default();
             let label = format!("{}. {tick}{}{key}", at + 1, clean::revealed_line(&answer.label));
             // Rows after the first stand further in.
-            for (part, row) in wrapped(&label, columns.saturating_sub(5)).into_iter().enumerate() {
+            for (part, row) in wrapped(&label, columns.saturating_sub(INSET)).into_iter().enumerate() {
                 let mark = if part == 0 { mark } else { "     " };
                 lines.push(Line::from(vec![
                     Span::styled(mark, theme.style(Role::Accent)),
@@ -252,7 +283,7 @@ impl Choice {
                 ]));
             }
             if let Some(more) = &answer.more {
-                for row in wrapped(&clean::line(more), columns.saturating_sub(5)) {
+                for row in wrapped(&clean::line(more), columns.saturating_sub(INSET)) {
                     lines.push(Line::from(vec![
                         Span::raw("     "),
                         Span::styled(row, theme.style(Role::Faint)),
@@ -260,13 +291,15 @@ impl Choice {
                 }
             }
             if let Some(words) = self.words.as_ref().filter(|_| is_at) {
-                lines.push(Line::from(vec![
-                    Span::raw("     "),
-                    Span::styled(format!("{words}▏"), theme.style(Role::Prompt)),
-                ]));
+                let (rows, at) = words.view(columns.saturating_sub(INSET), theme);
+                caret = Some(Caret { row: at.row + lines.len(), column: at.column + INSET });
+                for mut row in rows {
+                    row.spans.insert(0, Span::raw(" ".repeat(INSET)));
+                    lines.push(row);
+                }
             }
         }
-        lines
+        (lines, caret)
     }
 }
 
@@ -305,6 +338,14 @@ mod tests {
         ] {
             assert_eq!(keys(&mut Choice::new("?", answers()), typed), picked, "{typed:?}");
         }
+    }
+
+    #[test]
+    fn the_keys_are_seen_in_a_narrow_window() {
+        let choice = Choice::new("Well?", vec![Answer::new('y', "Yes")]).with_escape("Esc: no, and stop");
+        let rows: Vec<String> = choice.live(&Theme::BARE, 20).lines.iter().map(Line::to_string).collect();
+        assert!(rows.iter().all(|row| Line::raw(row.as_str()).width() <= 20), "{rows:?}");
+        assert!(rows.join(" ").ends_with("or the number · Esc: no, and stop"), "{rows:?}");
     }
 
     #[test]

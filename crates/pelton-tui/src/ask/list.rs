@@ -4,8 +4,9 @@ use crossterm::event::{KeyCode, KeyEvent};
 use ratatui_core::text::{Line, Span};
 
 use super::MARK;
-use super::choice::is_typed;
+use super::words::Words;
 use crate::clean;
+use crate::paint::{Caret, Live};
 use crate::theme::{Role, Theme};
 
 /// Rows shown at once.
@@ -17,7 +18,7 @@ pub(crate) struct List {
     title: String,
     /// What is shown of each, and a few words beside it.
     items: Vec<(String, String)>,
-    wanted: String,
+    wanted: Words,
     at: usize,
 }
 
@@ -30,15 +31,15 @@ pub(crate) enum Found {
 impl List {
     /// The first is the one that is proposed.
     pub fn new(title: impl Into<String>, items: Vec<(String, String)>) -> Self {
-        Self { title: title.into(), items, wanted: String::new(), at: 0 }
+        Self { title: title.into(), items, wanted: Words::default(), at: 0 }
     }
 
     fn fitting(&self) -> Vec<usize> {
-        let wanted = self.wanted.to_lowercase();
-        let fits = |(words, more): &(String, String)| {
-            wanted
-                .split_whitespace()
-                .all(|word| words.to_lowercase().contains(word) || more.to_lowercase().contains(word))
+        let wanted = self.wanted.text().to_lowercase();
+        // What stands beside the words is no part of them: an hour would be found by its number.
+        let fits = |(words, _): &(String, String)| {
+            let words = words.to_lowercase();
+            wanted.split_whitespace().all(|word| words.contains(word))
         };
         (0..self.items.len()).filter(|at| fits(&self.items[*at])).collect()
     }
@@ -52,17 +53,20 @@ impl List {
             KeyCode::Down => self.at = (self.at + 1).min(fitting.len().saturating_sub(1)),
             KeyCode::PageUp => self.at = self.at.saturating_sub(ROWS_SHOWN),
             KeyCode::PageDown => self.at = (self.at + ROWS_SHOWN).min(fitting.len().saturating_sub(1)),
-            KeyCode::Backspace => {
-                self.wanted.pop();
-                self.at = 0;
+            _ => {
+                let before = self.wanted.text();
+                self.wanted.key(&key);
+                if self.wanted.text() != before {
+                    self.at = 0;
+                }
             }
-            KeyCode::Char(c) if is_typed(key) => {
-                self.wanted.push(c);
-                self.at = 0;
-            }
-            _ => {}
         }
         None
+    }
+
+    pub fn paste(&mut self, text: &str) {
+        self.wanted.paste(text);
+        self.at = 0;
     }
 
     /// A whole line was typed, where there are no keys: the number of an item as it was [told](Self::told), nothing for
@@ -76,12 +80,12 @@ impl List {
         if let Ok(number) = line.parse::<usize>() {
             return number.checked_sub(1).and_then(|place| fitting.get(place)).map(|at| Found::Item(*at));
         }
-        line.clone_into(&mut self.wanted);
+        self.wanted.set(line);
         match self.fitting()[..] {
             [only] => Some(Found::Item(only)),
             // Words that fit nothing narrow down nothing.
             [] => {
-                self.wanted.clear();
+                self.wanted.set("");
                 None
             }
             _ => None,
@@ -110,12 +114,17 @@ impl List {
         lines
     }
 
-    pub fn lines(&self, theme: &Theme) -> Vec<Line<'static>> {
+    pub fn live(&self, theme: &Theme, columns: usize) -> Live {
         let fitting = self.fitting();
-        let mut lines = vec![Line::from(vec![
-            Span::styled(self.title.clone(), theme.style(Role::Strong)),
-            Span::styled(format!("  {}▏", clean::line(&self.wanted)), theme.style(Role::Prompt)),
-        ])];
+        let mut title =
+            Line::from(vec![Span::styled(self.title.clone(), theme.style(Role::Strong)), Span::raw("  ")]);
+        let beside = title.width();
+        let (rows, at) = self.wanted.view(columns.saturating_sub(beside), theme);
+        // Where the words are longer than a row, the one with the caret is seen.
+        let row = rows.into_iter().nth(at.row).unwrap_or_default();
+        title.spans.extend(row.spans);
+        let caret = Some(Caret { row: 0, column: beside + at.column });
+        let mut lines = vec![title];
         let from = self.at.saturating_sub(ROWS_SHOWN - 1);
         let beside = self.items.iter().map(|(_, more)| more.trim().chars().count()).max().unwrap_or_default();
         for (place, at) in fitting.iter().enumerate().skip(from).take(ROWS_SHOWN) {
@@ -133,7 +142,7 @@ impl List {
         let keys =
             format!("{} of {} · type to find · ↑↓ and Enter · Esc for none", fitting.len(), self.items.len());
         lines.push(Line::styled(keys, theme.style(Role::Faint)));
-        lines
+        Live { lines, caret }
     }
 }
 
@@ -165,6 +174,12 @@ mod tests {
         key(KeyCode::Char('x'));
         assert!(key(KeyCode::Enter).is_none(), "nothing fits");
         assert!(matches!(key(KeyCode::Esc), Some(Found::Nothing)));
+        let items =
+            vec![("second".to_owned(), "11 s ago".to_owned()), ("part 1".to_owned(), "9 s ago".to_owned())];
+        let mut list = List::new("Sessions", items);
+        list.key(KeyEvent::new(KeyCode::Char('1'), KeyModifiers::NONE));
+        let found = list.key(KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE));
+        assert!(matches!(found, Some(Found::Item(1))), "by its words, not by the hour");
     }
 
     #[test]
@@ -181,7 +196,7 @@ mod tests {
                 Found::Nothing => panic!("{line}"),
             });
             assert_eq!(found, wanted, "{line}");
-            list.wanted.clear();
+            list.wanted.set("");
         }
         assert!(list.line("APPLES").is_none(), "there are two");
         assert_eq!(told(&list)[1..3], ["1. apples (red)", "2. more apples (red)"]);

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use pelton::permission::{Access, Answer, Cause, Change, Destination, Mode, Part, Question, Update, Verdict};
 use ratatui_core::text::{Line, Span};
@@ -17,11 +18,16 @@ use crate::theme::{Role, Theme};
 /// The name of the tool by which the model leaves plan mode.
 const EXIT_PLAN: &str = "ExitPlanMode";
 
+/// What Esc means here.
+const ESCAPE: &str = "Esc: no, and stop";
+
 /// A call that somebody decides about.
 pub(crate) struct Permission {
     question: Question,
     pub choice: Choice,
     meanings: Vec<Meaning>,
+    /// Whoever is asked has changed the plan.
+    is_edited: bool,
 }
 
 /// What an answer means.
@@ -48,8 +54,9 @@ impl Permission {
                 choice::Answer::new('n', "No, go on planning: say what to change").with_words(),
                 Meaning::Refuse,
             );
-            let choice = Choice::new("Go on with this plan?", answers);
-            return Self { question, choice, meanings };
+            let choice = Choice::new("Go on with this plan?", answers).with_key("Ctrl-G edits it");
+            let choice = choice.with_escape(ESCAPE);
+            return Self { question, choice, meanings, is_edited: false };
         }
         put(choice::Answer::new('y', "Yes, this once"), Meaning::Once);
         if !question.suggestions.is_empty() {
@@ -61,13 +68,24 @@ impl Permission {
             choice::Answer::new('n', "No: say what to do instead, or just Enter").with_words(),
             Meaning::Refuse,
         );
-        let choice = Choice::new(title(&question), answers);
-        Self { question, choice, meanings }
+        let choice = Choice::new(title(&question), answers).with_escape(ESCAPE);
+        Self { question, choice, meanings, is_edited: false }
     }
 
-    /// Whether it is about a plan.
-    pub fn is_plan(&self) -> bool {
-        &*self.question.tool == EXIT_PLAN
+    /// The call that waits for it.
+    pub fn call(&self) -> &Arc<str> {
+        &self.question.call
+    }
+
+    /// The plan it is about.
+    pub fn plan(&self) -> Option<&str> {
+        (&*self.question.tool == EXIT_PLAN).then(|| self.question.input["plan"].as_str().unwrap_or_default())
+    }
+
+    /// The same question about another plan.
+    pub fn set_plan(&mut self, plan: &str) {
+        self.is_edited |= self.plan().is_some_and(|before| before != plan);
+        self.question.input["plan"] = plan.into();
     }
 
     /// What was picked, as the engine understands it.
@@ -85,7 +103,8 @@ impl Permission {
             Picked::Answers(at, words) => match at.first().and_then(|at| self.meanings.get(*at)) {
                 Some(Meaning::Once) => Answer::allow(),
                 Some(Meaning::Always(updates)) => {
-                    Answer::Allow { updated_input: None, updates: updates.clone() }
+                    let updated_input = self.is_edited.then(|| self.question.input.clone());
+                    Answer::Allow { updated_input, updates: updates.clone() }
                 }
                 Some(Meaning::Refuse) | None => refused(words, words.trim().is_empty()),
             },
@@ -108,8 +127,7 @@ impl Permission {
                 theme.style(Role::Faint),
             ));
         }
-        if self.is_plan() {
-            let plan = question.input["plan"].as_str().unwrap_or_default();
+        if let Some(plan) = self.plan() {
             lines.push(Line::default());
             lines.extend(markdown::lines(plan, columns, *theme));
             lines.push(Line::default());

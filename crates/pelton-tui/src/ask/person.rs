@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::choice::{self, Choice, Picked};
 use crate::clean;
+use crate::paint::{Caret, Live};
 use crate::theme::{Role, Theme};
 
 /// The name of the tool that asks them.
@@ -111,9 +112,12 @@ impl Person {
         input["answers"].as_object().into_iter().flatten().map(line).collect()
     }
 
-    pub fn lines(&self, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
-        let lines = self.asked.get(self.at).map(|choice| choice.lines(theme, columns));
-        self.place(theme).into_iter().chain(lines.unwrap_or_default()).collect()
+    pub fn live(&self, theme: &Theme, columns: usize) -> Live {
+        let asked = self.asked.get(self.at).map(|choice| choice.live(theme, columns)).unwrap_or_default();
+        let mut lines: Vec<Line<'static>> = self.place(theme).into_iter().collect();
+        let caret = asked.caret.map(|caret| Caret { row: caret.row + lines.len(), ..caret });
+        lines.extend(asked.lines);
+        Live { lines, caret }
     }
 
     /// The same where there are no keys.

@@ -42,7 +42,12 @@ struct Running {
     tail: VecDeque<String>,
     /// What is told below it when it has ended.
     below: Vec<String>,
+    /// It was told that it runs.
+    is_announced: bool,
 }
+
+/// The name of a command line of the user's own: calls of models have others.
+pub(super) const OWN: &str = "own";
 
 impl Calls {
     pub fn new(theme: Theme) -> Self {
@@ -67,7 +72,45 @@ impl Calls {
             since: now,
             tail: VecDeque::new(),
             below: Vec::new(),
+            is_announced: false,
         });
+    }
+
+    /// A command line of the user's own.
+    pub fn begin_own(&mut self, input: &Value, now: Duration) {
+        self.put(&OWN.into(), &"Bash".into(), input, now);
+    }
+
+    /// A call that nobody tells the end of.
+    pub fn forget(&mut self, call: &str) {
+        self.running.retain(|running| &*running.call != call);
+    }
+
+    pub fn runs_from(&mut self, call: &str, now: Duration) {
+        if let Some(running) = self.running.iter_mut().find(|running| &*running.call == call) {
+            running.since = now;
+        }
+    }
+
+    /// Calls that run for a while and were not told of yet.
+    pub fn announce(&mut self, now: Duration, columns: usize) -> Vec<Line<'static>> {
+        let late = |running: &Running| !running.is_announced && now >= running.since + TELLS_TIME_AFTER;
+        let told: Vec<String> = self
+            .running
+            .iter()
+            .filter(|running| late(running))
+            .map(|running| running.doing.clone())
+            .collect();
+        self.running
+            .iter_mut()
+            .filter(|running| late(running))
+            .for_each(|running| running.is_announced = true);
+        told.iter().map(|doing| self.line("├─ ", &format!("{doing} …"), "", false, columns)).collect()
+    }
+
+    pub fn announces_at(&self) -> Option<Duration> {
+        let waiting = self.running.iter().filter(|running| !running.is_announced);
+        waiting.map(|running| running.since + TELLS_TIME_AFTER).min()
     }
 
     /// A line of a command's output.
@@ -85,6 +128,12 @@ impl Calls {
         if let Some(running) = self.running.iter_mut().find(|running| &*running.call == call) {
             running.below.extend(lines);
         }
+    }
+
+    /// What a call that runs does, its tool and its input.
+    pub fn known(&self, call: &str) -> Option<(&str, &Arc<str>, &Value)> {
+        let running = self.running.iter().find(|running| &*running.call == call)?;
+        Some((&running.doing, &running.tool, &running.input))
     }
 
     /// The tool of a call that runs.

@@ -10,8 +10,20 @@ use crate::theme::{Role, Theme};
 /// Rows of a diff below a call that has ended; the file itself has the rest.
 const ROWS_MAX: usize = 40;
 
-/// The change a call made, if it was an edit.
+/// The change a call made, if it was an edit; as much of it as is shown unasked.
 pub(super) fn of_result(
+    theme: &Theme,
+    tool: &str,
+    input: &Value,
+    entry: &Entry,
+    columns: usize,
+) -> Vec<Line<'static>> {
+    up_to(ROWS_MAX, theme, tool, input, entry, columns)
+}
+
+/// The same in so many rows.
+pub(super) fn up_to(
+    rows_max: usize,
     theme: &Theme,
     tool: &str,
     input: &Value,
@@ -29,7 +41,7 @@ pub(super) fn of_result(
         None if detail.as_ref().is_some_and(|detail| detail["type"] == "update") => return Vec::new(),
         None => diff::hunks("", input["content"].as_str().unwrap_or_default()),
     };
-    let layout = Layout { width: columns.saturating_sub(3), theme: *theme, rows_max: ROWS_MAX };
+    let layout = Layout { width: columns.saturating_sub(3), theme: *theme, rows_max };
     let branch = |mut line: Line<'static>| {
         line.spans.insert(0, Span::styled("│  ", theme.style(Role::Faint)));
         line

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use pelton::Terminal;
+use pelton::compact::Level;
 use pelton::event::{Boundary, ContextEvent, Event, Outcome};
 use pelton::permission::{Change, Update};
 use pelton::tools::BackgroundNews;
@@ -95,6 +96,15 @@ impl Notices {
         self.notes(&words, columns)
     }
 
+    /// The same where nothing is live: told once, when it is asked again.
+    pub fn retry_told(&mut self, columns: usize) -> Vec<Line<'static>> {
+        let Some(Retry { why, attempt, attempts_max, wait, .. }) = self.retry.take() else {
+            return Vec::new();
+        };
+        let words = format!("asking again in {} ({attempt} of {attempts_max}): {why}", seconds(wait));
+        self.notes(&words, columns)
+    }
+
     pub fn live(&self, now: Duration) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
         if let Some(retry) = &self.retry {
@@ -134,7 +144,7 @@ impl Notices {
                 let (from, to) = (clean::line(from), clean::line(to));
                 self.notes(&format!("{from} does not answer: {to} is asked instead"), columns)
             }
-            Event::Context(ContextEvent::Boundary(boundary)) => self.notes(&smaller(boundary), columns),
+            Event::Context(ContextEvent::Boundary(boundary)) => self.notes(&reshaped(boundary), columns),
             Event::Context(ContextEvent::Compacted(Err(why))) => {
                 self.notes(&format!("the conversation was not summed up: {why}"), columns)
             }
@@ -213,9 +223,21 @@ impl Notices {
     }
 }
 
-fn smaller(boundary: &Boundary) -> String {
+/// What was done to the context, in one line: why and from where on is told by `/context`.
+fn reshaped(boundary: &Boundary) -> String {
     let (before, after) = (boundary.before_tokens, boundary.after_tokens);
-    format!("the context was made smaller, from {before} to {after} tokens: {}", boundary.reason)
+    let done = match boundary.level {
+        Level::ResultBudget => "long results were shortened",
+        Level::Snip => "what was marked was left out",
+        Level::Microcompact => "old results were cleared",
+        Level::Collapse => "finished stretches were folded",
+        Level::Autocompact | Level::Reactive | Level::Manual => "the conversation was summed up",
+        Level::Local => "the oldest of the conversation was left out",
+        Level::Repair => "what the server refused was left out",
+        Level::Undo => "a change of the context was undone",
+        _ => "the context was changed",
+    };
+    format!("{done}: {before} → {after} tokens")
 }
 
 /// What may run from now on, in words.

@@ -73,6 +73,12 @@ impl Parts {
         Some(sign)
     }
 
+    /// The sign that is shown so.
+    pub(super) fn labelled(&self, label: &str) -> Option<char> {
+        let signs = (0..self.all.len()).filter_map(|at| char::from_u32(FIRST + u32::try_from(at).ok()?));
+        signs.into_iter().find(|sign| self.label(*sign).as_deref() == Some(label))
+    }
+
     pub(super) fn part(&self, sign: char) -> Option<&Part> {
         self.all.get(index(sign)?)
     }
@@ -131,6 +137,26 @@ impl Draft {
     pub fn shown(&self) -> String {
         self.parts.told(&self.text, |_, label| label)
     }
+}
+
+/// A text with a sign in the place of each label of a picture that one is known for.
+pub(super) fn with_pictures(text: &str, mut sign: impl FnMut(&str) -> Option<char>) -> String {
+    const BEGINS: &str = "[Image #";
+    let (mut told, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(at) = rest.find(BEGINS) {
+        let digits = rest[at + BEGINS.len()..].bytes().take_while(u8::is_ascii_digit).count();
+        let end = at + BEGINS.len() + digits;
+        let is_label = digits > 0 && rest[end..].starts_with(']');
+        let label = &rest[at..end + usize::from(is_label)];
+        told.push_str(&rest[..at]);
+        match is_label.then(|| sign(label)).flatten() {
+            Some(sign) => told.push(sign),
+            None => told.push_str(label),
+        }
+        rest = &rest[at + label.len()..];
+    }
+    told.push_str(rest);
+    told
 }
 
 fn index(sign: char) -> Option<usize> {

@@ -23,7 +23,7 @@ use crate::status::mode_words;
 use crate::theme::Role;
 
 /// Keys, and what they do.
-const KEYS: [(&str, &str); 10] = [
+const KEYS: [(&str, &str); 11] = [
     ("Enter", "sends; while the model works: is read at its next step"),
     ("Tab", "while the model works: is read when it is done"),
     ("\\ Enter, Alt-Enter, Ctrl-J", "another line"),
@@ -31,8 +31,9 @@ const KEYS: [(&str, &str); 10] = [
     ("Shift+Tab", "asks before changes / edits without asking / plans only"),
     ("Ctrl-C, Ctrl-D", "interrupts, clears, and twice leaves; leaves"),
     ("Ctrl-R, ↑ ↓", "looks through earlier prompts; goes through them"),
+    ("Ctrl-O", "all of what was folded since your last prompt: output, thinking, diffs"),
     ("Ctrl-G, Ctrl-B, Ctrl-Z", "your own editor; what runs goes into the background; stops"),
-    ("Ctrl-V", "a picture from the clipboard"),
+    ("Ctrl-V, Ctrl-L", "a picture from the clipboard; paints the live rows anew"),
     ("@  /  !", "a file; a command; a command line of your own"),
 ];
 
@@ -53,14 +54,9 @@ impl Session<'_> {
             }
             Own::Skills => self.skills(),
             Own::Memory => self.memory(),
-            Own::Hooks => {
-                self.ask_program(
-                    ["config", "show", "--effective"].map(str::to_owned).to_vec(),
-                    Some("hooks"),
-                );
-            }
+            Own::Hooks => self.hooks(),
             Own::Config => {
-                self.ask_program(["config", "show", "--effective"].map(str::to_owned).to_vec(), None);
+                self.ask_program(["config", "show", "--effective"].map(str::to_owned).to_vec());
             }
             Own::Status => self.status(),
             Own::Todos => {
@@ -70,14 +66,16 @@ impl Session<'_> {
             Own::Bashes => self.background(arguments),
             Own::Rename => match self.handles.ask("rename_session", json!({"title": arguments})) {
                 Served::Now(Ok(_)) => {
+                    self.name = Some(arguments.to_owned());
                     self.app
                         .say(&format!("this session is called {} now", clean::line(arguments)), Role::Faint);
                 }
                 Served::Now(Err(why)) => self.app.say(&why, Role::Error),
                 _ => {}
             },
+            Own::Doctor => self.ask_program(vec!["doctor".to_owned(), self.session_id.to_string()]),
             // These need the engine, and so wait for it.
-            Own::Doctor | Own::Plan | Own::Resume | Own::Rewind | Own::Init | Own::Export => {
+            Own::Plan | Own::Resume | Own::Rewind | Own::Export => {
                 self.needs.push_back(Effect::Command(own, arguments.to_owned()));
             }
         }
@@ -96,14 +94,8 @@ impl Session<'_> {
                     self.submit(engine, &Submission { shown, ..said(&arguments) }).await;
                 }
             }
-            Own::Init => {
-                let shown = format!("/init {arguments}").trim_end().to_owned();
-                let text = format!("{}\n\n{arguments}", commands::INIT_PROMPT).trim_end().to_owned();
-                self.submit(engine, &Submission { text, shown, images: Vec::new() }).await;
-            }
             Own::Rewind => self.perform(Effect::ListPast),
             Own::Resume => self.resume(engine, &arguments),
-            Own::Doctor => self.ask_program(vec!["doctor".to_owned(), engine.session_id().to_string()], None),
             Own::Export => {
                 let id = engine.session_id().to_string();
                 let file = match arguments.as_str() {
@@ -111,10 +103,7 @@ impl Session<'_> {
                     file => file.to_owned(),
                 };
                 self.app.say(&format!("the conversation goes to {file}"), Role::Faint);
-                self.ask_program(
-                    ["sessions", "export", &id, "--output", &file].map(str::to_owned).to_vec(),
-                    None,
-                );
+                self.ask_program(["sessions", "export", &id, "--output", &file].map(str::to_owned).to_vec());
             }
             own => self.command(own, &arguments),
         }
@@ -231,6 +220,22 @@ impl Session<'_> {
         self.serve_with(body.0, body.1, |answer| Chore::Served("mcp", answer));
     }
 
+    fn hooks(&mut self) {
+        let Served::Now(Ok(listing)) = self.handles.ask("get_hooks_listing", json!({})) else { return };
+        let word = |hook: &Value, name: &str| hook[name].as_str().unwrap_or_default().to_owned();
+        let told = |hook: &Value| {
+            let when = match word(hook, "matcher").as_str() {
+                "" => word(hook, "event"),
+                matcher => format!("{} ({matcher})", word(hook, "event")),
+            };
+            let text = word(hook, "commandText");
+            let first = text.lines().next().unwrap_or_default();
+            (when, format!("{first} · {}", word(hook, "sourceLabel")))
+        };
+        let hooks = listing["hooks"].as_array().into_iter().flatten().map(told).collect();
+        self.tell_list("no hooks are called", hooks);
+    }
+
     fn memory(&mut self) {
         let Served::Now(Ok(usage)) = self.handles.ask("get_context_usage", json!({})) else { return };
         let files = usage["memoryFiles"].as_array().cloned().unwrap_or_default();
@@ -251,11 +256,11 @@ impl Session<'_> {
         let mode = self.handles.permissions.mode();
         let _ = writeln!(text, "model {} · mode {}", self.handles.dials.model(), mode.name());
         let _ = writeln!(text, "works in {}", self.cwd.display());
+        let _ = writeln!(text, "session {}", self.session_id);
+        if let Some(file) = &self.transcript {
+            let _ = writeln!(text, "recorded in {}", file.display());
+        }
         if let Some(init) = &self.init {
-            let _ = writeln!(text, "session {}", init.session_id);
-            if let Some(file) = &init.transcript {
-                let _ = writeln!(text, "recorded in {}", file.display());
-            }
             let _ = writeln!(
                 text,
                 "{} tools · {} commands · style {}",

@@ -5,6 +5,7 @@ use futures::StreamExt as _;
 use uuid::Uuid;
 
 use crate::ask::list::{Found, List};
+use crate::ask::within;
 use crate::paint::{Caret, Live};
 use crate::terminal::{Input, Terminal};
 use crate::theme::Theme;
@@ -29,7 +30,8 @@ pub async fn choose(
                 &Live { caret: Some(Caret { row: 0, column: 0 }), ..Live::default() },
             );
         } else {
-            terminal.paint(&[], &Live { lines: list.lines(&theme), caret: None });
+            let (columns, rows) = terminal.look_at_size().unwrap_or(terminal.size());
+            terminal.paint(&[], &within(list.live(&theme, columns), rows));
         }
         let keys = match terminal.input()? {
             Input::Keys(keys) => keys,
@@ -53,6 +55,7 @@ pub async fn choose(
                     return chosen(found);
                 }
             }
+            Typed::Paste(text) => list.paste(&text),
             Typed::Resize(columns, rows) => terminal.resize(columns, rows),
             _ => {}
         }

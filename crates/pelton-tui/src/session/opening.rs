@@ -10,6 +10,7 @@ use pelton_serve::{DebugLog, ServersNamed};
 use uuid::Uuid;
 
 use super::{Outside, StatusCommand};
+use crate::input::Submission;
 use crate::theme::Theme;
 
 /// A session to be opened.
@@ -28,7 +29,7 @@ pub struct Opening {
     /// The first prompt.
     pub first: Option<String>,
     /// Words to begin with that are not sent yet.
-    pub draft: Option<String>,
+    pub draft: Option<Submission>,
     /// All permissions may be switched off.
     pub may_bypass: bool,
     /// What the session is called.
@@ -92,7 +93,7 @@ pub enum Left {
         session: Uuid,
         /// The prompt.
         prompt: Uuid,
-        /// Its words, to be written again.
-        words: String,
+        /// What it said, to be written again.
+        said: Submission,
     },
 }

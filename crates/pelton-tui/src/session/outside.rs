@@ -1,18 +1,25 @@
 //! Other programs: the user's editor, their command lines, and this very program for what it knows how to tell.
 
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 use std::process::Stdio;
 
 use nix::sys::signal::{Signal, raise};
+use pelton::tools::Report;
 use pelton::{Engine, Prompt};
 use serde_json::json;
 use tokio::process::Command;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{Chore, Session, Work};
 use crate::app::Effect;
+use crate::ask::AskedId;
 use crate::theme::Role;
 
+/// Lines of a command's output that wait to be shown; of more, some are not.
+const REPORTS_WAITING_MAX: usize = 64;
 /// What is shown of a program's words, in lines.
 const LINES_SHOWN_MAX: usize = 500;
 
@@ -28,6 +35,14 @@ pub struct Outside {
     pub temp_dir: PathBuf,
     /// The model answers to what a command line of the user's says, instead of reading it with the next prompt.
     pub model_answers: bool,
+}
+
+/// What is written in an editor.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Edits {
+    Prompt,
+    /// The plan that this question is about.
+    Plan(AskedId),
 }
 
 impl Session<'_> {
@@ -48,30 +63,42 @@ impl Session<'_> {
         self.is_stale = true;
     }
 
-    /// Lets the user write in an editor of their own.
-    pub(super) async fn edit_outside(&mut self) {
+    /// Lets the user write in an editor of their own. The model goes on meanwhile; what it says is shown afterwards.
+    pub(super) async fn edit_outside(&mut self, what: Edits, words: &str) {
         let Some(editor) = self.outside.editor.clone() else {
             return self.app.say("set EDITOR to write in an editor of your own", Role::Error);
         };
         let file = self.outside.temp_dir.join(format!("pelton-{}.md", pelton::fresh_id(self.world.as_ref())));
-        if let Err(error) = std::fs::write(&file, self.app.draft.text()) {
+        // What is written may be nobody else's business.
+        let mut options = std::fs::OpenOptions::new();
+        let opened = options.write(true).create_new(true).mode(0o600).open(&file);
+        if let Err(error) = opened.and_then(|mut file| file.write_all(words.as_bytes())) {
             return self.app.say(&format!("{}: {error}", file.display()), Role::Error);
         }
         self.terminal.give().await;
-        let words = format!("{editor} \"$1\"");
-        let ran = Command::new("sh").args(["-c", &words, "sh"]).arg(&file).status().await;
+        self.chores.push(Box::pin(async move {
+            // An interrupt that is typed there is the editor's, and not the end of the shell around it.
+            let words = format!("trap : INT; {editor} \"$1\"");
+            let ran = Command::new("sh").args(["-c", &words, "sh"]).arg(&file).status().await;
+            let edited = match (ran, std::fs::read_to_string(&file)) {
+                (Ok(status), Ok(text)) if status.success() => Ok(text.trim_end_matches('\n').to_owned()),
+                (Ok(status), Ok(_)) => Err(format!("{editor}: {status}; nothing was taken over")),
+                (Err(error), _) | (_, Err(error)) => Err(format!("{editor}: {error}")),
+            };
+            // What is left of it does no harm.
+            let _ = std::fs::remove_file(&file);
+            Chore::Edited(what, edited)
+        }));
+    }
+
+    /// The editor is shut.
+    pub(super) fn edited(&mut self, what: Edits, edited: Result<String, String>) {
         self.take_again();
-        match (ran, std::fs::read_to_string(&file)) {
-            (Ok(status), Ok(text)) if status.success() => {
-                self.app.draft.set(text.trim_end_matches('\n'));
-            }
-            (Ok(status), Ok(_)) => {
-                self.app.say(&format!("{editor}: {status}; nothing was taken over"), Role::Error);
-            }
-            (Err(error), _) | (_, Err(error)) => self.app.say(&format!("{editor}: {error}"), Role::Error),
+        match (what, edited) {
+            (Edits::Prompt, Ok(text)) => self.app.draft.set(&text),
+            (Edits::Plan(id), Ok(text)) => self.app.plan_edited(id, &text),
+            (_, Err(why)) => self.app.say(&why, Role::Error),
         }
-        // What is left of it does no harm.
-        let _ = std::fs::remove_file(&file);
     }
 
     /// Runs a command line of the user's own. The model answers to what it says, or reads it with the next prompt.
@@ -83,18 +110,25 @@ impl Session<'_> {
         let cancel = CancellationToken::new();
         let output = {
             let input = json!({"command": command, "description": "The user's own command"});
-            let mut call = std::pin::pin!(engine.call("Bash", input, &cancel));
+            let (reports, mut told) = mpsc::channel(REPORTS_WAITING_MAX);
+            self.app.feed.own_begins(&input, now);
+            let mut call = std::pin::pin!(engine.call_told("Bash", input, &cancel, reports));
             loop {
                 tokio::select! {
                     biased;
                     wake = self.wake() => {
                         self.heed_while(wake, &cancel).await;
                     }
+                    Some((_, Report::OutputLine(line))) = told.recv() => {
+                        self.app.feed.own_says(&line);
+                        self.is_stale = true;
+                    }
                     output = &mut call => break output,
                 }
             }
         };
         self.desk.typed(None);
+        self.app.feed.own_ended();
         self.ended();
         let words = output.words();
         let lines = words.lines().count();
@@ -127,8 +161,8 @@ impl Session<'_> {
         }
     }
 
-    /// What this program says when it is asked so; of it the lines about something, if only those are wanted.
-    pub(super) fn ask_program(&mut self, words: Vec<String>, about: Option<&'static str>) {
+    /// What this program says when it is asked so.
+    pub(super) fn ask_program(&mut self, words: Vec<String>) {
         let Some(program) = self.outside.program.clone() else {
             return self.app.say("this program cannot be found any more", Role::Error);
         };
@@ -141,12 +175,7 @@ impl Session<'_> {
                 Ok(output) => {
                     let said = [output.stdout, output.stderr].concat();
                     let said = String::from_utf8_lossy(&said);
-                    let meant = said.lines().filter(|line| about.is_none_or(|about| line.contains(about)));
-                    let lines: Vec<&str> = meant.take(LINES_SHOWN_MAX).collect();
-                    match about.filter(|_| lines.is_empty()) {
-                        Some(about) => format!("there are no {about}"),
-                        None => lines.join("\n"),
-                    }
+                    said.lines().take(LINES_SHOWN_MAX).collect::<Vec<_>>().join("\n")
                 }
             })
         }));

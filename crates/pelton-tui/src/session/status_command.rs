@@ -9,7 +9,7 @@ use futures::future::{AbortHandle, abortable};
 use pelton_model::FastMode;
 use ratatui_core::text::{Line, Span};
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
 
 use super::{Chore, Session};
@@ -21,6 +21,7 @@ const DEBOUNCE: Duration = Duration::from_millis(300);
 const TIME_MAX: Duration = Duration::from_secs(5);
 /// Lines of it that are shown, and bytes that are read.
 const LINES_MAX: usize = 3;
+const BYTES_MAX: u64 = 64 * 1024;
 
 /// The command.
 #[derive(Debug, Clone)]
@@ -94,10 +95,13 @@ impl Session<'_> {
         let percent = status.context_percent().unwrap_or_default();
         let added: Vec<PathBuf> =
             self.handles.permissions.roots().into_iter().filter(|root| *root != self.cwd).collect();
+        let written =
+            last.map_or(0, |last| last.by_model.values().map(|used| used.usage.output_tokens).sum());
         let ms = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         json!({
             "hook_event_name": "Status",
             "session_id": self.session_id,
+            "session_name": self.name,
             "transcript_path": self.transcript,
             "cwd": self.cwd,
             "model": {"id": status.model, "display_name": status.model},
@@ -113,14 +117,14 @@ impl Session<'_> {
             },
             "context_window": {
                 "total_input_tokens": status.context_tokens,
-                "total_output_tokens": status.output_tokens,
+                "total_output_tokens": written,
                 "context_window_size": status.window_tokens,
                 "used_percentage": percent,
                 "remaining_percentage": 100 - percent,
-                "current_usage": null,
+                "current_usage": self.newest_usage,
             },
             "exceeds_200k_tokens": status.context_tokens > 200_000,
-            "fast_mode": self.init.as_ref().is_some_and(|init| init.fast_mode == FastMode::On),
+            "fast_mode": last.is_some_and(|last| last.fast_mode == FastMode::On),
             "thinking": {"enabled": self.handles.dials.thinks()},
             "permission_mode": status.mode.name(),
             "effort": self.handles.dials.effort().map(|effort| json!({"level": effort.as_str()})),
@@ -144,8 +148,12 @@ async fn said(
         // It may not want to know.
         let _ = stdin.write_all(told.to_string().as_bytes()).await;
     }
-    let output = child.wait_with_output().await.ok()?;
-    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    let mut bytes = Vec::new();
+    child.stdout.take()?.take(BYTES_MAX).read_to_end(&mut bytes).await.ok()?;
+    // One that goes on and on has said enough: nobody reads the rest, and so it ends.
+    let is_cut = u64::try_from(bytes.len()).is_ok_and(|bytes| bytes >= BYTES_MAX);
+    let is_well = is_cut || child.wait().await.ok()?.success();
+    is_well.then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// What it said, with its colours and nothing else of its own.

@@ -13,7 +13,7 @@ use crate::limits::EVENTS_QUEUED_MAX;
 use crate::session::fresh_id;
 use crate::tools::executor::{Call, Executor};
 use crate::tools::schedule::Terms;
-use crate::tools::{Output, Tool};
+use crate::tools::{Output, Report, Tool};
 
 impl Engine {
     /// The tools that can be called.
@@ -45,10 +45,24 @@ impl Engine {
     /// # }
     /// ```
     pub async fn call(&self, tool: &str, input: Value, cancel: &CancellationToken) -> Output {
+        // Nobody hears how far it is.
+        let (reports, _) = mpsc::channel(1);
+        self.call_told(tool, input, cancel, reports).await
+    }
+
+    /// The same for somebody who hears how far it is, as long as they listen.
+    ///
+    /// See [`call`](Self::call).
+    pub async fn call_told(
+        &self,
+        tool: &str,
+        input: Value,
+        cancel: &CancellationToken,
+        reports: mpsc::Sender<(Arc<str>, Report)>,
+    ) -> Output {
         let (made, mut answer) = mpsc::channel(1);
         let calling = stream(EVENTS_QUEUED_MAX, |events| async move {
-            // Nobody hears how far it is.
-            let ((reports, _), (beside, _)) = (mpsc::channel(1), mpsc::channel(1));
+            let (beside, _) = mpsc::channel(1);
             let bench = Arc::new(self.bench(cancel, reports, beside, &events));
             let terms = Terms { running_max: 1, siblings: self.options.siblings };
             let id = fresh_id(self.options.world.as_ref()).to_string();

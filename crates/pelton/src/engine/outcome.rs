@@ -9,7 +9,7 @@ use super::input::Answered;
 use crate::account::Tally;
 use crate::event::{Event, Outcome};
 use crate::turn::live::{CUT_BY_LIMIT, LastReply};
-use crate::turn::{Blocked, End, Seen, Terminal, ends_at_once};
+use crate::turn::{Blocked, CostWatch, End, Seen, Terminal, ends_at_once};
 
 /// How a submission ended, before it is put into words.
 pub(super) enum Ending {
@@ -185,5 +185,10 @@ impl Engine {
             speculation: tally.speculation,
             deferred: last.deferred.filter(|_| terminal == Terminal::ToolDeferred),
         }
+    }
+
+    /// A handle to see what the session has cost, at any time.
+    pub fn cost_watch(&self) -> CostWatch {
+        CostWatch::of(&self.kin.spending)
     }
 }

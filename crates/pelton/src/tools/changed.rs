@@ -348,14 +348,21 @@ mod tests {
         let newest = all.last().unwrap();
         assert!(first.iter().any(|changed| changed.path == *newest));
         for _ in 0..2 {
-            assert_eq!(changed.look(&files, Which::Likely, Duration::ZERO).await.len(), CHANGED_FILES_IN_TURN);
+            assert_eq!(
+                changed.look(&files, Which::Likely, Duration::ZERO).await.len(),
+                CHANGED_FILES_IN_TURN
+            );
         }
         assert_eq!(changed.look(&files, Which::All, Duration::ZERO).await, [], "each was told once");
 
         all.iter().for_each(|path| fs::write(path, "new again\n").unwrap());
         let mut now = CHANGED_FILES_LOOK_INTERVAL;
         let early = now - Duration::from_nanos(1);
-        assert_eq!(changed.look(&files, Which::InPassing, early).await, [], "some were looked at a moment ago");
+        assert_eq!(
+            changed.look(&files, Which::InPassing, early).await,
+            [],
+            "some were looked at a moment ago"
+        );
         let first = changed.look(&files, Which::InPassing, now).await;
         assert_eq!(first.len(), 2 * CHANGED_FILES_IN_PASSING);
         assert!(first.iter().any(|changed| changed.path == *newest));

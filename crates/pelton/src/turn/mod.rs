@@ -14,6 +14,7 @@ pub(crate) use decide::{Blocked, Seen, Tools, ends_at_once};
 pub use memory::Limits;
 pub use reasons::{Terminal, Transition};
 pub(crate) use run::{End, run};
+pub use spending::CostWatch;
 
 #[cfg(test)]
 mod tests;

@@ -28,6 +28,41 @@ pub(crate) struct Spending {
     prices: Vec<(String, Prices)>,
 }
 
+/// A handle to see what a session has cost so far, agents included, also while a submission runs.
+///
+/// ```
+/// # use futures::StreamExt;
+/// # use pelton_model::{Auth, Endpoint, Secret};
+/// # use pelton_testkit::{Script, text};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let model = Script::new().reply([text("Four.")]).start().await?;
+/// # let endpoint = Endpoint::new(model.base_url(), Auth::ApiKey(Secret::new("any")));
+/// use pelton::{Engine, Options, Prompt};
+///
+/// let mut engine = Engine::new(Options::new(dir.path(), endpoint))?;
+/// let cost = engine.cost_watch();
+/// assert_eq!(cost.usd(), 0.0);
+/// engine.submit(Prompt::text("What is two and two?")?).for_each(async |_| {}).await;
+/// assert!(cost.usd() > 0.0);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct CostWatch(Arc<Spending>);
+
+impl CostWatch {
+    pub(crate) fn of(spending: &Arc<Spending>) -> Self {
+        Self(Arc::clone(spending))
+    }
+
+    /// What everything cost, as far as prices are known.
+    pub fn usd(&self) -> f64 {
+        self.0.cost_usd()
+    }
+}
+
 #[derive(Debug)]
 struct Money {
     purse: Purse,

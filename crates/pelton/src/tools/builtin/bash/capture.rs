@@ -15,7 +15,9 @@ use tokio::io::AsyncReadExt;
 use tokio::process::{ChildStderr, ChildStdout};
 use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 
-use crate::limits::{PROGRESS_EVERY, PROGRESS_LINE_CHARS_MAX, SHELL_DRAIN_QUIET, SHELL_DRAIN_TIME_MAX};
+use crate::limits::{
+    PROGRESS_EVERY, PROGRESS_LINE_CHARS_MAX, PROGRESS_LINES_MAX, SHELL_DRAIN_QUIET, SHELL_DRAIN_TIME_MAX,
+};
 use crate::spill::{Shown, Spill, first_chars, last_chars};
 use crate::tools::process::ProcessTree;
 use crate::tools::text::cut;
@@ -33,7 +35,7 @@ pub(super) struct Pipes<'a> {
     both: Both,
     spill: Spill,
     progress: Interval,
-    newest: NewestLine,
+    newest: NewestLines,
 }
 
 /// What a command printed.
@@ -83,7 +85,7 @@ impl<'a> Pipes<'a> {
             },
             spill: Spill::default(),
             progress,
-            newest: NewestLine::default(),
+            newest: NewestLines::default(),
         })
     }
 
@@ -191,7 +193,7 @@ impl<'a> Pipes<'a> {
     }
 
     fn report(&mut self) {
-        if let Some(line) = self.newest.take() {
+        for line in self.newest.take() {
             self.cx.progress.report(&self.cx.call_id, Report::OutputLine(line));
         }
     }
@@ -279,33 +281,41 @@ impl HeadTail {
     }
 }
 
-/// The newest complete line, for whoever watches.
+/// The newest complete lines, for whoever watches: as many as one look has room for, none of those between them missing.
 #[derive(Default)]
-struct NewestLine {
+struct NewestLines {
     /// The line that is coming in, as far as it is shown.
     coming: Vec<u8>,
-    complete: Option<String>,
+    /// Since they were last taken, the newest last.
+    complete: VecDeque<String>,
 }
 
-impl NewestLine {
+impl NewestLines {
     fn add(&mut self, bytes: &[u8]) {
-        // Only the last two line ends matter, however many there are.
-        let mut rest = bytes;
-        if let Some(end) = memchr::memrchr(b'\n', bytes) {
-            let start = memchr::memrchr(b'\n', &bytes[..end]).map_or(0, |before| before + 1);
-            if start > 0 {
-                self.coming.clear();
-            }
-            self.extend(&bytes[start..end]);
-            let line = String::from_utf8_lossy(&self.coming);
-            let line = cut(line.trim_end(), PROGRESS_LINE_CHARS_MAX).0;
-            if !line.is_empty() {
-                self.complete = Some(line.to_owned());
-            }
+        // Only the last few line ends matter, however many there are.
+        let mut ends = memchr::memchr_iter(b'\n', bytes).rev();
+        let Some(end) = ends.next() else { return self.extend(bytes) };
+        if let Some(before) = ends.nth(PROGRESS_LINES_MAX - 1) {
             self.coming.clear();
-            rest = &bytes[end + 1..];
+            bytes[before + 1..end].split(|byte| *byte == b'\n').for_each(|line| self.ended(line));
+        } else {
+            bytes[..end].split(|byte| *byte == b'\n').for_each(|line| self.ended(line));
         }
+        self.extend(&bytes[end + 1..]);
+    }
+
+    /// A line is complete with this.
+    fn ended(&mut self, rest: &[u8]) {
         self.extend(rest);
+        let line = String::from_utf8_lossy(&self.coming);
+        let line = cut(line.trim_end(), PROGRESS_LINE_CHARS_MAX).0;
+        if !line.is_empty() {
+            self.complete.push_back(line.to_owned());
+            if self.complete.len() > PROGRESS_LINES_MAX {
+                self.complete.pop_front();
+            }
+        }
+        self.coming.clear();
     }
 
     fn extend(&mut self, bytes: &[u8]) {
@@ -313,8 +323,8 @@ impl NewestLine {
         self.coming.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
-    fn take(&mut self) -> Option<String> {
-        self.complete.take()
+    fn take(&mut self) -> VecDeque<String> {
+        std::mem::take(&mut self.complete)
     }
 }
 
@@ -352,18 +362,24 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_line_is_found_across_pieces() {
-        let mut newest = NewestLine::default();
-        for (piece, line) in [
-            ("one\ntwo\nthr", Some("two")),
-            ("ee", None),
-            ("\n", Some("three")),
-            ("\n", None),
-            ("a\nb\nc\nd", Some("c")),
-            ("\r\n", Some("d")),
+    fn the_newest_lines_are_found_across_pieces() {
+        let mut newest = NewestLines::default();
+        for (piece, lines) in [
+            ("one\ntwo\nthr", &["one", "two"][..]),
+            ("ee", &[]),
+            ("\n", &["three"]),
+            ("\n", &[]),
+            ("a\nb\nc\nd", &["a", "b", "c"]),
+            ("\r\ncut o", &["d"]),
+            // Of many only the last few, and nothing of those between them is missing.
+            ("ff\n1\n2\n3\n4\n5\n6\n7\n8\n9\ncoming", &["5", "6", "7", "8", "9"]),
+            ("?\n", &["coming?"]),
         ] {
             newest.add(piece.as_bytes());
-            assert_eq!(newest.take().as_deref(), line, "{piece:?}");
+            assert_eq!(newest.take(), lines, "{piece:?}");
         }
+        // And so where they come one by one.
+        (0..100).for_each(|line| newest.add(format!("{line}\n").as_bytes()));
+        assert_eq!(newest.take(), ["95", "96", "97", "98", "99"]);
     }
 }

@@ -299,11 +299,12 @@ async fn what_is_printed_late_by_a_helper_is_still_read() {
 }
 
 #[tokio::test]
-async fn progress_is_the_newest_line_and_not_too_often() {
+async fn progress_is_the_newest_lines_and_not_all_of_many() {
     let bench = Bench::new();
-    bench.bash("for i in $(seq 60); do echo line $i; sleep 0.01; done").await.ok();
+    bench.bash("for i in $(seq 20); do seq -f 'line '$i'%02g' 60; sleep 0.02; done").await.ok();
     let reports = bench.reports.lock().unwrap().clone();
-    assert!((2..=20).contains(&reports.len()), "{reports:?}");
+    // Some ten looks, a few lines each.
+    assert!((2..=300).contains(&reports.len()), "{reports:?}");
     assert!(reports.iter().all(|line| line.starts_with("line ")));
     assert!(reports.is_sorted_by_key(|line| line[5..].parse::<u32>().unwrap()));
 }
