@@ -7,6 +7,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nix::libc;
@@ -17,6 +18,8 @@ use crate::place::{Commanded, Place};
 
 /// What has not happened after this long does not happen.
 const PATIENCE: Duration = Duration::from_secs(90);
+/// How long the last words may take to be read once their writer has ended. Somebody else may still have the terminal open.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Rows above the screen that are kept.
 const SCROLLBACK: usize = 20_000;
 
@@ -24,6 +27,8 @@ pub struct Seat {
     child: Child,
     master: File,
     shown: Arc<Mutex<Shown>>,
+    /// Reads until nobody has the terminal open any more.
+    reader: JoinHandle<()>,
 }
 
 pub struct Shown {
@@ -61,7 +66,7 @@ impl Seat {
         let parser = vt100::Parser::new(cells(rows), cells(columns), SCROLLBACK);
         let shown = Arc::new(Mutex::new(Shown { parser, bytes: Vec::new() }));
         let (mut from, into) = (master.try_clone().unwrap(), Arc::clone(&shown));
-        std::thread::spawn(move || {
+        let reader = std::thread::spawn(move || {
             let mut buffer = [0; 65536];
             // The end of a terminal is an error on Linux.
             while let Ok(count @ 1..) = from.read(&mut buffer) {
@@ -70,7 +75,7 @@ impl Seat {
                 shown.parser.process(&buffer[..count]);
             }
         });
-        Self { child, master, shown }
+        Self { child, master, shown, reader }
     }
 
     /// The process that sits at the terminal.
@@ -159,13 +164,19 @@ impl Seat {
         }
     }
 
-    /// Waits for the end; the exit code.
+    /// Waits for the end, and until its last words are read; the exit code.
     #[track_caller]
     pub fn ends(&mut self) -> Option<i32> {
         let began = Instant::now();
         loop {
             match self.child.try_wait().unwrap() {
-                Some(status) => return status.code(),
+                Some(status) => {
+                    let ended = Instant::now();
+                    while !self.reader.is_finished() && ended.elapsed() < LAST_WORDS {
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                    return status.code();
+                }
                 None if began.elapsed() > PATIENCE => panic!("it does not end:\n{}", self.rows().join("\n")),
                 None => std::thread::sleep(Duration::from_millis(5)),
             }

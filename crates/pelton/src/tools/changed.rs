@@ -44,7 +44,8 @@ pub(crate) enum Which {
     All,
     /// Those that were used last, and some of the others in turn.
     Likely,
-    /// Fewer of both, and none if some were looked at a moment ago: nothing was done since that could have changed a file.
+    /// Fewer of both: nothing was done since the last look that could have changed a file. If that was a moment ago, only
+    /// those that nobody has looked at yet.
     InPassing,
 }
 
@@ -76,14 +77,16 @@ impl ChangedFiles {
     /// What changed since the last look, each change once; `now` is the time of a clock that never goes back. Costs nothing
     /// while no file was read.
     pub async fn look(&self, files: &Arc<FileMemory>, which: Which, now: Duration) -> Vec<Changed> {
-        if !self.lock().is_time(which, now) {
-            return Vec::new();
-        }
-        let known = files.newest(CHANGED_FILES_WATCHED_MAX);
-        if known.is_empty() {
-            return Vec::new();
-        }
-        let (mut changed, elsewhere) = self.lock().look_here(&known, which);
+        let (mut changed, elsewhere) = if self.lock().is_just_done(which, now) {
+            let newest = files.newest(CHANGED_FILES_IN_PASSING);
+            self.lock().look_at_new(&newest)
+        } else {
+            let known = files.newest(CHANGED_FILES_WATCHED_MAX);
+            if known.is_empty() {
+                return Vec::new();
+            }
+            self.lock().look_here(&known, which)
+        };
         if !elsewhere.is_empty() {
             let all = self.clone();
             let looking = tokio::task::spawn_blocking(move || {
@@ -140,15 +143,22 @@ fn deleted(path: &Path) -> String {
 type Known = (Arc<Path>, Fingerprint);
 
 impl Looks {
-    /// Whether anybody is to look now. If so, it is noted that somebody does.
-    fn is_time(&mut self, which: Which, now: Duration) -> bool {
+    /// Whether files that are known were looked at a moment ago, and need not be again. If not, it is noted that they are now.
+    fn is_just_done(&mut self, which: Which, now: Duration) -> bool {
         let is_just_done =
             self.looked_at.is_some_and(|at| now.saturating_sub(at) < CHANGED_FILES_LOOK_INTERVAL);
         if which == Which::InPassing && is_just_done {
-            return false;
+            return true;
         }
         self.looked_at = Some(now);
-        true
+        false
+    }
+
+    /// Of these files, those that nobody has looked at: what they hold is kept to tell later what changed in them.
+    fn look_at_new(&mut self, newest: &[Known]) -> (Vec<Changed>, Vec<Known>) {
+        let new: Vec<&Known> =
+            newest.iter().filter(|(path, _)| !self.at.contains_key(path.as_os_str())).collect();
+        self.look_at(new.into_iter())
     }
 
     /// What changed of the files on a disk of this machine, and the others that are to be looked at: those may be waited for.
@@ -164,8 +174,12 @@ impl Looks {
         let first = self.turn.checked_rem(older.len()).unwrap_or(0);
         self.turn = first + in_turn;
         let older = older.iter().cycle().skip(first).take(in_turn);
+        self.look_at(newest.iter().chain(older))
+    }
+
+    fn look_at<'k>(&mut self, files: impl Iterator<Item = &'k Known>) -> (Vec<Changed>, Vec<Known>) {
         let (mut changed, mut elsewhere) = (Vec::new(), Vec::new());
-        for (path, content) in newest.iter().chain(older) {
+        for (path, content) in files {
             let is_here = self.at.get(path.as_os_str()).map_or_else(|| is_quick(path), |look| look.is_here);
             if is_here {
                 changed.extend(self.look(path, *content));
@@ -358,13 +372,15 @@ mod tests {
         all.iter().for_each(|path| fs::write(path, "new again\n").unwrap());
         let mut now = CHANGED_FILES_LOOK_INTERVAL;
         let early = now - Duration::from_nanos(1);
-        assert_eq!(
-            changed.look(&files, Which::InPassing, early).await,
-            [],
-            "some were looked at a moment ago"
-        );
+        let new = dir.path().join("new.txt");
+        fs::write(&new, "one\n").unwrap();
+        note(&files, &new);
+        fs::write(&new, "two\n").unwrap();
+        let told = changed.look(&files, Which::InPassing, early).await;
+        let told: Vec<&Path> = told.iter().map(|changed| &*changed.path).collect();
+        assert_eq!(told, [&*new], "the others were looked at a moment ago");
         let first = changed.look(&files, Which::InPassing, now).await;
-        assert_eq!(first.len(), 2 * CHANGED_FILES_IN_PASSING);
+        assert_eq!(first.len(), 2 * CHANGED_FILES_IN_PASSING - 1, "the new one was told");
         assert!(first.iter().any(|changed| changed.path == *newest));
         assert_eq!(changed.look(&files, Which::InPassing, now).await, []);
         let mut told = first.len();
