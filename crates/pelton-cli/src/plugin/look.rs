@@ -189,7 +189,7 @@ pub(super) fn wrong_with_list(folder: &Path, list: &Value) -> Vec<Wrong> {
                         wrong.extend(wrong_with_plugin(&place, entry).into_iter().map(|problem| Wrong {
                             text: format!("the plugin '{name}': {}", problem.text),
                             ..problem
-                        }))
+                        }));
                     }
                     None => wrong.push(error_of(format!(
                         "{at}: '{source}' leads to nothing inside of the marketplace"
