@@ -162,6 +162,8 @@ pub(crate) fn resume(bench: &Bench) -> io::Result<Vec<Row>> {
     for _ in 0..bench.rounds.clamp(1, 5) {
         // Each round has a file of its own: the one before has grown.
         write_transcript(&file, session, &project)?;
+        // What was just written is on the disk: the first sync of the session would wait for a gigabyte of ours.
+        fs::File::open(&file)?.sync_all()?;
         bench.model.play(one_answer());
         let mut command = pelton.task(&bench.small, &bench.model.address(), Shown::Answer);
         command.arg("--resume").arg(session.to_string());
