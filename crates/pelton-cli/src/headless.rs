@@ -23,6 +23,7 @@ use crate::fail::{Fail, tell};
 use crate::interactive;
 use crate::piped;
 use crate::resolve::{self, Env, Payer};
+use crate::shortcut;
 use crate::signals::{Ending, Signals};
 use crate::stdin;
 
@@ -354,7 +355,7 @@ fn streams() -> Streams {
     if out.is_terminal() && err.is_terminal() {
         Streams::together(out, err)
     } else {
-        Streams::apart(out, err)
+        shortcut::taken_by(Streams::apart(out, err))
     }
 }
 

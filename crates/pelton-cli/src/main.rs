@@ -27,6 +27,7 @@ mod config; // what is configured, and what is wrong with it
 mod paper; // completions and the manual page
 
 mod written; // files of settings and state that are changed
+mod shortcut; // to standard output, without waiting
 mod closed; // whether anybody could read what is written
 mod fail; // one line of cause, and a way out
 

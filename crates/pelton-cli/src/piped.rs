@@ -16,6 +16,7 @@ use crate::fail::{Fail, tell};
 use crate::headless::{BACKGROUND_PATIENCE, END_WAIT, agent_patience, reader_gone, tell_clients};
 use crate::parked;
 use crate::resolve::{self, Env, Home};
+use crate::shortcut;
 use crate::signals::{Ending, Signals};
 
 /// 128 + SIGPIPE, as elsewhere.
@@ -69,7 +70,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<ExitCode, Fail> {
     }
     let (options, mut shown) = set_up?;
     shown.parked = parked;
-    let streams = Streams::apart(std::io::stdout(), std::io::stderr());
+    let streams = shortcut::taken_by(Streams::apart(std::io::stdout(), std::io::stderr()));
     // A prompt on the command line is asked before what comes on standard input, behind the client's first words if it had some.
     if let Some(prompt) = &args.prompt {
         let message = json!({"role": "user", "content": prompt});
