@@ -34,6 +34,7 @@ where
         items: VecDeque::new(),
         capacity: capacity.max(1),
         waiting: Vec::new(),
+        gives_way: false,
         closed: false,
     }));
     let future = produce(Sender { queue: Arc::clone(&queue) });
@@ -78,6 +79,13 @@ impl<T> Sender<T> {
             queue.wait(cx)
         })
         .await;
+    }
+
+    /// The same, but what the function does from here on until it waits comes first, and what others do on this thread because of
+    /// that: only then can the item, and all before it, be taken.
+    pub async fn send_behind(&self, item: T) {
+        self.send(item).await;
+        lock(&self.queue).gives_way = true;
     }
 
     /// Hands over all of `items`, waiting while the queue is full.
@@ -180,6 +188,9 @@ impl<T, F: Future<Output = ()>> Stream for Produced<T, F> {
         let finished = future.as_mut().poll(cx).is_ready();
         if finished {
             this.future = None;
+        } else if std::mem::take(&mut lock(&this.queue).gives_way) {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
         }
         match this.take_queued() {
             Some(item) => Poll::Ready(Some(item)),
@@ -208,6 +219,8 @@ struct Queue<T> {
     /// Senders that found the queue full. They may be polled through wakers of their own (inside a join, say), so
     /// polling the function alone does not reach them.
     waiting: Vec<Waker>,
+    /// What is there is taken a little later.
+    gives_way: bool,
     closed: bool,
 }
 
@@ -253,6 +266,42 @@ mod tests {
         assert_eq!(items.collect::<Vec<_>>().await, (0..10).collect::<Vec<_>>());
         let nothing = stream(2, |out: Sender<()>| async move { drop(out) });
         assert_eq!(nothing.collect::<Vec<_>>().await, []);
+    }
+
+    #[tokio::test]
+    async fn others_go_first_where_the_function_says_so() {
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let (asks, mut asked) = tokio::sync::mpsc::channel(1);
+        let other = tokio::spawn({
+            let order = Arc::clone(&order);
+            async move {
+                asked.recv().await;
+                order.lock().unwrap().push("others were asked");
+            }
+        });
+        // It waits before anybody is told anything.
+        tokio::task::yield_now().await;
+        let mut items = stream(3, |out| async move {
+            out.send("before").await;
+            out.send_behind("asking").await;
+            asks.send(()).await.unwrap();
+            future::pending().await
+        });
+        for expected in ["before", "asking"] {
+            assert_eq!(items.next().await, Some(expected));
+            order.lock().unwrap().push(expected);
+        }
+        other.await.unwrap();
+        assert_eq!(*order.lock().unwrap(), ["others were asked", "before", "asking"]);
+    }
+
+    #[tokio::test]
+    async fn an_item_that_gives_way_is_the_last_one_as_well() {
+        let items = stream(1, |out| async move {
+            out.send(1).await;
+            out.send_behind(2).await;
+        });
+        assert_eq!(items.collect::<Vec<_>>().await, [1, 2]);
     }
 
     #[tokio::test]

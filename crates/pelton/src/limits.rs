@@ -537,6 +537,8 @@ pub const CHANGED_FILES_IN_PASSING: usize = 8;
 /// After such calls nobody looks again before so much time has passed: a model that answers at once reads hundreds of files a
 /// second, and each look would cost more than the call.
 pub const CHANGED_FILES_LOOK_INTERVAL: Duration = Duration::from_millis(100);
+/// The same for files of settings.
+pub const SETTINGS_LOOK_INTERVAL: Duration = Duration::from_millis(100);
 /// Bytes of a file that is watched, and of the texts that are kept to tell what changed.
 pub const CHANGED_FILE_BYTES_MAX: u64 = 1024 * 1024;
 pub const CHANGED_TEXT_BYTES_KEPT_MAX: usize = 8 * 1024 * 1024;

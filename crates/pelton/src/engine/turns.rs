@@ -87,6 +87,7 @@ impl Engine {
             breaker_told: false,
             nothing_told: false,
             refused_by_hook: false,
+            settings_looked_at: None,
             micro_again_at: 0,
             fold_again_at: 0,
             no_folds_told: false,

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::disk::{is_on_this_machine, is_quick};
-use super::file_memory::{FileMemory, Fingerprint};
+use super::file_memory::{FileMemory, Fingerprint, JustRead};
 use super::patch::Stretch;
 use crate::limits::{
     CHANGED_FILE_BYTES_MAX, CHANGED_FILES_IN_PASSING, CHANGED_FILES_IN_TURN, CHANGED_FILES_LOOK_INTERVAL,
@@ -66,17 +66,22 @@ struct Look {
     content: Fingerprint,
     /// Its text, if it is short.
     text: Option<String>,
-    /// Looking at it waits for no other machine.
-    is_here: bool,
+    /// Looking at it waits for no other machine; not known yet where it was only read.
+    is_here: Option<bool>,
 }
 
 /// Equal stamps mean that nobody wrote in between.
 type Stamp = (i64, i64, u64, u64);
 
+fn stamp_of(about: &fs::Metadata) -> Stamp {
+    (about.mtime(), about.mtime_nsec(), about.size(), about.ino())
+}
+
 impl ChangedFiles {
     /// What changed since the last look, each change once; `now` is the time of a clock that never goes back. Costs nothing
     /// while no file was read.
     pub async fn look(&self, files: &Arc<FileMemory>, which: Which, now: Duration) -> Vec<Changed> {
+        self.lock().take_in(files.take_just_read());
         let (mut changed, elsewhere) = if self.lock().is_just_done(which, now) {
             let newest = files.newest(CHANGED_FILES_IN_PASSING);
             self.lock().look_at_new(&newest)
@@ -154,6 +159,14 @@ impl Looks {
         false
     }
 
+    /// Whoever read a file just now has looked at it.
+    fn take_in(&mut self, just_read: Vec<JustRead>) {
+        for JustRead { path, about, content, bytes } in just_read {
+            let text = self.text_of(bytes);
+            self.put(&path, Look { stamp: Some(stamp_of(&about)), content, text, is_here: None });
+        }
+    }
+
     /// Of these files, those that nobody has looked at: what they hold is kept to tell later what changed in them.
     fn look_at_new(&mut self, newest: &[Known]) -> (Vec<Changed>, Vec<Known>) {
         let new: Vec<&Known> =
@@ -180,7 +193,10 @@ impl Looks {
     fn look_at<'k>(&mut self, files: impl Iterator<Item = &'k Known>) -> (Vec<Changed>, Vec<Known>) {
         let (mut changed, mut elsewhere) = (Vec::new(), Vec::new());
         for (path, content) in files {
-            let is_here = self.at.get(path.as_os_str()).map_or_else(|| is_quick(path), |look| look.is_here);
+            let is_here = match self.at.get_mut(path.as_os_str()) {
+                Some(look) => *look.is_here.get_or_insert_with(|| is_quick(path)),
+                None => is_quick(path),
+            };
             if is_here {
                 changed.extend(self.look(path, *content));
             } else {
@@ -197,8 +213,7 @@ impl Looks {
             // Somebody who may not look at a file cannot say that it changed.
             Err(_) => return None,
         };
-        let stamp =
-            about.as_ref().map(|about| (about.mtime(), about.mtime_nsec(), about.size(), about.ino()));
+        let stamp = about.as_ref().map(stamp_of);
         if let Some(before) = self.at.get(path.as_os_str()) {
             // The model has read or written it since: that is what it knows.
             let is_read_again = before.stamp.is_some() && before.content != known;
@@ -207,7 +222,8 @@ impl Looks {
             }
         }
         let Some(about) = about else {
-            let before = self.put(path, Look { stamp: None, content: known, text: None, is_here: false });
+            let before =
+                self.put(path, Look { stamp: None, content: known, text: None, is_here: Some(false) });
             let was_gone = before.is_some_and(|before| before.stamp.is_none());
             let words = deleted(path);
             return (!was_gone).then(|| Changed { path: path.to_path_buf(), words, content: None });
@@ -217,9 +233,9 @@ impl Looks {
         }
         let bytes = fs::read(path).ok()?;
         let content = Fingerprint::of(&bytes);
-        let fits = self.text_bytes + bytes.len() <= CHANGED_TEXT_BYTES_KEPT_MAX;
-        let text = String::from_utf8(bytes).ok().filter(|_| fits);
-        let before = self.put(path, Look { stamp, content, text, is_here: is_on_this_machine(path) });
+        let text = self.text_of(bytes);
+        let is_here = Some(is_on_this_machine(path));
+        let before = self.put(path, Look { stamp, content, text, is_here });
         let was_told = before.as_ref().is_some_and(|before| before.content == content);
         (content != known && !was_told).then(|| {
             let old = before.and_then(|before| before.text);
@@ -230,6 +246,12 @@ impl Looks {
                 content: Some(content),
             }
         })
+    }
+
+    /// The text that these bytes are, if there is room for it.
+    fn text_of(&self, bytes: Vec<u8>) -> Option<String> {
+        let fits = self.text_bytes + bytes.len() <= CHANGED_TEXT_BYTES_KEPT_MAX;
+        String::from_utf8(bytes).ok().filter(|_| fits)
     }
 
     /// Gives what was there before.
@@ -330,6 +352,32 @@ mod tests {
         assert_eq!(changed.look(&files, Which::All, Duration::ZERO).await, []);
         fs::write(&path, "all new\n").unwrap();
         assert_eq!(changed.look(&files, Which::All, Duration::ZERO).await, [], "it is back as it was");
+    }
+
+    #[tokio::test]
+    async fn what_was_just_read_is_not_read_again_and_its_changes_are_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.txt");
+        let (files, changed) = (Arc::new(FileMemory::new()), ChangedFiles::default());
+        let read = |text: &str| {
+            fs::write(&path, text).unwrap();
+            note(&files, &path);
+            let (content, bytes) = (Fingerprint::of(text.as_bytes()), text.as_bytes().to_vec());
+            let about = fs::metadata(&path).unwrap();
+            files.hand_over(JustRead { path: path.as_path().into(), about, content, bytes });
+        };
+        read("one\ntwo\n");
+        // Before anybody has looked.
+        fs::write(&path, "one\nzwei\n").unwrap();
+        let told = changed.look(&files, Which::All, Duration::ZERO).await;
+        assert!(told[0].words.ends_with("\n-two\n+zwei"), "{}", told[0].words);
+
+        read("one\nthree\n");
+        assert_eq!(changed.look(&files, Which::All, Duration::ZERO).await, [], "the model knows");
+        fs::write(&path, "one\ndrei\n").unwrap();
+        let told = changed.look(&files, Which::All, Duration::ZERO).await;
+        assert!(told[0].words.ends_with("\n-three\n+drei"), "{}", told[0].words);
+        assert_eq!(changed.look(&files, Which::All, Duration::ZERO).await, [], "once");
     }
 
     #[tokio::test]

@@ -5,12 +5,13 @@
 //! in pages adds up.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fs::Metadata;
 use std::hash::{DefaultHasher, Hasher};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::limits::{FILE_PAGES_REMEMBERED_MAX, FILES_REMEMBERED_MAX};
+use crate::limits::{CHANGED_FILES_IN_PASSING, FILE_PAGES_REMEMBERED_MAX, FILES_REMEMBERED_MAX};
 
 /// The memory of one session. Shared by its tools.
 ///
@@ -107,6 +108,19 @@ struct Remembered {
     by_use: BTreeMap<u64, (Arc<Path>, Fingerprint)>,
     /// Counts uses.
     uses: u64,
+    /// Files that were read whole a moment ago, the newest last.
+    just_read: Vec<JustRead>,
+}
+
+/// What a file held that was read whole: whoever wants to tell later what changed in it need not read it again.
+#[derive(Debug, Clone)]
+pub(crate) struct JustRead {
+    /// Its real path, links resolved.
+    pub path: Arc<Path>,
+    /// What the file was before it was read.
+    pub about: Metadata,
+    pub content: Fingerprint,
+    pub bytes: Vec<u8>,
 }
 
 #[derive(Debug, Clone)]
@@ -144,6 +158,20 @@ impl FileMemory {
         }
         seen.add_page(lines);
         remembered.put(path, seen);
+    }
+
+    /// Keeps what a short file held when it was read, for a moment and a few files.
+    pub(crate) fn hand_over(&self, file: JustRead) {
+        let just_read = &mut self.lock().just_read;
+        if just_read.len() >= CHANGED_FILES_IN_PASSING {
+            just_read.remove(0);
+        }
+        just_read.push(file);
+    }
+
+    /// What was handed over since the last time somebody asked.
+    pub(crate) fn take_just_read(&self) -> Vec<JustRead> {
+        std::mem::take(&mut self.lock().just_read)
     }
 
     /// Remembers a file that this session wrote whole.
@@ -235,6 +263,7 @@ impl FileMemory {
         let mut remembered = self.lock();
         remembered.files.clear();
         remembered.by_use.clear();
+        remembered.just_read.clear();
     }
 
     /// Forgets what was read since then, because the model never gets to see it. A file that was known before and
@@ -242,6 +271,7 @@ impl FileMemory {
     pub fn forget_since(&self, Moment(uses): Moment) {
         let mut remembered = self.lock();
         let since = remembered.by_use.split_off(&(uses + 1));
+        remembered.just_read.clear();
         since.values().for_each(|(path, _)| drop(remembered.files.remove(path)));
     }
 

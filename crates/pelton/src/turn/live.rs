@@ -125,6 +125,8 @@ pub(crate) struct Live<'a> {
     pub watched_files: WatchedFiles,
     /// Files read since then have not brought what they bring.
     pub files_told: &'a mut Moment,
+    /// When files of settings were looked at last.
+    pub settings_looked_at: Option<Duration>,
     /// What was changed meanwhile, and which of those changes count already.
     pub dials: Dials,
     pub dials_seen: u64,

@@ -22,7 +22,7 @@ use crate::limits::{
 };
 use crate::media::Format;
 use crate::tools::disk::{DiskError, Place, Target, neighbours};
-use crate::tools::file_memory::{FileMemory, Fingerprint, Fingerprinter, Reading};
+use crate::tools::file_memory::{FileMemory, Fingerprint, Fingerprinter, JustRead, Reading};
 use crate::tools::lenient;
 use crate::tools::text::{Decoder, Encoding, SHOWN_BY_BYTES};
 use crate::tools::tool::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx, parse_input};
@@ -181,7 +181,7 @@ fn read(
         bytes_max,
         line_chars_max: limits.read_line_chars_max,
     };
-    let (page, content, encoding) = match scan(&mut file, wanted, cancel).map_err(refused)? {
+    let (page, content, encoding, whole) = match scan(&mut file, wanted, cancel).map_err(refused)? {
         Scan::Pdf => {
             let mut bytes = Vec::new();
             file.rewind().map_err(|error| refused(error.into()))?;
@@ -198,7 +198,7 @@ fn read(
                 "{shown} is no PDF document: `pages` is for those alone. Use `offset` and `limit`."
             ));
         }
-        Scan::Text { page, content, encoding } => (page, content, encoding),
+        Scan::Text { page, content, encoding, whole } => (page, content, encoding, whole),
         Scan::Image => {
             let bytes = found.metadata.len();
             return picture::load(&mut file, bytes, cancel)
@@ -229,6 +229,9 @@ fn read(
             range_asked: input.limit.is_some() || input.offset.is_some(),
         };
         files.note_read(place.path(), reading);
+        if let Some(bytes) = whole {
+            files.hand_over(JustRead { path: place.path().into(), about: found.metadata, content, bytes });
+        }
     }
 
     let mut text = page.numbered();
@@ -289,6 +292,8 @@ enum Scan {
         /// The whole file, when it was looked at as a whole.
         content: Option<Fingerprint>,
         encoding: Encoding,
+        /// All of its bytes, if they are few.
+        whole: Option<Vec<u8>>,
     },
     Image,
     Pdf,
@@ -329,7 +334,7 @@ fn scan(file: &mut File, wanted: Wanted, cancel: &CancellationToken) -> Result<S
         scanned += filled as u64;
         if scanned >= READ_SCAN_BYTES_MAX && pager.is_full() {
             let page = Page { counted: false, ..pager.finish() };
-            return Ok(Scan::Text { page, content: None, encoding });
+            return Ok(Scan::Text { page, content: None, encoding, whole: None });
         }
         if is_whole {
             break;
@@ -340,7 +345,9 @@ fn scan(file: &mut File, wanted: Wanted, cancel: &CancellationToken) -> Result<S
     decoded.clear();
     decoder.finish(&mut decoded);
     pager.feed(&decoded);
-    Ok(Scan::Text { page: pager.finish(), content: Some(fingerprinter.finish()), encoding })
+    // Copied: there was room for more.
+    let whole = is_whole.then(|| piece.as_slice().to_vec());
+    Ok(Scan::Text { page: pager.finish(), content: Some(fingerprinter.finish()), encoding, whole })
 }
 
 fn refusal(path: &Path, error: &DiskError) -> String {

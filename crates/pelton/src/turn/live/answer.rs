@@ -86,7 +86,8 @@ impl Live<'_> {
                 Some(Step::Requesting { .. }) => {
                     drop(wait.take());
                     is_sent = true;
-                    self.events.send(Event::Requesting).await;
+                    // It is on its way before anybody is told of it, and of what came before it.
+                    self.events.send_behind(Event::Requesting).await;
                 }
                 Some(Step::Subscription(used)) => self.events.send(Event::Subscription(used)).await,
                 Some(Step::Started(started)) => {

@@ -9,6 +9,7 @@ use crate::context::reminder;
 use crate::event::Event;
 use crate::file_history::Beside;
 use crate::hooks::Arrived;
+use crate::limits::SETTINGS_LOOK_INTERVAL;
 use crate::queue::Held;
 use crate::reload;
 use crate::skills::Called;
@@ -70,15 +71,18 @@ impl Live<'_> {
 
     /// Files that are not any more what the model read.
     async fn attach_changed_files(&mut self) -> Result<(), TranscriptError> {
-        let is_written =
-            self.executor.has_touched_anything() || !self.bench.cx.background.running().is_empty();
-        let which = if is_written { Which::Likely } else { Which::InPassing };
+        let which = if self.may_have_written() { Which::Likely } else { Which::InPassing };
         let changed = self.changed_files.look(&self.bench.cx.files, which, self.world.monotonic()).await;
         self.session.heard_of_files(&changed);
         match attachment_of(changed) {
             Some(attachment) => self.attach(&attachment).await,
             None => Ok(()),
         }
+    }
+
+    /// Whether calls of the last answer, or something in the background, may have changed files.
+    fn may_have_written(&self) -> bool {
+        self.executor.has_touched_anything() || !self.bench.cx.background.running().is_empty()
     }
 
     /// Settings that have changed count from here on. Agents go by what their session goes by.
@@ -88,6 +92,13 @@ impl Live<'_> {
         if bench.hooks.base.agent_id.is_some() {
             return;
         }
+        let now = self.world.monotonic();
+        let is_just_done =
+            self.settings_looked_at.is_some_and(|at| now.saturating_sub(at) < SETTINGS_LOOK_INTERVAL);
+        if is_just_done && !self.may_have_written() {
+            return;
+        }
+        self.settings_looked_at = Some(now);
         for event in reload::heed(&*watch, &bench.hooks, &bench.permissions, &bench.cwd_now()).await {
             self.events.send(event).await;
         }
