@@ -149,7 +149,8 @@ impl Held {
                 let empty = [Part::Literal(String::new())];
                 unset.iter().fold(arg.clone(), |arg, name| arg.with_any_value(name, &empty))
             };
-            let from = if rounds.is_empty() { vec![args.to_vec()] } else { rounds.clone() };
+            let mut from = rounds.clone();
+            from.push(args.to_vec());
             rounds.extend(from.iter().map(|words| words.iter().map(emptied).collect()));
         }
         rounds
@@ -163,7 +164,8 @@ const SET_ALREADY: &[&str] =
 /// The words of a command that may name files.
 fn words_in(command: &Command) -> impl Iterator<Item = &Word> {
     let targets = command.redirections.iter().map(|redirection| &redirection.target);
-    command.words.iter().chain(targets)
+    let values = command.assignments.iter().map(|assignment| &assignment.value);
+    command.words.iter().chain(targets).chain(values)
 }
 
 /// Variables with what stands in for them, or in their place: `${x:-y}`, `${x=y}`, `${x:+y}`.
