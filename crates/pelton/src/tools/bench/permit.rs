@@ -242,6 +242,7 @@ fn nobody_to_ask(why: &str, cause: &Cause) -> String {
             "No permission rule allows it, only the mode bypassPermissions: the user can do it without an agent."
         }
         Cause::Rule(_) => "That rule counts in every mode: the user can take it out of the settings.",
+        Cause::Person => "No permission rule and no mode takes the place of a person.",
         Cause::Hook => "No permission rule and no mode allows what a hook wants to be asked about.",
         _ => {
             "The user can allow it beforehand with a permission rule (--allowedTools) or a permission mode \
