@@ -203,7 +203,7 @@ pub(super) fn values(arguments: &[Word], options: &[&str]) -> Vec<Word> {
                 }
                 // A letter has its value glued to it, a name has it behind a sign.
                 Some(_) if option.len() > 2 && *option != "-TT" => {
-                    values.extend(glued.strip_prefix('=').map(Word::of_literal))
+                    values.extend(glued.strip_prefix('=').map(Word::of_literal));
                 }
                 Some(_) => values.push(Word::of_literal(glued)),
                 // Nobody knows what is glued to it.
