@@ -23,7 +23,7 @@ use crate::args::RunArgs;
 use crate::debug;
 use crate::fail::{Fail, tell};
 use crate::resolve::{self, Env, Imports, Trust, config_dir, told_imports};
-use crate::signals::{Ending, Signals};
+use crate::signals::{self, Ending, Signals};
 
 /// Whether somebody is there to talk to.
 pub(crate) fn is_possible() -> bool {
@@ -236,9 +236,10 @@ fn ask_for_trust(env: &Env) -> Result<(), Fail> {
     let dir = resolve::working_directory()?;
     let trust = Trust::in_dir(env, &dir);
     let new = trust.new_settings(env);
-    let all_approved = trust.servers(env).iter().all(|(_, approval)| *approval == Approval::Given);
+    let mut new_servers = trust.told_servers(env);
+    new_servers.retain(|(_, approval)| *approval != Approval::Given);
     let adds = resolve::would_add(env, &dir);
-    if adds.is_empty() || (trust.is_given() && new.is_empty() && all_approved) {
+    if adds.is_empty() || (trust.is_given() && new.is_empty() && new_servers.is_empty()) {
         return Ok(());
     }
     // What a repository brings is shown as it is, each on a line of its own, and cannot move the cursor.
@@ -246,7 +247,10 @@ fn ask_for_trust(env: &Env) -> Result<(), Fail> {
     let mut told = format!("{root} is not trusted as it is now. What it would add to a session:\n\n");
     let mut tell = |line: &str| told.push_str(&format!("  {}\n", revealed_line(line)));
     match trust.is_given() {
-        true => new.iter().for_each(|power| tell(&power.told())),
+        true => {
+            new.iter().for_each(|power| tell(&power.told()));
+            new_servers.iter().for_each(|(told, _)| tell(told));
+        }
         false => adds.iter().for_each(|line| tell(line)),
     }
     told.push_str("\nTrust it, and all that is in it? Without that a session goes on without these. [y/N] ");
@@ -281,8 +285,12 @@ fn is_yes(question: &str) -> Result<bool, Fail> {
     out.write_all(question.as_bytes()).and_then(|()| out.flush()).map_err(failed)?;
     // A terminal that cannot forget what was typed is asked all the same.
     let _ = tcflush(std::io::stdin(), FlushArg::TCIFLUSH);
+    // Nobody listens for signals yet: until there is an answer they end the program, as anybody expects of a question.
+    signals::release();
     let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer).map_err(failed)?;
+    let read = std::io::stdin().lock().read_line(&mut answer);
+    signals::hold();
+    read.map_err(failed)?;
     Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 

@@ -21,6 +21,8 @@ pub(crate) struct ServedTool {
     input_schema: String,
     annotations: Value,
     pub always_sent: bool,
+    /// A person is to be there when it runs, whatever is allowed.
+    needs_person: bool,
     result_chars: Option<usize>,
     server: Weak<Server>,
 }
@@ -44,6 +46,9 @@ impl ServedTool {
             input_schema: schema.to_string(),
             annotations: listed.get("annotations").cloned().unwrap_or_default(),
             always_sent: meta("anthropic/alwaysLoad").and_then(Value::as_bool).unwrap_or_default(),
+            needs_person: meta("anthropic/requiresUserInteraction")
+                .and_then(Value::as_bool)
+                .unwrap_or_default(),
             result_chars: result_chars
                 .map(|chars| usize::try_from(chars).unwrap_or(usize::MAX).min(RESULT_CHARS_ASKED_MAX)),
             server: Weak::clone(server),
@@ -78,7 +83,10 @@ impl Tool for ServedTool {
     }
 
     fn access(&self, _: &Value, _: &ToolCx) -> Result<Access, InvalidInput> {
-        Ok(Access::Anything)
+        Ok(match self.needs_person {
+            true => Access::Person(format!("{} needs somebody to agree, in every mode.", self.name)),
+            false => Access::Anything,
+        })
     }
 
     fn result_chars_max(&self, limits: &ToolLimits) -> usize {

@@ -177,6 +177,8 @@ pub const NOTEBOOK_OUTPUT_CHARS_MAX: usize = 10_000;
 pub const NOTEBOOK_IMAGES_MAX: usize = 20;
 /// Bytes of a file a Read looks through to count its lines and to recognise it later.
 pub const READ_SCAN_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+/// Beyond that, bytes it looks through from the first wanted line on for the lines to come: some have no end.
+pub const READ_PAGE_SCAN_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Bytes of a file that is kept because a command might change it, and bytes kept in all, unless settings say otherwise.
 pub const FILE_HISTORY_FILE_BYTES_MAX: u64 = 1024 * 1024;
 pub const FILE_HISTORY_TOTAL_BYTES_MAX: u64 = 1024 * 1024 * 1024;

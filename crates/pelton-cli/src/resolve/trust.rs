@@ -99,6 +99,20 @@ impl Trust {
         servers.map(judged).collect()
     }
 
+    /// The same, each in words.
+    pub(crate) fn told_servers(&self, env: &Env) -> Vec<(String, Approval)> {
+        let brought = self.brought_servers();
+        let told = |(name, approval): (String, Approval)| {
+            let what = brought.get(&name).map(reached_by).unwrap_or_default();
+            let told = match approval {
+                Approval::Changed => format!("server {name}, which has changed since it was approved{what}"),
+                _ => format!("server {name}{what}"),
+            };
+            (told, approval)
+        };
+        self.servers(env).into_iter().map(told).collect()
+    }
+
     /// The marks of entries of settings that were seen when the directory was trusted.
     pub(super) fn approved_settings(&self, env: &Env) -> BTreeSet<String> {
         if self.is_home && self.given {
@@ -242,15 +256,7 @@ pub(crate) fn would_add(settings: &Settings, env: &Env, dir: &Path) -> Vec<Strin
     let others =
         powers(env, dir).into_iter().filter(|power| !TOLD.iter().any(|told| power.place.starts_with(told)));
     adds.extend(others.map(|power| power.told()));
-    let trust = Trust::in_dir(env, dir);
-    let brought = trust.brought_servers();
-    adds.extend(trust.servers(env).into_iter().map(|(name, approval)| {
-        let what = brought.get(&name).map(reached_by).unwrap_or_default();
-        match approval {
-            Approval::Changed => format!("server {name}, which has changed since it was approved{what}"),
-            _ => format!("server {name}{what}"),
-        }
-    }));
+    adds.extend(Trust::in_dir(env, dir).told_servers(env).into_iter().map(|(told, _)| told));
     adds
 }
 

@@ -212,6 +212,22 @@ fn an_answer_of_a_server_is_as_long_as_was_said() {
 }
 
 #[test]
+fn a_tool_that_wants_a_person_never_runs_without_one() {
+    let place = Place::new();
+    let marked = r#""name":"echo","_meta":{"anthropic/requiresUserInteraction":true}"#;
+    let file = place.put("server.sh", &SERVER.replace(r#""name":"echo""#, marked));
+    let config = json!({"mcpServers": {"shop": {"command": "sh", "args": [file]}}}).to_string();
+    for mode in ["default", "bypassPermissions", "dontAsk"] {
+        let script = Script::new().reply([tool("mcp__shop__echo", json!({}))]).reply([text("Done.")]);
+        let model = model(script);
+        let words = ["go", "--allowedTools", "mcp__shop", "--permission-mode", mode, "--mcp-config", &config];
+        place.task(&model, words).env("IS_SANDBOX", "1").run().well();
+        let told = model.requests()[1].body["messages"].to_string();
+        assert!(told.contains("needs somebody to agree") && !told.contains("xxxx"), "{mode}: {told}");
+    }
+}
+
+#[test]
 fn servers_of_the_administrator_are_there_whatever_else_is_called_so() {
     let place = Place::new();
     place.put("server.sh", SERVER);

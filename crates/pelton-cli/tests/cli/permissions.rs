@@ -256,6 +256,16 @@ fn removals_that_a_line_hides_devices_and_copies_by_whole_path_are_stopped() {
 }
 
 #[test]
+fn languages_inside_of_options_and_words_beside_nothing_are_no_way_around() {
+    check("sixth_reach.jsonl", 4_000);
+}
+
+#[test]
+fn what_many_trades_look_at_is_not_asked_about() {
+    check("sixth_looks.jsonl", 200);
+}
+
+#[test]
 fn numbers_commits_and_names_that_a_line_asks_for_are_looked_at_unasked() {
     check("fifth_looks.jsonl", 450);
 }

@@ -72,6 +72,45 @@ fn all_of_what_a_directory_brings_is_seen_in_a_line_each_before_it_is_trusted() 
 }
 
 #[test]
+fn a_server_that_changed_is_named_by_the_question_about_it() {
+    let place = Place::new();
+    let serving = |words: &str| {
+        let server = json!({"command": "sh", "args": ["-c", words]});
+        place.put(".mcp.json", &json!({"mcpServers": {"near": server}}).to_string());
+    };
+    serving("true");
+    place.pelton(["trust", "--yes"]).run().well();
+    let model = always("Here.");
+    let seat = Seat::at(&place, &model, []);
+    seat.sees("asks before changes");
+    drop(seat);
+    serving("touch served");
+    let seat = Seat::at(&place, &model, []);
+    seat.sees("[y/N]");
+    let told = "server near, which has changed since it was approved: sh -c touch served";
+    assert!(seat.screen().contains(told), "{}", seat.screen());
+    assert!(!place.has("served"));
+}
+
+#[test]
+fn a_question_about_a_directory_can_be_left_by_a_signal() {
+    let place = Place::new();
+    place.put(".claude/settings.json", &json!({"permissions": {"allow": ["Bash(make:*)"]}}).to_string());
+    let model = always("Here.");
+    let asked = || {
+        let seat = Seat::at(&place, &model, []);
+        seat.sees("[y/N]");
+        seat
+    };
+    let mut seat = asked();
+    seat.types("\u{3}");
+    assert_eq!(seat.ends(), None, "the interrupt itself ended it");
+    let mut seat = asked();
+    kill(Pid::from_raw(seat.id().cast_signed()), Signal::SIGTERM).unwrap();
+    assert_eq!(seat.ends(), None, "the signal itself ended it");
+}
+
+#[test]
 fn a_session_is_picked_from_a_list() {
     let place = Place::new();
     let model = always("Well.");

@@ -55,7 +55,8 @@ const OPTIONS: &[(&[&str], &[&str])] = &[
     (&["docker", "podman", "nerdctl", "docker-compose"], &["--entrypoint", "--health-cmd"]),
     (&["su", "runuser"], &["-s", "--shell"]),
     (&["nano"], &["-s", "--speller"]),
-    (&["go"], &["-exec", "-toolexec"]),
+    (&["go"], &["-exec", "-toolexec", "-vettool"]),
+    (&["ctest"], &["--test-command"]),
     (&["rpm", "rpmbuild"], &["-E", "--eval"]),
     (&["valgrind", "strace"], &["--log-socket-cmd"]),
 ];
@@ -201,7 +202,9 @@ pub(super) fn values(arguments: &[Word], options: &[&str]) -> Vec<Word> {
                     values.extend(arguments.get(at + 1).cloned());
                 }
                 // A letter has its value glued to it, a name has it behind a sign.
-                Some(_) if option.len() > 2 => values.extend(glued.strip_prefix('=').map(Word::of_literal)),
+                Some(_) if option.len() > 2 && *option != "-TT" => {
+                    values.extend(glued.strip_prefix('=').map(Word::of_literal));
+                }
                 Some(_) => values.push(Word::of_literal(glued)),
                 // Nobody knows what is glued to it.
                 None if glued.starts_with('=') || option.len() <= 2 => values.push(word.clone()),

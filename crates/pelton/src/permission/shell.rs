@@ -316,7 +316,7 @@ impl Step {
 
     /// Adds what its variables may hold, for prohibitions.
     fn holds(&mut self, command: &Command, args: &[Arg], targets: &[Arg], held: &Held) {
-        for words in held.rounds(&[args, targets].concat()) {
+        for words in held.rounds_and_without(&[args, targets].concat()) {
             let (words, targets) = words.split_at(args.len());
             if words != args {
                 self.deeds.extend(deeds(words).deeds);
@@ -335,7 +335,11 @@ impl Step {
         if has_language(command) {
             let is_code = |text: &String| text.contains(['\'', '"', '(', ' ', '\n']);
             let texts = args.iter().skip(1).map(Arg::with_holes).chain(texts_told(command, script));
-            self.may_hold.extend(texts.filter(is_code));
+            let texts: Vec<String> = texts.filter(is_code).collect();
+            if command.name().map(base_name) == Some("sed") {
+                self.may_hold.extend(args.iter().skip(1).map(|arg| sed::glued_names(&arg.with_holes())));
+            }
+            self.may_hold.extend(texts);
         }
     }
 

@@ -18,6 +18,7 @@ pub(super) struct Notebook<'a> {
     pub cells: Vec<Cell<'a>>,
     /// Cells have ids of their own (format 4.5 and later).
     has_ids: bool,
+    metadata: Option<&'a RawValue>,
 }
 
 /// One cell.
@@ -71,6 +72,8 @@ impl Text<'_> {
 struct SaidNotebook<'a> {
     #[serde(borrow)]
     cells: &'a RawValue,
+    #[serde(borrow, default)]
+    metadata: Option<&'a RawValue>,
     #[serde(default)]
     nbformat: u64,
     #[serde(default)]
@@ -140,7 +143,14 @@ impl<'a> Notebook<'a> {
             });
         }
         let has_ids = (said.nbformat, said.nbformat_minor) >= (4, 5);
-        Ok(Self { text, array, cells, has_ids })
+        Ok(Self { text, array, cells, has_ids, metadata: said.metadata })
+    }
+
+    /// The language of its code, if it says so.
+    pub fn language(&self) -> String {
+        let metadata: Option<Value> = self.metadata.and_then(|raw| serde_json::from_str(raw.get()).ok());
+        let named = metadata.as_ref().and_then(|metadata| metadata["language_info"]["name"].as_str());
+        named.unwrap_or_default().to_owned()
     }
 
     /// The cell of this id; `cell-N` means the N-th of a notebook whose cells have none of their own.

@@ -15,6 +15,8 @@ use std::time::{Duration, SystemTime};
 use ignore::overrides::Override;
 use ignore::types::Types;
 use ignore::{WalkBuilder, WalkState};
+use nix::fcntl::{AT_FDCWD, AtFlags};
+use nix::unistd::{AccessFlags, faccessat};
 use pelton_model::World;
 use tokio_util::sync::CancellationToken;
 
@@ -148,7 +150,17 @@ pub(super) fn real_root(root: &Target) -> io::Result<(PathBuf, Metadata)> {
         return Err(io::Error::other("it changed since the search was allowed"));
     }
     let metadata = std::fs::symlink_metadata(&root)?;
+    // What was named is an error; what is met on the way is counted.
+    faccessat(AT_FDCWD, &root, AccessFlags::R_OK, AtFlags::AT_EACCESS)?;
     Ok((root, metadata))
+}
+
+/// How many entries something could not be done with, in words.
+pub(super) fn entries(count: u64) -> String {
+    match count {
+        1 => "1 entry".to_owned(),
+        count => format!("{count} entries"),
+    }
 }
 
 /// Whether no link has come in the way to what a search has met.

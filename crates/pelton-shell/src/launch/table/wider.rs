@@ -543,6 +543,14 @@ pub(super) const LAUNCHERS: &[Launcher] = &[
     Launcher { name: "rustup", after: Some("run"), flags_long: &["install"], operands: 1, ..NONE },
     Launcher { name: "mise", after: Some("exec"), ..NONE },
     Launcher {
+        name: "meson",
+        after: Some("devenv"),
+        valued: "Cw",
+        valued_long: &["workdir", "dump-format"],
+        flags_long: &["dump"],
+        ..NONE
+    },
+    Launcher {
         name: "conda",
         after: Some("run"),
         valued: "np",

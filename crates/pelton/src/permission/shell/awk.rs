@@ -51,68 +51,163 @@ pub(super) fn look(args: &[Arg]) -> Option<Look> {
     Some(Look { files: seen, ..Look::nothing() })
 }
 
-/// Whether a program neither runs nor writes nor reads anything but its input.
+/// Whether a program neither runs nor writes nor reads anything but its input. What two kinds of awk may read in two ways is
+/// taken to do more.
 fn only_prints(program: &str) -> bool {
-    let mut chars = program.chars().peekable();
-    // What stands since the last statement began, without texts and expressions.
-    let mut statement = String::new();
-    // The last character that is no blank.
-    let mut before = '\n';
-    while let Some(c) = chars.next() {
-        match c {
-            '"' => {
-                loop {
-                    match chars.next() {
-                        None | Some('\n') => return false,
-                        Some('\\') => _ = chars.next(),
-                        Some('"') => break,
-                        Some(_) => {}
-                    }
-                }
-                statement.push('"');
-            }
-            // Nothing can be divided here.
-            '/' if "\n({;,!~&|}".contains(before) => {
-                let mut in_bracket = false;
-                loop {
-                    match chars.next() {
-                        None | Some('\n') => return false,
-                        Some('\\') => _ = chars.next(),
-                        Some('/') if in_bracket => return false,
-                        Some('/') => break,
-                        Some('[') => in_bracket = true,
-                        Some(']') => in_bracket = false,
-                        Some(_) => {}
-                    }
-                }
-                statement.push('/');
-            }
-            '#' => {
-                while chars.next_if(|c| *c != '\n').is_some() {}
-                continue;
-            }
-            '@' | '`' => return false,
-            '|' if chars.peek() == Some(&'|') => {
-                chars.next();
-                statement.push_str("||");
-            }
-            '|' => return false,
-            '>' if statement.contains("print") => return false,
-            '<' if statement.contains("getline") => return false,
-            '{' | '}' | ';' | '\n' => statement.clear(),
-            c => statement.push(c),
-        }
-        if !c.is_whitespace() || c == '\n' {
-            before = c;
-        }
-        if ["system", "getline", "ENVIRON", "PROCINFO", "ARGV", "ARGC"]
-            .iter()
-            .any(|word| statement.ends_with(word))
-        {
+    let mut reader =
+        Reader { left: program, before: Before::Operator, depth: 0, asked: Vec::new(), prints: None };
+    while !reader.left.is_empty() {
+        if reader.token().is_none() {
             return false;
         }
     }
     true
+}
+
+/// What stands before a slash, and says what it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Before {
+    /// Something that can be divided.
+    Operand,
+    /// Nothing can be divided: an expression begins.
+    Operator,
+    /// Nobody knows.
+    Unsure,
+}
+
+struct Reader<'a> {
+    left: &'a str,
+    before: Before,
+    /// Parentheses that are open.
+    depth: usize,
+    /// Of these, the ones behind `if` and the like: what follows them begins anew.
+    asked: Vec<usize>,
+    /// How many were open at the `print` whose statement goes on: there, `>` is not "greater".
+    prints: Option<usize>,
+}
+
+impl Reader<'_> {
+    /// Passes one token. `None` if it may do more than print.
+    fn token(&mut self) -> Option<()> {
+        let c = self.next()?;
+        self.before = match c {
+            ' ' | '\t' => return Some(()),
+            '#' => {
+                self.left = self.left.find('\n').map_or("", |end| &self.left[end..]);
+                return Some(());
+            }
+            // Behind an operator a statement goes on in the next line.
+            '\n' if self.before == Before::Operator && self.prints.is_some() => Before::Operator,
+            '\n' | '{' | '}' => self.ends(),
+            ';' if self.depth == 0 => self.ends(),
+            '"' => self.text()?,
+            '/' => match self.before {
+                Before::Operator => self.expression()?,
+                Before::Operand => Before::Operator,
+                Before::Unsure => return None,
+            },
+            '(' => {
+                self.depth += 1;
+                Before::Operator
+            }
+            ')' => {
+                let asked = self.asked.pop_if(|depth| *depth + 1 == self.depth);
+                self.depth = self.depth.checked_sub(1)?;
+                if asked.is_some() { Before::Unsure } else { Before::Operand }
+            }
+            ']' => Before::Operand,
+            '>' if self.prints.is_some_and(|depth| self.depth <= depth) => return None,
+            '+' | '-' if self.left.starts_with(c) => {
+                self.next();
+                Before::Unsure
+            }
+            '|' | '&' => {
+                (self.next()? == c).then_some(())?;
+                Before::Operator
+            }
+            '0'..='9' | '.' => Before::Operand,
+            'A'..='Z' | 'a'..='z' | '_' => {
+                let more = self.left.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+                let (rest, left) = self.left.split_at(more.unwrap_or(self.left.len()));
+                self.left = left;
+                self.word(&format!("{c}{rest}"))?
+            }
+            ';' | '[' | ',' | '+' | '-' | '*' | '%' | '^' | '!' | '~' | '<' | '>' | '=' | '?' | ':' | '$' => {
+                Before::Operator
+            }
+            _ => return None,
+        };
+        Some(())
+    }
+
+    /// A statement ends, and another begins.
+    fn ends(&mut self) -> Before {
+        self.prints = None;
+        Before::Operator
+    }
+
+    fn word(&mut self, word: &str) -> Option<Before> {
+        // Digits may stand right before a word: only its end is sure.
+        const REACHING: &[&str] =
+            &["system", "getline", "ENVIRON", "PROCINFO", "ARGV", "ARGC", "SYMTAB", "FUNCTAB", "extension"];
+        (!REACHING.iter().any(|name| word.ends_with(name))).then_some(())?;
+        if word != "sprintf" && (word.ends_with("print") || word.ends_with("printf")) {
+            self.prints = Some(self.depth);
+            return Some(Before::Operator);
+        }
+        Some(match word {
+            "if" | "while" | "for" | "switch" => {
+                self.asked.push(self.depth);
+                Before::Operator
+            }
+            "in" | "return" | "else" | "do" | "case" | "delete" | "exit" => Before::Operator,
+            // Some of them may be an operand, or none.
+            "length" | "next" | "nextfile" | "break" | "continue" | "BEGIN" | "END" | "BEGINFILE"
+            | "ENDFILE" | "default" | "function" | "func" => Before::Unsure,
+            _ => Before::Operand,
+        })
+    }
+
+    fn text(&mut self) -> Option<Before> {
+        loop {
+            match self.next()? {
+                '"' => return Some(Before::Operand),
+                '\n' => return None,
+                '\\' => self.escaped()?,
+                _ => {}
+            }
+        }
+    }
+
+    /// What stands between slashes. One in brackets may be meant as it is, or not.
+    fn expression(&mut self) -> Option<Before> {
+        let mut in_bracket = false;
+        loop {
+            match self.next()? {
+                '/' => return (!in_bracket).then_some(Before::Operand),
+                '\n' => return None,
+                '\\' => self.escaped()?,
+                '[' if !in_bracket => {
+                    in_bracket = true;
+                    // Right behind it a closing one stands for itself.
+                    self.left = self.left.strip_prefix('^').unwrap_or(self.left);
+                    self.left = self.left.strip_prefix(']').unwrap_or(self.left);
+                }
+                ']' => in_bracket = false,
+                _ => {}
+            }
+        }
+    }
+
+    fn escaped(&mut self) -> Option<()> {
+        self.next().filter(|c| *c != '\n').map(|_| ())
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let c = self.left.chars().next()?;
+        self.left = &self.left[c.len_utf8()..];
+        Some(c)
+    }
 }
 
 #[cfg(test)]
@@ -137,6 +232,13 @@ mod tests {
             "/a/ || /b/",
             "{gsub(/a|b/, \"x\"); print}",
             "{print $1/2}",
+            "{print ($1 > 5 ? \"a\" : \"b\")}",
+            "{if ($1 > 5 && $2 < 3) {print; next}}",
+            "function f(a) {return a / 2} {print f($1) / 3}",
+            "{n[$1]++}\nEND {\n  for (k in n)\n    print k, n[k]  # each\n}",
+            "{print substr($0, 1, length($0) - 1)}",
+            "NR == FNR {a[$1]; next} $1 in a",
+            "{x = x \",\" $1} END {print x}",
         ] {
             assert!(only_prints(program), "{program}");
         }
@@ -154,6 +256,24 @@ mod tests {
             "{print $1 / 2 | \"sh\" / 3}",
             "{print \"unclosed",
             "/unclosed",
+            "BEGIN{print \"a\",\n\"b\" > \"x\"}",
+            "BEGIN{print \"a\" ||\n1 > \"x\"}",
+            "BEGIN{print \"a\", # more\n\"b\" > \"x\"}",
+            "BEGIN{print \"a\" \\\n> \"x\"}",
+            "BEGIN{getl\\\nine < \"x\"}",
+            "{print /\"/ > \"x\" #\"\n}",
+            "{if (1) /\"/; print > \"x\" #\"\n}",
+            "{return /\"/; print > \"x\" #\"\n}",
+            "{length /\"/; print > \"x\" #\"\n}",
+            "{i++ /\"/; print > \"x\" #\"\n}",
+            "/[]/]\"/ {print > \"x\"} /\"/",
+            "/[^]/]\"/ {print > \"x\"} /\"/",
+            "{0xfsystem(\"id\")}",
+            "{1system(\"id\")}",
+            "{print (1)(2) > \"x\"}",
+            "{print(1) > \"x\"}",
+            "BEGIN{SYMTAB[\"x\"]}",
+            "{awk::system(\"id\")}",
             "BEGIN { ARGV[1]=\"/etc/passwd\"; ARGC=2 }",
         ] {
             assert!(!only_prints(program), "{program}");

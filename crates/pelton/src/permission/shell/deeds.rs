@@ -70,6 +70,9 @@ pub(super) fn deeds(args: &[Arg]) -> Deeds {
         "ag" | "ack" | "pt" | "ugrep" | "ug" | "sift" => of_search(rest),
         "docker" | "podman" | "nerdctl" | "kubectl" | "oc" => of_containers(rest),
         "gh" | "glab" if rest.get(1).and_then(Arg::literal) == Some("clone") => PLAIN.deeds(&rest[2..], true),
+        "gio" | "hg" | "svn" if rest.first().and_then(Arg::literal).is_some_and(is_taking_away) => {
+            PLAIN.deeds(&rest[1..], true)
+        }
         // Their files are created, not copied.
         "install" if rest.iter().any(is_making_directories) => {
             MAKES_DIRECTORIES.deeds(rest, name == "install")
@@ -147,6 +150,10 @@ fn is_making_directories(arg: &Arg) -> bool {
     text == "--directory" || text.starts_with('-') && !text.starts_with("--") && text.contains('d')
 }
 
+fn is_taking_away(command: &str) -> bool {
+    matches!(command, "trash" | "remove" | "rm" | "delete" | "revert")
+}
+
 /// Writes somewhere below the current directory.
 fn here() -> Deed {
     Deed::Write(Files::Named(".".to_owned()))
@@ -164,7 +171,7 @@ const ONLY_CHECKED: &[&str] =
 
 const KNOWN: &[Known] = &[
     Known { names: &["rm", "rmdir"], shape: Shape::Removes, plain_edit: true, ..PLAIN },
-    Known { names: &["unlink"], shape: Shape::Removes, ..PLAIN },
+    Known { names: &["unlink", "srm", "wipe", "trash", "trash-put"], shape: Shape::Removes, ..PLAIN },
     Known {
         names: &["shred"],
         takes: "ns",

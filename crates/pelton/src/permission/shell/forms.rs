@@ -10,8 +10,8 @@ pub(super) fn ps(args: &[Arg]) -> Option<Look> {
     while let Some(arg) = args.next() {
         let text = arg.literal()?;
         match text {
-            "-o" | "-O" | "-eo" | "-Ao" | "-axo" | "axo" | "axwwo" | "auxo" | "eo" | "o" | "-efo"
-            | "-wwo" | "-axwwo" => {
+            "-o" | "-O" | "-eo" | "-Ao" | "-axo" | "axo" | "axwwo" | "auxo" | "o" | "-efo" | "-wwo"
+            | "-axwwo" => {
                 shows_no_environment(args.next()?.literal()?).then_some(())?;
             }
             "-p" | "-u" | "-U" | "-C" | "-g" | "-t" | "--ppid" | "--pid" | "--user" | "--sort" => {

@@ -1,9 +1,9 @@
 //! What the variables of a line may hold, for rules that restrict: every value that the line gives them anywhere, whichever of them it
 //! is in the end. Allowances go by what is [certain](super::arg::Values).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use pelton_shell::{AssignmentKind, Command, Part, RedirectionKind, Script};
+use pelton_shell::{AssignmentKind, Command, Part, RedirectionKind, Script, Word};
 
 use super::arg::Arg;
 use super::carried::words_of;
@@ -15,6 +15,8 @@ use crate::limits::LOOP_WORDS_JUDGED_MAX;
 #[derive(Debug, Default)]
 pub(super) struct Held {
     values: BTreeMap<String, Vec<Arg>>,
+    /// Those that may hold nothing.
+    unset: BTreeSet<String>,
 }
 
 impl Held {
@@ -41,6 +43,7 @@ impl Held {
                 held.add(name, read_by(command).into_iter().chain(around.iter().cloned()));
             }
         }
+        held.leave_empty(script);
         held.resolve();
         held
     }
@@ -62,6 +65,28 @@ impl Held {
                 _ => vec![Arg::of(&assignment.value)],
             };
             self.add(&assignment.name, values.into_iter().flat_map(named_by));
+        }
+        for word in words_in(command) {
+            let is_more = |part: &Part| matches!(part, Part::Parameter { plain: false, .. });
+            if word.parts().iter().any(is_more) {
+                for (name, value) in stand_ins(word.text()) {
+                    self.add(name, words_of(value).into_iter());
+                }
+            }
+        }
+    }
+
+    /// What nobody sets may be nothing, so that what stands beside it is the whole word: `.e${x}nv`.
+    fn leave_empty(&mut self, script: &Script) {
+        for word in script.commands.iter().flat_map(words_in).filter(|word| word.literal().is_none()) {
+            for part in word.parts() {
+                if let Part::Parameter { name, plain, .. } = part
+                    && !SET_ALREADY.contains(&name.as_str())
+                    && (!plain || !self.values.contains_key(name))
+                {
+                    self.unset.insert(name.clone());
+                }
+            }
         }
     }
 
@@ -113,6 +138,61 @@ impl Held {
         };
         (0..count).map(round).collect()
     }
+
+    /// The same, and once more with nothing in the place of what may hold nothing.
+    pub fn rounds_and_without(&self, args: &[Arg]) -> Vec<Vec<Arg>> {
+        let mut rounds = self.rounds(args);
+        let unset: Vec<&String> =
+            self.unset.iter().filter(|name| args.iter().any(|arg| arg.uses(name))).collect();
+        if !unset.is_empty() {
+            let emptied = |arg: &Arg| {
+                let empty = [Part::Literal(String::new())];
+                unset.iter().fold(arg.clone(), |arg, name| arg.with_any_value(name, &empty))
+            };
+            let mut from = rounds.clone();
+            from.push(args.to_vec());
+            rounds.extend(from.iter().map(|words| words.iter().map(emptied).collect()));
+        }
+        rounds
+    }
+}
+
+/// Variables that hold something wherever a line is run.
+const SET_ALREADY: &[&str] =
+    &["HOME", "PWD", "USER", "LOGNAME", "SHELL", "PATH", "HOSTNAME", "UID", "$", "?", "#", "0"];
+
+/// The words of a command that may name files.
+fn words_in(command: &Command) -> impl Iterator<Item = &Word> {
+    let targets = command.redirections.iter().map(|redirection| &redirection.target);
+    let values = command.assignments.iter().map(|assignment| &assignment.value);
+    command.words.iter().chain(targets).chain(values)
+}
+
+/// Variables with what stands in for them, or in their place: `${x:-y}`, `${x=y}`, `${x:+y}`.
+fn stand_ins(text: &str) -> Vec<(&str, &str)> {
+    let mut found = Vec::new();
+    for (at, _) in text.match_indices("${") {
+        let inside = &text[at + 2..];
+        let name = inside.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or_default();
+        let behind = inside[name.len()..].trim_start_matches(':');
+        let Some(value) = behind.strip_prefix(['-', '=', '+']) else { continue };
+        // Where this one ends, whatever others stand in it.
+        let mut depth = 0usize;
+        let end = value.find(|c| match c {
+            '{' => {
+                depth += 1;
+                false
+            }
+            '}' if depth == 0 => true,
+            '}' => {
+                depth -= 1;
+                false
+            }
+            _ => false,
+        });
+        found.extend(end.map(|end| (name, &value[..end])));
+    }
+    found
 }
 
 /// The names that a command reads from a text or from other commands, by a redirection.

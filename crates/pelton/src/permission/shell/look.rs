@@ -139,6 +139,10 @@ pub(super) fn understand(program: &Program, args: &[Arg]) -> Option<Look> {
             operands.push(arg);
             continue;
         };
+        // Not everywhere is an option one behind a file: there it would be the file to write.
+        if program.operands == Operands::OnePath && !operands.is_empty() && text.starts_with('-') {
+            return None;
+        }
         if text == "--" {
             operands.extend(args.by_ref());
         } else if let Some(long) = text.strip_prefix("--") {

@@ -610,13 +610,13 @@ const PROGRAMS: &[Program] = &[
     },
     Program {
         names: &["diff"],
-        short: &["abBcdeEiNnpqstTuwyZ !r UCW# IF:", DIGITS],
+        short: &["abBcdeEiNnpqstTuwyZ !r UCW# IFx:", DIGITS],
         long: &[
             "normal brief report-identical-files context? unified? ed rcs side-by-side width# left-column \
                  suppress-common-lines show-c-function show-function-line: label: expand-tabs initial-tab \
                  !recursive no-dereference new-file ignore-case ignore-tab-expansion ignore-trailing-space \
                  ignore-space-change ignore-all-space ignore-blank-lines ignore-matching-lines: text \
-                 strip-trailing-cr minimal speed-large-files color?",
+                 strip-trailing-cr minimal speed-large-files color? exclude:",
         ],
         // Given directories it compares what is in them, links included.
         reach: Reach::BelowAndLinked,

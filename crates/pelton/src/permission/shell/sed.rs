@@ -2,6 +2,7 @@
 
 use super::arg::{Arg, Files};
 use super::look::Look;
+use crate::limits::{NAME_IN_TEXT_BYTES_MAX, NAMES_IN_TEXTS_MAX};
 
 /// The words of a call.
 pub(super) struct Call<'a> {
@@ -75,6 +76,14 @@ pub(super) fn call(args: &[Arg]) -> Option<Call<'_>> {
     Some(call)
 }
 
+/// What stands right behind letters that may be commands which read or write a file: `R.env`, `s/a/b/wx`.
+pub(super) fn glued_names(script: &str) -> String {
+    let behind = script.match_indices(['r', 'R', 'w', 'W']).map(|(at, _)| &script[at + 1..]);
+    let names = behind.take(NAMES_IN_TEXTS_MAX).filter_map(|rest| rest.split([';', '\n', '}', ' ']).next());
+    let names = names.filter(|name| name.len() <= NAME_IN_TEXT_BYTES_MAX);
+    names.collect::<Vec<_>>().join(" ")
+}
+
 /// What is put behind the name of the copy that is kept. A `*` or `/` in it would put the copy elsewhere.
 fn in_place_suffix(suffix: &str) -> Option<()> {
     (!suffix.contains(['*', '/'])).then_some(())
@@ -119,21 +128,17 @@ impl Reader<'_> {
                 's' => self.substitution()?,
                 'y' => {
                     let delimiter = self.delimiter()?;
-                    self.part(delimiter)?;
-                    self.part(delimiter)?;
+                    self.replacement(delimiter)?;
+                    self.replacement(delimiter)?;
                     self.end()?;
                 }
-                'b' | 't' | 'T' | ':' => self.skip(|c| c != '\n' && c != ';' && c != '}'),
-                // Text to the end of the line, and of the lines that go on with a backslash.
-                'a' | 'i' | 'c' => {
-                    let mut before = ' ';
-                    while let Some(c) = self.next() {
-                        if c == '\n' && before != '\\' {
-                            break;
-                        }
-                        before = c;
-                    }
+                // A blank ends a label, and behind that another command may stand.
+                'b' | 't' | 'T' | ':' => {
+                    self.skip(|c| c == ' ');
+                    self.skip(|c| c.is_ascii_alphanumeric() || "_.-".contains(c));
+                    self.end()?;
                 }
+                'a' | 'i' | 'c' => self.text()?,
                 _ => return None,
             }
         }
@@ -179,13 +184,29 @@ impl Reader<'_> {
     fn substitution(&mut self) -> Option<()> {
         let delimiter = self.delimiter()?;
         self.part(delimiter)?;
-        self.part(delimiter)?;
+        self.replacement(delimiter)?;
         self.skip(|c| "gpiIM".contains(c) || c.is_ascii_digit());
         self.end()
     }
 
     fn delimiter(&mut self) -> Option<char> {
         self.next().filter(|c| *c != '\n' && *c != '\\')
+    }
+
+    /// Text to the end of the line, and of the lines that go on with a backslash. A backslash behind another is text.
+    fn text(&mut self) -> Option<()> {
+        self.skip(|c| c == ' ' || c == '\t');
+        // Blanks between a first one and the end of its line do not count everywhere.
+        let is_unclear = ["\\ ", "\\\t"].iter().any(|begin| self.left.starts_with(begin));
+        (!is_unclear).then_some(())?;
+        while let Some(c) = self.next() {
+            match c {
+                '\\' => _ = self.next(),
+                '\n' => break,
+                _ => {}
+            }
+        }
+        Some(())
     }
 
     /// Passes what stands before the next delimiter, and it. In brackets a delimiter may be meant as it is: who reads it
@@ -196,8 +217,29 @@ impl Reader<'_> {
             match self.next()? {
                 '\\' => _ = self.next()?,
                 c if c == delimiter => return (!in_bracket).then_some(()),
-                '[' => in_bracket = true,
+                '[' if !in_bracket => {
+                    in_bracket = true;
+                    // Right behind it a closing one stands for itself.
+                    for sign in ['^', ']'] {
+                        self.left = match self.left.strip_prefix(sign) {
+                            Some(left) if sign != delimiter => left,
+                            _ => self.left,
+                        };
+                    }
+                }
                 ']' => in_bracket = false,
+                '\n' => return None,
+                _ => {}
+            }
+        }
+    }
+
+    /// The same for text in which brackets mean nothing.
+    fn replacement(&mut self, delimiter: char) -> Option<()> {
+        loop {
+            match self.next()? {
+                '\\' => _ = self.next()?,
+                c if c == delimiter => return Some(()),
                 '\n' => return None,
                 _ => {}
             }
@@ -259,6 +301,13 @@ mod tests {
             "=",
             "n;d",
             "1i hello",
+            ":a;N;$!ba;s/\\n/ /g",
+            ":a; s/x/y/; ta",
+            "/a/{:b\nn\nbb\n}",
+            "a foo\\\nbar",
+            "s/[]]/x/g",
+            "s/^/[/;s/$/]/",
+            "s/[^]]*]//",
         ] {
             assert!(only_prints(script), "{script}");
         }
@@ -282,6 +331,16 @@ mod tests {
             "s/a/b",
             "p}",
             "a\\\nx\ne id",
+            ":a e id",
+            ":a\te id",
+            "t x w out",
+            "b x w out",
+            "T x w out",
+            "a foo\\\\\ne id",
+            "i\\\\\nw out",
+            "a\\ \ne id",
+            "s/[]/]/w out/",
+            "s^[^w out^p^",
         ] {
             assert!(!only_prints(script), "{script}");
         }

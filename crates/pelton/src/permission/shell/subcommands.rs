@@ -14,6 +14,14 @@ pub(super) fn look(name: &str, args: &[Arg]) -> Option<Look> {
     if !GROUPS.contains(&name) {
         return None;
     }
+    // These may stand before the command, too, and change nothing about it.
+    let before = match name {
+        "systemctl" => {
+            args.iter().take_while(|arg| matches!(arg.literal(), Some("--user" | "--no-pager"))).count()
+        }
+        _ => 0,
+    };
+    let args = &args[before..];
     let words: Vec<&str> = args.iter().map_while(Arg::literal).take(2).collect();
     let known = |count: usize| {
         let called =
@@ -28,6 +36,9 @@ pub(super) fn look(name: &str, args: &[Arg]) -> Option<Look> {
         ["secret", "auth", "token", "password"].iter().any(|word| text.contains(word))
     };
     (!args.iter().any(is_secret)).then_some(())?;
+    // Templates in files, which it would show.
+    let is_in_file = |arg: &Arg| name == "kubectl" && arg.prefix().contains("-file");
+    (!args.iter().any(is_in_file)).then_some(())?;
     (name != "cargo" || stays_here(program, args)).then_some(())?;
     Some(Look { steered_by: steered_by(name), ..understand(program, args)? })
 }

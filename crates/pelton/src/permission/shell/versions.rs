@@ -28,7 +28,7 @@ const VERSIONED: &str = "
     rustc rustfmt rustup rustup-init sbcl scala screen sed sh sha256sum shellcheck shfmt size skopeo sort
     sox split sqlite3 ss ssh stat strace strings strip swift systemctl tail taplo tar tee terraform
     timedatectl tmux tokei top touch tr traefik tree tsc typst uname unzip uptime uv valgrind vault vim
-    wasm-pack wasmtime wc websocat wget whoami xcodebuild xcrun xelatex xxd xz yamllint yq zig zip zoxide
+    wasm-pack wasmtime wc websocat wget whoami xcodebuild xcrun xelatex xmllint xxd xz yamllint yq zig zip zoxide
     zsh zstd
 ";
 

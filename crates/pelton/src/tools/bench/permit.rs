@@ -113,7 +113,8 @@ impl Bench {
             Decided::Denied(decision) => Err(self.refuse(call, *decision, cx, hooks).await),
             Decided::Interrupted => Err(Ended::interrupted()),
             Decided::Nobody => {
-                let decision = Decision::question(nobody_to_ask(&question.why), question.cause);
+                let decision =
+                    Decision::question(nobody_to_ask(&question.why, &question.cause), question.cause);
                 Err(self.refuse(call, decision, cx, hooks).await)
             }
         }
@@ -231,9 +232,22 @@ fn in_the_users_place(mut fired: Fired, hooks: &mut HookWords) -> Option<Answer>
     })
 }
 
-fn nobody_to_ask(why: &str) -> String {
-    format!(
-        "{why} There is nobody to ask in this session, so it was not done. The user can allow it beforehand with a \
-         permission rule (--allowedTools) or a permission mode (--permission-mode)."
-    )
+/// Why a call was not made that somebody would have had to be asked about, and the way out, if there is one.
+fn nobody_to_ask(why: &str, cause: &Cause) -> String {
+    let way_out = match cause {
+        Cause::Critical(_) => {
+            "No permission rule and no mode allows it: the user can only do it without an agent."
+        }
+        Cause::Protected(_) => {
+            "No permission rule allows it, only the mode bypassPermissions: the user can do it without an agent."
+        }
+        Cause::Rule(_) => "That rule counts in every mode: the user can take it out of the settings.",
+        Cause::Person => "No permission rule and no mode takes the place of a person.",
+        Cause::Hook => "No permission rule and no mode allows what a hook wants to be asked about.",
+        _ => {
+            "The user can allow it beforehand with a permission rule (--allowedTools) or a permission mode \
+             (--permission-mode)."
+        }
+    };
+    format!("{why} There is nobody to ask in this session, so it was not done. {way_out}")
 }

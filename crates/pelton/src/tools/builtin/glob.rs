@@ -19,7 +19,8 @@ use crate::limits::ToolLimits;
 use crate::tools::disk::Target;
 use crate::tools::lenient;
 use crate::tools::search::{
-    Deadline, Kept, Newest, NewestFirst, Opener, PassesOver, Sieve, Tree, is_still_there, real_root, visit,
+    Deadline, Kept, Newest, NewestFirst, Opener, PassesOver, Sieve, Tree, entries, is_still_there, real_root,
+    visit,
 };
 use crate::tools::tool::{Access, InvalidInput, Output, Readable, Safety, Spec, Tool, ToolCx, parse_input};
 
@@ -166,7 +167,7 @@ fn glob(
     }
     lines.extend(sieve.note());
     if unreadable > 0 {
-        lines.push(format!("[{unreadable} entries could not be read.]"));
+        lines.push(format!("[{} could not be read.]", entries(unreadable)));
     }
     let detail = json!({
         "filenames": filenames,

@@ -23,7 +23,7 @@ use super::looking;
 use crate::limits::{GREP_REGEX_BYTES_MAX, GREP_ROWS_MAX, ToolLimits};
 use crate::places::resolve;
 use crate::tools::lenient;
-use crate::tools::search::{Deadline, Kept, NewestFirst, PassesOver, Sieve, Tree, real_root, visit};
+use crate::tools::search::{Deadline, Kept, NewestFirst, PassesOver, Sieve, Tree, entries, real_root, visit};
 use crate::tools::tool::{Access, InvalidInput, Output, Safety, Spec, Tool, ToolCx, parse_input};
 
 /// The tool.
@@ -312,7 +312,7 @@ fn grep(
     }
     let unread = unread.into_inner();
     if unread > 0 {
-        answer.note(&format!("[{unread} entries could not be searched.]"));
+        answer.note(&format!("[{} could not be searched.]", entries(unread)));
     }
     Output::text(answer.text).with_detail(answer.detail)
 }

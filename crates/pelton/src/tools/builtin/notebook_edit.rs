@@ -203,10 +203,11 @@ fn edit(
         (Mode::Replace, cell) => ("Replaced", cell.unwrap_or(0)),
         (Mode::Delete, cell) => ("Deleted", cell.unwrap_or(0)),
     };
-    let id = match input.mode() {
-        Mode::Delete => notebook.cells[at].id.clone(),
-        _ => after.cells[at].id.clone(),
+    let cell = match input.mode() {
+        Mode::Delete => &notebook.cells[at],
+        _ => &after.cells[at],
     };
+    let id = &cell.id;
     let answer = match input.mode() {
         Mode::Delete => format!("{said} cell {id} of {shown}."),
         _ => format!("{said} cell {id} of {shown}:\n{source}"),
@@ -219,8 +220,8 @@ fn edit(
     let detail = json!({
         "new_source": source,
         "cell_id": id,
-        "cell_type": kind.or_else(|| after.cells.get(at).map(|cell| &*cell.kind)).unwrap_or("code"),
-        "language": "",
+        "cell_type": cell.kind,
+        "language": after.language(),
         "edit_mode": mode,
         "notebook_path": target.path,
     });

@@ -18,7 +18,8 @@ use tokio_util::sync::CancellationToken;
 use self::pager::{Page, Pager, Wanted};
 use super::looking_at;
 use crate::limits::{
-    NOTEBOOK_BYTES_MAX, PDF_SOURCE_BYTES_MAX, READ_LARGE_BYTES_MAX, READ_SCAN_BYTES_MAX, ToolLimits,
+    NOTEBOOK_BYTES_MAX, PDF_SOURCE_BYTES_MAX, READ_LARGE_BYTES_MAX, READ_PAGE_SCAN_BYTES_MAX,
+    READ_SCAN_BYTES_MAX, ToolLimits,
 };
 use crate::media::Format;
 use crate::tools::disk::{DiskError, Place, Target, neighbours};
@@ -181,7 +182,9 @@ fn read(
         bytes_max,
         line_chars_max: limits.read_line_chars_max,
     };
-    let (page, content, encoding, whole) = match scan(&mut file, wanted, cancel).map_err(refused)? {
+    let (page, content, encoding, whole) = match scan(&mut file, wanted, LOOKED_THROUGH, cancel)
+        .map_err(refused)?
+    {
         Scan::Pdf => {
             let mut bytes = Vec::new();
             file.rewind().map_err(|error| refused(error.into()))?;
@@ -245,6 +248,11 @@ fn read(
         note(format!("[{shown} exists but is empty.]"));
     } else if page.lines.is_empty() {
         note(format!("[Offset {start} is past the end: {shown} has {} lines.]", page.total));
+    } else if page.given_up {
+        note(format!(
+            "[PARTIAL: the last line here goes on and on, and was not looked at to its end, so that nobody knows what follows it. \
+             `head -c` and `tail -c` in Bash show other parts of {shown}.]",
+        ));
     } else if input.limit.is_none() && (page.next <= page.total || !page.counted) {
         note(format!(
             "[PARTIAL: lines {} to {} of {}{}. A Read returns at most {} lines and {} KB. Go on with offset {}; until \
@@ -300,8 +308,25 @@ enum Scan {
     Binary,
 }
 
+/// How many bytes of a file are looked through at most.
+#[derive(Clone, Copy)]
+struct LookedThrough {
+    /// For the number of its lines, and to recognise it.
+    all: u64,
+    /// Beyond that, from the first wanted line on.
+    page: u64,
+}
+
+const LOOKED_THROUGH: LookedThrough =
+    LookedThrough { all: READ_SCAN_BYTES_MAX, page: READ_PAGE_SCAN_BYTES_MAX };
+
 /// Goes through the file once, in pieces: for the page, the number of lines and the fingerprint.
-fn scan(file: &mut File, wanted: Wanted, cancel: &CancellationToken) -> Result<Scan, DiskError> {
+fn scan(
+    file: &mut File,
+    wanted: Wanted,
+    looked_through: LookedThrough,
+    cancel: &CancellationToken,
+) -> Result<Scan, DiskError> {
     // The beginning decides what kind of file this is, so it is there before it is looked at.
     let mut piece = Vec::with_capacity(USUAL_BYTES);
     (&mut *file).take(SHOWN_BY_BYTES as u64).read_to_end(&mut piece)?;
@@ -321,7 +346,7 @@ fn scan(file: &mut File, wanted: Wanted, cancel: &CancellationToken) -> Result<S
     let mut decoder = Decoder::new(encoding);
     let mut decoded = Vec::new();
     let mut mark = encoding.mark_bytes(&piece[..filled]);
-    let mut scanned = 0;
+    let (mut scanned, mut before_page) = (0, 0);
     while filled > 0 {
         if cancel.is_cancelled() {
             return Err(DiskError::Interrupted);
@@ -332,8 +357,10 @@ fn scan(file: &mut File, wanted: Wanted, cancel: &CancellationToken) -> Result<S
         pager.feed(&decoded);
         mark = 0;
         scanned += filled as u64;
-        if scanned >= READ_SCAN_BYTES_MAX && pager.is_full() {
-            let page = Page { counted: false, ..pager.finish() };
+        before_page = if pager.has_begun() { before_page } else { scanned };
+        let given_up = !pager.is_full() && scanned - before_page >= looked_through.page;
+        if scanned >= looked_through.all && (pager.is_full() || given_up) {
+            let page = Page { counted: false, given_up, ..pager.finish() };
             return Ok(Scan::Text { page, content: None, encoding, whole: None });
         }
         if is_whole {

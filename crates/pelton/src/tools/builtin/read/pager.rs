@@ -30,6 +30,8 @@ pub(super) struct Page {
     pub total: u64,
     /// `total` is all of them: the stream was read to its end.
     pub counted: bool,
+    /// Not even all that was wanted was looked for.
+    pub given_up: bool,
     /// Lines that were too long.
     pub lines_cut: u64,
     /// The wanted lines did not fit into the bytes.
@@ -80,6 +82,7 @@ impl Pager {
             lines: Vec::new(),
             total: 0,
             counted: true,
+            given_up: false,
             lines_cut: 0,
             over_bytes: false,
             lossy: false,
@@ -101,6 +104,11 @@ impl Pager {
     /// Whether later lines can change nothing but the count.
     pub fn is_full(&self) -> bool {
         self.page.over_bytes || self.number.saturating_sub(self.wanted.start) >= self.wanted.lines_max
+    }
+
+    /// Whether the first wanted line has come, or is coming.
+    pub fn has_begun(&self) -> bool {
+        self.number >= self.wanted.start
     }
 
     pub fn finish(mut self) -> Page {

@@ -98,7 +98,10 @@ fn show_part(path: &Path, bytes: &[u8], Pages(wanted): &Pages) -> Result<Output,
     }
     let last = total.min(*wanted.end());
     let part = document.part(&(first..=last))?;
-    let said = format!("PDF document, pages {first} to {last} of {total}");
+    let said = match first == last {
+        true => format!("PDF document, page {first} of {total}"),
+        false => format!("PDF document, pages {first} to {last} of {total}"),
+    };
     let detail = json!({"originalSize": bytes.len(), "pages": total, "firstPage": first, "lastPage": last});
     Ok(shown(path, &said, &part, detail))
 }

@@ -1,8 +1,11 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 use super::super::tests::Bench;
+use super::pager::Wanted;
+use super::{LookedThrough, Scan, scan};
 use crate::tools::text::Encoding;
 
 fn numbered(lines: std::ops::RangeInclusive<u64>) -> String {
@@ -197,6 +200,35 @@ async fn pit_T6_odd_files_are_answers() {
     bench.read("sparse").await.refused(&["binary"]);
     bench.edit("sparse", "a", "b").await.refused(&["too large"]);
     assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+}
+
+/// A line without an end is not looked for to the end of the world, wherever in the file it begins.
+#[test]
+fn a_line_that_goes_on_and_on_ends_the_page() {
+    let bench = Bench::new();
+    let path = bench.path("endless");
+    let text = numbered(1..=2_000);
+    std::fs::write(&path, &text).unwrap();
+    let mut file = std::fs::OpenOptions::new().read(true).append(true).open(&path).unwrap();
+    file.set_len(200 * 1024 * 1024).unwrap();
+    let scanned = |file: &mut std::fs::File, start: u64, lines_max: u64| {
+        std::io::Seek::rewind(file).unwrap();
+        let wanted = Wanted { start, lines_max, bytes_max: 100_000, line_chars_max: 100 };
+        let looked_through = LookedThrough { all: 1 << 20, page: 1 << 20 };
+        match scan(file, wanted, looked_through, &CancellationToken::new()).unwrap() {
+            Scan::Text { page, content, .. } => {
+                (page, content, std::io::Seek::stream_position(file).unwrap())
+            }
+            _ => panic!("it is text"),
+        }
+    };
+    for (start, lines) in [(1, 2_001), (1_999, 3), (2_001, 1)] {
+        let (page, content, at) = scanned(&mut file, start, 5_000);
+        assert!(page.given_up && !page.counted && content.is_none() && at < 4 << 20, "{start}: {at}");
+        assert_eq!(page.lines.len(), lines);
+    }
+    let (page, _, at) = scanned(&mut file, 1, 10);
+    assert!(!page.given_up && !page.counted && page.lines.len() == 10 && at < 4 << 20);
 }
 
 /// The middle of a large file, in the memory of a page.
