@@ -216,7 +216,7 @@ impl Engine {
         if from == to || self.kin.agent.is_some() {
             return self.heed_dials();
         }
-        let refused = self.may_switch(&from, &to, &to, "set_model", cancel, told).await.err();
+        let refused = self.may_switch(&from, &to, &to, "sdk", cancel, told).await.err();
         if let Some(content) = refused {
             // It was the model before, so it may be asked.
             let _ = self.dials.set_model(Some(&from));
@@ -224,7 +224,7 @@ impl Engine {
         }
         self.heed_dials();
         if self.options.model == to {
-            self.tell_switched(&from, &to, &to, "set_model", cancel, told).await;
+            self.tell_switched(&from, &to, &to, "sdk", cancel, told).await;
         }
     }
 

@@ -112,7 +112,7 @@ async fn another_model_is_asked_if_hooks_let_it_and_they_hear_of_it() {
     run(&mut engine, "Hi.").await.assert_completed();
     assert_eq!(stage.request(2)["model"], "claude-sonnet-5-5");
     assert_eq!((before.heard().len(), after.heard().len()), (2, 2));
-    assert_eq!(after.heard()[1]["source"], "set_model");
+    assert_eq!(after.heard()[1]["source"], "sdk");
 }
 
 #[tokio::test]
