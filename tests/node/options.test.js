@@ -337,7 +337,7 @@ test("options of the agent SDK", concurrently, async (t) => {
       assert.equal(result(await hi(here, { sessionId })).session_id, sessionId);
       assert.equal((await here.bodies()).length, 1);
       const again = await here.ask("Again.", { sessionId });
-      assert.match(JSON.stringify(again) + String(again.error), /already in use/);
+      assert.match(JSON.stringify(again) + String(again.error), /exists already/);
       assert.equal((await here.bodies()).length, 1, "whose id it is goes on by resume alone");
     }),
 
