@@ -326,7 +326,8 @@ struct Red(Mutex<Vec<String>>);
 impl Elicitor for Red {
     fn elicit<'a>(&'a self, question: &'a Elicitation) -> BoxFuture<'a, Elicited> {
         let url = question.url.as_deref().map(|url| format!(" at {url}")).unwrap_or_default();
-        let said = format!("{} {} {}{url}", question.asker, question.call, question.message);
+        let id = question.id.as_deref().map(|id| format!(" ({id})")).unwrap_or_default();
+        let said = format!("{} {} {}{url}{id}", question.asker, question.call, question.message);
         self.0.lock().unwrap().push(said);
         Box::pin(async { Elicited::Accept(json!({"colour": "red"})) })
     }
@@ -347,7 +348,7 @@ async fn a_question_of_a_server_goes_to_the_one_who_called() {
     assert!(answer.contains(r#""action":"accept""#), "{answer}");
     assert_eq!(
         *person.0.lock().unwrap(),
-        ["it toolu_3 Which?", "it toolu_3 Pay, please at https://shop.example/pay"]
+        ["it toolu_3 Which?", "it toolu_3 Pay, please at https://shop.example/pay (e1)"]
     );
     let heard = fs::read_to_string(place.path("heard")).unwrap();
     assert!(

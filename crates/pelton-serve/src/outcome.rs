@@ -115,6 +115,7 @@ struct Consumed<'a> {
     cache_creation: CacheCreation,
     inference_geo: &'a str,
     iterations: [(); 0],
+    fallback_credit: Option<()>,
     speed: &'a str,
 }
 
@@ -130,6 +131,7 @@ impl<'a> Consumed<'a> {
             cache_creation: usage.cache_creation,
             inference_geo: usage.inference_geo.as_deref().unwrap_or_default(),
             iterations: [],
+            fallback_credit: None,
             speed: usage.speed.as_deref().unwrap_or("standard"),
         }
     }

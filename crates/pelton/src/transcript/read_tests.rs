@@ -292,5 +292,9 @@ fn what_was_done_for_a_prompt_outlives_its_line() {
     assert!(loaded.reshaped && loaded.lines_skipped == 1);
     // Whoever reads it again finds the same.
     assert_eq!(load(&headless).entries[0].id, loaded.entries[0].id);
-    assert_eq!(load(lines.join("\n")).entries.len(), 6, "nothing stands in front of what begins with a prompt");
+    assert_eq!(
+        load(lines.join("\n")).entries.len(),
+        6,
+        "nothing stands in front of what begins with a prompt"
+    );
 }

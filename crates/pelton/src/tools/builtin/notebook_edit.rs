@@ -217,7 +217,8 @@ fn edit(
         Mode::Delete => "delete",
     };
     // Two of them are in one line.
-    let whole = |text: &str| if text.len() <= ORIGINAL_BYTES_MAX / 2 { text.to_owned() } else { String::new() };
+    let whole =
+        |text: &str| if text.len() <= ORIGINAL_BYTES_MAX / 2 { text.to_owned() } else { String::new() };
     let detail = json!({
         "new_source": source,
         "cell_id": id,
