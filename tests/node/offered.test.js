@@ -23,12 +23,94 @@ function declared(begins) {
 }
 
 const matches = (text, pattern) => [...new Set([...text.matchAll(pattern)].map((match) => match[1]))];
-const isUsed = (name) => new RegExp(`\\b${name}\\b`).test(scenarios);
 
-test("every option has a scenario", () => {
+/** Each option, and the one scenario that is about it. */
+const OPTIONS = {
+  abortController: "a program that gives up leaves nothing behind",
+  additionalDirectories: "further directories",
+  agent: "a session works as an agent",
+  agentProgressSummaries: "what an agent does is told in a line",
+  agents: "an agent of the program does a task",
+  allowDangerouslySkipPermissions: "without permissions, where that is allowed",
+  allowedTools: "what is allowed runs unasked, and nothing else does",
+  betas: "betas and the name of the caller go into headers",
+  canUseTool: "a permission is asked for, changed and given",
+  continue: "the newest one is continued",
+  cwd: "where it works",
+  debug: "what happens inside is noted where the session's own file is",
+  debugFile: "what happens inside is noted in a file, and what is said is not",
+  disallowedTools: "tools that are not wanted vanish",
+  effort: "how hard the model tries",
+  enableFileCheckpointing: "files go back to what they were",
+  env: "variables reach commands, and the caller's own do not",
+  executable: "a script that starts the program, and who runs it",
+  executableArgs: "words for whoever runs the script",
+  extraArgs: "arguments of one's own",
+  fallbackModel: "another model takes over",
+  forkSession: "a session goes on as another, and the first stays as it is",
+  forwardSubagentText: "what agents say is forwarded",
+  hooks: "hooks are called before and after",
+  includeHookEvents: "what hooks of programs do is told in pairs",
+  includePartialMessages: "pieces come as they are said",
+  loadTimeoutMs: "a store that takes too long is not waited for",
+  managedSettings: "settings of an administrator",
+  maxBudgetUsd: "money has an end",
+  maxThinkingTokens: "how much thinking, in the older words",
+  maxTurns: "turns have an end",
+  mcpServers: "tools of the program are called",
+  mcpServersDelivery: "servers that are named in the first words instead of on the command line",
+  model: "the model is chosen",
+  onElicitation: "a question of a server inside the program is answered by the program",
+  onUserDialog: "dialogs that the program could show",
+  outputFormat: "answers take the form of a schema",
+  pathToClaudeCodeExecutable: "a program that is not there",
+  perTaskStopAffordance: "agents outlive an interrupt where they can be stopped one by one",
+  permissionMode: "edits are made unasked",
+  permissionPromptToolName: "a tool of the program answers questions",
+  permissionPrompts: "nobody answers questions",
+  persistSession: "a session that should not be kept is not",
+  planModeInstructions: "planning follows the program's own way",
+  pluginDelivery: "plugins that are named in the first words instead of on the command line",
+  plugins: "a plugin that is named on the command line",
+  projectConfigRoot: "the checkout that is trusted configures a session in another",
+  promptSuggestions: "a guess of the next prompt comes behind the result",
+  resume: "a session goes on",
+  resumeDropsTurn: "a resume that would forget more than was seen is refused",
+  resumeSessionAt: "a session is gone on with at a message",
+  sandbox: "a box around commands",
+  sessionId: "an id of one's own",
+  sessionStore: "a store gets every line and gives them back",
+  sessionStoreFlush: "a store is told at once",
+  settingSources: "settings of nobody",
+  settings: "settings of the caller",
+  skills: "only the skills that are named are there",
+  spawnClaudeCodeProcess: "a process that the program starts itself",
+  stderr: "what goes wrong is told on the side",
+  strictMcpConfig: "only the servers that are named",
+  supportedDialogKinds: "kinds of dialogs that the program knows",
+  systemPrompt: "the system prompt comes with the first words",
+  taskBudget: "a budget that the model knows of",
+  thinking: "thinking, or none of it",
+  title: "a title",
+  toolAliases: "a tool of the program takes the place of one of ours",
+  toolConfig: "questions may show what options look like as a page",
+  tools: "tools are chosen",
+  verbatimPrompts: "prompts that mean what they say",
+};
+
+/** What is written below the title of a scenario. */
+function written(title) {
+  const parts = scenarios.split(/^ *(?:t\.)?test\("/m).filter((part) => part.startsWith(`${title}"`));
+  assert.equal(parts.length, 1, `there is one scenario "${title}"`);
+  return parts[0];
+}
+
+test("every option has a scenario, and no two have the same", () => {
   const options = matches(declared("export declare type Options = {"), /^ {4}(\w+)\??:/gm);
   assert.ok(options.length > 60, "the types are read");
-  assert.deepEqual(options.filter((name) => !isUsed(name)), []);
+  assert.deepEqual(Object.keys(OPTIONS).sort(), options.toSorted(), "without a scenario, or no longer offered");
+  assert.equal(new Set(Object.values(OPTIONS)).size, options.length);
+  for (const [name, title] of Object.entries(OPTIONS)) assert.match(written(title), new RegExp(`\\b${name}\\b`), title);
 });
 
 test("every request of a running session has a scenario", () => {

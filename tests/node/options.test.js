@@ -16,6 +16,15 @@ import { answers, call, plain, prompts, result, results, stage, system, text } f
 const TOUCH = { command: "touch made" };
 const concurrently = { concurrency: 3 };
 
+/** A script that starts the program, and notes how it was started itself. */
+async function launcher(here) {
+  const script = join(here.config, "launcher.mjs");
+  const note = `writeFileSync(${JSON.stringify(join(here.config, "launched.json"))}, JSON.stringify({ argv: process.argv, execArgv: process.execArgv }));`;
+  const start = `spawn(${JSON.stringify(process.env.PELTON_BIN)}, process.argv.slice(2), { stdio: "inherit" }).on("close", (code) => process.exit(code));`;
+  await writeFile(script, `import { spawn } from "node:child_process";\nimport { writeFileSync } from "node:fs";\n${note}\n${start}\n`);
+  return script;
+}
+
 /** Asks where the model says no more than this. */
 async function hi(here, options) {
   const messages = await here.ask("Go.", options);
@@ -65,15 +74,126 @@ test("options of the agent SDK", concurrently, async (t) => {
       assert.match(headers["user-agent"], /sdk-ts.*agent-sdk\//);
     }),
 
-    t.test("thinking, and how much of it", async (t) => {
-      const here = await stage(t, { reply: [{ thinking: "Hm." }, { text: "Hi." }] }, text("Hi."), text("Hi."));
-      const model = "claude-sonnet-4-5";
-      const messages = await hi(here, { model, thinking: { type: "enabled", budgetTokens: 3000 } });
+    t.test("thinking, or none of it", async (t) => {
+      const here = await stage(t, { reply: [{ thinking: "Hm." }, { text: "Hi." }] }, text("Hi."));
+      // A model that thinks by a budget.
+      const env = { ANTHROPIC_MODEL: "claude-sonnet-4-5" };
+      const messages = await hi(here, { env, thinking: { type: "enabled", budgetTokens: 3000 } });
       assert.ok(messages.some((message) => message.type === "assistant" && message.message.content[0].type === "thinking"));
-      await hi(here, { model, maxThinkingTokens: 4000 });
-      await hi(here, { model, thinking: { type: "disabled" } });
+      await hi(here, { env, thinking: { type: "disabled" } });
       const budgets = (await here.bodies()).map((body) => body.thinking?.budget_tokens);
-      assert.deepEqual(budgets, [3000, 4000, undefined]);
+      assert.deepEqual(budgets, [3000, undefined]);
+    }),
+
+    t.test("how much thinking, in the older words", async (t) => {
+      const here = await stage(t, text("Hi."));
+      const messages = await hi(here, { maxThinkingTokens: 4000, env: { ANTHROPIC_MODEL: "claude-sonnet-4-5" } });
+      assert.equal(system(messages, "init")[0].model, "claude-sonnet-4-5");
+      assert.equal((await here.bodies())[0].thinking.budget_tokens, 4000);
+    }),
+
+    t.test("the model is chosen", async (t) => {
+      const here = await stage(t, text("Hi."));
+      const messages = await hi(here, { model: "claude-opus-5-5" });
+      assert.equal(system(messages, "init")[0].model, "claude-opus-5-5");
+      assert.deepEqual(Object.keys(result(messages).modelUsage), ["claude-opus-5-5"]);
+      assert.equal((await here.bodies())[0].model, "claude-opus-5-5");
+    }),
+
+    t.test("how hard the model tries", async (t) => {
+      const here = await stage(t, text("Hi."));
+      assert.equal(system(await hi(here, { effort: "low" }), "init")[0].effort, "low");
+      assert.equal((await here.bodies())[0].output_config.effort, "low");
+    }),
+
+    t.test("what is allowed runs unasked, and nothing else does", async (t) => {
+      const here = await stage(t, call("Bash", TOUCH), call("Bash", { command: "touch never" }), text("Hi."));
+      const messages = await hi(here, { allowedTools: ["Bash(touch made)"] });
+      assert.ok(existsSync(join(here.work, "made")) && !existsSync(join(here.work, "never")));
+      assert.deepEqual(result(messages).permission_denials.map((denial) => denial.tool_input.command), ["touch never"]);
+      const bodies = await here.bodies();
+      assert.deepEqual([1, 2].map((at) => Boolean(answers(bodies[at])[0].is_error)), [false, true]);
+    }),
+
+    t.test("edits are made unasked", async (t) => {
+      const here = await stage(t, call("Write", { file_path: "a.txt", content: "new" }), call("Bash", { command: "make" }), text("Hi."));
+      const messages = await hi(here, { permissionMode: "acceptEdits" });
+      assert.equal(system(messages, "init")[0].permissionMode, "acceptEdits");
+      assert.equal(await readFile(join(here.work, "a.txt"), "utf8"), "new");
+      assert.deepEqual(result(messages).permission_denials.map((denial) => denial.tool_name), ["Bash"]);
+      assert.equal(answers((await here.bodies())[2])[0].is_error, true);
+    }),
+
+    t.test("an agent of the program does a task", async (t) => {
+      const order = { description: "look", prompt: "Look around.", subagent_type: "scout" };
+      const inner = { reply: [{ tool: "Glob", input: { pattern: "*" } }], when: { last_user_text: "Look around" } };
+      const here = await stage(t, inner, call("Agent", order), text("Nothing there."), text("Hi."));
+      const agents = { scout: { description: "Scouts.", prompt: "You scout.", tools: ["Glob"] } };
+      const messages = await hi(here, { agents });
+      const [started] = system(messages, "task_started");
+      const [progress] = system(messages, "task_progress");
+      const [over] = system(messages, "task_notification");
+      assert.deepEqual([started.subagent_type, started.prompt, started.task_type], ["scout", "Look around.", "local_agent"]);
+      assert.deepEqual([progress.task_id, progress.tool_use_id, progress.last_tool_name], [started.task_id, started.tool_use_id, "Glob"]);
+      assert.ok(progress.usage.tool_uses === 1 && progress.usage.total_tokens > 0 && progress.usage.duration_ms >= 0);
+      assert.deepEqual([over.task_id, over.status], [started.task_id, "completed"]);
+      const [, asked] = await here.bodies();
+      assert.ok(JSON.stringify(asked.system).includes("You scout."));
+      assert.deepEqual(asked.tools.map((each) => each.name), ["Glob"]);
+    }),
+
+    t.test("where it works", async (t) => {
+      const here = await stage(t, call("Glob", { pattern: "*.txt" }), text("Hi."));
+      const cwd = join(here.work, "below");
+      await mkdir(cwd);
+      await writeFile(join(cwd, "deep.txt"), "");
+      await writeFile(join(here.work, "above.txt"), "");
+      assert.equal(system(await hi(here, { cwd }), "init")[0].cwd, cwd);
+      const found = plain(answers((await here.bodies())[1])[0].content);
+      assert.ok(found.includes("deep.txt") && !found.includes("above.txt"), found);
+    }),
+
+    t.test("variables reach commands, and the caller's own do not", async (t) => {
+      const here = await stage(t, call("Bash", { command: "echo [$WHEEL][$PELTON_BIN]" }), text("Hi."));
+      const messages = await hi(here, { env: { WHEEL: "turns" }, permissionMode: "dontAsk", settings: { permissions: { allow: ["Bash"] } } });
+      assert.equal(plain(results(messages)[0].content), "[turns][]");
+      assert.equal(plain(answers((await here.bodies())[1])[0].content), "[turns][]");
+    }),
+
+    t.test("what goes wrong is told on the side", async (t) => {
+      const here = await stage(t, text("Hi."));
+      await mkdir(join(here.work, ".claude"));
+      await writeFile(join(here.work, ".claude", "settings.json"), "{ no settings");
+      const told = [];
+      await hi(here, { stderr: (words) => told.push(words) });
+      assert.match(told.join(""), /settings\.json/);
+      assert.equal((await here.bodies()).length, 1);
+    }),
+
+    t.test("a program that is not there", async (t) => {
+      const here = await stage(t, text("Hi."));
+      const messages = await here.ask("Go.", { pathToClaudeCodeExecutable: join(here.work, "no-such-program") });
+      assert.match(String(messages.error), /no-such-program/);
+      assert.deepEqual([messages.length, await here.bodies()], [0, []]);
+    }),
+
+    t.test("a question of a server inside the program is answered by the program", async (t) => {
+      const here = await stage(t, call("mcp__shop__order", {}), text("Hi."));
+      const order = tool("order", "Orders.", {}, async () => {
+        const requestedSchema = { type: "object", properties: { size: { type: "string" } }, required: ["size"] };
+        const said = await shop.instance.server.elicitInput({ message: "Which size?", requestedSchema });
+        return { content: [{ type: "text", text: `${said.action} ${said.content?.size}` }] };
+      });
+      const shop = createSdkMcpServer({ name: "shop", tools: [order] });
+      const asked = [];
+      const onElicitation = async (request) => {
+        asked.push([request.serverName, request.message]);
+        return { action: "accept", content: { size: "XL" } };
+      };
+      const messages = await hi(here, { mcpServers: { shop }, allowedTools: ["mcp__shop"], onElicitation });
+      assert.deepEqual(asked, [["shop", "Which size?"]]);
+      assert.equal(plain(results(messages)[0].content), "accept XL");
+      assert.equal(plain(answers((await here.bodies())[1])[0].content), "accept XL");
     }),
 
     t.test("a budget that the model knows of", async (t) => {
@@ -82,16 +202,29 @@ test("options of the agent SDK", concurrently, async (t) => {
       assert.equal((await here.bodies())[0].output_config.task_budget.total, 20000);
     }),
 
-    t.test("settings of the caller, of nobody, and of an administrator", async (t) => {
-      const here = await stage(t, ...Array(3).fill([call("Bash", TOUCH), text("Hi.")]).flat());
+    t.test("settings of the caller", async (t) => {
+      const here = await stage(t, call("Bash", TOUCH), text("Hi."));
+      const messages = await hi(here, { settings: { permissions: { allow: ["Bash(touch made)"] } } });
+      assert.equal(result(messages).permission_denials.length, 0);
+      assert.ok(!answers((await here.bodies())[1])[0].is_error);
+    }),
+
+    t.test("settings of nobody", async (t) => {
+      const here = await stage(t, ...Array(2).fill([call("Bash", TOUCH), text("Hi.")]).flat());
       await writeFile(join(here.config, "settings.json"), JSON.stringify({ permissions: { allow: ["Bash(touch:*)"] } }));
-      const denied = async (options) => result(await hi(here, options)).permission_denials.length;
-      const allow = { permissions: { allow: ["Bash(touch made)"] } };
-      assert.equal(await denied({ settingSources: [], settings: allow }), 0);
-      assert.equal(await denied({ settingSources: [] }), 1);
-      assert.equal(await denied({ settingSources: ["user"], managedSettings: { permissions: { deny: ["Bash(touch:*)"] } } }), 1);
+      await writeFile(join(here.work, "CLAUDE.md"), "Speak of wheels.");
+      const denied = async (settingSources) => result(await hi(here, { settingSources })).permission_denials.length;
+      assert.deepEqual([await denied(["user", "project"]), await denied([])], [0, 1]);
       const bodies = await here.bodies();
-      assert.deepEqual([1, 3, 5].map((at) => Boolean(answers(bodies[at])[0].is_error)), [false, true, true]);
+      assert.deepEqual([0, 2].map((at) => JSON.stringify(bodies[at].messages).includes("Speak of wheels.")), [true, false]);
+    }),
+
+    t.test("settings of an administrator", async (t) => {
+      const here = await stage(t, call("Bash", TOUCH), text("Hi."));
+      await writeFile(join(here.config, "settings.json"), JSON.stringify({ permissions: { allow: ["Bash(touch:*)"] } }));
+      const messages = await hi(here, { managedSettings: { permissions: { deny: ["Bash(touch:*)"] } } });
+      assert.equal(result(messages).permission_denials.length, 1);
+      assert.equal(answers((await here.bodies())[1])[0].is_error, true);
     }),
 
     t.test("nobody answers questions", async (t) => {
@@ -198,14 +331,24 @@ test("options of the agent SDK", concurrently, async (t) => {
       assert.equal(plain(answers((await here.bodies())[1])[0].content), "Bern: 301 K");
     }),
 
-    t.test("a title, and the id of one's own", async (t) => {
+    t.test("an id of one's own", async (t) => {
       const here = await stage(t, text("Hi."));
       const sessionId = "0f0e0d0c-0b0a-4908-8706-050403020100";
-      assert.equal(result(await hi(here, { sessionId, title: "My work" })).session_id, sessionId);
-      const { getSessionInfo } = await import("@anthropic-ai/claude-agent-sdk");
-      process.env.CLAUDE_CONFIG_DIR = here.config;
-      assert.equal((await getSessionInfo(sessionId, { dir: here.work })).customTitle, "My work");
+      assert.equal(result(await hi(here, { sessionId })).session_id, sessionId);
       assert.equal((await here.bodies()).length, 1);
+      const again = await here.ask("Again.", { sessionId });
+      assert.match(JSON.stringify(again) + String(again.error), /exists already/);
+      assert.equal((await here.bodies()).length, 1, "whose id it is goes on by resume alone");
+    }),
+
+    t.test("a plugin that is named on the command line", async (t) => {
+      const here = await stage(t, text("Hi."));
+      const kit = join(here.work, "kit");
+      await mkdir(join(kit, "skills", "bake"), { recursive: true });
+      await writeFile(join(kit, "skills", "bake", "SKILL.md"), "---\ndescription: bakes bread\n---\nBake.");
+      const [init] = system(await hi(here, { plugins: [{ type: "local", path: kit }] }), "init");
+      assert.deepEqual([init.plugins.map((plugin) => plugin.name), init.skills], [["kit"], ["kit:bake"]]);
+      assert.ok(JSON.stringify((await here.bodies())[0].messages).includes("bakes bread"));
     }),
 
     t.test("plugins that are named in the first words instead of on the command line", async (t) => {
@@ -240,33 +383,56 @@ test("options of the agent SDK", concurrently, async (t) => {
     }),
 
     t.test("what happens inside is noted in a file, and what is said is not", async (t) => {
-      const here = await stage(t, call("Bash", { command: "echo PAYLOAD" }), text("PAYLOAD."), text("Hi."));
+      const here = await stage(t, call("Bash", { command: "echo PAYLOAD" }), text("PAYLOAD."));
       const debugFile = join(here.work, "debug.txt");
-      const messages = await here.ask("PAYLOAD?", { debugFile, allowedTools: ["Bash"] });
+      await here.ask("PAYLOAD?", { debugFile, allowedTools: ["Bash"] });
       const log = await readFile(debugFile, "utf8");
       assert.match(log, /\[tools\] Bash toolu_\S+ starts/);
       assert.match(log, /\[control\] the client asks: initialize/);
       assert.ok(!log.includes("PAYLOAD"), log);
-      const { session_id } = result(await here.ask("And now?", { debug: true, resume: result(messages).session_id }));
-      assert.match(await readFile(join(here.config, "debug", `${session_id}.txt`), "utf8"), /\[session\] ended: completed/);
-      assert.equal((await here.bodies()).length, 3);
+      assert.equal((await here.bodies()).length, 2);
     }),
 
-    t.test("arguments of one's own, and only the servers that are named", async (t) => {
+    t.test("what happens inside is noted where the session's own file is", async (t) => {
       const here = await stage(t, text("Hi."));
-      await writeFile(join(here.work, ".mcp.json"), JSON.stringify({ mcpServers: { shared: { command: "true" } } }));
-      const messages = await hi(here, { strictMcpConfig: true, extraArgs: { "append-system-prompt": "- Be brief.", "replay-user-messages": null } });
-      assert.deepEqual(system(messages, "init")[0].mcp_servers, []);
+      const { session_id } = result(await hi(here, { debug: true }));
+      assert.match(await readFile(join(here.config, "debug", `${session_id}.txt`), "utf8"), /\[session\] ended: completed/);
+      assert.equal((await here.bodies()).length, 1);
+    }),
+
+    t.test("arguments of one's own", async (t) => {
+      const here = await stage(t, text("Hi."));
+      const messages = await hi(here, { extraArgs: { "append-system-prompt": "- Be brief.", "replay-user-messages": null } });
       assert.ok(messages.some((message) => message.type === "user" && message.isReplay), "the flag without a value counts");
       assert.equal((await here.bodies())[0].system.at(-1).text, "- Be brief.");
+    }),
+
+    t.test("only the servers that are named", async (t) => {
+      const here = await stage(t, text("Hi."));
+      await writeFile(join(here.work, ".mcp.json"), JSON.stringify({ mcpServers: { shared: { command: "true" } } }));
+      assert.deepEqual(system(await hi(here, { strictMcpConfig: true }), "init")[0].mcp_servers, []);
+      assert.ok(!(await here.bodies())[0].tools.some((each) => each.name.startsWith("mcp__")));
+    }),
+
+    t.test("a script that starts the program, and who runs it", async (t) => {
+      const here = await stage(t, text("Hi."));
+      await hi(here, { pathToClaudeCodeExecutable: await launcher(here), executable: "node" });
+      const { argv } = JSON.parse(await readFile(join(here.config, "launched.json"), "utf8"));
+      assert.match(argv[0], /node$/);
+      assert.equal((await here.bodies()).length, 1);
+    }),
+
+    t.test("words for whoever runs the script", async (t) => {
+      const here = await stage(t, text("Hi."));
+      await hi(here, { pathToClaudeCodeExecutable: await launcher(here), executableArgs: ["--title=wheel"] });
+      assert.deepEqual(JSON.parse(await readFile(join(here.config, "launched.json"), "utf8")).execArgv, ["--title=wheel"]);
+      assert.equal((await here.bodies()).length, 1);
     }),
 
     t.test("a process that the program starts itself", async (t) => {
       const here = await stage(t, text("Hi."));
       const started = [];
       await hi(here, {
-        executable: "node",
-        executableArgs: [],
         spawnClaudeCodeProcess: ({ command, args, cwd, env, signal }) => {
           started.push(command);
           return spawn(command, args, { cwd, env, signal, stdio: ["pipe", "pipe", "ignore"] });
@@ -361,14 +527,25 @@ test("options of the agent SDK", concurrently, async (t) => {
       assert.match(JSON.stringify((await here.bodies()).at(-1).messages.at(-1)), /Gold\./);
     }),
 
-    t.test("what nobody makes use of hinders nothing", async (t) => {
+    // No dialog is ever wanted of the program (docs/decisions/121): what it says about them hinders nothing, also where another
+    // process would show one.
+    t.test("dialogs that the program could show", async (t) => {
+      const here = await stage(t, { reply: [{ text: "No." }], stop: "refusal" });
+      const dialogs = [];
+      const onUserDialog = async (request) => {
+        dialogs.push(request);
+        return { behavior: "cancelled" };
+      };
+      const messages = await here.ask("Go.", { onUserDialog });
+      assert.equal(result(messages).stop_reason, "refusal");
+      assert.equal(system(messages, "model_refusal_no_fallback").length, 1);
+      assert.deepEqual([dialogs, (await here.bodies()).length], [[], 1]);
+    }),
+
+    t.test("kinds of dialogs that the program knows", async (t) => {
       const here = await stage(t, text("Hi."));
-      const messages = await hi(here, {
-        agentProgressSummaries: true,
-        onUserDialog: async () => ({ behavior: "cancelled" }),
-        supportedDialogKinds: ["refusal_fallback_prompt"],
-        onElicitation: async () => ({ action: "decline" }),
-      });
+      const supportedDialogKinds = ["refusal_fallback_prompt", "of-the-future"];
+      const messages = await hi(here, { supportedDialogKinds, onUserDialog: async () => assert.fail("nobody asks") });
       assert.deepEqual(system(messages, "informational"), []);
       assert.equal((await here.bodies()).length, 1);
     }),

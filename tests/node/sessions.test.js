@@ -55,19 +55,41 @@ test("a fork of the SDK goes on, also from the middle", async (t) => {
   assert.ok(last.includes("The first.") && !last.includes("The second."));
 });
 
-test("a session is gone on with at a message, and without a turn", async (t) => {
-  const here = await at(t, text("One."), text("Two."), text("Three."), text("Four."));
+test("a session goes on", async (t) => {
+  const here = await at(t, text("One."), text("Two."));
+  const session = await idOf(here, "Remember me.");
+  assert.equal(await idOf(here, "Again.", { resume: session }), session);
+  const bodies = await here.bodies();
+  assert.ok(spoken(bodies[1]).includes("Remember me.") && spoken(bodies[1]).includes("One."));
+});
+
+test("a session goes on as another, and the first stays as it is", async (t) => {
+  const here = await at(t, text("One."), text("Two."));
+  const session = await idOf(here, "Remember me.");
+  const fork = await idOf(here, "Otherwise.", { resume: session, forkSession: true });
+  assert.notEqual(fork, session);
+  assert.ok(spoken((await here.bodies())[1]).includes("Remember me."));
+  assert.equal((await sdk.getSessionMessages(session, { dir: here.work })).length, 2);
+  assert.equal((await sdk.getSessionMessages(fork, { dir: here.work })).length, 4);
+});
+
+test("a session is gone on with at a message", async (t) => {
+  const here = await at(t, text("One."), text("Two."), text("Three."));
   const session = await idOf(here, "The first.");
   await here.ask("The second.", { resume: session });
   const messages = await sdk.getSessionMessages(session, { dir: here.work });
   const firstAnswer = messages.find((message) => message.type === "assistant");
-  const second = messages.filter((message) => message.type === "user")[1];
-  const back = { resume: session, forkSession: true };
-  assert.equal(result(await here.ask("Otherwise.", { ...back, resumeSessionAt: firstAnswer.uuid })).result, "Three.");
-  assert.equal(result(await here.ask("Otherwise.", { ...back, resumeDropsTurn: second.uuid })).result, "Four.");
-  for (const body of (await here.bodies()).slice(2)) {
-    assert.ok(spoken(body).includes("The first.") && !spoken(body).includes("The second."));
-  }
+  const back = { resume: session, forkSession: true, resumeSessionAt: firstAnswer.uuid };
+  assert.equal(result(await here.ask("Otherwise.", back)).result, "Three.");
+  const last = spoken((await here.bodies())[2]);
+  assert.ok(last.includes("The first.") && !last.includes("The second."));
+});
+
+test("a title", async (t) => {
+  const here = await at(t, text("One."));
+  const session = await idOf(here, "Go.", { title: "My work" });
+  assert.equal((await sdk.getSessionInfo(session, { dir: here.work })).customTitle, "My work");
+  assert.equal((await here.bodies()).length, 1);
 });
 
 test("the newest one is continued", async (t) => {
@@ -94,11 +116,40 @@ test("sub-agents have records of their own", async (t) => {
 test("a store gets every line and gives them back", async (t) => {
   const here = await at(t, text("One."), text("Two."));
   const sessionStore = new sdk.InMemorySessionStore();
-  const session = await idOf(here, "Remember me.", { sessionStore, sessionStoreFlush: "eager" });
+  const session = await idOf(here, "Remember me.", { sessionStore });
   const listed = await sdk.listSessions({ dir: here.work, sessionStore });
   assert.deepEqual(listed.map((info) => info.sessionId), [session]);
-  assert.equal(await idOf(here, "Again.", { resume: session, sessionStore, loadTimeoutMs: 20_000 }), session);
+  assert.equal(await idOf(here, "Again.", { resume: session, sessionStore }), session);
   assert.ok(spoken((await here.bodies())[1]).includes("Remember me."));
+});
+
+test("a store is told at once", async (t) => {
+  const here = await at(t, call("Glob", { pattern: "*" }), text("One."));
+  const batches = [];
+  const sessionStore = new sdk.InMemorySessionStore();
+  const append = sessionStore.append.bind(sessionStore);
+  sessionStore.append = async (key, entries) => {
+    batches.push(entries.map((entry) => entry.type));
+    return append(key, entries);
+  };
+  const order = [];
+  for await (const message of here.query("Go.", { sessionStore, sessionStoreFlush: "eager" })) {
+    order.push([message.type, batches.flat().includes("assistant")]);
+  }
+  // The answer is in the store before the turn is over.
+  const results = order.filter(([type]) => type === "user");
+  assert.ok(batches.length > 1 && results.every(([, isKept]) => isKept), JSON.stringify([order, batches]));
+  assert.equal((await here.bodies()).length, 2);
+});
+
+test("a store that takes too long is not waited for", async (t) => {
+  const here = await at(t, text("One."), text("Never."));
+  const sessionStore = new sdk.InMemorySessionStore();
+  const session = await idOf(here, "Remember me.", { sessionStore });
+  sessionStore.load = () => new Promise(() => {});
+  const refused = await here.ask("Again.", { resume: session, sessionStore, loadTimeoutMs: 200 });
+  assert.match(String(refused.error), /200/);
+  assert.equal((await here.bodies()).length, 1);
 });
 
 test("lines are summed up by the SDK as they come", async (t) => {

@@ -447,12 +447,19 @@ def test_hooks_hear_of_agents(stage):
     here = stage(
         {"reply": [{"text": "Inner."}], "when": {"last_user_text": "Say it"}}, call("Agent", order), text("Done.")
     )
-    hooks = {**on("SubagentStart", hook(None, started)), **on("SubagentStop", hook(None, stopped))}
+    submitted = []
+    hooks = {
+        **on("UserPromptSubmit", hook(None, submitted)),
+        **on("SubagentStart", hook(None, started)),
+        **on("SubagentStop", hook(None, stopped)),
+    }
     messages = ask(here, allowed_tools=["Agent"], hooks=hooks)
     assert system(messages, "task_started")[0]["subagent_type"] == "general-purpose"
     assert "Inner." in json.dumps(answers(here.bodies()[-1]))
     assert started[0]["agent_type"] == stopped[0]["agent_type"] == "general-purpose"
     assert stopped[0]["last_assistant_message"] == "Inner."
+    # What an agent does belongs to the prompt of the user.
+    assert submitted[0]["prompt_id"] == started[0]["prompt_id"] == stopped[0]["prompt_id"]
 
 
 def test_a_permission_request_hook_decides(stage):

@@ -47,7 +47,9 @@ impl ClientHandler for Handler {
                 (message, Wanted::Fields(schema))
             }
             // The address is for a person to open: the answer is only that they have.
-            ElicitRequestParams::UrlElicitationParams { message, url, .. } => (message, Wanted::Visit(url)),
+            ElicitRequestParams::UrlElicitationParams { message, url, elicitation_id, .. } => {
+                (message, Wanted::Visit { url, id: elicitation_id })
+            }
             _ => return Ok(ElicitResult::new(ElicitationAction::Decline)),
         };
         let Some(server) = self.0.upgrade() else { return Ok(ElicitResult::new(ElicitationAction::Cancel)) };

@@ -1,5 +1,6 @@
 //! The ways to a server.
 
+mod asked; // answers that nobody waits for
 mod http; // an address, and the headers it is asked with
 mod program; // a program that is started
 mod sse; // an address, as the first version of the protocol had it
@@ -8,6 +9,7 @@ mod wire; // somebody who passes messages on
 use rmcp::service::{ClientInitializeError, RoleClient, RunningService, serve_client};
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 
+use self::asked::Asked;
 use self::wire::WireError;
 pub(crate) use self::wire::heard;
 pub use self::wire::{Inbox, Wire};
@@ -48,7 +50,7 @@ pub(crate) async fn connect(
     match &config.reach {
         Reach::Program(program) => {
             let (transport, ending) = program::start(program, surroundings)?;
-            match serve_client(handler(), transport).await {
+            match serve_client(handler(), Asked::over(transport)).await {
                 Ok(service) => Ok((service, None)),
                 // What the program said as it went explains more than a closed pipe.
                 Err(error) => Err(NotReached::because(ending.explain(&config.written, &words(&error)).await)),
@@ -59,7 +61,7 @@ pub(crate) async fn connect(
         }
         Reach::Nowhere(why) => Err(NotReached::because(why)),
         Reach::Wire(wire) => {
-            let service = serve_client(handler(), wire::transport(wire)).await;
+            let service = serve_client(handler(), Asked::over(wire::transport(wire))).await;
             service.map(|service| (service, None)).map_err(|error| not_reached(&error))
         }
     }
@@ -135,9 +137,11 @@ async fn attempt(
 ) -> Result<Connected, NotReached> {
     let name = &config.name;
     let service = if matches!(config.reach, Reach::Sse(_)) {
-        serve_client(handler, sse::open(remote, name, token.clone(), surroundings).await?).await
+        let way = sse::open(remote, name, token.clone(), surroundings).await?;
+        serve_client(handler, Asked::over(way)).await
     } else {
-        serve_client(handler, http::transport(remote, name, token.clone(), surroundings).await?).await
+        let way = http::transport(remote, name, token.clone(), surroundings).await?;
+        serve_client(handler, Asked::over(way)).await
     };
     service.map(|service| (service, token)).map_err(|error| not_reached(&error))
 }

@@ -33,8 +33,8 @@ use crate::tool::{ServedTool, cut};
 pub(crate) enum Wanted {
     /// Answers, in the form of this schema.
     Fields(Value),
-    /// That they open this address.
-    Visit(String),
+    /// That they open this address; the server has a name for that.
+    Visit { url: String, id: String },
 }
 
 /// A server, however it is reached.
@@ -349,7 +349,7 @@ impl Server {
         let name = self.config.name.clone();
         let question = match wanted {
             Wanted::Fields(schema) => Elicitation::new(call, name, message, schema),
-            Wanted::Visit(url) => Elicitation::visit(call, name, message, url),
+            Wanted::Visit { url, id } => Elicitation::visit(call, name, message, url).named(id),
         };
         host.elicit(&question, &cancel).await
     }

@@ -22,7 +22,16 @@ while IFS= read -r line; do
     printf '%s\n' "$line" >> heard
     id=$(printf '%s' "$line" | sed -n 's/^{"jsonrpc":"2.0","id":\([0-9]*\).*/\1/p')
     token=$(printf '%s' "$line" | sed -n 's/.*"progressToken":\([0-9]*\).*/\1/p')
-    answer() { say '{"jsonrpc":"2.0","id":'"$id"',"result":'"$1"'}'; }
+    answer() {
+        if [ -n "$CHATTY" ]; then
+            say 'Server ready.'
+            say ''
+            say '{"jsonrpc":"2.0","id":4711,"result":{}}'
+            say '{"jsonrpc":"2.0","id":"nobody","error":{"code":-32600,"message":"nobody asked"}}'
+            say '{"jsonrpc":"2.0","method":"notifications/of/the/future","params":{"x":1}}'
+        fi
+        say '{"jsonrpc":"2.0","id":'"$id"',"result":'"$1"'}'
+    }
     text() { answer '{"content":[{"type":"text","text":"'"$1"'"}]}'; }
     case "$line" in
     *'"method":"initialize"'*)
@@ -141,6 +150,21 @@ async fn a_program_serves_what_it_says() {
     assert_eq!(call(&server, "odd").await, Err("odd is not for you".to_owned()));
     let heard = place.lines("heard");
     assert!(heard.iter().any(|line| line.contains("\"claudecode/toolUseId\":\"toolu_1\"")), "{heard:#?}");
+}
+
+#[tokio::test]
+async fn a_server_that_says_more_than_it_was_asked_is_not_lost() {
+    let place = Place::new();
+    let mut chatty = place.shell();
+    chatty["env"]["CHATTY"] = json!("yes");
+    let server = place.server(&chatty, place.surroundings());
+    server.connect().await;
+    assert_eq!(server.state(), ServerState::Connected, "{}", server.status());
+    assert_eq!(names(&server), ["echo"]);
+    for _ in 0..3 {
+        assert!(call(&server, "echo").await.unwrap().words().starts_with("key="));
+    }
+    assert_eq!(place.lines("starts").len(), 1);
 }
 
 #[tokio::test]
@@ -302,7 +326,8 @@ struct Red(Mutex<Vec<String>>);
 impl Elicitor for Red {
     fn elicit<'a>(&'a self, question: &'a Elicitation) -> BoxFuture<'a, Elicited> {
         let url = question.url.as_deref().map(|url| format!(" at {url}")).unwrap_or_default();
-        let said = format!("{} {} {}{url}", question.asker, question.call, question.message);
+        let id = question.id.as_deref().map(|id| format!(" ({id})")).unwrap_or_default();
+        let said = format!("{} {} {}{url}{id}", question.asker, question.call, question.message);
         self.0.lock().unwrap().push(said);
         Box::pin(async { Elicited::Accept(json!({"colour": "red"})) })
     }
@@ -323,7 +348,7 @@ async fn a_question_of_a_server_goes_to_the_one_who_called() {
     assert!(answer.contains(r#""action":"accept""#), "{answer}");
     assert_eq!(
         *person.0.lock().unwrap(),
-        ["it toolu_3 Which?", "it toolu_3 Pay, please at https://shop.example/pay"]
+        ["it toolu_3 Which?", "it toolu_3 Pay, please at https://shop.example/pay (e1)"]
     );
     let heard = fs::read_to_string(place.path("heard")).unwrap();
     assert!(

@@ -7,7 +7,7 @@ use pelton::{OUTPUT_TOKENS_UNKNOWN_MODEL, WINDOW_TOKENS_UNKNOWN_MODEL};
 use pelton::{SYNTHETIC_MODEL, Terminal};
 use pelton_model::{FastMode, catalogue};
 use pelton_wire::line::Line;
-use pelton_wire::usage::Usage;
+use pelton_wire::usage::{CacheCreation, ServerToolUse, Usage};
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -61,7 +61,7 @@ pub(crate) fn line(outcome: &Outcome, session: Uuid, uuid: Uuid) -> Line {
     line.field("stop_reason", stop_reason)
         .field("session_id", session)
         .field("total_cost_usd", outcome.cost_usd)
-        .field("usage", &outcome.usage)
+        .field("usage", Consumed::of(&outcome.usage))
         .field("modelUsage", by_model(&outcome.by_model))
         .field("permission_denials", denials(outcome))
         .field_if("structured_output", outcome.structured_output.as_ref())
@@ -92,7 +92,7 @@ pub fn start_failure(message: &str, session: Uuid, uuid: Uuid) -> Vec<u8> {
         .field("stop_reason", None::<&str>)
         .field("session_id", session)
         .field("total_cost_usd", 0)
-        .field("usage", Usage::default())
+        .field("usage", Consumed::of(&Usage::default()))
         .field("modelUsage", BTreeMap::<&str, Model>::new())
         .field("permission_denials", [(); 0])
         .field("uuid", uuid)
@@ -101,6 +101,40 @@ pub fn start_failure(message: &str, session: Uuid, uuid: Uuid) -> Vec<u8> {
 
 fn millis(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// What was consumed, as results tell it: what a server did not say is there, too, for the clients' types promise it.
+#[derive(Serialize)]
+struct Consumed<'a> {
+    input_tokens: u64,
+    cache_creation_input_tokens: u64,
+    cache_read_input_tokens: u64,
+    output_tokens: u64,
+    server_tool_use: ServerToolUse,
+    service_tier: &'a str,
+    cache_creation: CacheCreation,
+    inference_geo: &'a str,
+    iterations: [(); 0],
+    fallback_credit: Option<()>,
+    speed: &'a str,
+}
+
+impl<'a> Consumed<'a> {
+    fn of(usage: &'a Usage) -> Self {
+        Self {
+            input_tokens: usage.input_tokens,
+            cache_creation_input_tokens: usage.cache_creation_input_tokens,
+            cache_read_input_tokens: usage.cache_read_input_tokens,
+            output_tokens: usage.output_tokens,
+            server_tool_use: usage.server_tool_use,
+            service_tier: usage.service_tier.as_deref().unwrap_or("standard"),
+            cache_creation: usage.cache_creation,
+            inference_geo: usage.inference_geo.as_deref().unwrap_or_default(),
+            iterations: [],
+            fallback_credit: None,
+            speed: usage.speed.as_deref().unwrap_or("standard"),
+        }
+    }
 }
 
 /// What each model consumed, as results tell it.

@@ -101,12 +101,14 @@ pub struct Elicitation {
     pub schema: Value,
     /// An address that the person is to open: that they have is the answer.
     pub url: Option<String>,
+    /// What the asker calls it, if it does.
+    pub id: Option<String>,
 }
 
 impl Elicitation {
     /// A question about a call; `schema` is that of the answer.
     pub fn new(call: Arc<str>, asker: impl Into<String>, message: impl Into<String>, schema: Value) -> Self {
-        Self { call, asker: asker.into(), message: message.into(), schema, url: None }
+        Self { call, asker: asker.into(), message: message.into(), schema, url: None, id: None }
     }
 
     /// Somebody is to open an address.
@@ -125,6 +127,43 @@ impl Elicitation {
     ) -> Self {
         let nothing = serde_json::json!({"type": "object", "properties": {}});
         Self { url: Some(url.into()), ..Self::new(call, asker, message, nothing) }
+    }
+
+    /// The question by the name that its asker has for it.
+    ///
+    /// ```
+    /// # use pelton::host::Elicitation;
+    /// let question = Elicitation::visit("toolu_01".into(), "shop", "Pay here, please.", "https://shop.example/pay");
+    /// assert_eq!(question.named("order-7").to_json()["elicitation_id"], "order-7");
+    /// ```
+    #[must_use]
+    pub fn named(self, id: impl Into<String>) -> Self {
+        Self { id: Some(id.into()), ..self }
+    }
+
+    /// The question as hooks and clients read it.
+    ///
+    /// ```
+    /// # use pelton::host::Elicitation;
+    /// let question = Elicitation::visit("toolu_01".into(), "shop", "Pay here, please.", "https://shop.example/pay");
+    /// assert_eq!(question.to_json()["mode"], "url");
+    /// ```
+    pub fn to_json(&self) -> Value {
+        let mut fields = serde_json::json!({"mcp_server_name": self.asker, "message": self.message});
+        match &self.url {
+            Some(url) => {
+                fields["mode"] = "url".into();
+                fields["url"] = url.as_str().into();
+            }
+            None => {
+                fields["mode"] = "form".into();
+                fields["requested_schema"] = self.schema.clone();
+            }
+        }
+        if let Some(id) = &self.id {
+            fields["elicitation_id"] = id.as_str().into();
+        }
+        fields
     }
 }
 

@@ -2,7 +2,7 @@
 
 use futures::future::BoxFuture;
 use pelton::host::{Elicitation, Elicited, Elicitor};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::client::Client;
 
@@ -11,17 +11,7 @@ pub(crate) struct ElicitFromClient(pub Client);
 impl Elicitor for ElicitFromClient {
     fn elicit<'a>(&'a self, question: &'a Elicitation) -> BoxFuture<'a, Elicited> {
         Box::pin(async move {
-            let (asker, message) = (&question.asker, &question.message);
-            let fields = match &question.url {
-                Some(url) => json!({"mcp_server_name": asker, "message": message, "mode": "url", "url": url}),
-                None => json!({
-                    "mcp_server_name": asker,
-                    "message": message,
-                    "mode": "form",
-                    "requested_schema": question.schema,
-                }),
-            };
-            let answer = match self.0.ask("elicitation", fields).await {
+            let answer = match self.0.ask("elicitation", question.to_json()).await {
                 Ok(answer) => answer,
                 // Clients that do not know the question say so.
                 Err(_) => return Elicited::Decline,

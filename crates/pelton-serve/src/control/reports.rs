@@ -9,6 +9,7 @@ use pelton::compact::ContextUsage;
 use pelton::permission::{Behavior, Layer, Rule};
 use pelton::tools::{Tool, ToolServer};
 use pelton_model::{Effort, catalogue};
+use pelton_wire::usage::Usage;
 use serde_json::{Value, json};
 
 use super::files::on_a_thread;
@@ -130,7 +131,8 @@ impl Handles {
         }));
         categories.extend([
             category("memory_files", "Memory files", sum("memory")),
-            category("media", "Images and documents", sum("media")),
+            // They are parts of messages; there is no other word for them.
+            category("messages", "Images and documents", sum("media")),
             category("messages", "Messages", sum("messages")),
             category("free_space", "Free space", window.saturating_sub(usage.used_tokens)),
         ]);
@@ -149,7 +151,7 @@ impl Handles {
             "gridRows": [],
             "isAutoCompactEnabled": usage.is_auto_compact_enabled,
             "autoCompactThreshold": usage.is_auto_compact_enabled.then_some(usage.auto_compact_threshold),
-            "apiUsage": self.last.as_ref().map(|outcome| json!(outcome.usage)),
+            "apiUsage": self.last.as_ref().map(|outcome| tokens(&outcome.usage)),
             "usableTokens": usage.usable_tokens,
             "rounds": usage.rounds,
             "levels": usage.levels,
@@ -179,6 +181,16 @@ impl Handles {
         }
         told
     }
+}
+
+/// The tokens of the last turn, and nothing else of its figures.
+fn tokens(usage: &Usage) -> Value {
+    json!({
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cache_creation_input_tokens": usage.cache_creation_input_tokens,
+        "cache_read_input_tokens": usage.cache_read_input_tokens,
+    })
 }
 
 /// Whose word a rule is, in the words of the protocol.

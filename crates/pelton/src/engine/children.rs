@@ -39,6 +39,7 @@ use crate::tools::agent::{
     Order, Ran, Written,
 };
 use crate::tools::background::{BackgroundEnd, BackgroundKind, BackgroundTask};
+use crate::tools::builtin::task;
 use crate::tools::{MadeServers, Output, ToolCx, ToolServer, structured};
 use roster::Outlet;
 use watch::Watched;
@@ -47,6 +48,9 @@ use worktree::{Worktree, Worktrees};
 /// What the calls that a fork starts from are answered with, in the fork.
 const FORKED: &str = "From here on you are a copy of the agent that made this call. The original goes on by itself and has the \
 results of its calls. Do only what the next message says, and end with a report of it.";
+
+/// Tools of the main thread: answers in a form are its own, and an agent that waits for what runs beside it holds up its parent.
+const NOT_FOR_AGENTS: [&str; 2] = [structured::NAME, task::OUTPUT_NAME];
 
 /// Starts the agents of one submission.
 pub(super) struct Children {
@@ -291,7 +295,7 @@ impl Children {
     ) -> Result<Box<Engine>, String> {
         options.tools.retain(|tool| {
             let name = tool.spec().name;
-            name != structured::NAME && definition.has(name)
+            !NOT_FOR_AGENTS.contains(&name) && definition.has(name)
         });
         if let (true, Some(wanted)) = (options.tools.is_empty(), &definition.tools) {
             let wanted = wanted.join(", ");
@@ -402,6 +406,8 @@ impl Children {
         })?;
         engine.queue = queue_of(&session, &engine.interrupter, &engine.options);
         engine.session = session;
+        // What an agent does belongs to the prompt that it works for.
+        engine.prompt_id = self.hooks.base.prompt_id.as_deref().and_then(|id| id.parse().ok());
         Ok(engine)
     }
 

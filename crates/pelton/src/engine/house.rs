@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use pelton_model::{Effort, Speed, catalogue};
+use pelton_wire::usage::Usage;
 use tokio_util::sync::CancellationToken;
 
 use super::Engine;
@@ -11,7 +12,7 @@ use super::beside::SESSION_COLORS;
 use super::input::{Answered, Taken, tell};
 use crate::command::{Called, Expansion};
 use crate::event::{CommandInfo, Event};
-use crate::hooks::{HookEvent, PermissionDecision};
+use crate::hooks::{HookEvent, ModelSwitch, PermissionDecision};
 use crate::permission::{Behavior, Change, Mode, Update};
 
 /// A command that is always there.
@@ -216,7 +217,7 @@ impl Engine {
         if from == to || self.kin.agent.is_some() {
             return self.heed_dials();
         }
-        let refused = self.may_switch(&from, &to, &to, "set_model", cancel, told).await.err();
+        let refused = self.may_switch(&from, &to, &to, "sdk", cancel, told).await.err();
         if let Some(content) = refused {
             // It was the model before, so it may be asked.
             let _ = self.dials.set_model(Some(&from));
@@ -224,7 +225,7 @@ impl Engine {
         }
         self.heed_dials();
         if self.options.model == to {
-            self.tell_switched(&from, &to, &to, "set_model", cancel, told).await;
+            self.tell_switched(&from, &to, &to, "sdk", cancel, told).await;
         }
     }
 
@@ -238,13 +239,13 @@ impl Engine {
         let requested = wanted.unwrap_or("default");
         if let Some(model) = wanted {
             let to = catalogue::resolve(model);
-            self.may_switch(&from, &to, requested, "slash_command", cancel, told).await?;
+            self.may_switch(&from, &to, requested, "command", cancel, told).await?;
         }
         self.dials.set_model(wanted).map_err(|error| error.to_string())?;
         self.heed_dials();
         let to = self.options.model.clone();
         if to != from {
-            self.tell_switched(&from, &to, requested, "slash_command", cancel, told).await;
+            self.tell_switched(&from, &to, requested, "command", cancel, told).await;
         }
         Ok(format!("{to} is asked from now on."))
     }
@@ -259,14 +260,10 @@ impl Engine {
         cancel: &CancellationToken,
         told: &mut Vec<Event>,
     ) -> Result<(), String> {
-        let tokens = self.session.history.view().tokens();
+        let switch = self.switch(from, to, requested, source);
         let hooks = self.session_hooks(cancel);
         let event = HookEvent::PreModelSwitch;
-        let Some(mut fired) =
-            hooks.model_switch(event, from, to, requested, source, tokens, &self.cwd()).await
-        else {
-            return Ok(());
-        };
+        let Some(mut fired) = hooks.model_switch(event, &switch, &self.cwd()).await else { return Ok(()) };
         let answer = fired.verdict.permission.take();
         let objection = fired.verdict.stop.take().or(fired.verdict.block.take());
         tell(fired, told);
@@ -288,13 +285,20 @@ impl Engine {
         cancel: &CancellationToken,
         told: &mut Vec<Event>,
     ) {
-        let tokens = self.session.history.view().tokens();
+        let switch = self.switch(from, to, requested, source);
         let hooks = self.session_hooks(cancel);
-        let event = HookEvent::PostModelSwitch;
-        if let Some(fired) = hooks.model_switch(event, from, to, requested, source, tokens, &self.cwd()).await
-        {
+        if let Some(fired) = hooks.model_switch(HookEvent::PostModelSwitch, &switch, &self.cwd()).await {
             tell(fired, told);
         }
+    }
+
+    fn switch<'a>(&self, from: &'a str, to: &'a str, requested: &'a str, source: &'a str) -> ModelSwitch<'a> {
+        let context_tokens = self.session.history.view().tokens();
+        let prices = &self.options.prices;
+        let written = Usage { cache_creation_input_tokens: context_tokens, ..Usage::default() };
+        let write_usd = catalogue::cost(to, &written, prices);
+        let is_priced_by_user = prices.iter().any(|(model, _)| model == to);
+        ModelSwitch { from, to, requested, source, context_tokens, write_usd, is_priced_by_user }
     }
 
     fn set_effort(&mut self, level: &str) -> Result<String, String> {

@@ -115,7 +115,10 @@ impl Engine {
         told: &mut Vec<Event>,
     ) -> Result<Taken, TranscriptError> {
         self.board.enter(Phase::SystemPromptConstruction);
-        self.prompt_id = Some(*prompt.id.get_or_insert_with(|| fresh_id(self.options.world.as_ref())));
+        let id = *prompt.id.get_or_insert_with(|| fresh_id(self.options.world.as_ref()));
+        if self.kin.agent.is_none() {
+            self.prompt_id = Some(id);
+        }
         let hooks = self.session_hooks(cancel);
         if let (Some(watch), None) = (&self.options.settings_watch, &self.kin.agent) {
             told.extend(reload::heed(&**watch, &hooks, &self.kin.permissions, &self.cwd()).await);

@@ -2,6 +2,8 @@
 
 mod around; // files, tasks, questions of servers
 
+pub(crate) use around::ModelSwitch;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;

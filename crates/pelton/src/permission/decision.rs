@@ -100,6 +100,8 @@ pub struct Part {
     pub cause: Cause,
     /// The rule that decided, if one did.
     pub rule: Option<Rule>,
+    /// What would have to be working directories for it to run where edits are accepted; absent if it would not.
+    pub(super) as_edit: Option<Vec<PathBuf>>,
 }
 
 /// What decides about a call.
@@ -194,6 +196,7 @@ impl Decision {
             reason: self.reason.clone(),
             cause: self.cause.clone(),
             rule: self.rule.clone(),
+            as_edit: None,
         }
     }
 

@@ -1,13 +1,14 @@
 //! The order in which a call is judged: deny rules, ask rules, what is never done unasked, a hook's word, the mode, allow
 //! rules and the read-only set, and then a question. The first that matches decides. Pure: paths arrive resolved.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::decision::{Cause, Decision, Part, Verdict};
 use super::mode::Mode;
-use super::place::{Here, Kind, Place, protected};
+use super::place::{Base, Here, Kind, Place, protected};
 use super::rule::{CommandPattern, Deed, HOLE, Need, Rule, blanks_folded};
 use super::rules::RuleSet;
 use super::shell::{MayRun, Open, Step, Survey};
@@ -247,7 +248,8 @@ impl RuleSet {
         let mut parts: Vec<Part> = Vec::new();
         for (step, touched) in survey.steps.iter().zip(touched) {
             let decision = self.judge_step(mode, request, step, touched);
-            parts.push(decision.as_part(&step.text));
+            let as_edit = self.as_edit(mode, request, step, touched, &decision);
+            parts.push(Part { as_edit, ..decision.as_part(&step.text) });
         }
         for doubt in &survey.doubts {
             let decision = self.judge_doubt(mode, request, doubt);
@@ -405,6 +407,35 @@ impl RuleSet {
             ("This command needs approval.".to_owned(), Cause::Unapproved)
         };
         Decision::question(why, cause)
+    }
+
+    /// The directories with which a command that is asked about would be an edit like any other; none if they do not help.
+    fn as_edit(
+        &self,
+        mode: Mode,
+        request: &Request<'_>,
+        step: &Step,
+        touched: &Touched,
+        decision: &Decision,
+    ) -> Option<Vec<PathBuf>> {
+        let mut changed = touched.edits.iter().chain(&touched.output).peekable();
+        let may_help = matches!(decision.cause, Cause::Unapproved | Cause::Outside(_) | Cause::Redirected(_));
+        if decision.verdict != Verdict::Ask || mode == Mode::Plan || !may_help || changed.peek().is_none() {
+            return None;
+        }
+        let mut base = Base::clone(&request.here.base);
+        let mut directories: Vec<PathBuf> = Vec::new();
+        for place in changed.filter(|place| !request.here.contains(place)) {
+            let directory = place.given.parent().filter(|directory| directory.parent().is_some())?;
+            if !directories.iter().any(|known| known == directory) {
+                directories.push(directory.to_path_buf());
+            }
+            base.roots.push(directory.to_path_buf());
+            base.roots.extend(place.real.parent().map(Path::to_path_buf));
+        }
+        let here = Here { base: Arc::new(base), cwd: Arc::clone(&request.here.cwd) };
+        let imagined = Request { here: &here, ..*request };
+        self.judge_step(Mode::AcceptEdits, &imagined, step, touched).is_allowed().then_some(directories)
     }
 
     /// Something in a line that only a rule about everything can vouch for.

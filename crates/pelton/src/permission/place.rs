@@ -36,7 +36,7 @@ pub(super) struct Here {
 }
 
 /// The same, for a whole session.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Base {
     pub start: Vec<PathBuf>,
     pub home: Vec<PathBuf>,

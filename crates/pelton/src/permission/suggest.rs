@@ -1,6 +1,8 @@
 //! What would let a call and its like run without a question: as narrow as it says, and enough for the call itself.
 
-use super::decision::{Cause, Decision, Verdict};
+use std::path::PathBuf;
+
+use super::decision::{Cause, Decision, Part, Verdict};
 use super::gate::Access;
 use super::mode::Mode;
 use super::rule::{Rule, host_of};
@@ -12,20 +14,21 @@ use crate::limits::RULES_SUGGESTED_MAX;
 /// See [`Asker`](super::Asker).
 pub fn suggestions(tool: &str, access: &Access, decision: &Decision) -> Vec<Update> {
     let outside = match &decision.cause {
-        Cause::Outside(path) => path.parent(),
+        // All there is would be too much.
+        Cause::Outside(path) => path.parent().filter(|directory| directory.parent().is_some()),
+        Cause::Redirected(_) if matches!(access, Access::Shell(_)) => None,
         Cause::Unapproved | Cause::Special(_) => None,
         // Whatever is added, these are asked about.
         _ => return Vec::new(),
     };
     let allow = |text: String, destination| add(vec![text.parse().ok()?], destination);
     match access {
-        Access::Shell(_) => for_line(tool, decision).into_iter().collect(),
-        Access::Edit(_) => {
-            let directory = outside.map(|path| Change::AddDirectories(vec![path.to_path_buf()]));
-            let mode = matches!(decision.cause, Cause::Outside(_) | Cause::Unapproved)
-                .then_some(Change::SetMode(Mode::AcceptEdits));
-            directory.into_iter().chain(mode).map(Update::session).collect()
-        }
+        Access::Shell(_) => for_line(tool, decision),
+        Access::Edit(_) => match (&decision.cause, outside) {
+            (Cause::Outside(_), Some(directory)) => accept_edits(vec![directory.to_path_buf()]),
+            (Cause::Unapproved, _) => accept_edits(Vec::new()),
+            _ => Vec::new(),
+        },
         Access::Read(_) => {
             let path = outside.and_then(|path| path.to_str());
             let plain = path.filter(|path| !path.contains(['*', '?', '[', ']', '{', '}', '!', '\\']));
@@ -50,10 +53,41 @@ fn add(rules: Vec<Rule>, destination: Destination) -> Option<Update> {
     (!rules.is_empty()).then_some(Update { change: Change::AddRules(Behavior::Allow, rules), destination })
 }
 
+/// Edits, in these directories, too.
+fn accept_edits(directories: Vec<PathBuf>) -> Vec<Update> {
+    let more = (!directories.is_empty()).then_some(Change::AddDirectories(directories));
+    more.into_iter().chain([Change::SetMode(Mode::AcceptEdits)]).map(Update::session).collect()
+}
+
+/// Rules, if they settle every command that is asked about; and the way of edits, for those that change something elsewhere or
+/// whose output goes somewhere.
+fn for_line(tool: &str, decision: &Decision) -> Vec<Update> {
+    let asked = || decision.parts.iter().filter(|part| part.verdict != Verdict::Allow);
+    let rules = rules_for(tool, asked());
+    let mut directories: Vec<PathBuf> = Vec::new();
+    let mut are_edits = asked().next().is_some();
+    for part in asked() {
+        are_edits &= part.as_edit.is_some();
+        for directory in part.as_edit.iter().flatten() {
+            if !directories.contains(directory) {
+                directories.push(directory.clone());
+            }
+        }
+    }
+    let is_few = directories.len() <= RULES_SUGGESTED_MAX;
+    let settles = match &rules {
+        Some(_) => !directories.is_empty(),
+        // No rule says where output may go.
+        None => asked().all(|part| matches!(part.cause, Cause::Outside(_) | Cause::Redirected(_))),
+    };
+    let edits = if are_edits && is_few && settles { accept_edits(directories) } else { Vec::new() };
+    rules.into_iter().chain(edits).collect()
+}
+
 /// One rule for each command that is asked about, if rules settle all of them.
-fn for_line(tool: &str, decision: &Decision) -> Option<Update> {
+fn rules_for<'a>(tool: &str, asked: impl Iterator<Item = &'a Part>) -> Option<Update> {
     let mut rules: Vec<Rule> = Vec::new();
-    for part in decision.parts.iter().filter(|part| part.verdict != Verdict::Allow) {
+    for part in asked {
         if part.verdict == Verdict::Deny || part.cause != Cause::Unapproved {
             return None;
         }

@@ -72,6 +72,34 @@ fn pit_P3_each_command_that_is_asked_about_gets_a_rule_of_its_own() {
 }
 
 #[test]
+fn a_command_that_changes_something_elsewhere_may_be_an_edit_there() {
+    let edits = |directories: &[&str]| {
+        let mode = json!({"type": "setMode", "mode": "acceptEdits", "destination": "session"});
+        let more = json!({"type": "addDirectories", "directories": directories, "destination": "session"});
+        if directories.is_empty() { vec![mode] } else { vec![more, mode] }
+    };
+    for (command, exact, directories) in [
+        ("touch /x/y/a", &["touch /x/y/a"][..], &["/x/y"][..]),
+        ("mkdir -p /x/y && touch /x/y/a", &["mkdir -p /x/y", "touch /x/y/a"], &["/x", "/x/y"]),
+        ("make && ls", &["make"], &[]),
+        ("touch a", &["touch a"], &[]),
+        // A rule about a command does not say where its output goes.
+        ("echo hi > /x/y/a", &[], &["/x/y"]),
+        ("echo hi >> a", &[], &[]),
+    ] {
+        let rule = (!exact.is_empty()).then(|| rules("Bash", exact));
+        let way = if exact.is_empty() || !directories.is_empty() { edits(directories) } else { vec![] };
+        let expected: Vec<Value> = rule.into_iter().chain(way).collect();
+        assert_eq!(check("Bash", &shell(command)), expected, "{command}");
+    }
+    // Where a command is no edit, or all there is would be opened, there is no such way.
+    assert!(check("Bash", &shell("make > /x/y/a")).is_empty());
+    assert!(check("Bash", &shell("echo hi > /a")).is_empty());
+    assert_eq!(check("Bash", &shell("touch /a")), [rules("Bash", &["touch /a"])]);
+    assert!(check("Write", &edit("/a")).is_empty());
+}
+
+#[test]
 fn nothing_is_suggested_that_would_not_help_or_would_mean_more() {
     assert!(check("Edit", &edit("/w/.git/config")).is_empty());
     assert!(check("Read", &Access::Read("/x/[a]/b".into())).is_empty());

@@ -9,6 +9,7 @@ mod requests; // what is known of each request
 mod queued; // prompts that were not consumed
 mod block; // what of a message can still be sent
 mod read; // reading it back, whatever happened to it
+mod opening; // what stands for its first words if they are lost
 mod withdrawn; // what of it does not count
 mod window; // as much of it as is needed to go on
 mod part; // going on from elsewhere than its end

@@ -21,6 +21,7 @@ use uuid::Uuid;
 
 use super::blobs::Blobs;
 use super::block::{Block, sendable_result};
+use super::opening::stand_in;
 use super::queued::{QueuedPrompt, Waiting};
 use super::requests::{FileFacts, read_prefix};
 use super::write::{End, KeptBehind};
@@ -395,6 +396,8 @@ impl Lines {
         let bytes = bytes.trim_ascii();
         let start = bytes.iter().position(|byte| *byte != 0).unwrap_or(bytes.len());
         let bytes = &bytes[start..];
+        // Editors put this mark in front.
+        let bytes = bytes.strip_prefix("\u{FEFF}".as_bytes()).unwrap_or(bytes);
         if bytes.is_empty() {
             return;
         }
@@ -548,6 +551,10 @@ impl Lines {
         let behind = self.behind.as_ref().map(|behind| behind.edit);
         let mut is_behind = behind.is_some();
         let mut entries: Vec<Arc<Entry>> = self.behind.into_iter().map(|behind| behind.entry).collect();
+        if entries.is_empty() {
+            entries.extend(stand_in(chain.iter().flat_map(|index| &self.links[*index].entries)));
+        }
+        let is_headless = behind.is_none() && !entries.is_empty();
         let mut first_sent = entries.first().map(|entry| entry.id);
         let mut snips = Vec::new();
         let mut edits = Vec::new();
@@ -598,7 +605,7 @@ impl Lines {
         edits.extend(made.map(|(_, edited)| Edited { at: entries.len(), ..edited }));
         // What is read from its newest summary on follows what was not read.
         let is_lost = |(index, _): &(usize, Uuid)| *index > 0 || behind.is_none();
-        let reshaped = self.reshaped || missing.iter().any(is_lost) || has_strays(&entries);
+        let reshaped = self.reshaped || is_headless || missing.iter().any(is_lost) || has_strays(&entries);
         // Results of parallel calls may hang on branches of their own; the view puts each where it belongs.
         let beside = (0..self.links.len()).filter(|index| !on_chain.contains(index));
         entries.extend(

@@ -271,3 +271,30 @@ mod properties {
         }
     }
 }
+
+#[test]
+fn what_was_done_for_a_prompt_outlives_its_line() {
+    let lines = [
+        user(1, None, &json!("Build it.")),
+        assistant(2, Some(1), &json!({"type": "text", "text": "I look."})),
+        assistant(3, Some(2), &call("toolu_1")),
+        user(4, Some(3), &result("toolu_1")),
+        assistant(5, Some(4), &json!({"type": "text", "text": "Built."})),
+        user(6, Some(5), &json!("And now?")),
+    ];
+    let headless = [&[r#"{"type":"us"#.to_owned()][..], &lines[1..]].concat().join("\n");
+    let loaded = load(&headless);
+    let words = sent(&loaded);
+    for said in ["cannot be read", "I look.", "toolu_1", "Built.", "And now?"] {
+        assert!(words.contains(said), "{said}: {words}");
+    }
+    assert!(words.starts_with(r#"{"role":"user""#), "{words}");
+    assert!(loaded.reshaped && loaded.lines_skipped == 1);
+    // Whoever reads it again finds the same.
+    assert_eq!(load(&headless).entries[0].id, loaded.entries[0].id);
+    assert_eq!(
+        load(lines.join("\n")).entries.len(),
+        6,
+        "nothing stands in front of what begins with a prompt"
+    );
+}

@@ -237,6 +237,22 @@ async fn loop_E5_definitions_say_what_an_agent_is_told_has_and_asks() {
 }
 
 #[tokio::test]
+async fn an_agent_has_no_tool_that_waits_for_what_runs_beside_it() {
+    let order = json!({"description": "x", "prompt": "Dig.", "subagent_type": "general-purpose"});
+    let script = Script::new()
+        .step(Step::reply([text("Gold.")]).when(When::any().last_user_text("Dig.")))
+        .reply([tool("Agent", order)])
+        .reply([text("Done.")]);
+    let stage = Stage::new(script).await;
+    run(&mut stage.engine(), "Go.").await.assert_completed();
+    let has = |at: usize, name: &str| {
+        stage.request(at)["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == name)
+    };
+    assert_eq!((has(1, "TaskOutput"), has(2, "TaskOutput")), (true, false));
+    assert!(has(2, "TaskStop") && has(2, "Bash"), "it may start such things, and end them");
+}
+
+#[tokio::test]
 async fn loop_E5_without_agents_there_is_no_tool_and_an_unknown_one_is_named() {
     let stage = Stage::new(Script::new().reply([text("Hi.")])).await;
     let mut engine = stage.engine_with(|options| options.agents.clear());

@@ -105,14 +105,16 @@ async fn another_model_is_asked_if_hooks_let_it_and_they_hear_of_it() {
     let heard = before.heard();
     assert_eq!(
         (&heard[0]["from_model"], &heard[0]["to_model"], &heard[0]["requested_model"], &heard[0]["source"]),
-        (&json!("claude-sonnet-5-5"), &json!("claude-haiku-5-5"), &json!("haiku"), &json!("slash_command"))
+        (&json!("claude-sonnet-5-5"), &json!("claude-haiku-5-5"), &json!("haiku"), &json!("command"))
     );
+    assert_eq!(heard[0]["pricing"], "catalog");
+    assert!(heard[0]["estimated_cache_write_usd"].is_number());
     // A client's wish counts with the next prompt, and is heard of as well.
     engine.dials().set_model(None).unwrap();
     run(&mut engine, "Hi.").await.assert_completed();
     assert_eq!(stage.request(2)["model"], "claude-sonnet-5-5");
     assert_eq!((before.heard().len(), after.heard().len()), (2, 2));
-    assert_eq!(after.heard()[1]["source"], "set_model");
+    assert_eq!(after.heard()[1]["source"], "sdk");
 }
 
 #[tokio::test]

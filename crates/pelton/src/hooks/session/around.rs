@@ -73,7 +73,9 @@ impl SessionHooks {
                 Elicited::Cancel => ("cancel", None),
             };
             let mut fields = object(json!({"mcp_server_name": question.asker, "action": action}));
-            fields.extend(content.map(|content| ("content".to_owned(), content)));
+            fields.extend(
+                content.filter(|content| !content.is_null()).map(|content| ("content".to_owned(), content)),
+            );
             fields
         };
         self.other(HookEvent::ElicitationResult, cwd, fields).await
@@ -97,26 +99,27 @@ impl SessionHooks {
     }
 
     /// Another model is about to be asked, or is from now on. What was said has to be told to it from the beginning.
-    #[expect(clippy::too_many_arguments, reason = "each is a field that hooks read")]
     pub async fn model_switch(
         &self,
         event: HookEvent,
-        from: &str,
-        to: &str,
-        requested: &str,
-        source: &str,
-        context_tokens: u64,
+        switch: &ModelSwitch<'_>,
         cwd: &Path,
     ) -> Option<Fired> {
         let fields = || {
             object(json!({
-                "from_model": from,
-                "to_model": to,
-                "requested_model": requested,
-                "source": source,
-                "context_tokens": context_tokens,
+                "from_model": switch.from,
+                "to_model": switch.to,
+                "requested_model": switch.requested,
+                "source": switch.source,
+                "context_tokens": switch.context_tokens,
                 "prompt_cache_warm": false,
                 "cache_ttl": "5m",
+                "estimated_cache_write_usd": switch.write_usd.unwrap_or_default(),
+                "pricing": match (switch.write_usd, switch.is_priced_by_user) {
+                    (None, _) => "default",
+                    (Some(_), true) => "configured",
+                    (Some(_), false) => "catalog",
+                },
             }))
         };
         self.other(event, cwd, fields).await
@@ -132,14 +135,22 @@ impl SessionHooks {
     }
 }
 
+/// From one model to another.
+pub(crate) struct ModelSwitch<'a> {
+    pub from: &'a str,
+    pub to: &'a str,
+    /// As it was asked for.
+    pub requested: &'a str,
+    /// Who asked for it.
+    pub source: &'a str,
+    pub context_tokens: u64,
+    /// What it costs to tell the other one all of that, if its price is known.
+    pub write_usd: Option<f64>,
+    pub is_priced_by_user: bool,
+}
+
 fn asked(question: &Elicitation) -> Map<String, Value> {
-    let (asker, message) = (&question.asker, &question.message);
-    object(match &question.url {
-        Some(url) => json!({"mcp_server_name": asker, "message": message, "mode": "url", "url": url}),
-        None => {
-            json!({"mcp_server_name": asker, "message": message, "mode": "form", "requested_schema": question.schema})
-        }
-    })
+    object(question.to_json())
 }
 
 fn words(path: &Path) -> Value {

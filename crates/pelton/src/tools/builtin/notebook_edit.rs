@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::changing;
-use crate::limits::NOTEBOOK_BYTES_MAX;
+use crate::limits::{NOTEBOOK_BYTES_MAX, ORIGINAL_BYTES_MAX};
 use crate::tools::disk::{DiskError, Place, Target};
 use crate::tools::file_memory::{FileMemory, Fingerprint, Known};
 use crate::tools::lenient;
@@ -217,6 +217,9 @@ fn edit(
         Mode::Insert => "insert",
         Mode::Delete => "delete",
     };
+    // Two of them are in one line.
+    let whole =
+        |text: &str| if text.len() <= ORIGINAL_BYTES_MAX / 2 { text.to_owned() } else { String::new() };
     let detail = json!({
         "new_source": source,
         "cell_id": id,
@@ -224,6 +227,8 @@ fn edit(
         "language": after.language(),
         "edit_mode": mode,
         "notebook_path": target.path,
+        "original_file": whole(text),
+        "updated_file": whole(&new),
     });
     Ok(Output::text(answer).with_detail(detail))
 }

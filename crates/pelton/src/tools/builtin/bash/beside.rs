@@ -97,7 +97,7 @@ pub(super) fn go_on(
     let shown = shown.with_note(Some(output));
     let text = format!(
         "[{} after {after_ms} ms: it goes on in the background as {id}, for at most {} s. All it prints goes to {}: use \
-         Read or Grep on it, or TaskOutput to wait for its end. You are told when it ends. TaskStop stops it. Printed until now:]\n{}",
+         Read or Grep on it. You are told when it ends. TaskStop stops it. Printed until now:]\n{}",
         if by_time { "Not done" } else { "Put aside by the user" },
         time.as_secs(),
         output.display(),
@@ -121,8 +121,8 @@ pub(super) fn go_on(
 
 fn started(input: &Input, id: &str, output: &Path, time: Duration) -> Output {
     let text = format!(
-        "Runs in the background as {id}, for at most {} s. What it prints goes to {}: use Read or Grep on it, or \
-         TaskOutput to wait for its end. You are told when it ends. TaskStop stops it.",
+        "Runs in the background as {id}, for at most {} s. What it prints goes to {}: use Read or Grep on it. \
+         You are told when it ends. TaskStop stops it.",
         time.as_secs(),
         output.display()
     );
