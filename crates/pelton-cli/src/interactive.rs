@@ -282,9 +282,10 @@ fn not_kept(error: &str) -> Fail {
 fn is_yes(question: &str) -> Result<bool, Fail> {
     let mut out = std::io::stdout();
     let failed = |error: std::io::Error| Fail::new(format!("cannot ask about this directory: {error}"));
-    out.write_all(question.as_bytes()).and_then(|()| out.flush()).map_err(failed)?;
-    // A terminal that cannot forget what was typed is asked all the same.
+    // What was typed before there was a question answers none; what is typed once it can be seen does. A terminal that cannot forget
+    // is asked all the same.
     let _ = tcflush(std::io::stdin(), FlushArg::TCIFLUSH);
+    out.write_all(question.as_bytes()).and_then(|()| out.flush()).map_err(failed)?;
     // Nobody listens for signals yet: until there is an answer they end the program, as anybody expects of a question.
     signals::release();
     let mut answer = String::new();

@@ -4,58 +4,42 @@
 use pelton_serve::Streams;
 
 /// Streams that take the short way to standard output wherever it has one.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(crate) fn taken_by(streams: Streams) -> Streams {
-    match on_linux::Kind::of_stdout() {
-        Some(kind) => streams.with_shortcut(move |bytes| kind.write(bytes)),
-        None => streams,
-    }
+    if on_linux::stdout_has_one() { streams.with_shortcut(on_linux::write_without_waiting) } else { streams }
 }
 
 /// There is none here that is known.
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub(crate) fn taken_by(streams: Streams) -> Streams {
     streams
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod on_linux {
     use std::fs::File;
-    use std::io::{IoSlice, IsTerminal as _, Write as _};
-    use std::os::fd::{AsFd as _, OwnedFd};
+    use std::io::IsTerminal as _;
+    use std::os::fd::AsFd as _;
 
-    use rustix::io::{ReadWriteFlags, pwritev2};
+    use nix::libc;
 
-    /// What standard output is.
-    pub(super) enum Kind {
-        /// A file: it has no reader that could make anybody wait.
-        File(File),
-        /// A pipe, a socket or a device: the kernel takes what there is room for.
-        Stream(OwnedFd),
+    /// A pipe, a socket or a device has. What is on the screen of a terminal has an order, and a file may be on another machine,
+    /// for which the kernel always waits.
+    pub(super) fn stdout_has_one() -> bool {
+        let stdout = std::io::stdout();
+        let file = stdout.as_fd().try_clone_to_owned().map(File::from);
+        let is_file = file.and_then(|file| file.metadata()).map(|about| about.is_file());
+        matches!(is_file, Ok(false)) && !stdout.is_terminal()
     }
 
-    impl Kind {
-        /// Nothing for terminals: what is on their screens has an order.
-        pub(super) fn of_stdout() -> Option<Self> {
-            let file = File::from(std::io::stdout().as_fd().try_clone_to_owned().ok()?);
-            if file.metadata().ok()?.is_file() {
-                return Some(Self::File(file));
-            }
-            (!file.is_terminal()).then(|| Self::Stream(file.into()))
-        }
-
-        /// How many bytes were written. What fails here fails again where it is told.
-        pub(super) fn write(&self, bytes: &[u8]) -> usize {
-            match self {
-                Self::File(file) => (&*file).write(bytes).unwrap_or(0),
-                Self::Stream(stream) => {
-                    pwritev2(stream, &[IoSlice::new(bytes)], WHERE_IT_STANDS, ReadWriteFlags::NOWAIT)
-                        .unwrap_or(0)
-                }
-            }
-        }
+    /// How many bytes were written. What fails here fails again where it is told.
+    pub(super) fn write_without_waiting(bytes: &[u8]) -> usize {
+        /// Streams have no places.
+        const NO_PLACE: libc::off_t = -1;
+        let piece = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+        // SAFETY: there is one piece, which is there until the call returns and is only read.
+        let written =
+            unsafe { libc::pwritev2(libc::STDOUT_FILENO, &raw const piece, 1, NO_PLACE, libc::RWF_NOWAIT) };
+        usize::try_from(written).unwrap_or(0)
     }
-
-    /// Streams have no places: the kernel wants this one, which is -1.
-    const WHERE_IT_STANDS: u64 = u64::MAX;
 }

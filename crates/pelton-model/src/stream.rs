@@ -81,8 +81,8 @@ impl<T> Sender<T> {
         .await;
     }
 
-    /// The same, but what the function does from here on until it waits comes first, and what others do on this thread because of
-    /// that: only then can the item, and all before it, be taken.
+    /// The same, but what the function does from here on until it waits comes first, and where one thread does everything, what
+    /// others do because of that: as a rule the item, and all before it, is taken behind them.
     pub async fn send_behind(&self, item: T) {
         self.send(item).await;
         lock(&self.queue).gives_way = true;

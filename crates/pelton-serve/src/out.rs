@@ -162,11 +162,16 @@ impl Queue {
         if piece.bytes().is_empty() {
             return Ok(());
         }
+        // One at a time: nobody writes between the beginning of a piece and the rest of it.
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         let piece = self.by_shortcut(piece);
         if piece.bytes().is_empty() {
             return Ok(());
         }
-        self.start();
+        // Nobody waits for the thread itself: blocked by a reader that does not read, it ends with the process.
+        if let Some(thread) = thread.take() {
+            std::thread::spawn(move || thread.run());
+        }
         self.unwritten.fetch_add(1, Ordering::AcqRel);
         match self.pieces.try_send(piece) {
             Ok(()) => Ok(()),
@@ -201,15 +206,6 @@ impl Queue {
                 Piece::Main(bytes)
             }
             (piece, _) => piece,
-        }
-    }
-
-    /// Starts the thread, if it was not needed before. Nobody waits for the thread itself: blocked by a reader that does not read, it
-    /// ends with the process.
-    fn start(&self) {
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread {
-            std::thread::spawn(move || thread.run());
         }
     }
 

@@ -467,6 +467,9 @@ impl Default for ToolLimits {
 
 /// Words a loop goes through that are judged one by one; with more it is taken for one that goes through anything.
 pub const LOOP_WORDS_JUDGED_MAX: usize = 64;
+/// A word that is longer than this once values stand in the place of its variables may be anything: variables made of each other
+/// double with every line.
+pub const FILLED_WORD_BYTES_MAX: usize = 1024;
 /// Rounds of loops in each other that a command is judged for.
 pub const LOOP_ROUNDS_JUDGED_MAX: usize = 64;
 /// Files that the patterns of one word may match and still be judged one by one.

@@ -51,6 +51,7 @@ impl<'a> Outbox<'a> {
             match self.streams.try_out(next) {
                 Ok(()) => self.bytes -= bytes,
                 Err(next) => {
+                    self.bytes -= bytes - next.len();
                     self.waiting.push_front(next);
                     return;
                 }

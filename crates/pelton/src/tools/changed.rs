@@ -70,11 +70,12 @@ struct Look {
     is_here: Option<bool>,
 }
 
-/// Equal stamps mean that nobody wrote in between.
-type Stamp = (i64, i64, u64, u64);
+/// Equal stamps mean that nobody wrote in between, as far as the clock of the file system can tell.
+type Stamp = (i64, i64, i64, i64, u64, u64);
 
 fn stamp_of(about: &fs::Metadata) -> Stamp {
-    (about.mtime(), about.mtime_nsec(), about.size(), about.ino())
+    // The time of the last change, unlike that of the last writing, can be set by nobody.
+    (about.mtime(), about.mtime_nsec(), about.ctime(), about.ctime_nsec(), about.size(), about.ino())
 }
 
 impl ChangedFiles {

@@ -9,7 +9,7 @@ use super::super::rule::HOLE;
 use super::carried::is_value_of;
 use super::git;
 use super::numbers::{self, Numbers, names_in};
-use crate::limits::{LOOP_ROUNDS_JUDGED_MAX, LOOP_WORDS_JUDGED_MAX};
+use crate::limits::{FILLED_WORD_BYTES_MAX, LOOP_ROUNDS_JUDGED_MAX, LOOP_WORDS_JUDGED_MAX};
 
 /// A word of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -254,9 +254,14 @@ impl Arg {
 
     fn filled(&self, value: &[Part], stands_in: impl Fn(&Part) -> bool) -> Self {
         let mut parts: Vec<Part> = Vec::new();
+        let mut bytes = 0;
         for part in &self.parts {
             let new = if stands_in(part) { value } else { std::slice::from_ref(part) };
             for part in new {
+                bytes += if let Part::Literal(text) = part { text.len().max(1) } else { 1 };
+                if bytes > FILLED_WORD_BYTES_MAX {
+                    return Self::new(self.written.clone(), vec![unknown()]);
+                }
                 match (parts.last_mut(), part) {
                     (Some(Part::Literal(before)), Part::Literal(more)) => before.push_str(more),
                     (_, part) => parts.push(part.clone()),

@@ -2,6 +2,7 @@
 
 use super::arg::{Arg, Files};
 use super::look::{Look, is_value};
+use super::sed::behind_class;
 
 /// What it looks at, if looking is all that it does.
 pub(super) fn look(args: &[Arg]) -> Option<Look> {
@@ -160,10 +161,10 @@ impl Reader<'_> {
                 self.asked.push(self.depth);
                 Before::Operator
             }
-            "in" | "return" | "else" | "do" | "case" | "delete" | "exit" => Before::Operator,
-            // Some of them may be an operand, or none.
+            "in" | "return" | "else" | "do" | "delete" | "exit" => Before::Operator,
+            // Some of them may be an operand, or none; some are names like any other to some of those who read them.
             "length" | "next" | "nextfile" | "break" | "continue" | "BEGIN" | "END" | "BEGINFILE"
-            | "ENDFILE" | "default" | "function" | "func" => Before::Unsure,
+            | "ENDFILE" | "case" | "default" | "function" | "func" => Before::Unsure,
             _ => Before::Operand,
         })
     }
@@ -193,6 +194,7 @@ impl Reader<'_> {
                     self.left = self.left.strip_prefix('^').unwrap_or(self.left);
                     self.left = self.left.strip_prefix(']').unwrap_or(self.left);
                 }
+                '[' if self.left.starts_with([':', '.', '=']) => self.left = behind_class(self.left)?,
                 ']' => in_bracket = false,
                 _ => {}
             }
@@ -217,6 +219,7 @@ mod tests {
     #[test]
     fn programs_that_run_write_or_read_are_told_from_those_that_print() {
         for program in [
+            "/^[[:space:]]*$/ {print NR}",
             "{print $1}",
             "NR==5",
             "/foo|bar/ {print $2}",
@@ -268,6 +271,9 @@ mod tests {
             "{i++ /\"/; print > \"x\" #\"\n}",
             "/[]/]\"/ {print > \"x\"} /\"/",
             "/[^]/]\"/ {print > \"x\"} /\"/",
+            "/[[:alpha:]/]//system(\"id\")/1{print \"x\"}",
+            "/[[.a.]/]//system(\"id\")/1{print \"x\"}",
+            "BEGIN{x = case /system(\"id\")/ 1}",
             "{0xfsystem(\"id\")}",
             "{1system(\"id\")}",
             "{print (1)(2) > \"x\"}",

@@ -227,6 +227,7 @@ impl Reader<'_> {
                         };
                     }
                 }
+                '[' if self.left.starts_with([':', '.', '=']) => self.left = behind_class(self.left)?,
                 ']' => in_bracket = false,
                 '\n' => return None,
                 _ => {}
@@ -274,6 +275,13 @@ impl Reader<'_> {
     }
 }
 
+/// What stands behind `:alpha:]` in a bracket: the bracket goes on there. Nothing for what is no such name.
+pub(super) fn behind_class(text: &str) -> Option<&str> {
+    let name = text.strip_prefix(':')?;
+    let end = name.find(|c: char| !c.is_ascii_lowercase())?;
+    name[end..].strip_prefix(":]")
+}
+
 #[cfg(test)]
 mod tests {
     use super::only_prints;
@@ -308,10 +316,17 @@ mod tests {
             "s/[]]/x/g",
             "s/^/[/;s/$/]/",
             "s/[^]]*]//",
+            "s/[[:space:]]*$//",
+            "/^[[:alpha:]_][[:alnum:]_]*=/p",
         ] {
             assert!(only_prints(script), "{script}");
         }
         for script in [
+            "s/[[:alpha:]/]/g;/;e echo ran #/p",
+            "s/[[:alpha:]/]/g;/w.git/config",
+            "s/[[.a.]/]/g;/;e echo ran #/p",
+            "s/[[=a=]/]/g;/;e echo ran #/p",
+            "s/[[:alpha/]/g;/;e echo ran #/p",
             "w out",
             "1w out",
             "s/a/b/w out",

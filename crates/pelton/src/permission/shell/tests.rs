@@ -362,3 +362,15 @@ fn contents_that_no_word_names_are_known_of() {
         assert_eq!(reach(command), expected, "{command}");
     }
 }
+
+#[test]
+fn variables_made_of_each_other_are_not_followed_without_end() {
+    let names: Vec<String> = ('a'..='z').map(String::from).collect();
+    let doubled: String =
+        names.windows(2).map(|pair| format!("{0}=\"x${1}${1}\"; ", pair[0], pair[1])).collect();
+    let all: String = names.iter().map(|name| format!("${name}")).collect();
+    for last in ["z=y", "read z", "z=${q:-y}"] {
+        check(&format!("{last}; {doubled}rm {all}"), false);
+        check(&format!("{doubled}{last}; cat {all} > out"), false);
+    }
+}

@@ -8,7 +8,7 @@ use crate::context::attachment::{Attachment, AttachmentKind};
 use crate::context::reminder;
 use crate::event::Event;
 use crate::file_history::Beside;
-use crate::hooks::Arrived;
+use crate::hooks::{Arrived, HookEvent};
 use crate::limits::SETTINGS_LOOK_INTERVAL;
 use crate::queue::Held;
 use crate::reload;
@@ -95,7 +95,10 @@ impl Live<'_> {
         let now = self.world.monotonic();
         let is_just_done =
             self.settings_looked_at.is_some_and(|at| now.saturating_sub(at) < SETTINGS_LOOK_INTERVAL);
-        if is_just_done && !self.may_have_written() {
+        // Hooks of calls may have changed them, whatever the calls did.
+        let are_heard =
+            [HookEvent::PreToolUse, HookEvent::PostToolUse].iter().any(|event| bench.hooks.listens(*event));
+        if is_just_done && !are_heard && !self.may_have_written() {
             return;
         }
         self.settings_looked_at = Some(now);
