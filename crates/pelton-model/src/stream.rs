@@ -285,7 +285,7 @@ mod tests {
             out.send("before").await;
             out.send_behind("asking").await;
             asks.send(()).await.unwrap();
-            future::pending().await
+            future::pending::<()>().await;
         });
         for expected in ["before", "asking"] {
             assert_eq!(items.next().await, Some(expected));

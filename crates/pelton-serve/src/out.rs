@@ -124,12 +124,15 @@ impl Piece {
     }
 }
 
+/// Writes what can be written without waiting, and tells how many bytes that were.
+type Shortcut = Box<dyn Fn(&[u8]) -> usize + Send + Sync>;
+
 struct Queue {
     pieces: mpsc::Sender<Piece>,
     ended: oneshot::Receiver<Result<(), WriteError>>,
     /// How many pieces the thread has not written yet.
     unwritten: Arc<AtomicUsize>,
-    shortcut: Option<Box<dyn Fn(&[u8]) -> usize + Send + Sync>>,
+    shortcut: Option<Shortcut>,
     /// What the thread is made of, until there is something for it to do: most runs have nothing to say on one of the streams.
     thread: Mutex<Option<Thread>>,
 }
