@@ -1,7 +1,9 @@
 //! Every moment that hooks can be called at, exactly as often as it comes; and hooks that are no programs.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use pelton::hooks::{HookEvent, HookKind};
@@ -48,12 +50,20 @@ fn expected(counts: &[(&str, usize)]) -> BTreeMap<String, usize> {
     counts.iter().map(|(event, times)| ((*event).to_owned(), *times)).collect()
 }
 
-/// Allows everything it is asked.
-struct Obliging;
+/// Allows everything it is asked, once the hook beside it has been heard: an answer ends the hooks that may still give one.
+struct Obliging {
+    heard: PathBuf,
+}
 
 impl Asker for Obliging {
     fn ask<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Answer> {
-        Box::pin(async { Answer::allow() })
+        let is_heard = || std::fs::read_to_string(&self.heard).is_ok_and(|all| all.contains("PermissionRequest"));
+        Box::pin(async move {
+            while !is_heard() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            Answer::allow()
+        })
     }
 }
 
@@ -74,7 +84,7 @@ async fn pit_H1_every_event_of_a_session_is_heard_of_exactly_as_often_as_it_happ
     let mut engine = stage.engine_with(|options| {
         hook(options, &settings);
         options.mode = Mode::Default;
-        options.questions = Some(Questions::to(Obliging));
+        options.questions = Some(Questions::to(Obliging { heard: stage.path("heard.txt") }));
     });
     run(&mut engine, "Go.").await.assert_completed();
     assert_eq!(run(&mut engine, "And now?").await.outcome().terminal, Terminal::ModelError);
